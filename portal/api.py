@@ -1,0 +1,159 @@
+"""The JSON API: thin views that check the request, call a use case, and shape the answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from quart import Blueprint, Response, current_app, request, url_for
+from quart_schema import document_request, document_response, tag_blueprint
+
+from portal import publishing
+from portal.errors import InvalidRequest, MalformedBody, NotJson
+from portal.models import Video
+from portal.openapi import document_problems
+from portal.playback import playback_url
+from portal.resources import Resources
+from portal.schemas import (
+    CategoryList,
+    CategoryRecord,
+    CreatedVideo,
+    CreateVideoRequest,
+    PresignRequest,
+    PresignResponse,
+    References,
+    RetrievedVideo,
+    field_errors,
+)
+
+blueprint = Blueprint("api", __name__, url_prefix="/api")
+tag_blueprint(blueprint, ["Videos"])
+
+Shape = TypeVar("Shape", bound=BaseModel)
+
+
+@blueprint.get("/categories")
+@document_response(CategoryList)
+@document_problems(503)
+async def categories() -> Response:
+    """List the categories a video may be filed under.
+
+    The table is fixed; ids never change.
+    """
+    names = await _resources().categories.names()
+    records = [CategoryRecord(id=number, name=name) for number, name in names.items()]
+    return _json(CategoryList(categories=records))
+
+
+@blueprint.post("/videos/presign")
+@document_request(PresignRequest)
+@document_response(PresignResponse)
+@document_problems(400, 413, 415, 422, 503)
+async def presign() -> Response:
+    """Ask for an address to upload a file to.
+
+    PUT the raw bytes to `uploadUrl` with the announced Content-Type, then send `key` to
+    POST /api/videos.
+    """
+    resources = _resources()
+    upload = await publishing.begin_upload(
+        _validated(PresignRequest, await _read_json()),
+        storage=resources.storage,
+        url_ttl_s=resources.config.upload_url_ttl_s,
+    )
+    return _json(PresignResponse(upload_url=upload.upload_url, key=upload.key))
+
+
+@blueprint.post("/videos")
+@document_request(CreateVideoRequest)
+@document_response(CreatedVideo, 201)
+@document_response(CreatedVideo, 200)
+@document_problems(400, 409, 413, 415, 422, 503)
+async def create_video() -> Response:
+    """Create a video from an uploaded file and start its transcoding.
+
+    Sending the same key with the same metadata again answers 200 with the same record, so a
+    request whose answer was lost may be repeated.
+    """
+    resources = _resources()
+    body = await _read_json()
+    published = await publishing.publish(
+        _validated(CreateVideoRequest, body, context=await _references(body)),
+        storage=resources.storage,
+        queue=resources.queue,
+    )
+    response = _json(CreatedVideo(**_members(published.video)), 201 if published.created else 200)
+    response.headers["Location"] = url_for("api.get_video", video_id=str(published.video.id))
+    return response
+
+
+@blueprint.get("/videos/<video_id>")
+@document_response(RetrievedVideo)
+@document_problems(404, 503)
+async def get_video(video_id: str) -> Response:
+    """Read a video's record.
+
+    Poll this until `status` is ready or failed. Send the ETag of the last answer in
+    If-None-Match to get 304 while nothing changed.
+    """
+    video = await publishing.get_video(video_id)
+    address = playback_url(_resources().config, video)
+    body = RetrievedVideo(**_members(video), playback_url=address).model_dump_json()
+    response = Response(body, content_type="application/json")
+    response.headers["Cache-Control"] = "no-cache"
+    response.set_etag(hashlib.blake2b(body.encode(), digest_size=12).hexdigest())
+    return await response.make_conditional(request)
+
+
+def _members(video: Video) -> dict[str, Any]:
+    return {
+        "id": str(video.id),
+        "title": video.title,
+        "description": video.description,
+        "category_ids": video.category_ids,
+        "tags": video.tags,
+        "file_name": video.file_name,
+        "storage_key": video.storage_key,
+        "transcode_job_id": str(video.transcode_job_id),
+        "status": video.status,
+        "size_bytes": video.size_bytes,
+        "created_at": video.created_at,
+        "updated_at": video.updated_at,
+    }
+
+
+async def _references(body: Any) -> References:
+    key = body.get("key") if isinstance(body, dict) else None
+    return References(
+        category_ids=(await _resources().categories.names()).keys(),
+        key_is_issued=isinstance(key, str) and await publishing.is_issued(key),
+    )
+
+
+async def _read_json() -> Any:
+    if request.mimetype != "application/json":
+        raise NotJson
+    body = await request.get_data(cache=True, as_text=False, parse_form_data=False)
+    try:
+        # Decoded here, because json.loads would accept other encodings of bytes too.
+        return json.loads(body.decode("utf-8"))
+    except (ValueError, RecursionError) as exc:
+        raise MalformedBody from exc
+
+
+def _validated(shape: type[Shape], body: Any, *, context: References | None = None) -> Shape:
+    try:
+        return shape.model_validate(body, context=context)
+    except ValidationError as exc:
+        raise InvalidRequest(field_errors(exc)) from exc
+
+
+def _json(shape: BaseModel, status: int = 200) -> Response:
+    return Response(shape.model_dump_json(), status, content_type="application/json")
+
+
+def _resources() -> Resources:
+    resources: Resources = current_app.extensions["portal"]
+    return resources

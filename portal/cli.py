@@ -1,0 +1,142 @@
+"""The `portal` command. Each subcommand reads its input and calls one function elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import click
+
+from portal import __version__
+from portal.config import Config, ConfigError
+
+DEFAULT_ADDRESS = "http://127.0.0.1:8000"
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="portal")
+def main() -> None:
+    """A self-hosted video publishing portal."""
+
+
+@main.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
+@click.option(
+    "--data-dir",
+    default="data",
+    show_default=True,
+    type=click.Path(path_type=Path, file_okay=True),
+    help="Where database, videos and logs are kept.",
+)
+def up(host: str, port: int, data_dir: Path) -> None:
+    """Run everything on this machine: database, storage, web and one worker."""
+    from portal.supervisor import up as run_up
+
+    asyncio.run(run_up(host=host, port=port, data_dir=data_dir))
+
+
+@main.command()
+@click.option("--host", help="Address to listen on; HOST by default.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on; PORT by default.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Processes; WEB_WORKERS by default.")
+def web(host: str | None, port: int | None, workers: int | None) -> None:
+    """Serve the pages, the JSON API and the playlists."""
+    from portal.web import serve
+
+    config = _config()
+    sys.exit(
+        serve(
+            host=host or config.host,
+            port=port or config.port,
+            workers=workers or config.web_workers,
+        )
+    )
+
+
+@main.command()
+def worker() -> None:
+    """Transcode videos from the queue until stopped."""
+    from portal.jobs import work
+
+    config = _config()
+    _run(work(config))
+
+
+@main.command()
+def migrate() -> None:
+    """Bring the database to the newest version."""
+    from portal.database import migrate as run_migrations
+
+    config = _config()
+    _run(run_migrations(config))
+    click.echo("The database is up to date.")
+
+
+@main.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--title", help="Title; the file's name by default.")
+@click.option("--description", default="", help="Plain text.")
+@click.option(
+    "--category", "categories", multiple=True, required=True, help="Name or id; may be given again."
+)
+@click.option("--tags", default="", help="Comma-separated.")
+@click.option(
+    "--url",
+    default=DEFAULT_ADDRESS,
+    show_default=True,
+    envvar="PORTAL_URL",
+    help="The portal's address.",
+)
+@click.option("--wait/--no-wait", default=True, help="Wait until the video can be played.")
+def publish(
+    file: Path,
+    title: str | None,
+    description: str,
+    categories: tuple[str, ...],
+    tags: str,
+    url: str,
+    wait: bool,
+) -> None:
+    """Upload FILE to a portal, wait for it, and print its playback address."""
+    from portal.client import Metadata, publish_file
+
+    metadata = Metadata(
+        title=title or file.stem, description=description, categories=categories, tags=tags
+    )
+    asyncio.run(publish_file(file, metadata, portal_url=url.rstrip("/"), wait=wait))
+
+
+@main.command()
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Check the running `portal up` of this folder instead of the environment's settings.",
+)
+def doctor(data_dir: Path | None) -> None:
+    """Try every part for real and print the fix for what does not work."""
+    from portal.doctor import examine
+    from portal.embedded import load_environment
+
+    config = _config(load_environment(data_dir) if data_dir else None)
+    sys.exit(0 if asyncio.run(examine(config)) else 1)
+
+
+def _config(environ: dict[str, str] | None = None) -> Config:
+    try:
+        return Config.from_env(environ)
+    except ConfigError as exc:
+        raise click.ClickException(str(exc)) from exc
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    """Run to the end, and tell what everyone runs into in one line."""
+    import psycopg
+
+    try:
+        asyncio.run(work)
+    except psycopg.OperationalError as exc:
+        raise click.ClickException(f"The database cannot be used: {exc}") from exc

@@ -1,0 +1,151 @@
+"""Settings, read once from the environment (12-factor) into a frozen value.
+
+Only this module reads `os.environ` for settings; AWS credentials stay with botocore's own
+chain (environment, profile, instance role). Every bad variable is reported in one error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+LOG_FORMATS = ("json", "text")
+
+
+class ConfigError(Exception):
+    """One or more environment variables are missing or wrong."""
+
+    def __init__(self, faults: list[str]) -> None:
+        super().__init__("Bad configuration:\n" + "\n".join(f"  {fault}" for fault in faults))
+        self.faults = faults
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything the web, the worker and the command line need to know.
+
+    Addresses carry no trailing slash. `playback_base_url` is empty when the portal itself
+    serves playlists and signs segment addresses.
+    """
+
+    database_url: str
+    s3_endpoint_url: str
+    s3_public_endpoint_url: str
+    s3_bucket: str
+    aws_region: str
+    public_url: str
+    playback_base_url: str
+    host: str
+    port: int
+    web_workers: int
+    worker_concurrency: int
+    database_pool_size: int
+    upload_url_ttl_s: int
+    playback_url_ttl_s: int
+    log_level: str
+    log_format: str
+    work_dir: Path
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> Config:
+        """Read the settings, or raise `ConfigError` listing every fault at once."""
+        reader = _Reader(os.environ if environ is None else environ)
+        host = reader.text("HOST", "127.0.0.1")
+        port = reader.integer("PORT", 8000, low=1, high=65535)
+        endpoint = reader.address("S3_ENDPOINT_URL", "")
+        config = cls(
+            database_url=reader.database_url("DATABASE_URL"),
+            s3_endpoint_url=endpoint,
+            s3_public_endpoint_url=reader.address("S3_PUBLIC_ENDPOINT_URL", endpoint),
+            s3_bucket=reader.text("S3_BUCKET", "portal"),
+            aws_region=reader.text("AWS_REGION", reader.text("AWS_DEFAULT_REGION", "us-east-1")),
+            public_url=reader.address("PUBLIC_URL", f"http://{host}:{port}"),
+            playback_base_url=reader.address("PLAYBACK_BASE_URL", ""),
+            host=host,
+            port=port,
+            web_workers=reader.integer("WEB_WORKERS", 1, low=1, high=64),
+            worker_concurrency=reader.integer("WORKER_CONCURRENCY", 1, low=1, high=64),
+            database_pool_size=reader.integer("DATABASE_POOL_SIZE", 8, low=2, high=200),
+            # Signature Version 4 allows at most seven days.
+            upload_url_ttl_s=reader.integer("UPLOAD_URL_TTL_S", 3600, low=60, high=604_800),
+            playback_url_ttl_s=reader.integer("PLAYBACK_URL_TTL_S", 43_200, low=600, high=604_800),
+            log_level=reader.choice("LOG_LEVEL", "INFO", LOG_LEVELS),
+            log_format=reader.choice("LOG_FORMAT", "json", LOG_FORMATS),
+            work_dir=Path(reader.text("WORK_DIR", "work")),
+        )
+        reader.finish()
+        return config
+
+
+class _Reader:
+    """Reads typed variables and collects what is wrong with them."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._faults: list[str] = []
+
+    def finish(self) -> None:
+        if self._faults:
+            raise ConfigError(self._faults)
+
+    def text(self, name: str, default: str) -> str:
+        return self._environ.get(name, "").strip() or default
+
+    def choice(self, name: str, default: str, choices: tuple[str, ...]) -> str:
+        value = self.text(name, default)
+        if value not in choices:
+            self._faults.append(f"{name}={value!r}: choose one of {', '.join(choices)}.")
+        return value
+
+    def integer(self, name: str, default: int, *, low: int, high: int) -> int:
+        value = self.text(name, str(default))
+        if not value.isascii() or not value.isdigit() or not low <= int(value) <= high:
+            self._faults.append(f"{name}={value!r}: give a whole number from {low} to {high}.")
+            return default
+        return int(value)
+
+    def address(self, name: str, default: str) -> str:
+        value = self.text(name, default).rstrip("/")
+        if value:
+            self._check(name, _is_http_address, value, "give an address like https://example.org.")
+        return value
+
+    def database_url(self, name: str) -> str:
+        value = self.text(name, "")
+        if not value:
+            self._faults.append(
+                f"{name} is not set: give postgresql://user:password@host/database, "
+                "or run `portal up`, which brings its own database."
+            )
+        # The value is not repeated: it holds a password.
+        elif not value.startswith(("postgresql://", "postgres://")) or not _is_conninfo(value):
+            self._faults.append(f"{name}: give postgresql://user:password@host/database.")
+        return value
+
+    def _check(self, name: str, test: Callable[[str], bool], value: str, remedy: str) -> None:
+        if not test(value):
+            self._faults.append(f"{name}={value!r}: {remedy}")
+
+
+def _is_http_address(value: str) -> bool:
+    try:
+        parts = urlsplit(value)
+        _ = parts.port
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.query
+
+
+def _is_conninfo(value: str) -> bool:
+    try:
+        conninfo_to_dict(value)
+    except ProgrammingError:
+        return False
+    return True

@@ -1,0 +1,132 @@
+"""The connection to PostgreSQL: Tortoise's configuration, its life, and the migrations.
+
+The one place that reaches into Tortoise's psycopg backend, so that procrastinate can enqueue
+on the connection of a running transaction.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from psycopg import AsyncConnection, AsyncRawCursor
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool
+from tortoise import Tortoise
+from tortoise.connection import get_connection
+from tortoise.migrations.api import migrate as tortoise_migrate
+from tortoise.transactions import in_transaction
+
+if TYPE_CHECKING:
+    from portal.config import Config
+
+CONNECT_TIMEOUT_S = 5
+# A statement that runs longer is a bug or an overloaded server; either way it must end.
+STATEMENT_TIMEOUT_MS = 15_000
+# Any number that no other user of the database picks: it keeps two migrations apart.
+MIGRATION_LOCK_ID = 7_306_815_001
+
+
+@asynccontextmanager
+async def open_database(config: Config) -> AsyncIterator[None]:
+    """Bind the models to the database. Connections are made on first use.
+
+    The binding is global to the process, because a server answers requests in other tasks
+    than the one that started it.
+    """
+    context = await Tortoise.init(tortoise_config(config), _enable_global_fallback=True)
+    try:
+        yield
+    finally:
+        await context.close_connections()
+
+
+@asynccontextmanager
+async def transaction() -> AsyncIterator[AsyncConnection[Any]]:
+    """Run the models' queries inside one transaction and hand out its raw connection."""
+    async with in_transaction() as client:
+        yield client._connection  # there is no public way to it
+
+
+async def server_time() -> datetime:
+    """The database's clock; the one that all machines of a portal share."""
+    rows = await get_connection("default").execute_query_dict("SELECT now()")
+    now: datetime = rows[0]["now"]
+    return now
+
+
+async def migrate(config: Config) -> None:
+    """Bring the database to the newest version. Safe to run from several machines at once."""
+    async with await AsyncConnection.connect(
+        config.database_url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True
+    ) as guard:
+        await guard.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK_ID,))
+        try:
+            await tortoise_migrate(config=_migration_config(config))
+        finally:
+            await Tortoise.close_connections()
+
+
+def tortoise_config(config: Config) -> dict[str, Any]:
+    """Tortoise's settings for `config.database_url`, any libpq parameter included."""
+    parameters = dict(conninfo_to_dict(config.database_url))
+    options = parameters.pop("options", None) or ""
+    credentials = {
+        "user": parameters.pop("user", None),
+        "password": parameters.pop("password", None),
+        "host": parameters.pop("host", None),
+        "port": parameters.pop("port", None) or 5432,
+        "database": parameters.pop("dbname", None),
+        "application_name": parameters.pop("application_name", "portal"),
+        "server_settings": {"connect_timeout": CONNECT_TIMEOUT_S, **parameters},
+        # Passed to psycopg for each connection; the first two are what Tortoise relies on.
+        "kwargs": {
+            "autocommit": True,
+            "row_factory": dict_row,
+            "options": f"{options} -c statement_timeout={STATEMENT_TIMEOUT_MS}",
+        },
+        "minsize": 1,
+        "maxsize": config.database_pool_size,
+        "timeout": CONNECT_TIMEOUT_S,
+        "check": _replace_dead_connection,
+    }
+    return {
+        "connections": {
+            "default": {"engine": "tortoise.backends.psycopg", "credentials": credentials}
+        },
+        "apps": {
+            "portal": {
+                "models": ["portal.models"],
+                "migrations": "portal.migrations",
+                "default_connection": "default",
+            }
+        },
+    }
+
+
+def _migration_config(config: Config) -> dict[str, Any]:
+    """As `tortoise_config`, for Tortoise's migration recorder.
+
+    It writes asyncpg's placeholders ($1) whatever the backend; psycopg understands them with
+    its raw cursors.
+    """
+    settings = tortoise_config(config)
+    credentials = settings["connections"]["default"]["credentials"]
+    credentials["kwargs"]["cursor_factory"] = AsyncRawCursor
+    return settings
+
+
+async def _replace_dead_connection(connection: AsyncConnection[Any]) -> None:
+    """Check a pooled connection, with a round trip only when there is reason for doubt.
+
+    An idle connection has nothing to read unless the server closed it, so a poll of its socket
+    tells the healthy case without asking the server before every query.
+    """
+    poller = select.poll()
+    poller.register(connection.fileno(), select.POLLIN)
+    if connection.broken or poller.poll(0):
+        await AsyncConnectionPool.check_connection(connection)

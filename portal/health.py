@@ -1,0 +1,47 @@
+"""Health checks: `/healthz` (the process answers) and `/readyz` (its parts are reachable)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+
+from quart import Blueprint, Response, current_app, jsonify
+from tortoise.connection import get_connection
+
+from portal.resources import Resources
+
+logger = logging.getLogger(__name__)
+
+blueprint = Blueprint("health", __name__)
+
+CHECK_TIMEOUT_S = 3
+
+
+@blueprint.get("/healthz")
+async def healthz() -> Response:
+    """200 as long as the process can answer; restart it otherwise."""
+    return jsonify(status="ok")
+
+
+@blueprint.get("/readyz")
+async def readyz() -> tuple[Response, int]:
+    """200 when database and storage are reachable, else 503; send traffic elsewhere."""
+    resources: Resources = current_app.extensions["portal"]
+    database, storage = await asyncio.gather(
+        _works("database", get_connection("default").execute_query("SELECT 1")),
+        _works("storage", resources.storage.check_bucket()),
+    )
+    words = {True: "ok", False: "unreachable"}
+    body = jsonify(database=words[database], storage=words[storage])
+    return body, 200 if database and storage else 503
+
+
+async def _works(part: str, check: Awaitable[object]) -> bool:
+    try:
+        async with asyncio.timeout(CHECK_TIMEOUT_S):
+            await check
+    except Exception as exc:  # noqa: BLE001  # whatever it is, the part does not work
+        logger.warning("%s is not reachable: %r", part, exc, extra={"action": "readyz"})
+        return False
+    return True

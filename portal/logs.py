@@ -1,0 +1,60 @@
+"""Structured logs: one JSON object a line, with the ids of the request or job at hand.
+
+Never logged: signed addresses, tokens, passwords, bodies.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from pythonjsonlogger.json import JsonFormatter
+
+if TYPE_CHECKING:
+    from portal.config import Config
+
+_context: ContextVar[dict[str, Any]] = ContextVar("log_context", default={})  # noqa: B039  # never mutated
+
+TEXT_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+JSON_FIELDS = ("timestamp", "levelname", "name", "message")
+# Their own info lines say what ours say already, or carry no ids.
+QUIET = ("procrastinate", "hypercorn.error", "aiobotocore", "botocore", "tortoise", "psycopg.pool")
+
+
+@contextmanager
+def log_context(**fields: Any) -> Iterator[None]:
+    """Add fields to every record logged inside, in this task and those it starts."""
+    token = _context.set({**_context.get(), **fields})
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def bind(**fields: Any) -> None:
+    """As `log_context`, until the current task ends; for a request, which is a task."""
+    _context.set({**_context.get(), **fields})
+
+
+def configure_logging(config: Config) -> None:
+    """Send all logs to standard output in the configured format."""
+    handler = logging.StreamHandler(sys.stdout)
+    handler.addFilter(_add_context)
+    if config.log_format == "json":
+        handler.setFormatter(JsonFormatter(JSON_FIELDS, timestamp=True))
+    else:
+        handler.setFormatter(logging.Formatter(TEXT_FORMAT))
+    logging.basicConfig(level=config.log_level, handlers=[handler], force=True)
+    for name in QUIET:
+        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
+
+
+def _add_context(record: logging.LogRecord) -> bool:
+    for name, value in _context.get().items():
+        if not hasattr(record, name):
+            setattr(record, name, value)
+    return True

@@ -1,0 +1,226 @@
+"""The use cases of the portal; owns the transactions that publish a video.
+
+Knows nothing of HTTP requests. Transactions here never span a call to storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4
+
+from tortoise.expressions import Q
+
+from portal.database import transaction
+from portal.errors import KeyAlreadyUsed, ObjectMissing, UploadNotFound, VideoNotFound
+from portal.models import Attempt, Category, Upload, Video, VideoStatus
+from portal.schemas import CreateVideoRequest, PresignRequest
+from portal.storage import upload_key
+
+if TYPE_CHECKING:
+    from procrastinate import App as Queue
+    from psycopg import AsyncConnection
+
+    from portal.storage import ObjectInfo, Storage
+
+TRANSCODE_TASK = "portal:transcode"
+TRANSCODE_QUEUE = "transcode"
+
+
+@dataclass(frozen=True, slots=True)
+class BegunUpload:
+    """Where a client may PUT its file, and the key to come back with."""
+
+    upload_url: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A video, and whether this call made it or an earlier one with the same metadata did."""
+
+    video: Video
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VideoList:
+    """One page of the library, and the cursor of the next older page, if there is one."""
+
+    videos: list[Video]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a processing video is. `ahead` counts the jobs before it while it is waiting."""
+
+    stage: str
+    percent: float
+    eta_s: float | None
+    ahead: int | None
+
+
+class CategoryTable:
+    """The fixed category table, read once from the database."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, str] = {}
+
+    async def names(self) -> Mapping[int, str]:
+        """Category names by id, in the order of ids."""
+        if not self._names:
+            self._names = {category.id: category.name for category in await Category.all()}
+        return self._names
+
+
+async def begin_upload(request: PresignRequest, *, storage: Storage, url_ttl_s: int) -> BegunUpload:
+    """Issue a storage key and a presigned PUT address for it."""
+    extension = request.file_name.rpartition(".")[2].lower()
+    key = upload_key(uuid4(), extension)
+    upload_url = await storage.presign_put(key, content_type=request.content_type, ttl_s=url_ttl_s)
+    await Upload.create(key=key, file_name=request.file_name, content_type=request.content_type)
+    return BegunUpload(upload_url=upload_url, key=key)
+
+
+async def is_issued(key: str) -> bool:
+    """Whether the portal issued this storage key."""
+    return await Upload.exists(key=key)
+
+
+async def publish(request: CreateVideoRequest, *, storage: Storage, queue: Queue) -> Published:
+    """Record the video and start its transcoding, both or neither.
+
+    Calling again with the same key and metadata gives the same video; this makes a retry after
+    a lost answer safe.
+
+    Raises:
+        UploadNotFound: storage holds no file, or an empty one, under the key.
+        KeyAlreadyUsed: the key belongs to a video with other metadata.
+    """
+    existing = await Video.get_or_none(upload_id=request.key)
+    if existing is not None:
+        return _same_or_conflict(existing, request)
+    try:
+        source = await storage.head(request.key)
+    except ObjectMissing as exc:
+        raise UploadNotFound from exc
+    if source.size_bytes == 0:
+        raise UploadNotFound("The uploaded file is empty. Upload it again, then retry.")
+    return await _record(request, source, queue)
+
+
+async def _record(request: CreateVideoRequest, source: ObjectInfo, queue: Queue) -> Published:
+    async with transaction() as connection:
+        # Requests with the same key queue up behind this lock; the first one creates the video.
+        await Upload.filter(key=request.key).select_for_update().get()
+        existing = await Video.get_or_none(upload_id=request.key)
+        if existing is not None:
+            return _same_or_conflict(existing, request)
+        video_id = uuid4()
+        job_id = await _defer_transcode(video_id, queue, connection)
+        now = datetime.now(UTC)
+        video = await Video.create(
+            id=video_id,
+            title=request.title,
+            description=request.description,
+            category_ids=list(request.category_ids),
+            tags=request.tags,
+            file_name=request.file_name,
+            upload_id=request.key,
+            transcode_job_id=job_id,
+            size_bytes=source.size_bytes,
+            source_etag=source.etag,
+            created_at=now,
+            updated_at=now,
+        )
+    return Published(video, created=True)
+
+
+async def enqueue_transcode(video_id: UUID, former_job_id: int, *, queue: Queue) -> None:
+    """Give a processing video a new job, unless someone else did so meanwhile."""
+    async with transaction() as connection:
+        video = await Video.filter(id=video_id).select_for_update().get()
+        if video.status is VideoStatus.PROCESSING and video.transcode_job_id == former_job_id:
+            video.transcode_job_id = await _defer_transcode(video_id, queue, connection)
+            video.updated_at = datetime.now(UTC)
+            await video.save(update_fields=["transcode_job_id", "updated_at"])
+
+
+async def _defer_transcode(video_id: UUID, queue: Queue, connection: AsyncConnection[Any]) -> int:
+    task = queue.configure_task(
+        TRANSCODE_TASK,
+        queue=TRANSCODE_QUEUE,
+        lock=f"video:{video_id}",
+        connection=connection,
+    )
+    return await task.defer_async(video_id=str(video_id))
+
+
+def _same_or_conflict(video: Video, request: CreateVideoRequest) -> Published:
+    recorded = (video.title, video.description, video.category_ids, video.tags, video.file_name)
+    submitted = (
+        request.title,
+        request.description,
+        request.category_ids,
+        request.tags,
+        request.file_name,
+    )
+    if recorded != submitted:
+        raise KeyAlreadyUsed
+    return Published(video, created=False)
+
+
+async def get_video(video_id: str) -> Video:
+    """The video with this id; `VideoNotFound` for an unknown or malformed one."""
+    parsed = _parse_id(video_id)
+    video = await Video.get_or_none(id=parsed) if parsed else None
+    if video is None:
+        raise VideoNotFound
+    return video
+
+
+async def list_videos(*, before: str | None, limit: int) -> VideoList:
+    """A page of the library, newest first.
+
+    `before` is the cursor of the page: the id of the last video of the page before it. An
+    unknown cursor gives the first page, since the video may have been deleted meanwhile.
+    """
+    query = Video.all().order_by("-created_at", "-id")
+    parsed = _parse_id(before) if before else None
+    last = await Video.get_or_none(id=parsed) if parsed else None
+    if last is not None:
+        query = query.filter(
+            Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, id__lt=last.id)
+        )
+    videos = await query.limit(limit + 1)
+    more = len(videos) > limit
+    page = videos[:limit]
+    return VideoList(page, next_cursor=str(page[-1].id) if more else None)
+
+
+async def get_progress(video: Video) -> Progress | None:
+    """How far transcoding is; None once the video is ready or failed."""
+    if video.status is not VideoStatus.PROCESSING:
+        return None
+    attempt = await Attempt.filter(video_id=video.id).order_by("-number").first()
+    if attempt is None or attempt.outcome is not None:
+        return Progress("waiting", 0.0, None, ahead=await _videos_ahead(video))
+    return Progress(attempt.stage, attempt.percent, attempt.eta_s, ahead=None)
+
+
+async def _videos_ahead(video: Video) -> int:
+    return await Video.filter(
+        status=VideoStatus.PROCESSING, transcode_job_id__lt=video.transcode_job_id
+    ).count()
+
+
+def _parse_id(text: str) -> UUID | None:
+    # Only the canonical form: an address that names a video has exactly one spelling.
+    try:
+        parsed = UUID(text)
+    except ValueError:
+        return None
+    return parsed if str(parsed) == text else None

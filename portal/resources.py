@@ -1,0 +1,50 @@
+"""The shared connections of a process: database, storage, queue; made once and passed on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cachetools import TTLCache
+from procrastinate import App as Queue
+from procrastinate import PsycopgConnector
+
+from portal.database import open_database
+from portal.publishing import CategoryTable
+from portal.storage import Storage, open_storage
+
+if TYPE_CHECKING:
+    from portal.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What the web, the worker and the command line share; see `open_resources`."""
+
+    config: Config
+    storage: Storage
+    queue: Queue
+    signed_playlists: TTLCache[str, str]
+    categories: CategoryTable = field(default_factory=CategoryTable)
+
+
+@asynccontextmanager
+async def open_resources(config: Config) -> AsyncIterator[Resources]:
+    """Open everything for the length of a process.
+
+    Nothing is contacted yet, so that the web can start, and say what is missing, while the
+    database or storage is down. The queue's own pool is opened by who needs it (the worker);
+    enqueuing uses the connection of the transaction at hand.
+    """
+    queue = Queue(connector=PsycopgConnector(conninfo=config.database_url))
+    async with open_database(config), open_storage(config) as storage:
+        yield Resources(
+            config=config,
+            storage=storage,
+            queue=queue,
+            # Signing a long playlist takes a while, so it is done once for many viewers; what
+            # is left of the signatures' life must still cover a whole viewing.
+            signed_playlists=TTLCache(maxsize=256, ttl=config.playback_url_ttl_s / 4),
+        )

@@ -1,0 +1,33 @@
+"""Runs the app on Hypercorn."""
+
+from __future__ import annotations
+
+import logging
+
+import uvloop  # noqa: F401  # Hypercorn imports it by name; a missing one should fail here
+from hypercorn.config import Config as ServerConfig
+from hypercorn.run import run
+
+KEEP_ALIVE_S = 30.0
+# A slow client gets this long to send a request's headers.
+READ_TIMEOUT_S = 30
+SHUTDOWN_GRACE_S = 3.0
+
+
+def serve(*, host: str, port: int, workers: int) -> int:
+    """Serve until stopped; returns the process's exit code.
+
+    One worker runs in this process; several run as its children.
+    """
+    server = ServerConfig()
+    server.application_path = "portal.app:create_app()"
+    server.bind = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}"]
+    server.workers = 0 if workers == 1 else workers
+    server.worker_class = "uvloop"
+    server.keep_alive_timeout = KEEP_ALIVE_S
+    server.read_timeout = READ_TIMEOUT_S
+    server.graceful_timeout = SHUTDOWN_GRACE_S
+    server.include_server_header = False
+    # Through the root logger, in the portal's format, instead of a handler of its own.
+    server.errorlog = logging.getLogger("hypercorn.error")
+    return run(server)
