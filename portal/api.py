@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from quart import Blueprint, Response, current_app, request, url_for
@@ -14,7 +15,7 @@ from portal import publishing
 from portal.errors import InvalidRequest, MalformedBody, NotJson
 from portal.models import Video
 from portal.openapi import document_problems
-from portal.playback import playback_url
+from portal.playback import master_url
 from portal.resources import Resources
 from portal.schemas import (
     CategoryList,
@@ -33,6 +34,8 @@ tag_blueprint(blueprint, ["Videos"])
 
 Shape = TypeVar("Shape", bound=BaseModel)
 
+MAX_INTEGER_DIGITS = 30
+
 
 @blueprint.get("/categories")
 @document_response(CategoryList)
@@ -43,8 +46,7 @@ async def categories() -> Response:
     The table is fixed; ids never change.
     """
     names = await _resources().categories.names()
-    records = [CategoryRecord(id=number, name=name) for number, name in names.items()]
-    return _json(CategoryList(categories=records))
+    return Response(_category_list(tuple(names.items())), content_type="application/json")
 
 
 @blueprint.post("/videos/presign")
@@ -85,26 +87,32 @@ async def create_video() -> Response:
         queue=resources.queue,
     )
     response = _json(CreatedVideo(**_members(published.video)), 201 if published.created else 200)
-    response.headers["Location"] = url_for("api.get_video", video_id=str(published.video.id))
+    response.headers["Location"] = url_for("api.get_video", id=str(published.video.id))
     return response
 
 
-@blueprint.get("/videos/<video_id>")
+@blueprint.get("/videos/<id>")
 @document_response(RetrievedVideo)
 @document_problems(404, 503)
-async def get_video(video_id: str) -> Response:
+async def get_video(id: str) -> Response:
     """Read a video's record.
 
     Poll this until `status` is ready or failed. Send the ETag of the last answer in
     If-None-Match to get 304 while nothing changed.
     """
-    video = await publishing.get_video(video_id)
-    address = playback_url(_resources().config, video)
-    body = RetrievedVideo(**_members(video), playback_url=address).model_dump_json()
+    record = await publishing.read_record(id)
+    address = master_url(_resources().config, record["id"], record.pop("published_attempt"))
+    body = RetrievedVideo(**record, playback_url=address).model_dump_json()
     response = Response(body, content_type="application/json")
     response.headers["Cache-Control"] = "no-cache"
     response.set_etag(hashlib.blake2b(body.encode(), digest_size=12).hexdigest())
     return await response.make_conditional(request)
+
+
+@lru_cache(maxsize=1)
+def _category_list(rows: tuple[tuple[int, str], ...]) -> str:
+    records = [CategoryRecord(id=number, name=name) for number, name in rows]
+    return CategoryList(categories=records).model_dump_json()
 
 
 def _members(video: Video) -> dict[str, Any]:
@@ -138,14 +146,23 @@ async def _read_json() -> Any:
     body = await request.get_data(cache=True, as_text=False, parse_form_data=False)
     try:
         # Decoded here, because json.loads would accept other encodings of bytes too.
-        return json.loads(body.decode("utf-8"))
+        return json.loads(body.decode("utf-8"), parse_int=_integer, parse_constant=_refuse)
     except (ValueError, RecursionError) as exc:
         raise MalformedBody from exc
 
 
+def _integer(digits: str) -> int:
+    # Python refuses to read very long ones. Cut off they are out of every member's range still.
+    return int(digits[:MAX_INTEGER_DIGITS])
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
 def _validated(shape: type[Shape], body: Any, *, context: References | None = None) -> Shape:
     try:
-        return shape.model_validate(body, context=context)
+        return shape.model_validate(body, context=context, by_alias=True, by_name=False)
     except ValidationError as exc:
         raise InvalidRequest(field_errors(exc)) from exc
 

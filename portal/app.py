@@ -1,24 +1,22 @@
 """Makes the one Quart app that serves the JSON API, the pages and the playlists.
 
-Owns what concerns every request: its id and log line, the security headers, and how errors
-are shown (`rendering.py`).
+Puts the parts together: blueprints, templates, error pages, headers, and the lifespan that opens
+database, storage and queue.
 """
 
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import AsyncGenerator
-from time import perf_counter
-from uuid import uuid4
 
-from quart import Quart, Response, g, request
+from quart import Quart
 
 from portal import api, docs, health, pages, playback, rendering
 from portal.assets import load_manifest, static_dist_dir, templates_dir
 from portal.config import Config
 from portal.errors import Unavailable
-from portal.logs import bind, configure_logging
+from portal.logs import configure_logging
+from portal.middleware import RequestMiddleware
 from portal.openapi import install_openapi
 from portal.resources import Resources, open_resources
 from portal.security import security_headers
@@ -29,9 +27,6 @@ MAX_BODY_BYTES = 64 * 1024
 BODY_TIMEOUT_S = 20
 # Built files carry a hash of their content in their name.
 STATIC_MAX_AGE_S = 31_536_000
-REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-# Asked every few seconds by machines; their lines would bury the others.
-QUIET_ENDPOINTS = frozenset({"health.healthz", "health.readyz", "static"})
 
 
 def create_app(config: Config | None = None) -> Quart:
@@ -52,8 +47,9 @@ def create_app(config: Config | None = None) -> Quart:
         app.register_blueprint(module.blueprint)
     rendering.install_error_handlers(app)
     _install_templates(app)
-    _install_request_log(app)
-    _install_lifespan(app, config)
+    middleware = RequestMiddleware(app.asgi_app)
+    app.asgi_app = middleware  # type: ignore[method-assign]  # as Quart documents it
+    _install_lifespan(app, config, middleware)
     return app
 
 
@@ -67,14 +63,12 @@ def _install_templates(app: Quart) -> None:
         return f"/static/{manifest[name]}"
 
 
-def _install_lifespan(app: Quart, config: Config) -> None:
+def _install_lifespan(app: Quart, config: Config, middleware: RequestMiddleware) -> None:
     @app.while_serving
     async def resources() -> AsyncGenerator[None]:
         async with open_resources(config) as opened:
             app.extensions["portal"] = opened
-            app.extensions["portal_headers"] = security_headers(
-                config, await _storage_origin(opened)
-            )
+            middleware.set_headers(security_headers(config, await _storage_origin(opened)))
             yield
 
 
@@ -85,32 +79,3 @@ async def _storage_origin(resources: Resources) -> str:
         # Without credentials there is nothing to sign with; `portal doctor` says what to do.
         logger.error("Storage is not configured: %s", exc.__cause__, extra={"action": "start"})
         return resources.config.s3_public_endpoint_url
-
-
-def _install_request_log(app: Quart) -> None:
-    @app.before_request
-    async def begin() -> None:
-        given = request.headers.get("X-Request-ID", "")
-        g.request_id = given if REQUEST_ID.fullmatch(given) else uuid4().hex
-        g.started_at = perf_counter()
-        bind(request_id=g.request_id)
-
-    @app.after_request
-    async def end(response: Response) -> Response:
-        response.headers.extend(app.extensions["portal_headers"])
-        response.headers["X-Request-ID"] = g.request_id
-        if request.endpoint not in QUIET_ENDPOINTS or response.status_code >= 400:
-            logger.info(
-                "%s %s %d",
-                request.method,
-                request.path,
-                response.status_code,
-                extra={
-                    "action": "request",
-                    "method": request.method,
-                    "path": request.path,
-                    "status": response.status_code,
-                    "duration_ms": round((perf_counter() - g.started_at) * 1000, 1),
-                },
-            )
-        return response

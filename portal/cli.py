@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -121,6 +122,8 @@ def doctor(data_dir: Path | None) -> None:
     from portal.doctor import examine
     from portal.embedded import load_environment
 
+    # The libraries' own warnings would say everything twice.
+    logging.disable(logging.CRITICAL)
     config = _config(load_environment(data_dir) if data_dir else None)
     sys.exit(0 if asyncio.run(examine(config)) else 1)
 

@@ -45,6 +45,9 @@ OUTAGE_PAUSE_S = 10
 FAILURE_PAUSE_S = 5
 # Long enough for a slow source; ffmpeg reads it by ranges for as long as it encodes.
 SOURCE_URL_TTL_S = 24 * 3600
+# Failure codes of the worker's own, beside those of a refused source.
+SOURCE_CHANGED = "source_changed"
+TRANSCODE_FAILED = "transcode_failed"
 EXHAUSTED_MESSAGE = (
     "The file could not be converted: every try ended unexpectedly. "
     "Try exporting the video again, for example as H.264 in an mp4 file."
@@ -98,7 +101,7 @@ async def transcode_video(context: JobContext, video_id: str) -> None:
             attempt = await attempts.begin(UUID(video_id), worker=_worker_name())
         except attempts.AttemptsExhausted:
             await attempts.fail_video(
-                UUID(video_id), code="transcode_failed", message=EXHAUSTED_MESSAGE
+                UUID(video_id), code=TRANSCODE_FAILED, message=EXHAUSTED_MESSAGE
             )
             return
         if attempt is not None:
@@ -117,7 +120,7 @@ async def _run(attempt: OpenAttempt, resources: Resources) -> None:
         await attempts.reject(attempt, code=exc.code, message=exc.message)
     except SourceChanged:
         logger.info("Source changed", extra={"action": "source_changed"})
-        await attempts.reject(attempt, code="source_changed", message=CHANGED_MESSAGE)
+        await attempts.reject(attempt, code=SOURCE_CHANGED, message=CHANGED_MESSAGE)
     except TranscodeFailed as exc:
         logger.warning("%s: %s", exc, exc.detail, extra={"action": "transcode_failed"})
         raise

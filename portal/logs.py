@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,11 @@ def log_context(**fields: Any) -> Iterator[None]:
 def bind(**fields: Any) -> None:
     """As `log_context`, until the current task ends; for a request, which is a task."""
     _context.set({**_context.get(), **fields})
+
+
+def current_fields() -> Mapping[str, Any]:
+    """The fields that records logged now would carry."""
+    return _context.get()
 
 
 def configure_logging(config: Config) -> None:

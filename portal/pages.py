@@ -14,7 +14,7 @@ from quart import Blueprint, current_app, render_template, request, url_for
 
 from portal import publishing
 from portal.models import Video, VideoStatus
-from portal.playback import playback_url
+from portal.playback import master_url
 
 if TYPE_CHECKING:
     from portal.publishing import Progress
@@ -189,7 +189,8 @@ def _playback_path(video: Video) -> str:
     # From this page the portal's own playlists are reached by the name the viewer used, which
     # need not be the public one.
     config = _resources().config
-    return playback_url(config, video).removeprefix(config.public_url)
+    address = master_url(config, video.id, video.published_attempt)
+    return address.removeprefix(config.public_url)
 
 
 def _poster_url(video: Video) -> str | None:

@@ -34,12 +34,12 @@ PLAYLIST_MAX_AGE_S = 300
 POSTER_MAX_AGE_S = 300
 
 
-def playback_url(config: Config, video: Video) -> str:
-    """Absolute address of the master playlist; empty until the video is ready."""
-    if video.status is not VideoStatus.READY or video.published_attempt is None:
+def master_url(config: Config, video_id: UUID | str, published_attempt: int | None) -> str:
+    """Absolute address of the master playlist; empty while there is no published attempt."""
+    if published_attempt is None:
         return ""
     base = config.playback_base_url or config.public_url
-    return f"{base}/{output_prefix(video.id, video.published_attempt)}{MASTER_NAME}"
+    return f"{base}/{output_prefix(video_id, published_attempt)}{MASTER_NAME}"
 
 
 @blueprint.get("/hls/<uuid:video_id>/<int:attempt>/<path:name>")

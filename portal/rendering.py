@@ -14,11 +14,12 @@ from dataclasses import asdict
 import psycopg
 import psycopg_pool
 from jinja2 import TemplateNotFound
-from quart import Quart, Response, g, render_template, request
+from quart import Quart, Response, render_template, request
 from tortoise.exceptions import DBConnectionError
 from werkzeug.exceptions import HTTPException
 
 from portal.errors import DatabaseUnavailable, InvalidRequest, PortalError
+from portal.logs import current_fields
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ def install_error_handlers(app: Quart) -> None:
 
 async def _answer(error: PortalError) -> Response:
     status, title, code, headers = _facts(error)
-    if request.path.startswith("/api/"):
+    if f"{request.path}/".startswith("/api/"):
         body = _problem(error, status=status, title=title, code=code)
         response = Response(json.dumps(body), status, content_type="application/problem+json")
     else:
@@ -102,7 +103,7 @@ async def _page(error: PortalError, *, status: int, title: str) -> str:
         "status": status,
         "title": title,
         "message": error.detail,
-        "request_id": g.get("request_id", ""),
+        "request_id": current_fields().get("request_id", ""),
     }
     try:
         return await render_template(f"errors/{status}.html", **context)

@@ -25,6 +25,7 @@ from pydantic import (
     StrictStr,
     ValidationError,
     ValidationInfo,
+    WithJsonSchema,
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -100,7 +101,11 @@ FileName = Annotated[
     AfterValidator(_is_file_name),
 ]
 CategoryId = Annotated[StrictInt, Field(ge=1, le=32767), AfterValidator(_is_category)]
-Timestamp = Annotated[AwareDatetime, PlainSerializer(_rfc3339, return_type=str)]
+Timestamp = Annotated[
+    AwareDatetime,
+    PlainSerializer(_rfc3339, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
 
 
 class _Shape(BaseModel):
@@ -133,7 +138,8 @@ class PresignResponse(_Shape):
     """Where to PUT the file, and the key to send back when that is done."""
 
     upload_url: str = Field(
-        description="Signed address; PUT the raw bytes with the announced Content-Type."
+        description="Signed address; PUT the raw bytes with the announced Content-Type.",
+        json_schema_extra={"format": "uri"},
     )
     key: str = Field(description="Storage key, `videos/<unique id>.<extension>`.")
 
@@ -244,7 +250,7 @@ def _message(fault: ErrorDetails) -> str:
             return "Send one JSON object."
         case "string_too_short" | "too_short":
             return "This may not be empty."
-        case "string_too_long":
+        case "string_too_long" | "too_long":
             return f"Shorten this to at most {context['max_length']:,} characters."
         case "literal_error":
             return f"Choose {context['expected']}."

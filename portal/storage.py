@@ -37,7 +37,7 @@ def upload_key(upload_id: UUID, extension: str) -> str:
     return f"videos/{upload_id.hex}.{extension}"
 
 
-def output_prefix(video_id: UUID, attempt: int) -> str:
+def output_prefix(video_id: UUID | str, attempt: int) -> str:
     """Where one transcoding attempt writes; published output is never written again."""
     return f"hls/{video_id}/{attempt}/"
 

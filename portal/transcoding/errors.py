@@ -1,0 +1,99 @@
+"""What can go wrong with a transcode, as codes for programs and sentences for editors.
+
+Two types, because they ask for different answers: a rejected source stays rejected however often
+it is retried, a failed transcode may well succeed the next time. Neither message nor detail holds
+a signed URL; `without_signatures` is what keeps them out.
+"""
+
+import re
+from enum import StrEnum
+
+_SIGNED_URL = re.compile(r"(https?://[^\s?'\"]+)\?[^\s'\"]+")
+
+
+class RejectCode(StrEnum):
+    """Why a source can't be published. The values are stored and documented: never rename one."""
+
+    NOT_A_VIDEO = "not_a_video"
+    NO_VIDEO_TRACK = "no_video_track"
+    ENCRYPTED = "encrypted"
+    ZERO_DURATION = "zero_duration"
+    TRUNCATED = "truncated"
+    DAMAGED = "damaged"
+    UNSUPPORTED_CODEC = "unsupported_codec"
+    TOO_LARGE = "too_large"
+
+
+class FailCode(StrEnum):
+    """Why a transcode broke off although the source may be fine."""
+
+    SOURCE_UNREACHABLE = "source_unreachable"
+    PROBE_FAILED = "probe_failed"
+    FFMPEG_FAILED = "ffmpeg_failed"
+    STALLED = "stalled"
+    TIMED_OUT = "timed_out"
+    OUTPUT_INCOMPLETE = "output_incomplete"
+
+
+_REJECTIONS = {
+    RejectCode.NOT_A_VIDEO: (
+        "This file is not an MP4 or QuickTime video. Export it as MP4 and upload it again."
+    ),
+    RejectCode.NO_VIDEO_TRACK: (
+        "This file has no video track. Check the export settings and upload it again."
+    ),
+    RejectCode.ENCRYPTED: (
+        "This file is copy-protected and can't be read. Upload an unprotected original."
+    ),
+    RejectCode.ZERO_DURATION: (
+        "This file describes a video but holds no pictures. Export it again and upload the result."
+    ),
+    RejectCode.TRUNCATED: (
+        "The end of this file is missing, probably because a copy was interrupted. "
+        "Upload the complete file."
+    ),
+    RejectCode.DAMAGED: (
+        "The video in this file is damaged and can't be decoded. Export it again and "
+        "upload the result."
+    ),
+    RejectCode.UNSUPPORTED_CODEC: (
+        "This video uses a codec the portal can't decode. Export it as H.264 and upload it again."
+    ),
+    RejectCode.TOO_LARGE: (
+        "The picture of this video is too large. Export it at 8192 pixels a side or less."
+    ),
+}
+
+_FAILURES = {
+    FailCode.SOURCE_UNREACHABLE: "The uploaded file could not be read from storage. Try again.",
+    FailCode.PROBE_FAILED: "The uploaded file could not be examined. Try again.",
+    FailCode.FFMPEG_FAILED: "The video could not be converted. Try again.",
+    FailCode.STALLED: "The conversion stopped making progress and was ended. Try again.",
+    FailCode.TIMED_OUT: "The conversion took too long and was ended. Try again.",
+    FailCode.OUTPUT_INCOMPLETE: "The converted video is incomplete and was discarded. Try again.",
+}
+
+
+class SourceRejected(Exception):
+    """The source itself can't be published; retrying won't help."""
+
+    def __init__(self, code: RejectCode, *, detail: str = "") -> None:
+        self.code = code
+        self.message = _REJECTIONS[code]
+        self.detail = without_signatures(detail)
+        super().__init__(f"{code}: {self.message}")
+
+
+class TranscodeFailed(Exception):
+    """The transcode broke off. `detail` (the end of stderr) is for the log, not for people."""
+
+    def __init__(self, code: FailCode, *, detail: str = "") -> None:
+        self.code = code
+        self.message = _FAILURES[code]
+        self.detail = without_signatures(detail)
+        super().__init__(f"{code}: {self.message}")
+
+
+def without_signatures(text: str) -> str:
+    """Cut the query string from every http address: that is where a presigned URL signs."""
+    return _SIGNED_URL.sub(r"\1?[removed]", text)

@@ -1,0 +1,59 @@
+/**
+ * Bundles src/ and css/ into dist/ with content-hashed names, and writes dist/manifest.json
+ * (logical name -> hashed name) last, so that a manifest always describes a whole build.
+ */
+import { createHash } from "node:crypto";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const dist = path.join(here, "dist");
+
+/** Bundles the entry points; hls.js becomes a chunk of its own because it is imported on demand. */
+async function bundle() {
+  const result = await build({
+    absWorkingDir: here,
+    entryPoints: { app: "src/main.js", style: "css/main.css" },
+    outdir: dist,
+    entryNames: "[name]-[hash]",
+    chunkNames: "chunk-[name]-[hash]",
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    minify: true,
+    target: ["chrome111", "firefox113", "safari16.4"],
+    legalComments: "linked",
+    metafile: true,
+    logLevel: "warning",
+  });
+  /** @type {Record<string, string>} */
+  const manifest = {};
+  for (const [file, output] of Object.entries(result.metafile.outputs)) {
+    const { name, ext } = path.parse(file);
+    // Only what a template can name; chunks are named by the bundle itself.
+    if (!output.entryPoint || name.startsWith("chunk-")) continue;
+    manifest[name.replace(/-[A-Z0-9]{8}$/, "") + ext] = path.basename(file);
+  }
+  return manifest;
+}
+
+/** Copies the images with the hash of their content in the name. */
+async function copyImages() {
+  /** @type {Record<string, string>} */
+  const manifest = {};
+  for (const file of (await readdir(path.join(here, "img"))).sort()) {
+    const content = await readFile(path.join(here, "img", file));
+    const hash = createHash("sha256").update(content).digest("hex").slice(0, 8).toUpperCase();
+    const { name, ext } = path.parse(file);
+    manifest[file] = `${name}-${hash}${ext}`;
+    await writeFile(path.join(dist, manifest[file]), content);
+  }
+  return manifest;
+}
+
+await rm(dist, { recursive: true, force: true });
+await mkdir(dist, { recursive: true });
+const manifest = { ...(await bundle()), ...(await copyImages()) };
+await writeFile(path.join(dist, "manifest.json"), `${JSON.stringify(manifest, null, 2)}\n`);

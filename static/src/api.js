@@ -1,0 +1,70 @@
+/** JSON calls to the portal's own API, with RFC 9457 problem details turned into errors. */
+
+const TIMEOUT_MS = 30_000;
+
+/** @typedef {{ pointer: string, message: string }} FieldFault */
+
+/** The portal refused a request, and said why. */
+export class Refused extends Error {
+  /**
+   * @param {number} status
+   * @param {string} code stable name of the error, or empty
+   * @param {string} detail in words for people, or empty
+   * @param {FieldFault[]} faults
+   * @param {number | null} retryAfter_s
+   */
+  constructor(status, code, detail, faults, retryAfter_s) {
+    super(detail || `status ${status}`);
+    this.status = status;
+    this.code = code;
+    this.detail = detail;
+    this.faults = faults;
+    this.retryAfter_s = retryAfter_s;
+  }
+}
+
+/** There was no answer: no connection, or none in time. */
+export class NoAnswer extends Error {}
+
+/**
+ * @param {string} url
+ * @param {unknown} body
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>} the JSON of a 2xx answer
+ * @throws {Refused | NoAnswer} or the signal's reason
+ */
+export async function postJson(url, body, signal) {
+  const timeout = AbortSignal.timeout(TIMEOUT_MS);
+  try {
+    const response = await fetch(url, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", Accept: "application/json" },
+      body: JSON.stringify(body),
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+    });
+    if (!response.ok) throw await refusal(response);
+    return await response.json();
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    signal?.throwIfAborted();
+    throw new NoAnswer("no answer", { cause: error });
+  }
+}
+
+/**
+ * @param {Response} response
+ * @returns {Promise<Refused>}
+ */
+async function refusal(response) {
+  // A proxy in front may answer in HTML; then the status alone has to do.
+  const problem = await response.json().catch(() => ({}));
+  const faults = Array.isArray(problem.errors) ? problem.errors : [];
+  const wait_s = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
+  return new Refused(
+    response.status,
+    typeof problem.code === "string" ? problem.code : "",
+    typeof problem.detail === "string" ? problem.detail : "",
+    faults,
+    Number.isNaN(wait_s) ? null : wait_s,
+  );
+}

@@ -1,0 +1,46 @@
+/**
+ * Starts behaviours on elements, once each, and stops them when their element has left the page.
+ * A behaviour is told of the end by an AbortSignal, which also removes its listeners.
+ */
+
+/** @typedef {(element: HTMLElement, signal: AbortSignal) => void} Start */
+/** @typedef {{ selector: string, start: Start }} Behaviour */
+
+/** @type {Map<HTMLElement, AbortController>} */
+const running = new Map();
+
+/**
+ * Stops what has left the document, then starts each behaviour where it's not running yet.
+ * @param {ParentNode} root
+ * @param {readonly Behaviour[]} behaviours
+ */
+export function refresh(root, behaviours) {
+  stopRemoved();
+  for (const { selector, start } of behaviours) {
+    for (const element of matches(root, selector)) {
+      if (running.has(element)) continue;
+      const controller = new AbortController();
+      running.set(element, controller);
+      start(element, controller.signal);
+    }
+  }
+}
+
+function stopRemoved() {
+  for (const [element, controller] of running) {
+    if (element.isConnected) continue;
+    running.delete(element);
+    controller.abort();
+  }
+}
+
+/**
+ * @param {ParentNode} root
+ * @param {string} selector
+ * @returns {HTMLElement[]}
+ */
+function matches(root, selector) {
+  const found = [...root.querySelectorAll(selector)];
+  if (root instanceof Element && root.matches(selector)) found.unshift(root);
+  return found.filter((element) => element instanceof HTMLElement);
+}

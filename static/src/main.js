@@ -1,0 +1,19 @@
+import "htmx.org";
+import { refresh } from "./lifecycle.js";
+import { localTime } from "./local-time.js";
+import { playerBehaviour } from "./player.js";
+import { announceStatus } from "./status.js";
+import { uploadForm } from "./upload/form.js";
+
+const behaviours = [localTime, playerBehaviour, announceStatus, uploadForm];
+
+/** @param {ParentNode} root */
+export function init(root) {
+  refresh(root, behaviours);
+}
+
+// htmx sends this for every piece it has swapped in, from that piece.
+document.addEventListener("htmx:after:process", (event) => {
+  if (event.target instanceof Element) init(event.target);
+});
+init(document);

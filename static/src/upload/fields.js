@@ -1,0 +1,98 @@
+/** The form's fields: what they hold, and the messages beside them. */
+
+import { element } from "./dom.js";
+
+/** The order of the fields on the page; the first one at fault gets the focus. */
+const POINTERS = ["/file", "/title", "/description", "/categoryIds", "/tags"];
+
+/** @typedef {{ title: string, description: string, categoryIds: number[], tags: string }} Details */
+
+export class Fields {
+  /** @param {HTMLFormElement} form */
+  constructor(form) {
+    this.form = form;
+  }
+
+  /** @returns {Details} exactly as typed */
+  read() {
+    const data = new FormData(this.form);
+    return {
+      title: String(data.get("title") ?? ""),
+      description: String(data.get("description") ?? ""),
+      categoryIds: data.getAll("categoryIds").map(Number),
+      tags: String(data.get("tags") ?? ""),
+    };
+  }
+
+  /**
+   * What can be said at once, without asking the portal, whose word is final.
+   * @returns {import("../api.js").FieldFault[]}
+   */
+  check() {
+    const { title, categoryIds } = this.read();
+    const faults = [];
+    if (!title.trim()) faults.push({ pointer: "/title", message: "Give the video a title." });
+    if (!categoryIds.length) {
+      faults.push({ pointer: "/categoryIds", message: "Choose at least one category." });
+    }
+    return faults;
+  }
+
+  /**
+   * Shows each fault beside its field and moves the focus to the first.
+   * @param {import("../api.js").FieldFault[]} faults
+   * @returns {string[]} messages of faults that have no field on the page
+   */
+  show(faults) {
+    this.clear();
+    const homeless = [];
+    /** @type {Set<string>} */
+    const shown = new Set();
+    for (const { pointer, message } of faults) {
+      const field = POINTERS.find((known) => pointer === known || pointer.startsWith(`${known}/`));
+      if (!field) homeless.push(message);
+      else if (!shown.has(field)) {
+        this.#mark(field, message);
+        shown.add(field);
+      }
+    }
+    const first = POINTERS.find((pointer) => shown.has(pointer));
+    if (first) this.#inputs(first)[0]?.focus();
+    return homeless;
+  }
+
+  /** Removes the messages of one field, or of all. @param {string} [pointer] */
+  clear(pointer) {
+    for (const field of pointer ? [pointer] : POINTERS) this.#mark(field, "");
+  }
+
+  /** @param {Event} event an edit; its field's message has served its purpose */
+  edited(event) {
+    if (!(event.target instanceof Element)) return;
+    const pointer = event.target.closest("[data-field]")?.getAttribute("data-field");
+    if (pointer) this.clear(pointer);
+  }
+
+  /**
+   * @param {string} pointer
+   * @param {string} message empty to remove
+   */
+  #mark(pointer, message) {
+    element(this.form, `[data-error-for="${pointer}"]`).textContent = message;
+    for (const input of this.#inputs(pointer)) {
+      if (message) input.setAttribute("aria-invalid", "true");
+      else input.removeAttribute("aria-invalid");
+    }
+  }
+
+  /**
+   * @param {string} pointer
+   * @returns {HTMLElement[]}
+   */
+  #inputs(pointer) {
+    const place = element(this.form, `[data-field="${pointer}"]`);
+    return [...place.querySelectorAll("input, textarea")].filter(
+      (input) => input instanceof HTMLElement,
+    );
+  }
+}

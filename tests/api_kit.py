@@ -1,0 +1,128 @@
+"""What the API's tests share: a client that publishes as integrators do, and looks at the answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import aiohttp
+import psycopg
+from quart import Response
+from quart.typing import TestClientProtocol
+
+RAW_FILE = b"the raw bytes of a video"
+PROBLEM_TYPE = "application/problem+json"
+CREATED_MEMBERS = {
+    "id",
+    "title",
+    "description",
+    "categoryIds",
+    "tags",
+    "fileName",
+    "storageKey",
+    "transcodeJobId",
+    "status",
+    "sizeBytes",
+    "createdAt",
+    "updatedAt",
+}
+
+
+def metadata(key: str, **changes: Any) -> dict[str, Any]:
+    """The body of a creation, correct unless changed."""
+    return {
+        "title": "Harbour at dawn",
+        "description": "Filmed from the old crane.",
+        "categoryIds": [12, 3],
+        "tags": "harbour, morning",
+        "fileName": "harbour.mp4",
+        "key": key,
+        **changes,
+    }
+
+
+async def presign(
+    client: TestClientProtocol, file_name: str = "harbour.mp4", content_type: str = "video/mp4"
+) -> dict[str, str]:
+    body = {"fileName": file_name, "contentType": content_type}
+    response = await client.post("/api/videos/presign", json=body)
+    assert response.status_code == 200, await response.get_data()
+    answer: dict[str, str] = await response.get_json()
+    return answer
+
+
+async def put(url: str, data: bytes, *, content_type: str = "video/mp4") -> int:
+    """PUT straight to storage; returns the status."""
+    headers = {"Content-Type": content_type}
+    async with (
+        aiohttp.ClientSession() as session,
+        session.put(url, data=data, headers=headers) as response,
+    ):
+        return response.status
+
+
+async def uploaded(client: TestClientProtocol, data: bytes = RAW_FILE) -> str:
+    """The key of a file that is in storage."""
+    upload = await presign(client)
+    assert await put(upload["uploadUrl"], data) == 200
+    return upload["key"]
+
+
+async def published(client: TestClientProtocol, **changes: Any) -> dict[str, Any]:
+    """The creation record of a new video."""
+    body = metadata(await uploaded(client), **changes)
+    response = await client.post("/api/videos", json=body)
+    assert response.status_code == 201, await response.get_data()
+    record: dict[str, Any] = await response.get_json()
+    return record
+
+
+async def send(
+    client: TestClientProtocol,
+    path: str,
+    data: bytes,
+    content_type: str | None = "application/json",
+) -> Response:
+    """POST these very bytes."""
+    headers = {} if content_type is None else {"Content-Type": content_type}
+    return await client.post(path, data=data, headers=headers)
+
+
+async def problem(response: Response, status: int, code: str) -> dict[str, Any]:
+    """Check that the answer is this problem document, and return it."""
+    text = (await response.get_data()).decode()
+    assert response.status_code == status, text
+    assert response.headers["Content-Type"] == PROBLEM_TYPE
+    body: dict[str, Any] = json.loads(text)
+    assert {"type", "title", "status", "detail", "code"} <= set(body)
+    assert (body["status"], body["code"]) == (status, code)
+    assert body["title"]
+    assert body["detail"]
+    assert "Traceback" not in text
+    return body
+
+
+async def faults(response: Response) -> dict[str, str]:
+    """The message for each pointer of a validation problem."""
+    body = await problem(response, 422, "validation_failed")
+    assert all(set(fault) == {"pointer", "message"} for fault in body["errors"])
+    return {fault["pointer"]: fault["message"] for fault in body["errors"]}
+
+
+async def rows(database_url: str, query: str, *values: Any) -> list[Any]:
+    """What a query finds in the test's database."""
+    async with await psycopg.AsyncConnection.connect(database_url) as connection:
+        return await (await connection.execute(query, values)).fetchall()
+
+
+async def run_sql(database_url: str, statements: str) -> None:
+    """Change the test's database behind the portal's back."""
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
+        await connection.execute(statements)
+
+
+async def counts(database_url: str) -> tuple[int, int]:
+    """How many videos, and how many jobs, there are."""
+    query = "SELECT (SELECT count(*) FROM videos), (SELECT count(*) FROM procrastinate_jobs)"
+    videos, jobs = (await rows(database_url, query))[0]
+    return videos, jobs

@@ -1,0 +1,104 @@
+"""Real parts for all tests: one PostgreSQL and one S3 server a session, a database a test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from portal_kit import (
+    TEMPLATE,
+    LivePortal,
+    execute,
+    fresh_database,
+    make_video,
+    on_database,
+    run_portal,
+)
+from psycopg import sql
+from quart import Quart
+from quart.typing import TestClientProtocol
+
+from portal.app import create_app
+from portal.config import Config
+from portal.database import migrate
+from portal.embedded import embedded_services
+from portal.resources import Resources
+
+
+@pytest.fixture(scope="session")
+async def services() -> AsyncIterator[dict[str, str]]:
+    """Environment variables of a running PostgreSQL and S3 server.
+
+    Not below pytest's own temporary folder: each run closes that to other users again, and
+    PostgreSQL is another user when root runs the tests.
+    """
+    with TemporaryDirectory(prefix="portal-test-") as data_dir:
+        async with _migrated_services(Path(data_dir)) as environ:
+            yield environ
+
+
+@asynccontextmanager
+async def _migrated_services(data_dir: Path) -> AsyncIterator[dict[str, str]]:
+    async with embedded_services(data_dir, durable=False) as environ:
+        environ = {**environ, "LOG_FORMAT": "text"}
+        await execute(environ, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
+        await migrate(Config.from_env(on_database(environ, TEMPLATE)))
+        yield environ
+
+
+@pytest.fixture
+async def environ(services: dict[str, str], tmp_path: Path) -> AsyncIterator[dict[str, str]]:
+    """Settings for one test: a database of its own, the shared bucket."""
+    async with fresh_database(services) as environ:
+        yield {**environ, "WORK_DIR": str(tmp_path / "work")}
+
+
+@pytest.fixture
+def config(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Config:
+    """The settings; the credentials are left where botocore looks for them."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, environ[name])
+    return Config.from_env(environ)
+
+
+@pytest.fixture
+async def app(config: Config) -> AsyncIterator[Quart]:
+    """The app in this process, started."""
+    app = create_app(config)
+    async with app.test_app():
+        yield app
+
+
+@pytest.fixture
+def client(app: Quart) -> TestClientProtocol:
+    """Asks the app in this process."""
+    return app.test_client()
+
+
+@pytest.fixture
+def resources(app: Quart) -> Resources:
+    """The connections of the started app."""
+    opened: Resources = app.extensions["portal"]
+    return opened
+
+
+@pytest.fixture(scope="session")
+async def live_portal(
+    services: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[LivePortal]:
+    """One running portal for all tests that only add videos to it."""
+    work_dir = str(tmp_path_factory.mktemp("work"))
+    async with (
+        fresh_database(services) as environ,
+        run_portal({**environ, "WORK_DIR": work_dir}) as portal,
+    ):
+        yield portal
+
+
+@pytest.fixture(scope="session")
+def short_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two seconds of 320x180 with sound."""
+    return make_video(tmp_path_factory.mktemp("media") / "short.mp4")

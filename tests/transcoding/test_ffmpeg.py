@@ -1,0 +1,155 @@
+"""Running ffmpeg: its reports, its limits, and that nothing of it outlives the call."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from portal.transcoding import FailCode, TranscodeFailed
+from portal.transcoding.errors import without_signatures
+from portal.transcoding.ffmpeg import Brake, Progress, parse_progress, run
+
+FindProcesses = Callable[[str], list[int]]
+Eventually = Callable[..., Awaitable[None]]
+
+# Real time, so that it is still running when the test looks.
+ENDLESS = ("-nostdin", "-progress", "pipe:1", "-stats_period", "0.1", "-re", "-f", "lavfi")
+
+
+def endless(marker: str) -> tuple[str, ...]:
+    return (*ENDLESS, "-i", "testsrc2=s=64x64", "-metadata", f"title={marker}", "-f", "null", "-")
+
+
+async def ignore(progress: Progress) -> None:
+    pass
+
+
+def state(pid: int) -> str:
+    """The state letter of a process: T is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_a_progress_block_is_read() -> None:
+    fields = {"frame": "42", "out_time_us": "1500000", "speed": "2.5x", "progress": "continue"}
+    assert parse_progress(fields) == Progress(out_time_s=1.5, frame=42, speed=2.5, finished=False)
+
+
+def test_what_ffmpeg_does_not_know_yet_is_no_error() -> None:
+    fields = {"frame": "0", "out_time_us": "N/A", "speed": "N/A", "progress": "end"}
+    assert parse_progress(fields) == Progress(out_time_s=0.0, frame=0, speed=None, finished=True)
+
+
+async def test_a_failure_carries_the_end_of_stderr_without_signatures(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.mp4"
+    with pytest.raises(TranscodeFailed) as caught:
+        await run(("-i", str(missing), "-f", "null", "-"), on_progress=ignore, timeout_s=10)
+    assert caught.value.code == FailCode.FFMPEG_FAILED
+    assert "No such file" in caught.value.detail
+
+
+def test_signatures_are_cut_from_any_text() -> None:
+    text = "[http] https://s3.example/b/k.mp4?X-Amz-Signature=abc&X=1: 'http://h/?a=b' failed"
+    assert without_signatures(text) == (
+        "[http] https://s3.example/b/k.mp4?[removed] 'http://h/?[removed]' failed"
+    )
+
+
+async def test_a_run_over_its_wall_time_is_ended(processes_naming: FindProcesses) -> None:
+    with pytest.raises(TranscodeFailed) as caught:
+        await run(endless("over-time"), on_progress=ignore, timeout_s=0.5)
+    assert caught.value.code == FailCode.TIMED_OUT
+    assert not processes_naming("over-time")
+
+
+async def test_a_run_without_progress_is_ended(
+    serve: Callable[..., Awaitable[str]], processes_naming: FindProcesses
+) -> None:
+    async def hang(request: web.Request) -> web.Response:
+        await asyncio.sleep(60)
+        return web.Response()
+
+    arguments = ("-progress", "pipe:1", "-i", await serve(hang), "-f", "null", "-")
+    with pytest.raises(TranscodeFailed) as caught:
+        await run(arguments, on_progress=ignore, timeout_s=30, stall_s=0.5)
+    assert caught.value.code == FailCode.STALLED
+    assert not processes_naming(arguments[3])
+
+
+async def test_cancelling_ends_the_process(
+    processes_naming: FindProcesses, eventually: Eventually
+) -> None:
+    task = asyncio.create_task(run(endless("cancelled"), on_progress=ignore, timeout_s=60))
+    await eventually(lambda: processes_naming("cancelled"))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not processes_naming("cancelled")
+
+
+async def test_an_error_in_the_report_ends_the_process(processes_naming: FindProcesses) -> None:
+    async def refuse(progress: Progress) -> None:
+        raise LookupError("the record is gone")
+
+    with pytest.raises(LookupError, match="the record is gone"):
+        await run(endless("refused"), on_progress=refuse, timeout_s=60)
+    assert not processes_naming("refused")
+
+
+async def test_the_brake_stops_the_process_and_the_clock(
+    processes_naming: FindProcesses, eventually: Eventually
+) -> None:
+    brake = Brake()
+    task = asyncio.create_task(
+        run(endless("braked"), on_progress=ignore, timeout_s=60, stall_s=1, brake=brake)
+    )
+    await eventually(lambda: processes_naming("braked"))
+    pid = processes_naming("braked")[0]
+    brake.held = True
+    await eventually(lambda: state(pid) == "T")
+    # Longer than the stall limit: had the clock gone on, the run would have ended by itself.
+    done, _ = await asyncio.wait({task}, timeout=1.5)
+    assert not done
+    brake.held = False
+    await eventually(lambda: state(pid) != "T")
+    brake.held = True
+    await eventually(lambda: state(pid) == "T")
+    task.cancel()  # a stopped process must end too
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not processes_naming("braked")
+
+
+WORKER = """
+import asyncio
+from portal.transcoding.ffmpeg import run
+
+async def report(progress):
+    print("running", flush=True)
+
+asyncio.run(run({arguments!r}, on_progress=report, timeout_s=60))
+"""
+
+
+async def test_ffmpeg_dies_with_a_killed_worker(
+    processes_naming: FindProcesses, eventually: Eventually
+) -> None:
+    script = WORKER.format(arguments=endless("orphaned"))
+    worker = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", script), stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert worker.stdout is not None
+        async with asyncio.timeout(20):
+            await worker.stdout.readline()
+        assert len(processes_naming("orphaned")) == 2, "the worker and its ffmpeg"
+        os.kill(worker.pid, signal.SIGKILL)
+        await eventually(lambda: not processes_naming("orphaned"))
+    finally:
+        if worker.returncode is None:
+            worker.kill()
+        await worker.communicate()

@@ -1,0 +1,237 @@
+"""Probing: what is read from a source, and which sources are refused, with real files."""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from portal.transcoding import (
+    FailCode,
+    RejectCode,
+    SourceRejected,
+    TranscodeFailed,
+    probe,
+)
+from portal.transcoding.process import Limits, spawn, stop
+
+MakeMedia = Callable[..., Path]
+Serve = Callable[..., Awaitable[str]]
+
+
+async def rejection(path: Path | str) -> RejectCode:
+    with pytest.raises(SourceRejected) as caught:
+        await probe(str(path))
+    assert caught.value.message.endswith(".")
+    return caught.value.code
+
+
+def rewritten(source: Path, target: Path, change: Callable[[bytes], bytes]) -> Path:
+    target.write_bytes(change(source.read_bytes()))
+    return target
+
+
+def without_media_data(content: bytes) -> bytes:
+    start, end = content.index(b"mdat") + 4, content.index(b"moov") - 4
+    return content[:start] + bytes(end - start) + content[end:]
+
+
+async def test_a_plain_source_is_described(plain: Path) -> None:
+    found = await probe(str(plain))
+    assert (found.video.codec, found.video.pix_fmt) == ("h264", "yuv420p")
+    assert (found.video.width, found.video.height) == (640, 360)
+    assert found.video.fps == Fraction(30000, 1001)
+    assert found.video.constant_rate
+    assert found.video.duration_s == pytest.approx(10, abs=0.05)
+    assert found.audio is not None
+    assert (found.audio.codec, found.audio.channels, found.audio.sample_rate_hz) == (
+        "aac",
+        1,
+        44100,
+    )
+
+
+@pytest.mark.parametrize("rotation", [90, -90, 270])
+async def test_a_source_turned_by_a_quarter_is_described_upright(
+    make_media: MakeMedia, plain: Path, rotation: int
+) -> None:
+    turned = make_media(
+        f"turned{rotation}.mp4", "-display_rotation", str(rotation), "-i", str(plain), "-c", "copy"
+    )
+    video = (await probe(str(turned))).video
+    assert (video.width, video.height) == (360, 640)
+    assert (video.coded_width, video.coded_height) == (640, 360)
+
+
+async def test_oblong_pixels_are_made_square(make_video: MakeMedia) -> None:
+    source = make_video("sar.mp4", "-vf", "setsar=16/11", size="352x288")
+    video = (await probe(str(source))).video
+    assert video.sar == Fraction(16, 11)
+    assert (video.width, video.height) == (512, 288)
+
+
+async def test_a_source_without_sound_has_no_audio_track(make_video: MakeMedia) -> None:
+    assert (await probe(str(make_video("mute.mp4", audio_s=0)))).audio is None
+
+
+async def test_cover_art_is_not_the_video(make_media: MakeMedia, tmp_path: Path) -> None:
+    cover = make_media("cover.png", "-f", "lavfi", "-i", "testsrc2=s=64x64", "-frames:v", "1")
+    song = make_media(
+        "song.m4a",
+        *("-f", "lavfi", "-i", "sine=d=1", "-i", str(cover), "-map", "0", "-map", "1"),
+        *("-c:a", "aac", "-c:v", "copy", "-disposition:v", "attached_pic", "-f", "mp4"),
+    )
+    assert await rejection(song) == RejectCode.NO_VIDEO_TRACK
+
+
+async def test_sound_alone_is_refused(make_media: MakeMedia) -> None:
+    source = make_media("sound.mp4", "-f", "lavfi", "-i", "sine=d=1", "-c:a", "aac")
+    assert await rejection(source) == RejectCode.NO_VIDEO_TRACK
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"Dear all, please find the minutes attached.\n" * 50,
+        b"#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\nfile:///etc/passwd\n#EXT-X-ENDLIST\n",
+        b"ffconcat version 1.0\nfile /etc/passwd\n",
+        b"\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom",
+        os.urandom(4096),
+    ],
+    ids=["empty", "text", "playlist", "concat script", "header only", "noise"],
+)
+async def test_what_is_no_video_is_refused_quickly(tmp_path: Path, content: bytes) -> None:
+    source = tmp_path / "video.mp4"
+    source.write_bytes(content)
+    began = time.monotonic()
+    assert await rejection(source) == RejectCode.NOT_A_VIDEO
+    assert time.monotonic() - began < 5
+
+
+async def test_a_picture_named_mp4_is_refused(make_media: MakeMedia, tmp_path: Path) -> None:
+    picture = make_media("still.png", "-f", "lavfi", "-i", "testsrc2=s=64x64", "-frames:v", "1")
+    source = tmp_path / "still.mp4"
+    source.write_bytes(picture.read_bytes())
+    assert await rejection(source) == RejectCode.NOT_A_VIDEO
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+async def test_a_source_cut_off_behind_its_index_is_refused(
+    make_media: MakeMedia, plain: Path, tmp_path: Path, share: float
+) -> None:
+    front = make_media("faststart.mp4", "-i", str(plain), "-c", "copy", "-movflags", "+faststart")
+    source = rewritten(front, tmp_path / "cut.mp4", lambda data: data[: int(len(data) * share)])
+    assert await rejection(source) == RejectCode.TRUNCATED
+
+
+async def test_a_source_cut_off_before_its_index_is_refused(plain: Path, tmp_path: Path) -> None:
+    source = rewritten(plain, tmp_path / "cut.mp4", lambda content: content[:-20_000])
+    assert await rejection(source) == RejectCode.NOT_A_VIDEO
+
+
+async def test_a_picture_beyond_all_measure_is_refused(make_media: MakeMedia) -> None:
+    source = make_media("wide.mp4", "-f", "lavfi", "-i", "color=s=8256x64:d=0.1", "-c:v", "libx264")
+    assert await rejection(source) == RejectCode.TOO_LARGE
+
+
+async def test_a_protected_source_is_refused(make_media: MakeMedia, plain: Path) -> None:
+    source = make_media(
+        "protected.mp4",
+        *("-i", str(plain), "-c", "copy", "-encryption_scheme", "cenc-aes-ctr"),
+        *("-encryption_key", "00112233445566778899aabbccddeeff"),
+        *("-encryption_kid", "000102030405060708090a0b0c0d0e0f"),
+    )
+    assert await rejection(source) == RejectCode.ENCRYPTED
+
+
+async def test_pictures_that_do_not_decode_are_refused(plain: Path, tmp_path: Path) -> None:
+    source = rewritten(plain, tmp_path / "zeroed.mp4", without_media_data)
+    assert await rejection(source) == RejectCode.DAMAGED
+
+
+async def test_a_source_is_read_over_http_wherever_its_index_is(serve: Serve, plain: Path) -> None:
+    assert (await probe(await serve(plain))).video.width == 640
+
+
+@pytest.mark.parametrize("status", [403, 404, 503])
+async def test_a_source_that_is_not_served_is_not_the_editors_fault(
+    serve: Serve, status: int
+) -> None:
+    async def refuse(request: web.Request) -> web.Response:
+        return web.Response(status=status)
+
+    with pytest.raises(TranscodeFailed) as caught:
+        await probe(f"{await serve(refuse)}?X-Amz-Signature=secret")
+    assert caught.value.code == FailCode.SOURCE_UNREACHABLE
+    assert "secret" not in caught.value.detail + str(caught.value)
+
+
+async def test_a_server_that_never_answers_is_given_up(
+    serve: Serve, processes_naming: Callable[[str], list[int]]
+) -> None:
+    async def hang(request: web.Request) -> web.Response:
+        await asyncio.sleep(60)
+        return web.Response()
+
+    address = await serve(hang)
+    with pytest.raises(TranscodeFailed) as caught:
+        await probe(address, timeout_s=1)
+    assert caught.value.code in {FailCode.PROBE_FAILED, FailCode.SOURCE_UNREACHABLE}
+    assert not processes_naming("probe_child.py")
+
+
+async def test_a_cancelled_probe_leaves_no_process(
+    serve: Serve,
+    processes_naming: Callable[[str], list[int]],
+    eventually: Callable[..., Awaitable[None]],
+) -> None:
+    asked = asyncio.Event()
+
+    async def hang(request: web.Request) -> web.Response:
+        asked.set()
+        await asyncio.sleep(60)
+        return web.Response()
+
+    address = await serve(hang)
+    task = asyncio.create_task(probe(f"{address}?X-Amz-Signature=secret"))
+    async with asyncio.timeout(10):
+        await asked.wait()
+    assert not processes_naming("X-Amz-Signature=secret"), "argv is visible to everyone"
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not processes_naming("probe_child.py")
+
+
+@pytest.mark.parametrize("address", ["relative.mp4", "ftp://host/a.mp4", "concat:/a|/b", "data:,x"])
+async def test_other_addresses_are_not_accepted(address: str) -> None:
+    with pytest.raises(ValueError, match="http"):
+        await probe(address)
+
+
+async def test_a_child_inherits_no_secret_and_low_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+    show = "import os; print(os.nice(0), sorted(os.environ))"
+    process = await spawn((sys.executable, "-I", "-c", show), limits=Limits())
+    try:
+        stdout, _ = await process.communicate()
+    finally:
+        await stop(process)
+    assert stdout.startswith(b"19 ")
+    assert b"AWS" not in stdout
+
+
+async def test_a_child_that_wants_too_much_memory_does_not_get_it() -> None:
+    hungry = (sys.executable, "-I", "-c", "bytearray(800 * 1024**2)")
+    process = await spawn(hungry, limits=Limits(memory_bytes=400 * 1024**2))
+    try:
+        _, stderr = await process.communicate()
+    finally:
+        await stop(process)
+    assert b"MemoryError" in stderr
