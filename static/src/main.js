@@ -2,10 +2,10 @@ import "htmx.org";
 import { refresh } from "./lifecycle.js";
 import { localTime } from "./local-time.js";
 import { playerBehaviour } from "./player.js";
-import { announceStatus } from "./status.js";
+import { statusBehaviour } from "./status.js";
 import { uploadForm } from "./upload/form.js";
 
-const behaviours = [localTime, playerBehaviour, announceStatus, uploadForm];
+const behaviours = [localTime, playerBehaviour, statusBehaviour, uploadForm];
 
 /** @param {ParentNode} root */
 export function init(root) {

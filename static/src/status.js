@@ -1,22 +1,33 @@
 /**
- * Tells assistive technology how processing goes. The fragment is replaced every second, which as
- * a live region would never fall silent, so the words go to a separate region: a new stage at once,
- * progress only at each quarter.
+ * Follows a video's status while the page is open: says that processing has ended, which other
+ * fragments wait for, and tells assistive technology how it goes. The fragment is replaced every
+ * second, which as a live region would never fall silent, so the words go to a separate region: a
+ * new stage at once, progress only at each quarter.
  */
 
+let wasProcessing = false;
+
 /** @type {import("./lifecycle.js").Behaviour} */
-export const announceStatus = {
+export const statusBehaviour = {
   selector: "[data-status]",
   start(element) {
-    const region = document.querySelector("[data-status-live]");
-    if (!region) return;
-    const words = element.dataset.announce ?? "";
-    const quarter = Math.floor(Number(element.dataset.percent ?? 0) / 25) * 25;
-    const message = quarter > 0 && quarter < 100 ? `${words} ${quarter} %` : words;
-    // The first text is on the page already; only changes are news.
-    const isNews = region.getAttribute("data-said") !== null;
-    if (region.getAttribute("data-said") === message) return;
-    region.setAttribute("data-said", message);
-    if (isNews) region.textContent = message;
+    const isFinal = element.dataset.status !== "processing";
+    if (isFinal && wasProcessing) document.body.dispatchEvent(new Event("video-final"));
+    wasProcessing = !isFinal;
+    announce(element);
   },
 };
+
+/** @param {HTMLElement} element */
+function announce(element) {
+  const region = document.querySelector("[data-status-live]");
+  if (!region) return;
+  const words = element.dataset.announce ?? "";
+  const quarter = Math.floor(Number(element.dataset.percent ?? 0) / 25) * 25;
+  const message = quarter > 0 && quarter < 100 ? `${words} ${quarter} %` : words;
+  // The first text is on the page already; only changes are news.
+  const isNews = region.getAttribute("data-said") !== null;
+  if (region.getAttribute("data-said") === message) return;
+  region.setAttribute("data-said", message);
+  if (isNews) region.textContent = message;
+}
