@@ -156,10 +156,10 @@ class Children:
                 text = f"{spec.name} died {deaths} times in a row, the last time: {reason}"
                 raise KeepsDying(_with_tail(text, spec))
             pause_s = self._policy.pause_s(deaths)
+            text = f"{spec.name} died: {reason}; starting it again in {pause_s:g} s"
             logger.warning(
-                "%s; starting it again in %g s",
-                _with_unseen_tail(f"{spec.name} died: {reason}", spec),
-                pause_s,
+                "%s",
+                _with_unseen_tail(text, spec),
                 extra={"action": "child_restart", "child": spec.name, "deaths": deaths},
             )
             await asyncio.sleep(pause_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -124,13 +125,15 @@ def doctor(data_dir: Path | None) -> None:
 
     # The libraries' own warnings would say everything twice.
     logging.disable(logging.CRITICAL)
-    config = _config(load_environment(data_dir) if data_dir else None)
+    if data_dir is not None:
+        os.environ.update(load_environment(data_dir))
+    config = _config()
     sys.exit(0 if asyncio.run(examine(config)) else 1)
 
 
-def _config(environ: dict[str, str] | None = None) -> Config:
+def _config() -> Config:
     try:
-        return Config.from_env(environ)
+        return Config.from_env()
     except ConfigError as exc:
         raise click.ClickException(str(exc)) from exc
 

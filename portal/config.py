@@ -7,7 +7,7 @@ chain (environment, profile, instance role). Every bad variable is reported in o
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,7 +15,10 @@ from urllib.parse import urlsplit
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
+from portal.addresses import authority
+
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+MAX_DIGITS = 9
 LOG_FORMATS = ("json", "text")
 
 
@@ -66,7 +69,7 @@ class Config:
             s3_public_endpoint_url=reader.address("S3_PUBLIC_ENDPOINT_URL", endpoint),
             s3_bucket=reader.text("S3_BUCKET", "portal"),
             aws_region=reader.text("AWS_REGION", reader.text("AWS_DEFAULT_REGION", "us-east-1")),
-            public_url=reader.address("PUBLIC_URL", f"http://{host}:{port}"),
+            public_url=reader.address("PUBLIC_URL", f"http://{authority(host, port)}"),
             playback_base_url=reader.address("PLAYBACK_BASE_URL", ""),
             host=host,
             port=port,
@@ -106,16 +109,19 @@ class _Reader:
 
     def integer(self, name: str, default: int, *, low: int, high: int) -> int:
         value = self.text(name, str(default))
-        if not value.isascii() or not value.isdigit() or not low <= int(value) <= high:
+        is_number = value.isascii() and value.isdigit() and len(value) <= MAX_DIGITS
+        if not is_number or not low <= int(value) <= high:
             self._faults.append(f"{name}={value!r}: give a whole number from {low} to {high}.")
             return default
         return int(value)
 
     def address(self, name: str, default: str) -> str:
-        value = self.text(name, default).rstrip("/")
-        if value:
-            self._check(name, _is_http_address, value, "give an address like https://example.org.")
-        return value
+        value = self.text(name, "").rstrip("/")
+        if value and not _is_http_address(value):
+            # One with a user may hold a password, and is not repeated.
+            shown = "" if "@" in value else f"={value!r}"
+            self._faults.append(f"{name}{shown}: give an address like https://example.org.")
+        return value or default
 
     def database_url(self, name: str) -> str:
         value = self.text(name, "")
@@ -128,10 +134,6 @@ class _Reader:
         elif not value.startswith(("postgresql://", "postgres://")) or not _is_conninfo(value):
             self._faults.append(f"{name}: give postgresql://user:password@host/database.")
         return value
-
-    def _check(self, name: str, test: Callable[[str], bool], value: str, remedy: str) -> None:
-        if not test(value):
-            self._faults.append(f"{name}={value!r}: {remedy}")
 
 
 def _is_http_address(value: str) -> bool:

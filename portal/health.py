@@ -21,7 +21,7 @@ CHECK_TIMEOUT_S = 3
 @blueprint.get("/healthz")
 async def healthz() -> Response:
     """200 as long as the process can answer; restart it otherwise."""
-    return jsonify(status="ok")
+    return _uncached(status="ok")
 
 
 @blueprint.get("/readyz")
@@ -33,7 +33,7 @@ async def readyz() -> tuple[Response, int]:
         _works("storage", resources.storage.check_bucket()),
     )
     words = {True: "ok", False: "unreachable"}
-    body = jsonify(database=words[database], storage=words[storage])
+    body = _uncached(database=words[database], storage=words[storage])
     return body, 200 if database and storage else 503
 
 
@@ -45,3 +45,9 @@ async def _works(part: str, check: Awaitable[object]) -> bool:
         logger.warning("%s is not reachable: %r", part, exc, extra={"action": "readyz"})
         return False
     return True
+
+
+def _uncached(**members: str) -> Response:
+    response = jsonify(**members)
+    response.headers["Cache-Control"] = "no-store"
+    return response

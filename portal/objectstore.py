@@ -30,6 +30,9 @@ LEFTOVER_PREFIXES = (".rclone_temp_", ".rclone_multipart_upload_")
 SWEEP_FOLDERS = 500
 
 OPTIONS = (
+    # Answers the preflight of a browser's upload, which comes without a signature; everything
+    # else still needs one, whatever page it comes from.
+    "--allow-origin=*",
     # An ETag by MD5 costs a read of the whole object at its first HEAD, GET or listing: over a
     # second for each GiB, again after every restart. PUT and parts answer with their MD5 anyway.
     "--etag-hash=",

@@ -66,6 +66,8 @@ class VideoPage:
     """What the page of a video tells apart from its state."""
 
     url: str
+    facts_url: str
+    is_processing: bool
     title: str
     description: str
     categories: list[str]
@@ -85,8 +87,8 @@ class StatusView:
     announcement: str
     stage_words: str
     percent: int | None
+    figure: str
     time_left: str | None
-    hint: str
     failure_message: str
     failure_code: str | None
     playback_url: str
@@ -137,6 +139,14 @@ async def status(video_id: str) -> str:
     return await render_template("videos/_status.html", status=_status(found, progress))
 
 
+@blueprint.get("/videos/<video_id>/facts")
+async def facts(video_id: str) -> str:
+    """The fragment with what is known of a video; a page fetches it once processing has ended."""
+    found = await publishing.get_video(video_id)
+    names = await _resources().categories.names()
+    return await render_template("videos/_facts.html", page=_page(found, names))
+
+
 def _card(video: Video) -> VideoCard:
     return VideoCard(
         id=str(video.id),
@@ -153,6 +163,8 @@ def _card(video: Video) -> VideoCard:
 def _page(video: Video, category_names: Mapping[int, str]) -> VideoPage:
     return VideoPage(
         url=url_for("pages.video", video_id=video.id),
+        facts_url=url_for("pages.facts", video_id=video.id),
+        is_processing=video.status is VideoStatus.PROCESSING,
         title=video.title,
         description=video.description.strip(),
         categories=[category_names[number] for number in video.category_ids],
@@ -165,16 +177,16 @@ def _page(video: Video, category_names: Mapping[int, str]) -> VideoPage:
 
 def _status(video: Video, progress: Progress | None) -> StatusView:
     words = STAGE_WORDS.get(progress.stage, "Processing") if progress else ""
-    is_measured = progress is not None and progress.ahead is None
+    percent = int(progress.percent) if progress and progress.ahead is None else None
     return StatusView(
         state=video.status.value,
         url=url_for("pages.status", video_id=video.id),
         title=video.title,
         announcement=words or STATUS_WORDS[video.status],
         stage_words=words,
-        percent=int(progress.percent) if progress and is_measured else None,
+        percent=percent,
+        figure=f"{percent} %" if percent is not None else _queue_words(progress),
         time_left=_time_left(progress.eta_s) if progress else None,
-        hint=_hint(progress.ahead if progress else None),
         failure_message=video.failure_message or "Something went wrong while it was processed.",
         failure_code=video.failure_code,
         playback_url=_playback_path(video),
@@ -213,11 +225,10 @@ def _tags(tags: str) -> list[str]:
     return [tag for tag in stripped if tag]
 
 
-def _hint(ahead: int | None) -> str:
-    if ahead:
-        others = "1 video" if ahead == 1 else f"{ahead} videos"
-        return f"It starts by itself after {others} ahead of it. You can leave this page."
-    return "The video appears here as soon as it is ready. You can leave this page."
+def _queue_words(progress: Progress | None) -> str:
+    if progress is None or not progress.ahead:
+        return "Next in line"
+    return "1 video ahead" if progress.ahead == 1 else f"{progress.ahead} videos ahead"
 
 
 def _time_left(seconds: float | None) -> str | None:

@@ -5,6 +5,8 @@ Knows nothing of HTTP requests. Transactions here never span a call to storage.
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,10 +14,17 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from tortoise.connection import get_connection
+from tortoise.exceptions import IntegrityError
 from tortoise.expressions import Q
 
 from portal.database import transaction
-from portal.errors import KeyAlreadyUsed, ObjectMissing, UploadNotFound, VideoNotFound
+from portal.errors import (
+    KeyAlreadyUsed,
+    ObjectMissing,
+    StorageUnavailable,
+    UploadNotFound,
+    VideoNotFound,
+)
 from portal.models import Attempt, Category, Upload, Video, VideoStatus
 from portal.schemas import CreateVideoRequest, PresignRequest
 from portal.storage import upload_key
@@ -26,9 +35,16 @@ if TYPE_CHECKING:
 
     from portal.storage import ObjectInfo, Storage
 
+# Storage's own time limits, with its retries, are longer than someone waits for an answer.
+HEAD_TIMEOUT_S = 8
 TRANSCODE_TASK = "portal:transcode"
 TRANSCODE_QUEUE = "transcode"
+# As `storage.upload_key` makes them.
+UPLOAD_KEY = re.compile(r"videos/[0-9a-f]{32}\.[a-z0-9]{1,255}")
 
+# Asked for every request, so in SQL: building such a query anew costs more than running it.
+UPLOAD_WITH_KEY = "SELECT 1 FROM uploads WHERE key = %s"
+VIDEO_WITH_KEY = "SELECT 1 FROM videos WHERE storage_key = %s"
 RECORD = """
 SELECT id::text, title, description, category_ids, tags, file_name, storage_key,
        transcode_job_id::text, status, published_attempt, size_bytes, created_at, updated_at
@@ -94,8 +110,8 @@ async def begin_upload(request: PresignRequest, *, storage: Storage, url_ttl_s: 
 
 async def is_issued(key: str) -> bool:
     """Whether the portal issued this storage key."""
-    # Keys are printable ASCII; the database has no words for some other texts (NUL, surrogates).
-    return key.isascii() and key.isprintable() and await Upload.exists(key=key)
+    # The database takes offence at some texts: NUL, lone surrogates, more than a key's length.
+    return bool(UPLOAD_KEY.fullmatch(key)) and await _holds(UPLOAD_WITH_KEY, key)
 
 
 async def publish(request: CreateVideoRequest, *, storage: Storage, queue: Queue) -> Published:
@@ -111,26 +127,42 @@ async def publish(request: CreateVideoRequest, *, storage: Storage, queue: Queue
     existing = await Video.get_or_none(upload_id=request.key)
     if existing is not None:
         return _same_or_conflict(existing, request)
-    try:
-        source = await storage.head(request.key)
-    except ObjectMissing as exc:
-        raise UploadNotFound from exc
+    source = await _uploaded_object(request.key, storage)
     if source.size_bytes == 0:
         raise UploadNotFound("The uploaded file is empty. Upload it again, then retry.")
     return await _record(request, source, queue)
 
 
+async def _uploaded_object(key: str, storage: Storage) -> ObjectInfo:
+    try:
+        async with asyncio.timeout(HEAD_TIMEOUT_S):
+            return await storage.head(key)
+    except ObjectMissing as exc:
+        raise UploadNotFound from exc
+    except TimeoutError as exc:
+        raise StorageUnavailable from exc
+
+
+async def _holds(query: str, key: str) -> bool:
+    return bool(await get_connection("default").execute_query_dict(query, [key]))
+
+
 async def _record(request: CreateVideoRequest, source: ObjectInfo, queue: Queue) -> Published:
-    async with transaction() as connection:
-        # Requests with the same key queue up behind this lock; the first one creates the video.
-        await Upload.filter(key=request.key).select_for_update().get()
+    try:
+        video = await _insert(request, source, queue)
+    except IntegrityError:
+        # Of requests with the same key the first wins; the storage key of a video is unique.
         existing = await Video.get_or_none(upload_id=request.key)
-        if existing is not None:
-            return _same_or_conflict(existing, request)
-        video_id = uuid4()
-        job_id = await _defer_transcode(video_id, queue, connection)
-        now = datetime.now(UTC)
-        video = await Video.create(
+        if existing is None:
+            raise
+        return _same_or_conflict(existing, request)
+    return Published(video, created=True)
+
+
+async def _insert(request: CreateVideoRequest, source: ObjectInfo, queue: Queue) -> Video:
+    video_id, now = uuid4(), datetime.now(UTC)
+    async with transaction() as connection:
+        return await Video.create(
             id=video_id,
             title=request.title,
             description=request.description,
@@ -138,13 +170,12 @@ async def _record(request: CreateVideoRequest, source: ObjectInfo, queue: Queue)
             tags=request.tags,
             file_name=request.file_name,
             upload_id=request.key,
-            transcode_job_id=job_id,
+            transcode_job_id=await _defer_transcode(video_id, queue, connection),
             size_bytes=source.size_bytes,
             source_etag=source.etag,
             created_at=now,
             updated_at=now,
         )
-    return Published(video, created=True)
 
 
 async def enqueue_transcode(video_id: UUID, former_job_id: int, *, queue: Queue) -> None:
@@ -191,11 +222,7 @@ async def get_video(video_id: str) -> Video:
 
 
 async def read_record(video_id: str) -> dict[str, Any]:
-    """The members of a video's record, and `published_attempt`; `VideoNotFound` as above.
-
-    Every client polls this, so it is the one read in hand-written SQL: Tortoise takes several
-    times as long to build the query and the model as the database takes to answer.
-    """
+    """The members of a video's record, and `published_attempt`; `VideoNotFound` as above."""
     parsed = _parse_id(video_id)
     database = get_connection("default")
     rows = await database.execute_query_dict(RECORD, [parsed]) if parsed else []

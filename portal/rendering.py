@@ -14,6 +14,7 @@ from dataclasses import asdict
 import psycopg
 import psycopg_pool
 from jinja2 import TemplateNotFound
+from procrastinate.exceptions import ConnectorException
 from quart import Quart, Response, render_template, request
 from tortoise.exceptions import DBConnectionError
 from werkzeug.exceptions import HTTPException
@@ -60,11 +61,18 @@ def install_error_handlers(app: Quart) -> None:
 
     @app.errorhandler(Exception)
     async def unexpected(error: Exception) -> Response:
-        if isinstance(error, DATABASE_ERRORS):
+        if _is_database_outage(error):
             logger.warning("Database: %s", error, extra={"action": "database_unavailable"})
             return await _answer(DatabaseUnavailable())
         logger.error("Unexpected error", exc_info=error, extra={"action": "internal_error"})
         return await _answer(PortalError())
+
+
+def _is_database_outage(error: BaseException | None) -> bool:
+    if isinstance(error, ConnectorException):
+        # The queue's own wrapping of what the database said.
+        error = error.__cause__
+    return isinstance(error, DATABASE_ERRORS)
 
 
 async def _answer(error: PortalError) -> Response:

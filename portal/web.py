@@ -19,10 +19,17 @@ def serve(*, host: str, port: int, workers: int) -> int:
 
     One worker runs in this process; several run as its children.
     """
-    server = ServerConfig()
-    server.application_path = "portal.app:create_app()"
-    server.bind = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}"]
+    server = server_config("portal.app:create_app()", host=host, port=port)
     server.workers = 0 if workers == 1 else workers
+    return run(server)
+
+
+def server_config(application: str, *, host: str, port: int) -> ServerConfig:
+    """The settings an application is served with."""
+    server = ServerConfig()
+    server.application_path = application
+    server.bind = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}"]
+    server.workers = 0
     server.worker_class = "uvloop"
     server.keep_alive_timeout = KEEP_ALIVE_S
     server.read_timeout = READ_TIMEOUT_S
@@ -30,4 +37,4 @@ def serve(*, host: str, port: int, workers: int) -> int:
     server.include_server_header = False
     # Through the root logger, in the portal's format, instead of a handler of its own.
     server.errorlog = logging.getLogger("hypercorn.error")
-    return run(server)
+    return server

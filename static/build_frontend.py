@@ -67,7 +67,7 @@ def _sources(static: Path) -> list[Path]:
         path = static / name
         # A folder counts too: its time changes when a file in it is removed.
         found += [path, *path.rglob("*")] if path.is_dir() else [path]
-    return found
+    return [path for path in found if path.exists()]
 
 
 def _run(argv: list[str], *, cwd: Path, timeout_s: float) -> None:

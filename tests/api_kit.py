@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import psycopg
 from quart import Response
-from quart.typing import TestClientProtocol
+from quart.typing import TestClientProtocol as Client
 
 RAW_FILE = b"the raw bytes of a video"
 PROBLEM_TYPE = "application/problem+json"
@@ -42,7 +42,7 @@ def metadata(key: str, **changes: Any) -> dict[str, Any]:
 
 
 async def presign(
-    client: TestClientProtocol, file_name: str = "harbour.mp4", content_type: str = "video/mp4"
+    client: Client, file_name: str = "harbour.mp4", content_type: str = "video/mp4"
 ) -> dict[str, str]:
     body = {"fileName": file_name, "contentType": content_type}
     response = await client.post("/api/videos/presign", json=body)
@@ -61,14 +61,14 @@ async def put(url: str, data: bytes, *, content_type: str = "video/mp4") -> int:
         return response.status
 
 
-async def uploaded(client: TestClientProtocol, data: bytes = RAW_FILE) -> str:
+async def uploaded(client: Client, data: bytes = RAW_FILE) -> str:
     """The key of a file that is in storage."""
     upload = await presign(client)
     assert await put(upload["uploadUrl"], data) == 200
     return upload["key"]
 
 
-async def published(client: TestClientProtocol, **changes: Any) -> dict[str, Any]:
+async def published(client: Client, **changes: Any) -> dict[str, Any]:
     """The creation record of a new video."""
     body = metadata(await uploaded(client), **changes)
     response = await client.post("/api/videos", json=body)
@@ -78,7 +78,7 @@ async def published(client: TestClientProtocol, **changes: Any) -> dict[str, Any
 
 
 async def send(
-    client: TestClientProtocol,
+    client: Client,
     path: str,
     data: bytes,
     content_type: str | None = "application/json",

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 from portal_kit import (
-    TEMPLATE,
     LivePortal,
-    execute,
     fresh_database,
     make_video,
-    on_database,
+    migrated_services,
     run_portal,
 )
-from psycopg import sql
 from quart import Quart
 from quart.typing import TestClientProtocol
 
 from portal.app import create_app
 from portal.config import Config
-from portal.database import migrate
-from portal.embedded import embedded_services
 from portal.resources import Resources
 
 
@@ -36,17 +30,8 @@ async def services() -> AsyncIterator[dict[str, str]]:
     PostgreSQL is another user when root runs the tests.
     """
     with TemporaryDirectory(prefix="portal-test-") as data_dir:
-        async with _migrated_services(Path(data_dir)) as environ:
+        async with migrated_services(Path(data_dir), durable=False) as environ:
             yield environ
-
-
-@asynccontextmanager
-async def _migrated_services(data_dir: Path) -> AsyncIterator[dict[str, str]]:
-    async with embedded_services(data_dir, durable=False) as environ:
-        environ = {**environ, "LOG_FORMAT": "text"}
-        await execute(environ, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
-        await migrate(Config.from_env(on_database(environ, TEMPLATE)))
-        yield environ
 
 
 @pytest.fixture

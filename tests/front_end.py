@@ -16,14 +16,14 @@ def install_tools() -> Path:
     """The folder of installed packages; `npm ci` brings those that only development needs."""
     packages = STATIC / "node_modules"
     if not (packages / "axe-core").is_dir() or not (packages / "typescript").is_dir():
-        node, npm = _build_hook().find_node()
+        node, npm = build_hook().find_node()
         run_node(npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", node=node)
     return packages
 
 
 def run_node(*arguments: str, node: str | None = None) -> None:
     """Run a script with Node in static/; what it printed is the failure's message."""
-    node = node or _build_hook().find_node()[0]
+    node = node or build_hook().find_node()[0]
     result = subprocess.run(
         [node, *arguments],
         cwd=STATIC,
@@ -37,7 +37,8 @@ def run_node(*arguments: str, node: str | None = None) -> None:
 
 
 @cache
-def _build_hook() -> ModuleType:
+def build_hook() -> ModuleType:
+    """The module that hatchling runs."""
     spec = importlib.util.spec_from_file_location("build_frontend", STATIC / "build_frontend.py")
     assert spec is not None
     assert spec.loader is not None

@@ -23,7 +23,21 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from portal.config import Config
+from portal.database import migrate
+from portal.embedded import embedded_services
+
 TEMPLATE = "portal_template"
+
+
+@asynccontextmanager
+async def migrated_services(data_dir: Path, *, durable: bool) -> AsyncIterator[dict[str, str]]:
+    """PostgreSQL with an empty, migrated template database, and an S3 server."""
+    async with embedded_services(data_dir, durable=durable) as environ:
+        environ = {**environ, "LOG_FORMAT": "text"}
+        await execute(environ, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
+        await migrate(Config.from_env(on_database(environ, TEMPLATE)))
+        yield environ
 
 
 @asynccontextmanager
@@ -45,6 +59,7 @@ class LivePortal:
 
     base_url: str
     environ: dict[str, str]
+    web_pid: int
 
 
 @asynccontextmanager
@@ -53,13 +68,14 @@ async def run_portal(environ: dict[str, str], *, worker: bool = True) -> AsyncIt
     port = free_port()
     base_url = f"http://127.0.0.1:{port}"
     environ = {**environ, "PORT": str(port), "PUBLIC_URL": base_url}
-    async with process("web", environ):
-        await until(lambda: _answers(f"{base_url}/healthz"), timeout_s=20)
+    async with process("web", environ) as web:
+        await until(lambda: answers(f"{base_url}/healthz"), timeout_s=20)
+        portal = LivePortal(base_url, environ, web.pid)
         if not worker:
-            yield LivePortal(base_url, environ)
+            yield portal
             return
         async with process("worker", environ):
-            yield LivePortal(base_url, environ)
+            yield portal
 
 
 @asynccontextmanager
@@ -118,7 +134,8 @@ def make_video(
     return path
 
 
-async def _answers(url: str) -> bool:
+async def answers(url: str) -> bool:
+    """Whether a server answers this address with 200."""
     try:
         async with aiohttp.ClientSession() as session, session.get(url) as response:
             return response.status == 200

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
 from api_kit import (
     CREATED_MEMBERS,
     RAW_FILE,
+    Client,
     counts,
     faults,
     metadata,
@@ -22,15 +23,34 @@ from api_kit import (
     send,
     uploaded,
 )
-from quart.typing import TestClientProtocol
 
 from portal.config import Config
 from portal.resources import Resources
 
+OTHER_METADATA: list[dict[str, Any]] = [
+    {"title": "Another"},
+    {"title": "Harbour at dawn "},
+    {"description": ""},
+    {"categoryIds": [3, 12]},
+    {"categoryIds": [12, 3, 3]},
+    {"tags": "harbour,morning"},
+    {"fileName": "Harbour.mp4"},
+]
+FOREIGN_KEYS = [
+    "",
+    "videos/00000000000000000000000000000000.mp4",
+    "videos/",
+    "../secret",
+    "hls/x/1/master.m3u8",
+    "videos/\u00fc.mp4",
+    "videos/\n.mp4",
+    "x" * 10_000,
+    f"videos/{'0' * 32}.{'x' * 10_000}",
+]
 UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
 
 
-async def test_creation_answers_the_record_and_where_it_is(client: TestClientProtocol) -> None:
+async def test_creation_answers_the_record_and_where_it_is(client: Client) -> None:
     body = metadata(await uploaded(client))
     response = await client.post("/api/videos", json=body)
     assert response.status_code == 201
@@ -46,7 +66,7 @@ async def test_creation_answers_the_record_and_where_it_is(client: TestClientPro
     assert isinstance(record["transcodeJobId"], str)
 
 
-async def test_timestamps_are_utc_with_z(client: TestClientProtocol) -> None:
+async def test_timestamps_are_utc_with_z(client: Client) -> None:
     before = datetime.now(UTC)
     record = await published(client)
     assert UTC_TIME.fullmatch(record["createdAt"])
@@ -55,14 +75,14 @@ async def test_timestamps_are_utc_with_z(client: TestClientProtocol) -> None:
     assert before <= created <= datetime.now(UTC)
 
 
-async def test_record_names_its_job(client: TestClientProtocol, config: Config) -> None:
+async def test_record_names_its_job(client: Client, config: Config) -> None:
     record = await published(client)
     query = "SELECT id::text, status::text, args FROM procrastinate_jobs"
     jobs = await rows(config.database_url, query)
     assert jobs == [(record["transcodeJobId"], "todo", {"video_id": record["id"]})]
 
 
-async def test_text_is_kept_exactly_as_submitted(client: TestClientProtocol) -> None:
+async def test_text_is_kept_exactly_as_submitted(client: Client) -> None:
     texts = {
         "title": "  \u200fشريط\u202e e\u0301 \u00e9 \ufeff<b>&amp; ",
         "description": "line\r\nline\n\ttab \u2028 \U0001f3ac \u0007",
@@ -74,28 +94,27 @@ async def test_text_is_kept_exactly_as_submitted(client: TestClientProtocol) -> 
     assert {member: read[member] for member in texts} == texts
 
 
-async def test_longest_texts_fit(client: TestClientProtocol) -> None:
+async def test_longest_texts_fit(client: Client) -> None:
     texts = {"title": "😀" * 200, "description": "😀" * 5_000, "tags": "😀" * 500}
-    record = await published(client, **texts)
+    body = json.dumps(metadata(await uploaded(client), **texts), ensure_ascii=False)
+    response = await send(client, "/api/videos", body.encode())
+    assert response.status_code == 201
+    record = await response.get_json()
     assert {member: record[member] for member in texts} == texts
 
 
-
-
-async def test_escaped_emoji_counts_as_one_character(client: TestClientProtocol) -> None:
+async def test_escaped_emoji_counts_as_one_character(client: Client) -> None:
     emoji = r"\ud83d\ude00"
     text = f'{{"fileName": "{emoji * 251}.mp4", "contentType": "video/mp4"}}'
     response = await send(client, "/api/videos/presign", text.encode())
     assert response.status_code == 200
 
 
-async def test_repeated_category_ids_are_kept(client: TestClientProtocol) -> None:
+async def test_repeated_category_ids_are_kept(client: Client) -> None:
     assert (await published(client, categoryIds=[3, 1, 3]))["categoryIds"] == [3, 1, 3]
 
 
-async def test_same_request_again_answers_the_same_record(
-    client: TestClientProtocol, config: Config
-) -> None:
+async def test_same_request_again_answers_the_same_record(client: Client, config: Config) -> None:
     body = metadata(await uploaded(client))
     first = await client.post("/api/videos", json=body)
     again = await client.post("/api/videos", json={**body, "ignored": True})
@@ -106,7 +125,7 @@ async def test_same_request_again_answers_the_same_record(
 
 
 async def test_retry_is_safe_even_when_the_file_is_gone(
-    client: TestClientProtocol, resources: Resources
+    client: Client, resources: Resources
 ) -> None:
     record = await published(client)
     await resources.storage.delete(record["storageKey"])
@@ -115,31 +134,18 @@ async def test_retry_is_safe_even_when_the_file_is_gone(
     assert await again.get_json() == record
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"title": "Another"},
-        {"title": "Harbour at dawn "},
-        {"description": ""},
-        {"categoryIds": [3, 12]},
-        {"categoryIds": [12, 3, 3]},
-        {"tags": "harbour,morning"},
-        {"fileName": "Harbour.mp4"},
-    ],
-)
-async def test_same_key_with_other_metadata_is_a_conflict(
-    client: TestClientProtocol, config: Config, change: dict[str, Any]
-) -> None:
+async def test_same_key_with_other_metadata_is_a_conflict(client: Client, config: Config) -> None:
     record = await published(client)
-    body = metadata(record["storageKey"], **change)
-    response = await client.post("/api/videos", json=body)
-    await problem(response, 409, "key_already_used")
+    for change in OTHER_METADATA:
+        body = metadata(record["storageKey"], **change)
+        response = await client.post("/api/videos", json=body)
+        await problem(response, 409, "key_already_used")
     assert await counts(config.database_url) == (1, 1)
     read = await (await client.get(f"/api/videos/{record['id']}")).get_json()
     assert {member: read[member] for member in record} == record
 
 
-async def test_key_without_a_file_is_a_conflict(client: TestClientProtocol, config: Config) -> None:
+async def test_key_without_a_file_is_a_conflict(client: Client, config: Config) -> None:
     upload = await presign(client)
     response = await client.post("/api/videos", json=metadata(upload["key"]))
     await problem(response, 409, "upload_not_found")
@@ -149,7 +155,7 @@ async def test_key_without_a_file_is_a_conflict(client: TestClientProtocol, conf
     assert response.status_code == 201
 
 
-async def test_empty_file_is_a_conflict(client: TestClientProtocol, config: Config) -> None:
+async def test_empty_file_is_a_conflict(client: Client, config: Config) -> None:
     key = await uploaded(client, b"")
     response = await client.post("/api/videos", json=metadata(key))
     body = await problem(response, 409, "upload_not_found")
@@ -158,7 +164,7 @@ async def test_empty_file_is_a_conflict(client: TestClientProtocol, config: Conf
 
 
 async def test_file_deleted_before_creation_is_a_conflict(
-    client: TestClientProtocol, resources: Resources, config: Config
+    client: Client, resources: Resources, config: Config
 ) -> None:
     key = await uploaded(client)
     await resources.storage.delete(key)
@@ -167,30 +173,16 @@ async def test_file_deleted_before_creation_is_a_conflict(
     assert await counts(config.database_url) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        "videos/00000000000000000000000000000000.mp4",
-        "",
-        "videos/",
-        "../secret",
-        "hls/x/1/master.m3u8",
-        "videos/\u00fc.mp4",
-        "videos/\n.mp4",
-        pytest.param("x" * 10_000, id="of-10000-characters"),
-    ],
-)
-async def test_key_that_was_not_issued_is_refused(
-    client: TestClientProtocol, config: Config, key: str
-) -> None:
-    found = await faults(await client.post("/api/videos", json=metadata(key)))
-    assert list(found) == ["/key"]
-    assert "not issued" in found["/key"]
+async def test_key_that_was_not_issued_is_refused(client: Client, config: Config) -> None:
+    for key in FOREIGN_KEYS:
+        found = await faults(await client.post("/api/videos", json=metadata(key)))
+        assert list(found) == ["/key"], key
+        assert "not issued" in found["/key"]
     assert await counts(config.database_url) == (0, 0)
 
 
 async def test_object_that_bypassed_presign_cannot_be_created(
-    client: TestClientProtocol, resources: Resources
+    client: Client, resources: Resources
 ) -> None:
     key = "videos/ffffffffffffffffffffffffffffffff.mp4"
     await resources.storage.put(key, RAW_FILE, content_type="video/mp4")
@@ -198,20 +190,15 @@ async def test_object_that_bypassed_presign_cannot_be_created(
     assert list(found) == ["/key"]
 
 
-@pytest.mark.parametrize("escape", [r"\u0000", r"\ud800", r"\udc00\ud800"])
-@pytest.mark.parametrize("member", ["title", "description", "tags", "fileName", "key"])
-async def test_text_no_database_can_hold_is_refused_at_its_member(
-    client: TestClientProtocol, member: str, escape: str
-) -> None:
-    body = {"title": "t", "description": "d", "tags": "", "fileName": "a.mp4", "key": "k"}
-    parts = [f'"{name}": "{value}"' for name, value in body.items() if name != member]
-    text = f'{{"{member}": "a{escape}.mp4", "categoryIds": [1], {", ".join(parts)}}}'
+async def test_text_no_database_can_hold_is_refused_at_its_member(client: Client) -> None:
+    text = r'{"title": "\u0000", "description": "a\ud800", "tags": "\udc00\ud800", '
+    text += r'"fileName": "\udfff.mp4", "categoryIds": [1], "key": "videos/\u0000\ud800"}'
     found = await faults(await send(client, "/api/videos", text.encode()))
-    assert "Remove the" in found[f"/{member}"]
-    assert set(found) <= {f"/{member}", "/key"}
+    assert set(found) == {"/title", "/description", "/tags", "/fileName", "/key"}
+    assert all(message.startswith("Remove the ") for message in found.values())
 
 
-async def test_every_fault_is_listed_at_once(client: TestClientProtocol, config: Config) -> None:
+async def test_every_fault_is_listed_at_once(client: Client, config: Config) -> None:
     body = {"title": " ", "categoryIds": [999, 1.5, 1], "tags": 5, "fileName": "noext", "key": "k"}
     found = await faults(await client.post("/api/videos", json=body))
     assert set(found) == {
@@ -227,27 +214,22 @@ async def test_every_fault_is_listed_at_once(client: TestClientProtocol, config:
     assert await counts(config.database_url) == (0, 0)
 
 
-async def test_empty_category_list_is_refused(client: TestClientProtocol) -> None:
+async def test_empty_category_list_is_refused(client: Client) -> None:
     body = metadata(await uploaded(client), categoryIds=[])
     assert list(await faults(await client.post("/api/videos", json=body))) == ["/categoryIds"]
 
 
-@pytest.mark.parametrize(
-    "number",
-    ["1.0", "1e0", "1E0", "true", "null", '"1"', "0", "-1", "32768", "9" * 5_000, "-" + "9" * 5_000],
-)
-async def test_category_id_is_refused_unless_an_integer_of_the_table(
-    client: TestClientProtocol, number: str
-) -> None:
+async def test_category_id_is_refused_unless_an_integer_of_the_table(client: Client) -> None:
+    refused = ["1.0", "1e0", "1E0", "true", "null", '"1"', "0", "-1", "17", "32768"]
+    refused += ["9" * 5_000, "-" + "9" * 5_000, "1e400", "[1]"]
     text = '{"title": "t", "description": "", "tags": "", "fileName": "a.mp4", "key": "k", '
-    text += f'"categoryIds": [1, {number}]}}'
+    text += f'"categoryIds": [1, {", ".join(refused)}]}}'
     found = await faults(await send(client, "/api/videos", text.encode()))
-    assert set(found) == {"/categoryIds/1", "/key"}
+    pointers = [f"/categoryIds/{place}" for place in range(1, len(refused) + 1)]
+    assert list(found) == [*pointers, "/key"]
 
 
-async def test_size_beyond_32_bits_is_answered_exactly(
-    client: TestClientProtocol, config: Config
-) -> None:
+async def test_size_beyond_32_bits_is_answered_exactly(client: Client, config: Config) -> None:
     record = await published(client)
     await run_sql(config.database_url, f"UPDATE videos SET size_bytes = {2**63 - 1}")
     response = await client.get(f"/api/videos/{record['id']}")

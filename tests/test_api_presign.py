@@ -8,8 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import pytest
-from api_kit import RAW_FILE, faults, metadata, presign, put, rows
-from quart.typing import TestClientProtocol
+from api_kit import RAW_FILE, Client, faults, metadata, presign, put, rows
 
 from portal.app import create_app
 from portal.config import Config
@@ -17,7 +16,7 @@ from portal.errors import ObjectMissing
 from portal.resources import Resources
 
 
-async def test_categories_are_a_fixed_table(client: TestClientProtocol) -> None:
+async def test_categories_are_a_fixed_table(client: Client) -> None:
     response = await client.get("/api/categories")
     assert response.status_code == 200
     assert response.content_type == "application/json"
@@ -32,9 +31,7 @@ async def test_categories_are_a_fixed_table(client: TestClientProtocol) -> None:
     assert len({category["name"] for category in categories}) == len(categories)
 
 
-async def test_presign_answers_a_key_and_an_address(
-    client: TestClientProtocol, config: Config
-) -> None:
+async def test_presign_answers_a_key_and_an_address(client: Client, config: Config) -> None:
     upload = await presign(client, "Some clip.MOV", "video/quicktime")
     assert set(upload) == {"uploadUrl", "key"}
     assert re.fullmatch(r"videos/[0-9a-f]{32}\.mov", upload["key"])
@@ -44,7 +41,7 @@ async def test_presign_answers_a_key_and_an_address(
 
 
 async def test_upload_address_is_signed_in_the_query_for_an_hour(
-    client: TestClientProtocol,
+    client: Client,
 ) -> None:
     query = parse_qs(urlsplit((await presign(client))["uploadUrl"]).query)
     assert query["X-Amz-Expires"] == ["3600"]
@@ -59,14 +56,14 @@ async def test_upload_address_lives_as_long_as_configured(config: Config) -> Non
     assert parse_qs(urlsplit(upload["uploadUrl"]).query)["X-Amz-Expires"] == ["120"]
 
 
-async def test_every_presign_gives_another_key(client: TestClientProtocol) -> None:
+async def test_every_presign_gives_another_key(client: Client) -> None:
     keys = {(await presign(client))["key"] for _ in range(5)}
     assert len(keys) == 5
 
 
 @pytest.mark.parametrize("content_type", ["video/mp4", "video/quicktime"])
 async def test_raw_bytes_go_straight_to_storage(
-    client: TestClientProtocol, resources: Resources, content_type: str
+    client: Client, resources: Resources, content_type: str
 ) -> None:
     upload = await presign(client, content_type=content_type)
     assert await put(upload["uploadUrl"], RAW_FILE, content_type=content_type) == 200
@@ -74,7 +71,7 @@ async def test_raw_bytes_go_straight_to_storage(
 
 
 async def test_storage_refuses_another_content_type_than_the_signed_one(
-    client: TestClientProtocol, resources: Resources
+    client: Client, resources: Resources
 ) -> None:
     upload = await presign(client, content_type="video/mp4")
     assert await put(upload["uploadUrl"], RAW_FILE, content_type="video/quicktime") == 403
@@ -83,9 +80,7 @@ async def test_storage_refuses_another_content_type_than_the_signed_one(
         await resources.storage.head(upload["key"])
 
 
-async def test_upload_address_opens_no_other_key(
-    client: TestClientProtocol, resources: Resources
-) -> None:
+async def test_upload_address_opens_no_other_key(client: Client, resources: Resources) -> None:
     upload, other = await presign(client), await presign(client)
     url = upload["uploadUrl"].replace(upload["key"], other["key"])
     assert url != upload["uploadUrl"]
@@ -94,7 +89,7 @@ async def test_upload_address_opens_no_other_key(
         await resources.storage.head(other["key"])
 
 
-async def test_upload_address_opens_nothing_but_a_put(client: TestClientProtocol) -> None:
+async def test_upload_address_opens_nothing_but_a_put(client: Client) -> None:
     upload = await presign(client)
     assert await put(upload["uploadUrl"], RAW_FILE) == 200
     async with aiohttp.ClientSession() as session:
@@ -103,23 +98,19 @@ async def test_upload_address_opens_nothing_but_a_put(client: TestClientProtocol
                 assert response.status == 403
 
 
-async def test_storage_takes_no_unsigned_upload(client: TestClientProtocol) -> None:
+async def test_storage_takes_no_unsigned_upload(client: Client) -> None:
     upload = await presign(client)
-    assert await put(upload["uploadUrl"].partition("?")[0], RAW_FILE) == 403
+    assert await put(upload["uploadUrl"].partition("?")[0], RAW_FILE) in (400, 401, 403)
 
 
-@pytest.mark.parametrize(
-    ("file_name", "extension"),
-    [("a.MP4", "mp4"), ("a b.mOv", "mov"), ("..mp4", "mp4"), ("видео.1.M4V", "m4v")],
-)
-async def test_key_ends_with_the_lower_cased_extension(
-    client: TestClientProtocol, file_name: str, extension: str
-) -> None:
-    upload = await presign(client, file_name)
-    assert re.fullmatch(rf"videos/[0-9a-f]{{32}}\.{extension}", upload["key"])
+async def test_key_ends_with_the_lower_cased_extension(client: Client) -> None:
+    extensions = {"a.MP4": "mp4", "a b.mOv": "mov", "..mp4": "mp4", "été.1.M4V": "m4v"}
+    for file_name, extension in extensions.items():
+        key = (await presign(client, file_name))["key"]
+        assert re.fullmatch(rf"videos/[0-9a-f]{{32}}\.{extension}", key)
 
 
-async def test_longest_file_name_can_be_uploaded_and_created(client: TestClientProtocol) -> None:
+async def test_longest_file_name_can_be_uploaded_and_created(client: Client) -> None:
     file_name = "x" * 251 + ".mp4"
     upload = await presign(client, file_name)
     assert await put(upload["uploadUrl"], RAW_FILE) == 200
@@ -130,7 +121,7 @@ async def test_longest_file_name_can_be_uploaded_and_created(client: TestClientP
 
 
 async def test_faulty_presign_names_every_fault_and_issues_no_key(
-    client: TestClientProtocol, config: Config
+    client: Client, config: Config
 ) -> None:
     response = await client.post(
         "/api/videos/presign", json={"fileName": "a/b.mp4", "contentType": "video/webm"}
@@ -139,7 +130,7 @@ async def test_faulty_presign_names_every_fault_and_issues_no_key(
     assert await rows(config.database_url, "SELECT key FROM uploads") == []
 
 
-async def test_unknown_members_are_ignored(client: TestClientProtocol) -> None:
+async def test_unknown_members_are_ignored(client: Client) -> None:
     body = {"fileName": "a.mp4", "contentType": "video/mp4", "size": 5, "file_name": 7}
     response = await client.post("/api/videos/presign", json=body)
     assert response.status_code == 200

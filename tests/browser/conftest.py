@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import aiohttp
 import pytest
@@ -19,17 +19,13 @@ from browser_kit import (
     OpenContext,
     Publish,
     find_chromium,
+    publish_file,
     run,
 )
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from portal_kit import LivePortal
 
 READY_TIMEOUT_S = 90
-
-
-class Portal(Protocol):
-    """What these tests need to know of the running portal."""
-
-    base_url: str
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +60,7 @@ def complaints() -> Complaints:
 
 @pytest.fixture
 async def open_context(
-    browser: Browser, live_portal: Portal, complaints: Complaints
+    browser: Browser, live_portal: LivePortal, complaints: Complaints
 ) -> AsyncIterator[OpenContext]:
     """Opens browser contexts on the portal; afterwards no page may have complained."""
     contexts: list[BrowserContext] = []
@@ -90,36 +86,18 @@ async def page(open_context: OpenContext) -> Page:
 
 
 @pytest.fixture(scope="session")
-async def publish(live_portal: Portal) -> AsyncIterator[Publish]:
+async def publish(live_portal: LivePortal) -> AsyncIterator[Publish]:
     """Publishes a file through the API, as an integrator does; answers the video's id."""
     async with aiohttp.ClientSession(live_portal.base_url) as session:
 
         async def publish(path: Path, title: str) -> str:
-            request = {"fileName": path.name, "contentType": "video/mp4"}
-            upload = await _post(session, "/api/videos/presign", request)
-            headers = {"Content-Type": "video/mp4"}
-            data = await asyncio.to_thread(path.read_bytes)
-            async with session.put(upload["uploadUrl"], data=data, headers=headers) as answer:
-                assert answer.status == 200
-            video = await _post(
-                session,
-                "/api/videos",
-                {
-                    "title": title,
-                    "description": "First line.\nSecond line with <b>markup</b>.",
-                    "categoryIds": [1, 2],
-                    "tags": "test, browser",
-                    "fileName": path.name,
-                    "key": upload["key"],
-                },
-            )
-            return str(video["id"])
+            return await publish_file(session, path, title)
 
         yield publish
 
 
 @pytest.fixture(scope="session")
-async def finish(live_portal: Portal) -> AsyncIterator[Finish]:
+async def finish(live_portal: LivePortal) -> AsyncIterator[Finish]:
     """Waits until a video is no longer processed; answers its status."""
     async with aiohttp.ClientSession(live_portal.base_url) as session:
 
@@ -151,12 +129,6 @@ async def failed_video(
     video_id = await publish(path, "A failed video")
     assert await finish(video_id) == "failed"
     return video_id
-
-
-async def _post(session: aiohttp.ClientSession, path: str, body: Any) -> Any:
-    async with session.post(path, json=body) as answer:
-        assert answer.status in (200, 201), await answer.text()
-        return await answer.json()
 
 
 async def _status(session: aiohttp.ClientSession, video_id: str) -> str:

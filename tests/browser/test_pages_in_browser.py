@@ -3,25 +3,61 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
-from browser_kit import Complaints, OpenContext, Publish, play_past
+from browser_kit import Complaints, OpenContext, Publish, play_past, publish_file
 from front_end import install_tools
 from playwright.async_api import Page, Route, expect
+from portal_kit import LivePortal, fresh_database, run_portal
 
+SCREENSHOTS = Path(__file__).with_name("screenshots")
 WIDTHS = (320, 360, 1440, 2560)
 SCREENSHOT_WIDTHS = (360, 1440)
-PAGES = ("library", "upload", "ready", "failed", "docs", "missing")
+PAGES = ("library", "empty", "upload", "waiting", "ready", "failed", "docs", "missing")
 
 
 @pytest.fixture(scope="session")
-def addresses(ready_video: str, failed_video: str) -> dict[str, str]:
+async def idle_portal(
+    services: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[LivePortal]:
+    """A portal of its own without videos, and without a worker to process any."""
+    work_dir = str(tmp_path_factory.mktemp("idle"))
+    async with (
+        fresh_database(services) as environ,
+        run_portal({**environ, "WORK_DIR": work_dir}, worker=False) as portal,
+    ):
+        yield portal
+
+
+@pytest.fixture(scope="session")
+async def waiting_portal(
+    services: dict[str, str], short_video: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[str]:
+    """The address of a video that waits for a worker that never comes."""
+    work_dir = str(tmp_path_factory.mktemp("waiting"))
+    async with (
+        fresh_database(services) as environ,
+        run_portal({**environ, "WORK_DIR": work_dir}, worker=False) as portal,
+        aiohttp.ClientSession(portal.base_url) as session,
+    ):
+        video_id = await publish_file(session, short_video, "A waiting video")
+        yield f"{portal.base_url}/videos/{video_id}"
+
+
+@pytest.fixture(scope="session")
+def addresses(
+    ready_video: str, failed_video: str, idle_portal: LivePortal, waiting_portal: str
+) -> dict[str, str]:
     """One address for each kind of page and state."""
     return {
         "library": "/",
+        "empty": idle_portal.base_url,
         "upload": "/upload",
+        "waiting": waiting_portal,
         "ready": f"/videos/{ready_video}",
         "failed": f"/videos/{failed_video}",
         "docs": "/api/docs",
@@ -85,7 +121,8 @@ async def test_player_that_lost_its_stream_offers_a_retry(
     await page.route("**/*.m3u8", lambda route: route.abort())
     await page.goto(f"/videos/{ready_video}")
     trouble = page.locator("[data-player-trouble]")
-    await expect(trouble).to_contain_text("stopped loading", timeout=30_000)
+    await expect(trouble).to_be_visible(timeout=30_000)
+    await expect(trouble).to_contain_text("stopped loading")
     await page.unroute("**/*.m3u8")
     await trouble.get_by_role("button", name="Try again").click()
     await expect(trouble).to_be_hidden()
@@ -162,9 +199,42 @@ async def test_axe_finds_nothing(
     context = await open_context(color_scheme=scheme, reduced_motion="reduce")
     page = await context.new_page()
     await page.goto(addresses[name])
+    assert await _findings(page, axe) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing_in_the_states_of_the_upload_form(
+    open_context: OpenContext,
+    complaints: Complaints,
+    short_video: Path,
+    axe: str,
+    scheme: str,
+) -> None:
+    complaints.expect("Failed to load resource")
+    context = await open_context(color_scheme=scheme, reduced_motion="reduce")
+    page = await context.new_page()
+    await page.goto("/upload")
+    await page.get_by_role("button", name="Publish video").click()
+    assert await _findings(page, axe) == []
+    await _screenshot(page, f"upload-faults-{scheme}")
+
+    await page.route("**/videos/*.mp4?*", lambda route: route.abort())
+    await page.locator("input[type=file]").set_input_files(short_video)
+    await expect(page.get_by_role("alert")).to_contain_text("interrupted")
+    assert await _findings(page, axe) == []
+    await _screenshot(page, f"upload-interrupted-{scheme}")
+
+    await page.unroute("**/videos/*.mp4?*")
+    await page.get_by_role("button", name="Try again").click()
+    await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+    assert await _findings(page, axe) == []
+    await _screenshot(page, f"upload-sent-{scheme}")
+
+
+async def _findings(page: Page, axe: str) -> list[str]:
     await page.evaluate(axe)
     found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    assert [_finding(violation) for violation in found["violations"]] == []
+    return [_finding(violation) for violation in found["violations"]]
 
 
 def _finding(violation: dict[str, Any]) -> str:
@@ -220,18 +290,21 @@ async def test_skip_link_leads_to_the_content(page: Page) -> None:
 async def test_screenshots(
     open_context: OpenContext,
     addresses: dict[str, str],
-    complaints: Complaints,
     scheme: str,
     width: int,
 ) -> None:
-    folder = Path(__file__).with_name("screenshots")
-    folder.mkdir(exist_ok=True)
     context = await open_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
     )
     page = await context.new_page()
     for name, address in addresses.items():
-        await page.goto(address, wait_until="networkidle")
-        path = folder / f"{name}-{width}-{scheme}.png"
-        await page.screenshot(path=path, full_page=True)
-        assert path.stat().st_size > 0
+        await page.goto(address)
+        if name == "ready":
+            await play_past(page, 0)
+        await _screenshot(page, f"{name}-{width}-{scheme}")
+
+
+async def _screenshot(page: Page, name: str) -> None:
+    path = SCREENSHOTS / f"{name}.png"
+    await page.screenshot(path=path, full_page=True)
+    assert path.stat().st_size > 0

@@ -79,6 +79,8 @@ async def test_status_is_polled_until_video_plays(page: Page, short_video: Path)
 
     await expect(page.locator("video")).to_be_visible(timeout=90_000)
     assert polls
+    # What processing found out is on the page without a reload.
+    await expect(page.locator("#facts")).to_contain_text("320 × 180")  # noqa: RUF001
     await play_past(page, 0.5)
 
     seen = len(polls)

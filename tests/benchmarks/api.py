@@ -1,0 +1,226 @@
+"""Requests per second of the JSON API, as ratios to a bare one-route Quart app.
+
+Both run on the same Hypercorn settings and are driven by the same load tool (wrk) in one run.
+Each measurement follows one of the bare app, and the median of several pairs counts, because
+the machines this runs on are noisy.
+
+    python tests/benchmarks/api.py [--seconds 4] [--rounds 3]
+
+Needs `wrk` (Debian: apt-get install wrk). Starts and stops everything else itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import io
+import itertools
+import json
+import os
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import psutil
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from portal_kit import (  # noqa: E402  # found beside this folder
+    LivePortal,
+    answers,
+    free_port,
+    fresh_database,
+    migrated_services,
+    run_portal,
+    until,
+)
+
+CONNECTIONS = 16
+MEMORY_AIM_MB = 120
+# No create run is faster than this, so every create finds an upload of its own.
+UPLOADS_PER_SECOND = 700
+UPLOADS_AT_ONCE = 16
+PRESIGN = {"fileName": "benchmark.mp4", "contentType": "video/mp4"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is measured: an address, the bodies to POST to it if any, and the aimed ratio."""
+
+    name: str
+    url: str
+    aim: float
+    bodies: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What wrk saw."""
+
+    requests_per_s: float
+    p50: str
+    p99: str
+    failures: int
+
+
+async def main() -> None:
+    """Run everything and print the table."""
+    options = _options()
+    if shutil.which("wrk") is None:
+        sys.exit("wrk is missing: apt-get install wrk")
+    with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as folder:
+        async with (
+            migrated_services(Path(folder), durable=True) as services,
+            fresh_database(services) as environ,
+            run_portal({**environ, "LOG_FORMAT": "json"}, worker=False) as portal,
+            _bare_app() as bare_url,
+        ):
+            await _measure(portal, bare_url, Path(folder), options)
+
+
+async def _measure(
+    portal: LivePortal, bare_url: str, folder: Path, options: argparse.Namespace
+) -> None:
+    bodies = await _creation_bodies(
+        portal, count=options.rounds * options.seconds * UPLOADS_PER_SECOND
+    )
+    targets = await _targets(portal, folder, bodies[0])
+    print(f"{'':16} {'req/s':>8} {'bare':>8} {'ratio':>6} {'aim':>5}  {'p50':>8} {'p99':>8}")
+    rest = iter(bodies[1:])
+    for target in targets:
+        pairs = []
+        for _ in range(options.rounds):
+            if target.name == "POST create":
+                _write_lines(
+                    target.bodies, itertools.islice(rest, options.seconds * UPLOADS_PER_SECOND)
+                )
+            bare = await _wrk(bare_url, seconds=options.seconds)
+            pairs.append(
+                (await _wrk(target.url, seconds=options.seconds, bodies=target.bodies), bare)
+            )
+        _print_row(target, pairs)
+    memory_mb = psutil.Process(portal.web_pid).memory_info().rss / 1e6
+    print(f"web memory per worker: {memory_mb:.0f} MB (aim: under {MEMORY_AIM_MB})")
+
+
+async def _targets(portal: LivePortal, folder: Path, body: str) -> list[Target]:
+    async with aiohttp.ClientSession(portal.base_url) as session:
+        headers = {"Content-Type": "application/json"}
+        async with session.post("/api/videos", data=body, headers=headers) as response:
+            location = response.headers["Location"]
+    presign = folder / "presign.txt"
+    _write_lines(presign, iter([json.dumps(PRESIGN)]))
+    return [
+        Target("GET video", portal.base_url + location, 0.6),
+        Target("GET categories", f"{portal.base_url}/api/categories", 0.9),
+        Target("POST presign", f"{portal.base_url}/api/videos/presign", 0.35, presign),
+        Target("POST create", f"{portal.base_url}/api/videos", 0.12, folder / "create.txt"),
+    ]
+
+
+async def _creation_bodies(portal: LivePortal, *, count: int) -> list[str]:
+    """Upload `count` tiny files for real and make a creation body for each."""
+    print(f"uploading {count} files to create videos from …", file=sys.stderr)
+    bodies: list[str] = []
+    todo = iter(range(count))
+    async with aiohttp.ClientSession() as session:
+
+        async def upload_some() -> None:
+            for _ in todo:
+                bodies.append(json.dumps(await _upload(session, portal)))
+
+        await asyncio.gather(*(upload_some() for _ in range(UPLOADS_AT_ONCE)))
+    return bodies
+
+
+async def _upload(session: aiohttp.ClientSession, portal: LivePortal) -> dict[str, object]:
+    async with session.post(f"{portal.base_url}/api/videos/presign", json=PRESIGN) as response:
+        answer = await response.json()
+    headers = {"Content-Type": "video/mp4"}
+    async with session.put(
+        answer["uploadUrl"], data=io.BytesIO(b"not transcoded here"), headers=headers
+    ) as response:
+        response.raise_for_status()
+    return {
+        "title": "Benchmark",
+        "description": "A video created by the benchmark.",
+        "categoryIds": [1, 2],
+        "tags": "benchmark, load",
+        "fileName": PRESIGN["fileName"],
+        "key": answer["key"],
+    }
+
+
+async def _wrk(url: str, *, seconds: int, bodies: Path | None = None) -> Result:
+    script = ["-s", str(HERE / "post.lua")] if bodies else []
+    arguments = ["--", str(bodies)] if bodies else []
+    process = await asyncio.create_subprocess_exec(
+        "wrk",
+        *("-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", *script, url, *arguments),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output = (await process.communicate())[0].decode()
+    failures = re.search(r"Non-2xx or 3xx responses: (\d+)", output)
+    return Result(
+        requests_per_s=float(_found(r"Requests/sec:\s+([\d.]+)", output)),
+        p50=_found(r"50%\s+(\S+)", output),
+        p99=_found(r"99%\s+(\S+)", output),
+        failures=int(failures[1]) if failures else 0,
+    )
+
+
+def _found(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    if match is None:
+        sys.exit(f"wrk printed no {pattern!r}:\n{text}")
+    return match[1]
+
+
+def _print_row(target: Target, pairs: list[tuple[Result, Result]]) -> None:
+    ratio = statistics.median(mine.requests_per_s / bare.requests_per_s for mine, bare in pairs)
+    mine, bare = sorted(pairs, key=lambda pair: pair[0].requests_per_s)[len(pairs) // 2]
+    failures = sum(result.failures for pair in pairs for result in pair)
+    print(
+        f"{target.name:16} {mine.requests_per_s:8.0f} {bare.requests_per_s:8.0f} {ratio:6.2f}"
+        f" {target.aim:5.2f}  {mine.p50:>8} {mine.p99:>8}"
+        + (f"  {failures} FAILED" if failures else "")
+    )
+
+
+@asynccontextmanager
+async def _bare_app() -> AsyncIterator[str]:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(HERE / "serve_bare_app.py"), str(port), cwd=HERE, env=dict(os.environ)
+    )
+    try:
+        await until(lambda: answers(url), timeout_s=10)
+        yield url
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+def _write_lines(path: Path | None, lines: Iterator[str]) -> None:
+    if path is not None:
+        path.write_text("".join(f"{line}\n" for line in lines))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--seconds", type=int, default=4, help="length of each measurement")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements of each kind")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,83 @@
+"""What is taken as a request body at all: JSON, in UTF-8, of at most 64 KiB."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from api_kit import Client, faults, problem, send
+
+PRESIGN = "/api/videos/presign"
+GOOD = b'{"fileName": "a.mp4", "contentType": "video/mp4"}'
+MALFORMED = {
+    "empty": b"",
+    "blank": b"  \n",
+    "cut off": GOOD[:-1],
+    "two documents": GOOD + GOOD,
+    "single quotes": b"{'fileName': 'a.mp4'}",
+    "trailing comma": b'{"fileName": "a.mp4",}',
+    "form": b"fileName=a.mp4&contentType=video/mp4",
+    "NaN": b'{"fileName": "a.mp4", "contentType": NaN}',
+    "Infinity": b"[Infinity, -Infinity]",
+    "raw control character": b'{"fileName": "a\n.mp4", "contentType": "video/mp4"}',
+    "NUL byte": b"\0",
+    "invalid UTF-8": GOOD.replace(b"a.mp4", b"\xff.mp4"),
+    "surrogate in UTF-8": GOOD.replace(b"a.mp4", b"\xed\xa0\x80.mp4"),
+    "Latin-1": GOOD.replace(b"a.mp4", "é.mp4".encode("latin-1")),
+    "UTF-16": GOOD.decode().encode("utf-16"),
+    "UTF-32": GOOD.decode().encode("utf-32"),
+    "byte order mark": b"\xef\xbb\xbf" + GOOD,
+    "nested arrays": b"[" * 60_000 + b"]" * 5_000,
+    "nested objects": b'{"a":' * 13_000,
+    "closed nested arrays": b"[" * 32_000 + b"]" * 32_000,
+}
+
+
+async def test_malformed_json_is_refused(client: Client) -> None:
+    for name, body in MALFORMED.items():
+        for path in (PRESIGN, "/api/videos"):
+            response = await send(client, path, body)
+            assert response.status_code == 400, name
+            assert "errors" not in await problem(response, 400, "malformed_json")
+
+
+async def test_json_that_is_no_object_is_refused_as_a_whole(client: Client) -> None:
+    for body in (b"[]", b"[{}]", b"1", b"1e999", b'"text"', b"null", b"true"):
+        for path in (PRESIGN, "/api/videos"):
+            assert await faults(await send(client, path, body)) == {"": "Send one JSON object."}
+
+
+async def test_last_of_repeated_members_counts(client: Client) -> None:
+    body = b'{"fileName": "a/b", "contentType": "video/mp4", "fileName": "a.mov"}'
+    response = await send(client, PRESIGN, body)
+    assert response.status_code == 200
+    assert (await response.get_json())["key"].endswith(".mov")
+
+
+async def test_body_of_exactly_64_kib_is_taken_and_one_more_byte_refused(client: Client) -> None:
+    assert (await send(client, PRESIGN, GOOD.ljust(65_536))).status_code == 200
+    response = await send(client, PRESIGN, GOOD.ljust(65_537))
+    await problem(response, 413, "request_entity_too_large")
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    ["application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8"],
+)
+async def test_json_is_taken_with_and_without_charset(client: Client, content_type: str) -> None:
+    assert (await send(client, PRESIGN, GOOD, content_type)).status_code == 200
+
+
+async def test_body_that_is_not_announced_as_json_is_refused(client: Client) -> None:
+    others = ["text/plain", "application/problem+json", "text/json", "multipart/form-data", ""]
+    others += ["application/x-www-form-urlencoded", "application/jsonx", "garbage"]
+    for content_type in [None, *others]:
+        for path in (PRESIGN, "/api/videos"):
+            response = await send(client, path, GOOD, content_type)
+            await problem(response, 415, "unsupported_media_type")
+
+
+async def test_many_faults_are_all_listed(client: Client) -> None:
+    body = {"categoryIds": [0] * 2_000}
+    found = await faults(await send(client, "/api/videos", json.dumps(body).encode()))
+    assert len(found) == 2_005

@@ -1,0 +1,135 @@
+"""The API as served: over HTTP, by a process of its own, with many clients at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import aiohttp
+import pytest
+from api_kit import RAW_FILE, counts, metadata, rows
+from portal_kit import LivePortal, fresh_database, run_portal
+
+CLIENTS = 50
+GOOD = b'{"fileName": "a.mp4", "contentType": "video/mp4"}'
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+async def web(services: dict[str, str]) -> AsyncIterator[LivePortal]:
+    """A portal without a worker, so that jobs stay where they were put."""
+    async with fresh_database(services) as environ, run_portal(environ, worker=False) as portal:
+        yield portal
+
+
+@pytest.fixture
+async def http(web: LivePortal) -> AsyncIterator[aiohttp.ClientSession]:
+    """Clients of that portal, as many at once as it takes."""
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(web.base_url, connector=connector) as session:
+        yield session
+
+
+async def uploaded(http: aiohttp.ClientSession) -> str:
+    async with http.post("/api/videos/presign", data=GOOD, headers=JSON) as response:
+        upload = await response.json()
+    headers = {"Content-Type": "video/mp4"}
+    async with http.put(upload["uploadUrl"], data=RAW_FILE, headers=headers) as response:
+        assert response.status == 200
+    key: str = upload["key"]
+    return key
+
+
+async def create(
+    http: aiohttp.ClientSession, body: dict[str, Any]
+) -> tuple[int, str | None, dict[str, Any]]:
+    async with http.post("/api/videos", json=body) as response:
+        answer = await response.json(content_type=None)
+        return response.status, response.headers.get("Location"), answer
+
+
+async def test_fifty_equal_creations_at_once_keep_one_record_and_one_job(
+    web: LivePortal, http: aiohttp.ClientSession
+) -> None:
+    database_url = web.environ["DATABASE_URL"]
+    videos, jobs = await counts(database_url)
+    body = metadata(await uploaded(http))
+    answers = await asyncio.gather(*(create(http, body) for _ in range(CLIENTS)))
+    assert Counter(status for status, _, _ in answers) == {201: 1, 200: CLIENTS - 1}
+    assert len({location for _, location, _ in answers}) == 1
+    assert len({json.dumps(record) for _, _, record in answers}) == 1
+    assert await counts(database_url) == (videos + 1, jobs + 1)
+
+
+async def test_fifty_different_creations_of_one_key_at_once_keep_the_first(
+    web: LivePortal, http: aiohttp.ClientSession
+) -> None:
+    database_url = web.environ["DATABASE_URL"]
+    videos, jobs = await counts(database_url)
+    key = await uploaded(http)
+    bodies = [metadata(key, title=f"Title {number}") for number in range(CLIENTS)]
+    answers = await asyncio.gather(*(create(http, body) for body in bodies))
+    assert Counter(status for status, _, _ in answers) == {201: 1, 409: CLIENTS - 1}
+    assert {answer["code"] for status, _, answer in answers if status == 409} == {
+        "key_already_used"
+    }
+    kept = next(answer for status, _, answer in answers if status == 201)
+    query = "SELECT title FROM videos WHERE storage_key = %s"
+    assert await rows(database_url, query, key) == [(kept["title"],)]
+    assert await counts(database_url) == (videos + 1, jobs + 1)
+
+
+async def test_fifty_creations_of_fifty_keys_at_once_all_succeed(
+    web: LivePortal, http: aiohttp.ClientSession
+) -> None:
+    database_url = web.environ["DATABASE_URL"]
+    videos, jobs = await counts(database_url)
+    keys = await asyncio.gather(*(uploaded(http) for _ in range(CLIENTS)))
+    answers = await asyncio.gather(*(create(http, metadata(key)) for key in keys))
+    assert {status for status, _, _ in answers} == {201}
+    assert len({record["transcodeJobId"] for _, _, record in answers}) == CLIENTS
+    assert await counts(database_url) == (videos + CLIENTS, jobs + CLIENTS)
+
+
+async def in_pieces(body: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), 10_000):
+        yield body[start : start + 10_000]
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize(("size_bytes", "status"), [(65_536, 200), (65_537, 413), (900_000, 413)])
+async def test_body_is_limited_to_64_kib_on_the_wire(
+    http: aiohttp.ClientSession, size_bytes: int, status: int, chunked: bool
+) -> None:
+    body = GOOD.ljust(size_bytes)
+    data = in_pieces(body) if chunked else body
+    async with http.post("/api/videos/presign", data=data, headers=JSON) as response:
+        assert response.status == status
+        answer = await response.json(content_type=None)
+    assert status == 200 or answer["code"] == "request_entity_too_large"
+
+
+async def test_body_far_over_the_limit_is_refused_before_it_is_sent(web: LivePortal) -> None:
+    host, port = web.base_url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    head = "POST /api/videos HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    writer.write(f"{head}Content-Length: 5000000000\r\n\r\n{{".encode())
+    async with asyncio.timeout(5):
+        assert (await reader.readline()).split()[1] == b"413"
+    writer.close()
+
+
+async def test_head_sends_no_body(http: aiohttp.ClientSession) -> None:
+    for path in ("/api/categories", "/api/docs", f"/api/videos/{uuid4()}"):
+        async with http.head(path) as response:
+            assert await response.read() == b""
+            assert int(response.headers["Content-Length"]) > 0
+
+
+async def test_server_keeps_quiet_about_itself(http: aiohttp.ClientSession) -> None:
+    async with http.get("/api/categories") as response:
+        assert "Server" not in response.headers

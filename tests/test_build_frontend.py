@@ -1,0 +1,50 @@
+"""The build hook: builds when a source is newer, and says plainly why it could not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from front_end import STATIC, build_hook
+
+from portal.assets import FrontEndNotBuilt, load_manifest
+
+
+@pytest.fixture
+def static(tmp_path: Path) -> Path:
+    """The front end's sources, with a finished build that is newer than all of them."""
+    copy = tmp_path / "static"
+    shutil.copytree(STATIC, copy, ignore=shutil.ignore_patterns("node_modules", "dist"))
+    dist = copy / "dist"
+    dist.mkdir()
+    (dist / "manifest.json").write_text('{"app.js": "app-1.js"}', encoding="utf-8")
+    for path in copy.rglob("*"):
+        os.utime(path, (1_000, 1_000))
+    os.utime(dist / "manifest.json", (2_000, 2_000))
+    return copy
+
+
+def test_finished_build_is_kept(static: Path) -> None:
+    build_hook().build(static)
+    assert load_manifest(static / "dist") == {"app.js": "app-1.js"}
+
+
+@pytest.mark.parametrize("source", ["src/main.js", "css/tokens.css", "package-lock.json", "src"])
+def test_newer_source_calls_for_a_build(static: Path, source: str) -> None:
+    os.utime(static / source, (3_000, 3_000))
+    assert not build_hook().is_fresh(static)
+
+
+def test_interrupted_build_calls_for_another(static: Path) -> None:
+    (static / "dist" / "manifest.json").unlink()
+    assert not build_hook().is_fresh(static)
+    with pytest.raises(FrontEndNotBuilt, match="npm ci"):
+        load_manifest(static / "dist")
+
+
+def test_npm_failure_is_told_in_its_own_words(static: Path) -> None:
+    (static / "package.json").write_text("not json", encoding="utf-8")
+    with pytest.raises(build_hook().FrontEndBuildError, match=r"(?s)npm-cli.js ci.*JSON"):
+        build_hook().build(static)

@@ -1,0 +1,139 @@
+"""Settings from the environment: every fault is named, all at once, and no secret is repeated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from portal.config import Config, ConfigError
+
+DATABASE = "postgresql://portal:secret@db.example/portal"
+
+
+def settings(**environ: str) -> Config:
+    return Config.from_env({"DATABASE_URL": DATABASE, **environ})
+
+
+def faults(**environ: str) -> list[str]:
+    with pytest.raises(ConfigError) as raised:
+        settings(**environ)
+    assert all(fault in str(raised.value) for fault in raised.value.faults)
+    return raised.value.faults
+
+
+def test_database_address_alone_is_enough() -> None:
+    config = settings()
+    assert config.database_url == DATABASE
+    assert config.public_url == "http://127.0.0.1:8000"
+    assert config.s3_endpoint_url == config.s3_public_endpoint_url == ""
+    assert config.playback_base_url == ""
+    assert config.upload_url_ttl_s == 3600
+    assert config.work_dir == Path("work")
+
+
+def test_settings_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", DATABASE)
+    monkeypatch.setenv("PORT", "9123")
+    assert Config.from_env().port == 9123
+
+
+def test_settings_cannot_be_changed_later() -> None:
+    with pytest.raises(AttributeError):
+        settings().port = 1  # type: ignore[misc]
+
+
+def test_addresses_lose_their_trailing_slash() -> None:
+    config = settings(
+        PUBLIC_URL="https://portal.example/", PLAYBACK_BASE_URL="https://cdn.example/v/"
+    )
+    assert config.public_url == "https://portal.example"
+    assert config.playback_base_url == "https://cdn.example/v"
+
+
+def test_browsers_use_the_storage_address_unless_given_another() -> None:
+    config = settings(S3_ENDPOINT_URL="http://s3:9000")
+    assert config.s3_public_endpoint_url == "http://s3:9000"
+    config = settings(
+        S3_ENDPOINT_URL="http://s3:9000", S3_PUBLIC_ENDPOINT_URL="https://files.example"
+    )
+    assert config.s3_public_endpoint_url == "https://files.example"
+
+
+def test_blank_variables_count_as_not_given() -> None:
+    assert settings(PORT="", HOST=" ", S3_BUCKET="") == settings()
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("0.0.0.0", "http://0.0.0.0:8000"),  # noqa: S104  # only parsed
+        ("::1", "http://[::1]:8000"),
+    ],
+)
+def test_public_address_is_made_of_host_and_port(host: str, address: str) -> None:
+    assert settings(HOST=host).public_url == address
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PORT", "0"),
+        ("PORT", "65536"),
+        ("PORT", "80.0"),
+        ("PORT", "-1"),
+        ("PORT", "٨٠"),
+        pytest.param("PORT", "9" * 5_000, id="PORT-of-5000-digits"),
+        ("WEB_WORKERS", "0"),
+        ("WORKER_CONCURRENCY", "many"),
+        ("DATABASE_POOL_SIZE", "1"),
+        ("UPLOAD_URL_TTL_S", "604801"),
+        ("PLAYBACK_URL_TTL_S", "1h"),
+        ("S3_ENDPOINT_URL", "s3.example"),
+        ("S3_PUBLIC_ENDPOINT_URL", "ftp://s3.example"),
+        ("PUBLIC_URL", "https://"),
+        ("PUBLIC_URL", "https://portal.example:x"),
+        ("PUBLIC_URL", "https://portal.example?a=b"),
+        ("PUBLIC_URL", "http://[::1"),
+        ("PLAYBACK_BASE_URL", "//cdn.example"),
+        ("LOG_LEVEL", "LOUD"),
+        ("LOG_FORMAT", "xml"),
+    ],
+)
+def test_bad_value_is_named(name: str, value: str) -> None:
+    (fault,) = faults(**{name: value})
+    assert fault.startswith(f"{name}=")
+    assert fault.endswith(".")
+
+
+def test_missing_database_address_says_what_to_do() -> None:
+    with pytest.raises(ConfigError) as raised:
+        Config.from_env({})
+    (fault,) = raised.value.faults
+    assert fault.startswith("DATABASE_URL is not set")
+    assert "portal up" in fault
+
+
+def test_all_faults_are_listed_at_once() -> None:
+    found = faults(
+        DATABASE_URL="mysql://x", PORT="x", PUBLIC_URL="x", LOG_LEVEL="x", WEB_WORKERS="x"
+    )
+    names = [fault.partition("=")[0].partition(":")[0] for fault in found]
+    assert sorted(names) == ["DATABASE_URL", "LOG_LEVEL", "PORT", "PUBLIC_URL", "WEB_WORKERS"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["mysql://portal:hunter2@db/portal", "postgresql://portal:hunter2@db/portal?nonsense=1"],
+)
+def test_password_of_the_database_is_not_repeated(address: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        settings(DATABASE_URL=address)
+    assert "hunter2" not in str(raised.value)
+    assert raised.value.faults[0].startswith("DATABASE_URL")
+
+
+def test_password_in_any_other_address_is_not_repeated() -> None:
+    (fault,) = faults(S3_ENDPOINT_URL="http://user:hunter2@s3.example:port")
+    assert "hunter2" not in fault
+    assert fault.startswith("S3_ENDPOINT_URL")

@@ -1,0 +1,223 @@
+"""The OpenAPI document says what the API does, no less, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import Any
+from uuid import uuid4
+
+from api_kit import CREATED_MEMBERS, Client, metadata, presign, published
+from jsonschema import Draft202012Validator, FormatChecker
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from quart import Quart, Response
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+from portal import errors
+
+STATUSES = {
+    ("get", "/api/categories"): {"200", "503"},
+    ("post", "/api/videos/presign"): {"200", "400", "413", "415", "422", "503"},
+    ("post", "/api/videos"): {"200", "201", "400", "409", "413", "415", "422", "503"},
+    ("get", "/api/videos/{id}"): {"200", "304", "404", "503"},
+}
+MEMBERS = {
+    "CategoryList": {"categories"},
+    "CategoryRecord": {"id", "name"},
+    "PresignRequest": {"fileName", "contentType"},
+    "PresignResponse": {"uploadUrl", "key"},
+    "CreateVideoRequest": {"title", "description", "categoryIds", "tags", "fileName", "key"},
+    "CreatedVideo": CREATED_MEMBERS,
+    "RetrievedVideo": CREATED_MEMBERS | {"playbackUrl"},
+    "Problem": {"type", "title", "status", "detail", "code"},
+    "ValidationProblem": {"type", "title", "status", "detail", "code", "errors"},
+    "Fault": {"pointer", "message"},
+}
+# Routes outside the JSON API, each with why it is not in its document.
+UNDOCUMENTED = {
+    "docs.openapi": "the document itself",
+    "docs.docs": "the document as a page",
+    "health.healthz": "for process supervisors",
+    "health.readyz": "for load balancers",
+    "pages.library": "page",
+    "pages.upload": "page",
+    "pages.video": "page",
+    "pages.status": "fragment of a page",
+    "pages.facts": "fragment of a page",
+    "playback.playlist": "address comes from playbackUrl",
+    "playback.poster": "address comes from the pages",
+    "static": "built files",
+}
+
+
+async def document(client: Client) -> dict[str, Any]:
+    response = await client.get("/api/openapi.json")
+    assert response.status_code == 200
+    assert response.mimetype == "application/json"
+    spec: dict[str, Any] = await response.get_json()
+    return spec
+
+
+async def test_document_is_valid_openapi_3_1(client: Client) -> None:
+    spec = await document(client)
+    assert re.fullmatch(r"3\.1\.\d+", spec["openapi"])
+    OpenAPIV31SpecValidator(spec).validate()
+
+
+async def test_document_is_the_same_every_time(client: Client) -> None:
+    assert await document(client) == await document(client)
+
+
+async def test_every_operation_has_exactly_its_statuses(client: Client) -> None:
+    spec = await document(client)
+    found = {
+        (method, path): set(operation["responses"])
+        for path, operations in spec["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert found == STATUSES
+
+
+async def test_errors_are_documented_as_problems(client: Client) -> None:
+    for operations in (await document(client))["paths"].values():
+        for operation in operations.values():
+            for status, answer in operation["responses"].items():
+                assert answer["description"]
+                kinds = set(answer.get("content", {}))
+                if status == "304":
+                    assert kinds == set()
+                elif status < "400":
+                    assert kinds == {"application/json"}
+                else:
+                    assert kinds == {"application/problem+json"}
+                    assert target(answer) == ("ValidationProblem" if status == "422" else "Problem")
+            assert "Retry-After" in operation["responses"]["503"]["headers"]
+
+
+async def test_shapes_have_exactly_their_members_and_all_are_required(client: Client) -> None:
+    shapes = (await document(client))["components"]["schemas"]
+    for name, members in MEMBERS.items():
+        assert set(shapes[name]["properties"]) == members, name
+        assert set(shapes[name]["required"]) == members, name
+    assert set(shapes) - set(MEMBERS) == {"VideoStatus"}
+
+
+async def test_creation_and_retrieval_are_separate_shapes(client: Client) -> None:
+    paths = (await document(client))["paths"]
+    create, read = paths["/api/videos"]["post"], paths["/api/videos/{id}"]["get"]
+    assert target(create["responses"]["200"]) == target(create["responses"]["201"])
+    assert target(create["responses"]["201"]) == "CreatedVideo"
+    assert target(read["responses"]["200"]) == "RetrievedVideo"
+
+
+async def test_limits_and_formats_are_documented(client: Client) -> None:
+    spec = await document(client)
+    shapes = spec["components"]["schemas"]
+    request = shapes["CreateVideoRequest"]["properties"]
+    assert (request["title"]["minLength"], request["title"]["maxLength"]) == (1, 200)
+    assert request["description"]["maxLength"] == 5_000
+    assert request["tags"]["maxLength"] == 500
+    assert request["categoryIds"]["minItems"] == 1
+    number = request["categoryIds"]["items"]
+    assert (number["type"], number["minimum"], number["maximum"]) == ("integer", 1, 32767)
+    record = shapes["CreatedVideo"]["properties"]
+    assert record["sizeBytes"]["format"] == "int64"
+    assert record["createdAt"]["format"] == record["updatedAt"]["format"] == "date-time"
+    assert shapes["VideoStatus"]["enum"] == ["processing", "ready", "failed"]
+    for path in ("/api/videos", "/api/videos/presign"):
+        assert spec["paths"][path]["post"]["requestBody"]["required"] is True
+
+
+async def test_answers_of_the_running_api_match_the_document(client: Client) -> None:
+    spec = await document(client)
+    await matches(spec, await client.get("/api/categories"), "get", "/api/categories")
+    record = await published(client)
+    body = metadata(record["storageKey"])
+    for path, sent in {"/api/videos/presign": {}, "/api/videos": {"categoryIds": ["x"]}}.items():
+        await matches(spec, await client.post(path, json=sent), "post", path)
+        await matches(spec, await client.post(path, data=b"{}"), "post", path)
+        await matches(spec, await client.post(path, json="x" * 70_000), "post", path)
+        bad = await client.post(path, data=b"{", headers={"Content-Type": "application/json"})
+        await matches(spec, bad, "post", path)
+    upload = {"fileName": "a.mp4", "contentType": "video/mp4"}
+    signed = await client.post("/api/videos/presign", json=upload)
+    await matches(spec, signed, "post", "/api/videos/presign")
+    for change in ({}, {"title": "Other"}, {"key": (await presign(client))["key"]}):
+        response = await client.post("/api/videos", json={**body, **change})
+        await matches(spec, response, "post", "/api/videos")
+    for video_id in (record["id"], str(uuid4())):
+        response = await client.get(f"/api/videos/{video_id}")
+        await matches(spec, response, "get", "/api/videos/{id}")
+
+
+async def test_every_route_is_documented_or_listed_with_its_reason(app: Quart) -> None:
+    spec = await document(app.test_client())
+    documented = {
+        (method.upper(), path)
+        for path, operations in spec["paths"].items()
+        for method in operations
+    }
+    seen = set()
+    for rule in app.url_map.iter_rules():
+        if rule.endpoint in UNDOCUMENTED:
+            seen.add(rule.endpoint)
+            assert rule.methods == {"GET", "HEAD", "OPTIONS"}, rule
+            continue
+        path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}:
+            assert (method, path) in documented, f"{method} {path} has no declared policy"
+    assert seen == set(UNDOCUMENTED)
+
+
+async def test_readable_page_explains_every_operation_and_error(client: Client) -> None:
+    spec = await document(client)
+    response = await client.get("/api/docs")
+    assert response.status_code == 200
+    assert response.mimetype == "text/html"
+    page = (await response.get_data()).decode()
+    for path in spec["paths"]:
+        assert path in page
+    codes = {error.code for error in subclasses(errors.PortalError)} - {"unavailable"}
+    for code in codes | {"method_not_allowed", "request_entity_too_large"}:
+        assert f'id="{code}"' in page, code
+
+
+async def test_readable_page_needs_no_other_site(client: Client) -> None:
+    page = (await (await client.get("/api/docs")).get_data()).decode()
+    loaded = re.findall(r'<(?:script|link|img|iframe)\b[^>]*?(?:src|href)="([^"]*)"', page)
+    assert loaded
+    assert all(address.startswith("/") and not address.startswith("//") for address in loaded)
+
+
+def target(answer: dict[str, Any]) -> str:
+    """The name of the shape of an answer's body."""
+    (content,) = answer["content"].values()
+    return str(content["schema"]["$ref"]).rpartition("/")[2]
+
+
+async def matches(spec: dict[str, Any], response: Response, method: str, path: str) -> None:
+    """Check that an answer is one of those documented for the operation."""
+    documented = spec["paths"][path][method]["responses"][str(response.status_code)]
+    schema = documented["content"][response.mimetype]["schema"]
+    body = json.loads(await response.get_data())
+    validator(json.dumps(spec), json.dumps(schema)).validate(body)
+    assert all(name in response.headers for name in documented.get("headers", {}))
+
+
+@lru_cache
+def validator(spec: str, schema: str) -> Draft202012Validator:
+    resource = Resource(contents=json.loads(spec), specification=DRAFT202012)
+    reference = json.loads(schema)["$ref"]
+    return Draft202012Validator(
+        {"$ref": f"urn:api{reference}"},
+        registry=Registry().with_resource("urn:api", resource),
+        format_checker=FormatChecker(),
+    )
+
+
+def subclasses(kind: type[errors.PortalError]) -> set[type[errors.PortalError]]:
+    """All errors of the portal's own, the abstract ones aside."""
+    below = {kind for kind in kind.__subclasses__() if not kind.__name__.startswith("_")}
+    return below.union(*(subclasses(kind) for kind in below))

@@ -1,0 +1,196 @@
+"""The pages' HTML: what is on them in each state, and that nothing typed can break out of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+
+from portal.models import Attempt, Upload, Video, VideoStatus
+from portal.pages import PAGE_SIZE
+
+if TYPE_CHECKING:
+    from quart.typing import TestClientProtocol
+
+NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
+
+
+async def make_row(number: int = 1, **values: Any) -> Video:
+    """A video as the database holds it, without a file behind it."""
+    upload = await Upload.create(
+        key=f"videos/{uuid4().hex}.mp4", file_name="a.mp4", content_type="video/mp4"
+    )
+    row = {
+        "id": uuid4(),
+        "title": f"Video {number}",
+        "description": "",
+        "category_ids": [1],
+        "tags": "",
+        "file_name": "a.mp4",
+        "upload_id": upload.key,
+        "transcode_job_id": number,
+        "size_bytes": 1_234_567,
+        "source_etag": '"e"',
+        "created_at": NOW + timedelta(minutes=number),
+        "updated_at": NOW,
+    }
+    return await Video.create(**{**row, **values})
+
+
+async def read(client: TestClientProtocol, path: str, status: int = 200) -> str:
+    response = await client.get(path)
+    assert response.status_code == status
+    return str(await response.get_data(as_text=True))
+
+
+READY = {
+    "status": VideoStatus.READY,
+    "published_attempt": 1,
+    "duration_s": 3725.4,
+    "width": 1080,
+    "height": 1920,
+}
+
+
+async def test_empty_library_leads_to_upload(client: TestClientProtocol) -> None:
+    html = await read(client, "/")
+    assert "No videos yet" in html
+    assert 'href="/upload"' in html
+
+
+async def test_library_pages_hold_every_video_once_newest_first(
+    client: TestClientProtocol,
+) -> None:
+    for number in range(PAGE_SIZE + 3):
+        await make_row(number)
+    first = await read(client, "/")
+    assert first.index(f"Video {PAGE_SIZE + 2}<") < first.index("Video 3<")
+    assert first.count('id="card-') == PAGE_SIZE
+    address = first.split('href="/?before=')[1].split('"')[0]
+    second = await read(client, f"/?before={address}")
+    assert second.count('id="card-') == 3
+    assert "/?before=" not in second
+    assert "Newest videos" in second
+
+
+async def test_cards_show_poster_and_duration_or_state(client: TestClientProtocol) -> None:
+    ready = await make_row(1, **READY)
+    await make_row(2, status=VideoStatus.FAILED, failure_code="damaged", failure_message="Bad.")
+    html = await read(client, "/")
+    assert f"/videos/{ready.id}/poster.jpg" in html
+    assert "1:02:05" in html
+    assert "badge--failed" in html
+
+
+async def test_text_of_editors_is_escaped_everywhere(client: TestClientProtocol) -> None:
+    evil = "<script>alert(1)</script>\"'"
+    video = await make_row(title=evil, description=evil, tags=evil, file_name=evil, **READY)
+    for path in ("/", f"/videos/{video.id}", f"/videos/{video.id}/status"):
+        html = await read(client, path)
+        assert "<script>alert" not in html
+        assert "&lt;script&gt;alert" in html
+
+
+async def test_waiting_video_tells_its_place_and_polls(client: TestClientProtocol) -> None:
+    await make_row(1)
+    video = await make_row(2)
+    html = await read(client, f"/videos/{video.id}/status")
+    assert "Waiting for its turn" in html
+    assert "1 video ahead" in html
+    assert f'hx-get="/videos/{video.id}/status"' in html
+    assert 'hx-swap="outerHTML"' in html
+    assert html.count("<section") == 1
+
+
+async def test_processing_video_shows_percent_and_time_left(client: TestClientProtocol) -> None:
+    video = await make_row()
+    await Attempt.create(
+        video=video,
+        number=1,
+        worker="w",
+        lease_expires_at=NOW,
+        stage="transcoding",
+        percent=41.7,
+        eta_s=95.0,
+        started_at=NOW,
+    )
+    html = await read(client, f"/videos/{video.id}/status")
+    assert "Converting the video" in html
+    assert 'value="41"' in html
+    assert "about 2 min left" in html
+
+
+@pytest.mark.parametrize(
+    "values",
+    [READY, {"status": VideoStatus.FAILED, "failure_code": "damaged", "failure_message": "Bad."}],
+    ids=["ready", "failed"],
+)
+async def test_final_states_do_not_poll(client: TestClientProtocol, values: dict[str, Any]) -> None:
+    video = await make_row(**values)
+    for path in (f"/videos/{video.id}", f"/videos/{video.id}/status", f"/videos/{video.id}/facts"):
+        assert "hx-get" not in await read(client, path)
+
+
+async def test_player_has_stream_and_shape(client: TestClientProtocol) -> None:
+    video = await make_row(**READY)
+    html = await read(client, f"/videos/{video.id}/status")
+    assert f'data-src="/hls/{video.id}/1/master.m3u8"' in html
+    assert 'width="1080"' in html
+    assert 'height="1920"' in html
+
+
+async def test_failed_video_says_why_with_its_code(client: TestClientProtocol) -> None:
+    video = await make_row(
+        status=VideoStatus.FAILED, failure_code="damaged", failure_message="It is damaged."
+    )
+    html = await read(client, f"/videos/{video.id}")
+    assert "It is damaged." in html
+    assert "<code>damaged</code>" in html
+    assert 'href="/upload"' in html
+
+
+async def test_facts_are_fetched_again_after_processing(client: TestClientProtocol) -> None:
+    video = await make_row()
+    assert "video-final from:body" in await read(client, f"/videos/{video.id}")
+    await Video.filter(id=video.id).update(**READY)
+    html = await read(client, f"/videos/{video.id}/facts")
+    assert "1080 × 1920" in html  # noqa: RUF001 - as shown
+    assert "1.2 MB" in html
+
+
+@pytest.mark.parametrize("path", ["/videos/none", f"/videos/{uuid4()}", "/nothing"])
+async def test_unknown_address_is_a_page_of_its_own(client: TestClientProtocol, path: str) -> None:
+    html = await read(client, path, 404)
+    assert "<h1" in html
+    assert 'href="/"' in html
+
+
+async def test_upload_form_offers_the_category_table(client: TestClientProtocol) -> None:
+    html = await read(client, "/upload")
+    categories = (await (await client.get("/api/categories")).get_json())["categories"]
+    assert categories
+    for category in categories:
+        assert f'value="{category["id"]}"' in html
+    assert 'data-presign-url="/api/videos/presign"' in html
+
+
+async def test_api_page_shows_every_operation_of_the_document(client: TestClientProtocol) -> None:
+    html = await read(client, "/api/docs")
+    document = await (await client.get("/api/openapi.json")).get_json()
+    for path, operations in document["paths"].items():
+        assert f"<code>{path}</code>" in html
+        for operation in operations.values():
+            assert f'id="{operation["operationId"]}"' in html
+    assert "categoryIds" in html
+    # Where the `type` of a problem document leads.
+    assert 'id="validation_failed"' in html
+
+
+async def test_built_files_are_named_by_content_and_cached(client: TestClientProtocol) -> None:
+    html = await read(client, "/")
+    script = html.split('<script type="module" src="')[1].split('"')[0]
+    response = await client.get(script)
+    assert response.status_code == 200
+    assert "max-age=31536000" in response.headers["Cache-Control"]
