@@ -48,7 +48,7 @@ def create_app(config: Config | None = None) -> Quart:
     rendering.install_error_handlers(app)
     _install_templates(app)
     middleware = RequestMiddleware(app.asgi_app)
-    app.asgi_app = middleware  # type: ignore[method-assign]  # as Quart documents it
+    app.asgi_app = middleware  # type: ignore[method-assign]  # Quart's way
     _install_lifespan(app, config, middleware)
     return app
 

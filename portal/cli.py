@@ -31,12 +31,12 @@ def main() -> None:
     "--data-dir",
     default="data",
     show_default=True,
-    type=click.Path(path_type=Path, file_okay=True),
+    type=click.Path(path_type=Path, readable=False),
     help="Where database, videos and logs are kept.",
 )
 def up(host: str, port: int, data_dir: Path) -> None:
     """Run everything on this machine: database, storage, web and one worker."""
-    from portal.supervisor import up as run_up
+    from portal.embedded.up import up as run_up
 
     asyncio.run(run_up(host=host, port=port, data_dir=data_dir))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from typing import Any
 
 import aiohttp
 import click
-from click.termui import progressbar
 
 CHUNK_BYTES = 256 * 1024
 POLL_INTERVAL_S = 1.0
@@ -131,8 +131,7 @@ async def _put(
     session: aiohttp.ClientSession, file: Path, upload_url: str, content_type: str
 ) -> None:
     size_bytes = (await asyncio.to_thread(file.stat)).st_size
-    terminal = click.get_text_stream("stderr")
-    with progressbar(length=size_bytes, label="Uploading", file=terminal) as bar:
+    with click.progressbar(length=size_bytes, label="Uploading", file=sys.stderr) as bar:
 
         async def chunks() -> AsyncIterator[bytes]:
             with file.open("rb") as source:

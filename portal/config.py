@@ -15,8 +15,6 @@ from urllib.parse import urlsplit
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
-from portal.addresses import authority
-
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 MAX_DIGITS = 9
 LOG_FORMATS = ("json", "text")
@@ -61,6 +59,7 @@ class Config:
         """Read the settings, or raise `ConfigError` listing every fault at once."""
         reader = _Reader(os.environ if environ is None else environ)
         host = reader.text("HOST", "127.0.0.1")
+        bracketed = f"[{host}]" if ":" in host else host
         port = reader.integer("PORT", 8000, low=1, high=65535)
         endpoint = reader.address("S3_ENDPOINT_URL", "")
         config = cls(
@@ -69,7 +68,7 @@ class Config:
             s3_public_endpoint_url=reader.address("S3_PUBLIC_ENDPOINT_URL", endpoint),
             s3_bucket=reader.text("S3_BUCKET", "portal"),
             aws_region=reader.text("AWS_REGION", reader.text("AWS_DEFAULT_REGION", "us-east-1")),
-            public_url=reader.address("PUBLIC_URL", f"http://{authority(host, port)}"),
+            public_url=reader.address("PUBLIC_URL", f"http://{bracketed}:{port}"),
             playback_base_url=reader.address("PLAYBACK_BASE_URL", ""),
             host=host,
             port=port,

@@ -10,18 +10,21 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from time import perf_counter
-from typing import Any
 from uuid import uuid4
+
+from hypercorn.typing import (
+    ASGIReceiveCallable,
+    ASGISendCallable,
+    ASGISendEvent,
+    HTTPScope,
+    Scope,
+)
 
 from portal.logs import bind
 
 logger = logging.getLogger(__name__)
 
-Scope = dict[str, Any]
-Message = dict[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+AsgiApp = Callable[[Scope, ASGIReceiveCallable, ASGISendCallable], Awaitable[None]]
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 REQUEST_ID_HEADER = b"x-request-id"
@@ -43,7 +46,9 @@ class RequestMiddleware:
             for name, value in headers.items()
         ]
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(
+        self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
+    ) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -52,7 +57,7 @@ class RequestMiddleware:
         bind(request_id=request_id.decode())
         own_headers = [*self._headers, (REQUEST_ID_HEADER, request_id)]
 
-        async def send_with_headers(message: Message) -> None:
+        async def send_with_headers(message: ASGISendEvent) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *own_headers]
                 _log(scope, message["status"], perf_counter() - started_at)
@@ -61,14 +66,14 @@ class RequestMiddleware:
         await self._app(scope, receive, send_with_headers)
 
 
-def _request_id(scope: Scope) -> bytes:
+def _request_id(scope: HTTPScope) -> bytes:
     for name, value in scope["headers"]:
         if name == REQUEST_ID_HEADER and REQUEST_ID.fullmatch(value):
-            return bytes(value)
+            return value
     return uuid4().hex.encode()
 
 
-def _log(scope: Scope, status: int, duration_s: float) -> None:
+def _log(scope: HTTPScope, status: int, duration_s: float) -> None:
     is_routine = scope["method"] in SAFE_METHODS and status < 400 and duration_s < SLOW_S
     level = logging.DEBUG if is_routine else logging.INFO
     if not logger.isEnabledFor(level):

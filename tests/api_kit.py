@@ -1,4 +1,4 @@
-"""What the API's tests share: a client that publishes as integrators do, and looks at the answers."""
+"""What the API's tests share: publishing as integrators do, and looking at the answers."""
 
 from __future__ import annotations
 

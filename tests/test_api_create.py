@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,6 +25,7 @@ from api_kit import (
     uploaded,
 )
 
+from portal.app import create_app
 from portal.config import Config
 from portal.resources import Resources
 
@@ -73,6 +75,20 @@ async def test_timestamps_are_utc_with_z(client: Client) -> None:
     assert UTC_TIME.fullmatch(record["updatedAt"])
     created = datetime.fromisoformat(record["createdAt"])
     assert before <= created <= datetime.now(UTC)
+
+
+async def test_timestamps_are_utc_whatever_the_time_zone_of_the_database(config: Config) -> None:
+    far_east = f"{config.database_url}&options=-c%20timezone%3DAsia/Kolkata"
+    app = create_app(replace(config, database_url=far_east))
+    async with app.test_app():
+        client = app.test_client()
+        before = datetime.now(UTC)
+        record = await published(client)
+        read = await (await client.get(f"/api/videos/{record['id']}")).get_json()
+    for member in ("createdAt", "updatedAt"):
+        assert read[member] == record[member]
+        assert UTC_TIME.fullmatch(read[member])
+        assert before <= datetime.fromisoformat(read[member]) <= datetime.now(UTC)
 
 
 async def test_record_names_its_job(client: Client, config: Config) -> None:

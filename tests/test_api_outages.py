@@ -55,9 +55,7 @@ async def test_database_away_gives_503_within_seconds_to_everyone(config: Config
     away = replace(config, database_url=f"postgresql://nobody@127.0.0.1:{free_port()}/nothing")
     async with started(away) as client:
         begun_at = monotonic()
-        *answers, page = await asyncio.gather(
-            *(ask() for ask in requests(client)), client.get("/")
-        )
+        *answers, page = await asyncio.gather(*(ask() for ask in requests(client)), client.get("/"))
         assert monotonic() - begun_at < FEW_SECONDS
         for response in answers:
             await expect_unavailable(response, "database_unavailable")
@@ -102,9 +100,7 @@ async def test_database_that_refuses_connections_for_a_while_is_used_again(
         await go_away_and_come_back(services, client, config)
 
 
-async def go_away_and_come_back(
-    services: dict[str, str], client: Client, config: Config
-) -> None:
+async def go_away_and_come_back(services: dict[str, str], client: Client, config: Config) -> None:
     record = await published(client)
     address = f"/api/videos/{record['id']}"
     name = config.database_url.partition("?")[0].rpartition("/")[2]

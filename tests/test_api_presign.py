@@ -134,3 +134,9 @@ async def test_unknown_members_are_ignored(client: Client) -> None:
     body = {"fileName": "a.mp4", "contentType": "video/mp4", "size": 5, "file_name": 7}
     response = await client.post("/api/videos/presign", json=body)
     assert response.status_code == 200
+
+
+async def test_members_go_by_their_documented_names_alone(client: Client) -> None:
+    body = {"file_name": "a.mp4", "content_type": "video/mp4"}
+    found = await faults(await client.post("/api/videos/presign", json=body))
+    assert set(found) == {"/fileName", "/contentType"}

@@ -22,12 +22,12 @@ import pytest
 from botocore.config import Config as ClientConfig
 from botocore.exceptions import ClientError
 
-from portal.addresses import check_port, free_port, reachable_host
-from portal.children import running_children
-from portal.datafolder import load_environment, open_data_folder, save_environment
-from portal.embedded import embedded_services, start_embedded
-from portal.objectstore import sweep_leftovers
-from portal.processes import UpError
+from portal.embedded.addresses import check_port, free_port, reachable_host
+from portal.embedded.children import running_children
+from portal.embedded.datafolder import load_environment, open_data_folder, save_environment
+from portal.embedded.objectstore import sweep_leftovers
+from portal.embedded.processes import UpError
+from portal.embedded.services import embedded_services, start_embedded
 
 PART_BYTES = 5 * 1024**2
 

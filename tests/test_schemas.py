@@ -103,7 +103,7 @@ def test_other_content_types_are_refused(content_type: Any) -> None:
     }
 
 
-@pytest.mark.parametrize("number", [1.0, 1e0, 1.5, True, False, "1", None, [], {}])
+@pytest.mark.parametrize("number", [1.0, 1.5, True, False, "1", None, [], {}])
 def test_category_id_must_be_a_json_integer(number: Any) -> None:
     assert video(categoryIds=[1, number]) == {"/categoryIds/1": "Give an integer."}
 
@@ -153,7 +153,7 @@ def test_text_length_is_counted_in_characters(member: str, limit: int) -> None:
     [
         ("a\0.mp4", "Remove the NUL character."),
         ("a\ud800.mp4", "Remove the lone surrogate; send valid Unicode."),
-        ("a\udfff.mp4", "Remove the lone surrogate; send valid Unicode."),
+        (f"a{chr(0xDFFF)}.mp4", "Remove the lone surrogate; send valid Unicode."),
     ],
 )
 def test_text_that_cannot_be_stored_is_refused(member: str, text: str, words: str) -> None:

@@ -20,8 +20,8 @@ import psycopg
 import pytest
 
 import portal
-from portal.addresses import free_port
-from portal.datafolder import load_environment
+from portal.embedded.addresses import free_port
+from portal.embedded.datafolder import load_environment
 
 READY_LIMIT_S = 10.0
 STOP_LIMIT_S = 10.0

@@ -14,7 +14,7 @@ import stat
 import subprocess
 from pathlib import Path
 
-from portal.processes import SystemUser, UpError
+from portal.embedded.processes import SystemUser, UpError
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from portal.processes import UpError
+from portal.embedded.processes import UpError
 
 ENV_NAME = "env"
 

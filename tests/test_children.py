@@ -19,16 +19,16 @@ import psutil
 import pytest
 
 import portal
-from portal.children import (
+from portal.embedded.children import (
     ChildFailed,
     Children,
     KeepsDying,
     RestartPolicy,
     running_children,
 )
-from portal.leftovers import end_leftovers, remember
-from portal.processes import ChildSpec, LineOutput, LogFile, UpError
-from portal.terminal import Terminal
+from portal.embedded.leftovers import end_leftovers, remember
+from portal.embedded.processes import ChildSpec, LineOutput, LogFile, UpError
+from portal.embedded.terminal import Terminal
 
 QUICK = RestartPolicy(first_pause_s=0.01, longest_pause_s=0.02)
 PATIENCE_S = 10.0
@@ -257,8 +257,8 @@ async def test_children_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     code = f"""
     import asyncio, sys
     from pathlib import Path
-    from portal.children import running_children
-    from portal.processes import ChildSpec, LogFile
+    from portal.embedded.children import running_children
+    from portal.embedded.processes import ChildSpec, LogFile
 
     async def main():
         spec = ChildSpec(name="one", argv=(sys.executable, "-S", "-c", {POLITE!r}, "one"),

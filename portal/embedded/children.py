@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portal.leftovers import remember
-from portal.processes import (
+from portal.embedded.leftovers import remember
+from portal.embedded.processes import (
     ChildSpec,
     LineOutput,
     UpError,

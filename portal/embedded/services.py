@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from portal.addresses import authority, free_port, local_peer, reachable_host
-from portal.children import Children, running_children
-from portal.datafolder import DataFolder, load_environment, open_data_folder
-from portal.objectstore import BUCKET, ObjectStore, prepare_object_store, sweep_leftovers
-from portal.postgres import prepare_postgres, release_socket_folder
-from portal.processes import ChildSpec, UpError
+from portal.embedded.addresses import authority, free_port, local_peer, reachable_host
+from portal.embedded.children import Children, running_children
+from portal.embedded.datafolder import DataFolder, load_environment, open_data_folder
+from portal.embedded.objectstore import BUCKET, ObjectStore, prepare_object_store, sweep_leftovers
+from portal.embedded.postgres import prepare_postgres, release_socket_folder
+from portal.embedded.processes import ChildSpec, UpError
 
 __all__ = ["UpError", "embedded_services", "load_environment", "start_embedded"]
 

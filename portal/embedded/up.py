@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from portal.addresses import (
+from portal.embedded.addresses import (
     authority,
     check_port,
     free_port,
@@ -26,13 +26,13 @@ from portal.addresses import (
     local_peer,
     reachable_host,
 )
-from portal.children import Children, running_children
-from portal.datafolder import DataFolder, claim, open_data_folder, save_environment
-from portal.embedded import start_embedded
-from portal.leftovers import end_leftovers
-from portal.postgres import release_socket_folder
-from portal.processes import ChildSpec, LineOutput, UpError
-from portal.terminal import Terminal, open_terminal
+from portal.embedded.children import Children, running_children
+from portal.embedded.datafolder import DataFolder, claim, open_data_folder, save_environment
+from portal.embedded.leftovers import end_leftovers
+from portal.embedded.postgres import release_socket_folder
+from portal.embedded.processes import ChildSpec, LineOutput, UpError
+from portal.embedded.services import start_embedded
+from portal.embedded.terminal import Terminal, open_terminal
 
 __all__ = ["UpError", "up"]
 

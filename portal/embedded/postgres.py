@@ -23,11 +23,11 @@ from urllib.parse import quote
 
 import psycopg
 
-from portal.accounts import database_account, give_to, open_the_way
-from portal.children import Children
-from portal.datafolder import DataFolder
-from portal.leftovers import end_postgres_of
-from portal.processes import ChildSpec, LogFile, SystemUser, UpError
+from portal.embedded.accounts import database_account, give_to, open_the_way
+from portal.embedded.children import Children
+from portal.embedded.datafolder import DataFolder
+from portal.embedded.leftovers import end_postgres_of
+from portal.embedded.processes import ChildSpec, LogFile, SystemUser, UpError
 
 MAJOR_VERSION = 18
 ROLE: Final = "portal"

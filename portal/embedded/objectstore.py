@@ -17,9 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from portal.addresses import authority, http_status, local_peer
-from portal.datafolder import DataFolder, write_private
-from portal.processes import ChildSpec, LogFile, UpError
+from portal.embedded.addresses import authority, http_status, local_peer
+from portal.embedded.datafolder import DataFolder, write_private
+from portal.embedded.processes import ChildSpec, LogFile, UpError
 
 BUCKET = "portal"
 # The server refuses short access keys. Letters and digits only: the pair is passed as CSV.
