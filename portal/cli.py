@@ -49,14 +49,10 @@ def web(host: str | None, port: int | None, workers: int | None) -> None:
     """Serve the pages, the JSON API and the playlists."""
     from portal.web import serve
 
-    config = _config()
-    sys.exit(
-        serve(
-            host=host or config.host,
-            port=port or config.port,
-            workers=workers or config.web_workers,
-        )
-    )
+    # The app, in this process or in several, reads the same settings again.
+    given = {"HOST": host, "PORT": port, "WEB_WORKERS": workers}
+    os.environ.update({name: str(value) for name, value in given.items() if value is not None})
+    sys.exit(serve(_config()))
 
 
 @main.command()

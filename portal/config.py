@@ -59,7 +59,9 @@ class Config:
         """Read the settings, or raise `ConfigError` listing every fault at once."""
         reader = _Reader(os.environ if environ is None else environ)
         host = reader.text("HOST", "127.0.0.1")
-        bracketed = f"[{host}]" if ":" in host else host
+        # Listening everywhere is no address to open.
+        named = "localhost" if host in ("0.0.0.0", "::") else host  # noqa: S104
+        bracketed = f"[{named}]" if ":" in named else named
         port = reader.integer("PORT", 8000, low=1, high=65535)
         endpoint = reader.address("S3_ENDPOINT_URL", "")
         config = cls(

@@ -6,7 +6,6 @@ on the connection of a running transaction.
 
 from __future__ import annotations
 
-import select
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from psycopg import AsyncConnection, AsyncRawCursor
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
-from psycopg_pool import AsyncConnectionPool
 from tortoise import Tortoise
 from tortoise.connection import get_connection
 from tortoise.migrations.api import migrate as tortoise_migrate
@@ -92,12 +90,9 @@ def tortoise_config(config: Config) -> dict[str, Any]:
         "minsize": 1,
         "maxsize": config.database_pool_size,
         "timeout": CONNECT_TIMEOUT_S,
-        "check": _replace_dead_connection,
     }
     return {
-        "connections": {
-            "default": {"engine": "tortoise.backends.psycopg", "credentials": credentials}
-        },
+        "connections": {"default": {"engine": "portal.pooling", "credentials": credentials}},
         "apps": {
             "portal": {
                 "models": ["portal.models"],
@@ -118,15 +113,3 @@ def _migration_config(config: Config) -> dict[str, Any]:
     credentials = settings["connections"]["default"]["credentials"]
     credentials["kwargs"]["cursor_factory"] = AsyncRawCursor
     return settings
-
-
-async def _replace_dead_connection(connection: AsyncConnection[Any]) -> None:
-    """Check a pooled connection, with a round trip only when there is reason for doubt.
-
-    An idle connection has nothing to read unless the server closed it, so a poll of its socket
-    tells the healthy case without asking the server before every query.
-    """
-    poller = select.poll()
-    poller.register(connection.fileno(), select.POLLIN)
-    if connection.broken or poller.poll(0):
-        await AsyncConnectionPool.check_connection(connection)

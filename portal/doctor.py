@@ -15,7 +15,7 @@ from uuid import uuid4
 import aiohttp
 import click
 import imageio_ffmpeg
-import psycopg
+from tortoise.exceptions import OperationalError
 
 from portal.config import Config
 from portal.errors import ObjectMissing, StorageUnavailable
@@ -83,7 +83,7 @@ def _print_failure(name: str, what: str, fix: str) -> None:
 async def _database(resources: Resources) -> None:
     try:
         names = await resources.categories.names()
-    except psycopg.errors.UndefinedTable as exc:
+    except OperationalError as exc:  # Tortoise's name for a query the schema does not bear
         raise Trouble("the tables are missing", MIGRATE) from exc
     except Exception as exc:
         fix = "Check DATABASE_URL and that the server accepts connections from this machine."

@@ -1,4 +1,4 @@
-"""The database tables and the legal changes of a video's status.
+"""The database tables.
 
 Models hold data only; transactions and use cases live in `publishing.py` and `jobs.py`.
 The tables themselves are made by `migrations/`, never generated from here outside of tests.
@@ -19,19 +19,11 @@ if TYPE_CHECKING:
 
 
 class VideoStatus(StrEnum):
-    """What a client is told about a video; see `ALLOWED_TRANSITIONS` for the changes."""
+    """What became of a video's transcoding."""
 
     PROCESSING = "processing"
     READY = "ready"
     FAILED = "failed"
-
-
-ALLOWED_TRANSITIONS: frozenset[tuple[VideoStatus, VideoStatus]] = frozenset(
-    {
-        (VideoStatus.PROCESSING, VideoStatus.READY),
-        (VideoStatus.PROCESSING, VideoStatus.FAILED),
-    }
-)
 
 
 class Outcome(StrEnum):

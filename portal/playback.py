@@ -91,11 +91,11 @@ async def _signed_playlist(resources: Resources, prefix: str, name: str) -> str:
     except ObjectMissing as exc:
         raise NotFound from exc
     if name != MASTER_NAME:
-        folder = prefix + name.rpartition("/")[0] + "/"
+        folder = (prefix + name).rpartition("/")[0]
         addresses = await resources.storage.presign_get_many(
-            folder, _uris(text), ttl_s=resources.config.playback_url_ttl_s
+            {f"{folder}/{uri}" for uri in _uris(text)}, ttl_s=resources.config.playback_url_ttl_s
         )
-        text = sign_playlist(text, addresses.__getitem__)
+        text = sign_playlist(text, lambda uri: addresses[f"{folder}/{uri}"])
     resources.signed_playlists[prefix + name] = text
     return text
 

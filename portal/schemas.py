@@ -37,7 +37,8 @@ MAX_FILE_NAME_LENGTH = 255
 MAX_TITLE_LENGTH = 200
 MAX_DESCRIPTION_LENGTH = 5_000
 MAX_TAGS_LENGTH = 500
-FILE_NAME = re.compile(r"(?s).+\.[A-Za-z0-9]+")
+# The extension becomes part of the key, and a part of a key may be too long for a file system.
+FILE_NAME = re.compile(r"(?s).+\.[A-Za-z0-9]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)

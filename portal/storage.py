@@ -17,12 +17,11 @@ from urllib.parse import urlsplit
 from uuid import UUID
 
 import aioboto3
-from botocore.auth import S3SigV4QueryAuth
-from botocore.awsrequest import AWSRequest
 from botocore.config import Config as ClientConfig
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
 from portal.errors import ObjectMissing, StorageUnavailable
+from portal.presigning import Presigner
 
 if TYPE_CHECKING:
     from portal.config import Config
@@ -55,48 +54,38 @@ class ObjectInfo:
 
 
 class Storage:
-    """One bucket, seen from the portal (`client`) and from browsers (`public_client`)."""
+    """One bucket, seen from the portal (`client`) and from browsers (`public`)."""
 
-    def __init__(self, session: Any, client: Any, public_client: Any, bucket: str) -> None:
-        self._session = session
+    def __init__(self, client: Any, bucket: str, *, internal: Presigner, public: Presigner) -> None:
         self._client = client
-        self._public_client = public_client
+        self._internal = internal
+        self._public = public
         self.bucket = bucket
 
     async def presign_put(self, key: str, *, content_type: str, ttl_s: int) -> str:
-        """Address to PUT this key to; the Content-Type is part of the signature."""
-        parameters = {"Bucket": self.bucket, "Key": key, "ContentType": content_type}
-        return await self._presign(self._public_client, "put_object", parameters, ttl_s)
+        """Address for a browser to PUT this key to, with exactly this Content-Type."""
+        with _translated_errors(key):
+            return await self._public.put(key, content_type=content_type, ttl_s=ttl_s)
 
     async def presign_get(self, key: str, *, ttl_s: int) -> str:
         """Address from which a browser may read this one object."""
-        parameters = {"Bucket": self.bucket, "Key": key}
-        return await self._presign(self._public_client, "get_object", parameters, ttl_s)
+        with _translated_errors(key):
+            return await self._public.get(key, ttl_s=ttl_s)
+
+    async def presign_get_many(self, keys: Collection[str], *, ttl_s: int) -> dict[str, str]:
+        """As `presign_get`, for the segments of a long playlist at once."""
+        with _translated_errors(self.bucket):
+            return await self._public.get_many(keys, ttl_s=ttl_s)
 
     async def presign_internal_get(self, key: str, *, ttl_s: int) -> str:
         """As `presign_get`, by the address that the portal's own machines use."""
-        parameters = {"Bucket": self.bucket, "Key": key}
-        return await self._presign(self._client, "get_object", parameters, ttl_s)
-
-    async def presign_get_many(
-        self, prefix: str, names: Collection[str], *, ttl_s: int
-    ) -> dict[str, str]:
-        """As `presign_get` for every `prefix + name`; for the segments of a long playlist."""
-        base = (await self.presign_get(prefix, ttl_s=ttl_s)).partition("?")[0]
-        credentials = await (await self._session.get_credentials()).get_frozen_credentials()
-        region = self._public_client.meta.region_name
-
-        def sign(name: str) -> str:
-            request = AWSRequest("GET", base + name)
-            S3SigV4QueryAuth(credentials, "s3", region, expires=ttl_s).add_auth(request)
-            address: str = request.url
-            return address
-
-        return await asyncio.to_thread(lambda: {name: sign(name) for name in names})
+        with _translated_errors(key):
+            return await self._internal.get(key, ttl_s=ttl_s)
 
     async def public_origin(self) -> str:
         """Scheme and host that browsers send uploads to and fetch segments from."""
-        parts = urlsplit(await self.presign_get("origin", ttl_s=60))
+        with _translated_errors(self.bucket):
+            parts = urlsplit(await self._public.bucket_url())
         return f"{parts.scheme}://{parts.netloc}"
 
     async def head(self, key: str) -> ObjectInfo:
@@ -133,15 +122,6 @@ class Storage:
         with _translated_errors(self.bucket):
             await self._client.head_bucket(Bucket=self.bucket)
 
-    async def _presign(
-        self, client: Any, operation: str, parameters: dict[str, str], ttl_s: int
-    ) -> str:
-        with _translated_errors(parameters["Key"]):
-            address: str = await client.generate_presigned_url(
-                operation, Params=parameters, ExpiresIn=ttl_s
-            )
-        return address
-
 
 @asynccontextmanager
 async def open_storage(config: Config) -> AsyncIterator[Storage]:
@@ -154,7 +134,12 @@ async def open_storage(config: Config) -> AsyncIterator[Storage]:
             public_client = await stack.enter_async_context(
                 _client(session, config.s3_public_endpoint_url)
             )
-        yield Storage(session, client, public_client, config.s3_bucket)
+        yield Storage(
+            client,
+            config.s3_bucket,
+            internal=Presigner(session, client, config.s3_bucket),
+            public=Presigner(session, public_client, config.s3_bucket),
+        )
 
 
 def _client(session: Any, endpoint_url: str) -> Any:

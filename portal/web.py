@@ -8,19 +8,21 @@ import uvloop  # noqa: F401  # Hypercorn imports it by name; a missing one shoul
 from hypercorn.config import Config as ServerConfig
 from hypercorn.run import run
 
+from portal.config import Config
+
 KEEP_ALIVE_S = 30.0
 # A slow client gets this long to send a request's headers.
 READ_TIMEOUT_S = 30
 SHUTDOWN_GRACE_S = 3.0
 
 
-def serve(*, host: str, port: int, workers: int) -> int:
+def serve(config: Config) -> int:
     """Serve until stopped; returns the process's exit code.
 
     One worker runs in this process; several run as its children.
     """
-    server = server_config("portal.app:create_app()", host=host, port=port)
-    server.workers = 0 if workers == 1 else workers
+    server = server_config("portal.app:create_app()", host=config.host, port=config.port)
+    server.workers = 0 if config.web_workers == 1 else config.web_workers
     return run(server)
 
 
