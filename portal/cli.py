@@ -137,8 +137,9 @@ def _config() -> Config:
 def _run(work: Coroutine[Any, Any, None]) -> None:
     """Run to the end, and tell what everyone runs into in one line."""
     import psycopg
+    from tortoise.exceptions import DBConnectionError
 
     try:
         asyncio.run(work)
-    except psycopg.OperationalError as exc:
+    except (psycopg.OperationalError, DBConnectionError) as exc:
         raise click.ClickException(f"The database cannot be used: {exc}") from exc

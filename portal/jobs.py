@@ -24,6 +24,7 @@ from tortoise.connection import get_connection
 
 from portal import attempts
 from portal.attempts import LEASE_S, HeldByAnother, LeaseLost, OpenAttempt
+from portal.database import server_time
 from portal.errors import ObjectMissing, Unavailable
 from portal.logs import configure_logging, log_context
 from portal.models import Outcome
@@ -190,6 +191,8 @@ async def work(config: Config) -> None:
     """Be a worker, as a process of its own."""
     configure_logging(config)
     async with open_resources(config) as resources:
+        # The queue would wait for a database that is away without a word.
+        await server_time()
         await run_worker(resources)
 
 

@@ -50,7 +50,17 @@ async def fresh_database(services: dict[str, str]) -> AsyncIterator[dict[str, st
         sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(identifier, sql.Identifier(TEMPLATE)),
     )
     yield on_database(services, name)
-    await execute(services, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
+    drop = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier)
+    await until(lambda: _is_dropped(services, drop), timeout_s=20)
+
+
+async def _is_dropped(services: dict[str, str], drop: sql.Composed) -> bool:
+    try:
+        await execute(services, drop)
+    except psycopg.errors.InsufficientPrivilege:
+        # Autovacuum is looking at it, and only a superuser may end that.
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
