@@ -171,14 +171,14 @@ async def _wrk(url: str, *, seconds: int, bodies: Path | None = None) -> Result:
     failures = re.search(r"Non-2xx or 3xx responses: (\d+)", output)
     return Result(
         requests_per_s=float(_found(r"Requests/sec:\s+([\d.]+)", output)),
-        p50=_found(r"50%\s+(\S+)", output),
-        p99=_found(r"99%\s+(\S+)", output),
+        p50=_found(r"^\s+50%\s+(\S+)", output),
+        p99=_found(r"^\s+99%\s+(\S+)", output),
         failures=int(failures[1]) if failures else 0,
     )
 
 
 def _found(pattern: str, text: str) -> str:
-    match = re.search(pattern, text)
+    match = re.search(pattern, text, flags=re.MULTILINE)
     if match is None:
         sys.exit(f"wrk printed no {pattern!r}:\n{text}")
     return match[1]
