@@ -32,6 +32,7 @@ from portal.publishing import TRANSCODE_QUEUE, enqueue_transcode
 from portal.resources import Resources, open_resources
 from portal.storage import Storage, output_prefix
 from portal.transcoding import Output, SourceRejected, TranscodeFailed, transcode
+from portal.transcoding.process import first_error
 
 if TYPE_CHECKING:
     from procrastinate.jobs import Job
@@ -141,9 +142,8 @@ async def _transcode_with_lease(attempt: OpenAttempt, resources: Resources) -> O
             beating = group.create_task(heartbeat.beat_forever())
             output = await _transcode(attempt, resources, heartbeat)
             beating.cancel()
-    except BaseExceptionGroup as group_exc:
-        # One of the two failed and the other was cancelled: there is one cause to tell.
-        raise group_exc.exceptions[0] from None
+    except BaseExceptionGroup as failures:
+        raise first_error(failures) from None
     return output
 
 

@@ -6,6 +6,7 @@ Knows nothing of HTTP requests. Transactions here never span a call to storage.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
     from portal.storage import ObjectInfo, Storage
+
+logger = logging.getLogger(__name__)
 
 # Storage's own time limits, with its retries, are longer than someone waits for an answer.
 HEAD_TIMEOUT_S = 8
@@ -160,6 +163,10 @@ async def _record(request: CreateVideoRequest, source: ObjectInfo, queue: Queue)
         if existing is None:
             raise
         return _same_or_conflict(existing, request)
+    logger.info(
+        "Video created",
+        extra={"action": "create", "video_id": str(video.id), "job_id": video.transcode_job_id},
+    )
     return Published(video, created=True)
 
 
