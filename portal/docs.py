@@ -6,6 +6,8 @@ from typing import Any
 
 from quart import Blueprint, Response, current_app, jsonify, render_template
 
+from portal.resources import Resources
+
 blueprint = Blueprint("docs", __name__, url_prefix="/api")
 
 
@@ -18,7 +20,10 @@ async def openapi() -> Response:
 @blueprint.get("/docs")
 async def docs() -> str:
     """The same as a page."""
-    return await render_template("api/docs.html", spec=_document())
+    resources: Resources = current_app.extensions["portal"]
+    return await render_template(
+        "api/docs.html", spec=_document(), base_url=resources.config.public_url
+    )
 
 
 def _document() -> dict[str, Any]:
