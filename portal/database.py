@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from portal.config import Config
 
 CONNECT_TIMEOUT_S = 5
+RECONNECT_TIMEOUT_S = 1
 # A statement that runs longer is a bug or an overloaded server; either way it must end.
 STATEMENT_TIMEOUT_MS = 15_000
 # Any number that no other user of the database picks: it keeps two migrations apart.
@@ -90,6 +91,9 @@ def tortoise_config(config: Config) -> dict[str, Any]:
         "minsize": 1,
         "maxsize": config.database_pool_size,
         "timeout": CONNECT_TIMEOUT_S,
+        # Tried in vain for this long, a connection is given up and made anew for the next request;
+        # with more patience the pool's growing pauses would outlast an outage by minutes.
+        "reconnect_timeout": RECONNECT_TIMEOUT_S,
     }
     return {
         "connections": {"default": {"engine": "portal.pooling", "credentials": credentials}},

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 from api_kit import Client, counts, metadata, presign, problem, published, rows, run_sql, uploaded
-from portal_kit import TEMPLATE, execute, free_port, on_database
+from portal_kit import TEMPLATE, execute, free_port, on_database, until
 from psycopg import sql
 from quart import Response
 
@@ -113,7 +113,11 @@ async def go_away_and_come_back(services: dict[str, str], client: Client, config
     await execute(services, sql.SQL(KILL_ALL.replace("current_database()", "{}")).format(name))
     await expect_unavailable(await client.get(address), "database_unavailable")
     await allow_connections(True)
-    assert (await client.get(address)).status_code == 200
+
+    async def is_used_again() -> bool:
+        return (await client.get(address)).status_code == 200
+
+    await until(is_used_again, timeout_s=FEW_SECONDS)
 
 
 async def test_storage_away_gives_503_within_seconds_and_writes_nothing(

@@ -3,7 +3,7 @@
 One decode feeds every rung: the picture is scaled once to the top rung and each lower rung is
 scaled from the one above it. All rungs share the same frames and force keyframes by the same
 rule, so their segments begin at the same instants. Not here yet, each with its place marked:
-tone mapping of HDR, copying a stream that already fits, subtitles.
+copying a stream that already fits, subtitles.
 
 The source's address stands in argv, which other users of the same machine can list. ffmpeg takes
 an input's name nowhere else; a presigned address limits the harm to reading one object for as
@@ -42,7 +42,12 @@ _POSTER_FROM, _POSTER_TO = 0.1, 0.6
 _POSTER_CANDIDATES = 5
 _POSTER_FRAMES_EACH = 6
 
+# Code points of ISO/IEC 23091-2.
 _UNSPECIFIED = 2
+_BT2020 = 9
+_PQ, _HLG = 16, 18
+_HDR_TRANSFERS = {_PQ: "smpte2084", _HLG: "arib-std-b67"}
+_SDR_WHITE_NITS = 203
 _HD_MIN_HEIGHT = 720
 _DEINTERLACER_MIN_PX = 3
 
@@ -129,8 +134,11 @@ def _prepare(probe: Probe, top: Rung) -> Iterator[str]:
     # that begins before zero would lose frames: it is moved, unless that would part it from audio.
     shift = "" if probe.audio else "-min(STARTPTS,0)"
     yield f"setpts='if(eq(N,0),0,PTS{shift})'"
-    # HDR belongs here: tone mapping must come before the conversion to 8 bits.
-    matrix = _assumed_matrix(video)
+    if transfer := _hdr_transfer(video):
+        yield from _tone_map(transfer)
+        matrix = "bt709"
+    else:
+        matrix = _assumed_matrix(video)
     yield f"{_scale(top)}:in_color_matrix={matrix}:out_color_matrix=bt709:out_range=tv"
     yield "format=yuv420p"
     yield "setparams=colorspace=bt709:color_primaries=bt709:color_trc=bt709:range=tv"
@@ -146,6 +154,32 @@ def _thin_out(video: VideoTrack) -> Iterator[str]:
     target = video.fps / step if step > 1 else Fraction(_MAX_FPS)
     shortest_s = _BURST_SHARE / float(target)
     yield f"select='isnan(prev_selected_t)+gte(t-prev_selected_t,{shortest_s:.6f})'"
+
+
+def _hdr_transfer(video: VideoTrack) -> str | None:
+    """The transfer function of an HDR source, by zscale's name; None for SDR.
+
+    Ten bits in BT.2020 that do not say which are taken for HLG: made to look right on SDR screens
+    too, it is the milder mistake.
+    """
+    is_wide = video.color_primaries == _BT2020 and "10" in video.pix_fmt
+    if video.color_transfer == _UNSPECIFIED and is_wide:
+        return _HDR_TRANSFERS[_HLG]
+    return _HDR_TRANSFERS.get(video.color_transfer)
+
+
+def _tone_map(transfer: str) -> Iterator[str]:
+    """From HDR light to BT.709, in linear floating point, where SDR white is at 203 nits.
+
+    That level is ITU-R BT.2408's. The curve keeps what is darker as it is and folds highlights
+    into what is left above.
+    """
+    yield f"zscale=tin={transfer}:pin=bt2020:min=bt2020nc:t=linear:npl={_SDR_WHITE_NITS}"
+    yield "format=gbrpf32le"
+    yield "zscale=p=bt709"
+    yield "tonemap=mobius:desat=0"
+    yield "zscale=t=bt709:m=bt709:r=tv"
+    yield "format=yuv420p"
 
 
 def _assumed_matrix(video: VideoTrack) -> str:
