@@ -87,3 +87,9 @@ async def live_portal(
 def short_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two seconds of 320x180 with sound."""
     return make_video(tmp_path_factory.mktemp("media") / "short.mp4")
+
+
+@pytest.fixture(scope="session")
+def long_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Busy enough that its transcoding can be interrupted."""
+    return make_video(tmp_path_factory.mktemp("media") / "long.mp4", seconds=20, size="1280x720")

@@ -15,18 +15,11 @@ from portal_kit import (
     LivePortal,
     create,
     final_status,
-    make_video,
     process,
     read,
     run_portal,
     until,
 )
-
-
-@pytest.fixture(scope="module")
-def long_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Busy enough that its transcoding can be interrupted."""
-    return make_video(tmp_path_factory.mktemp("media") / "long.mp4", seconds=20, size="1280x720")
 
 
 @pytest.fixture

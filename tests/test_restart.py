@@ -8,18 +8,12 @@ from tempfile import TemporaryDirectory
 
 import psycopg
 import pytest
-from portal_kit import create, final_status, make_video, read, until
+from portal_kit import create, final_status, read, until
 from up_kit import Portal, running
 
 from portal.embedded import load_environment
 
 STOP_LIMIT_S = 10.0
-
-
-@pytest.fixture(scope="module")
-def long_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Busy enough that its transcoding can be interrupted."""
-    return make_video(tmp_path_factory.mktemp("media") / "long.mp4", seconds=20, size="1280x720")
 
 
 async def until_encoding(data: Path) -> None:
