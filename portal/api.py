@@ -12,7 +12,7 @@ from quart import Blueprint, Response, current_app, request, url_for
 from quart_schema import document_request, document_response, tag_blueprint
 
 from portal import publishing
-from portal.errors import InvalidRequest, MalformedBody, NotJson
+from portal.errors import InvalidRequest, MalformedBody, NotJson, VideoNotFound
 from portal.models import Video
 from portal.openapi import document_problems
 from portal.playback import master_url
@@ -100,8 +100,11 @@ async def get_video(id: str) -> Response:
     Poll this until `status` is ready or failed. Send the ETag of the last answer in
     If-None-Match to get 304 while nothing changed.
     """
-    record = await publishing.read_record(id)
-    address = master_url(_resources().config, record["id"], record.pop("published_attempt"))
+    resources, video_id = _resources(), publishing.parse_video_id(id)
+    record = await resources.records.read(video_id) if video_id else None
+    if record is None:
+        raise VideoNotFound
+    address = master_url(resources.config, record["id"], record["published_attempt"])
     body = RetrievedVideo(**record, playback_url=address).model_dump_json()
     response = Response(body, content_type="application/json")
     response.headers["Cache-Control"] = "no-cache"

@@ -51,11 +51,6 @@ INSERT INTO uploads (key, file_name, content_type, created_at) VALUES (%s, %s, %
 """
 UPLOAD_WITH_KEY = "SELECT 1 FROM uploads WHERE key = %s"
 VIDEO_WITH_KEY = "SELECT 1 FROM videos WHERE storage_key = %s"
-RECORD = """
-SELECT id::text, title, description, category_ids, tags, file_name, storage_key,
-       transcode_job_id::text, status, published_attempt, size_bytes, created_at, updated_at
-FROM videos WHERE id = %s
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,21 +220,11 @@ def _same_or_conflict(video: Video, request: CreateVideoRequest) -> Published:
 
 async def get_video(video_id: str) -> Video:
     """The video with this id; `VideoNotFound` for an unknown or malformed one."""
-    parsed = _parse_id(video_id)
+    parsed = parse_video_id(video_id)
     video = await Video.get_or_none(id=parsed) if parsed else None
     if video is None:
         raise VideoNotFound
     return video
-
-
-async def read_record(video_id: str) -> dict[str, Any]:
-    """The members of a video's record, and `published_attempt`; `VideoNotFound` as above."""
-    parsed = _parse_id(video_id)
-    database = get_connection("default")
-    rows = await database.execute_query_dict(RECORD, [parsed]) if parsed else []
-    if not rows:
-        raise VideoNotFound
-    return rows[0]
 
 
 async def list_videos(*, before: str | None, limit: int) -> VideoList:
@@ -249,7 +234,7 @@ async def list_videos(*, before: str | None, limit: int) -> VideoList:
     unknown cursor gives the first page, since the video may have been deleted meanwhile.
     """
     query = Video.all().order_by("-created_at", "-id")
-    parsed = _parse_id(before) if before else None
+    parsed = parse_video_id(before) if before else None
     last = await Video.get_or_none(id=parsed) if parsed else None
     if last is not None:
         query = query.filter(
@@ -277,8 +262,8 @@ async def _videos_ahead(video: Video) -> int:
     ).count()
 
 
-def _parse_id(text: str) -> UUID | None:
-    # Only the canonical form: an address that names a video has exactly one spelling.
+def parse_video_id(text: str) -> UUID | None:
+    """The id, in its canonical form only: an address that names a video has one spelling."""
     try:
         parsed = UUID(text)
     except ValueError:

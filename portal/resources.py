@@ -13,6 +13,7 @@ from procrastinate import PsycopgConnector
 
 from portal.database import open_database
 from portal.publishing import CategoryTable
+from portal.records import RecordReader
 from portal.storage import Storage, open_storage
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Resources:
     queue: Queue
     signed_playlists: TTLCache[str, str]
     categories: CategoryTable = field(default_factory=CategoryTable)
+    records: RecordReader = field(default_factory=RecordReader)
 
 
 @asynccontextmanager
