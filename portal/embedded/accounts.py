@@ -92,17 +92,25 @@ def open_the_way(account: SystemUser | None, data: Path, programs: Path) -> None
             " ".join(map(str, sorted(blocked))),
             extra={"action": "open_the_way"},
         )
-    if not (programs / "bin" / "postgres").stat().st_mode & stat.S_IROTH:
-        _publish(programs)
+    # Their shared libraries lie beside the wheel's package, in a folder of its name.
+    libraries = programs.parent.with_name(f"{programs.parent.name}.libs")
+    for tree in (programs, libraries):
+        if tree.exists() and not _is_public(tree):
+            _publish(tree)
 
 
-def _publish(programs: Path) -> None:
-    """Make installed programs readable: a wheel unpacked under a umask of 077 is not."""
-    for path in (programs, *programs.rglob("*")):
+def _is_public(tree: Path) -> bool:
+    files = (path for path in tree.rglob("*") if path.is_file())
+    return all(path.stat().st_mode & stat.S_IROTH for path in (tree, next(files, tree)))
+
+
+def _publish(tree: Path) -> None:
+    """Make installed files readable: a wheel unpacked under a umask of 077 is not."""
+    for path in (tree, *tree.rglob("*")):
         mode = stat.S_IMODE(path.stat().st_mode)
         wanted = mode | stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0)
         if mode != wanted:
             path.chmod(wanted)
     logger.warning(
-        "made PostgreSQL's programs readable for all: %s", programs, extra={"action": "publish"}
+        "made PostgreSQL's files readable for all: %s", tree, extra={"action": "publish"}
     )
