@@ -17,6 +17,7 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 from portal.errors import NotFound, ObjectMissing
 from portal.models import Video, VideoStatus
 from portal.storage import output_prefix
+from portal.transcoding import MASTER_NAME, POSTER_NAME
 from portal.transcoding.hls import parse_media_playlist, sign_playlist
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ blueprint = Blueprint("playback", __name__)
 
 PLAYLIST_NAME = re.compile(r"(?:[a-z0-9_-]+/)?[a-z0-9_-]+\.m3u8")
 PLAYLIST_TYPE = "application/vnd.apple.mpegurl"
-MASTER_NAME = "master.m3u8"
-POSTER_NAME = "poster.jpg"
 # A player's page, or its cache, may keep a playlist this long; the signatures live far longer.
 PLAYLIST_MAX_AGE_S = 300
 POSTER_MAX_AGE_S = 300

@@ -126,9 +126,8 @@ async def publish(request: CreateVideoRequest, *, storage: Storage, queue: Queue
         UploadNotFound: storage holds no file, or an empty one, under the key.
         KeyAlreadyUsed: the key belongs to a video with other metadata.
     """
-    existing = await Video.get_or_none(upload_id=request.key)
-    if existing is not None:
-        return _same_or_conflict(existing, request)
+    if await _holds(VIDEO_WITH_KEY, request.key):
+        return _same_or_conflict(await Video.get(upload_id=request.key), request)
     source = await _uploaded_object(request.key, storage)
     if source.size_bytes == 0:
         raise UploadNotFound("The uploaded file is empty. Upload it again, then retry.")

@@ -22,11 +22,15 @@ def install_tools() -> Path:
 
 
 def run_node(*arguments: str, node: str | None = None) -> None:
-    """Run a script with Node in static/; what it printed is the failure's message."""
-    node = node or build_hook().find_node()[0]
+    """Run a script with Node in static/."""
+    run(node or build_hook().find_node()[0], *arguments, cwd=STATIC)
+
+
+def run(*command: str, cwd: Path) -> None:
+    """Run a tool that must succeed; what it printed is the failure's message."""
     result = subprocess.run(
-        [node, *arguments],
-        cwd=STATIC,
+        command,
+        cwd=cwd,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -1,13 +1,14 @@
-"""Scripts, styles and templates pass their own checkers; the lock file names no registry."""
+"""Python, scripts, styles and templates pass their checkers; the lock file names no registry."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
-from front_end import STATIC, install_tools, run_node
+from front_end import STATIC, install_tools, run, run_node
+
+ROOT = STATIC.parent
 
 
 def test_scripts_and_styles_pass_biome() -> None:
@@ -20,18 +21,17 @@ def test_script_types_pass_tsc() -> None:
 
 
 def test_templates_pass_djlint() -> None:
-    root = STATIC.parent
     for mode in ("--lint", "--check"):
-        result = subprocess.run(
-            [sys.executable, "-m", "djlint", mode, "--quiet", "templates"],
-            cwd=root,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert result.returncode == 0, result.stdout + result.stderr
+        run(sys.executable, "-m", "djlint", mode, "--quiet", "templates", cwd=ROOT)
+
+
+def test_python_passes_ruff() -> None:
+    run(sys.executable, "-m", "ruff", "check", ".", cwd=ROOT)
+    run(sys.executable, "-m", "ruff", "format", "--check", ".", cwd=ROOT)
+
+
+def test_types_pass_mypy() -> None:
+    run(sys.executable, "-m", "mypy", cwd=ROOT)
 
 
 def test_templates_hold_no_inline_script_or_style() -> None:
@@ -53,4 +53,4 @@ def test_lock_file_pins_by_hash_and_names_no_registry() -> None:
 
 
 def _templates() -> list[Path]:
-    return sorted((STATIC.parent / "templates").rglob("*.html"))
+    return sorted((ROOT / "templates").rglob("*.html"))

@@ -40,7 +40,6 @@ logger = logging.getLogger(__name__)
 
 # The storage gets the next port, so that its address stays the same from start to start.
 STORAGE_PORTS_TRIED = 20
-WEB_READY_TIMEOUT_S = 60
 MIGRATE_TIMEOUT_S = 3600
 # With 0.5 s for last lines and 3 s for database and storage, all is over within 10 s.
 STOP_GRACE_S = 5.5
