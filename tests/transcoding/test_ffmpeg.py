@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from aiohttp import web
@@ -19,6 +20,12 @@ Eventually = Callable[..., Awaitable[None]]
 
 # Real time, so that it is still running when the test looks.
 ENDLESS = ("-nostdin", "-progress", "pipe:1", "-stats_period", "0.1", "-re", "-f", "lavfi")
+
+
+@pytest.fixture
+def marker() -> str:
+    """What no other process on this machine has among its arguments."""
+    return uuid4().hex
 
 
 def endless(marker: str) -> tuple[str, ...]:
@@ -59,11 +66,13 @@ def test_signatures_are_cut_from_any_text() -> None:
     )
 
 
-async def test_a_run_over_its_wall_time_is_ended(processes_naming: FindProcesses) -> None:
+async def test_a_run_over_its_wall_time_is_ended(
+    marker: str, processes_naming: FindProcesses
+) -> None:
     with pytest.raises(TranscodeFailed) as caught:
-        await run(endless("over-time"), on_progress=ignore, timeout_s=0.5)
+        await run(endless(marker), on_progress=ignore, timeout_s=0.5)
     assert caught.value.code == FailCode.TIMED_OUT
-    assert not processes_naming("over-time")
+    assert not processes_naming(marker)
 
 
 async def test_a_run_without_progress_is_ended(
@@ -81,34 +90,36 @@ async def test_a_run_without_progress_is_ended(
 
 
 async def test_cancelling_ends_the_process(
-    processes_naming: FindProcesses, eventually: Eventually
+    marker: str, processes_naming: FindProcesses, eventually: Eventually
 ) -> None:
-    task = asyncio.create_task(run(endless("cancelled"), on_progress=ignore, timeout_s=60))
-    await eventually(lambda: processes_naming("cancelled"))
+    task = asyncio.create_task(run(endless(marker), on_progress=ignore, timeout_s=60))
+    await eventually(lambda: processes_naming(marker))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert not processes_naming("cancelled")
+    assert not processes_naming(marker)
 
 
-async def test_an_error_in_the_report_ends_the_process(processes_naming: FindProcesses) -> None:
+async def test_an_error_in_the_report_ends_the_process(
+    marker: str, processes_naming: FindProcesses
+) -> None:
     async def refuse(progress: Progress) -> None:
         raise LookupError("the record is gone")
 
     with pytest.raises(LookupError, match="the record is gone"):
-        await run(endless("refused"), on_progress=refuse, timeout_s=60)
-    assert not processes_naming("refused")
+        await run(endless(marker), on_progress=refuse, timeout_s=60)
+    assert not processes_naming(marker)
 
 
 async def test_the_brake_stops_the_process_and_the_clock(
-    processes_naming: FindProcesses, eventually: Eventually
+    marker: str, processes_naming: FindProcesses, eventually: Eventually
 ) -> None:
     brake = Brake()
     task = asyncio.create_task(
-        run(endless("braked"), on_progress=ignore, timeout_s=60, stall_s=1, brake=brake)
+        run(endless(marker), on_progress=ignore, timeout_s=60, stall_s=1, brake=brake)
     )
-    await eventually(lambda: processes_naming("braked"))
-    pid = processes_naming("braked")[0]
+    await eventually(lambda: processes_naming(marker))
+    pid = processes_naming(marker)[0]
     brake.held = True
     await eventually(lambda: state(pid) == "T")
     # Longer than the stall limit: had the clock gone on, the run would have ended by itself.
@@ -121,7 +132,7 @@ async def test_the_brake_stops_the_process_and_the_clock(
     task.cancel()  # a stopped process must end too
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert not processes_naming("braked")
+    assert not processes_naming(marker)
 
 
 WORKER = """
@@ -136,9 +147,9 @@ asyncio.run(run({arguments!r}, on_progress=report, timeout_s=60))
 
 
 async def test_ffmpeg_dies_with_a_killed_worker(
-    processes_naming: FindProcesses, eventually: Eventually
+    marker: str, processes_naming: FindProcesses, eventually: Eventually
 ) -> None:
-    script = WORKER.format(arguments=endless("orphaned"))
+    script = WORKER.format(arguments=endless(marker))
     worker = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", script), stdout=asyncio.subprocess.PIPE
     )
@@ -146,9 +157,9 @@ async def test_ffmpeg_dies_with_a_killed_worker(
         assert worker.stdout is not None
         async with asyncio.timeout(20):
             await worker.stdout.readline()
-        assert len(processes_naming("orphaned")) == 2, "the worker and its ffmpeg"
+        assert len(processes_naming(marker)) == 2, "the worker and its ffmpeg"
         os.kill(worker.pid, signal.SIGKILL)
-        await eventually(lambda: not processes_naming("orphaned"))
+        await eventually(lambda: not processes_naming(marker))
     finally:
         if worker.returncode is None:
             worker.kill()
