@@ -11,10 +11,11 @@ from pydantic import BaseModel, ValidationError
 from quart import Blueprint, Response, current_app, request, url_for
 from quart_schema import document_request, document_response, tag_blueprint
 
-from portal import publishing
+from portal import progress, publishing
 from portal.errors import InvalidRequest, MalformedBody, NotJson, VideoNotFound
 from portal.models import Video
 from portal.openapi import document_problems
+from portal.origins import own_hosts, require_same_origin
 from portal.playback import master_url
 from portal.resources import Resources
 from portal.schemas import (
@@ -28,6 +29,7 @@ from portal.schemas import (
     RetrievedVideo,
     field_errors,
 )
+from portal.transcode_schemas import TranscodeRecord, transcode_record
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])
@@ -110,6 +112,44 @@ async def get_video(id: str) -> Response:
     response.headers["Cache-Control"] = "no-cache"
     response.set_etag(hashlib.blake2b(body.encode(), digest_size=12).hexdigest())
     return await response.make_conditional(request)
+
+
+@blueprint.get("/videos/<id>/transcode")
+@document_response(TranscodeRecord)
+@document_problems(404, 503)
+async def get_transcode(id: str) -> Response:
+    """See how a video's transcoding stands.
+
+    `stage` is the way to ready: waiting, probing, transcoding, finishing, then ready or failed.
+    A long video is ready before all its renditions are made; `remaining` then tells how far the
+    rest is, and is null once the ladder is complete.
+    """
+    return await _transcode(await publishing.get_video(id))
+
+
+@blueprint.post("/videos/<id>/transcode")
+@document_response(TranscodeRecord, 202)
+@document_problems(403, 404, 409, 503)
+async def retry_transcode(id: str) -> Response:
+    """Try again what failed: a failed video, or the renditions that a ready one lacks.
+
+    No body is needed. A failed video is processing again and gets another `transcodeJobId`.
+    """
+    resources = _resources()
+    require_same_origin(request.headers, hosts=own_hosts(request.host, resources.config))
+    video = await publishing.get_video(id)
+    await publishing.retry_transcode(video, queue=resources.queue)
+    return await _transcode(video, 202)
+
+
+async def _transcode(video: Video, status: int = 200) -> Response:
+    found = await progress.read_progress(video.id)
+    if found is None:
+        raise VideoNotFound
+    video_url = f"{_resources().config.public_url}/videos/{video.id}"
+    response = _json(transcode_record(found, video_url=video_url), status)
+    response.headers["Cache-Control"] = "no-cache"
+    return response
 
 
 @lru_cache(maxsize=1)

@@ -3,7 +3,7 @@
 The lease is the portal's own, since procrastinate can leave the job of a dead worker in `doing`
 for ever. Times are the database's, so that the clocks of worker machines do not matter. Every
 change is conditional on the attempt still being open; whoever finds it closed has lost it and
-discards its work.
+discards its work. Transactions lock the video first, so that no two wait for each other.
 """
 
 from __future__ import annotations
@@ -14,17 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import psycopg
-from tortoise.expressions import RawSQL
+from tortoise.expressions import F, RawSQL
 
 from portal.database import server_time, transaction
-from portal.models import Attempt, Outcome, Rendition, Video, VideoStatus
-
-if TYPE_CHECKING:
-    from portal.transcoding import Output
+from portal.models import Attempt, Outcome, Rendition, RenditionState, Video, VideoStatus
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +28,7 @@ LEASE_S = 20
 RENEWAL_S = 5
 HEARTBEAT_S = 1
 MAX_ATTEMPTS = 3
+MAX_DETAIL_LENGTH = 4_000
 
 NOW = RawSQL("now()")
 LEASE_END = RawSQL(f"now() + interval '{LEASE_S} seconds'")
@@ -50,45 +47,73 @@ class AttemptsExhausted(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt failed: a code for programs, and detail for the operator."""
+
+    code: str
+    detail: str = ""
+
+
+ABANDONED = Failure("worker_lost", "The worker ended without handing its work back.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAttempt:
-    """An attempt this process holds the lease of."""
+    """An attempt this process holds the lease of.
+
+    `is_cautious` tells that an earlier one failed. `wanted` names the renditions to make of a
+    video that is ready; it is empty in a first pass, which has yet to plan them.
+    """
 
     id: int
     video: Video
     number: int
+    is_cautious: bool = False
+    wanted: tuple[str, ...] = ()
 
 
 async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
-    """Take the lease on a video; None when there is nothing left to do for it.
+    """Take the lease on a processing video; None when there is nothing left to do for it.
 
     Raises:
         HeldByAnother: a live lease exists.
-        AttemptsExhausted: `MAX_ATTEMPTS` were made; handed-back ones do not count.
+        AttemptsExhausted: `MAX_ATTEMPTS` were made since the editor last asked for new ones;
+            handed-back ones do not count.
     """
     async with transaction():
-        video = await Video.filter(id=video_id).select_for_update().get_or_none()
+        video = await lock_video(video_id)
         if video is None or video.status is not VideoStatus.PROCESSING:
             return None
-        now = await server_time()
         earlier = await Attempt.filter(video_id=video_id).order_by("number")
-        if any(attempt.outcome is None and attempt.lease_expires_at > now for attempt in earlier):
-            raise HeldByAnother
-        if sum(attempt.outcome is not Outcome.HANDED_BACK for attempt in earlier) >= MAX_ATTEMPTS:
+        failed = [it for it in earlier if it.outcome is not Outcome.HANDED_BACK]
+        attempt = await open_attempt(video, earlier, worker=worker)
+        if sum(it.number > video.forgiven_attempts for it in failed) >= MAX_ATTEMPTS:
             raise AttemptsExhausted
-        # An abandoned attempt is closed, so that a worker that wakes up finds it lost.
-        await Attempt.filter(video_id=video_id, outcome=None).update(
-            outcome=Outcome.FAILED, finished_at=now
-        )
-        number = earlier[-1].number + 1 if earlier else 1
-        attempt = await Attempt.create(
-            video_id=video_id,
-            number=number,
-            worker=worker,
-            stage="probing",
-            lease_expires_at=now + timedelta(seconds=LEASE_S),
-            started_at=now,
-        )
-    return OpenAttempt(id=attempt.id, video=video, number=number)
+    return OpenAttempt(id=attempt.id, video=video, number=attempt.number, is_cautious=bool(failed))
+
+
+async def lock_video(video_id: UUID) -> Video | None:
+    """The video, which nobody else changes until the end of the transaction at hand."""
+    return await Video.filter(id=video_id).select_for_update().get_or_none()
+
+
+async def open_attempt(video: Video, earlier: Sequence[Attempt], *, worker: str) -> Attempt:
+    """Open the next attempt at a locked video, or raise `HeldByAnother`."""
+    now = await server_time()
+    if any(attempt.outcome is None and attempt.lease_expires_at > now for attempt in earlier):
+        raise HeldByAnother
+    for attempt in earlier:
+        if attempt.outcome is None:
+            # Closed, so that a worker that wakes up finds it lost.
+            await _end(attempt.id, video.id, attempt.number, Outcome.FAILED, ABANDONED)
+    return await Attempt.create(
+        video_id=video.id,
+        number=earlier[-1].number + 1 if earlier else 1,
+        worker=worker,
+        stage="probing",
+        lease_expires_at=now + timedelta(seconds=LEASE_S),
+        started_at=now,
+    )
 
 
 class Heartbeat:
@@ -130,21 +155,28 @@ class Heartbeat:
         self._renewed_at = monotonic()
 
 
-async def publish_output(attempt: OpenAttempt, output: Output) -> None:
-    """Make the video ready with this attempt's output, or raise `LeaseLost`."""
+async def hold(attempt: OpenAttempt) -> None:
+    """Make sure that the attempt is still ours, and renew its lease; else raise `LeaseLost`."""
+    changed = await Attempt.filter(id=attempt.id, outcome=None).update(lease_expires_at=LEASE_END)
+    if not changed:
+        raise LeaseLost
+
+
+async def publish(attempt: OpenAttempt) -> None:
+    """Close the attempt as the one that made what it was begun for, or raise `LeaseLost`."""
+    changed = await Attempt.filter(id=attempt.id, outcome=None).update(
+        outcome=Outcome.PUBLISHED, finished_at=NOW, percent=100.0
+    )
+    if not changed:
+        raise LeaseLost
+
+
+async def reject(attempt: OpenAttempt, failure: Failure, *, message: str) -> None:
+    """Close the attempt and fail its processing video for good, or raise `LeaseLost`."""
     async with transaction():
-        await _close(attempt, Outcome.PUBLISHED)
-        await Rendition.bulk_create(_renditions(attempt, output))
-        changed = await Video.filter(id=attempt.video.id, status=VideoStatus.PROCESSING).update(
-            status=VideoStatus.READY,
-            published_attempt=attempt.number,
-            duration_s=output.duration_s,
-            width=output.width,
-            height=output.height,
-            updated_at=NOW,
-        )
-        if not changed:
-            raise LeaseLost
+        await lock_video(attempt.video.id)
+        await fail(attempt, failure)
+        await fail_video(attempt.video.id, code=failure.code, message=message)
 
 
 async def fail_video(video_id: UUID, *, code: str, message: str) -> None:
@@ -154,39 +186,34 @@ async def fail_video(video_id: UUID, *, code: str, message: str) -> None:
     )
 
 
-async def reject(attempt: OpenAttempt, *, code: str, message: str) -> None:
-    """Close the attempt and fail its video for good, or raise `LeaseLost`."""
-    async with transaction():
-        await _close(attempt, Outcome.FAILED)
-        await fail_video(attempt.video.id, code=code, message=message)
-
-
-async def release(attempt: OpenAttempt, outcome: Outcome) -> None:
-    """Close the attempt if it is still open, so that another can begin at once."""
-    await Attempt.filter(id=attempt.id, outcome=None).update(outcome=outcome, finished_at=NOW)
-
-
-async def _close(attempt: OpenAttempt, outcome: Outcome) -> None:
-    changed = await Attempt.filter(id=attempt.id, outcome=None).update(
-        outcome=outcome, finished_at=NOW, percent=100.0 if outcome is Outcome.PUBLISHED else 0.0
-    )
-    if not changed:
+async def fail(attempt: OpenAttempt, failure: Failure) -> None:
+    """Close the attempt as failed, or raise `LeaseLost`; part of a caller's transaction."""
+    if not await _end(attempt.id, attempt.video.id, attempt.number, Outcome.FAILED, failure):
         raise LeaseLost
 
 
-def _renditions(attempt: OpenAttempt, output: Output) -> Sequence[Rendition]:
-    return [
-        Rendition(
-            attempt_id=attempt.id,
-            name=rendition.name,
-            width=rendition.width,
-            height=rendition.height,
-            frame_rate=str(rendition.fps),
-            codecs=rendition.codecs,
-            bandwidth_bps=rendition.bandwidth_bps,
-            average_bandwidth_bps=rendition.average_bandwidth_bps,
-            size_bytes=rendition.size_bytes,
-            segment_count=rendition.segment_count,
-        )
-        for rendition in output.renditions
-    ]
+async def release(attempt: OpenAttempt, outcome: Outcome, failure: Failure | None) -> None:
+    """Close the attempt if it is still open, so that another can begin at once."""
+    async with transaction():
+        await lock_video(attempt.video.id)
+        await _end(attempt.id, attempt.video.id, attempt.number, outcome, failure)
+
+
+async def _end(
+    attempt_id: int, video_id: UUID, number: int, outcome: Outcome, failure: Failure | None
+) -> bool:
+    """Close an open attempt and say of the renditions it was making what became of them."""
+    code, detail = (failure.code, failure.detail[-MAX_DETAIL_LENGTH:]) if failure else (None, None)
+    changed = await Attempt.filter(id=attempt_id, outcome=None).update(
+        outcome=outcome, finished_at=NOW, error_code=code, error_detail=detail
+    )
+    if not changed:
+        return False
+    unfinished = Rendition.filter(
+        video_id=video_id, attempt_number=number, state=RenditionState.PLANNED
+    )
+    if outcome is Outcome.HANDED_BACK:
+        await unfinished.update(tries=F("tries") - 1)
+    else:
+        await unfinished.update(error_code=code, error_detail=detail)
+    return True

@@ -16,7 +16,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
-MAX_DIGITS = 9
+MAX_DIGITS = 15
 LOG_FORMATS = ("json", "text")
 
 
@@ -48,6 +48,9 @@ class Config:
     web_workers: int
     worker_concurrency: int
     database_pool_size: int
+    max_source_pixels: int
+    max_source_duration_s: int
+    max_source_bytes: int
     upload_url_ttl_s: int
     playback_url_ttl_s: int
     log_level: str
@@ -77,6 +80,16 @@ class Config:
             web_workers=reader.integer("WEB_WORKERS", 1, low=1, high=64),
             worker_concurrency=reader.integer("WORKER_CONCURRENCY", 1, low=1, high=64),
             database_pool_size=reader.integer("DATABASE_POOL_SIZE", 8, low=2, high=200),
+            # 0 takes any source. The defaults: 8192x4320, half a day, and 100 GB.
+            max_source_pixels=reader.integer(
+                "MAX_SOURCE_PIXELS", 35_389_440, low=0, high=1_000_000_000
+            ),
+            max_source_duration_s=reader.integer(
+                "MAX_SOURCE_DURATION_S", 43_200, low=0, high=10_000_000
+            ),
+            max_source_bytes=reader.integer(
+                "MAX_SOURCE_BYTES", 100_000_000_000, low=0, high=100_000_000_000_000
+            ),
             # Signature Version 4 allows at most seven days.
             upload_url_ttl_s=reader.integer("UPLOAD_URL_TTL_S", 3600, low=60, high=604_800),
             playback_url_ttl_s=reader.integer("PLAYBACK_URL_TTL_S", 43_200, low=600, high=604_800),

@@ -92,6 +92,22 @@ class KeyAlreadyUsed(PortalError):
     title = "Key already used"
 
 
+class NothingToRetry(PortalError):
+    """Nothing of this video has failed, so there is nothing to try again."""
+
+    status = 409
+    code = "nothing_to_retry"
+    title = "Nothing to retry"
+
+
+class CrossSiteRequest(PortalError):
+    """This was sent from another site. Open the video's own page and try from there."""
+
+    status = 403
+    code = "cross_site_request"
+    title = "Sent from another site"
+
+
 class Unavailable(PortalError):
     """A part of the portal is not reachable at the moment. Try again in a few seconds."""
 

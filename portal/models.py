@@ -13,6 +13,8 @@ from tortoise import fields
 from tortoise.contrib.postgres.fields import ArrayField
 from tortoise.models import Model
 
+from portal.transcoding import Kind
+
 if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
@@ -32,6 +34,14 @@ class Outcome(StrEnum):
     PUBLISHED = "published"
     FAILED = "failed"
     HANDED_BACK = "handed_back"
+
+
+class RenditionState(StrEnum):
+    """What became of a rendition. One that is being made is still planned."""
+
+    PLANNED = "planned"
+    COMPLETE = "complete"
+    FAILED = "failed"
 
 
 class Category(Model):
@@ -61,7 +71,9 @@ class Video(Model):
     """A published video: what was submitted, and what became of its transcoding.
 
     `upload_id` is the storage key of the raw file. `published_attempt` is the number of the
-    attempt whose output is played; it is set exactly when the status is ready.
+    attempt that made the video ready and whose master playlist is played; it is set exactly when
+    the status is ready. `complete_job_id` is set while a ready video's ladder is being completed.
+    Attempts up to `forgiven_attempts` do not count: the editor asked for new ones after them.
     """
 
     id = fields.UUIDField(primary_key=True)
@@ -86,6 +98,11 @@ class Video(Model):
     published_attempt: int | None = fields.IntField(null=True)
     failure_code = fields.CharField(max_length=60, null=True)
     failure_message: str | None = fields.TextField(null=True)
+    notes: list[str] = ArrayField("text", default=list)
+    has_poster = fields.BooleanField(default=False)
+    has_storyboard = fields.BooleanField(default=False)
+    complete_job_id: int | None = fields.BigIntField(null=True)
+    forgiven_attempts = fields.IntField(default=0)
     created_at: datetime = fields.DatetimeField()
     updated_at: datetime = fields.DatetimeField()
 
@@ -104,10 +121,11 @@ class Video(Model):
 
 
 class Attempt(Model):
-    """One try at transcoding a video; its output lives under `hls/<video id>/<number>/`.
+    """One pass over a video's source; its output lives under `hls/<video id>/<number>/`.
 
     The lease is the portal's own proof of life: a worker renews it while it works, and an
-    attempt whose lease ran out is abandoned and may be taken over (see `jobs.py`).
+    attempt whose lease ran out is abandoned and may be taken over (see `recovery.py`). The error
+    is the operator's; what editors are told is the video's failure.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -125,6 +143,8 @@ class Attempt(Model):
     outcome: Outcome | None = fields.CharEnumField(  # type: ignore[assignment]  # null is untyped
         Outcome, max_length=12, null=True
     )
+    error_code = fields.CharField(max_length=60, null=True)
+    error_detail: str | None = fields.TextField(null=True)
 
     if TYPE_CHECKING:
         video_id: UUID
@@ -135,22 +155,44 @@ class Attempt(Model):
 
 
 class Rendition(Model):
-    """One finished rendition of an attempt, as measured from what was written."""
+    """One rendition of a video: planned after the first look at the source, measured when made.
+
+    It lies in the folder of the attempt `attempt_number`, the last one that began to make it. An
+    attempt that is open and bears that number is making it now. `tries` counts those attempts,
+    handed-back ones aside; `error_detail` is for the operator.
+    """
 
     id = fields.BigIntField(primary_key=True)
-    attempt: fields.ForeignKeyRelation[Attempt] = fields.ForeignKeyField(
-        "portal.Attempt", related_name="renditions", on_delete=fields.CASCADE
+    video: fields.ForeignKeyRelation[Video] = fields.ForeignKeyField(
+        "portal.Video", related_name="renditions", on_delete=fields.CASCADE
     )
+    kind = fields.CharEnumField(Kind, max_length=10)
     name = fields.CharField(max_length=40)
-    width = fields.IntField()
-    height = fields.IntField()
-    frame_rate = fields.CharField(max_length=30)
-    codecs = fields.CharField(max_length=100)
-    bandwidth_bps = fields.BigIntField()
-    average_bandwidth_bps = fields.BigIntField()
-    size_bytes = fields.BigIntField()
-    segment_count = fields.IntField()
+    position = fields.IntField()
+    state = fields.CharEnumField(RenditionState, max_length=10, default=RenditionState.PLANNED)
+    attempt_number: int | None = fields.IntField(null=True)
+    tries = fields.IntField(default=0)
+    error_code = fields.CharField(max_length=60, null=True)
+    error_detail: str | None = fields.TextField(null=True)
+    copied = fields.BooleanField(default=False)
+    width: int | None = fields.IntField(null=True)
+    height: int | None = fields.IntField(null=True)
+    frame_rate = fields.CharField(max_length=30, null=True)
+    codecs = fields.CharField(max_length=100, null=True)
+    bandwidth_bps: int | None = fields.BigIntField(null=True)
+    average_bandwidth_bps: int | None = fields.BigIntField(null=True)
+    iframe_bandwidth_bps: int | None = fields.BigIntField(null=True)
+    size_bytes: int | None = fields.BigIntField(null=True)
+    segment_count: int | None = fields.IntField(null=True)
+    channels: int | None = fields.IntField(null=True)
+    language = fields.CharField(max_length=60, null=True)
+    label: str | None = fields.TextField(null=True)
+    is_default = fields.BooleanField(default=False)
+
+    if TYPE_CHECKING:
+        video_id: UUID
 
     class Meta:
         table = "renditions"
-        unique_together = (("attempt", "name"),)
+        unique_together = (("video", "name"),)
+        ordering = ("position",)

@@ -20,6 +20,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 PROBLEM_WORDS = {
     400: "The body is not JSON.",
+    403: "The request comes from another site's page.",
     404: "There is no video with this id.",
     409: "No file was uploaded under the key, or the key belongs to a video with other metadata.",
     413: "The body is larger than 64 KiB.",
@@ -27,6 +28,8 @@ PROBLEM_WORDS = {
     422: "Members of the body are at fault; each fault is listed.",
     503: "Database or storage is not reachable; try again after the given seconds.",
 }
+# Where an operation means something else by a status.
+OWN_PROBLEM_WORDS = {("retry_transcode", "409"): "Nothing of this video has failed."}
 SUCCESS_HEADERS = {
     ("create_video", "200"): ("Location",),
     ("create_video", "201"): ("Location",),
@@ -87,7 +90,8 @@ def _complete(operation: dict[str, Any]) -> None:
         operation["requestBody"]["required"] = True
     for status, answer in answers.items():
         if status >= "400":
-            answer["description"] = PROBLEM_WORDS[int(status)]
+            own_words = OWN_PROBLEM_WORDS.get((operation["operationId"], status))
+            answer["description"] = own_words or PROBLEM_WORDS[int(status)]
             answer["content"] = {"application/problem+json": answer["content"]["application/json"]}
         else:
             headers = SUCCESS_HEADERS.get((operation["operationId"], status), ())

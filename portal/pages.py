@@ -1,101 +1,29 @@
 """The HTML pages and their fragments: thin views that ask a use case and render.
 
-The frozen values here are all that the templates see; they hold words, not models.
+Every fragment has an address of its own; forms work without scripts, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from quart import Blueprint, current_app, render_template, request, url_for
+from quart import Blueprint, current_app, redirect, render_template, request, url_for
+from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal import publishing
-from portal.models import Video, VideoStatus
-from portal.playback import master_url
+from portal.errors import NothingToRetry, VideoNotFound
+from portal.models import Video
+from portal.origins import own_hosts, require_same_origin
+from portal.page_views import remaining_view, status_view, video_card, video_page
+from portal.progress import Progress, read_progress
 
 if TYPE_CHECKING:
-    from portal.publishing import Progress
     from portal.resources import Resources
 
 blueprint = Blueprint("pages", __name__)
 
 PAGE_SIZE = 24
-# A player's shape until the video's own is known.
-DEFAULT_WIDTH, DEFAULT_HEIGHT = 1280, 720
-STATUS_WORDS = {
-    VideoStatus.PROCESSING: "Processing",
-    VideoStatus.READY: "Ready",
-    VideoStatus.FAILED: "Failed",
-}
-STAGE_WORDS = {
-    "waiting": "Waiting for its turn",
-    "probing": "Examining the file",
-    "transcoding": "Converting the video",
-    "finishing": "Checking the result",
-}
-SIZE_UNITS = ("bytes", "kB", "MB", "GB", "TB")
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A point in time for a <time> element: for programs, and in words (UTC)."""
-
-    iso: str
-    words: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VideoCard:
-    """A video in the library."""
-
-    id: str
-    url: str
-    title: str
-    status: str
-    status_words: str
-    poster_url: str | None
-    duration: str | None
-    created: Moment
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VideoPage:
-    """What the page of a video tells apart from its state."""
-
-    url: str
-    facts_url: str
-    is_processing: bool
-    title: str
-    description: str
-    categories: list[str]
-    tags: list[str]
-    facts: list[tuple[str, str]]
-    created: Moment
-    updated: Moment
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatusView:
-    """The state of a video. `percent` is None while nothing is measured yet."""
-
-    state: str
-    url: str
-    title: str
-    announcement: str
-    stage_words: str
-    percent: int | None
-    figure: str
-    time_left: str | None
-    failure_message: str
-    failure_code: str | None
-    playback_url: str
-    poster_url: str | None
-    width: int
-    height: int
-    duration_s: float | None
 
 
 @blueprint.get("/")
@@ -106,7 +34,7 @@ async def library() -> str:
     older_url = url_for("pages.library", before=page.next_cursor) if page.next_cursor else None
     return await render_template(
         "library/index.html",
-        cards=[_card(video) for video in page.videos],
+        cards=[video_card(video) for video in page.videos],
         is_first_page=not before,
         older_url=older_url,
     )
@@ -124,142 +52,85 @@ async def upload() -> str:
 async def video(video_id: str) -> str:
     """One video: its player or its progress, and everything known of it."""
     found = await publishing.get_video(video_id)
+    progress = await _progress(found)
+    names = await _resources().categories.names()
     return await render_template(
         "videos/detail.html",
-        page=_page(found, await _resources().categories.names()),
-        status=_status(found, await publishing.get_progress(found)),
+        page=video_page(found, progress, category_names=names),
+        status=status_view(found, progress, config=_resources().config),
+        remaining=remaining_view(found, progress),
     )
 
 
 @blueprint.get("/videos/<video_id>/status")
 async def status(video_id: str) -> str:
     """The fragment with a video's state alone; it asks for itself again while processing."""
-    found = await publishing.get_video(video_id)
-    progress = await publishing.get_progress(found)
-    return await render_template("videos/_status.html", status=_status(found, progress))
+    return await _status_fragment(await publishing.get_video(video_id))
+
+
+@blueprint.get("/videos/<video_id>/remaining")
+async def remaining(video_id: str) -> str:
+    """The fragment with what is missing of a ready video; it asks for itself until done."""
+    return await _remaining_fragment(await publishing.get_video(video_id))
 
 
 @blueprint.get("/videos/<video_id>/facts")
 async def facts(video_id: str) -> str:
-    """The fragment with what is known of a video; a page fetches it once processing has ended."""
+    """The fragment with what is known of a video; a page fetches it once that has changed."""
     found = await publishing.get_video(video_id)
     names = await _resources().categories.names()
-    return await render_template("videos/_facts.html", page=_page(found, names))
+    page = video_page(found, await _progress(found), category_names=names)
+    return await render_template("videos/_facts.html", page=page)
 
 
-def _card(video: Video) -> VideoCard:
-    return VideoCard(
-        id=str(video.id),
-        url=url_for("pages.video", video_id=video.id),
-        title=video.title,
-        status=video.status.value,
-        status_words=STATUS_WORDS[video.status],
-        poster_url=_poster_url(video),
-        duration=_clock(video.duration_s) if video.duration_s is not None else None,
-        created=_moment(video.created_at),
+@blueprint.post("/videos/<video_id>/retry")
+async def retry(video_id: str) -> WerkzeugResponse:
+    """Try again what failed, and show the page."""
+    found = await _retried(video_id)
+    return redirect(url_for("pages.video", video_id=found.id), 303)
+
+
+@blueprint.post("/videos/<video_id>/status")
+async def retry_status(video_id: str) -> str:
+    """Try again what failed, and show the state alone."""
+    return await _status_fragment(await _retried(video_id))
+
+
+@blueprint.post("/videos/<video_id>/remaining")
+async def retry_remaining(video_id: str) -> str:
+    """Try again what failed of a ready video, and show what is missing alone."""
+    return await _remaining_fragment(await _retried(video_id))
+
+
+async def _retried(video_id: str) -> Video:
+    resources = _resources()
+    require_same_origin(request.headers, hosts=own_hosts(request.host, resources.config))
+    found = await publishing.get_video(video_id)
+    # Pressed twice, or pressed by two: the page shows that it is on its way.
+    with suppress(NothingToRetry):
+        await publishing.retry_transcode(found, queue=resources.queue)
+    return await publishing.get_video(video_id)
+
+
+async def _status_fragment(found: Video) -> str:
+    progress = await _progress(found)
+    return await render_template(
+        "videos/_status.html",
+        status=status_view(found, progress, config=_resources().config),
+        remaining=remaining_view(found, progress),
     )
 
 
-def _page(video: Video, category_names: Mapping[int, str]) -> VideoPage:
-    return VideoPage(
-        url=url_for("pages.video", video_id=video.id),
-        facts_url=url_for("pages.facts", video_id=video.id),
-        is_processing=video.status is VideoStatus.PROCESSING,
-        title=video.title,
-        description=video.description.strip(),
-        categories=[category_names[number] for number in video.category_ids],
-        tags=_tags(video.tags),
-        facts=_facts(video),
-        created=_moment(video.created_at),
-        updated=_moment(video.updated_at),
-    )
+async def _remaining_fragment(found: Video) -> str:
+    view = remaining_view(found, await _progress(found))
+    return await render_template("videos/_remaining.html", remaining=view)
 
 
-def _status(video: Video, progress: Progress | None) -> StatusView:
-    words = STAGE_WORDS.get(progress.stage, "Processing") if progress else ""
-    percent = int(progress.percent) if progress and progress.ahead is None else None
-    return StatusView(
-        state=video.status.value,
-        url=url_for("pages.status", video_id=video.id),
-        title=video.title,
-        announcement=words or STATUS_WORDS[video.status],
-        stage_words=words,
-        percent=percent,
-        figure=f"{percent} %" if percent is not None else _queue_words(progress),
-        time_left=_time_left(progress.eta_s) if progress else None,
-        failure_message=video.failure_message or "Something went wrong while it was processed.",
-        failure_code=video.failure_code,
-        playback_url=_playback_path(video),
-        poster_url=_poster_url(video),
-        width=video.width or DEFAULT_WIDTH,
-        height=video.height or DEFAULT_HEIGHT,
-        duration_s=video.duration_s,
-    )
-
-
-def _playback_path(video: Video) -> str:
-    # From this page the portal's own playlists are reached by the name the viewer used, which
-    # need not be the public one.
-    config = _resources().config
-    address = master_url(config, video.id, video.published_attempt)
-    return address.removeprefix(config.public_url)
-
-
-def _poster_url(video: Video) -> str | None:
-    if video.published_attempt is None:
-        return None
-    return url_for("playback.poster", video_id=video.id)
-
-
-def _facts(video: Video) -> list[tuple[str, str]]:
-    facts = [("File", video.file_name), ("Size", _size(video.size_bytes))]
-    if video.duration_s is not None:
-        facts.append(("Duration", _clock(video.duration_s)))
-    if video.width and video.height:
-        facts.append(("Resolution", f"{video.width} × {video.height}"))  # noqa: RUF001 - a sign
-    return facts
-
-
-def _tags(tags: str) -> list[str]:
-    stripped = (tag.strip() for tag in tags.split(","))
-    return [tag for tag in stripped if tag]
-
-
-def _queue_words(progress: Progress | None) -> str:
-    if progress is None or not progress.ahead:
-        return "Next in line"
-    return "1 video ahead" if progress.ahead == 1 else f"{progress.ahead} videos ahead"
-
-
-def _time_left(seconds: float | None) -> str | None:
-    if seconds is None:
-        return None
-    if seconds < 5:
-        return "a few seconds left"
-    if seconds < 60:
-        return f"about {-(-int(seconds) // 5) * 5} s left"
-    if seconds < 3600:
-        return f"about {round(seconds / 60)} min left"
-    return f"about {seconds / 3600:.1f} h left"
-
-
-def _clock(seconds: float) -> str:
-    minutes, second = divmod(round(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
-
-
-def _size(size_bytes: int) -> str:
-    value, unit = float(size_bytes), 0
-    while value >= 999.5 and unit < len(SIZE_UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    digits = 1 if unit and value < 99.95 else 0
-    return f"{value:.{digits}f} {SIZE_UNITS[unit]}"
-
-
-def _moment(moment: datetime) -> Moment:
-    utc = moment.astimezone(UTC)
-    return Moment(iso=utc.isoformat(), words=f"{utc.day} {utc:%b %Y, %H:%M} UTC")
+async def _progress(found: Video) -> Progress:
+    progress = await read_progress(found.id)
+    if progress is None:
+        raise VideoNotFound
+    return progress
 
 
 def _resources() -> Resources:

@@ -2,7 +2,11 @@
 
 Playlists are served under the portal's own address with every segment address signed on the
 way out. With `PLAYBACK_BASE_URL` set, players are sent to plain addresses there (a CDN in front
-of the bucket) and never come here. Only the published attempt of a ready video is served.
+of the bucket) and come here for none of it but the storyboard's index. Served is what a ready
+video's published attempt wrote, and complete renditions that later attempts added.
+
+A master playlist grows while the ladder is being completed, so nothing keeps it for long; what it
+names never changes.
 """
 
 from __future__ import annotations
@@ -12,13 +16,19 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from quart import Blueprint, Response, current_app, redirect, request
+from tortoise.connection import get_connection
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.errors import NotFound, ObjectMissing
-from portal.models import Video, VideoStatus
+from portal.models import Video
 from portal.storage import output_prefix
-from portal.transcoding import MASTER_NAME, POSTER_NAME
-from portal.transcoding.hls import parse_media_playlist, sign_playlist
+from portal.transcoding import (
+    MASTER_NAME,
+    POSTER_NAME,
+    STORYBOARD_NAME,
+    parse_media_playlist,
+    sign_playlist,
+)
 
 if TYPE_CHECKING:
     from portal.config import Config
@@ -28,9 +38,24 @@ blueprint = Blueprint("playback", __name__)
 
 PLAYLIST_NAME = re.compile(r"(?:[a-z0-9_-]+/)?[a-z0-9_-]+\.m3u8")
 PLAYLIST_TYPE = "application/vnd.apple.mpegurl"
+VTT_TYPE = "text/vtt; charset=utf-8"
 # A player's page, or its cache, may keep a playlist this long; the signatures live far longer.
 PLAYLIST_MAX_AGE_S = 300
+MASTER_MAX_AGE_S = 5
 POSTER_MAX_AGE_S = 300
+# A line of a storyboard that names a part of a sprite.
+SPRITE = re.compile(r"^(?P<name>[a-z0-9-]+\.jpg)(?=#xywh=)", re.MULTILINE)
+
+IS_SERVED = """
+SELECT 1 FROM videos
+WHERE id = %s AND status = 'ready' AND (
+  published_attempt = %s
+  OR EXISTS (
+    SELECT 1 FROM renditions
+    WHERE video_id = videos.id AND attempt_number = %s AND name = %s AND state = 'complete'
+  )
+)
+"""
 
 
 def master_url(config: Config, video_id: UUID | str, published_attempt: int | None) -> str:
@@ -47,15 +72,14 @@ async def playlist(video_id: UUID, attempt: int, name: str) -> Response:
     resources: Resources = current_app.extensions["portal"]
     if not PLAYLIST_NAME.fullmatch(name):
         raise NotFound
-    if not await _is_published(video_id, attempt):
+    if not await _is_served(video_id, attempt, name):
         raise NotFound
-    text = await _signed_playlist(resources, output_prefix(video_id, attempt), name)
-    response = Response(text, content_type=PLAYLIST_TYPE)
-    response.headers["Access-Control-Allow-Origin"] = "*"
-    response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
-    response.headers["Cache-Control"] = f"private, max-age={PLAYLIST_MAX_AGE_S}"
-    await response.add_etag()
-    return await response.make_conditional(request)
+    prefix = output_prefix(video_id, attempt)
+    if name == MASTER_NAME:
+        text, max_age_s = await _text(resources, prefix + name), MASTER_MAX_AGE_S
+    else:
+        text, max_age_s = await _signed_playlist(resources, prefix + name), PLAYLIST_MAX_AGE_S
+    return await _open_to_all(text, content_type=PLAYLIST_TYPE, max_age_s=max_age_s)
 
 
 @blueprint.get("/videos/<uuid:video_id>/poster.jpg")
@@ -63,11 +87,22 @@ async def poster(video_id: UUID) -> WerkzeugResponse:
     """Redirects to the poster image of a ready video."""
     resources: Resources = current_app.extensions["portal"]
     video = await Video.get_or_none(id=video_id)
-    if video is None or video.published_attempt is None:
+    if video is None or video.published_attempt is None or not video.has_poster:
         raise NotFound
     response = redirect(await _poster_url(resources, video.id, video.published_attempt))
     response.headers["Cache-Control"] = f"private, max-age={POSTER_MAX_AGE_S}"
     return response
+
+
+@blueprint.get("/videos/<uuid:video_id>/storyboard.vtt")
+async def storyboard(video_id: UUID) -> Response:
+    """The pictures for a seek bar, as WebVTT; any player on any site may read it."""
+    resources: Resources = current_app.extensions["portal"]
+    video = await Video.get_or_none(id=video_id)
+    if video is None or video.published_attempt is None or not video.has_storyboard:
+        raise NotFound
+    text = await _addressed_storyboard(resources, output_prefix(video.id, video.published_attempt))
+    return await _open_to_all(text, content_type=VTT_TYPE, max_age_s=PLAYLIST_MAX_AGE_S)
 
 
 async def _poster_url(resources: Resources, video_id: UUID, attempt: int) -> str:
@@ -77,25 +112,33 @@ async def _poster_url(resources: Resources, video_id: UUID, attempt: int) -> str
     return await resources.storage.presign_get(key, ttl_s=resources.config.playback_url_ttl_s)
 
 
-async def _is_published(video_id: UUID, attempt: int) -> bool:
-    return await Video.exists(id=video_id, status=VideoStatus.READY, published_attempt=attempt)
+async def _open_to_all(text: str, *, content_type: str, max_age_s: int) -> Response:
+    response = Response(text, content_type=content_type)
+    response.headers["Access-Control-Allow-Origin"] = "*"
+    response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    response.headers["Cache-Control"] = f"private, max-age={max_age_s}"
+    await response.add_etag()
+    return await response.make_conditional(request)
 
 
-async def _signed_playlist(resources: Resources, prefix: str, name: str) -> str:
-    cached = resources.signed_playlists.get(prefix + name)
+async def _is_served(video_id: UUID, attempt: int, name: str) -> bool:
+    # The master playlist lies in no rendition's folder, and so only in the published attempt's.
+    rendition = name.rpartition("/")[0]
+    values = [video_id, attempt, attempt, rendition]
+    return bool(await get_connection("default").execute_query_dict(IS_SERVED, values))
+
+
+async def _signed_playlist(resources: Resources, key: str) -> str:
+    cached = resources.signed_playlists.get(key)
     if cached is not None:
         return cached
-    try:
-        text = (await resources.storage.get(prefix + name)).decode()
-    except ObjectMissing as exc:
-        raise NotFound from exc
-    if name != MASTER_NAME:
-        folder = (prefix + name).rpartition("/")[0]
-        addresses = await resources.storage.presign_get_many(
-            {f"{folder}/{uri}" for uri in _uris(text)}, ttl_s=resources.config.playback_url_ttl_s
-        )
-        text = sign_playlist(text, lambda uri: addresses[f"{folder}/{uri}"])
-    resources.signed_playlists[prefix + name] = text
+    text = await _text(resources, key)
+    folder = key.rpartition("/")[0]
+    addresses = await resources.storage.presign_get_many(
+        {f"{folder}/{uri}" for uri in _uris(text)}, ttl_s=resources.config.playback_url_ttl_s
+    )
+    text = sign_playlist(text, lambda uri: addresses[f"{folder}/{uri}"])
+    resources.signed_playlists[key] = text
     return text
 
 
@@ -103,3 +146,28 @@ def _uris(text: str) -> set[str]:
     playlist = parse_media_playlist(text)
     names = {segment.uri for segment in playlist.segments}
     return names | {playlist.map_uri} if playlist.map_uri else names
+
+
+async def _addressed_storyboard(resources: Resources, prefix: str) -> str:
+    key = prefix + STORYBOARD_NAME
+    cached = resources.signed_playlists.get(key)
+    if cached is not None:
+        return cached
+    text = await _text(resources, key)
+    keys = {prefix + match["name"] for match in SPRITE.finditer(text)}
+    if resources.config.playback_base_url:
+        addresses = {key: f"{resources.config.playback_base_url}/{key}" for key in keys}
+    else:
+        addresses = await resources.storage.presign_get_many(
+            keys, ttl_s=resources.config.playback_url_ttl_s
+        )
+    text = SPRITE.sub(lambda match: addresses[prefix + match["name"]], text)
+    resources.signed_playlists[key] = text
+    return text
+
+
+async def _text(resources: Resources, key: str) -> str:
+    try:
+        return (await resources.storage.get(key)).decode()
+    except ObjectMissing as exc:
+        raise NotFound from exc

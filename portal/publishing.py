@@ -19,16 +19,19 @@ from tortoise.exceptions import IntegrityError
 from tortoise.expressions import Q
 
 from portal.database import transaction
+from portal.enqueuing import defer_completion, defer_transcode
 from portal.errors import (
     KeyAlreadyUsed,
+    NothingToRetry,
     ObjectMissing,
     StorageUnavailable,
     UploadNotFound,
     VideoNotFound,
 )
-from portal.models import Attempt, Category, Video, VideoStatus
+from portal.models import Attempt, Category, Rendition, RenditionState, Video, VideoStatus
 from portal.schemas import CreateVideoRequest, PresignRequest
 from portal.storage import upload_key
+from portal.transcoding import RejectCode
 
 if TYPE_CHECKING:
     from procrastinate import App as Queue
@@ -40,8 +43,11 @@ logger = logging.getLogger(__name__)
 
 # Storage's own time limits, with its retries, are longer than someone waits for an answer.
 HEAD_TIMEOUT_S = 8
-TRANSCODE_TASK = "portal:transcode"
-TRANSCODE_QUEUE = "transcode"
+TRANSCODE_FAILED = "transcode_failed"
+# Another try may end otherwise: the fault was not the file's, or an operator may raise a limit.
+RETRY_HELPS = frozenset(
+    {TRANSCODE_FAILED, RejectCode.TOO_LARGE, RejectCode.TOO_LONG, RejectCode.FILE_TOO_LARGE}
+)
 # As `storage.upload_key` makes them.
 UPLOAD_KEY = re.compile(r"videos/[0-9a-f]{32}\.[a-z0-9]{1,255}")
 
@@ -75,16 +81,6 @@ class VideoList:
 
     videos: list[Video]
     next_cursor: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a processing video is. `ahead` counts the jobs before it while it is waiting."""
-
-    stage: str
-    percent: float
-    eta_s: float | None
-    ahead: int | None
 
 
 class CategoryTable:
@@ -175,7 +171,7 @@ async def _insert(request: CreateVideoRequest, source: ObjectInfo, queue: Queue)
             tags=request.tags,
             file_name=request.file_name,
             upload_id=request.key,
-            transcode_job_id=await _defer_transcode(video_id, queue, connection),
+            transcode_job_id=await defer_transcode(video_id, queue, connection),
             size_bytes=source.size_bytes,
             source_etag=source.etag,
             created_at=now,
@@ -183,24 +179,48 @@ async def _insert(request: CreateVideoRequest, source: ObjectInfo, queue: Queue)
         )
 
 
-async def enqueue_transcode(video_id: UUID, former_job_id: int, *, queue: Queue) -> None:
-    """Give a processing video a new job, unless someone else did so meanwhile."""
+async def retry_transcode(video: Video, *, queue: Queue) -> None:
+    """Try again what failed of a video: all of it, or the renditions that a ready one lacks.
+
+    Raises `NothingToRetry` when nothing failed, or someone else has asked already.
+    """
     async with transaction() as connection:
-        video = await Video.filter(id=video_id).select_for_update().get()
-        if video.status is VideoStatus.PROCESSING and video.transcode_job_id == former_job_id:
-            video.transcode_job_id = await _defer_transcode(video_id, queue, connection)
-            video.updated_at = datetime.now(UTC)
-            await video.save(update_fields=["transcode_job_id", "updated_at"])
+        found = await Video.filter(id=video.id).select_for_update().get_or_none()
+        if found is not None and found.status is VideoStatus.FAILED:
+            await _retry_video(found, queue, connection)
+        elif found is not None and found.status is VideoStatus.READY:
+            await _retry_renditions(found, queue, connection)
+        else:
+            raise NothingToRetry
+    logger.info("Retry asked for", extra={"action": "retry", "video_id": str(video.id)})
 
 
-async def _defer_transcode(video_id: UUID, queue: Queue, connection: AsyncConnection[Any]) -> int:
-    task = queue.configure_task(
-        TRANSCODE_TASK,
-        queue=TRANSCODE_QUEUE,
-        lock=f"video:{video_id}",
-        connection=connection,
+async def _retry_video(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> None:
+    last = await Attempt.filter(video_id=video.id).order_by("-number").first()
+    await Video.filter(id=video.id).update(
+        status=VideoStatus.PROCESSING,
+        failure_code=None,
+        failure_message=None,
+        transcode_job_id=await defer_transcode(video.id, queue, connection),
+        forgiven_attempts=last.number if last else 0,
+        updated_at=datetime.now(UTC),
     )
-    return await task.defer_async(video_id=str(video_id))
+
+
+async def _retry_renditions(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> None:
+    failed = Rendition.filter(video_id=video.id, state=RenditionState.FAILED)
+    changed = await failed.update(
+        state=RenditionState.PLANNED,
+        attempt_number=None,
+        tries=0,
+        error_code=None,
+        error_detail=None,
+    )
+    if not changed:
+        raise NothingToRetry
+    if video.complete_job_id is None:
+        job_id = await defer_completion(video.id, queue, connection)
+        await Video.filter(id=video.id).update(complete_job_id=job_id)
 
 
 def _same_or_conflict(video: Video, request: CreateVideoRequest) -> Published:
@@ -243,22 +263,6 @@ async def list_videos(*, before: str | None, limit: int) -> VideoList:
     more = len(videos) > limit
     page = videos[:limit]
     return VideoList(page, next_cursor=str(page[-1].id) if more else None)
-
-
-async def get_progress(video: Video) -> Progress | None:
-    """How far transcoding is; None once the video is ready or failed."""
-    if video.status is not VideoStatus.PROCESSING:
-        return None
-    attempt = await Attempt.filter(video_id=video.id).order_by("-number").first()
-    if attempt is None or attempt.outcome is not None:
-        return Progress("waiting", 0.0, None, ahead=await _videos_ahead(video))
-    return Progress(attempt.stage, attempt.percent, attempt.eta_s, ahead=None)
-
-
-async def _videos_ahead(video: Video) -> int:
-    return await Video.filter(
-        status=VideoStatus.PROCESSING, transcode_job_id__lt=video.transcode_job_id
-    ).count()
 
 
 def parse_video_id(text: str) -> UUID | None:

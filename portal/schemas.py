@@ -109,33 +109,35 @@ Timestamp = Annotated[
 ]
 
 
-class _Shape(BaseModel):
+class Shape(BaseModel):
+    """What all shapes share: camelCase members, nothing changed after it was made."""
+
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True, frozen=True
     )
 
 
-class CategoryRecord(_Shape):
+class CategoryRecord(Shape):
     """A category of the fixed table."""
 
     id: int = Field(ge=1, le=32767)
     name: str
 
 
-class CategoryList(_Shape):
+class CategoryList(Shape):
     """All categories."""
 
     categories: list[CategoryRecord]
 
 
-class PresignRequest(_Shape):
+class PresignRequest(Shape):
     """Asks for an address to upload one file to."""
 
     file_name: FileName
     content_type: Literal["video/mp4", "video/quicktime"]
 
 
-class PresignResponse(_Shape):
+class PresignResponse(Shape):
     """Where to PUT the file, and the key to send back when that is done."""
 
     upload_url: str = Field(
@@ -145,7 +147,7 @@ class PresignResponse(_Shape):
     key: str = Field(description="Storage key, `videos/<unique id>.<extension>`.")
 
 
-class CreateVideoRequest(_Shape):
+class CreateVideoRequest(Shape):
     """Says that the upload is complete, and describes the video. Text is kept as submitted."""
 
     title: Annotated[
@@ -164,7 +166,7 @@ class CreateVideoRequest(_Shape):
     ]
 
 
-class CreatedVideo(_Shape):
+class CreatedVideo(Shape):
     """A video's record as answered to its creation."""
 
     id: str
@@ -181,7 +183,7 @@ class CreatedVideo(_Shape):
     updated_at: Timestamp
 
 
-class RetrievedVideo(_Shape):
+class RetrievedVideo(Shape):
     """A video's record as read by its id."""
 
     id: str
@@ -201,14 +203,14 @@ class RetrievedVideo(_Shape):
     updated_at: Timestamp
 
 
-class Fault(_Shape):
+class Fault(Shape):
     """One fault in a request body."""
 
     pointer: str = Field(description="RFC 6901 JSON pointer to the member at fault.")
     message: str
 
 
-class Problem(_Shape):
+class Problem(Shape):
     """RFC 9457 problem details."""
 
     type: str

@@ -38,6 +38,16 @@ def test_settings_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch)
     assert Config.from_env().port == 9123
 
 
+def test_limits_of_sources_have_defaults_and_can_be_lifted() -> None:
+    config = settings()
+    assert config.max_source_pixels == 8192 * 4320
+    assert config.max_source_duration_s == 12 * 3600
+    assert config.max_source_bytes == 100 * 10**9
+    config = settings(MAX_SOURCE_PIXELS="0", MAX_SOURCE_DURATION_S="0", MAX_SOURCE_BYTES="0")
+    limits = (config.max_source_pixels, config.max_source_duration_s, config.max_source_bytes)
+    assert limits == (0, 0, 0)
+
+
 def test_settings_cannot_be_changed_later() -> None:
     with pytest.raises(AttributeError):
         settings().port = 1  # type: ignore[misc]
@@ -87,6 +97,9 @@ def test_public_address_is_made_of_host_and_port(host: str, address: str) -> Non
         ("WEB_WORKERS", "0"),
         ("WORKER_CONCURRENCY", "many"),
         ("DATABASE_POOL_SIZE", "1"),
+        ("MAX_SOURCE_PIXELS", "8192x4320"),
+        ("MAX_SOURCE_DURATION_S", "-1"),
+        ("MAX_SOURCE_BYTES", "1000000000000000"),
         ("UPLOAD_URL_TTL_S", "604801"),
         ("PLAYBACK_URL_TTL_S", "1h"),
         ("S3_ENDPOINT_URL", "s3.example"),

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import psycopg
 import pytest
 from portal_kit import (
@@ -41,7 +42,9 @@ async def worker_in_mid_transcode(
     """A worker that has begun to encode, for the caller to end."""
 
     async def is_encoding() -> bool:
-        found = await rows(portal, "SELECT 1 FROM attempts WHERE outcome IS NULL AND percent > 5")
+        found = await rows(
+            portal, "SELECT 1 FROM attempts WHERE outcome IS NULL AND stage = 'transcoding'"
+        )
         return bool(found)
 
     async with process("worker", portal.environ) as worker:
@@ -83,11 +86,10 @@ async def test_killed_worker_is_taken_over_within_its_lease(
     async with process("worker", web.environ):
         await until(is_taken_over, timeout_s=30)
         assert await final_status(web.base_url, video["id"]) == "ready"
-    assert await rows(web, "SELECT outcome FROM attempts ORDER BY number") == [
-        ("failed",),
-        ("published",),
-    ]
-    assert await rows(web, "SELECT id FROM procrastinate_jobs") == [(int(video["transcodeJobId"]),)]
+    outcomes = "SELECT outcome, error_code FROM attempts WHERE number < 3 ORDER BY number"
+    assert await rows(web, outcomes) == [("failed", "worker_lost"), ("published", None)]
+    jobs = "SELECT id FROM procrastinate_jobs WHERE task_name = 'portal:transcode'"
+    assert await rows(web, jobs) == [(int(video["transcodeJobId"]),)]
 
 
 async def test_frozen_worker_finds_its_lease_lost_and_discards_its_work(
@@ -129,6 +131,27 @@ async def test_video_that_kills_every_worker_fails_after_three_attempts(
     async with process("worker", web.environ):
         assert await final_status(web.base_url, video["id"]) == "failed"
     assert await rows(web, "SELECT failure_code FROM videos") == [("transcode_failed",)]
+
+
+async def test_editor_may_have_a_failed_video_tried_again(
+    web: LivePortal, short_video: Path
+) -> None:
+    video = await create(web.base_url, short_video)
+    await rows_changed(
+        web,
+        f"""INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at,
+            started_at, outcome) SELECT '{video["id"]}', n, 'gone', 'transcoding', 50, now(),
+            now(), 'failed' FROM generate_series(1, 3) AS n""",
+    )
+    async with process("worker", web.environ):
+        assert await final_status(web.base_url, video["id"]) == "failed"
+        address = f"{web.base_url}/api/videos/{video['id']}/transcode"
+        async with aiohttp.ClientSession() as session, session.post(address) as response:
+            assert response.status == 202
+        assert await final_status(web.base_url, video["id"]) == "ready"
+    record = await read(web.base_url, video["id"])
+    assert record["playbackUrl"].endswith("/4/master.m3u8")
+    assert record["transcodeJobId"] != video["transcodeJobId"]
 
 
 async def test_file_that_is_no_video_fails_with_its_reason(web: LivePortal, tmp_path: Path) -> None:

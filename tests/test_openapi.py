@@ -22,6 +22,8 @@ STATUSES = {
     ("post", "/api/videos/presign"): {"200", "400", "413", "415", "422", "503"},
     ("post", "/api/videos"): {"200", "201", "400", "409", "413", "415", "422", "503"},
     ("get", "/api/videos/{id}"): {"200", "304", "404", "503"},
+    ("get", "/api/videos/{id}/transcode"): {"200", "404", "503"},
+    ("post", "/api/videos/{id}/transcode"): {"202", "403", "404", "409", "503"},
 }
 MEMBERS = {
     "CategoryList": {"categories"},
@@ -31,10 +33,22 @@ MEMBERS = {
     "CreateVideoRequest": {"title", "description", "categoryIds", "tags", "fileName", "key"},
     "CreatedVideo": CREATED_MEMBERS,
     "RetrievedVideo": CREATED_MEMBERS | {"playbackUrl"},
+    "TranscodeRecord": {
+        *("stage", "percent", "secondsLeft", "queuePosition", "failure", "notes", "renditions"),
+        *("remaining", "posterUrl", "storyboardUrl"),
+    },
+    "TranscodeRemaining": {"stage", "percent", "secondsLeft", "queuePosition"},
+    "TranscodeFailure": {"code", "message"},
+    "TranscodeNote": {"code", "message"},
+    "RenditionRecord": {
+        *("name", "kind", "state", "width", "height", "frameRate", "codecs", "bandwidth"),
+        *("averageBandwidth", "sizeBytes", "language", "copied", "errorCode"),
+    },
     "Problem": {"type", "title", "status", "detail", "code"},
     "ValidationProblem": {"type", "title", "status", "detail", "code", "errors"},
     "Fault": {"pointer", "message"},
 }
+ENUMS = {"VideoStatus", "TranscodeStage", "RenditionStage", "Kind", "Note"}
 # Routes outside the JSON API, each with why it is not in its document.
 UNDOCUMENTED = {
     "docs.openapi": "the document itself",
@@ -46,10 +60,17 @@ UNDOCUMENTED = {
     "pages.video": "page",
     "pages.status": "fragment of a page",
     "pages.facts": "fragment of a page",
+    "pages.remaining": "fragment of a page",
+    "pages.retry": "form of a page",
+    "pages.retry_status": "form of a page",
+    "pages.retry_remaining": "form of a page",
     "playback.playlist": "address comes from playbackUrl",
-    "playback.poster": "address comes from the pages",
+    "playback.poster": "address comes from posterUrl",
+    "playback.storyboard": "address comes from storyboardUrl",
     "static": "built files",
 }
+# Each of these wants proof that the request comes from the portal's own pages.
+FORMS = {"pages.retry", "pages.retry_status", "pages.retry_remaining"}
 
 
 async def document(client: Client) -> dict[str, Any]:
@@ -101,7 +122,7 @@ async def test_shapes_have_exactly_their_members_and_all_are_required(client: Cl
     for name, members in MEMBERS.items():
         assert set(shapes[name]["properties"]) == members, name
         assert set(shapes[name]["required"]) == members, name
-    assert set(shapes) - set(MEMBERS) == {"VideoStatus"}
+    assert set(shapes) - set(MEMBERS) == ENUMS
 
 
 async def test_creation_and_retrieval_are_separate_shapes(client: Client) -> None:
@@ -150,6 +171,9 @@ async def test_answers_of_the_running_api_match_the_document(client: Client) -> 
     for video_id in (record["id"], str(uuid4())):
         response = await client.get(f"/api/videos/{video_id}")
         await matches(spec, response, "get", "/api/videos/{id}")
+        path = "/api/videos/{id}/transcode"
+        await matches(spec, await client.get(path.format(id=video_id)), "get", path)
+        await matches(spec, await client.post(path.format(id=video_id)), "post", path)
 
 
 async def test_every_route_is_documented_or_listed_with_its_reason(app: Quart) -> None:
@@ -163,7 +187,8 @@ async def test_every_route_is_documented_or_listed_with_its_reason(app: Quart) -
     for rule in app.url_map.iter_rules():
         if rule.endpoint in UNDOCUMENTED:
             seen.add(rule.endpoint)
-            assert rule.methods == {"GET", "HEAD", "OPTIONS"}, rule
+            methods = {"POST"} if rule.endpoint in FORMS else {"GET", "HEAD"}
+            assert rule.methods == {*methods, "OPTIONS"}, rule
             continue
         path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule)
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}:

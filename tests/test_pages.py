@@ -8,8 +8,9 @@ from uuid import uuid4
 
 import pytest
 
-from portal.models import Attempt, Upload, Video, VideoStatus
+from portal.models import Attempt, Rendition, RenditionState, Upload, Video, VideoStatus
 from portal.pages import PAGE_SIZE
+from portal.transcoding import Kind
 
 if TYPE_CHECKING:
     from quart.typing import TestClientProtocol
@@ -39,6 +40,28 @@ async def make_row(number: int = 1, **values: Any) -> Video:
     return await Video.create(**{**row, **values})
 
 
+async def make_attempt(video: Video, number: int = 1, **values: Any) -> Attempt:
+    """An attempt under way, by a worker that lives."""
+    lease_end = datetime.now(UTC) + timedelta(minutes=1)
+    row = {"stage": "transcoding", "worker": "w", "lease_expires_at": lease_end, "started_at": NOW}
+    return await Attempt.create(video=video, number=number, **{**row, **values})
+
+
+async def make_rendition(video: Video, name: str, **values: Any) -> Rendition:
+    """A rendition of a video, complete unless told otherwise."""
+    row = {
+        "kind": Kind.VIDEO,
+        "position": int(name.removesuffix("p")),
+        "state": RenditionState.COMPLETE,
+        "attempt_number": 1,
+        "width": 640,
+        "height": 360,
+        "average_bandwidth_bps": 1_234_567,
+        "size_bytes": 7_654_321,
+    }
+    return await Rendition.create(video=video, name=name, **{**row, **values})
+
+
 async def read(client: TestClientProtocol, path: str, status: int = 200) -> str:
     response = await client.get(path)
     assert response.status_code == status
@@ -48,6 +71,7 @@ async def read(client: TestClientProtocol, path: str, status: int = 200) -> str:
 READY = {
     "status": VideoStatus.READY,
     "published_attempt": 1,
+    "has_poster": True,
     "duration_s": 3725.4,
     "width": 1080,
     "height": 1920,
@@ -106,16 +130,7 @@ async def test_waiting_video_tells_its_place_and_polls(client: TestClientProtoco
 
 async def test_processing_video_shows_percent_and_time_left(client: TestClientProtocol) -> None:
     video = await make_row()
-    await Attempt.create(
-        video=video,
-        number=1,
-        worker="w",
-        lease_expires_at=NOW,
-        stage="transcoding",
-        percent=41.7,
-        eta_s=95.0,
-        started_at=NOW,
-    )
+    await make_attempt(video, percent=41.7, eta_s=95.0)
     html = await read(client, f"/videos/{video.id}/status")
     assert "Converting the video" in html
     assert 'value="41"' in html
@@ -129,8 +144,8 @@ async def test_processing_video_shows_percent_and_time_left(client: TestClientPr
 )
 async def test_final_states_do_not_poll(client: TestClientProtocol, values: dict[str, Any]) -> None:
     video = await make_row(**values)
-    for path in (f"/videos/{video.id}", f"/videos/{video.id}/status", f"/videos/{video.id}/facts"):
-        assert "hx-get" not in await read(client, path)
+    for fragment in ("", "/status", "/facts", "/remaining"):
+        assert 'hx-trigger="every' not in await read(client, f"/videos/{video.id}{fragment}")
 
 
 async def test_player_has_stream_and_shape(client: TestClientProtocol) -> None:
@@ -153,11 +168,88 @@ async def test_failed_video_says_why_with_its_code(client: TestClientProtocol) -
 
 async def test_facts_are_fetched_again_after_processing(client: TestClientProtocol) -> None:
     video = await make_row()
-    assert "video-final from:body" in await read(client, f"/videos/{video.id}")
+    assert "video-final from:body, quality-added from:body" in await read(
+        client, f"/videos/{video.id}"
+    )
     await Video.filter(id=video.id).update(**READY)
     html = await read(client, f"/videos/{video.id}/facts")
     assert "1080 × 1920" in html  # noqa: RUF001 - as shown
     assert "1.2 MB" in html
+
+
+async def test_worker_that_died_is_not_shown_as_working(client: TestClientProtocol) -> None:
+    video = await make_row()
+    await make_attempt(video, lease_expires_at=NOW)
+    assert "Waiting for its turn" in await read(client, f"/videos/{video.id}/status")
+
+
+async def test_ready_video_tells_what_is_still_being_made(client: TestClientProtocol) -> None:
+    video = await make_row(**READY, complete_job_id=7)
+    await make_rendition(video, "360p")
+    for name in ("720p", "1080p"):
+        await make_rendition(video, name, state=RenditionState.PLANNED, attempt_number=2)
+    waiting = await read(client, f"/videos/{video.id}/remaining")
+    assert "More qualities are waiting to be made: 720p, 1080p" in waiting
+    await make_attempt(video, 2, percent=43.2)
+    html = await read(client, f"/videos/{video.id}/remaining")
+    assert "More qualities are being made: 720p, 1080p – 43 %" in html  # noqa: RUF001 - as shown
+    assert f'hx-get="/videos/{video.id}/remaining"' in html
+    assert 'hx-trigger="every 2s"' in html
+    assert "<video" not in html
+    for page in ("", "/status"):
+        whole = await read(client, f"/videos/{video.id}{page}")
+        assert whole.count('id="remaining"') == 1
+        assert whole.count('hx-trigger="every') == 1
+
+
+async def test_line_below_the_player_disappears_when_all_is_made(
+    client: TestClientProtocol,
+) -> None:
+    video = await make_row(**READY)
+    await make_rendition(video, "360p")
+    html = await read(client, f"/videos/{video.id}/remaining")
+    assert "hidden" in html
+    assert "hx-get" not in html
+
+
+async def test_quality_that_failed_is_named_with_a_way_to_try_again(
+    client: TestClientProtocol,
+) -> None:
+    video = await make_row(**READY)
+    await make_rendition(video, "360p")
+    await make_rendition(video, "720p", state=RenditionState.FAILED, error_code="stalled")
+    html = await read(client, f"/videos/{video.id}/remaining")
+    assert "Could not be made: 720p." in html
+    assert f'action="/videos/{video.id}/retry"' in html
+    assert f'hx-post="/videos/{video.id}/remaining"' in html
+
+
+async def test_facts_list_qualities_and_notes(client: TestClientProtocol) -> None:
+    video = await make_row(**READY, notes=["hdr_converted", "no_audio"])
+    await make_rendition(video, "360p")
+    await make_rendition(video, "720p", state=RenditionState.PLANNED)
+    html = await read(client, f"/videos/{video.id}/facts")
+    assert "360p · 1.2 Mbit/s · 7.7 MB" in html
+    assert "720p ·" not in html
+    assert "HDR was converted to standard colours." in html
+
+
+@pytest.mark.parametrize(
+    ("code", "is_offered"),
+    [
+        ("transcode_failed", True),
+        ("too_large", True),
+        ("damaged", False),
+        ("source_changed", False),
+    ],
+)
+async def test_retry_is_offered_where_it_can_help(
+    client: TestClientProtocol, code: str, is_offered: bool
+) -> None:
+    video = await make_row(status=VideoStatus.FAILED, failure_code=code, failure_message="Sorry.")
+    html = await read(client, f"/videos/{video.id}/status")
+    assert (f'action="/videos/{video.id}/retry"' in html) is is_offered
+    assert "Upload again" in html
 
 
 @pytest.mark.parametrize("path", ["/videos/none", f"/videos/{uuid4()}", "/nothing"])

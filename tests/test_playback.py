@@ -234,6 +234,116 @@ async def test_init_segment_is_signed_too(
         assert f"X-Amz-Expires={config.playback_url_ttl_s}" in address
 
 
+async def test_renditions_of_later_attempts_are_served_once_complete(
+    client: Client, resources: Resources, config: Config
+) -> None:
+    record = await with_playlists(client, resources)
+    later = f"hls/{record['id']}/2/high/media.m3u8"
+    for key in (later, later.replace("media", "iframes"), later.replace("high/media", "master")):
+        await resources.storage.put(key, MEDIA.encode(), content_type=PLAYLIST_TYPE)
+    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
+    assert (await client.get(f"/{later}")).status_code == 404
+    await run_sql(
+        config.database_url,
+        """INSERT INTO renditions (video_id, kind, name, position, state, attempt_number, tries,
+           copied, is_default) SELECT id, 'video', 'high', 0, 'planned', 2, 1, false, false
+           FROM videos""",
+    )
+    assert (await client.get(f"/{later}")).status_code == 404
+    await run_sql(config.database_url, "UPDATE renditions SET state = 'complete'")
+    for name, status in {
+        "high/media": 200,
+        "high/iframes": 200,
+        "low/media": 404,
+        "master": 404,
+    }.items():
+        response = await client.get(f"/hls/{record['id']}/2/{name}.m3u8")
+        assert response.status_code == status, name
+    await run_sql(config.database_url, "UPDATE videos SET status='failed', published_attempt=NULL")
+    assert (await client.get(f"/{later}")).status_code == 404
+
+
+async def test_master_playlist_may_grow_and_is_kept_only_for_seconds(
+    client: Client, resources: Resources, config: Config
+) -> None:
+    record = await with_playlists(client, resources)
+    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
+    address = f"/hls/{record['id']}/1/master.m3u8"
+    first = await client.get(address)
+    grown = MASTER + "#EXT-X-STREAM-INF:BANDWIDTH=2\n../2/high/media.m3u8\n"
+    await resources.storage.put(address[1:], grown.encode(), content_type=PLAYLIST_TYPE)
+    second = await client.get(address, headers={"If-None-Match": first.headers["ETag"]})
+    assert second.status_code == 200
+    assert await second.get_data(as_text=True) == grown
+    assert second.headers["Cache-Control"] == "private, max-age=5"
+    media = await client.get(f"/hls/{record['id']}/1/low/media.m3u8")
+    assert media.headers["Cache-Control"] == "private, max-age=300"
+
+
+async def test_trick_play_and_subtitle_playlists_are_signed(
+    client: Client, resources: Resources, config: Config
+) -> None:
+    record = await with_playlists(client, resources)
+    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
+    folder = f"hls/{record['id']}/1"
+    texts = {
+        "low/iframes": MEDIA.replace("#EXTINF", "#EXT-X-BYTERANGE:900@0\n#EXTINF"),
+        "subtitles-1/playlist": MEDIA.replace("one.m4s", "00000.vtt").replace("init.mp4", "x"),
+    }
+    for name, text in texts.items():
+        key = f"{folder}/{name}.m3u8"
+        await resources.storage.put(key, text.encode(), content_type=PLAYLIST_TYPE)
+        served = await (await client.get(f"/{key}")).get_data(as_text=True)
+        for address in addresses(served, "none"):
+            assert "X-Amz-Signature=" in address
+        assert served.count("#EXT-X-BYTERANGE:900@0") == text.count("#EXT-X-BYTERANGE")
+
+
+STORYBOARD = """WEBVTT
+
+00:00:00.000 --> 00:00:01.000
+storyboard-000.jpg#xywh=0,0,192,108
+
+00:00:01.000 --> 00:00:02.000
+storyboard-000.jpg#xywh=192,0,192,108
+"""
+
+
+async def test_storyboard_leads_to_signed_sprites_and_keeps_their_parts(
+    client: Client, resources: Resources, config: Config
+) -> None:
+    record = await with_playlists(client, resources)
+    own = f"/videos/{record['id']}/storyboard.vtt"
+    key = f"hls/{record['id']}/1/storyboard.vtt"
+    await resources.storage.put(key, STORYBOARD.encode(), content_type="text/vtt")
+    assert (await client.get(own)).status_code == 404
+    await run_sql(
+        config.database_url,
+        "UPDATE videos SET status='ready', published_attempt=1, has_storyboard=true",
+    )
+    response = await client.get(own)
+    assert response.mimetype == "text/vtt"
+    assert response.headers["Access-Control-Allow-Origin"] == "*"
+    lines = (await response.get_data(as_text=True)).splitlines()
+    assert lines[:3] == STORYBOARD.splitlines()[:3]
+    for line, part in ((lines[3], "#xywh=0,0,192,108"), (lines[6], "#xywh=192,0,192,108")):
+        address, mark, rest = line.partition("#")
+        assert mark + rest == part
+        assert address.startswith(config.s3_endpoint_url)
+        assert "X-Amz-Signature=" in address
+
+
+async def test_storyboard_of_a_transcoded_video_shows_real_pictures(
+    live_portal: LivePortal, video: dict[str, Any], http: aiohttp.ClientSession
+) -> None:
+    own = f"{live_portal.base_url}/videos/{video['id']}/storyboard.vtt"
+    text, _ = await fetched(http, own)
+    [first, *_] = [line for line in text.splitlines() if "#xywh=" in line]
+    async with http.get(URL(first.partition("#")[0], encoded=True)) as response:
+        assert response.content_type == "image/jpeg"
+        assert (await response.read()).startswith(b"\xff\xd8")
+
+
 async def test_poster_of_a_ready_video_is_an_image_from_storage(
     live_portal: LivePortal, video: dict[str, Any], http: aiohttp.ClientSession
 ) -> None:
@@ -255,14 +365,24 @@ async def test_only_ready_videos_have_a_poster(client: Client, config: Config) -
 
 async def test_cdn_address_replaces_the_portals_own(client: Client, config: Config) -> None:
     record = await published(client)
-    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=3")
+    await run_sql(
+        config.database_url,
+        "UPDATE videos SET status='ready', published_attempt=3, has_poster=true",
+    )
     behind_cdn = replace(config, playback_base_url="https://cdn.example/v")
     app = create_app(behind_cdn)
     async with app.test_app():
         other = app.test_client()
         read = await (await other.get(f"/api/videos/{record['id']}")).get_json()
         poster = await other.get(f"/videos/{record['id']}/poster.jpg")
+        opened: Resources = app.extensions["portal"]
+        key = f"hls/{record['id']}/3/storyboard.vtt"
+        await opened.storage.put(key, STORYBOARD.encode(), content_type="text/vtt")
+        await run_sql(config.database_url, "UPDATE videos SET has_storyboard = true")
+        storyboard = await other.get(f"/videos/{record['id']}/storyboard.vtt")
+        pictures = await storyboard.get_data(as_text=True)
     folder = f"https://cdn.example/v/hls/{record['id']}/3"
     assert read["playbackUrl"] == f"{folder}/master.m3u8"
     assert poster.status_code == 302
     assert poster.headers["Location"] == f"{folder}/poster.jpg"
+    assert f"\n{folder}/storyboard-000.jpg#xywh=0,0,192,108\n" in pictures

@@ -1,46 +1,72 @@
 """Turn an uploaded source into adaptive HLS.
 
-`probe` tells what a source holds or refuses it, `plan_ladder` decides on the renditions, and
-`transcode` makes them with one ffmpeg process and hands every file to a `Sink`. The package knows
-neither the database nor S3: it reads from an address and writes to the sink.
+`probe` tells what a source holds or refuses it, `plan_renditions` decides what is made of it and
+in which passes, and `make_renditions` makes a pass with one ffmpeg decode and hands every file to
+a `Sink`; `master_playlist` ties the finished renditions together. The package knows neither the
+database nor S3: it reads from an address and writes to the sink.
 
-Limits: MP4 and QuickTime sources; H.264 and stereo AAC in fragmented MP4 as output; SDR.
+Limits: MP4 and QuickTime sources; H.264 and AAC in fragmented MP4 as output; SDR.
 """
 
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
 from portal.transcoding.hls import (
     MediaPlaylist,
     PlaylistError,
+    media_playlist_name,
     parse_media_playlist,
+    segment_starts_s,
     sign_playlist,
 )
-from portal.transcoding.ladder import AudioRung, Rung, plan_audio, plan_ladder
-from portal.transcoding.local import MASTER_NAME, POSTER_NAME, Output, Rendition, Stage, transcode
-from portal.transcoding.probe import AudioTrack, Probe, VideoTrack, probe
+from portal.transcoding.ladder import Plan, Rung, plan_renditions
+from portal.transcoding.local import Made, make_renditions
+from portal.transcoding.master import MASTER_NAME, Kind, Rendition, master_playlist
+from portal.transcoding.notes import Note
+from portal.transcoding.pictures import POSTER_NAME
+from portal.transcoding.probe import (
+    AudioTrack,
+    Probe,
+    SourceLimits,
+    SubtitleTrack,
+    VideoTrack,
+    probe,
+)
+from portal.transcoding.progress import OnProgress, Stage
 from portal.transcoding.shipping import Sink
+from portal.transcoding.storyboard import STORYBOARD_NAME
+from portal.transcoding.tracks import AudioRung, SubtitleRung
 
 __all__ = [
     "MASTER_NAME",
     "POSTER_NAME",
+    "STORYBOARD_NAME",
     "AudioRung",
     "AudioTrack",
     "FailCode",
+    "Kind",
+    "Made",
     "MediaPlaylist",
-    "Output",
+    "Note",
+    "OnProgress",
+    "Plan",
     "PlaylistError",
     "Probe",
     "RejectCode",
     "Rendition",
     "Rung",
     "Sink",
+    "SourceLimits",
     "SourceRejected",
     "Stage",
+    "SubtitleRung",
+    "SubtitleTrack",
     "TranscodeFailed",
     "VideoTrack",
+    "make_renditions",
+    "master_playlist",
+    "media_playlist_name",
     "parse_media_playlist",
-    "plan_audio",
-    "plan_ladder",
+    "plan_renditions",
     "probe",
+    "segment_starts_s",
     "sign_playlist",
-    "transcode",
 ]

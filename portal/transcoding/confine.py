@@ -1,6 +1,6 @@
 """Confine this process, then become another program. Run by path, never imported.
 
-    python -I confine.py PARENT_PID NICE MEMORY_BYTES CPU_S PROGRAM [ARGUMENT ...]
+    python -I confine.py PARENT_PID NICE MEMORY_BYTES CPU_S FILE_BYTES PROGRAM [ARGUMENT ...]
 
 A program of its own because the alternative, `preexec_fn`, runs Python between fork and exec and
 can deadlock in a process that has threads. Zero means no limit. Standard library only.
@@ -13,33 +13,57 @@ import signal
 import sys
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_NO_NEW_PRIVS = 38
+# Long enough to say what happened after the warning signal, and to no use otherwise.
+_CPU_GRACE_S = 5
+# Far more than any child opens: about 20 outputs at a time, and a few connections.
+_MAX_OPEN_FILES = 1024
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform != "linux":
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option})")
 
 
 def _die_with(parent_pid: int) -> None:
     """Ask Linux to kill us when the parent ends, however it ends."""
-    if sys.platform != "linux":
-        return
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:  # it ended before we asked
         sys.exit(1)
 
 
-def _limit(kind: int, value: int) -> None:
+def _limit(kind: int, value: int, *, grace: int = 0) -> None:
+    """Lower a limit, never above what this process may have."""
+    _, hard = resource.getrlimit(kind)
+    if hard != resource.RLIM_INFINITY:
+        value, grace = min(value, hard), 0
     if value:
-        resource.setrlimit(kind, (value, value))
+        resource.setrlimit(kind, (value, value + grace))
+
+
+def _default_signals() -> None:
+    """Python ignores these two, and what is ignored stays so in the program that follows."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def main() -> None:
     """Apply the limits given on the command line and exec the program that follows them."""
-    parent_pid, nice, memory_bytes, cpu_s = (int(value) for value in sys.argv[1:5])
-    program = sys.argv[5:]
+    parent_pid, nice, memory_bytes, cpu_s, file_bytes = (int(value) for value in sys.argv[1:6])
+    program = sys.argv[6:]
     _die_with(parent_pid)
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     os.nice(nice)
+    os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold the signed URL
+    _limit(resource.RLIMIT_NOFILE, _MAX_OPEN_FILES)
     _limit(resource.RLIMIT_AS, memory_bytes)
-    _limit(resource.RLIMIT_CPU, cpu_s)
+    _limit(resource.RLIMIT_CPU, cpu_s, grace=_CPU_GRACE_S)
+    _limit(resource.RLIMIT_FSIZE, file_bytes)
+    _default_signals()
     os.execv(program[0], program)  # noqa: S606 - argv list, no shell, that is the purpose
 
 

@@ -8,6 +8,7 @@ a signed URL; `without_signatures` is what keeps them out.
 import re
 from enum import StrEnum
 
+_ANY_LIMIT = "the set limit"
 _SIGNED_URL = re.compile(r"(https?://[^\s?'\"]+)\?[^\s'\"]+")
 
 
@@ -22,6 +23,8 @@ class RejectCode(StrEnum):
     DAMAGED = "damaged"
     UNSUPPORTED_CODEC = "unsupported_codec"
     TOO_LARGE = "too_large"
+    TOO_LONG = "too_long"
+    FILE_TOO_LARGE = "file_too_large"
 
 
 class FailCode(StrEnum):
@@ -32,6 +35,8 @@ class FailCode(StrEnum):
     FFMPEG_FAILED = "ffmpeg_failed"
     STALLED = "stalled"
     TIMED_OUT = "timed_out"
+    OUT_OF_MEMORY = "out_of_memory"
+    OUTPUT_TOO_LARGE = "output_too_large"
     OUTPUT_INCOMPLETE = "output_incomplete"
 
 
@@ -60,7 +65,16 @@ _REJECTIONS = {
         "This video uses a codec the portal can't decode. Export it as H.264 and upload it again."
     ),
     RejectCode.TOO_LARGE: (
-        "The picture of this video is too large. Export it at 8192 pixels a side or less."
+        "The picture of this video is larger than {limit}, the most this portal takes. "
+        "Export it in a smaller size and upload it again."
+    ),
+    RejectCode.TOO_LONG: (
+        "This video is longer than {limit}, the most this portal takes. "
+        "Cut it into parts and upload them one by one."
+    ),
+    RejectCode.FILE_TOO_LARGE: (
+        "This file is larger than {limit}, the most this portal takes. "
+        "Export it at a lower bit rate and upload it again."
     ),
 }
 
@@ -70,16 +84,21 @@ _FAILURES = {
     FailCode.FFMPEG_FAILED: "The video could not be converted. Try again.",
     FailCode.STALLED: "The conversion stopped making progress and was ended. Try again.",
     FailCode.TIMED_OUT: "The conversion took too long and was ended. Try again.",
+    FailCode.OUT_OF_MEMORY: "The conversion needed too much memory and was ended. Try again.",
+    FailCode.OUTPUT_TOO_LARGE: "The converted video grew too large and was discarded. Try again.",
     FailCode.OUTPUT_INCOMPLETE: "The converted video is incomplete and was discarded. Try again.",
 }
 
 
 class SourceRejected(Exception):
-    """The source itself can't be published; retrying won't help."""
+    """The source itself can't be published; retrying won't help.
 
-    def __init__(self, code: RejectCode, *, detail: str = "") -> None:
+    `limit` is the one exceeded, in words, for the codes that speak of one.
+    """
+
+    def __init__(self, code: RejectCode, *, detail: str = "", limit: str = _ANY_LIMIT) -> None:
         self.code = code
-        self.message = _REJECTIONS[code]
+        self.message = _REJECTIONS[code].format(limit=limit)
         self.detail = without_signatures(detail)
         super().__init__(f"{code}: {self.message}")
 

@@ -1,19 +1,18 @@
-"""Read and write HLS playlists (RFC 8216). Pure: text and bytes in, text out.
+"""Read and write HLS media playlists (RFC 8216) and sign what they name. Pure: text in, text out.
 
-Limits: media playlists as our own encoder writes them (no byte ranges, no encryption).
+Limits: on-demand playlists as this package writes them. The multivariant playlist is `master.py`.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from itertools import accumulate
 
-_VERSION = 7  # EXT-X-MAP in a media playlist needs 6; fMP4 players expect 7
-_AUDIO_CODEC = "mp4a.40.2"  # AAC-LC, the only audio the encoder makes
-_AUDIO_GROUP = "audio"
-# Players take the first variant before they know the link: Apple's authoring guide wants about
-# 2 Mbit/s there.
-_FIRST_VARIANT_BPS = 2_500_000
+# EXT-X-MAP in a playlist that is not I-frames only (RFC 8216, section 7).
+VERSION = 6
+PLAYLIST_NAME = "playlist.m3u8"
+IFRAME_PLAYLIST_NAME = "iframes.m3u8"
+INIT_NAME = "init.mp4"
 _TAG_URI = re.compile(r'(?<=[:,])URI="([^"]*)"')
 
 
@@ -42,30 +41,16 @@ class MediaPlaylist:
     def duration_s(self) -> float:
         return sum(segment.duration_s for segment in self.segments)
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Variant:
-    """One EXT-X-STREAM-INF. The bandwidths count video only; the writer adds the audio's."""
-
-    uri: str
-    width: int
-    height: int
-    fps: Fraction
-    codecs: str
-    bandwidth_bps: int
-    average_bandwidth_bps: int
+    @property
+    def starts_s(self) -> tuple[float, ...]:
+        """When each segment begins."""
+        ends_s = accumulate(segment.duration_s for segment in self.segments)
+        return (0.0, *ends_s)[: len(self.segments)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AudioRendition:
-    """The audio rendition all variants share."""
-
-    uri: str
-    channels: int
-    bandwidth_bps: int
-    average_bandwidth_bps: int
-    name: str = "Audio"
-    codecs: str = _AUDIO_CODEC
+def media_playlist_name(rendition_name: str) -> str:
+    """Where the media playlist of a rendition lies, beside the other renditions' folders."""
+    return f"{rendition_name}/{PLAYLIST_NAME}"
 
 
 def parse_media_playlist(text: str) -> MediaPlaylist:
@@ -97,39 +82,68 @@ def _segments(lines: Iterable[str]) -> Iterable[Segment]:
             duration_s = None
 
 
-def master_playlist(variants: Sequence[Variant], *, audio: AudioRendition | None) -> str:
-    """Write the multivariant playlist; the variant players should start with comes first."""
-    lines = ["#EXTM3U", f"#EXT-X-VERSION:{_VERSION}", "#EXT-X-INDEPENDENT-SEGMENTS"]
-    if audio:
-        lines.append(
-            f'#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="{_AUDIO_GROUP}",NAME="{audio.name}",'
-            f'DEFAULT=YES,AUTOSELECT=YES,CHANNELS="{audio.channels}",URI="{audio.uri}"'
-        )
-    for variant in _starting_order(variants):
-        lines += [_stream_inf(variant, audio), variant.uri]
-    return "\n".join(lines) + "\n"
+def segment_starts_s(text: str) -> tuple[float, ...]:
+    """When each segment of a media playlist begins."""
+    return parse_media_playlist(text).starts_s
 
 
-def _starting_order(variants: Sequence[Variant]) -> list[Variant]:
-    rising = sorted(variants, key=lambda variant: variant.bandwidth_bps)
-    affordable = [variant for variant in rising if variant.bandwidth_bps <= _FIRST_VARIANT_BPS]
-    first = affordable[-1] if affordable else rising[0]
-    return [first, *(variant for variant in rising if variant is not first)]
+def target_duration_s(playlists: Iterable[MediaPlaylist]) -> int:
+    """The target duration all renditions of a presentation must share (RFC 8216, 6.2.4)."""
+    longest_s = max(segment.duration_s for playlist in playlists for segment in playlist.segments)
+    return max(1, int(longest_s + 0.5))
 
 
-def _stream_inf(variant: Variant, audio: AudioRendition | None) -> str:
-    bandwidth_bps, average_bps = variant.bandwidth_bps, variant.average_bandwidth_bps
-    codecs = variant.codecs
-    if audio:
-        bandwidth_bps += audio.bandwidth_bps
-        average_bps += audio.average_bandwidth_bps
-        codecs += f",{audio.codecs}"
-    tag = (
-        f"#EXT-X-STREAM-INF:BANDWIDTH={bandwidth_bps},AVERAGE-BANDWIDTH={average_bps},"
-        f'CODECS="{codecs}",RESOLUTION={variant.width}x{variant.height},'
-        f"FRAME-RATE={float(variant.fps):.3f}"
+def media_playlist(
+    segments: Sequence[Segment], *, target_duration_s: int, map_uri: str | None = INIT_NAME
+) -> str:
+    """Write a media playlist; without `map_uri` for segments that need no init segment."""
+    return _playlist(
+        [*_map(map_uri), *(line for segment in segments for line in _entry(segment))],
+        target_duration_s=target_duration_s,
+        tags=("#EXT-X-INDEPENDENT-SEGMENTS",) if map_uri else (),
     )
-    return f'{tag},AUDIO="{_AUDIO_GROUP}"' if audio else tag
+
+
+def iframe_playlist(
+    segments: Sequence[Segment], *, key_sizes_bytes: Sequence[int], target_duration_s: int
+) -> str:
+    """Write the I-frame playlist for trick play (RFC 8216, section 4.3.3.6).
+
+    Every segment begins with a key frame; `key_sizes_bytes` tells how far into each segment that
+    frame reaches, headers included.
+    """
+    lines = [
+        line
+        for segment, size_bytes in zip(segments, key_sizes_bytes, strict=True)
+        for line in _entry(segment, f"#EXT-X-BYTERANGE:{size_bytes}@0")
+    ]
+    return _playlist(
+        [*_map(INIT_NAME), *lines],
+        target_duration_s=target_duration_s,
+        tags=("#EXT-X-I-FRAMES-ONLY",),
+    )
+
+
+def _playlist(body: Sequence[str], *, target_duration_s: int, tags: Sequence[str]) -> str:
+    head = (
+        "#EXTM3U",
+        f"#EXT-X-VERSION:{VERSION}",
+        f"#EXT-X-TARGETDURATION:{target_duration_s}",
+        "#EXT-X-MEDIA-SEQUENCE:0",
+        "#EXT-X-PLAYLIST-TYPE:VOD",
+    )
+    return "\n".join((*head, *tags, *body, "#EXT-X-ENDLIST")) + "\n"
+
+
+def _map(map_uri: str | None) -> Iterator[str]:
+    if map_uri:
+        yield f'#EXT-X-MAP:URI="{map_uri}"'
+
+
+def _entry(segment: Segment, *tags: str) -> Iterator[str]:
+    yield f"#EXTINF:{segment.duration_s:.6f},"
+    yield from tags
+    yield segment.uri
 
 
 def bandwidths_bps(
@@ -157,15 +171,6 @@ def bandwidths_bps(
 
 def _rate_bps(size_bytes: int, duration_s: float) -> int:
     return round(size_bytes * 8 / duration_s) if duration_s else 0
-
-
-def avc_codec(init_segment: bytes) -> str:
-    """The CODECS string of an H.264 init segment, from its avcC box (ISO/IEC 14496-15, 5.3.3)."""
-    at = init_segment.find(b"avcC")
-    profile = init_segment[at + 5 : at + 8]  # after the type and configurationVersion
-    if at < 0 or len(profile) != 3:
-        raise PlaylistError("no avcC box in the init segment")
-    return f"avc1.{profile.hex()}"
 
 
 def sign_playlist(text: str, sign: Callable[[str], str]) -> str:

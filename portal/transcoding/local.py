@@ -1,291 +1,287 @@
-"""Transcode a source on this machine: probe, plan, one ffmpeg, ship, check, publish the master.
+"""Make renditions of a source on this machine: one pass, from the source's address to a sink.
 
 The source is read where it lies, by range requests; it is never downloaded as a whole. Segments
-leave for the sink while the encode runs. The master playlist is put last, after a check, so that
-its presence means the output is complete. Not here: when to retry, and what to tell the record.
+leave for the sink while ffmpeg runs. A pass first copies what needs no encoding, whose key frames
+then decide where all segments begin, and makes the rest with one decode. What it returns is
+complete and checked. Not here: which passes there are and when they are retried (`jobs.py`), and
+the master playlist, which is written once a pass is known to count.
 """
 
 import asyncio
 import shutil
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from enum import StrEnum
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from portal.transcoding import command, ffmpeg
-from portal.transcoding.hls import (
-    AudioRendition,
-    MediaPlaylist,
-    Variant,
-    avc_codec,
-    bandwidths_bps,
-    master_playlist,
-    parse_media_playlist,
-)
-from portal.transcoding.ladder import AudioRung, Rung, plan_audio, plan_ladder
-from portal.transcoding.probe import Probe, probe
+from portal.transcoding.errors import FailCode, TranscodeFailed
+from portal.transcoding.ffmpeg_log import RunReport
+from portal.transcoding.hls import INIT_NAME, MediaPlaylist
+from portal.transcoding.ladder import Plan, Rung
+from portal.transcoding.master import Rendition
+from portal.transcoding.notes import Note, notes_for
+from portal.transcoding.pictures import put_poster, put_storyboard
+from portal.transcoding.probe import Probe
 from portal.transcoding.process import first_error
-from portal.transcoding.selfcheck import check_output
-from portal.transcoding.shipping import Shipment, Sink
+from portal.transcoding.progress import OnProgress, Report, Stage
+from portal.transcoding.renditions import (
+    Playlists,
+    finish_audio,
+    finish_subtitles,
+    finish_video,
+    read_playlists,
+    shared_target_s,
+)
+from portal.transcoding.selfcheck import (
+    check_aligned,
+    check_damage,
+    check_duration,
+    damaged_share,
+    is_deliverable,
+)
+from portal.transcoding.shipping import FIRST_SEGMENT_NAME, Shipment, Sink
+from portal.transcoding.storyboard import Storyboard, plan_storyboard
+from portal.transcoding.tracks import AudioRung, SubtitleRung
 
-MASTER_NAME = "master.m3u8"
-POSTER_NAME = "poster.jpg"
-
-_PROBED_PERCENT = 1.0
+# Copying takes about this much of the time of a pass that encodes, too.
+_COPY_SHARE = 0.1
+_CHECK_LIMIT_S = 120.0
+# Failures of a copy that encoding may well be spared.
+_NOT_DELIVERABLE = (FailCode.FFMPEG_FAILED, FailCode.OUTPUT_INCOMPLETE)
 _TRANSCODED_PERCENT = 97.0
-_ESTIMATE_AFTER_S = 3.0
-
-
-class Stage(StrEnum):
-    """What a transcode is doing, for people watching."""
-
-    PROBING = "probing"
-    TRANSCODING = "transcoding"
-    FINISHING = "finishing"
-
-
-# Stage, percent (0 to 100, never falling), seconds left or None while that is unknown.
-OnProgress = Callable[[Stage, float, float | None], Awaitable[None]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rendition:
-    """One video rendition as it was written; the bandwidths are without the audio."""
+class Made:
+    """What a pass wrote: renditions with all their files, and what goes with the first pass."""
 
-    name: str
-    width: int
-    height: int
-    fps: Fraction
-    codecs: str
-    bandwidth_bps: int
-    average_bandwidth_bps: int
-    size_bytes: int
-    segment_count: int
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Output:
-    """What was written. Names are the sink's; `size_bytes` is everything, audio included.
-
-    `width` and `height` are the source's display size, `duration_s` what was really written.
-    `renditions` are lowest first.
-    """
-
-    duration_s: float
-    width: int
-    height: int
     renditions: tuple[Rendition, ...]
-    has_audio: bool
-    size_bytes: int
-    poster_name: str | None
-    master_name: str
+    duration_s: float
+    has_poster: bool
+    has_storyboard: bool
+    notes: tuple[Note, ...]
 
 
-@dataclass(slots=True)
-class _Report:
-    """Turns ffmpeg's position into a percentage that never falls and an honest estimate."""
+async def make_renditions(
+    source_url: str,
+    probe: Probe,
+    plan: Plan,
+    *,
+    wanted: Collection[str],
+    is_first: bool,
+    starts_s: Sequence[float] | None,
+    sink: Sink,
+    work_dir: Path,
+    on_progress: OnProgress,
+) -> Made:
+    """Make the `wanted` video renditions; `work_dir` is empty again afterwards.
 
-    on_progress: OnProgress
-    duration_s: float = 0.0
-    percent: float = 0.0
-    started_at: float = field(default_factory=time.monotonic)
-
-    async def stage(self, stage: Stage, percent: float) -> None:
-        self.percent = max(self.percent, percent)
-        await self.on_progress(stage, self.percent, None)
-
-    def start(self, duration_s: float) -> None:
-        self.duration_s, self.started_at = duration_s, time.monotonic()
-
-    async def encoded(self, progress: ffmpeg.Progress) -> None:
-        share = min(1.0, progress.out_time_s / self.duration_s)
-        span = _TRANSCODED_PERCENT - _PROBED_PERCENT
-        self.percent = max(self.percent, _PROBED_PERCENT + share * span)
-        await self.on_progress(Stage.TRANSCODING, self.percent, self._seconds_left(share))
-
-    def _seconds_left(self, share: float) -> float | None:
-        elapsed_s = time.monotonic() - self.started_at
-        if elapsed_s < _ESTIMATE_AFTER_S or share <= 0:
-            return None
-        return elapsed_s / share * (1 - share)
-
-
-async def transcode(
-    source_url: str, *, sink: Sink, work_dir: Path, on_progress: OnProgress
-) -> Output:
-    """Turn a source into adaptive HLS in `sink`; `work_dir` is empty again afterwards.
+    The first pass also makes audio, subtitles, poster and storyboard. `starts_s` are the segment
+    starts of what earlier passes made, in seconds. Returns fewer renditions than wanted only when
+    the source's own stream turned out not to be deliverable as it is.
 
     Raises SourceRejected, TranscodeFailed, or whatever the sink raised. However it ends, no
     process is left running.
     """
-    report = _Report(on_progress)
+    rungs = tuple(rung for rung in plan.video if rung.name in wanted)
     async with _emptied(work_dir):
-        await report.stage(Stage.PROBING, 0.0)
-        job = _plan(source_url, await probe(source_url), work_dir)
-        folders = command.rendition_dirs(job)
-        await asyncio.to_thread(_make_folders, folders)
-        shipment = Shipment(sink=sink, folders=folders)
-        await report.stage(Stage.TRANSCODING, _PROBED_PERCENT)
-        await _encode(job, shipment, report)
-        await report.stage(Stage.FINISHING, _TRANSCODED_PERCENT)
-        output = await _finish(job, shipment, folders)
-        await report.stage(Stage.FINISHING, 100.0)
-        return output
-
-
-def _plan(source_url: str, found: Probe, work_dir: Path) -> command.Job:
-    return command.Job(
-        source_url=source_url,
-        probe=found,
-        rungs=plan_ladder(found),
-        audio=plan_audio(found),
-        work_dir=work_dir,
-    )
-
-
-async def _encode(job: command.Job, shipment: Shipment, report: _Report) -> None:
-    """Run ffmpeg and the shipping of its segments; when one fails the other is stopped."""
-    report.start(job.probe.duration_s)
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            encoding = tasks.create_task(
-                ffmpeg.run(
-                    command.transcode_arguments(job),
-                    on_progress=report.encoded,
-                    timeout_s=ffmpeg.run_limit_s(job.probe.duration_s),
-                    brake=shipment.brake,
-                    cwd=job.work_dir,
-                )
-            )
-            tasks.create_task(shipment.follow(encoding))
-    except BaseExceptionGroup as group:
-        raise first_error(group) from None
-
-
-async def _finish(job: command.Job, shipment: Shipment, folders: Mapping[str, Path]) -> Output:
-    """Check what ffmpeg made and put the files that make it playable, the master last."""
-    texts = await asyncio.to_thread(_read_playlists, folders)
-    playlists = {name: parse_media_playlist(text) for name, text in texts.items()}
-    inits = {name: await asyncio.to_thread(_read_init, folders[name]) for name in folders}
-    for name, init in inits.items():
-        await shipment.put(f"{name}/{command.INIT_NAME}", init)
-    check_output(
-        playlists,
-        sizes_bytes=shipment.sizes_bytes,
-        video_names=tuple(rung.name for rung in job.rungs),
-        probe=job.probe,
-    )
-    renditions = tuple(
-        _rendition(rung, playlists[rung.name], shipment.sizes_bytes, inits[rung.name])
-        for rung in job.rungs
-    )
-    for name, text in texts.items():
-        await shipment.put(_playlist_uri(name), text.encode())
-    poster_name = await _put_poster(job, shipment)
-    master = _master(renditions, job.audio, playlists, shipment.sizes_bytes)
-    await shipment.put(MASTER_NAME, master.encode())
-    return Output(
-        duration_s=max(playlist.duration_s for playlist in playlists.values()),
-        width=job.probe.video.width,
-        height=job.probe.video.height,
-        renditions=renditions,
-        has_audio=job.audio is not None,
-        size_bytes=sum(shipment.sizes_bytes.values()),
-        poster_name=poster_name,
-        master_name=MASTER_NAME,
-    )
-
-
-def _rendition(
-    rung: Rung, playlist: MediaPlaylist, sizes_bytes: Mapping[str, int], init: bytes
-) -> Rendition:
-    peak_bps, average_bps = _bandwidths_bps(rung.name, playlist, sizes_bytes)
-    stored = [size for name, size in sizes_bytes.items() if name.startswith(f"{rung.name}/")]
-    return Rendition(
-        name=rung.name,
-        width=rung.width,
-        height=rung.height,
-        fps=rung.fps,
-        codecs=avc_codec(init),
-        bandwidth_bps=peak_bps,
-        average_bandwidth_bps=average_bps,
-        size_bytes=sum(stored),
-        segment_count=len(playlist.segments),
-    )
-
-
-def _bandwidths_bps(
-    name: str, playlist: MediaPlaylist, sizes_bytes: Mapping[str, int]
-) -> tuple[int, int]:
-    return bandwidths_bps(
-        playlist.segments,
-        sizes_bytes=[sizes_bytes[f"{name}/{segment.uri}"] for segment in playlist.segments],
-        target_duration_s=playlist.target_duration_s,
-    )
-
-
-def _master(
-    renditions: tuple[Rendition, ...],
-    audio: AudioRung | None,
-    playlists: Mapping[str, MediaPlaylist],
-    sizes_bytes: Mapping[str, int],
-) -> str:
-    variants = [
-        Variant(
-            uri=_playlist_uri(rendition.name),
-            width=rendition.width,
-            height=rendition.height,
-            fps=rendition.fps,
-            codecs=rendition.codecs,
-            bandwidth_bps=rendition.bandwidth_bps,
-            average_bandwidth_bps=rendition.average_bandwidth_bps,
+        making = _Pass(
+            source_url=source_url,
+            probe=probe,
+            plan=plan,
+            rungs=rungs,
+            is_first=is_first,
+            shipment=Shipment(sink, work_dir, video_names={rung.name for rung in rungs}),
+            report=Report(on_progress, probe.duration_s),
         )
-        for rendition in renditions
-    ]
-    if audio is None:
-        return master_playlist(variants, audio=None)
-    peak_bps, average_bps = _bandwidths_bps(audio.name, playlists[audio.name], sizes_bytes)
-    shared = AudioRendition(
-        uri=_playlist_uri(audio.name),
-        channels=audio.channels,
-        bandwidth_bps=peak_bps,
-        average_bandwidth_bps=average_bps,
-    )
-    return master_playlist(variants, audio=shared)
+        return await making.make(starts_s)
 
 
-async def _put_poster(job: command.Job, shipment: Shipment) -> str | None:
-    """Put the candidate with most detail: black and blurred pictures make small files."""
-    sizes_bytes = await asyncio.to_thread(_poster_sizes_bytes, job.work_dir)
-    if not sizes_bytes:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Pass:
+    """One pass over a source. Only the first copies: it is what playing early is about."""
+
+    source_url: str
+    probe: Probe
+    plan: Plan
+    rungs: tuple[Rung, ...]
+    is_first: bool
+    shipment: Shipment
+    report: Report
+
+    async def make(self, starts_s: Sequence[float] | None) -> Made:
+        await self.report.stage(Stage.TRANSCODING)
+        copied = await self._copy() if self.is_first else None
+        if copied:
+            starts_s = (await self._playlist(copied)).starts_s
+        encoded = self._to_encode(copied)
+        report = await self._encode(encoded, starts_s)
+        damage = damaged_share(self.probe, report)
+        check_damage(damage)
+        if copied and report.faults:
+            # Players stop at what ffmpeg decodes around; the rung is left to be encoded.
+            await self.shipment.forget(copied.name)
+            if not encoded:
+                return await replace(self, rungs=(replace(copied, copied=False),)).make(None)
+            copied = None
+        await self.report.stage(Stage.FINISHING, _TRANSCODED_PERCENT)
+        made = await self._finish(
+            (*encoded, *([copied] if copied else [])), starts_s, damage=damage
+        )
+        await self.report.stage(Stage.FINISHING, 100.0)
+        return made
+
+    async def _playlist(self, rung: Rung) -> MediaPlaylist:
+        playlists = await read_playlists(self.shipment, [rung.name])
+        return playlists[rung.name]
+
+    def _to_encode(self, copied: Rung | None) -> tuple[Rung, ...]:
+        """All but the copied one. What could not be copied waits, unless all is made at once."""
+        if not self.is_first or len(self.rungs) == len(self.plan.video):
+            return tuple(replace(rung, copied=False) for rung in self.rungs if rung is not copied)
+        return tuple(rung for rung in self.rungs if not rung.copied)
+
+    async def _copy(self) -> Rung | None:
+        """Deliver the source's own stream, if that is planned and turns out well."""
+        for rung in self.rungs:
+            if rung.copied:
+                self.report.next_run(ends_at=_COPY_SHARE)
+                if await self._is_copied(rung):
+                    return rung
+                await self.shipment.forget(rung.name)
         return None
-    await shipment.put(POSTER_NAME, max(sizes_bytes, key=lambda path: sizes_bytes[path]))
-    return POSTER_NAME
+
+    async def _is_copied(self, rung: Rung) -> bool:
+        arguments = command.copy_arguments(self.source_url, self.probe, rung)
+        try:
+            await self._run(arguments, [rung.name])
+        except TranscodeFailed as exc:
+            if exc.code not in _NOT_DELIVERABLE:
+                raise
+            return False
+        playlist = await self._playlist(rung)
+        facts = [self.shipment.facts[f"{rung.name}/{each.uri}"] for each in playlist.segments]
+        return is_deliverable(playlist, facts, self.probe)
+
+    async def _encode(self, rungs: Sequence[Rung], starts_s: Sequence[float] | None) -> RunReport:
+        """Run the one decode for all that is not copied."""
+        task = command.Encode(
+            source_url=self.source_url,
+            probe=self.probe,
+            rungs=rungs,
+            audio=self.plan.audio if self.is_first else (),
+            subtitles=self.plan.subtitles if self.is_first else (),
+            storyboard=self._storyboard,
+            starts_s=starts_s,
+        )
+        self.report.next_run(ends_at=1.0)
+        names = _names(task.rungs, task.audio, task.subtitles)
+        return await self._run(command.encode_arguments(task), names)
+
+    @property
+    def _storyboard(self) -> Storyboard | None:
+        if not self.is_first:
+            return None
+        video = self.probe.video
+        return plan_storyboard(
+            duration_s=self.probe.duration_s, width=video.width, height=video.height
+        )
+
+    async def _run(self, arguments: Sequence[str], names: Sequence[str]) -> RunReport:
+        """Run ffmpeg and the shipping of its segments; when one fails the other is stopped."""
+        await asyncio.to_thread(_make_folders, self.shipment.work_dir, names)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                encoding = tasks.create_task(
+                    ffmpeg.run(
+                        arguments,
+                        on_progress=self.report.encoded,
+                        timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
+                        brake=self.shipment.brake,
+                        cwd=self.shipment.work_dir,
+                    )
+                )
+                tasks.create_task(self.shipment.follow(encoding, names))
+        except BaseExceptionGroup as group:
+            raise first_error(group) from None
+        return encoding.result()
+
+    async def _finish(
+        self, rungs: Sequence[Rung], starts_s: Sequence[float] | None, *, damage: float
+    ) -> Made:
+        """Check what was made and put the files that make it playable."""
+        audio = self.plan.audio if self.is_first else ()
+        names = _names(rungs, audio)
+        playlists = await read_playlists(self.shipment, names)
+        self._check(rungs, playlists, starts_s)
+        await self._check_decoding(names)
+        duration_s = max(playlist.duration_s for playlist in playlists.values())
+        renditions = [
+            rendition async for rendition in self._renditions(rungs, playlists, duration_s)
+        ]
+        has_poster = self.is_first and await put_poster(self.shipment)
+        has_storyboard = self._storyboard is not None and await put_storyboard(
+            self.shipment, self._storyboard, duration_s=duration_s
+        )
+        return Made(
+            renditions=tuple(renditions),
+            duration_s=duration_s,
+            has_poster=has_poster,
+            has_storyboard=has_storyboard,
+            notes=notes_for(self.probe, damaged_share=damage),
+        )
+
+    def _check(
+        self, rungs: Sequence[Rung], playlists: Playlists, starts_s: Sequence[float] | None
+    ) -> None:
+        for rung in rungs:
+            playlist = playlists[rung.name]
+            check_duration(playlist.duration_s, self.probe)
+            others = playlists[rungs[0].name].starts_s if starts_s is None else starts_s
+            check_aligned(rung.name, playlist, others, frame_s=float(1 / rung.fps))
+
+    async def _check_decoding(self, names: Sequence[str]) -> None:
+        """Decode the beginning of each rendition as a player does."""
+        work_dir = self.shipment.work_dir
+        files = [await asyncio.to_thread(_join_first_segment, work_dir / name) for name in names]
+        try:
+            await ffmpeg.run(
+                command.check_arguments(files),
+                on_progress=ffmpeg.ignore_progress,
+                timeout_s=_CHECK_LIMIT_S,
+            )
+        except TranscodeFailed as exc:
+            raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=exc.detail) from exc
+
+    async def _renditions(
+        self, rungs: Sequence[Rung], playlists: Playlists, duration_s: float
+    ) -> AsyncIterator[Rendition]:
+        target_s, shipment = shared_target_s(playlists), self.shipment
+        for rung in rungs:
+            yield await finish_video(rung, playlists[rung.name], shipment, target_s=target_s)
+        if not self.is_first:
+            return
+        for audio in self.plan.audio:
+            yield await finish_audio(audio, playlists[audio.name], shipment, target_s=target_s)
+        for subtitles in self.plan.subtitles:
+            yield await finish_subtitles(subtitles, shipment, duration_s=duration_s)
 
 
-def _poster_sizes_bytes(work_dir: Path) -> dict[Path, int]:
-    candidates = work_dir.glob(command.POSTER_PATTERN.replace("%d", "*"))
-    return {path: path.stat().st_size for path in sorted(candidates)}
+def _names(*kinds: Sequence[Rung | AudioRung | SubtitleRung]) -> list[str]:
+    return [rung.name for rungs in kinds for rung in rungs]
 
 
-def _playlist_uri(rendition_name: str) -> str:
-    return f"{rendition_name}/{command.PLAYLIST_NAME}"
+def _join_first_segment(folder: Path) -> Path:
+    joined = folder / "check.mp4"
+    parts = (INIT_NAME, FIRST_SEGMENT_NAME)
+    joined.write_bytes(b"".join((folder / part).read_bytes() for part in parts))
+    return joined
 
 
-def _read_playlists(folders: Mapping[str, Path]) -> dict[str, str]:
-    return {name: (folder / command.PLAYLIST_NAME).read_text() for name, folder in folders.items()}
-
-
-def _read_init(folder: Path) -> bytes:
-    return (folder / command.INIT_NAME).read_bytes()
-
-
-def _make_folders(folders: Mapping[str, Path]) -> None:
-    for folder in folders.values():
-        folder.mkdir(parents=True, exist_ok=True)
+def _make_folders(work_dir: Path, names: Sequence[str]) -> None:
+    for name in names:
+        (work_dir / name).mkdir(parents=True, exist_ok=True)
 
 
 @asynccontextmanager

@@ -24,11 +24,16 @@ _INHERITED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "TMPDIR")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """What a child may use; zero means unlimited. `nice` 19 is the lowest priority."""
+    """What a child may use; zero means unlimited. `nice` 19 is the lowest priority.
+
+    `memory_bytes` is of address space, `cpu_s` of all threads together, `file_bytes` of any one
+    file it writes.
+    """
 
     nice: int = 19
     memory_bytes: int = 0
     cpu_s: int = 0
+    file_bytes: int = 0
 
 
 async def spawn(
@@ -37,7 +42,8 @@ async def spawn(
     """Start `argv` confined, with stdout and stderr piped. The caller must `stop` it."""
     confined = (
         *(sys.executable, "-I", str(_CONFINE)),
-        *(str(os.getpid()), str(limits.nice), str(limits.memory_bytes), str(limits.cpu_s)),
+        *(str(os.getpid()), str(limits.nice)),
+        *(str(limits.memory_bytes), str(limits.cpu_s), str(limits.file_bytes)),
         *argv,
     )
     return await asyncio.create_subprocess_exec(

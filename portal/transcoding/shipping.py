@@ -1,20 +1,25 @@
 """Carry finished files to storage while ffmpeg is still writing the next ones.
 
 The folder ffmpeg writes to is the queue: a segment counts as finished once it has lost its
-temporary name. Each is deleted as soon as the sink has it, and ffmpeg is held up when the sink
-falls behind, so the disk holds a bounded amount however long the video is.
+temporary name. Each is looked into on its way, deleted as soon as the sink has it, and ffmpeg is
+held up when the sink falls behind, so the disk holds a bounded amount however long the video is.
 """
 
 import asyncio
-from collections.abc import Mapping
+import shutil
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from portal.transcoding.command import SEGMENT_SUFFIX
+from portal.transcoding.cmaf import SegmentError, SegmentFacts, inspect_segment
+from portal.transcoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
+from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.ffmpeg import Brake
+from portal.transcoding.ffmpeg_log import RunReport
 from portal.transcoding.process import first_error
 
+FIRST_SEGMENT_NAME = SEGMENT_PATTERN % 0
 _SCAN_PERIOD_S = 0.2
 _CONCURRENT_PUTS = 4
 # Hold ffmpeg above the first and release it below the second.
@@ -25,6 +30,7 @@ _CONTENT_TYPES = {
     ".m4s": "video/iso.segment",
     ".mp4": "video/mp4",
     ".jpg": "image/jpeg",
+    ".vtt": "text/vtt; charset=utf-8",
 }
 
 
@@ -39,21 +45,27 @@ class Sink(Protocol):
 
 @dataclass(slots=True)
 class Shipment:
-    """What goes to one sink, and the size of everything that has arrived there."""
+    """What goes from one working folder to one sink, and what was learned of it on the way.
+
+    `facts` are those of the segments of `video_names`. The first segment of each rendition stays
+    on disk for the check at the end.
+    """
 
     sink: Sink
-    folders: Mapping[str, Path]
+    work_dir: Path
+    video_names: Collection[str]
     brake: Brake = field(default_factory=Brake)
     sizes_bytes: dict[str, int] = field(default_factory=dict)
+    facts: dict[str, SegmentFacts] = field(default_factory=dict)
 
-    async def follow(self, encoding: asyncio.Task[None]) -> None:
-        """Ship every segment until `encoding` has ended and none is left."""
-        waiting: asyncio.Queue[tuple[str, Path] | None] = asyncio.Queue()
+    async def follow(self, encoding: asyncio.Task[RunReport], names: Collection[str]) -> None:
+        """Ship every segment of these renditions until `encoding` has ended and none is left."""
+        waiting: asyncio.Queue[str | None] = asyncio.Queue()
         try:
             async with asyncio.TaskGroup() as tasks:
                 for _ in range(_CONCURRENT_PUTS):
                     tasks.create_task(self._ship(waiting))
-                await self._scan(encoding, waiting)
+                await self._scan(encoding, names, waiting)
                 for _ in range(_CONCURRENT_PUTS):
                     waiting.put_nowait(None)
         except BaseExceptionGroup as group:
@@ -65,19 +77,36 @@ class Shipment:
         await self.sink.put(name, data, _CONTENT_TYPES[Path(name).suffix])
         self.sizes_bytes[name] = size_bytes
 
+    def size_bytes(self, rendition: str) -> int:
+        """What the files of a rendition take in storage."""
+        return sum(self.sizes_bytes[name] for name in self._names_of(rendition))
+
+    async def forget(self, rendition: str) -> None:
+        """What was made of a rendition does not count; it will be made again."""
+        for name in list(self._names_of(rendition)):
+            del self.sizes_bytes[name]
+            self.facts.pop(name, None)
+        await asyncio.to_thread(shutil.rmtree, self.work_dir / rendition)
+
+    def _names_of(self, rendition: str) -> Iterator[str]:
+        return (name for name in self.sizes_bytes if name.startswith(f"{rendition}/"))
+
     async def _scan(
-        self, encoding: asyncio.Task[None], waiting: asyncio.Queue[tuple[str, Path] | None]
+        self,
+        encoding: asyncio.Task[RunReport],
+        names: Collection[str],
+        waiting: asyncio.Queue[str | None],
     ) -> None:
         seen: set[str] = set()
         while True:
             ended = encoding.done()  # before looking, so that the last look misses nothing
-            found = await asyncio.to_thread(_finished_segments, self.folders)
-            for name in sorted(found.keys() - seen):
-                waiting.put_nowait((name, found[name]))
-            seen |= found.keys()
+            found = await asyncio.to_thread(_finished_segments, self.work_dir, names)
+            for name in sorted(found - seen):
+                waiting.put_nowait(name)
+            seen |= found
             if ended:
                 return
-            self._balance(len(found))
+            self._balance(len(found - self.sizes_bytes.keys()))
             await asyncio.wait({encoding}, timeout=_SCAN_PERIOD_S)
 
     def _balance(self, backlog_files: int) -> None:
@@ -86,21 +115,32 @@ class Shipment:
         elif backlog_files < _RELEASE_BACKLOG_FILES:
             self.brake.held = False
 
-    async def _ship(self, waiting: asyncio.Queue[tuple[str, Path] | None]) -> None:
-        while (item := await waiting.get()) is not None:
-            name, path = item
+    async def _ship(self, waiting: asyncio.Queue[str | None]) -> None:
+        while (name := await waiting.get()) is not None:
+            path = self.work_dir / name
+            rendition, _, segment = name.partition("/")
+            if rendition in self.video_names:
+                self.facts[name] = await asyncio.to_thread(_inspect, path)
             await self.put(name, path)
-            await asyncio.to_thread(path.unlink)
+            if segment != FIRST_SEGMENT_NAME:
+                await asyncio.to_thread(path.unlink)
 
 
 async def _size_bytes(path: Path) -> int:
     return (await asyncio.to_thread(path.stat)).st_size
 
 
-def _finished_segments(folders: Mapping[str, Path]) -> dict[str, Path]:
+def _inspect(path: Path) -> SegmentFacts:
+    try:
+        return inspect_segment(path.read_bytes())
+    except SegmentError as exc:
+        raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=f"{path.name}: {exc}") from exc
+
+
+def _finished_segments(work_dir: Path, names: Collection[str]) -> set[str]:
     return {
-        f"{rendition}/{path.name}": path
-        for rendition, folder in folders.items()
-        for path in folder.iterdir()
+        f"{rendition}/{path.name}"
+        for rendition in names
+        for path in (work_dir / rendition).iterdir()
         if path.suffix == SEGMENT_SUFFIX
     }

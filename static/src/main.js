@@ -2,10 +2,11 @@ import "htmx.org";
 import { refresh } from "./lifecycle.js";
 import { localTime } from "./local-time.js";
 import { playerBehaviour } from "./player.js";
+import { remainingBehaviour } from "./remaining.js";
 import { statusBehaviour } from "./status.js";
 import { uploadForm } from "./upload/form.js";
 
-const behaviours = [localTime, playerBehaviour, statusBehaviour, uploadForm];
+const behaviours = [localTime, playerBehaviour, remainingBehaviour, statusBehaviour, uploadForm];
 
 /** @param {ParentNode} root */
 export function init(root) {

@@ -34,6 +34,7 @@ class Player {
     const retry = this.trouble?.querySelector("button");
     retry?.addEventListener("click", () => this.#retry(), { signal });
     video.addEventListener("playing", () => this.#playsAgain(), { signal });
+    document.body.addEventListener("quality-added", () => this.#adoptQualities(), { signal });
     signal.addEventListener("abort", () => this.#close());
   }
 
@@ -85,7 +86,19 @@ class Player {
     if (this.trouble instanceof HTMLElement) this.trouble.hidden = false;
   }
 
-  async #retry() {
+  /** The playlist has grown. It is read again without disturbing who is watching. */
+  #adoptQualities() {
+    const { video, signal } = this;
+    if (video.paused) this.#reopen();
+    else video.addEventListener("pause", () => this.#reopen(), { once: true, signal });
+  }
+
+  #retry() {
+    this.video.focus();
+    return this.#reopen();
+  }
+
+  async #reopen() {
     const position_s = this.video.currentTime;
     this.#close();
     this.#recoveries = 0;
@@ -97,7 +110,6 @@ class Player {
       },
       { once: true, signal: this.signal },
     );
-    this.video.focus();
     await this.open();
   }
 

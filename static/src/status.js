@@ -1,8 +1,8 @@
 /**
  * Follows a video's status while the page is open: says that processing has ended, which other
  * fragments wait for, and tells assistive technology how it goes. The fragment is replaced every
- * second, which as a live region would never fall silent, so the words go to a separate region: a
- * new stage at once, progress only at each quarter.
+ * other second, which as a live region would never fall silent, so the words go to a separate
+ * region: a new stage at once, progress only at each quarter.
  */
 
 let wasProcessing = false;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import re
 import shutil
 import subprocess
@@ -93,7 +94,7 @@ async def publish_file(session: aiohttp.ClientSession, path: Path, title: str) -
     """Publish a file through the API, as an integrator does; answers the video's id."""
     request = {"fileName": path.name, "contentType": "video/mp4"}
     upload = await _post(session, "/api/videos/presign", request)
-    data = await asyncio.to_thread(path.read_bytes)
+    data = io.BytesIO(await asyncio.to_thread(path.read_bytes))
     headers = {"Content-Type": "video/mp4"}
     async with session.put(upload["uploadUrl"], data=data, headers=headers) as answer:
         assert answer.status == 200

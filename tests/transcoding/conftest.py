@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from engine_kit import Publish, Published, transcode
 
 from portal.transcoding import Stage
 from portal.transcoding.ffmpeg import ffmpeg_path
@@ -84,6 +85,22 @@ def make_video(make_media: MakeMedia) -> MakeMedia:
 def plain(make_video: MakeMedia) -> Path:
     """Ten seconds of 29.97 fps with sound: three segments."""
     return make_video("plain.mp4", rate="30000/1001", duration_s=10)
+
+
+@pytest.fixture(scope="session")
+def publish(tmp_path_factory: pytest.TempPathFactory) -> Publish:
+    """Publish a source completely, once a session."""
+    done: dict[Path, Published] = {}
+
+    async def run(path: Path) -> Published:
+        if path not in done:
+            folder = tmp_path_factory.mktemp("published")
+            sink = FolderSink(folder / "sink")
+            result = await transcode(str(path), sink=sink, work_dir=folder / "work")
+            done[path] = Published(path, result, sink.folder)
+        return done[path]
+
+    return run
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from aiohttp import web
 from portal.transcoding import FailCode, TranscodeFailed
 from portal.transcoding.errors import without_signatures
 from portal.transcoding.ffmpeg import Brake, Progress, parse_progress, run
+from portal.transcoding.ffmpeg_log import Log, RunReport
+from portal.transcoding.process import Limits
 
 FindProcesses = Callable[[str], list[int]]
 Eventually = Callable[..., Awaitable[None]]
@@ -34,6 +36,11 @@ def endless(marker: str) -> tuple[str, ...]:
 
 async def ignore(progress: Progress) -> None:
     pass
+
+
+def names(pids: list[int]) -> str:
+    """The programs that these processes run."""
+    return " ".join(Path(f"/proc/{pid}/comm").read_text() for pid in pids)
 
 
 def state(pid: int) -> str:
@@ -64,6 +71,101 @@ def test_signatures_are_cut_from_any_text() -> None:
     assert without_signatures(text) == (
         "[http] https://s3.example/b/k.mp4?[removed] 'http://h/?[removed]' failed"
     )
+
+
+def encoding(target: Path, *, size: str = "1920x1080") -> tuple[str, ...]:
+    picture = ("-f", "lavfi", "-i", f"testsrc2=s={size}:d=120")
+    return ("-nostdin", "-y", *picture, "-c:v", "libx264", "-threads", "1", str(target))
+
+
+LIMITS = {
+    FailCode.OUT_OF_MEMORY: Limits(memory_bytes=200 * 1024**2),
+    FailCode.TIMED_OUT: Limits(cpu_s=1),
+    FailCode.OUTPUT_TOO_LARGE: Limits(file_bytes=10_000),
+}
+
+
+@pytest.mark.parametrize("code", LIMITS)
+async def test_a_run_over_its_limits_ends_with_a_code_of_its_own(
+    tmp_path: Path, code: FailCode
+) -> None:
+    with pytest.raises(TranscodeFailed) as caught:
+        await run(
+            encoding(tmp_path / "out.mp4"), on_progress=ignore, timeout_s=60, limits=LIMITS[code]
+        )
+    assert caught.value.code == code
+
+
+async def test_a_run_is_limited_without_being_told(
+    marker: str, processes_naming: FindProcesses, eventually: Eventually
+) -> None:
+    task = asyncio.create_task(run(endless(marker), on_progress=ignore, timeout_s=60))
+    await eventually(lambda: "ffmpeg" in names(processes_naming(marker)))
+    (pid,) = processes_naming(marker)
+    limits = Path(f"/proc/{pid}/limits").read_text()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    rows = {line[:26].strip(): line[26:].split()[0] for line in limits.splitlines()}
+    cores = os.cpu_count() or 1
+    assert int(rows["Max address space"]) == (6 + cores) * 1024**3
+    assert int(rows["Max cpu time"]) == 60 * cores
+    assert int(rows["Max file size"]) == 4 * 1024**3
+
+
+def damaged(source: Path, target: Path) -> Path:
+    """Every twentieth kilobyte of the media is noise; the index behind them is whole."""
+    content = bytearray(source.read_bytes())
+    end = content.index(b"moov")
+    for at in range(20_000, end - 20_000, 20_000):
+        content[at : at + 1000] = b"\xa5" * 1000
+    target.write_bytes(content)
+    return target
+
+
+def decoding(source: Path, *options: str) -> tuple[str, ...]:
+    return ("-nostdin", "-i", str(source), *options, "-f", "null", "-")
+
+
+async def test_decoded_frames_are_reported(plain: Path) -> None:
+    report = await run(decoding(plain), on_progress=ignore, timeout_s=60)
+    assert report == RunReport(frames_decoded=300, decode_errors=0, corrupt_frames=0)
+    report = await run(decoding(plain, "-c", "copy"), on_progress=ignore, timeout_s=60)
+    assert report == RunReport()
+
+
+async def test_damage_is_reported(plain: Path, tmp_path: Path) -> None:
+    source = damaged(plain, tmp_path / "damaged.mp4")
+    report = await run(decoding(source, "-map", "0"), on_progress=ignore, timeout_s=60)
+    assert report.frames_decoded is not None
+    assert report.decode_errors is not None
+    assert report.decode_errors + report.corrupt_frames > 3
+
+
+def test_the_log_keeps_complaints_however_they_come() -> None:
+    log, lines = (
+        Log(),
+        (
+            b"[info] Input #0, mov, from 'x':\n"
+            b"[h264 @ 0x1] [error] error while decoding MB 1 2\n"
+            b"[in#0/mov @ 0x2] [verbose]   Input stream #0:0 (video): 9 packets read (1 bytes); "
+            b"8 frames decoded; 1 decode errors; \n"
+            b"[in#0/mov @ 0x2] [verbose]   Input stream #0:1 (audio): 5 packets read (1 bytes); "
+            b"5 frames decoded; 4 decode errors (9 samples); \n"
+        ),
+    )
+    for at in range(0, len(lines), 7):
+        log.feed(lines[at : at + 7])
+    assert log.text() == "[h264 @ 0x1] [error] error while decoding MB 1 2"
+    assert log.report() == RunReport(frames_decoded=8, decode_errors=1)
+
+
+def test_the_log_does_not_grow() -> None:
+    log = Log()
+    for _ in range(1000):
+        log.feed(b"[error] " + b"x" * 500 + b"\n")
+    log.feed(b"y" * 100_000)
+    assert len(log.text()) < 20_000
 
 
 async def test_a_run_over_its_wall_time_is_ended(

@@ -4,12 +4,13 @@ import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import av
 import pytest
+from checking import check_published
+from engine_kit import Publish, joined
 
-from portal.transcoding import Stage, transcode
+from portal.transcoding import Note
 from portal.transcoding.ffmpeg import ffmpeg_path
 
 MakeMedia = Callable[..., Path]
@@ -19,10 +20,6 @@ SCENE = (
     "setparams=colorspace=bt709:color_primaries=bt709:color_trc=bt709:range=tv"
 )
 BT709 = 1
-
-
-async def ignore(stage: Stage, percent: float, seconds_left: float | None) -> None:
-    pass
 
 
 def as_hdr(make_media: MakeMedia, transfer: str, *, tagged: bool = True) -> Path:
@@ -65,15 +62,12 @@ def look(path_or_scene: str, *source_format: str) -> tuple[float, float]:
     [("smpte2084", True), ("arib-std-b67", True), ("arib-std-b67", False)],
 )
 async def test_hdr_is_shown_as_the_scene_it_was_graded_from(
-    transfer: str, tagged: bool, make_media: MakeMedia, sink: Any, work_dir: Path
+    transfer: str, tagged: bool, make_media: MakeMedia, publish: Publish, tmp_path: Path
 ) -> None:
-    source = as_hdr(make_media, transfer, tagged=tagged)
+    published = await publish(as_hdr(make_media, transfer, tagged=tagged))
 
-    await transcode(str(source), sink=sink, work_dir=work_dir, on_progress=ignore)
-
-    played = sink.folder / "played.mp4"
-    top = sink.folder / "360p"
-    played.write_bytes((top / "init.mp4").read_bytes() + (top / "00000.m4s").read_bytes())
+    played = tmp_path / "played.mp4"
+    played.write_bytes(joined(published.folder, "360p", 0))
     with av.open(str(played)) as container:
         frame = next(container.decode(video=0))
     assert (frame.colorspace, frame.color_trc, frame.color_primaries) == (BT709, BT709, BT709)
@@ -81,3 +75,12 @@ async def test_hdr_is_shown_as_the_scene_it_was_graded_from(
     scene_luma, scene_saturation = look(SCENE, "-f", "lavfi")
     assert luma == pytest.approx(scene_luma, rel=0.2)
     assert saturation == pytest.approx(scene_saturation, rel=0.25)
+    assert Note.HDR_CONVERTED in published.result.notes
+    check_published(published)
+
+
+async def test_standard_colours_are_not_taken_for_hdr(
+    make_media: MakeMedia, publish: Publish
+) -> None:
+    source = make_media("sdr.mp4", "-f", "lavfi", "-i", SCENE, "-pix_fmt", "yuv420p10le")
+    assert Note.HDR_CONVERTED not in (await publish(source)).result.notes

@@ -1,19 +1,17 @@
 """Playlists: read, written, and signed on the way out."""
 
-from fractions import Fraction
-
 import pytest
 
 from portal.transcoding.hls import (
-    AudioRendition,
     PlaylistError,
     Segment,
-    Variant,
-    avc_codec,
     bandwidths_bps,
-    master_playlist,
+    iframe_playlist,
+    media_playlist,
     parse_media_playlist,
+    segment_starts_s,
     sign_playlist,
+    target_duration_s,
 )
 
 MEDIA = """#EXTM3U
@@ -27,18 +25,6 @@ MEDIA = """#EXTM3U
 00001.m4s
 #EXT-X-ENDLIST
 """
-
-
-def a_variant(height: int, bandwidth_bps: int) -> Variant:
-    return Variant(
-        uri=f"{height}p/playlist.m3u8",
-        width=height * 16 // 9,
-        height=height,
-        fps=Fraction(30000, 1001),
-        codecs="avc1.64001f",
-        bandwidth_bps=bandwidth_bps,
-        average_bandwidth_bps=bandwidth_bps // 2,
-    )
 
 
 def test_a_media_playlist_is_read_whole() -> None:
@@ -63,32 +49,6 @@ def test_a_playlist_without_its_end_is_not_complete() -> None:
 def test_what_is_no_media_playlist_is_refused(text: str) -> None:
     with pytest.raises(PlaylistError):
         parse_media_playlist(text)
-
-
-def test_the_master_starts_with_a_middle_rung_and_counts_the_audio_in() -> None:
-    audio = AudioRendition(
-        uri="audio/playlist.m3u8", channels=2, bandwidth_bps=140_000, average_bandwidth_bps=128_000
-    )
-    variants = [a_variant(240, 400_000), a_variant(720, 2_000_000), a_variant(1080, 6_000_000)]
-    lines = master_playlist(variants, audio=audio).splitlines()
-    uris = [line for line in lines if not line.startswith("#")]
-    assert uris == ["720p/playlist.m3u8", "240p/playlist.m3u8", "1080p/playlist.m3u8"]
-    assert "#EXT-X-INDEPENDENT-SEGMENTS" in lines
-    assert [line for line in lines if line.startswith("#EXT-X-MEDIA:")] == [
-        '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="audio",NAME="Audio",DEFAULT=YES,AUTOSELECT=YES,'
-        'CHANNELS="2",URI="audio/playlist.m3u8"'
-    ]
-    assert (
-        "#EXT-X-STREAM-INF:BANDWIDTH=2140000,AVERAGE-BANDWIDTH=1128000,"
-        'CODECS="avc1.64001f,mp4a.40.2",RESOLUTION=1280x720,FRAME-RATE=29.970,AUDIO="audio"'
-    ) in lines
-
-
-def test_the_master_of_a_silent_video_names_no_audio() -> None:
-    text = master_playlist([a_variant(2160, 20_000_000)], audio=None)
-    assert "AUDIO" not in text
-    assert "mp4a" not in text
-    assert "2160p/playlist.m3u8" in text
 
 
 def test_a_short_last_segment_does_not_set_the_peak() -> None:
@@ -117,23 +77,56 @@ def test_signing_reaches_every_uri_and_nothing_else() -> None:
     assert signed == expected
 
 
-def test_signing_reaches_the_audio_group_of_a_master() -> None:
-    audio = AudioRendition(
-        uri="audio/playlist.m3u8", channels=2, bandwidth_bps=1, average_bandwidth_bps=1
-    )
-    master = master_playlist([a_variant(720, 1)], audio=audio)
-    signed = sign_playlist(master, lambda uri: f"/signed/{uri}")
-    assert 'URI="/signed/audio/playlist.m3u8"' in signed
-    assert "\n/signed/720p/playlist.m3u8\n" in signed
-    assert 'GROUP-ID="audio"' in signed
-
-
 @pytest.mark.parametrize("address", ['a"b', "a\nb", "a\u2028b", ""])
 def test_a_signed_address_cannot_write_tags(address: str) -> None:
     with pytest.raises(PlaylistError):
         sign_playlist(MEDIA, lambda _: address)
 
 
-def test_an_init_segment_without_avcc_is_refused() -> None:
-    with pytest.raises(PlaylistError):
-        avc_codec(b"....moov....avcC")
+SEGMENTS = (
+    Segment(uri="00000.m4s", duration_s=4.004),
+    Segment(uri="00001.m4s", duration_s=4.004),
+    Segment(uri="00002.m4s", duration_s=1.5),
+)
+
+
+def test_what_is_written_is_read_again() -> None:
+    text = media_playlist(SEGMENTS, target_duration_s=4)
+    playlist = parse_media_playlist(text)
+    assert playlist.segments == SEGMENTS
+    assert (playlist.map_uri, playlist.target_duration_s) == ("init.mp4", 4)
+    assert playlist.complete
+    assert "#EXT-X-INDEPENDENT-SEGMENTS\n" in text
+
+
+def test_segments_without_an_init_segment_name_none() -> None:
+    text = media_playlist(SEGMENTS, target_duration_s=4, map_uri=None)
+    assert "EXT-X-MAP" not in text
+    assert parse_media_playlist(text).map_uri is None
+
+
+def test_segments_begin_where_those_before_them_end() -> None:
+    text = media_playlist(SEGMENTS, target_duration_s=4)
+    assert segment_starts_s(text) == pytest.approx((0, 4.004, 8.008))
+
+
+def test_an_i_frame_playlist_reaches_into_the_same_segments() -> None:
+    text = iframe_playlist(SEGMENTS, key_sizes_bytes=(900, 800, 700), target_duration_s=4)
+    lines = text.splitlines()
+    assert "#EXT-X-I-FRAMES-ONLY" in lines
+    at = lines.index("#EXT-X-BYTERANGE:800@0")
+    assert (lines[at - 1], lines[at + 1]) == ("#EXTINF:4.004000,", "00001.m4s")
+    assert parse_media_playlist(text).segments == SEGMENTS
+    with pytest.raises(ValueError, match="shorter"):
+        iframe_playlist(SEGMENTS, key_sizes_bytes=(900, 800), target_duration_s=4)
+
+
+@pytest.mark.parametrize(
+    ("durations_s", "expected"), [((4.4, 1), 4), ((4.5, 1), 5), ((0.04,), 1), ((9.9, 3), 10)]
+)
+def test_no_segment_rounds_to_more_than_the_target(
+    durations_s: tuple[float, ...], expected: int
+) -> None:
+    segments = [Segment(uri=f"{n}.m4s", duration_s=d) for n, d in enumerate(durations_s)]
+    playlist = parse_media_playlist(media_playlist(segments, target_duration_s=1))
+    assert target_duration_s([playlist]) == expected

@@ -1,10 +1,18 @@
 """The ladder: what every source gets, whatever its shape and rate."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
 
-from portal.transcoding import AudioTrack, Probe, VideoTrack, plan_audio, plan_ladder
+from portal.transcoding import (
+    AudioTrack,
+    Probe,
+    Rung,
+    SubtitleTrack,
+    VideoTrack,
+    plan_renditions,
+)
 
 SIZES = [
     (1920, 1080),
@@ -22,27 +30,68 @@ SIZES = [
 ]
 
 
-def a_probe(width: int, height: int, fps: Fraction = Fraction(30), *, audio: bool = True) -> Probe:
-    video = VideoTrack(
-        index=0,
-        codec="h264",
-        width=width,
-        height=height,
-        coded_width=width,
-        coded_height=height,
-        rotation=0,
-        sar=Fraction(1),
-        fps=fps,
-        constant_rate=True,
-        pix_fmt="yuv420p",
-        interlaced=False,
-        duration_s=10.0,
-        color_space=1,
-        color_transfer=1,
-        color_primaries=1,
+def a_probe(
+    width: int,
+    height: int,
+    fps: Fraction = Fraction(30),
+    *,
+    audio: Sequence[AudioTrack] = (),
+    subtitles: Sequence[SubtitleTrack] = (),
+    duration_s: float = 10.0,
+    **video: object,
+) -> Probe:
+    """A source that could be copied, but for its sound and whatever is said otherwise."""
+    facts: dict[str, object] = {
+        "index": 0,
+        "codec": "h264",
+        "width": width,
+        "height": height,
+        "coded_width": width,
+        "coded_height": height,
+        "rotation": 0,
+        "sar": Fraction(1),
+        "fps": fps,
+        "constant_rate": True,
+        "pix_fmt": "yuv420p",
+        "interlaced": False,
+        "duration_s": duration_s,
+        "color_space": 1,
+        "color_transfer": 1,
+        "color_primaries": 1,
+        "profile": "High",
+        "full_range": False,
+        "has_alpha": False,
+        "start_s": 0.0,
+        "frame_count": round(duration_s * fps),
+        "bitrate_bps": 1_000_000,
+        "max_key_distance_s": 2.0,
+        "closed_gops": True,
+    }
+    return Probe(
+        duration_s=duration_s,
+        size_bytes=1_000_000,
+        readable_share=1.0,
+        video=VideoTrack(**{**facts, **video}),
+        audio=tuple(audio),
+        subtitles=tuple(subtitles),
     )
-    track = AudioTrack(index=1, codec="aac", channels=6, sample_rate_hz=44100)
-    return Probe(duration_s=10.0, video=video, audio=track if audio else None)
+
+
+def a_track(
+    language: str | None = None, *, channels: int = 6, title: str | None = None
+) -> AudioTrack:
+    return AudioTrack(
+        index=1,
+        codec="aac",
+        channels=channels,
+        sample_rate_hz=44100,
+        language=language,
+        title=title,
+    )
+
+
+def plan_ladder(probe: Probe) -> tuple[Rung, ...]:
+    return plan_renditions(probe).video
 
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
@@ -114,7 +163,104 @@ def test_rates_are_exact_and_above_60_whole_frames_are_left_out(source: str, exp
 
 
 def test_audio_is_planned_only_when_there_is_some() -> None:
-    assert plan_audio(a_probe(640, 360, audio=False)) is None
-    audio = plan_audio(a_probe(640, 360))
-    assert audio is not None
+    assert plan_renditions(a_probe(640, 360)).audio == ()
+    (audio,) = plan_renditions(a_probe(640, 360, audio=[a_track()])).audio
     assert (audio.channels, audio.bitrate_bps) == (2, 128_000)
+    assert audio.is_default
+
+
+def test_one_channel_stays_one() -> None:
+    (audio,) = plan_renditions(a_probe(640, 360, audio=[a_track(channels=1)])).audio
+    assert audio.channels == 1
+    assert audio.bitrate_bps < 128_000
+
+
+def test_tracks_have_names_languages_and_labels_of_their_own() -> None:
+    tracks = [a_track("eng"), a_track("deu"), a_track("eng"), a_track(None), a_track("zz-q!")]
+    audio = plan_renditions(a_probe(640, 360, audio=tracks)).audio
+    assert [rung.language for rung in audio] == ["en", "de", "en", None, None]
+    assert [rung.is_default for rung in audio] == [True, False, False, False, False]
+    assert audio[0].label == "English"
+    assert audio[1].label == "German"
+    assert len({rung.label for rung in audio}) == len({rung.name for rung in audio}) == 5
+
+
+@pytest.mark.parametrize("title", ['Director "X"', "two\nlines", "#EXT-X-ENDLIST\r\n", '",URI="x'])
+def test_a_title_cannot_write_tags(title: str) -> None:
+    tracks = [a_track("eng", title=title), a_track("deu", title=title)]
+    for rung in plan_renditions(a_probe(640, 360, audio=tracks)).audio:
+        assert not set('"\r\n') & set(rung.label)
+
+
+def test_subtitles_keep_the_sources_order_and_none_is_forced_on_anyone() -> None:
+    tracks = [
+        SubtitleTrack(index=3, codec="mov_text", language="deu", title=None),
+        SubtitleTrack(index=4, codec="mov_text", language=None, title="Comments"),
+    ]
+    subtitles = plan_renditions(a_probe(640, 360, subtitles=tracks)).subtitles
+    assert [(rung.index, rung.language, rung.label) for rung in subtitles] == [
+        (3, "de", "German"),
+        (4, None, "Comments"),
+    ]
+    assert not any(rung.is_default for rung in subtitles)
+
+
+def test_only_the_top_rung_is_copied_and_none_below_costs_more() -> None:
+    rungs = plan_ladder(a_probe(1920, 1080, bitrate_bps=900_000))
+    assert [rung.copied for rung in rungs] == [False] * 4 + [True]
+    # The share of the source's rate that goes with the share of its area.
+    assert all(rung.max_bitrate_bps < 900_000 for rung in rungs[:-1])
+
+
+@pytest.mark.parametrize(
+    "otherwise",
+    [
+        {"codec": "hevc"},
+        {"profile": "High 10"},
+        {"profile": None},
+        {"pix_fmt": "yuv422p"},
+        {"interlaced": True},
+        {"rotation": 90},
+        {"rotation": 180},
+        {"full_range": True},
+        {"color_transfer": 16},
+        {"color_transfer": 18},
+        {"sar": Fraction(4, 3)},
+        {"closed_gops": False},
+        {"start_s": 0.02},
+        {"start_s": -0.02},
+        {"max_key_distance_s": None},
+        {"max_key_distance_s": 10.0},
+        {"bitrate_bps": None},
+        {"bitrate_bps": 40_000_000},
+        {"fps": Fraction(120)},
+        {"coded_width": 1440},
+    ],
+    ids=lambda fact: "-".join(f"{key}={value}" for key, value in fact.items()),
+)
+def test_each_doubt_alone_prevents_copying(otherwise: dict[str, object]) -> None:
+    assert plan_ladder(a_probe(1920, 1080))[-1].copied
+    assert not any(rung.copied for rung in plan_ladder(a_probe(1920, 1080, **otherwise)))
+
+
+@pytest.mark.parametrize(
+    ("size", "duration_s", "is_copyable", "expected"),
+    [
+        ((1920, 1080), 10, True, ("240p", "360p", "480p", "720p", "1080p")),
+        ((1920, 1080), 60, True, ("360p", "1080p")),
+        ((1920, 1080), 60, False, ("360p",)),
+        ((320, 180), 600, False, ("180p",)),
+        ((320, 180), 600, True, ("180p",)),
+        ((1080, 1920), 3600, False, ("360p",)),
+    ],
+)
+def test_a_long_source_is_first_made_just_good_enough_to_watch(
+    size: tuple[int, int], duration_s: float, is_copyable: bool, expected: tuple[str, ...]
+) -> None:
+    source = a_probe(*size, duration_s=duration_s, closed_gops=is_copyable)
+    assert plan_renditions(source).first_pass() == expected
+
+
+def test_a_cautious_first_pass_treats_a_short_source_as_a_long_one() -> None:
+    plan = plan_renditions(a_probe(1920, 1080))
+    assert plan.first_pass(cautious=True) == ("360p", "1080p")

@@ -1,0 +1,46 @@
+"""Tells whether a browser sent a request from the portal's own pages.
+
+The portal has no sessions to steal, but what a form does should be what someone meant. Browsers
+say where a request comes from; programs that are no browsers say nothing and are let through.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from werkzeug.datastructures import Headers
+
+from portal.config import Config
+from portal.errors import CrossSiteRequest
+
+# `none` is the user's own doing: a typed address, a bookmark.
+OWN_SITES = frozenset({"same-origin", "none"})
+
+
+def require_same_origin(headers: Headers, *, hosts: frozenset[str]) -> None:
+    """Raise `CrossSiteRequest` for a request from another site's page.
+
+    `hosts` are the names this portal is reached by, ports included: the request's own and the
+    public one. Sec-Fetch-Site (W3C Fetch Metadata) counts where the browser sends it, which it
+    does over https and to this machine; else Origin (RFC 6454).
+    """
+    site = headers.get("Sec-Fetch-Site")
+    if site is not None:
+        if site not in OWN_SITES:
+            raise CrossSiteRequest
+        return
+    origin = headers.get("Origin")
+    if origin is not None and _host(origin) not in hosts:
+        raise CrossSiteRequest
+
+
+def own_hosts(host: str, config: Config) -> frozenset[str]:
+    """The names this portal is reached by: the one a request used, and the public one."""
+    return frozenset({host.lower(), _host(config.public_url)} - {""})
+
+
+def _host(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""

@@ -1,0 +1,183 @@
+"""Walk the boxes of an MP4 (ISO/IEC 14496-12) for what FFmpeg does not tell.
+
+Tells a cut-off upload from a file of another kind, and finds encrypted sample entries, which
+FFmpeg reports by their original name. The file is read by FFmpeg's own protocols, through the
+demuxer that takes any bytes. Limits: headers only, and a bounded number of them.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import av
+from av.container import InputContainer
+
+_MAX_BOXES = 4000
+# Over http every jump is a request.
+_MAX_JUMPS = 200
+_WINDOW_BYTES = 4096
+_HEADER_BYTES = 16
+_PICTURES = b"vide"
+# Full box header and a field of QuickTime's.
+_HANDLER_OFFSET_BYTES = 8
+# Full box header and entry count.
+_COUNT_PREFIX_BYTES = 8
+# What is entered on the way from the index down to the sample entries.
+_INSIDE = {
+    b"moov": {b"trak"},
+    b"trak": {b"mdia"},
+    b"mdia": {b"minf"},
+    b"minf": {b"dinf", b"stbl"},
+    b"dinf": set[bytes](),
+    b"stbl": set[bytes](),
+}
+# Of a data reference: the media lie in this very file.
+_SELF_CONTAINED = b"\1"
+_MIN_NAMED_BYTES = 5
+# A record of QuickTime's in place of an address.
+_ALIAS = b"alis"
+# Sample entries that announce encryption: ISO/IEC 23001-7, and those of the iTunes store.
+_ENCRYPTED = {b"encv", b"enca", b"drmi", b"drms"}
+
+
+@dataclass(slots=True)
+class Outline:
+    """What the walk has come across."""
+
+    size_bytes: int = 0
+    has_index: bool = False
+    has_media: bool = False
+    has_fragments: bool = False
+    is_index_cut: bool = False
+    announces_fragments: bool = False
+    is_encrypted: bool = False
+    points_elsewhere: bool = False
+
+    @property
+    def is_fragmented(self) -> bool:
+        """Whether samples follow that the index doesn't list; some recorders only announce it."""
+        return self.announces_fragments and self.has_fragments
+
+    @property
+    def verdict(self) -> str:
+        """Why FFmpeg can't open such a file."""
+        if self.has_index:
+            return "truncated" if self.is_index_cut else "damaged"
+        # Most recorders write the index last. A lone segment of a stream never had one.
+        is_cut = self.has_media and not self.has_fragments
+        return "truncated" if is_cut else "not_a_video"
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    kind: bytes
+    body: int
+    end: int
+
+
+class _OutOfBudget(Exception):
+    """The file has more boxes than are looked at."""
+
+
+class _Reader:
+    """Reads a few bytes anywhere, with a window so that neighbours cost nothing."""
+
+    def __init__(self, container: InputContainer) -> None:
+        self.container = container
+        self.size_bytes = container.size
+        self._window, self._window_at = b"", 0
+        self._jumps_left, self._boxes_left = _MAX_JUMPS, _MAX_BOXES
+
+    def header(self, at: int) -> bytes:
+        if not self._window_at <= at <= self._window_at + len(self._window) - _HEADER_BYTES:
+            self._jump(at)
+        offset = at - self._window_at
+        return self._window[offset : offset + _HEADER_BYTES]
+
+    def _jump(self, at: int) -> None:
+        if not self._jumps_left:
+            raise _OutOfBudget
+        self._jumps_left -= 1
+        self.container.seek(at, unsupported_byte_offset=True)
+        packet = next(self.container.demux(), None)
+        self._window = bytes(packet) if packet is not None else b""
+        self._window_at = at
+
+    def boxes(self, at: int, end: int) -> Iterator[_Box]:
+        """The boxes between two places; the last may claim to reach further."""
+        while at + 8 <= min(end, self.size_bytes):
+            if not self._boxes_left:
+                raise _OutOfBudget
+            self._boxes_left -= 1
+            header = self.header(at)
+            size, kind, body = int.from_bytes(header[:4], "big"), header[4:8], at + 8
+            if size == 1 and len(header) == _HEADER_BYTES:
+                size, body = int.from_bytes(header[8:], "big"), at + _HEADER_BYTES
+            elif size == 0:
+                size = end - at
+            if len(kind) < 4 or size < body - at:
+                return
+            yield _Box(kind, body, at + size)
+            at += size
+
+
+def read_outline(request: dict[str, Any]) -> Outline:
+    """Walk the file's own boxes up to its index, and the index down to its sample entries.
+
+    Raises FFmpegError when it can't be read, and EOFError when there is nothing in it.
+    """
+    outline = Outline()
+    with av.open(
+        request["source"],
+        format="data",
+        options={
+            "protocol_whitelist": request["protocols"],
+            "raw_packet_size": str(_WINDOW_BYTES),
+            "probesize": "32",
+        },
+        timeout=request["timeout_s"],
+    ) as container:
+        reader = _Reader(container)
+        outline.size_bytes = reader.size_bytes
+        with suppress(_OutOfBudget):  # what was seen is what there is to tell
+            _walk_top(outline, reader)
+    return outline
+
+
+def _walk_top(outline: Outline, reader: _Reader) -> None:
+    """As far as the index, or the first fragment behind it when it announces any."""
+    for box in reader.boxes(0, reader.size_bytes):
+        outline.has_media |= box.kind == b"mdat"
+        outline.has_fragments |= box.kind == b"moof"
+        if box.kind == b"moov":
+            outline.has_index = True
+            outline.is_index_cut = box.end > reader.size_bytes
+            _walk_index(outline, reader, box)
+        if outline.has_index and (outline.has_fragments or not outline.announces_fragments):
+            return
+
+
+def _walk_index(outline: Outline, reader: _Reader, parent: _Box, *, handler: bytes = b"") -> None:
+    """Down to the sample entries, and no deeper however boxes are nested."""
+    for box in reader.boxes(parent.body, parent.end):
+        outline.announces_fragments |= box.kind == b"mvex"
+        if box.kind == b"hdlr" and parent.kind == b"mdia":
+            handler = reader.header(box.body + _HANDLER_OFFSET_BYTES)[:4]
+        elif box.kind == b"stsd":
+            entries = reader.boxes(box.body + _COUNT_PREFIX_BYTES, box.end)
+            outline.is_encrypted |= any(entry.kind in _ENCRYPTED for entry in entries)
+        elif box.kind == b"dref" and handler == _PICTURES:
+            references = reader.boxes(box.body + _COUNT_PREFIX_BYTES, box.end)
+            outline.points_elsewhere |= any(_is_elsewhere(reader, entry) for entry in references)
+        elif box.kind in _INSIDE[parent.kind]:
+            _walk_index(outline, reader, box, handler=handler)
+
+
+def _is_elsewhere(reader: _Reader, reference: _Box) -> bool:
+    """Whether it names another place; some writers forget the flag but name none."""
+    flags, name = reader.header(reference.body)[3:4], reader.header(reference.body + 4)[:1]
+    has_name = reference.end - reference.body > _MIN_NAMED_BYTES and (
+        reference.kind == _ALIAS or name != b"\0"
+    )
+    return flags != _SELF_CONTAINED and has_name

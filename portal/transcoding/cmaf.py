@@ -1,0 +1,165 @@
+"""Look into fragmented MP4 (ISO/IEC 14496-12) as far as the portal must. Pure: bytes in.
+
+Limits: one track and one movie fragment to a segment, as the HLS muxer writes them.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+
+_DATA_OFFSET, _FIRST_SAMPLE_FLAGS = 0x000001, 0x000004
+_DURATION, _SIZE, _FLAGS, _COMPOSITION = 0x000100, 0x000200, 0x000400, 0x000800
+_BASE_DATA_OFFSET, _DESCRIPTION, _DEFAULT_DURATION, _DEFAULT_SIZE = 0x01, 0x02, 0x08, 0x10
+_NAL_TYPE_MASK, _IDR, _SLICE = 0x1F, 5, 1
+_NAL_LENGTH_BYTES = 4
+
+
+class SegmentError(ValueError):
+    """The bytes are not a segment as our encoder writes them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SegmentFacts:
+    """What a video segment holds.
+
+    `key_size_bytes` counts from the segment's start to the end of its first sample. Its pictures
+    are shown from `from_ticks` until `until_ticks`, in the track's time scale. `is_closed` means
+    that it decodes without any other segment: it begins with an IDR picture, and no picture in it
+    is shown before that one.
+    """
+
+    sample_count: int
+    key_size_bytes: int
+    from_ticks: int
+    until_ticks: int
+    is_closed: bool
+
+
+def avc_codec(init_segment: bytes) -> str:
+    """The CODECS string of an H.264 init segment, from its avcC box (ISO/IEC 14496-15, 5.3.3)."""
+    at = init_segment.find(b"avcC")
+    profile = init_segment[at + 5 : at + 8]  # after the type and configurationVersion
+    if at < 0 or len(profile) != 3:
+        raise SegmentError("no avcC box in the init segment")
+    return f"avc1.{profile.hex()}"
+
+
+def time_scale(init_segment: bytes) -> int:
+    """The ticks a second of an init segment's only track."""
+    at, end = 0, len(init_segment)
+    for kind in (b"moov", b"trak", b"mdia", b"mdhd"):
+        at, end = _box(init_segment, kind, at, end)
+    try:
+        version: int = init_segment[at]
+        ticks: int = struct.unpack_from(">I", init_segment, at + (20 if version == 1 else 12))[0]
+    except (struct.error, IndexError) as exc:
+        raise SegmentError("the init segment ends early") from exc
+    return ticks
+
+
+def inspect_segment(segment: bytes) -> SegmentFacts:
+    """Read the facts of an H.264 segment. Raises SegmentError when it can't be read."""
+    try:
+        moof_at, moof_end = _box(segment, b"moof", 0, len(segment))
+        traf = _box(segment, b"traf", moof_at, moof_end)
+        defaults = _defaults(segment, _box(segment, b"tfhd", *traf)[0])
+        run = _Run(segment, _box(segment, b"trun", *traf)[0], defaults)
+        begins_at = _decode_time(segment, _box(segment, b"tfdt", *traf)[0])
+        first_at = moof_at - 8 + run.data_offset
+        first_end = first_at + run.sizes_bytes[0]
+        return SegmentFacts(
+            sample_count=len(run.sizes_bytes),
+            key_size_bytes=first_end,
+            from_ticks=begins_at + min(run.shown_at),
+            until_ticks=begins_at + run.shown_until,
+            is_closed=_is_idr(segment[first_at:first_end]) and run.first_is_shown_first,
+        )
+    except (struct.error, IndexError) as exc:
+        raise SegmentError("the segment ends early") from exc
+
+
+def _box(data: bytes, kind: bytes, start: int, end: int) -> tuple[int, int]:
+    """Where the content of the first box of this kind begins and ends."""
+    for found, content_at, content_end in _boxes(data, start, end):
+        if found == kind:
+            return content_at, content_end
+    raise SegmentError(f"no {kind.decode()} box")
+
+
+def _boxes(data: bytes, start: int, end: int) -> Iterator[tuple[bytes, int, int]]:
+    while start + 8 <= end:
+        size_bytes, kind = struct.unpack_from(">I4s", data, start)
+        if size_bytes < 8:
+            raise SegmentError("a box of an impossible size")
+        yield kind, start + 8, start + size_bytes
+        start += size_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Defaults:
+    """What a tfhd box says of samples that the trun box says nothing of."""
+
+    duration: int
+    size_bytes: int
+
+
+def _decode_time(data: bytes, at: int) -> int:
+    kind = ">Q" if data[at] == 1 else ">I"  # by the box's version
+    begins_at: int = struct.unpack_from(kind, data, at + 4)[0]
+    return begins_at
+
+
+def _defaults(data: bytes, at: int) -> _Defaults:
+    flags = struct.unpack_from(">I", data, at)[0] & 0xFFFFFF
+    at += 8 + 8 * bool(flags & _BASE_DATA_OFFSET) + 4 * bool(flags & _DESCRIPTION)
+    duration = struct.unpack_from(">I", data, at)[0] if flags & _DEFAULT_DURATION else 0
+    at += 4 * bool(flags & _DEFAULT_DURATION)
+    size_bytes = struct.unpack_from(">I", data, at)[0] if flags & _DEFAULT_SIZE else 0
+    return _Defaults(duration, size_bytes)
+
+
+class _Run:
+    """A trun box: the samples of a fragment. The data offset counts from the moof box."""
+
+    def __init__(self, data: bytes, at: int, defaults: _Defaults) -> None:
+        flags, count = struct.unpack_from(">II", data, at)
+        at += 8
+        self.data_offset = struct.unpack_from(">i", data, at)[0] if flags & _DATA_OFFSET else 0
+        at += 4 * bool(flags & _DATA_OFFSET) + 4 * bool(flags & _FIRST_SAMPLE_FLAGS)
+        fields = [bit for bit in (_DURATION, _SIZE, _FLAGS, _COMPOSITION) if flags & bit]
+        # A lone sample may be described by the defaults alone.
+        values = struct.unpack_from(f">{count * len(fields)}I", data, at)
+        columns = {bit: values[place :: len(fields)] for place, bit in enumerate(fields)}
+        self.sizes_bytes = columns.get(_SIZE, (defaults.size_bytes,) * count)
+        self._durations: tuple[int, ...] = columns.get(_DURATION, (defaults.duration,) * count)
+        offsets = columns.get(_COMPOSITION, (0,) * count)
+        decoded_at = (0, *accumulate(self._durations[:-1]))
+        self.shown_at: list[int] = [
+            at + _signed(offset) for at, offset in zip(decoded_at, offsets, strict=True)
+        ]
+
+    @property
+    def first_is_shown_first(self) -> bool:
+        return self.shown_at[0] == min(self.shown_at)
+
+    @property
+    def shown_until(self) -> int:
+        return max(
+            at + duration for at, duration in zip(self.shown_at, self._durations, strict=True)
+        )
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value >> 31 else value
+
+
+def _is_idr(sample: bytes) -> bool:
+    """Whether the first slice of an access unit is of an IDR picture (ISO/IEC 14496-10, 7.3.1)."""
+    at = 0
+    while at + _NAL_LENGTH_BYTES < len(sample):
+        kind = sample[at + _NAL_LENGTH_BYTES] & _NAL_TYPE_MASK
+        if kind in (_SLICE, _IDR):
+            return kind == _IDR
+        at += _NAL_LENGTH_BYTES + int.from_bytes(sample[at : at + _NAL_LENGTH_BYTES])
+    return False

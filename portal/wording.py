@@ -1,0 +1,71 @@
+"""Times, sizes and places in a queue as people read them; pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+SIZE_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A point in time for a <time> element: for programs, and in words (UTC)."""
+
+    iso: str
+    words: str
+
+
+def split_tags(tags: str) -> list[str]:
+    """The tags as they are shown one by one."""
+    stripped = (tag.strip() for tag in tags.split(","))
+    return [tag for tag in stripped if tag]
+
+
+def queue_words(position: int | None) -> str:
+    """Where in the queue; position 1 is next."""
+    if position is None or position <= 1:
+        return "Next in line"
+    return "1 video ahead" if position == 2 else f"{position - 1} videos ahead"
+
+
+def time_left(seconds: float | None) -> str | None:
+    """Coarse enough not to flicker."""
+    if seconds is None:
+        return None
+    if seconds < 5:
+        return "a few seconds left"
+    if seconds < 60:
+        return f"about {-(-int(seconds) // 5) * 5} s left"
+    if seconds < 3600:
+        return f"about {round(seconds / 60)} min left"
+    return f"about {seconds / 3600:.1f} h left"
+
+
+def clock(seconds: float) -> str:
+    """A duration as players show it."""
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def size(size_bytes: int) -> str:
+    """In powers of 1000, as file managers and networks count."""
+    value, unit = float(size_bytes), 0
+    while value >= 999.5 and unit < len(SIZE_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    digits = 1 if unit and value < 99.95 else 0
+    return f"{value:.{digits}f} {SIZE_UNITS[unit]}"
+
+
+def moment(at: datetime) -> Moment:
+    """A point in time, for programs and for people."""
+    utc = at.astimezone(UTC)
+    return Moment(iso=utc.isoformat(), words=f"{utc.day} {utc:%b %Y, %H:%M} UTC")
+
+
+def bit_rate(rate_bps: int) -> str:
+    """A rate of bits as networks are sold by it."""
+    if rate_bps < 1_000_000:
+        return f"{round(rate_bps / 1000)} kbit/s"
+    return f"{rate_bps / 1_000_000:.1f} Mbit/s"

@@ -1,0 +1,19 @@
+/**
+ * Follows what is still being made of a ready video: says that a quality was added, so that what
+ * lists them is fetched again. The player is left alone.
+ */
+
+/** @type {string | null} */
+let lastCount = null;
+
+/** @type {import("./lifecycle.js").Behaviour} */
+export const remainingBehaviour = {
+  selector: "[data-remaining]",
+  start(element) {
+    const count = element.dataset.remaining ?? "";
+    if (lastCount !== null && count !== lastCount) {
+      document.body.dispatchEvent(new Event("quality-added"));
+    }
+    lastCount = count;
+  },
+};

@@ -1,0 +1,100 @@
+"""What the tests of passes share: sources worth several passes, and passes run in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import imageio_ffmpeg
+import psutil
+from api_kit import Client, metadata, presign
+from portal_kit import until
+
+from portal import attempts, passes, renditions
+from portal.attempts import OpenAttempt
+from portal.models import Rendition, Video
+from portal.resources import Resources
+
+# What a long 720p source gets first, and what later.
+EARLY, LATER = ["360p"], ["240p", "480p", "720p"]
+
+
+def make_source(path: Path, *, seconds: int = 61, size: str = "1280x720", rate: int = 5) -> Path:
+    """A long picture of few frames, whose key frames are too far apart for it to be copied."""
+    picture = f"testsrc2=size={size}:rate={rate}:duration={seconds}"
+    inputs = ["-f", "lavfi", "-i", picture, "-f", "lavfi", "-i", f"sine=duration={seconds}"]
+    encoding = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"]
+    subprocess.run(
+        [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-y", *inputs, *encoding, str(path)],
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    return path
+
+
+async def published_file(client: Client, resources: Resources, file: Path) -> Video:
+    """A video created from a file through the API."""
+    upload = await presign(client)
+    await resources.storage.put(upload["key"], file, content_type="video/mp4")
+    response = await client.post("/api/videos", json=metadata(upload["key"]))
+    assert response.status_code == 201
+    return await Video.get(id=(await response.get_json())["id"])
+
+
+async def make_playable(video: Video, resources: Resources, work_dir: Path) -> Video:
+    """Run a first pass as a worker does."""
+    attempt = await attempts.begin(video.id, worker="test")
+    assert attempt is not None
+    await passes.make_playable(attempt, resources, work_dir=work_dir)
+    return await Video.get(id=video.id)
+
+
+async def begun(video_id: UUID) -> OpenAttempt:
+    """A later pass, begun."""
+    attempt = await renditions.begin_completion(video_id, worker="test")
+    assert attempt is not None
+    return attempt
+
+
+async def make_missing(video: Video, resources: Resources, work_dir: Path) -> bool:
+    """Run one later pass as a worker does; answers whether it was the last."""
+    await passes.make_missing(await begun(video.id), resources, work_dir=work_dir)
+    return (await Video.get(id=video.id)).complete_job_id is None
+
+
+async def kill_ffmpeg(pass_: asyncio.Task[Any]) -> None:
+    """End the ffmpeg of a pass that runs in this process, as a crash would."""
+
+    async def is_killed() -> bool:
+        assert not pass_.done(), "the pass ended before its ffmpeg could be killed"
+        encoders = [
+            child for child in psutil.Process().children(recursive=True) if _is_encoder(child)
+        ]
+        for child in encoders:
+            child.kill()
+        return bool(encoders)
+
+    await until(is_killed, timeout_s=20, interval_s=0.02)
+
+
+def _is_encoder(process: psutil.Process) -> bool:
+    try:
+        return "ffmpeg" in process.name() and "-filter_complex" in process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
+
+
+def variants(master: str) -> list[str]:
+    """The media playlists of the variants, lowest picture first."""
+    found = re.findall(r"#EXT-X-STREAM-INF:.*RESOLUTION=(\d+)x\d+.*\n(.+)", master)
+    return [uri for _, uri in sorted(found, key=lambda variant: int(variant[0]))]
+
+
+async def states(video: Video) -> dict[str, str]:
+    """The state of each rendition."""
+    rows = await Rendition.filter(video_id=video.id)
+    return {row.name: str(row.state) for row in rows}

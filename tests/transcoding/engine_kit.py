@@ -1,0 +1,190 @@
+"""What the tests do with the engine: make the renditions of a source, and play what came out."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import av
+from measuring import Heard, Shown, listen, look
+
+from portal.transcoding import (
+    MASTER_NAME,
+    Kind,
+    Made,
+    MediaPlaylist,
+    Note,
+    OnProgress,
+    Plan,
+    Probe,
+    Rendition,
+    Sink,
+    Stage,
+    make_renditions,
+    master_playlist,
+    media_playlist_name,
+    parse_media_playlist,
+    plan_renditions,
+    probe,
+)
+from portal.transcoding.hls import INIT_NAME
+
+MASTER_TYPE = "application/vnd.apple.mpegurl"
+
+
+async def ignore(stage: Stage, percent: float, seconds_left: float | None) -> None:
+    """Progress that nobody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the first pass made of a source, and what had been found and planned."""
+
+    source: Probe
+    plan: Plan
+    made: Made
+
+    @property
+    def renditions(self) -> list[Rendition]:
+        return [each for each in self.made.renditions if each.kind is Kind.VIDEO]
+
+    @property
+    def audio(self) -> list[Rendition]:
+        return [each for each in self.made.renditions if each.kind is Kind.AUDIO]
+
+    @property
+    def subtitles(self) -> list[Rendition]:
+        return [each for each in self.made.renditions if each.kind is Kind.SUBTITLES]
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        return self.made.notes
+
+    @property
+    def duration_s(self) -> float:
+        return self.made.duration_s
+
+
+@dataclass(frozen=True)
+class Published:
+    """A source that was published into a folder. What is measured of it is measured once."""
+
+    path: Path
+    result: Result
+    folder: Path
+
+    @cached_property
+    def source_pictures(self) -> list[Shown]:
+        return look(self.path, strict=False)
+
+    @cached_property
+    def pictures(self) -> dict[str, list[Shown]]:
+        """Every video rendition, decoded completely."""
+        return {each.name: shown(self.folder, each.name) for each in self.result.renditions}
+
+    @cached_property
+    def sounds(self) -> dict[str, Heard]:
+        """Every audio rendition, decoded completely."""
+        return {each.name: heard(self.folder, each.name) for each in self.result.audio}
+
+    @property
+    def top(self) -> list[Shown]:
+        return self.pictures[self.result.renditions[-1].name]
+
+    @property
+    def master(self) -> str:
+        return (self.folder / MASTER_NAME).read_text()
+
+
+Publish = Callable[[Path], Awaitable[Published]]
+
+
+async def transcode(
+    source_url: str,
+    *,
+    sink: Sink,
+    work_dir: Path,
+    on_progress: OnProgress = ignore,
+    choose: Callable[[Plan], Sequence[str]] | None = None,
+) -> Result:
+    """Everything in one pass, or the chosen renditions, and a master playlist that names them."""
+    source = await probe(source_url)
+    plan = plan_renditions(source)
+    made = await make_renditions(
+        source_url,
+        source,
+        plan,
+        wanted=choose(plan) if choose else [rung.name for rung in plan.video],
+        is_first=True,
+        starts_s=None,
+        sink=sink,
+        work_dir=work_dir,
+        on_progress=on_progress,
+    )
+    master = master_playlist([("", rendition) for rendition in made.renditions])
+    await sink.put(MASTER_NAME, master.encode(), MASTER_TYPE)
+    return Result(source, plan, made)
+
+
+def playlist(folder: Path, rendition: str) -> MediaPlaylist:
+    """The media playlist of a rendition."""
+    return parse_media_playlist((folder / media_playlist_name(rendition)).read_text())
+
+
+def joined(folder: Path, rendition: str, *segments: int) -> bytes:
+    """Some segments after their init segment, all by default: what a player feeds its decoder."""
+    uris = [segment.uri for segment in playlist(folder, rendition).segments]
+    chosen = [uris[number] for number in segments] if segments else uris
+    return b"".join((folder / rendition / uri).read_bytes() for uri in (INIT_NAME, *chosen))
+
+
+def frames(folder: Path, rendition: str, *segments: int) -> list[av.VideoFrame]:
+    """Decode some segments, all by default."""
+    with av.open(io.BytesIO(joined(folder, rendition, *segments)), format="mov") as container:
+        return list(container.decode(container.streams[0]))
+
+
+def shown(folder: Path, rendition: str, *segments: int) -> list[Shown]:
+    """The pictures of some segments, all by default; a fault in the stream is an error."""
+    return look(io.BytesIO(joined(folder, rendition, *segments)))
+
+
+def heard(folder: Path, rendition: str) -> Heard:
+    """A whole audio rendition."""
+    return listen(io.BytesIO(joined(folder, rendition)))
+
+
+def payloads(path: Path | io.BytesIO, number: int = 0) -> list[bytes]:
+    """The packets of a video track."""
+    source = str(path) if isinstance(path, Path) else path
+    with av.open(source, format="mov") as container:
+        stream = container.streams.video[number]
+        return [bytes(packet) for packet in container.demux(stream) if packet.size]
+
+
+async def make_pass(
+    path: Path,
+    *,
+    wanted: Sequence[str],
+    sink: Sink,
+    work_dir: Path,
+    starts_s: Sequence[float] | None = None,
+) -> Result:
+    """One pass alone; a later one when the segment starts are given."""
+    source = await probe(str(path))
+    plan = plan_renditions(source)
+    made = await make_renditions(
+        str(path),
+        source,
+        plan,
+        wanted=wanted,
+        is_first=starts_s is None,
+        starts_s=starts_s,
+        sink=sink,
+        work_dir=work_dir,
+        on_progress=ignore,
+    )
+    return Result(source, plan, made)

@@ -1,0 +1,238 @@
+"""Look at decoded pictures and sound: where the corners are, when it flashes, what is heard.
+
+Colours are computed here from luma and chroma by BT.709's own numbers, so that a mistake in tags
+or conversions can't cancel itself out.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import av
+from av.stream import Disposition
+
+RGB = tuple[float, float, float]
+Source = Path | Any
+
+_UNITY = 0x10000
+_BRIGHT, _LOUD, _PAUSE_S = 110, 0.1, 0.25
+_SOUND_RATE_HZ = 48_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shown:
+    """One decoded picture, reduced to what is asked of it.
+
+    `corners` are in reading order, and true for 8-bit 4:2:0 in studio range only.
+    """
+
+    time_s: float
+    length_s: float
+    is_key: bool
+    size: tuple[int, int]
+    format: str
+    tags: tuple[int, int, int, int]
+    is_turned: bool
+    is_interlaced: bool
+    centre_luma: float
+    corners: tuple[RGB, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Heard:
+    """A decoded sound track as mono samples at 48 kHz, from `start_s` on; all channels kept."""
+
+    start_s: float
+    channels: tuple[array[float], ...]
+
+    @property
+    def length_s(self) -> float:
+        return len(self.channels[0]) / _SOUND_RATE_HZ
+
+    @property
+    def end_s(self) -> float:
+        return self.start_s + self.length_s
+
+    def onsets_s(self, channel: int = 0) -> list[float]:
+        """When it gets loud after a pause."""
+        found, last_s = [], -_PAUSE_S
+        for number, value in enumerate(self.channels[channel]):
+            if abs(value) > _LOUD:
+                at_s = self.start_s + number / _SOUND_RATE_HZ
+                if at_s - last_s >= _PAUSE_S:
+                    found.append(at_s)
+                last_s = at_s
+        return found
+
+    def level(self, from_s: float, to_s: float, channel: int = 0) -> float:
+        """The root of the mean square of a stretch."""
+        part = self._part(from_s, to_s, channel)
+        return float((sum(value * value for value in part) / len(part)) ** 0.5)
+
+    def frequency_hz(self, from_s: float, to_s: float, channel: int = 0) -> float:
+        """Of a pure tone: half the number of its zero crossings."""
+        part = self._part(from_s, to_s, channel)
+        crossings = sum((a < 0) != (b < 0) for a, b in pairwise(part))
+        return crossings / 2 / (len(part) / _SOUND_RATE_HZ)
+
+    def _part(self, from_s: float, to_s: float, channel: int) -> array[float]:
+        first, last = ((at - self.start_s) * _SOUND_RATE_HZ for at in (from_s, to_s))
+        return self.channels[channel][int(first) : int(last)]
+
+
+def look(source: Source, *, strict: bool = True) -> list[Shown]:
+    """Decode every picture; when strict, the least fault in the stream is an error."""
+    options = {"err_detect": "explode"} if strict else {}
+    with open_media(source, **options) as container:
+        stream = moving_pictures(container)
+        stream.codec_context.options = options
+        stream.thread_type = "AUTO"
+        decoded = container.decode(stream) if strict else _frames_leniently(container, stream)
+        return [_shown(frame) for frame in decoded]
+
+
+def moving_pictures(container: Any) -> Any:
+    """The video, which is not the cover, and the default one if there are several."""
+    still = Disposition.attached_pic | Disposition.timed_thumbnails
+    found = [stream for stream in container.streams.video if not stream.disposition & still]
+    return min(found, key=lambda stream: not stream.disposition & Disposition.default)
+
+
+def listen(source: Source, number: int = 0, *, mixed: bool = False) -> Heard:
+    """Decode a whole sound track, faults left out; gaps are silent. `mixed` makes it one channel.
+
+    Sources change their channels on the way; what we write does not.
+    """
+    with open_media(source) as container:
+        frames = list(_frames_leniently(container, container.streams.audio[number]))
+    return _heard(frames, "mono" if mixed else frames[0].layout.name)
+
+
+def track_end_s(path: Path, number: int) -> float:
+    """When a sound track ends by its index."""
+    with open_media(path) as container:
+        stream = container.streams.audio[number]
+        return float(((stream.start_time or 0) + (stream.duration or 0)) * stream.time_base)
+
+
+def open_media(source: Source, **options: str) -> Any:
+    """Open an MP4 whatever its metadata is."""
+    opened = str(source) if isinstance(source, Path) else source
+    return av.open(opened, format="mov", metadata_errors="ignore", options=options)
+
+
+def _heard(frames: Sequence[av.AudioFrame], layout: str) -> Heard:
+    resampler: av.AudioResampler | None = None
+    channels = [array("f") for _ in av.AudioLayout(layout).channels]
+    start_s, form = frames[0].time or 0.0, None
+    for frame in frames:
+        if form != (form := (frame.format.name, frame.layout.name, frame.sample_rate)):
+            resampler = av.AudioResampler(format="fltp", layout=layout, rate=_SOUND_RATE_HZ)
+        gap = round(((frame.time or 0.0) - start_s) * _SOUND_RATE_HZ) - len(channels[0])
+        for part in resampler.resample(frame):
+            for channel, plane in zip(channels, part.planes, strict=True):
+                if gap > _SOUND_RATE_HZ // 20:
+                    channel.frombytes(bytes(4 * gap))
+                channel.frombytes(bytes(plane)[: 4 * part.samples])
+            gap = 0
+    return Heard(start_s=start_s, channels=tuple(channels))
+
+
+def flashes_s(pictures: Sequence[Shown]) -> list[float]:
+    """When the centre turns bright."""
+    before = [False, *(picture.centre_luma > _BRIGHT for picture in pictures)]
+    return [
+        picture.time_s
+        for picture, was_bright in zip(pictures, before, strict=False)
+        if picture.centre_luma > _BRIGHT and not was_bright
+    ]
+
+
+def display_aspect(path: Path) -> Fraction:
+    """Width to height as a player shows it: pixel shape and display matrix applied."""
+    with open_media(path) as container:
+        stream = moving_pictures(container)
+        frame = next(_frames_leniently(container, stream))
+        sar = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio or 1
+        aspect = Fraction(frame.width, frame.height) * Fraction(sar or 1)
+        return 1 / aspect if _is_on_its_side(frame) else aspect
+
+
+def _frames_leniently(container: Any, stream: Any) -> Iterator[av.VideoFrame]:
+    for packet in container.demux(stream):
+        try:
+            yield from packet.decode()
+        except av.FFmpegError:
+            continue
+
+
+def _matrix(frame: av.VideoFrame) -> tuple[int, ...] | None:
+    try:
+        found = frame.side_data.get("DISPLAYMATRIX")
+    except ValueError:  # PyAV does not know every kind there is
+        quarter = frame.rotation % 180 == 90
+        return (0, _UNITY, 0, -_UNITY, 0, 0, 0, 0, 0) if quarter else None
+    return struct.unpack("9i", bytes(found)) if found is not None else None
+
+
+def _is_on_its_side(frame: av.VideoFrame) -> bool:
+    matrix = _matrix(frame)
+    return matrix is not None and abs(matrix[1]) > abs(matrix[0])
+
+
+def _shown(frame: av.VideoFrame) -> Shown:
+    matrix, pix_fmt = _matrix(frame), frame.format.name
+    is_turned = matrix is not None and matrix[:2] + matrix[3:5] != (_UNITY, 0, 0, _UNITY)
+    tags = (frame.colorspace, frame.color_primaries, frame.color_trc, frame.color_range)
+    time_s, length_s = frame.time or 0.0, float((frame.duration or 0) * (frame.time_base or 0))
+    if pix_fmt != "yuv420p":
+        frame = frame.reformat(format="yuv420p")
+    return Shown(
+        time_s=time_s,
+        length_s=length_s,
+        is_key=bool(frame.key_frame),
+        size=(frame.width, frame.height),
+        format=pix_fmt,
+        tags=tuple(int(tag) for tag in tags),
+        is_turned=is_turned,
+        is_interlaced=bool(frame.interlaced_frame),
+        centre_luma=_mean(frame, 0, 0.5, 0.5),
+        corners=tuple(_corners(frame)),
+    )
+
+
+def _corners(frame: av.VideoFrame) -> Iterator[RGB]:
+    for y in (0.12, 0.88):
+        for x in (0.12, 0.88):
+            yield _rgb(*(_mean(frame, plane, x, y) for plane in range(3)))
+
+
+def _mean(frame: av.VideoFrame, plane: int, x: float, y: float) -> float:
+    """The mean of a patch around a place given in shares of width and height."""
+    data, stride = memoryview(frame.planes[plane]), frame.planes[plane].line_size
+    width, height = frame.planes[plane].width, frame.planes[plane].height
+    half_x, half_y = max(1, width // 20), max(1, height // 20)
+    left, right = max(0, int(x * width) - half_x), min(width, int(x * width) + half_x)
+    top, bottom = max(0, int(y * height) - half_y), min(height, int(y * height) + half_y)
+    rows = [data[row * stride + left : row * stride + right] for row in range(top, bottom)]
+    return sum(sum(row) for row in rows) / sum(len(row) for row in rows)
+
+
+def _rgb(luma: float, blue: float, red: float) -> RGB:
+    """BT.709 in studio range to full-range RGB (ITU-R BT.709-6, items 3.2 and 3.4)."""
+    y, cb, cr = (luma - 16) / 219, (blue - 128) / 224, (red - 128) / 224
+    r, b = y + 1.5748 * cr, y + 1.8556 * cb
+    g = (y - 0.2126 * r - 0.0722 * b) / 0.7152
+    return (r * 255, g * 255, b * 255)
+
+
+def distance(one: Iterable[float], other: Iterable[float]) -> float:
+    """The largest difference of two colours in any channel."""
+    return max(abs(a - b) for a, b in zip(one, other, strict=True))

@@ -1,0 +1,150 @@
+"""Write MP4 files byte by byte, so that they can be wrong in any way (ISO/IEC 14496-12)."""
+
+import struct
+import zlib
+from collections.abc import Sequence
+
+HERE = struct.pack(">I4sI", 12, b"url ", 1)  # the media lies in this very file
+IDENTITY = struct.pack(">9i", 1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30)
+TIMESCALE = 1000
+FRAME_MS = 40
+
+
+def box(kind: bytes, *content: bytes) -> bytes:
+    body = b"".join(content)
+    return struct.pack(">I4s", len(body) + 8, kind) + body
+
+
+def table(kind: bytes, row: str, *rows: Sequence[int], count: int | None = None) -> bytes:
+    """A full box with a count and rows; the count may claim more than there are."""
+    packed = b"".join(struct.pack(f">{row}", *values) for values in rows)
+    return box(kind, struct.pack(">II", 0, len(rows) if count is None else count), packed)
+
+
+def picture_entry(kind: bytes, width: int, height: int, *extensions: bytes) -> bytes:
+    fixed = struct.pack(">6xH16xHHII4xH32xHh", 1, width, height, 72 << 16, 72 << 16, 1, 24, -1)
+    return box(kind, fixed, *extensions)
+
+
+def sample_sizes(sizes: Sequence[int], *, count: int | None = None, same: int = 0) -> bytes:
+    packed = struct.pack(f">{len(sizes)}I", *sizes)
+    number = len(sizes) if count is None else count
+    return box(b"stsz", struct.pack(">III", 0, same, number), b"" if same else packed)
+
+
+def track(
+    entry: bytes,
+    sizes: bytes,
+    *,
+    frames: int,
+    size: tuple[int, int] = (64, 64),
+    media_at: int = 0,
+    data_reference: bytes = HERE,
+    edits: bytes = b"",
+    handler: bytes = b"vide",
+    number: int = 1,
+) -> bytes:
+    """One track whose samples lie one behind the other from `media_at` on."""
+    duration = min(frames * FRAME_MS, 2**32 - 1)
+    chunks = [(1, frames, 1)] if frames else []
+    samples = box(
+        b"stbl",
+        box(b"stsd", struct.pack(">II", 0, 1), entry),
+        table(b"stts", "II", *[(frames, FRAME_MS) for _ in chunks]),
+        table(b"stsc", "III", *chunks),
+        sizes,
+        table(b"stco", "I", *[(media_at,) for _ in chunks]),
+    )
+    media = box(
+        b"minf",
+        box(b"vmhd", struct.pack(">IHHHH", 1, 0, 0, 0, 0)),
+        box(b"dinf", box(b"dref", struct.pack(">II", 0, 1), data_reference)),
+        samples,
+    )
+    header = struct.pack(">IIIIII", 3, 0, 0, number, 0, duration) + bytes(16) + IDENTITY
+    return box(
+        b"trak",
+        box(b"tkhd", header, struct.pack(">II", size[0] << 16, size[1] << 16)),
+        edits,
+        box(
+            b"mdia",
+            box(b"mdhd", struct.pack(">IIIIIHH", 0, 0, 0, TIMESCALE, duration, 0x55C4, 0)),
+            box(b"hdlr", struct.pack(">II4s12x", 0, 0, handler), b"\0"),
+            media,
+        ),
+    )
+
+
+def index(*tracks: bytes, duration_ms: int = FRAME_MS) -> bytes:
+    header = struct.pack(">IIIIIIH10x", 0, 0, 0, TIMESCALE, duration_ms, 1 << 16, 256)
+    return box(b"moov", box(b"mvhd", header, IDENTITY, bytes(24), struct.pack(">I", 9)), *tracks)
+
+
+FILE_TYPE = box(b"ftyp", b"isom", bytes(4), b"isommp42")
+MEDIA_AT = len(FILE_TYPE) + 8
+
+
+def movie(media: bytes, *tracks: bytes, duration_ms: int = FRAME_MS) -> bytes:
+    """A whole file; the media begin at `MEDIA_AT`."""
+    return FILE_TYPE + box(b"mdat", media) + index(*tracks, duration_ms=duration_ms)
+
+
+def png(width: int, height: int) -> bytes:
+    """A black picture in 24 bits; however large, it is a few bytes to a kilobyte."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        check = struct.pack(">I", zlib.crc32(kind + data))
+        return struct.pack(">I", len(data)) + kind + data + check
+
+    packer, row = zlib.compressobj(9), bytes(1 + width * 3)
+    packed = b"".join(packer.compress(row) for _ in range(height)) + packer.flush()
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
+    )
+
+
+def png_movie(
+    width: int, height: int, *, frames: int = 1, data_reference: bytes = HERE, edits: bytes = b""
+) -> bytes:
+    """A film of the same picture over and over, stored once per frame."""
+    picture = png(width, height)
+    film = track(
+        picture_entry(b"png ", width, height),
+        sample_sizes([len(picture)] * frames),
+        frames=frames,
+        size=(width, height),
+        media_at=MEDIA_AT,
+        data_reference=data_reference,
+        edits=edits,
+    )
+    return movie(picture * frames, film, duration_ms=frames * FRAME_MS)
+
+
+def empty_track(kind: bytes = b"png ") -> bytes:
+    """A track that is described and has no samples."""
+    return track(picture_entry(kind, 64, 64), sample_sizes([]), frames=0)
+
+
+def fragments(number: int) -> bytes:
+    """A film of one frame per fragment."""
+    extends = box(b"mvex", box(b"trex", struct.pack(">IIIIII", 0, 1, 1, FRAME_MS, 0, 0)))
+    picture = png(64, 64)
+    media = box(b"mdat", picture)
+
+    def fragment(place: int, data_at: int) -> bytes:
+        run = struct.pack(">IIiI", 0x201, 1, data_at, len(picture))
+        return box(
+            b"moof",
+            box(b"mfhd", struct.pack(">II", 0, place + 1)),
+            box(
+                b"traf",
+                box(b"tfhd", struct.pack(">II", 0x020000, 1)),  # offsets from the moof
+                box(b"tfdt", struct.pack(">II", 0, place * FRAME_MS)),
+                box(b"trun", run),
+            ),
+        )
+
+    data_at = len(fragment(0, 0)) + 8
+    pieces = (fragment(place, data_at) + media for place in range(number))
+    return FILE_TYPE + index(empty_track(), extends) + b"".join(pieces)

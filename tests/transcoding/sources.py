@@ -1,0 +1,103 @@
+"""Recipes of small media: a card whose corners tell which way is up, with flashes and beeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from measuring import RGB
+
+MakeMedia = Callable[..., Path]
+
+SIZE = "544x306"  # the smallest 16:9 that gets two rungs
+DURATION_S = 7.0  # two segments, and one group of pictures too long to be copied
+FLASHES_S = (0.5, 6.0)
+FLASH_S = 0.2
+# In reading order: upper left, upper right, lower left, lower right.
+CORNERS: tuple[RGB, ...] = ((192, 48, 48), (48, 160, 48), (48, 64, 192), (192, 176, 64))
+X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "999", "-bf", "2")
+BT709_TAGS = "setparams=colorspace=bt709:color_primaries=bt709:color_trc=bt709:range=tv"
+
+
+def card(
+    *,
+    size: str = SIZE,
+    rate: str = "25",
+    duration_s: float = DURATION_S,
+    flashes_s: Sequence[float] = FLASHES_S,
+    flash_s: float = FLASH_S,
+) -> str:
+    """The card in RGB, as a lavfi source."""
+    places = [(x, y) for y in ("0", "ih/2") for x in ("0", "iw/2")]
+    quarters = [_box(x, y, "iw/2", "ih/2", c) for (x, y), c in zip(places, CORNERS, strict=True)]
+    centre = ("iw*3/8", "ih*3/8", "iw/4", "ih/4")
+    lit = _during(flashes_s, flash_s)
+    return ",".join(
+        [
+            f"color=c=black:s={size}:r={rate}:d={duration_s},format=gbrp",
+            *quarters,
+            _box(*centre, (0, 0, 0)),
+            f"{_box(*centre, (255, 255, 255))}:enable='{lit}'",
+        ]
+    )
+
+
+def _box(x: str, y: str, width: str, height: str, colour: Sequence[float]) -> str:
+    code = "".join(f"{round(part):02x}" for part in colour)
+    return f"drawbox=x={x}:y={y}:w={width}:h={height}:c=0x{code}:t=fill"
+
+
+def _during(instants_s: Sequence[float], length_s: float) -> str:
+    # A frame belongs to a flash when it begins in it; the half millisecond is for rounding.
+    return (
+        "0"
+        if not instants_s
+        else "+".join(f"gte(t,{at - 0.0005})*lt(t,{at + length_s - 0.0005})" for at in instants_s)
+    )
+
+
+def as_yuv(pix_fmt: str = "yuv420p", *, matrix: str = "bt709", full_range: bool = False) -> str:
+    """From RGB to tagged YUV."""
+    span = "pc" if full_range else "tv"
+    tags = BT709_TAGS if matrix == "bt709" else f"setparams=colorspace={matrix}"
+    tags = tags.replace("range=tv", f"range={span}")
+    return f"scale=out_color_matrix={matrix}:out_range={span},format={pix_fmt},{tags}"
+
+
+def beeps(
+    *,
+    duration_s: float = DURATION_S,
+    at_s: Sequence[float] = FLASHES_S,
+    rate_hz: int = 48_000,
+    layout: str = "mono",
+) -> str:
+    """Beeps at the flashes, in every channel, as a lavfi source."""
+    lit = _during(at_s, FLASH_S)
+    tone = f"0.6*sin(2*PI*1000*t)*({lit})"
+    count = {"mono": 1, "stereo": 2, "5.1": 6}[layout]
+    return f"aevalsrc=exprs='{'|'.join([tone] * count)}':c={layout}:s={rate_hz}:d={duration_s}"
+
+
+def tone(frequency_hz: int, *, duration_s: float = DURATION_S, rate_hz: int = 48_000) -> str:
+    return f"sine=f={frequency_hz}:d={duration_s}:r={rate_hz},volume=4"
+
+
+def lavfi(*sources: str) -> tuple[str, ...]:
+    """Inputs for ffmpeg."""
+    return tuple(argument for source in sources for argument in ("-f", "lavfi", "-i", source))
+
+
+def make_card(
+    make_media: MakeMedia,
+    name: str,
+    *options: str,
+    picture: str | None = None,
+    sound: str | None = "",
+    yuv: str | None = None,
+    codec: Sequence[str] = X264,
+) -> Path:
+    """The card with beeps in AAC; `sound` None is silent, '' the standard beeps."""
+    inputs = lavfi(picture or card(), *([sound or beeps()] if sound is not None else []))
+    conversion = as_yuv() if yuv is None else yuv
+    filters = ("-vf", conversion) if conversion else ()
+    return make_media(name, *inputs, *filters, *codec, *options)

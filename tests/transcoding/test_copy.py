@@ -1,0 +1,159 @@
+"""A source that every player takes is delivered as it is; any doubt, and it is encoded."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from checking import check_published
+from engine_kit import Publish, joined, payloads, playlist
+from matrix_rows import X265
+from sources import CORNERS, MakeMedia, as_yuv, beeps, card, lavfi, make_card
+
+from portal.transcoding import Rung, plan_renditions, probe
+
+TWO_SECONDS = ("-g", "50")
+
+
+def copyable(make_media: MakeMedia) -> Path:
+    return make_card(make_media, "copyable.mp4", *TWO_SECONDS)
+
+
+async def top_of_plan(path: Path) -> Rung:
+    return plan_renditions(await probe(str(path))).video[-1]
+
+
+async def test_a_qualified_source_is_delivered_bit_for_bit(
+    make_media: MakeMedia, publish: Publish
+) -> None:
+    published = await publish(copyable(make_media))
+
+    assert [each.copied for each in published.result.renditions] == [False, True]
+    top = published.result.renditions[-1]
+    delivered = payloads(io.BytesIO(joined(published.folder, top.name)))
+    assert delivered == payloads(published.path)
+    check_published(published, corners=CORNERS, in_sync=True)
+
+
+async def test_the_others_are_cut_where_the_copied_one_has_key_frames(
+    make_media: MakeMedia, publish: Publish
+) -> None:
+    # Every 3 s: the first cut after 4 s is at 6 s, where no encoder would make one by itself.
+    picture = card(duration_s=14, flashes_s=(0.5, 13))
+    sound = beeps(duration_s=14, at_s=(0.5, 13))
+    source = make_card(make_media, "every 3 s.mp4", "-g", "75", picture=picture, sound=sound)
+
+    published = await publish(source)
+
+    assert published.result.renditions[-1].copied
+    starts = [playlist(published.folder, name).starts_s for name in published.pictures]
+    assert starts[0] == pytest.approx(starts[1], abs=0.001)
+    assert all(start_s % 3 == pytest.approx(0, abs=0.001) for start_s in starts[0])
+    assert len(starts[0]) >= 3
+    check_published(published, corners=CORNERS, in_sync=True)
+
+
+async def test_a_copied_source_with_no_rung_below_has_its_pictures_too(
+    make_media: MakeMedia, publish: Publish
+) -> None:
+    source = make_card(make_media, "small copy.mp4", *TWO_SECONDS, picture=card(size="320x180"))
+
+    published = await publish(source)
+
+    assert [each.copied for each in published.result.renditions] == [True]
+    assert published.result.made.has_poster
+    assert published.result.made.has_storyboard
+    check_published(published, corners=CORNERS, in_sync=True)
+
+
+async def test_lower_rungs_never_cost_more_than_the_copied_one(make_media: MakeMedia) -> None:
+    plan = plan_renditions(await probe(str(copyable(make_media))))
+    rates = [rung.max_bitrate_bps for rung in plan.video]
+    assert rates == sorted(rates)
+
+
+INTERLACED = ("-flags", "+ilme+ildct", "-x264-params", "tff=1")
+Make = Callable[[MakeMedia], Path]
+
+
+def made(name: str, *options: str, **recipe: object) -> object:
+    def make(media: MakeMedia) -> Path:
+        return make_card(media, f"no copy {name}.mp4", *TWO_SECONDS, *options, **recipe)
+
+    return pytest.param(make, id=name)
+
+
+def remuxed(name: str, *before: str) -> object:
+    def make(media: MakeMedia) -> Path:
+        target = f"no copy {name}.mp4"
+        return media(target, *before, "-i", str(copyable(media)), "-c", "copy")
+
+    return pytest.param(make, id=name)
+
+
+def noisy(media: MakeMedia) -> Path:
+    inputs = lavfi("testsrc2=s=544x306:r=25:d=3,noise=alls=60:allf=t")
+    codec = ("-c:v", "libx264", "-preset", "ultrafast", "-qp", "10", "-pix_fmt", "yuv420p")
+    return media("no copy noisy.mp4", *inputs, *codec, *TWO_SECONDS)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        made("10 s between key frames", "-g", "250", picture=card(duration_s=10.5)),
+        made("7 s from the last key frame", "-g", "175", picture=card(duration_s=14)),
+        remuxed("rotation 90", "-display_rotation", "90"),
+        remuxed("rotation 180", "-display_rotation", "180"),
+        remuxed("mirrored", "-display_hflip"),
+        remuxed("upside down", "-display_vflip"),
+        made("oblong pixels", yuv=f"{as_yuv()},setsar=4/3"),
+        made("422", yuv=as_yuv("yuv422p")),
+        made("10 bit", yuv=as_yuv("yuv420p10le")),
+        made("pq", yuv=as_yuv().replace("color_trc=bt709", "color_trc=smpte2084")),
+        made("hlg", yuv=as_yuv().replace("color_trc=bt709", "color_trc=arib-std-b67")),
+        pytest.param(noisy, id="far too many bits"),
+        made("open groups", "-x264-params", "open-gop=1:bframes=3:scenecut=0"),
+        remuxed("starts within a group", "-ss", "1.2"),
+        made("full range", yuv=as_yuv("yuvj420p", full_range=True)),
+        made("interlaced", *INTERLACED, picture=card(size="544x304")),
+        made("fragmented", "-movflags", "frag_keyframe+empty_moov"),
+        made("above 60 fps", picture=card(rate="100")),
+        made("hevc", codec=X265),
+    ],
+)
+async def test_what_not_every_player_takes_is_encoded(make: Make, make_media: MakeMedia) -> None:
+    assert (await top_of_plan(copyable(make_media))).copied, "the same without the property"
+    assert not (await top_of_plan(make(make_media))).copied
+
+
+async def test_a_late_picture_is_encoded_but_for_a_millisecond(make_media: MakeMedia) -> None:
+    path = str(copyable(make_media))
+    inputs = ("-itsoffset", "0.5", "-i", path, "-i", path)
+    late = make_media("late copy.mp4", *inputs, "-map", "0:v", "-map", "1:a", "-c", "copy")
+    assert not (await top_of_plan(late)).copied
+
+
+@pytest.fixture(scope="session")
+def half_open(make_media: MakeMedia) -> Path:
+    """Open groups of pictures but for those at which a probe samples: first, quarters, last."""
+    at_s = ",".join(str(number * 0.4) for number in (0, 4, 9, 14, 19))
+    params = "open-gop=1:bframes=3:b-adapt=0:scenecut=0:keyint=10:min-keyint=10"
+    codec = ("-c:v", "libx264", "-preset", "ultrafast", "-bf", "3")
+    forced = ("-force_key_frames", at_s, "-forced-idr", "1", "-x264-params", params)
+    picture, sound = card(duration_s=8, flashes_s=(0.6, 7)), beeps(duration_s=8, at_s=(0.6, 7))
+    return make_card(
+        make_media, "half open.mp4", *forced, codec=codec, picture=picture, sound=sound
+    )
+
+
+async def test_a_stream_that_turns_out_not_to_be_deliverable_is_encoded_after_all(
+    half_open: Path, publish: Publish
+) -> None:
+    assert (await top_of_plan(half_open)).copied, "the plan should be taken in"
+
+    published = await publish(half_open)
+
+    assert [each.copied for each in published.result.renditions] == [False, False]
+    delivered = payloads(io.BytesIO(joined(published.folder, published.result.renditions[-1].name)))
+    assert delivered[0] != payloads(half_open)[0]
+    check_published(published, corners=CORNERS, in_sync=True)

@@ -1,0 +1,47 @@
+"""A folder of collected files, when one is named: each is published and sound, or refused."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from checking import check_published
+from conftest import FolderSink
+from engine_kit import Published, transcode
+
+from portal.transcoding import Plan, SourceRejected
+
+CORPUS = os.environ.get("PORTAL_CORPUS", "")
+_AFFORDABLE_PIXELS = 200_000_000  # three seconds of 1080p
+
+
+def corpus() -> list[tuple[str, str]]:
+    if not CORPUS:
+        return []
+    with (Path(CORPUS) / "manifest.csv").open(newline="") as manifest:
+        return [(row["path"], row["expected"]) for row in csv.DictReader(manifest)]
+
+
+def affordable(plan: Plan) -> Sequence[str]:
+    """The whole ladder, or the first pass of what would take minutes on a small machine."""
+    top = plan.video[-1]
+    pixels = top.width * top.height * top.fps * plan.duration_s
+    whole = [rung.name for rung in plan.video]
+    return whole if pixels < _AFFORDABLE_PIXELS else plan.first_pass(cautious=True)
+
+
+@pytest.mark.skipif(not CORPUS, reason="PORTAL_CORPUS names no folder of media")
+@pytest.mark.parametrize(("path", "expected"), corpus())
+async def test_the_corpus_is_published_or_refused(
+    path: str, expected: str, sink: FolderSink, work_dir: Path
+) -> None:
+    source = Path(CORPUS) / path
+    if expected not in {"playable", "partial"}:
+        with pytest.raises(SourceRejected):
+            await transcode(str(source), sink=sink, work_dir=work_dir)
+        return
+    result = await transcode(str(source), sink=sink, work_dir=work_dir, choose=affordable)
+    check_published(Published(source, result, sink.folder), thorough=False)

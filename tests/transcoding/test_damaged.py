@@ -1,0 +1,67 @@
+"""A source with a hole in it: what is left is published, with a word about it, if it is enough."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import FolderSink
+from engine_kit import shown, transcode
+from hls_checks import check_hls
+from sources import MakeMedia
+
+from portal.transcoding import MASTER_NAME, Note, RejectCode, SourceRejected
+
+
+def with_a_hole(source: Path, target: Path, *, share: float) -> Path:
+    """A copy with a stretch in the middle of its media data set to zero."""
+    content = bytearray(source.read_bytes())
+    start = content.index(b"mdat") + 4
+    end = content.index(b"moov") - 4
+    middle, half = (start + end) // 2, int((end - start) * share / 2)
+    content[middle - half : middle + half] = bytes(2 * half)
+    target.write_bytes(content)
+    return target
+
+
+@pytest.fixture(params=["encoded", "copyable"])
+def sound_source(request: pytest.FixtureRequest, make_video: MakeMedia) -> Path:
+    """Twenty seconds with a key frame every second; 4:2:2 can't be copied."""
+    pix_fmt = "yuv420p" if request.param == "copyable" else "yuv422p"
+    options = ("-g", "25", "-b:v", "600k", "-pix_fmt", pix_fmt)
+    return make_video(f"twenty {request.param}.mp4", *options, rate="25", duration_s=20)
+
+
+async def test_a_source_with_a_small_hole_is_published_with_a_note(
+    sound_source: Path, sink: FolderSink, work_dir: Path, tmp_path: Path
+) -> None:
+    source = with_a_hole(sound_source, tmp_path / "hole.mp4", share=0.03)
+
+    result = await transcode(str(source), sink=sink, work_dir=work_dir)
+
+    assert Note.PARTLY_DAMAGED in result.notes
+    assert (sink.folder / MASTER_NAME).exists()
+    check_hls(sink.folder, result.made)
+    for rendition in result.renditions:
+        pictures = shown(sink.folder, rendition.name)  # strict: no fault is passed on to viewers
+        assert pictures[-1].time_s == pytest.approx(20, abs=0.1)
+        assert len(pictures) > 0.9 * 500
+
+
+async def test_an_undamaged_source_gets_no_such_note(
+    sound_source: Path, sink: FolderSink, work_dir: Path
+) -> None:
+    result = await transcode(str(sound_source), sink=sink, work_dir=work_dir)
+    assert Note.PARTLY_DAMAGED not in result.notes
+
+
+async def test_a_source_that_is_mostly_holes_is_refused(
+    sound_source: Path, sink: FolderSink, work_dir: Path, tmp_path: Path
+) -> None:
+    source = with_a_hole(sound_source, tmp_path / "ruin.mp4", share=0.7)
+
+    with pytest.raises(SourceRejected) as caught:
+        await transcode(str(source), sink=sink, work_dir=work_dir)
+
+    assert caught.value.code == RejectCode.DAMAGED
+    assert MASTER_NAME not in sink.names

@@ -1,0 +1,184 @@
+"""Files made to do harm: each is dealt with in seconds, within limits, touching nothing else."""
+
+import ctypes
+import os
+import struct
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from hostile_kit import HOSTILE, PLAYABLE, SLOW
+from mp4_kit import FILE_TYPE, box, png_movie
+
+from portal.transcoding import FailCode, RejectCode, SourceRejected, TranscodeFailed, probe
+from portal.transcoding.ffmpeg import Progress, run
+
+IN_NONBLOCK, IN_ACCESS, IN_OPEN = os.O_NONBLOCK, 0x1, 0x20
+# Nearly all take a tenth of a second; what is slow fills memory up to the limit.
+SOON_S, LATE_S = 10, 35
+
+
+class Neighbourhood:
+    """What a file may name and must not get at: a file and a server."""
+
+    def __init__(self, canary: Path) -> None:
+        self.canary = canary
+        self.source = b""
+        self.address = ""
+        self.asked: list[str] = []
+
+    async def answer(self, request: web.Request) -> web.Response:
+        if request.path == "/source.mp4":
+            return web.Response(body=self.source, content_type="video/mp4")
+        self.asked.append(request.path)
+        return web.Response(body=b"got in")
+
+
+@pytest.fixture
+async def neighbourhood(tmp_path: Path) -> AsyncIterator[Neighbourhood]:
+    around = Neighbourhood(tmp_path / "canary.txt")
+    around.canary.write_text("secret")
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", around.answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    around.address = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield around
+    await runner.cleanup()
+
+
+@contextmanager
+def unopened(path: Path) -> Iterator[None]:
+    """Fail when anyone opens the file meanwhile (inotify(7))."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    watch = libc.inotify_init1(IN_NONBLOCK)
+    try:
+        assert libc.inotify_add_watch(watch, os.fsencode(path), IN_ACCESS | IN_OPEN) >= 0
+        yield
+        with pytest.raises(BlockingIOError):
+            os.read(watch, 4096)
+    finally:
+        os.close(watch)
+
+
+def test_the_watch_on_a_file_notices(tmp_path: Path) -> None:
+    path = tmp_path / "canary.txt"
+    path.write_text("secret")
+    with pytest.raises(pytest.fail.Exception), unopened(path):
+        path.read_bytes()
+
+
+async def rejection(source: Path | str, *, within_s: float = SOON_S) -> RejectCode:
+    began = time.monotonic()
+    with pytest.raises(SourceRejected) as caught:
+        await probe(str(source))
+    assert time.monotonic() - began < within_s
+    return caught.value.code
+
+
+IMPOSTORS = {
+    "playlist": "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n{file}\n#EXTINF:4,\n{http}\n",
+    "master": "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n{http}\n"
+    "#EXT-X-STREAM-INF:BANDWIDTH=2\n{file}",
+    "concat script": "ffconcat version 1.0\nfile '{file}'\nfile '{http}'\n",
+    "old concat script": "file '{file}'\nfile '{http}'\n",
+    "dash": '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static"><Period>'
+    '<AdaptationSet mimeType="video/mp4"><Representation id="1" bandwidth="1"><BaseURL>{http}'
+    "</BaseURL></Representation></AdaptationSet></Period></MPD>",
+    "svg": '<svg xmlns="http://www.w3.org/2000/svg" xmlns:x="http://www.w3.org/1999/xlink">'
+    '<image x:href="{file}"/><image x:href="{http}"/></svg>',
+    "sdp": "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nm=video 9 RTP/AVP 96\n",
+    "smil": '<smil><body><video src="{http}"/><video src="{file}"/></body></smil>',
+    "sheet": "subtitles:{file}\nconcat:{file}|{http}\n",
+}
+
+
+async def ignore(progress: Progress) -> None:
+    pass
+
+
+async def through_ffmpeg(source: Path) -> str:
+    """Decode all of it as the engine does, and tell how that ended."""
+    arguments = ("-nostdin", "-progress", "pipe:1", "-protocol_whitelist", "file", "-f", "mov")
+    try:
+        await run(
+            (*arguments, "-i", f"file:{source}", "-map", "0:v:0", "-f", "null", "-"),
+            on_progress=ignore,
+            timeout_s=8,
+        )
+    except TranscodeFailed as failure:
+        return str(failure.code)
+    return "done"
+
+
+@pytest.mark.parametrize("over_http", [False, True], ids=["local", "served"])
+@pytest.mark.parametrize("disguise", [b"", FILE_TYPE], ids=["bare", "behind a file type"])
+@pytest.mark.parametrize("text", IMPOSTORS.values(), ids=IMPOSTORS)
+async def test_a_text_that_names_other_files_reaches_none(
+    neighbourhood: Neighbourhood, tmp_path: Path, text: str, disguise: bytes, over_http: bool
+) -> None:
+    names = {"file": f"file://{neighbourhood.canary}", "http": f"{neighbourhood.address}/other.ts"}
+    neighbourhood.source = disguise + text.format(**names).encode()
+    source = tmp_path / "video.mp4"
+    source.write_bytes(neighbourhood.source)
+    address = f"{neighbourhood.address}/source.mp4" if over_http else source
+    with unopened(neighbourhood.canary):
+        assert await rejection(address) == RejectCode.NOT_A_VIDEO
+    assert neighbourhood.asked == []
+
+
+def alias(path: bytes) -> bytes:
+    """A QuickTime data reference, as its reference movies have them, with the path in full."""
+    fixed = struct.pack(">I4sHHHB27s", 0, bytes(4), 200, 2, 0, 3, b"Disk".ljust(27, b"\0"))
+    names = struct.pack(">IHIB63s", 0, 0, 0, len(path[:63]), path[:63].ljust(63, b"\0"))
+    paths = struct.pack(">HH", 18, len(path)) + path + bytes(len(path) % 2)
+    tail = bytes(4 + 4 + 4 + 4) + struct.pack(">HH", 0, 0) + bytes(4 + 2 + 10)
+    return box(b"alis", bytes(4), fixed[4:], names, tail, paths, struct.pack(">HH", 0xFFFF, 0))
+
+
+@pytest.mark.parametrize("kind", ["url", "alias"])
+@pytest.mark.parametrize("scheme", ["file", "http"])
+async def test_media_that_lie_elsewhere_are_not_fetched(
+    neighbourhood: Neighbourhood, tmp_path: Path, kind: str, scheme: str
+) -> None:
+    place = {
+        "file": f"file://{neighbourhood.canary}",
+        "http": f"{neighbourhood.address}/other.mp4",
+    }[scheme].encode()
+    reference = box(b"url ", bytes(4), place, b"\0") if kind == "url" else alias(place)
+    source = tmp_path / "video.mp4"
+    source.write_bytes(png_movie(64, 64, data_reference=reference))
+    with unopened(neighbourhood.canary):
+        assert await rejection(source) == RejectCode.ZERO_DURATION
+        await through_ffmpeg(source)
+    assert neighbourhood.asked == []
+
+
+async def test_a_reference_without_flag_and_name_is_no_reference(tmp_path: Path) -> None:
+    source = tmp_path / "video.mp4"
+    source.write_bytes(png_movie(64, 64, frames=5, data_reference=box(b"url ", bytes(4))))
+    assert (await probe(str(source))).video.frame_count == 5
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+async def test_a_hostile_file_is_refused_soon(tmp_path: Path, case: str) -> None:
+    make, code = HOSTILE[case]
+    source = tmp_path / "video.mp4"
+    source.write_bytes(make())
+    assert await rejection(source, within_s=LATE_S if case in SLOW else SOON_S) == code
+
+
+@pytest.mark.parametrize("case", PLAYABLE)
+async def test_a_hostile_film_is_decoded_within_limits(tmp_path: Path, case: str) -> None:
+    source = tmp_path / "video.mp4"
+    source.write_bytes(PLAYABLE[case]())
+    began = time.monotonic()
+    await probe(str(source))
+    assert time.monotonic() - began < SOON_S
+    ending = await through_ffmpeg(source)
+    assert ending in {"done", FailCode.TIMED_OUT, FailCode.OUT_OF_MEMORY, FailCode.FFMPEG_FAILED}
+    assert time.monotonic() - began < LATE_S

@@ -1,0 +1,174 @@
+"""A video is made in passes: playable early, and complete later with everything aligned."""
+
+import asyncio
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from checking import check_published
+from conftest import FolderSink
+from engine_kit import Published, Result, make_pass
+from hls_checks import variants
+from sources import CORNERS, MakeMedia, as_yuv, beeps, card, make_card
+
+from portal.transcoding import (
+    MASTER_NAME,
+    Kind,
+    Plan,
+    master_playlist,
+    media_playlist_name,
+    plan_renditions,
+    probe,
+    segment_starts_s,
+)
+from portal.transcoding.ffmpeg import ffmpeg_path
+
+LARGE = "1280x720"  # 360p at once, 720p at once when copied, the others later
+
+
+def names(result: Result) -> list[str]:
+    return [each.name for each in result.renditions]
+
+
+def left(plan: Plan, done: Result) -> list[str]:
+    return [rung.name for rung in plan.video if rung.name not in names(done)]
+
+
+async def in_two_passes(path: Path, folder: Path) -> tuple[Result, Result]:
+    """The first as the portal does a long source, the second into a folder beside it."""
+    plan = plan_renditions(await probe(str(path)))
+    wanted = plan.first_pass(cautious=True)
+    first = await make_pass(
+        path, wanted=wanted, sink=FolderSink(folder / "1"), work_dir=folder / "work"
+    )
+    text = (folder / "1" / media_playlist_name(first.renditions[0].name)).read_text()
+    second = await make_pass(
+        path,
+        wanted=left(plan, first),
+        starts_s=segment_starts_s(text),
+        sink=FolderSink(folder / "2"),
+        work_dir=folder / "work",
+    )
+    return first, second
+
+
+def together(path: Path, folder: Path, first: Result, second: Result) -> Published:
+    """Both passes in one folder, to be checked like any other."""
+    whole = folder / "whole"
+    for attempt in ("1", "2"):
+        shutil.copytree(folder / attempt, whole, dirs_exist_ok=True)
+    videos = sorted((*first.renditions, *second.renditions), key=lambda each: each.width or 0)
+    rest = [each for each in first.made.renditions if each.kind is not Kind.VIDEO]
+    made = replace(first.made, renditions=(*videos, *rest))
+    master = master_playlist([("", each) for each in made.renditions])
+    (whole / MASTER_NAME).write_text(master)
+    return Published(path, replace(first, made=made), whole)
+
+
+async def test_the_first_pass_of_a_long_source_makes_only_what_is_needed_to_watch(
+    make_media: MakeMedia, tmp_path: Path
+) -> None:
+    source = make_card(
+        make_media,
+        "a minute.mp4",
+        picture=card(size=LARGE, rate="5", duration_s=61),
+        sound=beeps(duration_s=61),
+    )
+    plan = plan_renditions(await probe(str(source)))
+    assert plan.first_pass() == ("360p",)
+
+    sink = FolderSink(tmp_path / "sink")
+    first = await make_pass(source, wanted=plan.first_pass(), sink=sink, work_dir=tmp_path / "w")
+
+    assert names(first) == ["360p"]
+    assert {path.name for path in sink.folder.iterdir() if path.is_dir()} == {"360p", "audio"}
+    assert first.made.has_poster
+    assert first.made.has_storyboard
+    assert first.duration_s == pytest.approx(61, abs=0.1)
+
+
+async def test_a_short_source_is_made_in_one_pass(make_media: MakeMedia) -> None:
+    plan = plan_renditions(await probe(str(make_card(make_media, "card.mp4"))))
+    assert plan.first_pass() == ("240p", "306p")
+
+
+VARIABLE = "select='not(mod(n,3))+lt(mod(n,40),15)',"
+
+
+def sources() -> dict[str, dict[str, object]]:
+    """Ten seconds each, flashing near both ends."""
+    length = {"duration_s": 10, "flashes_s": (0.6, 9)}
+    sound = beeps(duration_s=10, at_s=(0.6, 9))
+    return {
+        "constant": {"picture": card(size=LARGE, rate="10", **length), "sound": sound},
+        "29.97": {"picture": card(size=LARGE, rate="30000/1001", **length), "sound": sound},
+        "variable": {
+            "picture": card(size=LARGE, rate="30", **length),
+            "sound": sound,
+            "yuv": VARIABLE + as_yuv(),
+        },
+        "copied": {"picture": card(size=LARGE, rate="10", **length), "sound": sound},
+    }
+
+
+OPTIONS = {"variable": ("-fps_mode", "passthrough"), "copied": ("-g", "50")}
+
+
+@pytest.mark.parametrize("kind", sources())
+async def test_a_later_pass_joins_on_to_the_first(
+    kind: str, make_media: MakeMedia, tmp_path: Path
+) -> None:
+    source = make_card(
+        make_media, f"two passes {kind}.mp4", *OPTIONS.get(kind, ()), **sources()[kind]
+    )
+
+    first, second = await in_two_passes(source, tmp_path)
+
+    is_copied = kind == "copied"
+    assert names(first) == (["360p", "720p"] if is_copied else ["360p"])
+    assert names(second) == (["240p", "480p"] if is_copied else ["240p", "480p", "720p"])
+    assert [each.copied for each in first.renditions][-1] == is_copied
+    assert not second.audio
+    assert not second.made.has_poster
+    check_published(together(source, tmp_path, first, second), corners=CORNERS, in_sync=True)
+
+
+async def test_the_master_of_both_passes_leads_to_both_folders(
+    make_media: MakeMedia, tmp_path: Path
+) -> None:
+    source = make_card(make_media, "two passes constant.mp4", **sources()["constant"])
+    first, second = await in_two_passes(source, tmp_path)
+    entries = [("", each) for each in first.made.renditions]
+    entries += [("../2/", each) for each in second.made.renditions]
+    master = master_playlist(entries)
+    (tmp_path / "1" / MASTER_NAME).write_text(master)
+
+    assert sorted(variants(master)) == sorted(
+        ["360p/playlist.m3u8"] + [f"../2/{name}/playlist.m3u8" for name in ("240p", "480p", "720p")]
+    )
+    named = [*variants(master), *re.findall(r'URI="([^"]*)"', master)]
+    assert all((tmp_path / "1" / uri).resolve().is_file() for uri in named)
+    played = await asyncio.create_subprocess_exec(
+        *(ffmpeg_path(), "-v", "error", "-i", str(tmp_path / "1" / MASTER_NAME)),
+        *("-map", "0:v", "-map", "0:a", "-f", "null", "-"),
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, complaints = await asyncio.wait_for(played.communicate(), 60)
+    assert played.returncode == 0
+    assert complaints == b""
+
+
+async def test_a_pass_of_one_rendition_alone_makes_just_that(
+    make_media: MakeMedia, tmp_path: Path
+) -> None:
+    source = make_card(make_media, "card.mp4")
+    sink = FolderSink(tmp_path / "sink")
+
+    alone = await make_pass(
+        source, wanted=["240p"], starts_s=(0.0, 4.0), sink=sink, work_dir=tmp_path / "work"
+    )
+
+    assert names(alone) == ["240p"]
+    assert {path.name for path in sink.folder.iterdir()} == {"240p"}

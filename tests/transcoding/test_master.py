@@ -1,0 +1,134 @@
+"""The master playlist: what players choose from, and where they start."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hls_checks import attributes, variants
+
+from portal.transcoding import Kind, Rendition, master_playlist, sign_playlist
+
+
+def a_video(height: int, bandwidth_bps: int, **otherwise: object) -> Rendition:
+    facts = {
+        "kind": Kind.VIDEO,
+        "name": f"{height}p",
+        "width": height * 16 // 9,
+        "height": height,
+        "fps": Fraction(30000, 1001),
+        "codecs": "avc1.64001f",
+        "bandwidth_bps": bandwidth_bps,
+        "average_bandwidth_bps": bandwidth_bps // 2,
+        "iframe_bandwidth_bps": bandwidth_bps // 10,
+        "size_bytes": 1,
+        "segment_count": 1,
+    }
+    return Rendition(**{**facts, **otherwise})
+
+
+def a_sound(name: str = "audio", **otherwise: object) -> Rendition:
+    facts = {
+        "kind": Kind.AUDIO,
+        "name": name,
+        "codecs": "mp4a.40.2",
+        "bandwidth_bps": 140_000,
+        "average_bandwidth_bps": 128_000,
+        "size_bytes": 1,
+        "segment_count": 1,
+        "channels": 2,
+        "label": "Audio",
+        "is_default": True,
+    }
+    return Rendition(**{**facts, **otherwise})
+
+
+def a_text(name: str, language: str | None, label: str) -> Rendition:
+    sound = a_sound(name, language=language, label=label, is_default=False, channels=None)
+    return replace(sound, kind=Kind.SUBTITLES, codecs="wvtt", bandwidth_bps=10_000_000)
+
+
+def here(*renditions: Rendition) -> str:
+    return master_playlist([("", rendition) for rendition in renditions])
+
+
+def test_it_starts_with_a_middle_rung_and_counts_the_audio_in() -> None:
+    rungs = [a_video(240, 400_000), a_video(720, 2_000_000), a_video(1080, 6_000_000)]
+    lines = here(*rungs, a_sound()).splitlines()
+    uris = [line for line in lines if not line.startswith("#")]
+    assert uris == ["720p/playlist.m3u8", "240p/playlist.m3u8", "1080p/playlist.m3u8"]
+    assert "#EXT-X-INDEPENDENT-SEGMENTS" in lines
+    assert [line for line in lines if line.startswith("#EXT-X-MEDIA:")] == [
+        '#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="audio",NAME="Audio",DEFAULT=YES,AUTOSELECT=YES,'
+        'CHANNELS="2",URI="audio/playlist.m3u8"'
+    ]
+    assert (
+        "#EXT-X-STREAM-INF:BANDWIDTH=2140000,AVERAGE-BANDWIDTH=1128000,"
+        'CODECS="avc1.64001f,mp4a.40.2",RESOLUTION=1280x720,FRAME-RATE=29.970,AUDIO="audio"'
+    ) in lines
+
+
+def test_a_silent_video_names_no_audio_and_starts_with_what_there_is() -> None:
+    text = here(a_video(2160, 20_000_000))
+    assert "AUDIO" not in text
+    assert "mp4a" not in text
+    assert list(variants(text)) == ["2160p/playlist.m3u8"]
+
+
+def test_every_track_is_named_with_its_language() -> None:
+    german = a_sound("audio-2", language="de", label="German", is_default=False)
+    texts = [a_text("subtitles-1", "en", "English"), a_text("subtitles-2", None, "Subtitles 2")]
+    text = here(a_video(360, 700_000), a_sound(language="en", label="English"), german, *texts)
+    media = [attributes(line) for line in text.splitlines() if line.startswith("#EXT-X-MEDIA:")]
+    assert [(m["TYPE"], m.get("LANGUAGE"), m["NAME"], m["DEFAULT"], m["URI"]) for m in media] == [
+        ("AUDIO", "en", "English", "YES", "audio/playlist.m3u8"),
+        ("AUDIO", "de", "German", "NO", "audio-2/playlist.m3u8"),
+        ("SUBTITLES", "en", "English", "NO", "subtitles-1/playlist.m3u8"),
+        ("SUBTITLES", None, "Subtitles 2", "NO", "subtitles-2/playlist.m3u8"),
+    ]
+    (variant,) = variants(text).values()
+    assert (variant["AUDIO"], variant["SUBTITLES"]) == (media[0]["GROUP-ID"], media[2]["GROUP-ID"])
+    assert "CLOSED-CAPTIONS" not in variant or variant["CLOSED-CAPTIONS"] == "NONE"
+
+
+def test_the_dearest_sound_counts_and_the_subtitles_do_not() -> None:
+    dear = a_sound("audio-2", bandwidth_bps=200_000, average_bandwidth_bps=190_000, label="B")
+    (variant,) = variants(
+        here(a_video(360, 700_000), a_sound(), dear, a_text("subtitles-1", "en", "English"))
+    ).values()
+    assert variant["BANDWIDTH"] == "900000"
+    assert variant["AVERAGE-BANDWIDTH"] == "540000"
+
+
+def test_each_video_has_its_i_frames() -> None:
+    text = here(a_video(360, 700_000), a_video(240, 300_000))
+    lines = [attributes(li) for li in text.splitlines() if li.startswith("#EXT-X-I-FRAME-STREAM")]
+    assert [(each["URI"], each["BANDWIDTH"], each["RESOLUTION"]) for each in lines] == [
+        ("240p/iframes.m3u8", "30000", "426x240"),
+        ("360p/iframes.m3u8", "70000", "640x360"),
+    ]
+
+
+def test_what_lies_elsewhere_is_found_there() -> None:
+    text = master_playlist(
+        [("", a_video(360, 700_000)), ("../2/", a_video(720, 2_000_000)), ("", a_sound())]
+    )
+    assert list(variants(text)) == ["../2/720p/playlist.m3u8", "360p/playlist.m3u8"]
+    assert 'URI="../2/720p/iframes.m3u8"' in text
+    assert 'URI="audio/playlist.m3u8"' in text
+
+
+def test_signing_reaches_every_group_and_nothing_else() -> None:
+    master = here(a_video(720, 1), a_sound(), a_text("subtitles-1", "en", "English"))
+    signed = sign_playlist(master, lambda uri: f"/signed/{uri}")
+    assert 'URI="/signed/audio/playlist.m3u8"' in signed
+    assert 'URI="/signed/subtitles-1/playlist.m3u8"' in signed
+    assert 'URI="/signed/720p/iframes.m3u8"' in signed
+    assert "\n/signed/720p/playlist.m3u8\n" in signed
+    assert 'GROUP-ID="audio"' in signed
+    assert signed.replace("/signed/", "") == master
+
+
+@pytest.mark.parametrize("rate", ["24000/1001", "30", "60000/1001", "1/10"])
+def test_the_frame_rate_is_told_to_three_places(rate: str) -> None:
+    (variant,) = variants(here(a_video(720, 1, fps=Fraction(rate)))).values()
+    assert float(variant["FRAME-RATE"]) == pytest.approx(float(Fraction(rate)), abs=0.0005)

@@ -1,0 +1,166 @@
+"""Sound: every track is there with its own sound and language, in one or two channels."""
+
+from __future__ import annotations
+
+import pytest
+from checking import check_published
+from engine_kit import Publish, Published
+from hls_checks import attributes
+from sources import CORNERS, MakeMedia, card, lavfi, make_card, tone
+
+from portal.transcoding import Note
+
+TONES_HZ = {"und": 440, "eng": 660, "deu": 990}
+SURROUND = ("FL", "FR", "FC", "LFE", "BL", "BR")
+
+
+@pytest.fixture
+async def in_three_languages(make_media: MakeMedia, publish: Publish) -> Published:
+    """Three tones; the second track is the default one."""
+    plain = make_card(make_media, "mute card.mp4", sound=None)
+    tracks = [
+        option
+        for number, language in enumerate(TONES_HZ)
+        for option in (
+            *("-map", f"{number + 1}:a", f"-metadata:s:a:{number}", f"language={language}"),
+            *(f"-disposition:a:{number}", "default" if language == "eng" else "0"),
+        )
+    ]
+    source = make_media(
+        "three languages.mp4",
+        *("-i", str(plain), *lavfi(*(tone(hz) for hz in TONES_HZ.values()))),
+        *("-map", "0:v", *tracks, "-c:v", "copy", "-c:a", "aac"),
+    )
+    return await publish(source)
+
+
+async def test_each_alternate_holds_its_own_sound(in_three_languages: Published) -> None:
+    heard = {
+        rendition.language: in_three_languages.sounds[rendition.name].frequency_hz(1, 3)
+        for rendition in in_three_languages.result.audio
+    }
+    assert heard == {
+        "en": pytest.approx(TONES_HZ["eng"], abs=3),
+        "de": pytest.approx(TONES_HZ["deu"], abs=3),
+        None: pytest.approx(TONES_HZ["und"], abs=3),
+    }
+    check_published(in_three_languages, corners=CORNERS)
+
+
+async def test_the_default_track_comes_first_and_is_the_default(
+    in_three_languages: Published,
+) -> None:
+    lines = [line for line in in_three_languages.master.splitlines() if "TYPE=AUDIO" in line]
+    offered = [attributes(line) for line in lines]
+    assert [(each.get("LANGUAGE"), each["DEFAULT"]) for each in offered] == [
+        ("en", "YES"),
+        (None, "NO"),
+        ("de", "NO"),
+    ]
+    assert len({each["NAME"] for each in offered}) == 3
+    assert len({each["GROUP-ID"] for each in offered}) == 1
+
+
+@pytest.mark.parametrize("speaker", ["FC", "BL", "FR"])
+async def test_five_channels_become_two_and_none_gets_lost(
+    speaker: str, make_media: MakeMedia, publish: Publish
+) -> None:
+    words = ["0.5*sin(2*PI*500*t)" if name == speaker else "0" for name in SURROUND]
+    sound = f"aevalsrc=exprs='{'|'.join(words)}':c=5.1:s=48000:d=3"
+    picture = card(size="320x180", duration_s=3, flashes_s=())
+    source = make_card(
+        make_media, f"only {speaker}.mp4", "-b:a", "384k", picture=picture, sound=sound
+    )
+    published = await publish(source)
+    (rendition,) = published.result.audio
+    assert rendition.channels == 2
+    assert 'CHANNELS="2"' in published.master
+    sound_track = published.sounds["audio"]
+    left, right = (sound_track.level(1, 2, channel) for channel in (0, 1))
+    assert {"FC": min(left, right), "BL": left, "FR": right}[speaker] > 0.05
+    if speaker == "FC":
+        assert left == pytest.approx(right, rel=0.05)
+    else:
+        assert min(left, right) < 0.01, "a side speaker on the other side"
+    assert Note.SURROUND_DOWNMIXED in published.result.notes
+
+
+async def test_left_stays_left(make_media: MakeMedia, publish: Publish) -> None:
+    sound = "aevalsrc=exprs='0.5*sin(2*PI*500*t)|0':c=stereo:s=44100:d=3"
+    picture = card(size="320x180", duration_s=3, flashes_s=())
+    source = make_card(make_media, "left.mp4", picture=picture, sound=sound)
+    heard = (await publish(source)).sounds["audio"]
+    assert heard.level(1, 2, 0) > 0.2
+    assert heard.level(1, 2, 1) < 0.01
+
+
+async def test_one_channel_stays_one_at_its_own_loudness(
+    make_media: MakeMedia, publish: Publish
+) -> None:
+    picture = card(size="320x180", duration_s=3, flashes_s=())
+    source = make_card(make_media, "mono.mp4", picture=picture, sound=tone(500, duration_s=3))
+    published = await publish(source)
+    assert 'CHANNELS="1"' in published.master
+    # The generator's amplitude is an eighth, four times that is a half.
+    assert published.sounds["audio"].level(1, 2) == pytest.approx(0.5 / 2**0.5, rel=0.05)
+
+
+@pytest.mark.parametrize("rate_hz", [8_000, 11_025, 32_000, 88_200, 96_000])
+async def test_pitch_and_length_do_not_depend_on_the_sample_rate(
+    rate_hz: int, make_media: MakeMedia, publish: Publish
+) -> None:
+    picture = card(size="320x180", duration_s=4, flashes_s=())
+    sound = tone(500, duration_s=4, rate_hz=rate_hz)
+    source = make_card(make_media, f"{rate_hz} Hz.mp4", picture=picture, sound=sound)
+    heard = (await publish(source)).sounds["audio"]
+    assert heard.frequency_hz(1, 3) == pytest.approx(500, abs=1)
+    assert heard.end_s == pytest.approx(4, abs=0.1)
+
+
+async def test_sound_that_begins_late_is_silent_until_then(
+    make_media: MakeMedia, publish: Publish
+) -> None:
+    path = str(
+        make_card(make_media, "with tone.mp4", picture=card(), sound=tone(500, duration_s=5))
+    )
+    inputs = ("-itsoffset", "1.5", "-i", path, "-i", path)
+    source = make_media("late tone.mp4", *inputs, "-map", "0:a", "-map", "1:v", "-c", "copy")
+    heard = (await publish(source)).sounds["audio"]
+    assert heard.start_s == pytest.approx(0, abs=0.022)
+    assert heard.level(0.1, 1.4) < 0.001
+    assert heard.level(1.6, 6) > 0.3
+    assert heard.onsets_s() == [pytest.approx(1.5, abs=0.03)]
+
+
+async def test_a_hole_in_the_sound_does_not_move_what_follows(
+    make_media: MakeMedia, publish: Publish
+) -> None:
+    """As a recorder leaves it that drops sound: the packets of a stretch are missing."""
+    path = str(make_card(make_media, "card.mp4"))
+    hole = "noise=drop='gt(pts*tb,2)*lt(pts*tb,3.5)'"
+    source = make_media("hole.mp4", "-i", path, "-c", "copy", "-bsf:a", hole)
+    check_published(await publish(source), corners=CORNERS, in_sync=True)
+
+
+async def test_other_tracks_do_not_stand_in_the_way(
+    make_media: MakeMedia, publish: Publish
+) -> None:
+    """Time code, chapters, cover art and a second picture beside what is to be seen."""
+    plain = make_card(make_media, "card.mp4")
+    chapters = plain.with_name("chapters.txt")
+    chapters.write_text(
+        ";FFMETADATA1\n[CHAPTER]\nTIMEBASE=1/1\nSTART=0\nEND=3\ntitle=One\n"
+        "[CHAPTER]\nTIMEBASE=1/1\nSTART=3\nEND=7\ntitle=Two\n"
+    )
+    cover = make_media("cover.png", *lavfi("testsrc2=s=64x64"), "-frames:v", "1")
+    source = make_media(
+        "many tracks.mov",
+        *("-i", str(plain), "-i", str(cover), "-i", str(chapters), *lavfi("testsrc=s=64x64:d=7")),
+        *("-map", "3:v", "-map", "0:a", "-map", "0:v", "-map_metadata", "2"),
+        *("-c", "copy", "-c:v:0", "mpeg4", "-timecode", "10:00:00:00"),
+        *("-disposition:v:0", "0", "-disposition:v:1", "default"),
+    )
+    published = await publish(source)
+    assert published.result.source.video.width == 544
+    assert published.result.renditions[-1].width == 544
+    assert len(published.result.audio) == 1
