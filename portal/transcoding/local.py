@@ -126,9 +126,8 @@ class _Pass:
                 return await replace(self, rungs=(replace(copied, copied=False),)).make(None)
             copied = None
         await self.report.stage(Stage.FINISHING, _TRANSCODED_PERCENT)
-        made = await self._finish(
-            (*encoded, *([copied] if copied else [])), starts_s, damage=damage
-        )
+        rungs = (*encoded, copied) if copied else encoded
+        made = await self._finish(rungs, starts_s, damage=damage)
         await self.report.stage(Stage.FINISHING, 100.0)
         return made
 
@@ -137,10 +136,12 @@ class _Pass:
         return playlists[rung.name]
 
     def _to_encode(self, copied: Rung | None) -> tuple[Rung, ...]:
-        """All but the copied one. What could not be copied waits, unless all is made at once."""
-        if not self.is_first or len(self.rungs) == len(self.plan.video):
-            return tuple(replace(rung, copied=False) for rung in self.rungs if rung is not copied)
-        return tuple(rung for rung in self.rungs if not rung.copied)
+        """All but the copied one. What could not be copied waits, if there is something to play."""
+        planned_encodes = tuple(rung for rung in self.rungs if not rung.copied)
+        is_early = self.is_first and len(self.rungs) < len(self.plan.video)
+        if copied or (is_early and planned_encodes):
+            return planned_encodes
+        return tuple(replace(rung, copied=False) for rung in self.rungs)
 
     async def _copy(self) -> Rung | None:
         """Deliver the source's own stream, if that is planned and turns out well."""

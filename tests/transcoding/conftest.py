@@ -1,38 +1,18 @@
 """Small media made on the spot, a sink that keeps files in a folder, and a look at /proc."""
 
 import asyncio
-import shutil
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 from aiohttp import web
-from engine_kit import Publish, Published, transcode
+from engine_kit import FolderSink, Publish, Published, transcode
 
 from portal.transcoding import Stage
 from portal.transcoding.ffmpeg import ffmpeg_path
 
 MakeMedia = Callable[..., Path]
-
-
-class FolderSink:
-    """Stores what it is given in a folder, in the order it was given."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.names: list[str] = []
-        self.content_types: dict[str, str] = {}
-
-    async def put(self, name: str, data: Path | bytes, content_type: str) -> None:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(data, bytes):
-            path.write_bytes(data)
-        else:
-            shutil.copyfile(data, path)
-        self.names.append(name)
-        self.content_types[name] = content_type
 
 
 class Reports:

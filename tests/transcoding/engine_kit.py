@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,6 +34,25 @@ from portal.transcoding import (
 from portal.transcoding.hls import INIT_NAME
 
 MASTER_TYPE = "application/vnd.apple.mpegurl"
+
+
+class FolderSink:
+    """Stores what it is given in a folder, in the order it was given."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.names: list[str] = []
+        self.content_types: dict[str, str] = {}
+
+    async def put(self, name: str, data: Path | bytes, content_type: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(data, bytes):
+            path.write_bytes(data)
+        else:
+            shutil.copyfile(data, path)
+        self.names.append(name)
+        self.content_types[name] = content_type
 
 
 async def ignore(stage: Stage, percent: float, seconds_left: float | None) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from checking import check_published
-from engine_kit import Publish, joined, payloads, playlist
+from engine_kit import FolderSink, Publish, joined, make_pass, payloads, playlist
 from matrix_rows import X265
 from sources import CORNERS, MakeMedia, as_yuv, beeps, card, lavfi, make_card
 
@@ -157,3 +157,14 @@ async def test_a_stream_that_turns_out_not_to_be_deliverable_is_encoded_after_al
     delivered = payloads(io.BytesIO(joined(published.folder, published.result.renditions[-1].name)))
     assert delivered[0] != payloads(half_open)[0]
     check_published(published, corners=CORNERS, in_sync=True)
+
+
+async def test_a_first_pass_of_nothing_but_a_refused_copy_makes_it_by_encoding(
+    half_open: Path, tmp_path: Path
+) -> None:
+    top = await top_of_plan(half_open)
+    sink = FolderSink(tmp_path / "sink")
+
+    result = await make_pass(half_open, wanted=[top.name], sink=sink, work_dir=tmp_path / "w")
+
+    assert [(each.name, each.copied) for each in result.renditions] == [(top.name, False)]

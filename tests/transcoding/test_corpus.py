@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from checking import check_published
-from conftest import FolderSink
-from engine_kit import Published, transcode
+from engine_kit import FolderSink, Published, transcode
 
 from portal.transcoding import Plan, SourceRejected
 

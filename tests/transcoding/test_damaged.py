@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import FolderSink
-from engine_kit import shown, transcode
+from engine_kit import FolderSink, shown, transcode
 from hls_checks import check_hls
 from sources import MakeMedia
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from checking import check_published
-from conftest import FolderSink
-from engine_kit import Published, Result, make_pass
+from engine_kit import FolderSink, Published, Result, make_pass
 from hls_checks import variants
 from sources import CORNERS, MakeMedia, as_yuv, beeps, card, make_card
 
