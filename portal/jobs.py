@@ -23,7 +23,6 @@ from portal.database import server_time
 from portal.enqueuing import TRANSCODE_QUEUE
 from portal.errors import Unavailable
 from portal.logs import configure_logging, log_context
-from portal.passes import SOURCE_CHANGED as SOURCE_CHANGED  # beside the other failure code
 from portal.publishing import TRANSCODE_FAILED
 from portal.recovery import recover_forever
 from portal.resources import Resources, open_resources

@@ -24,7 +24,8 @@ def test_every_setting_is_in_the_configuration_table() -> None:
 
 
 def test_failure_codes_are_documented() -> None:
-    from portal.jobs import SOURCE_CHANGED, TRANSCODE_FAILED
+    from portal.passes import SOURCE_CHANGED
+    from portal.publishing import TRANSCODE_FAILED
     from portal.transcoding import RejectCode
 
     for code in (*RejectCode, SOURCE_CHANGED, TRANSCODE_FAILED):

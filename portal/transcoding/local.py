@@ -24,7 +24,7 @@ from portal.transcoding.notes import Note, notes_for
 from portal.transcoding.pictures import put_poster, put_storyboard
 from portal.transcoding.probe import Probe
 from portal.transcoding.process import first_error
-from portal.transcoding.progress import OnProgress, Report, Stage
+from portal.transcoding.progress import TRANSCODED_PERCENT, OnProgress, Report, Stage
 from portal.transcoding.renditions import (
     Playlists,
     finish_audio,
@@ -49,7 +49,6 @@ _COPY_SHARE = 0.1
 _CHECK_LIMIT_S = 120.0
 # Failures of a copy that encoding may well be spared.
 _NOT_DELIVERABLE = (FailCode.FFMPEG_FAILED, FailCode.OUTPUT_INCOMPLETE)
-_TRANSCODED_PERCENT = 97.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,7 +124,7 @@ class _Pass:
             if not encoded:
                 return await replace(self, rungs=(replace(copied, copied=False),)).make(None)
             copied = None
-        await self.report.stage(Stage.FINISHING, _TRANSCODED_PERCENT)
+        await self.report.stage(Stage.FINISHING, TRANSCODED_PERCENT)
         rungs = (*encoded, copied) if copied else encoded
         made = await self._finish(rungs, starts_s, damage=damage)
         await self.report.stage(Stage.FINISHING, 100.0)

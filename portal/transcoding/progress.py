@@ -8,7 +8,7 @@ from enum import StrEnum
 from portal.transcoding.ffmpeg import Progress
 
 _PROBED_PERCENT = 1.0
-_TRANSCODED_PERCENT = 97.0
+TRANSCODED_PERCENT = 97.0
 _ESTIMATE_AFTER_S = 3.0
 
 
@@ -52,7 +52,7 @@ class Report:
         """Take one report of ffmpeg's."""
         done = min(1.0, progress.out_time_s / self.duration_s)
         whole = self.begins_at + done * (self.ends_at - self.begins_at)
-        span = _TRANSCODED_PERCENT - _PROBED_PERCENT
+        span = TRANSCODED_PERCENT - _PROBED_PERCENT
         self.percent = max(self.percent, _PROBED_PERCENT + whole * span)
         await self.on_progress(Stage.TRANSCODING, self.percent, self._seconds_left(done))
 
