@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection
 from typing import Any
+from urllib.parse import quote, urlencode
 
 from botocore.auth import S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
@@ -30,9 +31,26 @@ class Presigner:
         sign = await self._signer(ttl_s)
         return sign("PUT", key, {"Content-Type": content_type})
 
+    async def part(
+        self, key: str, multipart_id: str, number: int, *, size_bytes: int, ttl_s: int
+    ) -> str:
+        """Address to PUT one part of a multipart upload to.
+
+        The size is part of the signature, so storage refuses a body of any other; browsers send
+        Content-Length by themselves.
+        """
+        sign = await self._signer(ttl_s)
+        query = urlencode({"partNumber": number, "uploadId": multipart_id})
+        return sign("PUT", f"{key}?{query}", {"Content-Length": str(size_bytes)})
+
     async def get(self, key: str, *, ttl_s: int) -> str:
         """Address to read this one object from."""
         return (await self._signer(ttl_s))("GET", key, {})
+
+    async def download(self, key: str, *, file_name: str, ttl_s: int) -> str:
+        """As `get`; storage is asked to have the object saved under this name (RFC 6266)."""
+        query = urlencode({"response-content-disposition": _attachment(file_name)}, quote_via=quote)
+        return (await self._signer(ttl_s))("GET", f"{key}?{query}", {})
 
     async def get_many(self, keys: Collection[str], *, ttl_s: int) -> dict[str, str]:
         """As `get` for many keys; off the event loop, for it may take a while."""
@@ -63,3 +81,9 @@ class Presigner:
             return address
 
         return sign
+
+
+def _attachment(file_name: str) -> str:
+    """A Content-Disposition with the name in full, and in ASCII for what can't read that."""
+    plain = "".join(it if " " <= it <= "~" and it not in '"\\%' else "_" for it in file_name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(file_name, safe='')}"

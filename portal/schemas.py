@@ -147,8 +147,8 @@ class PresignResponse(Shape):
     key: str = Field(description="Storage key, `videos/<unique id>.<extension>`.")
 
 
-class CreateVideoRequest(Shape):
-    """Says that the upload is complete, and describes the video. Text is kept as submitted."""
+class VideoMetadata(Shape):
+    """What editors say of a video, and may change. Text is kept as submitted."""
 
     title: Annotated[
         Text, Field(min_length=1, max_length=MAX_TITLE_LENGTH), AfterValidator(_not_blank)
@@ -158,6 +158,19 @@ class CreateVideoRequest(Shape):
     tags: Annotated[
         Text, Field(max_length=MAX_TAGS_LENGTH, description="Comma-separated by convention.")
     ]
+
+
+class EditHeaders(BaseModel):
+    """What a change of metadata needs besides its body."""
+
+    if_match: str = Field(
+        alias="If-Match", description="The ETag of the metadata that was read, or `*`."
+    )
+
+
+class CreateVideoRequest(VideoMetadata):
+    """Says that the upload is complete, and describes the video. Text is kept as submitted."""
+
     file_name: FileName
     key: Annotated[
         Text,
@@ -201,6 +214,12 @@ class RetrievedVideo(Shape):
     size_bytes: Annotated[int, Field(json_schema_extra={"format": "int64"})]
     created_at: Timestamp
     updated_at: Timestamp
+
+
+class DeletedVideo(Shape):
+    """A video that was deleted; its files are removed from storage soon after."""
+
+    id: str
 
 
 class Fault(Shape):

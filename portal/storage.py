@@ -1,15 +1,17 @@
 """Object storage: keys, presigned addresses, and the few object operations the portal needs.
 
-Translates botocore's errors at this boundary: `ObjectMissing` for the one expected code,
-`StorageUnavailable` when storage cannot be reached or is overloaded; anything else propagates.
+Translates botocore's errors at this boundary: `ObjectMissing`, `MultipartMissing` and
+`PartsRefused` for the expected codes, `StorageUnavailable` when storage cannot be reached or is
+overloaded; anything else propagates.
 Media bytes of uploads never pass through here; clients talk to storage directly.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +22,7 @@ import aioboto3
 from botocore.config import Config as ClientConfig
 from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
-from portal.errors import ObjectMissing, StorageUnavailable
+from portal.errors import MultipartMissing, ObjectMissing, PartsRefused, StorageUnavailable
 from portal.presigning import Presigner
 
 if TYPE_CHECKING:
@@ -28,7 +30,17 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 3
 READ_TIMEOUT_S = 20
+# Objects are written once, but for master playlists, which grow while a ladder is completed.
+FOREVER_S = 31_536_000
+MASTER_MAX_AGE_S = 5
+# As `upload_key` makes them.
+UPLOAD_KEY = re.compile(r"videos/[0-9a-f]{32}\.[a-z0-9]{1,255}")
 MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
+# As many as S3 lists, or removes, at once.
+LIST_LIMIT = 1000
+REFUSED_PARTS_CODES = frozenset({"InvalidPart", "InvalidPartOrder", "EntityTooSmall"})
+# Parts that a page of ListParts holds, here as at most servers.
+PARTS_PAGE = 1000
 
 
 def upload_key(upload_id: UUID, extension: str) -> str:
@@ -41,6 +53,15 @@ def output_prefix(video_id: UUID | str, attempt: int) -> str:
     return f"hls/{video_id}/{attempt}/"
 
 
+def output_root(video_id: UUID | str) -> str:
+    """Where everything that was made of a video lies."""
+    return f"hls/{video_id}/"
+
+
+class StorageKept(Exception):
+    """Storage answered, but did not remove what it was asked to remove."""
+
+
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
     """What HEAD tells about an object.
@@ -49,6 +70,15 @@ class ObjectInfo:
     files, its time of writing and size stand in for it.
     """
 
+    size_bytes: int
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """One part of an unfinished multipart upload. `etag` is as storage gave it, quotes included."""
+
+    number: int
     size_bytes: int
     etag: str
 
@@ -67,10 +97,24 @@ class Storage:
         with _translated_errors(key):
             return await self._public.put(key, content_type=content_type, ttl_s=ttl_s)
 
+    async def presign_part(
+        self, key: str, multipart_id: str, number: int, *, size_bytes: int, ttl_s: int
+    ) -> str:
+        """Address for a browser to PUT one part to, of exactly this size."""
+        with _translated_errors(key):
+            return await self._public.part(
+                key, multipart_id, number, size_bytes=size_bytes, ttl_s=ttl_s
+            )
+
     async def presign_get(self, key: str, *, ttl_s: int) -> str:
         """Address from which a browser may read this one object."""
         with _translated_errors(key):
             return await self._public.get(key, ttl_s=ttl_s)
+
+    async def presign_download(self, key: str, *, file_name: str, ttl_s: int) -> str:
+        """As `presign_get`; a browser saves the object under this name instead of showing it."""
+        with _translated_errors(key):
+            return await self._public.download(key, file_name=file_name, ttl_s=ttl_s)
 
     async def presign_get_many(self, keys: Collection[str], *, ttl_s: int) -> dict[str, str]:
         """As `presign_get`, for the segments of a long playlist at once."""
@@ -104,12 +148,21 @@ class Storage:
                 content: bytes = await body.read()
         return content
 
-    async def put(self, key: str, data: bytes | Path, *, content_type: str) -> None:
-        """Write an object, from memory or from a file of at most a few megabytes."""
+    async def put(
+        self, key: str, data: bytes | Path, *, content_type: str, max_age_s: int = FOREVER_S
+    ) -> None:
+        """Write an object, from memory or from a file of at most a few megabytes.
+
+        Whoever is served it straight from the bucket may keep it for `max_age_s`.
+        """
         body = await asyncio.to_thread(data.read_bytes) if isinstance(data, Path) else data
         with _translated_errors(key):
             await self._client.put_object(
-                Bucket=self.bucket, Key=key, Body=body, ContentType=content_type
+                Bucket=self.bucket,
+                Key=key,
+                Body=body,
+                ContentType=content_type,
+                CacheControl=f"public, max-age={max_age_s}",
             )
 
     async def delete(self, key: str) -> None:
@@ -117,10 +170,90 @@ class Storage:
         with _translated_errors(key):
             await self._client.delete_object(Bucket=self.bucket, Key=key)
 
+    async def list_some(self, prefix: str) -> list[str]:
+        """The first keys that begin with this, at most `LIST_LIMIT`."""
+        with _translated_errors(prefix):
+            answer = await self._client.list_objects_v2(
+                Bucket=self.bucket, Prefix=prefix, MaxKeys=LIST_LIMIT
+            )
+        return [entry["Key"] for entry in answer.get("Contents", ())]
+
+    async def delete_many(self, keys: Collection[str]) -> None:
+        """Remove objects, at most `LIST_LIMIT`, with one request; those already gone are no error.
+
+        Raises `StorageUnavailable` when storage kept some of them.
+        """
+        wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
+        with _translated_errors(self.bucket):
+            answer = await self._client.delete_objects(Bucket=self.bucket, Delete=wanted)
+        kept = [it for it in answer.get("Errors", ()) if it.get("Code") not in MISSING_CODES]
+        if kept:
+            raise StorageUnavailable from StorageKept(kept[0].get("Code"), kept[0].get("Key"))
+
+    async def create_multipart(self, key: str, *, content_type: str) -> str:
+        """Begin an upload in parts; returns storage's id for it."""
+        with _translated_errors(key):
+            answer = await self._client.create_multipart_upload(
+                Bucket=self.bucket, Key=key, ContentType=content_type
+            )
+        multipart_id: str = answer["UploadId"]
+        return multipart_id
+
+    async def list_parts(self, key: str, multipart_id: str) -> list[StoredPart]:
+        """The parts stored so far, by number; or `MultipartMissing`."""
+        found: dict[int, StoredPart] = {}
+        marker = 0
+        while True:
+            page = await self._parts_page(key, multipart_id, marker)
+            # By number, for some servers' pages begin with the marker and others' after it.
+            found.update((part.number, part) for part in map(_stored_part, page.get("Parts", [])))
+            following = int(page.get("NextPartNumberMarker") or 0)
+            if not page.get("IsTruncated") or following <= marker:
+                return [found[number] for number in sorted(found)]
+            marker = following
+
+    async def _parts_page(self, key: str, multipart_id: str, marker: int) -> dict[str, Any]:
+        with _translated_errors(key):
+            page: dict[str, Any] = await self._client.list_parts(
+                Bucket=self.bucket,
+                Key=key,
+                UploadId=multipart_id,
+                PartNumberMarker=marker,
+                MaxParts=PARTS_PAGE,
+            )
+        return page
+
+    async def complete_multipart(
+        self, key: str, multipart_id: str, parts: Collection[StoredPart]
+    ) -> None:
+        """Make the object of these parts.
+
+        Raises `MultipartMissing`, also for an upload that was completed before, or `PartsRefused`.
+        """
+        named = [{"PartNumber": part.number, "ETag": part.etag} for part in parts]
+        with _translated_errors(key):
+            await self._client.complete_multipart_upload(
+                Bucket=self.bucket,
+                Key=key,
+                UploadId=multipart_id,
+                MultipartUpload={"Parts": named},
+            )
+
+    async def abort_multipart(self, key: str, multipart_id: str) -> None:
+        """Give up an upload in parts; one already gone is no error."""
+        with suppress(MultipartMissing, ObjectMissing), _translated_errors(key):
+            await self._client.abort_multipart_upload(
+                Bucket=self.bucket, Key=key, UploadId=multipart_id
+            )
+
     async def check_bucket(self) -> None:
         """Make sure that the bucket is there and may be used."""
         with _translated_errors(self.bucket):
             await self._client.head_bucket(Bucket=self.bucket)
+
+
+def _stored_part(part: dict[str, Any]) -> StoredPart:
+    return StoredPart(part["PartNumber"], part["Size"], part["ETag"])
 
 
 @asynccontextmanager
@@ -166,8 +299,13 @@ def _translated_errors(key: str) -> Iterator[None]:
     try:
         yield
     except ClientError as exc:
-        if exc.response.get("Error", {}).get("Code") in MISSING_CODES:
+        code = exc.response.get("Error", {}).get("Code")
+        if code in MISSING_CODES:
             raise ObjectMissing(key) from exc
+        if code == "NoSuchUpload":
+            raise MultipartMissing(key) from exc
+        if code in REFUSED_PARTS_CODES:
+            raise PartsRefused(key) from exc
         if exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500) >= 500:
             raise StorageUnavailable from exc
         raise

@@ -33,17 +33,36 @@ export class NoAnswer extends Error {}
  * @returns {Promise<any>} the JSON of a 2xx answer
  * @throws {Refused | NoAnswer} or the signal's reason
  */
-export async function postJson(url, body, signal) {
-  const timeout = AbortSignal.timeout(TIMEOUT_MS);
+export function postJson(url, body, signal) {
+  return requestJson("POST", url, { body, signal });
+}
+
+/**
+ * @param {string} method
+ * @param {string} url
+ * @param {object} [options]
+ * @param {unknown} [options.body]
+ * @param {AbortSignal} [options.signal]
+ * @param {number} [options.timeout_ms]
+ * @param {boolean} [options.keepalive] lets the request outlive the page
+ * @returns {Promise<any>} the JSON of a 2xx answer, or null where it has none
+ * @throws {Refused | NoAnswer} or the signal's reason
+ */
+export async function requestJson(method, url, options = {}) {
+  const { body, signal, timeout_ms = TIMEOUT_MS, keepalive = false } = options;
+  const timeout = AbortSignal.timeout(timeout_ms);
+  /** @type {Record<string, string>} */
+  const type = body === undefined ? {} : { "Content-Type": "application/json" };
   try {
     const response = await fetch(url, {
-      method: "POST",
-      headers: { "Content-Type": "application/json", Accept: "application/json" },
-      body: JSON.stringify(body),
+      method,
+      headers: { ...type, Accept: "application/json" },
+      body: body === undefined ? undefined : JSON.stringify(body),
       signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+      keepalive,
     });
     if (!response.ok) throw await refusal(response);
-    return await response.json();
+    return response.status === 204 ? null : await response.json();
   } catch (error) {
     if (error instanceof Refused) throw error;
     signal?.throwIfAborted();

@@ -1,65 +1,45 @@
-"""The upload form in a real browser: what an editor sees, does, and can recover from."""
+"""Uploading one video in a real browser: what an editor sees, does, and can recover from."""
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import pytest
 from browser_kit import Complaints, OpenContext, play_past
 from playwright.async_api import Page, expect
-
-STORAGE = "**/videos/*.mp4?*"  # the signed address a file is PUT to
-SLOW_BPS = 400_000
-
-
-async def _slow_down(page: Page) -> None:
-    """Make uploads slow enough to watch."""
-    session = await page.context.new_cdp_session(page)
-    await session.send(
-        "Network.emulateNetworkConditions",
-        {
-            "offline": False,
-            "latency": 5,
-            "downloadThroughput": -1,
-            "uploadThroughput": SLOW_BPS,
-        },
-    )
+from upload_page_kit import (
+    STORAGE,
+    choose,
+    fill_in,
+    listen,
+    open_upload,
+    padded,
+    refuse,
+    said,
+    slow_down,
+)
 
 
 @pytest.fixture(scope="session")
 def long_upload(short_video: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A video with a megabyte of padding after it (a `free` box), for something to watch."""
+    """A video with padding after it, for more than a second on a slow line."""
     path = tmp_path_factory.mktemp("upload") / "my_holiday  film.mp4"
-    padding = bytes(1_200_000)
-    box = (len(padding) + 8).to_bytes(4, "big") + b"free" + padding
-    path.write_bytes(short_video.read_bytes() + box)
-    return path
-
-
-async def _choose(page: Page, path: Path) -> None:
-    await page.locator("input[type=file]").set_input_files(path)
-
-
-async def _fill_in(page: Page, *, title: str | None = None) -> None:
-    if title is not None:
-        await page.get_by_label("Title").fill(title)
-    await page.get_by_label("Description").fill("By the sea.\nTwice.")
-    await page.get_by_role("checkbox").first.check()
-    await page.get_by_label("Tags").fill("sea, sun")
+    return padded(short_video, path, 400_000)
 
 
 async def test_video_is_published_from_form_filled_in_during_upload(
     page: Page, long_upload: Path
 ) -> None:
-    await page.goto("/upload")
-    await _slow_down(page)
-    await _choose(page, long_upload)
+    await open_upload(page)
+    await slow_down(page)
+    await choose(page, long_upload)
     await expect(page.get_by_label("Title")).to_have_value("my holiday film")
-    await expect(page.locator("[data-percent]")).to_contain_text("%")
-    await expect(page.locator("[data-rest]")).to_contain_text("/s")
+    await expect(page.locator("[data-percent]").first).to_contain_text("%")
+    await expect(page.locator("[data-rest]").first).to_contain_text("/s")
     await expect(page.get_by_role("progressbar")).to_be_visible()
 
-    await _fill_in(page)
+    await fill_in(page)
     await page.get_by_role("button", name="Publish video").click()
     await expect(page.get_by_text("published as soon as the upload finishes")).to_be_visible()
 
@@ -71,9 +51,9 @@ async def test_video_is_published_from_form_filled_in_during_upload(
 async def test_status_is_polled_until_video_plays(page: Page, short_video: Path) -> None:
     polls: list[str] = []
     page.on("request", lambda sent: polls.append(sent.url) if "/status" in sent.url else None)
-    await page.goto("/upload")
-    await _choose(page, short_video)
-    await _fill_in(page, title="Played to the end")
+    await open_upload(page)
+    await choose(page, short_video)
+    await fill_in(page, title="Played to the end")
     await page.get_by_role("button", name="Publish video").click()
     await page.wait_for_url("**/videos/*")
 
@@ -95,13 +75,13 @@ async def test_refused_form_keeps_what_was_typed(
 ) -> None:
     complaints.expect("status of 422")
     title = "t" * 201
-    await page.goto("/upload")
-    await _choose(page, short_video)
-    await _fill_in(page, title=title)
+    await open_upload(page)
+    await choose(page, short_video)
+    await fill_in(page, title=title)
     await page.get_by_role("button", name="Publish video").click()
 
     field = page.get_by_label("Title")
-    await expect(page.locator("#title-error")).to_contain_text("200 characters")
+    await expect(page.locator("#title-error-1")).to_contain_text("200 characters")
     await expect(field).to_have_attribute("aria-invalid", "true")
     await expect(field).to_be_focused()
     await expect(field).to_have_value(title)
@@ -110,18 +90,18 @@ async def test_refused_form_keeps_what_was_typed(
     await expect(page.get_by_label("Tags")).to_have_value("sea, sun")
 
     await field.fill("Short enough")
-    await expect(page.locator("#title-error")).to_be_empty()
+    await expect(page.locator("#title-error-1")).to_be_empty()
     await page.get_by_role("button", name="Publish video").click()
     await page.wait_for_url("**/videos/*")
 
 
 async def test_empty_form_names_each_missing_field(page: Page) -> None:
-    await page.goto("/upload")
+    await open_upload(page)
     await page.get_by_role("button", name="Publish video").click()
     await expect(page.locator("#file-error")).to_have_text("Choose the video file to publish.")
-    await expect(page.locator("#title-error")).to_have_text("Give the video a title.")
-    await expect(page.locator("#categories-error")).to_have_text("Choose at least one category.")
-    await expect(page.locator("input[type=file]")).to_be_focused()
+    await expect(page.locator("#title-error-1")).to_have_text("Give the video a title.")
+    await expect(page.locator("#categories-error-1")).to_have_text("Choose at least one category.")
+    await expect(page.locator("[data-drop] input")).to_be_focused()
 
 
 @pytest.mark.parametrize(
@@ -136,11 +116,27 @@ async def test_empty_form_names_each_missing_field(page: Page) -> None:
 async def test_unsuitable_file_is_refused_at_once(
     page: Page, name: str, media_type: str, content: bytes, words: str
 ) -> None:
-    await page.goto("/upload")
+    await open_upload(page)
     file = {"name": name, "mimeType": media_type, "buffer": content}
-    await page.locator("input[type=file]").set_input_files(file)  # type: ignore[arg-type]
+    await page.locator("[data-drop] input").set_input_files(file)  # type: ignore[arg-type]
     await expect(page.locator("#file-error")).to_contain_text(words)
     await expect(page.locator("[data-transfer]")).to_be_hidden()
+
+
+async def test_limits_are_shown_and_a_larger_file_is_refused_at_once(page: Page) -> None:
+    await open_upload(page)
+    await expect(page.locator("#file-hint")).to_contain_text("Up to 100 GB and 12 h each")
+    await page.evaluate(
+        """() => {
+            const file = new File(["x"], "huge.mp4", {type: "video/mp4"});
+            Object.defineProperty(file, "size", {value: 100_000_000_001});
+            const event = new DragEvent("drop", {bubbles: true, cancelable: true});
+            const given = {types: ["Files"], files: [file]};
+            Object.defineProperty(event, "dataTransfer", {value: given});
+            document.querySelector("main").dispatchEvent(event);
+        }"""
+    )
+    await expect(page.locator("#file-error")).to_contain_text("larger than 100 GB")
 
 
 @pytest.mark.parametrize(
@@ -152,38 +148,41 @@ async def test_unsuitable_file_is_refused_at_once(
     ],
 )
 async def test_type_comes_from_extension_where_browser_knows_none(
-    page: Page, name: str, given: str, sent: str
+    page: Page, short_video: Path, name: str, given: str, sent: str
 ) -> None:
-    await page.goto("/upload")
-    file = {"name": name, "mimeType": given, "buffer": b"x" * 100}
+    await open_upload(page)
+    file = {"name": name, "mimeType": given, "buffer": short_video.read_bytes()}
     async with page.expect_request(lambda request: request.method == "PUT") as put:
-        await page.locator("input[type=file]").set_input_files(file)  # type: ignore[arg-type]
+        await page.locator("[data-drop] input").set_input_files(file)  # type: ignore[arg-type]
     assert (await put.value).headers["content-type"] == sent
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
 
 
-async def test_upload_is_retried_with_new_address_when_storage_is_down(
+async def test_upload_is_retried_with_new_address_when_storage_refuses(
     page: Page, complaints: Complaints, short_video: Path
 ) -> None:
-    complaints.expect("Failed to load resource")
+    complaints.expect("Failed to load resource|unsafe header")
     addresses: list[str] = []
     page.on("request", lambda sent: addresses.append(sent.url) if sent.method == "PUT" else None)
-    await page.route(STORAGE, lambda route: route.abort())
-    await page.goto("/upload")
-    await _choose(page, short_video)
-    await expect(page.get_by_role("alert")).to_contain_text("The upload was interrupted")
-    await _fill_in(page, title="Second try")
+    await page.route(STORAGE, refuse)
+    await open_upload(page)
+    await choose(page, short_video)
+    await expect(page.locator("[data-rest]").first).to_contain_text("trying again by itself")
+    await expect(page.get_by_role("alert")).to_contain_text("refused the upload", timeout=15_000)
+    await fill_in(page, title="Second try")
     await page.get_by_role("button", name="Publish video").click()
+    await expect(page.get_by_text("needs your attention")).to_be_visible()
 
+    refused = set(addresses)
     await page.unroute(STORAGE)
     await page.get_by_role("button", name="Try again").click()
     # It was asked to publish before, and goes on by itself.
     await page.wait_for_url("**/videos/*")
     await expect(page.get_by_role("heading", level=1)).to_have_text("Second try")
-    assert len(set(addresses)) == 2
+    assert set(addresses) - refused
 
 
-async def test_busy_portal_is_asked_again_after_the_time_it_names(
+async def test_busy_portal_is_asked_again_by_itself(
     page: Page, complaints: Complaints, short_video: Path
 ) -> None:
     complaints.expect("status of 503")
@@ -196,9 +195,9 @@ async def test_busy_portal_is_asked_again_after_the_time_it_names(
         ),
         times=1,
     )
-    await page.goto("/upload")
-    await _choose(page, short_video)
-    await expect(page.get_by_role("alert")).to_contain_text("Trying again in 1 s")
+    await open_upload(page)
+    await choose(page, short_video)
+    await expect(page.locator("[data-rest]").first).to_contain_text("The portal is busy")
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
 
 
@@ -206,10 +205,10 @@ async def test_unreachable_portal_keeps_the_upload(
     page: Page, complaints: Complaints, short_video: Path
 ) -> None:
     complaints.expect("Failed to load resource")
-    await page.goto("/upload")
-    await _choose(page, short_video)
+    await open_upload(page)
+    await choose(page, short_video)
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
-    await _fill_in(page, title="Offline for a moment")
+    await fill_in(page, title="Offline for a moment")
     await page.route("**/api/videos", lambda route: route.abort(), times=1)
     await page.get_by_role("button", name="Publish video").click()
     await expect(page.get_by_role("alert")).to_contain_text("be reached")
@@ -217,48 +216,162 @@ async def test_unreachable_portal_keeps_the_upload(
     await page.wait_for_url("**/videos/*")
 
 
+async def test_lost_file_is_uploaded_again_from_the_same_page(
+    page: Page, complaints: Complaints, short_video: Path
+) -> None:
+    complaints.expect("status of 409")
+    await open_upload(page)
+    await choose(page, short_video)
+    await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+    await fill_in(page, title="Lost and found")
+    await page.route(
+        "**/api/videos",
+        lambda route: route.fulfill(
+            status=409,
+            headers={"Content-Type": "application/problem+json"},
+            body='{"status": 409, "code": "upload_not_found", "detail": "It is gone."}',
+        ),
+        times=1,
+    )
+    await page.get_by_role("button", name="Publish video").click()
+    await expect(page.get_by_role("alert")).to_contain_text("has to be uploaded again")
+    await page.get_by_role("button", name="Try again").click()
+    await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+    await page.get_by_role("button", name="Publish video").click()
+    await page.wait_for_url("**/videos/*")
+
+
 async def test_cancelled_upload_stops_and_keeps_the_form(page: Page, long_upload: Path) -> None:
-    await page.goto("/upload")
-    await _slow_down(page)
-    await _choose(page, long_upload)
-    await _fill_in(page, title="Kept")
-    await expect(page.locator("[data-rest]")).to_contain_text("/s")
+    await open_upload(page)
+    await slow_down(page)
+    await choose(page, long_upload)
+    await fill_in(page, title="Kept")
+    await expect(page.locator("[data-rest]").first).to_contain_text("/s")
     async with page.expect_event("requestfailed") as failed:
         await page.get_by_role("button", name="Cancel upload").click()
     assert (await failed.value).method == "PUT"
-    await expect(page.locator("input[type=file]")).to_be_focused()
+    await expect(page.locator("[data-drop] input")).to_be_focused()
+    await expect(page.locator("[data-transfer]")).to_be_hidden()
     await expect(page.get_by_label("Title")).to_have_value("Kept")
 
 
-async def test_leaving_during_upload_asks_first(page: Page, long_upload: Path) -> None:
-    await page.goto("/upload")
-    await _slow_down(page)
-    await _choose(page, long_upload)
+async def test_paused_upload_goes_on_when_resumed_and_keeps_the_keyboards_place(
+    page: Page, long_upload: Path
+) -> None:
+    await open_upload(page)
+    await listen(page)
+    await slow_down(page)
+    await choose(page, long_upload)
+    await expect(page.locator("[data-rest]").first).to_contain_text("/s")
+    await page.get_by_role("button", name="Pause").press("Enter")
+    await expect(page.locator("[data-percent]").first).to_contain_text("Paused at")
+    await expect(page.get_by_role("button", name="Resume")).to_be_focused()
+    await slow_down(page, 0)
+    await page.get_by_role("button", name="Resume").press("Enter")
+    await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+    assert any("is paused" in words for words in await said(page))
+
+
+async def test_offline_upload_says_so_and_goes_on_by_itself(
+    page: Page, complaints: Complaints, long_upload: Path
+) -> None:
+    complaints.expect("Failed to load resource")
+    await open_upload(page)
+    await slow_down(page)
+    await choose(page, long_upload)
+    await expect(page.locator("[data-rest]").first).to_contain_text("/s")
+    await page.context.set_offline(True)
+    await expect(page.locator("[data-percent]").first).to_contain_text("Offline")
+    await page.context.set_offline(False)
+    await slow_down(page, 0)
+    await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+
+
+async def test_leaving_asks_while_something_is_in_flight(page: Page, long_upload: Path) -> None:
+    await open_upload(page)
+    await slow_down(page)
+    await choose(page, long_upload)
     await page.get_by_label("Title").click()  # browsers ask only people who touched the page
+    assert await _asks_before_leaving(page)
+
+
+async def test_leaving_asks_while_something_is_typed_and_not_published(page: Page) -> None:
+    await open_upload(page)
+    await page.get_by_label("Title").fill("A thought")
+    assert await _asks_before_leaving(page)
+    await page.get_by_label("Title").fill("")
+    await page.evaluate("location.assign('/')")
+    await page.wait_for_url("/")
+
+
+async def _asks_before_leaving(page: Page) -> bool:
     async with page.expect_event("dialog") as asked:
         await page.evaluate("setTimeout(() => location.assign('/'))")
     dialog = await asked.value
-    assert dialog.type == "beforeunload"
     await dialog.dismiss()
     await expect(page).to_have_url("/upload")
+    return dialog.type == "beforeunload"
 
 
-async def test_dropped_file_is_uploaded(page: Page) -> None:
-    await page.goto("/upload")
+async def test_dropped_file_is_uploaded(page: Page, short_video: Path) -> None:
+    await open_upload(page)
     await page.evaluate(
-        """() => {
+        """(content) => {
+            const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
             const transfer = new DataTransfer();
-            transfer.items.add(new File(["x".repeat(200)], "dropped.mov"));
+            transfer.items.add(new File([bytes], "dropped.mov"));
             for (const type of ["dragover", "drop"]) {
                 const event = new DragEvent(type, {
                     bubbles: true, cancelable: true, dataTransfer: transfer,
                 });
                 document.querySelector("main").dispatchEvent(event);
             }
-        }"""
+        }""",
+        base64.b64encode(short_video.read_bytes()).decode(),
     )
     await expect(page.get_by_text("dropped.mov", exact=True)).to_be_visible()
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+
+
+async def test_bar_never_goes_back_nor_is_full_before_everything_has_arrived(
+    page: Page, long_upload: Path
+) -> None:
+    await open_upload(page)
+    await page.evaluate(
+        """() => {
+            window.shown = [];
+            const bar = document.querySelector("[data-transfer] progress");
+            const state = document.querySelector("[data-transfer] [data-percent]");
+            const note = () => window.shown.push([bar.value, state.textContent]);
+            const options = {subtree: true, attributes: true, childList: true};
+            new MutationObserver(note).observe(bar.closest("[data-progress]"), options);
+        }"""
+    )
+    await slow_down(page)
+    await choose(page, long_upload)
+    await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+    shown = await page.evaluate("window.shown")
+    values = [value for value, _ in shown]
+    assert len(set(values)) > 3
+    assert values == sorted(values)
+    early = [words for value, words in shown if value == 1 and words != "Uploaded"]
+    # The bar and its words change one after the other.
+    assert set(early) <= {"99 %"}
+    assert not any("100 %" in words for _, words in shown)
+
+
+async def test_screen_readers_are_told_start_quarters_and_end_alone(
+    page: Page, long_upload: Path
+) -> None:
+    await open_upload(page)
+    await listen(page)
+    await slow_down(page, 800_000)
+    await choose(page, long_upload)
+    await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+    heard = await said(page, until="is uploaded")
+    assert heard[0].startswith("Uploading my_holiday")
+    assert len(heard) <= 5
+    assert "50 % uploaded." in " ".join(heard)
 
 
 async def test_upload_without_scripts_says_what_is_needed(open_context: OpenContext) -> None:

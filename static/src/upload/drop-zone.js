@@ -1,26 +1,25 @@
-/** Choosing a file: the file input, and dropping a file on it or elsewhere on the page. */
+/** Choosing files: the file input, and dropping files on it or elsewhere on the page. */
 
 import { element } from "./dom.js";
 
 /**
  * @param {HTMLElement} zone with a file input in it
- * @param {(file: File) => void} onFile
+ * @param {(files: File[]) => void} onFiles
  * @param {AbortSignal} signal
  */
-export function watchDropZone(zone, onFile, signal) {
+export function watchDropZone(zone, onFiles, signal) {
   const input = element(zone, "input[type=file]");
   if (!(input instanceof HTMLInputElement)) return;
 
-  input.addEventListener(
-    "change",
-    () => {
-      const file = input.files?.[0];
-      // Emptied, so that choosing the same file again counts as a change.
-      if (file) onFile(file);
-      input.value = "";
-    },
-    { signal },
-  );
+  const take = () => {
+    const files = [...(input.files ?? [])];
+    // Emptied, so that choosing the same file again counts as a change.
+    input.value = "";
+    if (files.length) onFiles(files);
+  };
+  input.addEventListener("change", take, { signal });
+  // Someone may have been faster than this script.
+  take();
 
   /** @param {DragEvent} event */
   const holdsFiles = (event) => event.dataTransfer?.types.includes("Files") ?? false;
@@ -47,8 +46,8 @@ export function watchDropZone(zone, onFile, signal) {
       if (!holdsFiles(event)) return;
       event.preventDefault();
       zone.classList.remove("drop--over");
-      const file = event.dataTransfer?.files[0];
-      if (file && zone.offsetParent) onFile(file);
+      const files = [...(event.dataTransfer?.files ?? [])];
+      if (files.length) onFiles(files);
     },
     { signal },
   );

@@ -1,9 +1,9 @@
-/** The form's fields: what they hold, and the messages beside them. */
+/** One row's fields: what they hold, and the messages beside them. */
 
 import { element } from "./dom.js";
 
 /** The order of the fields on the page; the first one at fault gets the focus. */
-const POINTERS = ["/file", "/title", "/description", "/categoryIds", "/tags"];
+const POINTERS = ["/file", "/title", "/description", "/tags", "/categoryIds"];
 
 /** @typedef {{ title: string, description: string, categoryIds: number[], tags: string }} Details */
 
@@ -24,6 +24,17 @@ export class Fields {
     };
   }
 
+  /** @param {Partial<Details>} details only what is given is changed */
+  write({ title, description, categoryIds, tags }) {
+    if (title !== undefined) this.#input("title").value = title;
+    if (description !== undefined) this.#input("description").value = description;
+    if (tags !== undefined) this.#input("tags").value = tags;
+    if (!categoryIds) return;
+    for (const box of this.form.querySelectorAll("[name=categoryIds]")) {
+      if (box instanceof HTMLInputElement) box.checked = categoryIds.includes(Number(box.value));
+    }
+  }
+
   /**
    * What can be said at once, without asking the portal, whose word is final.
    * @returns {import("../api.js").FieldFault[]}
@@ -39,26 +50,22 @@ export class Fields {
   }
 
   /**
-   * Shows each fault beside its field and moves the focus to the first.
+   * Shows each fault beside its field.
    * @param {import("../api.js").FieldFault[]} faults
-   * @returns {string[]} messages of faults that have no field on the page
+   * @returns {HTMLElement | null} the first input at fault
    */
   show(faults) {
     this.clear();
-    const homeless = [];
     /** @type {Set<string>} */
     const shown = new Set();
     for (const { pointer, message } of faults) {
       const field = POINTERS.find((known) => pointer === known || pointer.startsWith(`${known}/`));
-      if (!field) homeless.push(message);
-      else if (!shown.has(field)) {
-        this.#mark(field, message);
-        shown.add(field);
-      }
+      if (!field || shown.has(field)) continue;
+      this.#mark(field, message);
+      shown.add(field);
     }
-    const first = POINTERS.find((pointer) => shown.has(pointer));
-    if (first) this.#inputs(first)[0]?.focus();
-    return homeless;
+    const pointer = POINTERS.find((known) => shown.has(known));
+    return (pointer && this.#inputs(pointer)[0]) || null;
   }
 
   /** Removes the messages of one field, or of all. @param {string} [pointer] */
@@ -78,7 +85,8 @@ export class Fields {
    * @param {string} message empty to remove
    */
   #mark(pointer, message) {
-    element(this.form, `[data-error-for="${pointer}"]`).textContent = message;
+    const place = this.form.querySelector(`[data-error-for="${pointer}"]`);
+    if (place) place.textContent = message;
     for (const input of this.#inputs(pointer)) {
       if (message) input.setAttribute("aria-invalid", "true");
       else input.removeAttribute("aria-invalid");
@@ -90,9 +98,14 @@ export class Fields {
    * @returns {HTMLElement[]}
    */
   #inputs(pointer) {
-    const place = element(this.form, `[data-field="${pointer}"]`);
-    return [...place.querySelectorAll("input, textarea")].filter(
+    const place = this.form.querySelector(`[data-field="${pointer}"]`);
+    return [...(place?.querySelectorAll("input, textarea") ?? [])].filter(
       (input) => input instanceof HTMLElement,
     );
+  }
+
+  /** @param {string} name */
+  #input(name) {
+    return /** @type {HTMLInputElement} */ (element(this.form, `[name=${name}]`));
   }
 }

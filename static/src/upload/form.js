@@ -1,251 +1,244 @@
 /**
- * The upload page: the file uploads while the form is filled in, and publishing waits for both.
- * Nothing typed is lost whatever fails.
+ * The upload page: a row for each file, which uploads while its details are filled in. Here is what
+ * concerns all rows: choosing files, the overall bar, publishing all, leaving the page.
  */
 
-import { NoAnswer, postJson, Refused } from "../api.js";
-import { element } from "./dom.js";
+import { Announcer } from "./announcer.js";
+import { Batch } from "./batch.js";
+import { element, stamp } from "./dom.js";
 import { watchDropZone } from "./drop-zone.js";
-import { Fields } from "./fields.js";
 import { contentTypeOf } from "./media-type.js";
-import { Panel } from "./panel.js";
-import { Upload } from "./upload.js";
-import { publishTrouble, uploadTrouble } from "./words.js";
+import { Preflight } from "./preflight.js";
+import { Row } from "./row.js";
+import { savedUploads } from "./saved.js";
+import { abandon, askProgress } from "./unfinished.js";
+import { unsuitable } from "./words.js";
 
-/** Refusals that only another upload of the file can cure. */
-const NEEDS_UPLOAD = new Set(["upload_not_found", "key_already_used"]);
+const RESTORE_AGAIN_MS = 1_500;
 
 /** @type {import("../lifecycle.js").Behaviour} */
 export const uploadForm = {
-  selector: "form[data-upload-form]",
-  start(element, signal) {
-    if (element instanceof HTMLFormElement) new UploadForm(element, signal);
-  },
+  selector: "[data-upload-form]",
+  start: (root, signal) => new UploadPage(root, signal),
 };
 
-class UploadForm {
-  /** @type {Upload | null} */
-  #upload = null;
-  /** The editor has pressed Publish; it happens as soon as the file has arrived. */
-  #wantsPublish = false;
-  #isPublishing = false;
-  #isDone = false;
-  #prefilledTitle = "";
-  /** @type {ReturnType<typeof setInterval> | undefined} */
-  #countdown;
+class UploadPage {
+  /** @type {Row[]} */
+  #rows = [];
+  #number = 1;
+  /** Ids of uploads of earlier visits. @type {Set<string>} */
+  #restored = new Set();
 
   /**
-   * @param {HTMLFormElement} form
+   * @param {HTMLElement} root
    * @param {AbortSignal} signal
    */
-  constructor(form, signal) {
-    this.form = form;
-    this.fields = new Fields(form);
-    this.panel = new Panel(form);
-    this.title = /** @type {HTMLInputElement} */ (element(form, "[name=title]"));
-    this.submitState = element(form, "[data-submit-state]");
-    this.submitTrouble = element(form, "[data-submit-trouble]");
-    this.button = element(form, "button[type=submit]");
+  constructor(root, signal) {
+    this.root = root;
+    this.drop = element(root, "[data-drop]");
+    this.input = element(this.drop, "input");
+    this.list = element(root, "[data-rows]");
+    this.announcer = new Announcer(element(root, "[data-upload-live]"));
+    this.batch = new Batch(element(root, "[data-batch]"), this.announcer);
+    this.surroundings = this.#surroundings();
+    this.#adopt(element(this.list, "[data-row]"));
     this.#listen(signal);
+    this.#restore();
+    // A page that has just been left may hold on to its uploads for a moment.
+    const again = setTimeout(() => this.#restore(), RESTORE_AGAIN_MS);
+    signal.addEventListener("abort", () => clearTimeout(again));
+    root.dataset.ready = "";
+  }
+
+  /** @returns {import("./row.js").Surroundings} */
+  #surroundings() {
+    const { dataset } = this.root;
+    const urls = {
+      presign: dataset.presignUrl ?? "",
+      uploads: dataset.uploadsUrl ?? "",
+      publish: dataset.publishUrl ?? "",
+      video: dataset.videoUrl ?? "",
+    };
+    return {
+      urls,
+      limits: {
+        size_bytes: Number(dataset.maxSizeBytes),
+        duration_s: Number(dataset.maxDurationS),
+        pixels: Number(dataset.maxPixels),
+      },
+      preflight: new Preflight(dataset.preflightUrl ?? ""),
+      announcer: this.announcer,
+      askProgress: (saved) => askProgress(urls.uploads, saved),
+      abandon: (saved) => abandon(urls.uploads, saved),
+      changed: () => this.#changed(),
+      isAlone: (row) => this.#isAlone(row),
+      remove: (row) => this.#remove(row),
+      copy: (row) => this.#copy(row),
+    };
   }
 
   /** @param {AbortSignal} signal */
   #listen(signal) {
-    const { form } = this;
-    watchDropZone(this.panel.drop, (file) => this.#choose(file), signal);
-    form.addEventListener("input", (event) => this.fields.edited(event), { signal });
-    form.addEventListener("submit", (event) => this.#submit(event), { signal });
-    /** @type {[string, () => void][]} */
-    const actions = [
-      ["cancel", () => this.#discard()],
-      ["replace", () => this.#discard()],
-      ["retry", () => this.#send()],
-    ];
-    for (const [name, act] of actions) {
-      element(form, `[data-action=${name}]`).addEventListener("click", act, { signal });
-    }
+    watchDropZone(this.drop, (files) => this.#add(files), signal);
+    element(this.root, "[data-action=publish-all]").addEventListener(
+      "click",
+      () => this.#publishAll(),
+      { signal },
+    );
+    // Nothing chosen yet: what is typed may stay, but there is nothing to publish.
+    this.root.addEventListener("submit", () => this.#askForFile(), { signal });
     window.addEventListener("beforeunload", (event) => this.#beforeUnload(event), { signal });
+    window.addEventListener("pagehide", () => this.#save(), { signal });
     signal.addEventListener("abort", () => this.#stop());
   }
 
-  /** @param {File} file */
-  #choose(file) {
-    const contentType = contentTypeOf(file);
-    const message = !contentType
-      ? `“${file.name}” is not an MP4 or QuickTime video. Choose a file ending in .mp4, .m4v or .mov.`
-      : file.size === 0
-        ? `“${file.name}” is empty. Choose another file.`
-        : "";
-    if (!contentType || message) {
-      this.fields.show([{ pointer: "/file", message }]);
-      return;
+  /** @param {HTMLElement} element @returns {Row} */
+  #adopt(element) {
+    const row = new Row(element, this.surroundings);
+    this.#rows.push(row);
+    return row;
+  }
+
+  #newRow() {
+    this.#number += 1;
+    const copy = stamp(this.root, "[data-row-template]", String(this.#number));
+    this.list.append(copy);
+    return this.#adopt(copy);
+  }
+
+  /** Offers what earlier visits left unfinished. */
+  async #restore() {
+    const found = (await savedUploads()).filter(({ id }) => !this.#restored.has(id));
+    const [first] = this.#rows;
+    if (found.length && first?.source.isEmpty && !first.holdsWork) this.#drop(first);
+    for (const saved of found) {
+      this.#restored.add(saved.id);
+      this.#newRow().restore(saved);
     }
-    this.fields.clear("/file");
-    this.#prefillTitle(file.name);
-    this.#upload = new Upload(file, contentType, this.#address("presignUrl"));
-    this.panel.showFile(file);
-    this.#send();
+    this.#changed();
   }
 
-  /** @param {string} fileName */
-  #prefillTitle(fileName) {
-    if (this.title.value !== this.#prefilledTitle) return;
-    this.#prefilledTitle = fileName
-      .replace(/\.[^.]+$/, "")
-      .replace(/[_\s]+/g, " ")
-      .trim();
-    this.title.value = this.#prefilledTitle;
-    this.fields.clear("/title");
-  }
-
-  async #send() {
-    const upload = this.#upload;
-    if (!upload) return;
-    clearInterval(this.#countdown);
-    this.panel.showStart();
-    this.#showSubmitState();
-    try {
-      await upload.send((sent_bytes) => {
-        if (!upload.cancelled) this.panel.showProgress(sent_bytes);
-      });
-      if (upload.cancelled) return;
-      this.panel.showSent();
-      if (this.#wantsPublish) await this.#publish();
-    } catch (error) {
-      if (!upload.cancelled) this.#uploadFailed(error);
-    }
-  }
-
-  /** @param {unknown} error */
-  #uploadFailed(error) {
-    this.panel.showTrouble(uploadTrouble(error));
-    this.#showSubmitState();
-    if (error instanceof Refused && error.retryAfter_s) {
-      this.#retryAfter(error.retryAfter_s, () => this.#send());
-    }
-  }
-
-  /** Counts down where the editor sees it, then tries again. The button need not wait.
-   * @param {number} seconds
-   * @param {() => void} retry
-   */
-  #retryAfter(seconds, retry) {
-    let left = seconds;
-    this.panel.showWait(left);
-    this.#countdown = setInterval(() => {
-      left -= 1;
-      if (left > 0) this.panel.showWait(left);
+  /** @param {File[]} files */
+  async #add(files) {
+    const faults = [];
+    const taken = [];
+    for (const file of files) {
+      const contentType = contentTypeOf(file);
+      const fault = this.#faultOf(file, contentType);
+      if (fault || !contentType) faults.push(fault);
       else {
-        clearInterval(this.#countdown);
-        retry();
+        await this.#rowFor(file).then((row) => row.take(file, contentType));
+        taken.push(file.name);
       }
-    }, 1000);
-  }
-
-  #discard() {
-    this.#stop();
-    this.#upload = null;
-    this.#wantsPublish = false;
-    this.panel.reset();
-    this.#showSubmitState();
-  }
-
-  #stop() {
-    clearInterval(this.#countdown);
-    this.#upload?.cancel();
-  }
-
-  /** @param {SubmitEvent} event */
-  #submit(event) {
-    event.preventDefault();
-    if (this.#isPublishing || this.#isDone) return;
-    const faults = this.fields.check();
-    if (!this.#upload) {
-      faults.unshift({ pointer: "/file", message: "Choose the video file to publish." });
     }
-    this.#showSubmitTrouble("");
-    this.fields.show(faults);
-    this.#wantsPublish = faults.length === 0;
-    if (this.#wantsPublish && this.#upload?.state === "sent") this.#publish();
-    else this.#showSubmitState();
-  }
-
-  async #publish() {
-    const upload = this.#upload;
-    if (!upload) return;
-    this.#isPublishing = true;
-    this.#showSubmitState();
-    try {
-      const video = await postJson(this.#address("publishUrl"), {
-        ...this.fields.read(),
-        fileName: upload.file.name,
-        key: upload.key,
-      });
-      this.#isDone = true;
-      location.assign(this.#address("videoUrl").replace("VIDEO_ID", encodeURIComponent(video.id)));
-    } catch (error) {
-      this.#wantsPublish = false;
-      this.#publishFailed(error, upload);
-    } finally {
-      this.#isPublishing = false;
-      this.#showSubmitState();
+    this.#showFaults(faults);
+    if (taken.length) {
+      const what = taken.length > 1 ? `${taken.length} files` : taken[0];
+      this.announcer.say(`Uploading ${what}.`);
     }
+    this.#changed();
   }
 
   /**
-   * @param {unknown} error
-   * @param {Upload} upload
+   * @param {File} file
+   * @param {string | null} contentType
    */
-  #publishFailed(error, upload) {
-    if (!(error instanceof Refused || error instanceof NoAnswer)) throw error;
-    const faults = error instanceof Refused ? error.faults : [];
-    const homeless = this.fields.show(faults);
-    const needsUpload = error instanceof Refused && NEEDS_UPLOAD.has(error.code);
-    if (needsUpload || homeless.length) {
-      upload.state = "failed";
-      this.panel.showTrouble({
-        title: "This file has to be uploaded again",
-        text: homeless.join(" ") || publishTrouble(error),
-        canRetry: true,
-      });
-    }
-    if (faults.length && !homeless.length) {
-      this.#showSubmitTrouble("Some details need another look; each is marked above.");
-    } else if (!needsUpload) this.#showSubmitTrouble(publishTrouble(error));
+  #faultOf(file, contentType) {
+    if (this.#rows.some((row) => !row.isPublished && row.source.holds(file)))
+      return `“${file.name}” is in the list already.`;
+    return unsuitable(file, contentType, this.surroundings.limits.size_bytes);
   }
 
-  /** @param {string} message */
-  #showSubmitTrouble(message) {
-    element(this.submitTrouble, "[data-text]").textContent = message;
-    this.submitTrouble.hidden = !message;
+  /** @param {File} file @returns {Promise<Row>} the one that waits for it, the empty one, or new */
+  async #rowFor(file) {
+    for (const row of this.#rows) if (await row.source.awaits(file)) return row;
+    return this.#rows.find((row) => row.source.isEmpty) ?? this.#newRow();
   }
 
-  #showSubmitState() {
-    const { button, submitState } = this;
-    const isWaiting = this.#wantsPublish && this.#upload?.state === "sending";
-    const isBusy = this.#isPublishing || this.#isDone || isWaiting;
-    button.setAttribute("aria-disabled", String(isBusy));
-    button.textContent = isWaiting
-      ? "Waiting for the upload…"
-      : isBusy
-        ? "Publishing…"
-        : "Publish video";
-    const words = isWaiting
-      ? "Your video is published as soon as the upload finishes. Keep this page open."
-      : this.#wantsPublish && this.#upload?.state === "failed"
-        ? "The upload needs your attention; publishing goes on after it."
-        : "";
-    if (submitState.textContent !== words) submitState.textContent = words;
+  /** @param {string[]} faults */
+  #showFaults(faults) {
+    const lines = faults.map((fault) => {
+      const line = document.createElement("p");
+      line.textContent = fault;
+      return line;
+    });
+    element(this.root, "#file-error").replaceChildren(...lines);
+    if (faults.length) this.input.setAttribute("aria-invalid", "true");
+    else this.input.removeAttribute("aria-invalid");
+    for (const fault of faults) this.announcer.say(fault);
+  }
+
+  #askForFile() {
+    if (!this.#rows.every((row) => row.source.isEmpty)) return;
+    this.#showFaults(["Choose the video file to publish."]);
+    this.input.focus();
+  }
+
+  #publishAll() {
+    const first = this.#rows
+      .filter((row) => row.isPublishable && !row.wantsPublish)
+      .map((row) => row.submit())
+      .find((input) => input !== null);
+    first?.focus();
+  }
+
+  /** @param {Row} row whose categories and tags all others get */
+  #copy(row) {
+    const { categoryIds, tags } = row.fields.read();
+    const others = this.#rows.filter((other) => other !== row && !other.isPublished);
+    for (const other of others) other.setDetails({ categoryIds, tags });
+    const count = others.length === 1 ? "the other video" : `${others.length} other videos`;
+    this.announcer.say(`Categories and tags are used for ${count}, too.`);
+  }
+
+  /** @param {Row} row */
+  #isAlone(row) {
+    return this.#rows.every(
+      (other) => other === row || other.source.isDormant || other.source.isEmpty,
+    );
+  }
+
+  /** @param {Row} row that has given up its file */
+  #remove(row) {
+    const at = this.#rows.indexOf(row);
+    // The last one stays, and so does what was typed where no other file shares the page.
+    if (this.#rows.length > 1 && !(this.#isAlone(row) && row.holdsWork)) this.#drop(row);
+    const next = this.#rows[Math.min(at, this.#rows.length - 1)];
+    if (next && !next.source.isEmpty) next.view.panel.focus();
+    else this.input.focus();
+    this.#changed();
+  }
+
+  /** @param {Row} row */
+  #drop(row) {
+    row.close();
+    row.root.remove();
+    this.#rows = this.#rows.filter((other) => other !== row);
+  }
+
+  #changed() {
+    this.batch.show(this.#rows.filter((row) => row.isCounted));
+    const others = this.#rows.filter((row) => !row.isPublished).length;
+    for (const row of this.#rows) row.view.showCompany(this.#isAlone(row), others > 1);
+    this.root.classList.toggle("upload--several", this.#rows.length > 1);
+    this.root.classList.toggle(
+      "upload--filled",
+      this.#rows.some((row) => !row.source.isEmpty),
+    );
   }
 
   /** @param {BeforeUnloadEvent} event */
   #beforeUnload(event) {
-    // An uploaded file that is not yet published would be lost as well.
-    if (this.#upload && !this.#isDone) event.preventDefault();
+    if (this.#rows.some((row) => row.holdsWork)) event.preventDefault();
   }
 
-  /** @param {"presignUrl" | "publishUrl" | "videoUrl"} name */
-  #address(name) {
-    return this.form.dataset[name] ?? "";
+  #save() {
+    for (const row of this.#rows) row.details.save();
+  }
+
+  #stop() {
+    this.#save();
+    this.surroundings.preflight.stop();
+    for (const row of this.#rows) row.close();
   }
 }

@@ -6,13 +6,17 @@
 const MEMORY_S = 4;
 
 export class Rate {
-  #sent_bytes = 0;
-  #at_ms = 0;
   /** @type {number | null} */
   #speed_bps = null;
+  #sent_bytes;
+  #at_ms;
 
-  /** @param {number} now_ms */
-  constructor(now_ms) {
+  /**
+   * @param {number} sent_bytes already
+   * @param {number} now_ms
+   */
+  constructor(sent_bytes, now_ms) {
+    this.#sent_bytes = sent_bytes;
     this.#at_ms = now_ms;
   }
 
@@ -24,7 +28,7 @@ export class Rate {
   update(sent_bytes, now_ms) {
     const elapsed_s = (now_ms - this.#at_ms) / 1000;
     if (elapsed_s < 0.2) return this.#speed_bps;
-    const current = (sent_bytes - this.#sent_bytes) / elapsed_s;
+    const current = Math.max(0, sent_bytes - this.#sent_bytes) / elapsed_s;
     const weight = 1 - Math.exp(-elapsed_s / MEMORY_S);
     this.#speed_bps =
       this.#speed_bps === null ? current : this.#speed_bps + weight * (current - this.#speed_bps);

@@ -1,72 +1,217 @@
 /**
- * Sends one file to a signed address, and nothing else: no retries, no words for people.
- * XMLHttpRequest, because fetch reports no upload progress.
+ * One file on its way to storage, as the page sees it: a state, a progress that never goes back,
+ * and start, pause, resume, retry, cancel. How the bytes get there is `delivery.js`'s business.
  */
 
-/** Without a byte moving for this long the connection counts as lost. */
-const STALL_LIMIT_MS = 60_000;
+import { Delivery } from "./delivery.js";
+import { TransferFailed } from "./failures.js";
+import { claim, fingerprint, forget, newId, save } from "./saved.js";
+import { takeSlot } from "./slots.js";
+import { UploadApi, uploadIdOf } from "./upload-api.js";
 
-/** The file did not arrive. `status` is the storage's answer, or 0 when there was none. */
-export class TransferFailed extends Error {
-  /** @param {number} status */
-  constructor(status) {
-    super(`transfer failed with status ${status}`);
-    this.status = status;
-  }
-}
+export { TransferFailed };
 
 /**
- * @param {object} transfer
- * @param {string} transfer.url signed for PUT with exactly this content type
- * @param {File} transfer.file
- * @param {string} transfer.contentType
- * @param {(sent_bytes: number) => void} transfer.onProgress
- * @param {AbortSignal} transfer.signal rejects with its reason
- * @returns {Promise<void>}
+ * @typedef {"waiting" | "sending" | "paused" | "offline" | "confirming" | "sent" | "failed"
+ *   | "cancelled"} TransferState
  */
-export function putFile({ url, file, contentType, onProgress, signal }) {
-  return new Promise((resolve, reject) => {
-    signal.throwIfAborted();
-    const request = new XMLHttpRequest();
-    const stall = new Watchdog(() => request.abort());
-    const abort = () => request.abort();
-    const fail = () => reject(signal.aborted ? signal.reason : new TransferFailed(request.status));
-    signal.addEventListener("abort", abort);
 
-    request.upload.addEventListener("progress", (event) => {
-      stall.reset();
-      onProgress(event.loaded);
-    });
-    request.addEventListener("load", () => {
-      if (request.status >= 200 && request.status < 300) resolve();
-      else fail();
-    });
-    request.addEventListener("error", fail);
-    request.addEventListener("abort", fail);
-    request.addEventListener("loadend", () => {
-      stall.stop();
-      signal.removeEventListener("abort", abort);
-    });
+/** States in which something is being done, or will be without the editor. */
+const ACTIVE = new Set(["waiting", "sending", "offline", "confirming"]);
 
-    request.open("PUT", url);
-    request.setRequestHeader("Content-Type", contentType);
-    request.send(file);
-  });
-}
+/** Tells "change" (of state, key or trouble) and "progress". */
+export class Transfer extends EventTarget {
+  /** @type {TransferState} */
+  state = "waiting";
+  /** Never goes down; the file's whole size only in state "sent". */
+  sent_bytes = 0;
+  /** @type {Error | null} in "failed" the reason; before, what is being tried again */
+  trouble = null;
 
-class Watchdog {
-  /** @param {() => void} onStall */
-  constructor(onStall) {
-    this.onStall = onStall;
-    this.timer = setTimeout(onStall, STALL_LIMIT_MS);
+  #isStarted = false;
+  #isStored = false;
+  #fingerprint = "";
+  #stop = new AbortController();
+  /** @type {Promise<void>} the last run, to its very end */
+  #run = Promise.resolve();
+  #listening = new AbortController();
+
+  /**
+   * @param {File} file
+   * @param {object} options
+   * @param {string} options.contentType
+   * @param {import("./saved.js").Saved | null} [options.saved] an upload of this file to continue
+   * @param {import("./upload-api.js").Urls} options.urls
+   */
+  constructor(file, { contentType, saved = null, urls }) {
+    super();
+    this.file = file;
+    this.contentType = saved?.contentType ?? contentType;
+    this.id = saved?.id ?? newId();
+    this.#isStored = saved?.isStored ?? false;
+    this.#fingerprint = saved?.fingerprint ?? "";
+    this.api = new UploadApi(urls);
+    this.delivery = new Delivery(file, this.contentType, {
+      api: this.api,
+      key: saved?.key ?? "",
+      events: {
+        onKey: () => this.#keyChanged(),
+        onState: (state) => this.#show(state),
+        onProgress: (sent_bytes) => this.#progress(sent_bytes),
+        onTrouble: (trouble) => this.#show(this.state, trouble),
+      },
+    });
   }
 
-  reset() {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(this.onStall, STALL_LIMIT_MS);
+  /** Empty until the portal has issued it. */
+  get key() {
+    return this.delivery.key;
   }
 
-  stop() {
-    clearTimeout(this.timer);
+  get uploadId() {
+    return uploadIdOf(this.key);
+  }
+
+  start() {
+    if (this.#isStarted) return;
+    this.#isStarted = true;
+    const { signal } = this.#listening;
+    window.addEventListener("offline", () => this.#wentOffline(), { signal });
+    window.addEventListener("online", () => this.state === "offline" && this.#go(), { signal });
+    claim(this.id);
+    this.#go();
+  }
+
+  /** Parts on their way are sent again on `resume`; all before them stay. */
+  pause() {
+    if (this.#isStarted && ACTIVE.has(this.state)) this.#halt("paused");
+  }
+
+  resume() {
+    if (this.state === "paused") this.#go();
+  }
+
+  /** After "failed": goes on with what is missing. */
+  retry() {
+    if (this.state === "failed") this.#go();
+  }
+
+  /** Also removes from storage what has been sent. */
+  cancel() {
+    if (this.state === "cancelled") return;
+    this.#halt("cancelled");
+    this.#listening.abort();
+    forget(this.id);
+    this.#run.then(() => {
+      if (this.key) this.api.giveUp(this.key);
+    });
+  }
+
+  #go() {
+    if (!navigator.onLine) return this.#show("offline", null);
+    const stop = new AbortController();
+    this.#stop = stop;
+    this.#show("waiting", null);
+    this.#run = this.#deliver(this.#run, stop.signal);
+  }
+
+  /**
+   * @param {Promise<void>} before two runs at once would send the same parts
+   * @param {AbortSignal} signal
+   */
+  async #deliver(before, signal) {
+    await before;
+    try {
+      const leave = await takeSlot(signal);
+      try {
+        signal.throwIfAborted();
+        this.#show("sending");
+        this.#fingerprint ||= await this.#readFingerprint();
+        await this.delivery.run(signal);
+      } finally {
+        leave();
+      }
+      if (!signal.aborted) this.#arrived();
+    } catch (error) {
+      if (!signal.aborted) this.#failed(error);
+    }
+  }
+
+  async #readFingerprint() {
+    try {
+      return await fingerprint(this.file);
+    } catch {
+      throw new TransferFailed(0, "file_unreadable");
+    }
+  }
+
+  #arrived() {
+    this.#isStored = true;
+    this.#save();
+    this.sent_bytes = this.file.size;
+    this.dispatchEvent(new Event("progress"));
+    this.#listening.abort();
+    this.#show("sent", null);
+  }
+
+  /** @param {unknown} error */
+  #failed(error) {
+    // Also a mistake in these scripts must not leave the editor waiting; but it is to be seen.
+    if (error instanceof TypeError || error instanceof ReferenceError) reportError(error);
+    this.#show("failed", error instanceof Error ? error : new Error(String(error)));
+  }
+
+  #wentOffline() {
+    if (ACTIVE.has(this.state)) this.#halt("offline");
+  }
+
+  /** @param {"paused" | "offline" | "cancelled"} state */
+  #halt(state) {
+    this.#stop.abort();
+    this.#show(state, null);
+  }
+
+  #keyChanged() {
+    this.#isStored = false;
+    this.#save();
+    this.#tell("change");
+  }
+
+  #save() {
+    if (!this.key || this.state === "cancelled") return;
+    save({
+      id: this.id,
+      key: this.key,
+      fileName: this.file.name,
+      size_bytes: this.file.size,
+      contentType: this.contentType,
+      fingerprint: this.#fingerprint,
+      isStored: this.#isStored,
+    });
+  }
+
+  /** @param {number} sent_bytes */
+  #progress(sent_bytes) {
+    // Bytes on their way are not yet arrived, and the last one only counts once storage says so.
+    const shown_bytes = Math.min(sent_bytes, this.file.size - 1);
+    if (shown_bytes <= this.sent_bytes) return;
+    this.sent_bytes = shown_bytes;
+    this.#tell("progress");
+  }
+
+  /**
+   * @param {TransferState} state
+   * @param {Error | null} [trouble]
+   */
+  #show(state, trouble = this.trouble) {
+    if (state === this.state && trouble === this.trouble) return;
+    this.state = state;
+    this.trouble = trouble;
+    this.#tell("change");
+  }
+
+  /** @param {"change" | "progress"} type */
+  #tell(type) {
+    this.dispatchEvent(new Event(type));
   }
 }

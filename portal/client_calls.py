@@ -1,0 +1,71 @@
+"""The portal's JSON endpoints as its own client calls them: with retries, errors in plain words."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any
+
+import aiohttp
+import click
+
+REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=90)
+ATTEMPTS = 5
+
+
+class Refused(click.ClickException):
+    """The portal said no, with one of its codes."""
+
+    def __init__(self, status: int, problem: dict[str, Any]) -> None:
+        super().__init__(_explanation(status, problem))
+        self.code = problem.get("code", "")
+
+
+class Api:
+    """The portal's JSON endpoints, with retries: every one of them may safely be repeated."""
+
+    def __init__(self, session: aiohttp.ClientSession, portal_url: str) -> None:
+        self.session = session
+        self._portal_url = portal_url
+
+    async def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        """The answer's JSON; `Refused` for an error, `ClickException` after many tries."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return await self._call(method, path, body)
+            except (aiohttp.ClientConnectionError, TimeoutError, _TryLater) as exc:
+                if attempt == ATTEMPTS:
+                    raise click.ClickException(f"{self._portal_url}: {exc}") from exc
+            await asyncio.sleep(pause_s(attempt))
+        raise AssertionError("unreachable")
+
+    async def _call(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+        async with self.session.request(method, self._portal_url + path, json=body) as response:
+            answer = await _json_of(response)
+            if response.status == HTTPStatus.SERVICE_UNAVAILABLE:
+                raise _TryLater(answer.get("detail", "temporarily unavailable"))
+            if response.status >= HTTPStatus.BAD_REQUEST:
+                raise Refused(response.status, answer)
+            return answer
+
+
+def pause_s(attempt: int) -> float:
+    """How long to wait after a failed attempt, counted from 1."""
+    return float(2 ** (attempt - 1))
+
+
+class _TryLater(Exception):
+    """The portal asks to try again later."""
+
+
+async def _json_of(response: aiohttp.ClientResponse) -> Any:
+    with suppress(aiohttp.ContentTypeError, ValueError):
+        return await response.json(content_type=None)
+    return {}
+
+
+def _explanation(status: int, problem: dict[str, Any]) -> str:
+    lines = [problem.get("detail", f"The portal answered with status {status}.")]
+    lines += [f"  {fault['pointer']}: {fault['message']}" for fault in problem.get("errors", [])]
+    return "\n".join(lines)

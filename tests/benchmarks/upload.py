@@ -1,0 +1,140 @@
+"""Throughput of the upload page's engine against `curl -T` of the same file to the same storage.
+
+Both take turns in one run and the median counts. The clock of the page runs from the start of its
+transfer until storage has confirmed the whole file, curl's until its PUT is answered.
+
+    python tests/benchmarks/upload.py [--size-mib 1024] [--rounds 3]
+
+Needs `curl` and a Chromium. Starts and stops everything else itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from time import monotonic
+
+import aiohttp
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "browser")]
+
+from bare_browser import BarePage, bare_page  # noqa: E402  # found beside this folder
+from portal_kit import LivePortal, fresh_database, migrated_services, run_portal  # noqa: E402
+from transfer_kit import MIB, engine_script  # noqa: E402
+
+AIM = 0.9
+LIMIT_S = 600
+PRESIGN = {"fileName": "benchmark.mp4", "contentType": "video/mp4"}
+ADD_INPUT = """{
+    const input = document.createElement("input");
+    input.type = "file";
+    input.id = "benchmark";
+    document.body.append(input);
+}"""
+SEND = """(async () => {
+    const [file] = document.querySelector("#benchmark").files;
+    const urls = { presign: "/api/videos/presign", uploads: "/api/uploads" };
+    const transfer = new engine.Transfer(file, { contentType: "video/mp4", urls });
+    const settled = new Promise((resolve) => transfer.addEventListener("change", () => {
+        if (["sent", "failed"].includes(transfer.state)) resolve();
+    }));
+    transfer.start();
+    await settled;
+    if (transfer.state === "failed") throw transfer.trouble;
+    engine.forget(transfer.id);
+    return transfer.key;
+})()"""
+
+
+async def main() -> None:
+    """Run everything and print the table."""
+    options = _options()
+    if shutil.which("curl") is None:
+        sys.exit("curl is missing: apt-get install curl")
+    with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as folder:
+        file = Path(folder, "benchmark.mp4")
+        file.write_bytes(os.urandom(options.size_mib * MIB))
+        async with (
+            migrated_services(Path(folder, "data"), durable=True) as services,
+            fresh_database(services) as environ,
+            run_portal(environ, worker=False) as portal,
+            bare_page(f"{portal.base_url}/upload") as page,
+        ):
+            await page.run(engine_script("iife").decode() + ADD_INPUT)
+            await page.choose("#benchmark", file)
+            await _compare(page, portal, file, options.rounds)
+
+
+async def _compare(page: BarePage, portal: LivePortal, file: Path, rounds: int) -> None:
+    size_mib = file.stat().st_size / MIB
+    speeds: dict[str, list[float]] = {"curl -T": [], "upload page": []}
+    # The first pair only warms up.
+    for number in range(rounds + 1):
+        for name, took_s in (
+            ("curl -T", await _curl(portal, file)),
+            ("upload page", await _page(page, portal)),
+        ):
+            if number:
+                speeds[name].append(size_mib / took_s)
+    for name, measured in speeds.items():
+        each = ", ".join(f"{speed:.0f}" for speed in measured)
+        _print(f"{name:12} {statistics.median(measured):6.0f} MiB/s  ({each})")
+    ratio = statistics.median(speeds["upload page"]) / statistics.median(speeds["curl -T"])
+    _print(f"ratio        {ratio:6.2f}  (aim {AIM})")
+
+
+async def _curl(portal: LivePortal, file: Path) -> float:
+    """Seconds for one PUT of the file."""
+    async with aiohttp.ClientSession(portal.base_url) as session:
+        async with session.post("/api/videos/presign", json=PRESIGN) as answer:
+            upload = await answer.json()
+        began = monotonic()
+        command = ("curl", "-sSf", "-T", str(file), "-H", "Content-Type: video/mp4")
+        address = upload["uploadUrl"]
+        await asyncio.to_thread(
+            subprocess.run, [*command, address], check=True, timeout=LIMIT_S, capture_output=True
+        )
+        took_s = monotonic() - began
+        await _discard(session, upload["key"])
+    return took_s
+
+
+async def _page(page: BarePage, portal: LivePortal) -> float:
+    """Seconds for the engine's upload of the file."""
+    began = monotonic()
+    async with asyncio.timeout(LIMIT_S):
+        key = await page.run(SEND)
+    took_s = monotonic() - began
+    async with aiohttp.ClientSession(portal.base_url) as session:
+        await _discard(session, key)
+    return took_s
+
+
+async def _discard(session: aiohttp.ClientSession, key: str) -> None:
+    """Make room for the next one."""
+    upload_id = key.partition("/")[2].partition(".")[0]
+    async with session.delete(f"/api/uploads/{upload_id}") as answer:
+        answer.raise_for_status()
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--size-mib", type=int, default=1024)
+    parser.add_argument("--rounds", type=int, default=3)
+    return parser.parse_args()
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

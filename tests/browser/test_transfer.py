@@ -1,0 +1,500 @@
+"""The upload engine in a real browser, over a network that breaks in the ways networks do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser_kit import Complaints
+from playwright.async_api import Browser, BrowserContext, Page, Route
+from portal_kit import until
+from transfer_kit import LANES, MIB, PART_BYTES, Engine, Site, file_digest, open_site
+
+PARTS = 5
+BIG_BYTES = 4 * PART_BYTES + 5
+SMALL_BYTES = 3 * MIB
+SLOW_BPS = 60 * MIB
+# What is lost at most when all connections break: a part in each lane.
+IN_FLIGHT_BYTES = LANES * PART_BYTES
+
+
+@pytest.fixture(scope="session")
+def big_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five parts, the last one tiny; noise, so that a byte out of place shows."""
+    path = tmp_path_factory.mktemp("transfer") / "big film.mp4"
+    path.write_bytes(random.Random(1).randbytes(BIG_BYTES))  # noqa: S311
+    return path
+
+
+@pytest.fixture(scope="session")
+def small_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Small enough for one PUT."""
+    path = tmp_path_factory.mktemp("transfer") / "small.mp4"
+    path.write_bytes(random.Random(2).randbytes(SMALL_BYTES))  # noqa: S311
+    return path
+
+
+@pytest.fixture(scope="module")
+async def shared_site(services: dict[str, str]) -> AsyncIterator[Site]:
+    """One portal for all tests here."""
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in names:
+            patch.setenv(name, services[name])
+        async with open_site(services) as site:
+            yield site
+
+
+@pytest.fixture
+async def site(shared_site: Site) -> AsyncIterator[Site]:
+    """The shared portal over a network that works, as yet."""
+    shared_site.network.log.clear()
+    yield shared_site
+    network = shared_site.network
+    await network.up()
+    network.flow()
+    network.limit_bps = 0
+    network.cut_at(())
+    network.on_upload = None
+
+
+@pytest.fixture
+async def context(
+    browser: Browser, site: Site, complaints: Complaints
+) -> AsyncIterator[BrowserContext]:
+    """A browser of its own; broken requests are what these tests are about."""
+    complaints.expect("Failed to load resource")
+    # Uppy asks every refusal for a header that storage does not expose.
+    complaints.expect("x-amz-error-code")
+    context = await browser.new_context(base_url=site.portal.base_url)
+    context.on("page", complaints.watch)
+    yield context
+    await context.close()
+    assert complaints.unexpected() == []
+
+
+@pytest.fixture
+async def engine(context: BrowserContext) -> Engine:
+    """The engine in a page."""
+    return await _engine(context)
+
+
+async def _engine(context: BrowserContext) -> Engine:
+    engine = Engine(await context.new_page())
+    await engine.open()
+    return engine
+
+
+async def _arrived(engine: Engine, site: Site, path: Path, *, name: str = "one") -> None:
+    """It ends, storage has exactly this file, and progress was honest."""
+    await engine.until("sent", "failed", name=name)
+    assert await engine.get("state", name=name) == "sent", await engine.troubles(name=name)
+    await engine.check_progress(path.stat().st_size, name=name)
+    key = await engine.get("key", name=name)
+    assert await site.digest(key) == file_digest(path)
+
+
+def _taken(site: Site) -> list[int]:
+    """Numbers of the parts that storage has taken, as often as it has."""
+    return [sent.part or 0 for sent in site.network.puts() if sent.status == 200]
+
+
+async def test_small_file_is_one_put_and_confirmed_by_storage(
+    engine: Engine, site: Site, small_file: Path
+) -> None:
+    await engine.start(small_file)
+    await _arrived(engine, site, small_file)
+    assert await engine.states() == ["sending", "confirming", "sent"]
+    (put,) = site.network.puts()
+    assert put.part is None
+    assert put.key.endswith(await engine.get("key"))
+    (saved,) = await _saved_elsewhere(engine)
+    assert saved["isStored"] is True
+
+
+async def test_small_file_is_sent_again_when_the_connection_breaks(
+    engine: Engine, site: Site, small_file: Path
+) -> None:
+    site.network.cut_at([SMALL_BYTES // 2])
+    await engine.start(small_file)
+    await _arrived(engine, site, small_file)
+    assert site.network.cuts >= 1
+    assert len(site.network.puts()) == 2
+
+
+async def test_small_file_is_sent_again_when_storage_has_another_size(
+    engine: Engine, site: Site, small_file: Path
+) -> None:
+    await _alter_state(engine.page, {"sizeBytes": SMALL_BYTES - 1})
+    await engine.start(small_file)
+    await _arrived(engine, site, small_file)
+    assert len(site.network.puts()) == 2
+
+
+async def test_big_file_goes_in_parts_several_at_once(
+    engine: Engine, site: Site, big_file: Path
+) -> None:
+    async def all_lanes_are_open() -> bool:
+        under_way = {sent.part for sent in site.network.puts() if not sent.status}
+        return len(under_way) == LANES
+
+    # Slow enough that the first part can't be over before the last lane has begun.
+    site.network.limit_bps = MIB
+    await engine.start(big_file)
+    await until(all_lanes_are_open, timeout_s=20)
+    site.network.limit_bps = 0
+    await _arrived(engine, site, big_file)
+    assert sorted(_taken(site)) == [1, 2, 3, 4, 5]
+    assert await engine.states() == ["sending", "confirming", "sent"]
+
+
+async def test_cuts_in_the_middle_of_parts_cost_only_the_parts_in_flight(
+    engine: Engine, site: Site, big_file: Path
+) -> None:
+    network = site.network
+    began = network.uploaded_bytes
+    network.cut_at_random(4, within_bytes=BIG_BYTES, seed=20)
+    cuts = network.cuts
+    await engine.start(big_file)
+    await _arrived(engine, site, big_file)
+    assert network.cuts - cuts >= 3
+    assert set(Counter(_taken(site)).values()) == {1}
+    again = network.uploaded_bytes - began - BIG_BYTES
+    assert 0 < again <= (network.cuts - cuts) * IN_FLIGHT_BYTES
+
+
+async def test_offline_browser_waits_and_goes_on_by_itself(
+    engine: Engine, context: BrowserContext, site: Site, big_file: Path
+) -> None:
+    site.network.limit_bps = SLOW_BPS
+    await engine.start(big_file)
+    await until(lambda: _has_taken(site, 1), timeout_s=20)
+    await context.set_offline(True)
+    await engine.until("offline")
+    stored = set(_taken(site))
+    await context.set_offline(False)
+    await _arrived(engine, site, big_file)
+    assert stored
+    assert [_taken(site).count(part) for part in stored] == [1] * len(stored)
+    assert await engine.troubles() == []
+
+
+async def test_paused_upload_sends_nothing_and_resumes_with_missing_parts(
+    engine: Engine, site: Site, big_file: Path
+) -> None:
+    site.network.limit_bps = SLOW_BPS
+    await engine.start(big_file)
+    await until(lambda: _has_taken(site, 1), timeout_s=20)
+    await engine.call("pause")
+    await engine.until("paused")
+    await until(lambda: _is_quiet(site), timeout_s=10)
+    stored = await _stored(await engine.get("uploadId"), site)
+    seen = len(site.network.log)
+    # Longer than any pause between two tries at this stage.
+    await engine.page.wait_for_timeout(1_000)
+    assert len(site.network.log) == seen
+
+    site.network.log.clear()
+    await engine.call("resume")
+    await _arrived(engine, site, big_file)
+    assert stored
+    assert sorted(_taken(site)) == sorted({1, 2, 3, 4, 5} - stored)
+    assert "failed" not in await engine.states()
+
+
+async def test_cancelled_upload_is_removed_from_storage(
+    engine: Engine, site: Site, big_file: Path
+) -> None:
+    site.network.limit_bps = SLOW_BPS
+    await engine.start(big_file)
+    await until(lambda: _has_taken(site, 1), timeout_s=20)
+    upload_id = await engine.get("uploadId")
+    assert await site.state(upload_id) == "uploading"
+    await engine.call("cancel")
+    assert await engine.get("state") == "cancelled"
+    await until(lambda: _is_in_state(site, upload_id, "gone"), timeout_s=10)
+    assert await _saved_elsewhere(engine) == []
+
+
+async def test_reloaded_page_continues_with_only_the_missing_parts(
+    engine: Engine, site: Site, big_file: Path
+) -> None:
+    site.network.limit_bps = SLOW_BPS
+    await engine.start(big_file)
+    await until(lambda: _has_taken(site, 2), timeout_s=20)
+    await engine.page.evaluate("() => kit.saveDetails(kit.runs.one.transfer.id, {title: 'Sea'})")
+    key = await engine.get("key")
+    upload_id = await engine.get("uploadId")
+    await engine.open()
+    await until(lambda: _is_quiet(site), timeout_s=10)
+    stored = await _stored(upload_id, site)
+    site.network.log.clear()
+
+    (saved,) = await engine.saved()
+    assert (saved["key"], saved["fileName"]) == (key, big_file.name)
+    assert (saved["size_bytes"], saved["isStored"]) == (BIG_BYTES, False)
+    assert saved["details"] == {"title": "Sea"}
+    await engine.page.locator("#engine-file").set_input_files(big_file)
+    assert await engine.page.evaluate(
+        "async () => kit.matches((await kit.savedUploads())[0], kit.input.files[0])"
+    )
+    await engine.start(big_file, saved_id=saved["id"])
+    await _arrived(engine, site, big_file)
+    assert await engine.get("key") == key
+    assert len(stored) >= 2
+    assert sorted(_taken(site)) == sorted({1, 2, 3, 4, 5} - stored)
+
+
+async def test_finished_upload_is_known_to_be_stored_after_reload(
+    engine: Engine, site: Site, small_file: Path
+) -> None:
+    await engine.start(small_file)
+    await engine.until("sent")
+    await engine.open()
+    (saved,) = await engine.saved()
+    await engine.start(small_file, saved_id=saved["id"])
+    await engine.until("sent")
+    assert len(site.network.puts()) == 1
+    await engine.page.evaluate("(id) => kit.forget(id)", saved["id"])
+    assert await engine.saved() == []
+
+
+async def test_upload_is_offered_to_other_tabs_only_once_its_own_is_gone(
+    engine: Engine, context: BrowserContext, site: Site, big_file: Path
+) -> None:
+    site.network.limit_bps = SLOW_BPS
+    await engine.start(big_file)
+    await engine.until_sent(MIB)
+    other = await _engine(context)
+    assert await other.saved() == []
+    await engine.page.close()
+
+    async def is_offered() -> bool:
+        return bool(await other.saved())
+
+    await until(is_offered, timeout_s=10)
+
+
+async def test_another_file_of_the_same_name_and_size_does_not_match(
+    engine: Engine, small_file: Path, tmp_path: Path
+) -> None:
+    await engine.start(small_file)
+    await engine.until("sent")
+    await engine.open()
+    for position in (0, SMALL_BYTES - 1):
+        content = bytearray(small_file.read_bytes())
+        content[position] ^= 1
+        path = tmp_path / small_file.name
+        path.write_bytes(content)
+        assert not await _matches(engine, path)
+    renamed = tmp_path / "other.mp4"
+    renamed.write_bytes(small_file.read_bytes())
+    assert not await _matches(engine, renamed)
+    assert await _matches(engine, small_file)
+
+
+async def test_expired_part_address_is_replaced_by_a_new_one(
+    engine: Engine, site: Site, big_file: Path
+) -> None:
+    async def expire(route: Route) -> None:
+        answer = await route.fetch()
+        address = (await answer.json())["uploadUrl"]
+        short = re.sub(r"X-Amz-Expires=\d+", "X-Amz-Expires=1", address)
+        # Its second has to pass; nothing tells when it has.
+        await asyncio.sleep(1.1)
+        await route.fulfill(json={"uploadUrl": short})
+
+    await engine.page.route("**/api/uploads/*/parts/2", expire, times=1)
+    await engine.start(big_file)
+    await _arrived(engine, site, big_file)
+    refused, taken = site.network.puts(part=2)
+    # S3 answers 403; the embedded server finds 400 more fitting.
+    assert refused.status in (400, 403)
+    assert taken.status == 200
+    assert sorted(_taken(site)) == [1, 2, 3, 4, 5]
+
+
+async def test_parts_that_storage_has_otherwise_are_sent_again(
+    engine: Engine, site: Site, big_file: Path
+) -> None:
+    await _alter_state(engine.page, {}, parts={2: {"etag": "0" * 32}, 3: {"sizeBytes": 7}})
+    await engine.start(big_file)
+    await _arrived(engine, site, big_file)
+    assert sorted(_taken(site)) == [1, 2, 2, 3, 3, 4, 5]
+
+
+async def test_upload_that_storage_forgot_starts_anew_by_itself(
+    engine: Engine, site: Site, big_file: Path
+) -> None:
+    site.network.limit_bps = SLOW_BPS
+    await engine.start(big_file)
+    await until(lambda: _has_taken(site, 2), timeout_s=20)
+    key = await engine.get("key")
+    await site.forget(key)
+    await _arrived(engine, site, big_file)
+    assert await engine.get("key") == key
+    assert await engine.troubles() == []
+    assert set(await engine.states()) == {"sending", "confirming", "sent"}
+
+
+async def test_storage_out_of_reach_fails_after_two_minutes_and_retry_sends_the_rest(
+    engine: Engine, site: Site, big_file: Path
+) -> None:
+    page = engine.page
+    await page.clock.install()
+    await engine.open()
+    site.network.limit_bps = SLOW_BPS
+    await engine.start(big_file)
+    await until(lambda: _has_taken(site, 2), timeout_s=20)
+    await site.network.down()
+    stored = _taken(site)
+    waited_s = 0
+    # The page's clock is ahead of the network, so it is not held to an upper bound.
+    while await engine.get("state") != "failed":
+        await page.clock.run_for(5_000)
+        waited_s += 5
+        assert waited_s < 1_000
+    assert waited_s > 60
+    assert await page.evaluate("() => kit.runs.one.transfer.trouble.status") == 0
+
+    await site.network.up()
+    await page.clock.resume()
+    await engine.call("retry")
+    await _arrived(engine, site, big_file)
+    assert all(_taken(site).count(part) == 1 for part in stored)
+
+
+async def test_stalled_connection_is_given_up_and_replaced(
+    engine: Engine, site: Site, small_file: Path
+) -> None:
+    page = engine.page
+    await page.clock.install()
+    await engine.open()
+    site.network.stall()
+    await engine.start(small_file)
+    await engine.until("sending")
+    while not await engine.troubles():
+        await page.clock.run_for(10_000)
+    site.network.cut()
+    site.network.flow()
+    await page.clock.resume()
+    await _arrived(engine, site, small_file)
+
+
+async def test_two_files_are_sent_at_once_and_others_wait(
+    engine: Engine, site: Site, small_file: Path
+) -> None:
+    site.network.stall()
+    for name in ("one", "two", "three"):
+        await engine.start(small_file, name=name)
+    await engine.until("sending", name="two")
+    assert await engine.get("state", name="three") == "waiting"
+    await engine.call("pause", name="one")
+    await engine.until("sending", name="three")
+    site.network.flow()
+    await _arrived(engine, site, small_file, name="two")
+    await _arrived(engine, site, small_file, name="three")
+    await engine.call("resume", name="one")
+    await _arrived(engine, site, small_file, name="one")
+
+
+async def test_file_changed_during_upload_is_told_at_once(
+    engine: Engine, site: Site, big_file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "growing.mp4"
+    path.write_bytes(big_file.read_bytes())
+    site.network.limit_bps = SLOW_BPS
+    await engine.start(path)
+    await engine.until_sent(PART_BYTES)
+    with path.open("ab") as file:
+        file.write(b"more")
+    os.utime(path, (1, 1))
+    await engine.until("failed")
+    code = await engine.page.evaluate("() => kit.runs.one.transfer.trouble.code")
+    assert code == "file_unreadable"
+
+
+async def test_parts_far_ahead_of_the_lowest_unconfirmed_one_wait(engine: Engine) -> None:
+    opened = await engine.page.evaluate(
+        """async (partBytes) => {
+            const numbers = Array.from({ length: 40 }, (_, index) => index + 1);
+            const gate = new kit.PartWindow(numbers, partBytes);
+            const { signal } = new AbortController();
+            const opened = [];
+            for (const number of numbers) gate.turn(number, signal).then(() => opened.push(number));
+            await Promise.resolve();
+            const first = opened.length;
+            gate.confirm(2);
+            await Promise.resolve();
+            const stillFirst = opened.length;
+            gate.confirm(1);
+            await Promise.resolve();
+            return [first, stillFirst, opened.length];
+        }""",
+        PART_BYTES,
+    )
+    # 192 MiB of 16 MiB parts are 12; with 1 and 2 confirmed, 3 is the lowest.
+    assert opened == [12, 12, 14]
+
+
+async def _stored(upload_id: str, site: Site) -> set[int]:
+    """The parts that storage has, also those whose answer got lost."""
+    return {part["partNumber"] for part in (await site.look(upload_id))["parts"]}
+
+
+async def _saved_elsewhere(engine: Engine) -> list[dict[str, Any]]:
+    """What a page would find once this one is gone."""
+    await engine.open()
+    return await engine.saved()
+
+
+async def _matches(engine: Engine, path: Path) -> bool:
+    await engine.page.locator("#engine-file").set_input_files(path)
+    found: bool = await engine.page.evaluate(
+        "async () => kit.matches((await kit.savedUploads())[0], kit.input.files[0])"
+    )
+    return found
+
+
+async def _alter_state(
+    page: Page, members: dict[str, Any], *, parts: dict[int, dict[str, Any]] | None = None
+) -> None:
+    """Let storage seem to have something else, the first time it seems to have everything."""
+    is_done = False
+
+    async def alter(route: Route) -> None:
+        nonlocal is_done
+        if route.request.method != "GET":
+            await route.fallback()
+            return
+        answer = await route.fetch()
+        state = await answer.json()
+        is_all = state["state"] == "stored" or len(state["parts"]) == PARTS
+        if is_all and not is_done:
+            is_done = True
+            state |= members
+            for number, faults in (parts or {}).items():
+                state["parts"][number - 1] |= faults
+        await route.fulfill(response=answer, json=state)
+
+    await page.route("**/api/uploads/*", alter)
+
+
+async def _has_taken(site: Site, count: int) -> bool:
+    return len(_taken(site)) >= count
+
+
+async def _is_quiet(site: Site) -> bool:
+    """Nothing is open any more between browser and storage."""
+    return site.network.idle
+
+
+async def _is_in_state(site: Site, upload_id: str, state: str) -> bool:
+    return await site.state(upload_id) == state

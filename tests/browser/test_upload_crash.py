@@ -1,0 +1,58 @@
+"""An upload outlives the browser itself."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import psutil
+from browser_kit import CHROMIUM_ARGUMENTS
+from playwright.async_api import BrowserContext, Playwright, async_playwright, expect
+from portal_kit import LivePortal, until
+from upload_page_kit import STORAGE, choose, fill_in, open_upload, padded, row
+
+
+async def test_upload_is_offered_again_after_the_browser_was_killed(
+    chromium: str | None, live_portal: LivePortal, short_video: Path, tmp_path: Path
+) -> None:
+    film = padded(short_video, tmp_path / "crash.mp4", 1_200_000)
+    profile = tmp_path / "profile"
+    async with async_playwright() as playwright:
+        context = await _open(playwright, chromium, live_portal, profile)
+        page = context.pages[0]
+        await page.route(STORAGE, lambda route: route.abort())
+        await open_upload(page)
+        await choose(page, film)
+        await fill_in(page, title="Before the crash")
+        await until(lambda: _is_on_disk(profile, "Before the crash"), timeout_s=30)
+        _kill(profile)
+
+        context = await _open(playwright, chromium, live_portal, profile)
+        page = context.pages[0]
+        await open_upload(page)
+        place = row(page, film.name)
+        await expect(place.get_by_text("Unfinished upload")).to_be_visible()
+        await expect(place.get_by_label("Title")).to_have_value("Before the crash")
+        await place.locator("input[type=file]").set_input_files(film)
+        await expect(place.get_by_text("Uploaded", exact=True)).to_be_visible(timeout=20_000)
+        await context.close()
+
+
+async def _open(
+    playwright: Playwright, chromium: str | None, portal: LivePortal, profile: Path
+) -> BrowserContext:
+    return await playwright.chromium.launch_persistent_context(
+        profile, executable_path=chromium, args=CHROMIUM_ARGUMENTS, base_url=portal.base_url
+    )
+
+
+async def _is_on_disk(profile: Path, words: str) -> bool:
+    """Browsers write what pages keep a few seconds later; before that a crash takes it."""
+    files = (profile / "Default" / "Local Storage" / "leveldb").glob("*.log")
+    return any(words.encode() in path.read_bytes() for path in files)
+
+
+def _kill(profile: Path) -> None:
+    for process in psutil.process_iter(["cmdline"]):
+        if f"--user-data-dir={profile}" in (process.info["cmdline"] or []):
+            process.send_signal(signal.SIGKILL)

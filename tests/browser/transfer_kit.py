@@ -1,0 +1,221 @@
+"""The upload engine by itself, in a real page: started, watched and asked from Python."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import aiohttp
+from api_kit import rows
+from front_end import STATIC, install_tools, run_node
+from network_kit import Network, network_to
+from playwright.async_api import Page
+from portal_kit import LivePortal, fresh_database, run_portal
+
+from portal.config import Config
+from portal.storage import Storage, open_storage
+
+MIB = 2**20
+PART_BYTES = 16 * MIB
+LANES = 3
+DONE_TIMEOUT_S = 60
+_ADDRESS = "/static/engine-under-test.js"
+_MODULES = ("transfer", "saved", "parts")
+_BUNDLE = """
+import { build } from "esbuild";
+const [outfile, format, ...entries] = process.argv.slice(1);
+const contents = entries.map((name) => `export * from "./src/upload/${name}.js";`).join("\\n");
+await build({
+  stdin: { contents, resolveDir: process.cwd() },
+  bundle: true,
+  globalName: "engine",
+  format,
+  outfile,
+});
+"""
+# Keeps the transfers of a page by name, and all that they ever said.
+_DRIVER = """async (address) => {
+    const engine = await import(address);
+    const input = document.createElement("input");
+    input.type = "file";
+    input.id = "engine-file";
+    document.body.append(input);
+    const urls = { presign: "/api/videos/presign", uploads: "/api/uploads" };
+    const runs = {};
+    const start = async (name, savedId) => {
+        const file = input.files[0];
+        const saved = (await engine.savedUploads()).find((entry) => entry.id === savedId) ?? null;
+        const transfer = new engine.Transfer(file, { contentType: "video/mp4", saved, urls });
+        const run = { transfer, states: [], progress: [], troubles: [] };
+        runs[name] = run;
+        transfer.addEventListener("change", () => {
+            if (run.states.at(-1) !== transfer.state) run.states.push(transfer.state);
+            if (transfer.trouble) run.troubles.push(transfer.trouble.message);
+        });
+        transfer.addEventListener("progress", () =>
+            run.progress.push([transfer.sent_bytes, transfer.state]));
+        transfer.start();
+    };
+    const reaches = (name, test) => new Promise((resolve) => {
+        const { transfer } = runs[name];
+        const check = () => {
+            if (!test(transfer)) return;
+            transfer.removeEventListener("change", check);
+            transfer.removeEventListener("progress", check);
+            resolve();
+        };
+        transfer.addEventListener("change", check);
+        transfer.addEventListener("progress", check);
+        check();
+    });
+    window.kit = { ...engine, runs, start, reaches, input };
+}"""
+
+
+@cache
+def engine_script(form: Literal["esm", "iife"] = "esm") -> bytes:
+    """The upload modules as one script, made from the sources; `iife` sets `engine`."""
+    install_tools()
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "engine.js")
+        run_node("--input-type=module", "-e", _BUNDLE, "--", str(path), form, *_MODULES)
+        return path.read_bytes()
+
+
+@dataclass
+class Engine:
+    """One page with the engine in it; each transfer has a name."""
+
+    page: Page
+
+    async def open(self) -> None:
+        """Go to the upload page (again), with the engine beside the page's own scripts."""
+        await self.page.route(
+            f"**{_ADDRESS}",
+            lambda route: route.fulfill(body=engine_script(), content_type="text/javascript"),
+        )
+        await self.page.goto("/upload")
+        await self.page.evaluate(_DRIVER, _ADDRESS)
+
+    async def start(self, path: Path, *, name: str = "one", saved_id: str = "") -> None:
+        await self.page.locator("#engine-file").set_input_files(path)
+        await self.page.evaluate("([name, id]) => kit.start(name, id)", [name, saved_id])
+
+    async def call(self, method: str, *, name: str = "one") -> None:
+        """Press one of the transfer's buttons: pause, resume, retry, cancel."""
+        await self.page.evaluate("([name, m]) => kit.runs[name].transfer[m]()", [name, method])
+
+    async def until(
+        self, *states: str, name: str = "one", timeout_s: float = DONE_TIMEOUT_S
+    ) -> None:
+        """Wait until the transfer is in one of these states."""
+        async with asyncio.timeout(timeout_s):
+            await self.page.evaluate(
+                "([name, states]) => kit.reaches(name, (t) => states.includes(t.state))",
+                [name, states],
+            )
+
+    async def until_sent(self, sent_bytes: int, *, name: str = "one") -> None:
+        """Wait until so many bytes are on their way."""
+        async with asyncio.timeout(DONE_TIMEOUT_S):
+            await self.page.evaluate(
+                "([name, bytes]) => kit.reaches(name, (t) => t.sent_bytes >= bytes)",
+                [name, sent_bytes],
+            )
+
+    async def get(self, member: str, *, name: str = "one") -> Any:
+        return await self.page.evaluate("([n, m]) => kit.runs[n].transfer[m]", [name, member])
+
+    async def states(self, *, name: str = "one") -> list[str]:
+        found: list[str] = await self.page.evaluate("(name) => kit.runs[name].states", name)
+        return found
+
+    async def troubles(self, *, name: str = "one") -> list[str]:
+        found: list[str] = await self.page.evaluate("(name) => kit.runs[name].troubles", name)
+        return found
+
+    async def saved(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = await self.page.evaluate("() => kit.savedUploads()")
+        return found
+
+    async def check_progress(self, size_bytes: int, *, name: str = "one") -> None:
+        """It never went back, and was complete only once, at the end."""
+        told = await self.page.evaluate("(name) => kit.runs[name].progress", name)
+        figures = [sent_bytes for sent_bytes, _state in told]
+        assert all(before < after for before, after in pairwise(figures)), figures
+        assert all(sent_bytes < size_bytes for sent_bytes in figures[:-1])
+        assert figures[-1] == size_bytes
+        assert await self.get("sent_bytes", name=name) == size_bytes
+
+
+@dataclass
+class Site:
+    """A portal whose storage browsers reach through a bad network."""
+
+    portal: LivePortal
+    network: Network
+    storage: Storage
+
+    async def state(self, upload_id: str) -> str:
+        """What the portal says of an upload; `gone` when it knows none."""
+        found = await self.look(upload_id)
+        return str(found["state"]) if found else "gone"
+
+    async def look(self, upload_id: str) -> dict[str, Any]:
+        """How an upload stands; empty when the portal knows none."""
+        async with (
+            aiohttp.ClientSession(self.portal.base_url) as session,
+            session.get(f"/api/uploads/{upload_id}") as answer,
+        ):
+            if answer.status == 404:
+                return {}
+            assert answer.status == 200, await answer.text()
+            found: dict[str, Any] = await answer.json()
+        return found
+
+    async def forget(self, key: str) -> None:
+        """Make storage forget an unfinished upload, as the embedded server does at a restart."""
+        query = "SELECT multipart_id FROM uploads WHERE key = %s"
+        [(multipart_id,)] = await rows(self.portal.environ["DATABASE_URL"], query, key)
+        await self.storage.abort_multipart(key, multipart_id)
+
+    async def digest(self, key: str) -> str:
+        """SHA-256 of what is stored."""
+        address = await self.storage.presign_internal_get(key, ttl_s=600)
+        digest = hashlib.sha256()
+        async with aiohttp.ClientSession() as session, session.get(address) as answer:
+            assert answer.status == 200
+            async for data in answer.content.iter_chunked(MIB):
+                digest.update(data)
+        return digest.hexdigest()
+
+
+@asynccontextmanager
+async def open_site(services: dict[str, str]) -> AsyncIterator[Site]:
+    """Start the portal; `services` hold the credentials, which botocore looks for itself."""
+    async with (
+        network_to(services["S3_ENDPOINT_URL"]) as network,
+        fresh_database(services) as environ,
+    ):
+        environ = {**environ, "S3_PUBLIC_ENDPOINT_URL": network.url}
+        async with (
+            run_portal(environ, worker=False) as portal,
+            open_storage(Config.from_env(portal.environ)) as storage,
+        ):
+            yield Site(portal, network, storage)
+
+
+def file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+__all__ = ["LANES", "MIB", "PART_BYTES", "STATIC", "Engine", "Site", "file_digest", "open_site"]

