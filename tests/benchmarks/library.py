@@ -1,0 +1,234 @@
+"""Time of the library's pages with 100,000 videos, for each kind of query.
+
+Seeds a database of its own with made-up videos whose words are as unevenly frequent as real ones,
+then asks a portal for pages, one after the other, over HTTP: what is printed is a whole page as a
+browser gets it, template included.
+
+    python tests/benchmarks/library.py [--videos 100000] [--requests 200]
+
+Starts and stops everything itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import re
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate, cycle, islice
+from pathlib import Path
+from time import perf_counter
+from urllib.parse import urlencode
+from uuid import UUID
+
+import aiohttp
+import psycopg
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from portal_kit import fresh_database, migrated_services, run_portal  # noqa: E402  # beside this
+
+from portal.searching import search_columns  # noqa: E402  # as above
+
+AIM_P99_MS = 50
+DEEP_PAGES = 40
+START = datetime(2020, 1, 1, tzinfo=UTC)
+# The most frequent words come first; the others are made of syllables.
+FREQUENT = re.findall(
+    r"\w+",
+    "the and video with our from new how year day holiday beach interview review tutorial concert "
+    "launch team city mountain summer winter product training kitchen garden school history",
+)
+FOREIGN = re.findall(
+    r"\w+",
+    "Straße Brücke München Küche Grüße Café déjà élève forêt été Ночь город музыка Ёлка праздник "
+    "Θάλασσα μουσική φεστιβάλ señor niño Øresund Łódź",
+)
+UNSPACED = ("東京旅行", "京都散策", "料理教室", "春の花見", "音楽会", "ภาษาไทย", "北京故事")
+SYLLABLES = re.findall(
+    r"\w+", "ba ce di fo gu ha je ki lo mu na pe ri so tu va we xi yo za bra cle dri flo gru"
+)
+VOCABULARY = 30_000
+COPY_UPLOADS = "COPY uploads (key, file_name, content_type, created_at) FROM STDIN"
+COLUMNS = (
+    *("id", "title", "description", "category_ids", "tags", "file_name", "storage_key"),
+    *("transcode_job_id", "status", "size_bytes", "source_etag", "duration_s", "width", "height"),
+    *("published_attempt", "has_poster", "has_storyboard", "search", "sort_title"),
+    *("created_at", "updated_at"),
+)
+
+
+async def main() -> None:
+    """Run everything and print the table."""
+    options = _options()
+    with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as folder:
+        async with (
+            migrated_services(Path(folder), durable=True) as services,
+            fresh_database(services) as environ,
+        ):
+            await _seed(environ["DATABASE_URL"], options.videos)
+            async with (
+                run_portal({**environ, "LOG_FORMAT": "json"}, worker=False) as portal,
+                aiohttp.ClientSession(portal.base_url) as session,
+            ):
+                await _measure(session, options.requests)
+
+
+async def _measure(session: aiohttp.ClientSession, requests: int) -> None:
+    print(f"{'':36} {'p50':>8} {'p99':>8} {'max':>8}   (ms; aim: p99 under {AIM_P99_MS})")
+    for name, queries in _kinds().items():
+        addresses = [f"/?{urlencode(query)}" for query in queries]
+        if name.startswith("deep"):
+            addresses = [await _deep(session, address) for address in addresses]
+        for address in addresses:
+            await _timed(session, address)  # what the first of a kind costs is not typical
+        times = [await _timed(session, it) for it in islice(cycle(addresses), requests)]
+        cuts = statistics.quantiles(times, n=100)
+        missed = "  MISSED" if cuts[98] > AIM_P99_MS else ""
+        print(f"{name:36} {cuts[49]:8.1f} {cuts[98]:8.1f} {max(times):8.1f}{missed}", flush=True)
+
+
+def _kinds() -> dict[str, list[dict[str, str]]]:
+    """What is measured: addresses of a kind are asked for in turn."""
+    frequent = ["the", "video", "holiday", "beach", "2024"]
+    rare = [_word(number) for number in range(VOCABULARY - 40, VOCABULARY)]
+    return {
+        "first page": [{}],
+        "deep page": [{}],
+        "first page, by title / longest": [{"sort": "title"}, {"sort": "longest"}],
+        "search: frequent word": [{"q": word} for word in frequent],
+        "search: frequent word, newest": [{"q": word, "sort": "newest"} for word in frequent],
+        "deep page of a frequent word": [{"q": word} for word in frequent],
+        "search: rare word": [{"q": word} for word in rare],
+        "search: word that is nowhere": [{"q": f"qqq{number}"} for number in range(10)],
+        "search: two frequent words": [{"q": "holiday beach"}, {"q": "summer concert"}],
+        "search: frequent and rare word": [{"q": f"the {word}"} for word in rare],
+        "search: while typing": [{"q": "holiday"[:end]} for end in range(1, 8)],
+        "search: one letter": [{"q": letter} for letter in "abcdefgh"],
+        "search: other languages": [{"q": word} for word in ("strasse", "елка", "θαλασσα", "ete")],
+        "search: Chinese, Japanese, Thai": [
+            {"q": text} for text in ("京都", "旅行", "音楽", "ไทย")
+        ],
+        "category": [{"category": str(number)} for number in (1, 5, 12)],
+        "category and sort": [
+            {"category": "12", "sort": it} for it in ("oldest", "title", "longest")
+        ],
+        "status": [{"status": it} for it in ("ready", "failed", "processing")],
+        "status and sort": [{"status": "failed", "sort": it} for it in ("title", "longest")],
+        "tag": [{"tag": _word(number)} for number in (1, 10, 100, 1000)],
+        "search, category, status": [
+            {"q": word, "category": "12", "status": "ready"} for word in ("the", "beach", rare[0])
+        ],
+        "search, failed, by title": [{"q": "the", "status": "failed", "sort": "title"}],
+        "search, tag, category, longest": [
+            {"q": "video", "tag": _word(1), "category": "3", "sort": "longest"}
+        ],
+    }
+
+
+async def _deep(session: aiohttp.ClientSession, address: str) -> str:
+    """The address of a page far behind this one."""
+    for _ in range(DEEP_PAGES):
+        async with session.get(address) as response:
+            html = await response.text()
+        found = re.search(r'href="([^"]+)"\s+rel="next"', html)
+        if found is None:
+            return address
+        address = found[1].replace("&amp;", "&")
+    return address
+
+
+async def _timed(session: aiohttp.ClientSession, address: str) -> float:
+    started_at = perf_counter()
+    async with session.get(address) as response:
+        await response.read()
+        response.raise_for_status()
+    return (perf_counter() - started_at) * 1000
+
+
+async def _seed(database_url: str, count: int) -> None:
+    print(f"making {count:,} videos …", file=sys.stderr)
+    started_at = perf_counter()
+    async with await psycopg.AsyncConnection.connect(database_url) as connection:
+        cursor = connection.cursor()
+        async with cursor.copy(COPY_UPLOADS) as copy:
+            for number in range(count):
+                await copy.write_row((_key(number), "a.mp4", "video/mp4", START))
+        async with cursor.copy(f"COPY videos ({', '.join(COLUMNS)}) FROM STDIN") as copy:
+            for row in _rows(count):
+                await copy.write_row([row[column] for column in COLUMNS])
+        await connection.commit()
+        await connection.set_autocommit(True)
+        await connection.execute("VACUUM ANALYZE videos")
+        sizes = await connection.execute(
+            "SELECT pg_table_size('videos') / 1e6, pg_indexes_size('videos') / 1e6"
+        )
+        table_mb, indexes_mb = await sizes.fetchone() or (0, 0)
+    took_s = perf_counter() - started_at
+    print(f"{took_s:.0f} s; table {table_mb:.0f} MB, indexes {indexes_mb:.0f} MB", file=sys.stderr)
+
+
+def _rows(count: int) -> Iterator[dict[str, object]]:
+    chance = random.Random(7)  # noqa: S311 - the same videos every time
+    vocabulary = [_word(number) for number in range(VOCABULARY)]
+    weights = list(accumulate(1 / (rank + 3) for rank in range(VOCABULARY)))
+
+    def words(least: int, most: int) -> list[str]:
+        length = chance.randint(least, most)
+        return chance.choices(vocabulary, cum_weights=weights, k=length)
+
+    for number in range(count):
+        foreign = chance.sample(FOREIGN, 3) if chance.random() < 0.2 else []
+        unspaced = chance.sample(UNSPACED, 2) if chance.random() < 0.1 else []
+        year = str(START.year + number * 6 // count)
+        text = {
+            "title": " ".join([*words(2, 7), *foreign[:1], *unspaced[:1], year]).capitalize(),
+            "description": " ".join([*words(10, 90), *foreign, *unspaced]),
+            "tags": ", ".join(words(0, 5)),
+        }
+        status = chance.choices(["ready", "failed", "processing"], weights=[970, 25, 5])[0]
+        is_ready = status == "ready"
+        created_at = START + timedelta(minutes=30 * number, seconds=chance.randint(0, 1700))
+        yield {
+            **text,
+            **search_columns(**text),
+            **{"id": UUID(int=chance.getrandbits(128)), "status": status},
+            **{"category_ids": chance.sample(range(1, 17), chance.randint(1, 3))},
+            **{"file_name": "a.mp4", "storage_key": _key(number), "transcode_job_id": number},
+            **{"size_bytes": 1_000_000, "source_etag": "e", "width": 1280, "height": 720},
+            **{"duration_s": chance.lognormvariate(5, 1) if is_ready else None},
+            **{"published_attempt": 1 if is_ready else None},
+            **{"has_poster": is_ready, "has_storyboard": is_ready},
+            **{"created_at": created_at, "updated_at": created_at},
+        }
+
+
+def _word(rank: int) -> str:
+    if rank < len(FREQUENT):
+        return FREQUENT[rank]
+    word = ""
+    while rank:
+        rank, place = divmod(rank, len(SYLLABLES))
+        word += SYLLABLES[place]
+    return word
+
+
+def _key(number: int) -> str:
+    return f"videos/{number:032x}.mp4"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--videos", type=int, default=100_000, help="rows to seed")
+    parser.add_argument("--requests", type=int, default=200, help="measured for each kind")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,259 @@
+"""The library as people use it: typing, going back, without scripts, watching cards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+from browser_kit import Complaints, OpenContext, axe_findings, photograph_at_widths
+from library_rows import Rows
+from playwright.async_api import Page, Request, Route, expect
+from portal_kit import LivePortal, fresh_database, run_portal
+
+STATES = {
+    "many": "",
+    "filtered": "?q=holi&tag=deep+sea",
+    "nothing-found": "?q=xyzzy",
+    "failed": "?status=failed",
+    "later-page": "?after=0-x",
+}
+WIDTHS = (320, 360, 768, 1440, 2560)
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8ff"
+    "ff3f0005fe02fea7359b810000000049454e44ae426082"
+)
+
+
+@pytest.fixture(scope="module")
+async def shelf(
+    services: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[LivePortal]:
+    """A portal with videos in its database and nobody at work."""
+    work_dir = str(tmp_path_factory.mktemp("shelf"))
+    async with (
+        fresh_database(services) as environ,
+        run_portal({**environ, "WORK_DIR": work_dir}, worker=False) as portal,
+    ):
+        rows = Rows(environ["DATABASE_URL"])
+        for number in range(1, 41):
+            kind = ("Holiday at the sea", "Café in the city", "東京の朝")[number % 3]
+            await rows.add(number, f"{kind} {number}", tags="deep sea" if number % 5 == 0 else "")
+        yield portal
+
+
+@pytest.fixture
+def rows(shelf: LivePortal) -> Rows:
+    """The database behind the shelf."""
+    return Rows(shelf.environ["DATABASE_URL"])
+
+
+async def test_published_videos_are_shown(page: Page, ready_video: str, failed_video: str) -> None:
+    await page.goto("/")
+    card = page.locator(f"#card-{ready_video}")
+    await expect(card.get_by_role("link", name="A ready video")).to_be_visible()
+    await expect(card.locator(".card__duration")).to_contain_text("0:02")
+    poster = card.locator("img")
+    await poster.scroll_into_view_if_needed()
+    await page.wait_for_function(
+        "image => image.naturalWidth > 0", arg=await poster.element_handle()
+    )
+    await expect(
+        page.locator(f"#card-{failed_video}").get_by_text("Failed", exact=True)
+    ).to_be_visible()
+    await card.get_by_role("link").click()
+    await expect(page).to_have_url(f"/videos/{ready_video}")
+
+
+async def test_typing_updates_results_and_address_in_one_history_entry(
+    page: Page, shelf: LivePortal
+) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await page.goto(shelf.base_url)
+    await expect(page.locator("#results")).to_contain_text("40 videos")
+    entries = await page.evaluate("history.length")
+    field = page.get_by_role("searchbox")
+    await field.press_sequentially("holi", delay=20)
+    await expect(page.locator("#results")).to_contain_text("for “holi”")
+    await expect(page).to_have_url(f"{shelf.base_url}/?q=holi")
+    assert [url for url in asked if "q=" in url] == [f"{shelf.base_url}/?q=holi"]
+    await expect(page.locator(".card").first).to_contain_text("Holiday")
+    await field.press_sequentially("day 3", delay=20)
+    await expect(page).to_have_url(f"{shelf.base_url}/?q=holiday+3")
+    await expect(field).to_be_focused()
+    await expect(field).to_have_value("holiday 3")
+    await expect(page.locator("[data-library-live]")).to_have_text(re.compile("for “holiday 3”"))
+    await expect(page.locator("#library-sort option:checked")).to_have_text("Best match")
+    assert await page.title() == "holiday 3 · Library · Portal"
+    assert await page.evaluate("history.length") == entries + 1
+
+
+async def test_unfinished_characters_are_not_searched(page: Page, shelf: LivePortal) -> None:
+    asked: list[str] = []
+    page.on("request", lambda it: asked.append(it.url) if "q=" in it.url else None)
+    await page.goto(shelf.base_url)
+    field = page.get_by_role("searchbox")
+    await field.focus()
+    devtools = await page.context.new_cdp_session(page)
+    composing = {"text": "とう", "selectionStart": 2, "selectionEnd": 2}
+    await devtools.send("Input.imeSetComposition", composing)
+    await expect(field).to_have_value("とう")
+    await page.wait_for_timeout(500)  # longer than typing is waited for
+    await devtools.send("Input.insertText", {"text": "東京"})
+    await expect(page.locator("#results")).to_contain_text("for “東京”")
+    assert [url for url in asked if "%E3" in url] == []
+
+
+async def test_back_and_forward_bring_form_and_results_back(page: Page, shelf: LivePortal) -> None:
+    await page.goto(f"{shelf.base_url}/?tag=deep+sea")
+    await page.get_by_role("searchbox").fill("cafe")
+    await expect(page).to_have_url(f"{shelf.base_url}/?q=cafe&tag=deep+sea")
+    await page.get_by_label("Order").select_option("oldest")
+    await expect(page).to_have_url(f"{shelf.base_url}/?q=cafe&tag=deep+sea&sort=oldest")
+    results = page.locator("#results")
+    await expect(results.locator(".card").first).to_contain_text("Café in the city 10")
+
+    await page.go_back()
+    await expect(results.locator(".card").first).to_contain_text("Café in the city 40")
+    await expect(page.locator("#library-sort option:checked")).to_have_text("Best match")
+    await expect(page.get_by_role("searchbox")).to_have_value("cafe")
+    await page.go_back()
+    await expect(results).not_to_contain_text("for “cafe”")
+    await expect(page.get_by_role("searchbox")).to_have_value("")
+    await expect(page.locator("#library-sort option:checked")).to_have_text("Newest first")
+    await expect(results.locator(".tag-filter")).to_contain_text("deep sea")
+    await page.go_forward()
+    await expect(results).to_contain_text("for “cafe”")
+    await expect(page).to_have_url(f"{shelf.base_url}/?q=cafe&tag=deep+sea")
+
+
+async def test_nothing_found_is_told_and_can_be_cleared(page: Page, shelf: LivePortal) -> None:
+    await page.goto(shelf.base_url)
+    await page.get_by_role("searchbox").fill("xyzzy")
+    await expect(page.get_by_role("heading", name="No videos found")).to_be_visible()
+    await expect(page.locator("[data-library-live]")).to_have_text("No videos for “xyzzy”")
+    await page.get_by_role("link", name="Clear search and filters").click()
+    await expect(page).to_have_url(f"{shelf.base_url}/")
+    await expect(page.locator("#results")).to_contain_text("40 videos")
+
+
+async def test_search_without_an_answer_says_so_and_recovers(
+    page: Page, complaints: Complaints, shelf: LivePortal
+) -> None:
+    complaints.expect("Failed to load resource|htmx:error")
+    await page.goto(shelf.base_url)
+    await page.route("**/?q=*", lambda route: route.abort())
+    await page.get_by_role("searchbox").fill("holi")
+    await expect(page.get_by_role("alert")).to_contain_text("got no answer")
+    await expect(page.locator("#results")).to_contain_text("40 videos")
+    await page.unroute("**/?q=*")
+    await page.get_by_role("searchbox").press("Enter")
+    await expect(page.locator("#results")).to_contain_text("for “holi”")
+    await expect(page.get_by_role("alert")).to_be_hidden()
+
+
+async def test_everything_works_without_scripts(
+    open_context: OpenContext, shelf: LivePortal
+) -> None:
+    context = await open_context(java_script_enabled=False)
+    page = await context.new_page()
+    await page.goto(shelf.base_url)
+    await page.get_by_role("link", name="Next").click()
+    await expect(page.locator(".card")).to_have_count(16)
+    await page.get_by_role("link", name="Previous").click()
+    await expect(page.locator(".card")).to_have_count(24)
+    await page.get_by_role("searchbox").fill("tokyo 東京")
+    await page.get_by_role("button", name="Search").click()
+    await expect(page.get_by_role("heading", name="No videos found")).to_be_visible()
+    await page.get_by_role("searchbox").fill("東京")
+    await page.get_by_label("Order").select_option("title")
+    await page.get_by_role("button", name="Search").click()
+    await expect(page.locator(".card").first).to_contain_text("東京の朝 2")
+    await expect(page.get_by_label("Order")).to_have_value("title")
+
+
+async def test_one_poll_updates_all_cards_and_stops(
+    page: Page, complaints: Complaints, shelf: LivePortal, rows: Rows
+) -> None:
+    complaints.expect("status of 503")
+    await page.route("**/poster.jpg", lambda route: route.fulfill(body=PIXEL))
+    first = await rows.add(101, "First in the making", status="processing")
+    second = await rows.add(102, "Second in the making", status="processing")
+    polls: list[Request] = []
+    page.on("request", lambda it: polls.append(it) if "/library/progress" in it.url else None)
+    try:
+        await page.goto(f"{shelf.base_url}/?q=making")
+        card, other = page.locator(f"#card-{first}"), page.locator(f"#card-{second}")
+        await expect(card).to_contain_text("Waiting for its turn")
+        link = card.get_by_role("link")
+        await link.focus()
+        await link.hover()
+        await rows.begin(first, 41.7)
+        await expect(card).to_contain_text("Converting · 41 %")
+        assert all(first in poll.url and second in poll.url for poll in polls)
+
+        await _fail_once(page)
+        await rows.finish(first, "ready")
+        await expect(card.locator("img")).to_be_visible()
+        await expect(card.locator(".card__duration")).to_contain_text("1:15")
+        await expect(card).to_contain_text("Ready")
+        await expect(link).to_be_focused()
+        assert await card.evaluate("it => it.matches(':hover')")
+        await expect(page.locator("[data-library-live]")).to_have_text(
+            "“First in the making” is ready."
+        )
+        async with page.expect_request("**/library/progress**") as next_poll:
+            pass
+        assert first not in (await next_poll.value).url
+
+        await rows.finish(second, "failed")
+        await expect(other.get_by_text("Failed", exact=True)).to_be_visible()
+        await expect(page.locator("#library-poll")).not_to_have_attribute("hx-get", re.compile("."))
+        count = len(polls)
+        await page.wait_for_timeout(2500)  # longer than a poll takes: there must be none
+        assert len(polls) == count
+    finally:
+        await rows.remove(first, second)
+
+
+async def _fail_once(page: Page) -> None:
+    async def refuse(route: Route) -> None:
+        await route.fulfill(status=503, content_type="text/html", body="<p>Broken</p>")
+
+    await page.route("**/library/progress**", refuse)
+    async with page.expect_response("**/library/progress**"):
+        pass
+    await page.unroute("**/library/progress**")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing_in_any_state(
+    open_context: OpenContext, shelf: LivePortal, rows: Rows, scheme: str
+) -> None:
+    context = await open_context(color_scheme=scheme, reduced_motion="reduce")
+    page = await context.new_page()
+    waiting = await rows.add(111, "Waiting", status="processing")
+    busy = await rows.add(112, "Busy", status="processing")
+    failed = await rows.add(113, "Broken", status="failed")
+    await rows.begin(busy, 30)
+    try:
+        for name, query in STATES.items():
+            await page.set_viewport_size({"width": 1280, "height": 900})
+            await page.goto(f"{shelf.base_url}/{query}")
+            assert await axe_findings(page) == [], query
+            await photograph_at_widths(page, f"library-{name}-{scheme}")
+    finally:
+        await rows.remove(waiting, busy, failed)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+async def test_nothing_scrolls_sideways(
+    open_context: OpenContext, shelf: LivePortal, width: int
+) -> None:
+    context = await open_context(viewport={"width": width, "height": 800})
+    page = await context.new_page()
+    for path in ("/", "/?q=holi&tag=deep+sea", f"/?q={'x' * 200}", f"/?tag={'y' * 90}"):
+        await page.goto(shelf.base_url + path)
+        excess = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert excess <= 0, f"{path} is {excess} px wider than {width} px"

@@ -1,0 +1,75 @@
+"""What the library's tests share: videos without files, and pages read as people do."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+from uuid import uuid4
+
+from page_rows import make_row
+
+from portal.models import Video, VideoStatus
+
+if TYPE_CHECKING:
+    from quart.typing import TestClientProtocol
+
+FAILED = {
+    "status": VideoStatus.FAILED,
+    "failure_code": "damaged",
+    "failure_message": "It is damaged.",
+}
+
+
+async def add_video(title: str, number: int = 0, **values: Any) -> Video:
+    """A video with no file behind it; a higher number is newer."""
+    # Any number of videos may be equally new; their jobs differ.
+    return await make_row(number, title=title, transcode_job_id=uuid4().int >> 66, **values)
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryHtml:
+    """A page of the library, taken apart."""
+
+    text: str
+    titles: list[str]
+    next: str | None
+    previous: str | None
+    first: str | None
+
+
+async def read(client: TestClientProtocol, path: str = "/", **query: str) -> LibraryHtml:
+    """A page of the library, which always is one."""
+    response = await client.get(f"{path}?{urlencode(query)}" if query else path)
+    text = str(await response.get_data(as_text=True))
+    assert response.status_code == 200, text
+    titles = re.findall(r'class="card__link" href="[^"]+">([^<]*)<', text)
+    return LibraryHtml(
+        text=text,
+        titles=[html.unescape(title) for title in titles],
+        next=_address(text, r'href="([^"]+)"\s+rel="next"'),
+        previous=_address(text, r'href="([^"]+)"\s+rel="prev"'),
+        first=_address(text, r'href="([^"]+)"[^>]*>First page<'),
+    )
+
+
+def _address(text: str, pattern: str) -> str | None:
+    found = re.search(pattern, text)
+    return html.unescape(found[1]) if found else None
+
+
+async def titles(client: TestClientProtocol, **query: str) -> list[str]:
+    """The titles on the first page of a query."""
+    return (await read(client, "/", **query)).titles
+
+
+async def all_titles(client: TestClientProtocol, **query: str) -> list[str]:
+    """The titles on all pages of a query, page after page."""
+    page = await read(client, "/", **query)
+    found = list(page.titles)
+    while page.next:
+        page = await read(client, page.next)
+        found += page.titles
+    return found

@@ -1,0 +1,66 @@
+"""Videos as the database holds them, without files behind them, for tests of pages."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from portal.models import Attempt, Rendition, RenditionState, Upload, Video, VideoStatus
+from portal.transcoding import Kind
+
+READY = {
+    "status": VideoStatus.READY,
+    "published_attempt": 1,
+    "has_poster": True,
+    "duration_s": 3725.4,
+    "width": 1080,
+    "height": 1920,
+}
+
+
+NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
+
+
+async def make_row(number: int = 1, **values: Any) -> Video:
+    """A video as the database holds it, without a file behind it."""
+    upload = await Upload.create(
+        key=f"videos/{uuid4().hex}.mp4", file_name="a.mp4", content_type="video/mp4"
+    )
+    row = {
+        "id": uuid4(),
+        "title": f"Video {number}",
+        "description": "",
+        "category_ids": [1],
+        "tags": "",
+        "file_name": "a.mp4",
+        "upload_id": upload.key,
+        "transcode_job_id": number,
+        "size_bytes": 1_234_567,
+        "source_etag": '"e"',
+        "created_at": NOW + timedelta(minutes=number),
+        "updated_at": NOW,
+    }
+    return await Video.create(**{**row, **values})
+
+
+async def make_attempt(video: Video, number: int = 1, **values: Any) -> Attempt:
+    """An attempt under way, by a worker that lives."""
+    lease_end = datetime.now(UTC) + timedelta(minutes=1)
+    row = {"stage": "transcoding", "worker": "w", "lease_expires_at": lease_end, "started_at": NOW}
+    return await Attempt.create(video=video, number=number, **{**row, **values})
+
+
+async def make_rendition(video: Video, name: str, **values: Any) -> Rendition:
+    """A rendition of a video, complete unless told otherwise."""
+    row = {
+        "kind": Kind.VIDEO,
+        "position": int(name.removesuffix("p")),
+        "state": RenditionState.COMPLETE,
+        "attempt_number": 1,
+        "width": 640,
+        "height": 360,
+        "average_bandwidth_bps": 1_234_567,
+        "size_bytes": 7_654_321,
+    }
+    return await Rendition.create(video=video, name=name, **{**row, **values})
