@@ -1,0 +1,60 @@
+/**
+ * The frame under the playhead becomes the poster: fills in the time, follows how it stands, and
+ * gives the new poster to the player.
+ */
+
+import { announce } from "./live.js";
+
+/** @type {string | null} */
+let lastVersion = null;
+let lastWords = "";
+
+/** @type {import("../lifecycle.js").Start} */
+export function posterTool(element, signal) {
+  const form = element.querySelector("form");
+  const time = form?.querySelector("input");
+  if (!form || !time) return;
+  // Before anything else reads the form.
+  element.addEventListener(
+    "submit",
+    (event) => {
+      const isBusy = form.querySelector("[aria-disabled]") !== null;
+      if (isBusy) event.stopPropagation();
+      if (isBusy) event.preventDefault();
+      time.value = String(player()?.currentTime ?? 0);
+    },
+    { capture: true, signal },
+  );
+  form.addEventListener("htmx:response:error", () => failed(element), { signal });
+  form.addEventListener("htmx:error", () => failed(element), { signal });
+  follow(element);
+}
+
+/** @param {HTMLElement} element */
+function follow(element) {
+  const version = element.dataset.poster ?? "";
+  const words = element.dataset.words ?? "";
+  const image = element.querySelector("img");
+  const video = player();
+  if (lastVersion !== null && version !== lastVersion && image && video) video.poster = image.src;
+  if (words && words !== lastWords) announce(words);
+  lastVersion = version;
+  lastWords = words;
+}
+
+/** @param {HTMLElement} element */
+function failed(element) {
+  const words = "The portal didn’t take that. Check your connection, then try again.";
+  const place = element.querySelector("[data-poster-trouble]");
+  if (place instanceof HTMLElement) {
+    place.textContent = words;
+    place.hidden = false;
+  }
+  announce(words);
+}
+
+/** @returns {HTMLVideoElement | null} */
+function player() {
+  const found = document.querySelector("video[data-player]");
+  return found instanceof HTMLVideoElement ? found : null;
+}
