@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from functools import lru_cache
-from typing import Any, NoReturn, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
-from quart import Blueprint, Response, current_app, request, url_for
+from quart import Blueprint, Response, request, url_for
 from quart_schema import document_request, document_response, tag_blueprint
 
 from portal import progress, publishing
-from portal.errors import InvalidRequest, MalformedBody, NotJson, VideoNotFound
+from portal.bodies import json_response, read_json, validated
+from portal.current import current_resources
+from portal.errors import VideoNotFound
 from portal.models import Video
 from portal.openapi import document_problems
-from portal.origins import own_hosts, require_same_origin
 from portal.playback import master_url
-from portal.resources import Resources
 from portal.schemas import (
     CategoryList,
     CategoryRecord,
@@ -27,16 +25,11 @@ from portal.schemas import (
     PresignResponse,
     References,
     RetrievedVideo,
-    field_errors,
 )
 from portal.transcode_schemas import TranscodeRecord, transcode_record
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])
-
-Shape = TypeVar("Shape", bound=BaseModel)
-
-MAX_INTEGER_DIGITS = 30
 
 
 @blueprint.get("/categories")
@@ -47,48 +40,50 @@ async def categories() -> Response:
 
     The table is fixed; ids never change.
     """
-    names = await _resources().categories.names()
+    names = await current_resources().categories.names()
     return Response(_category_list(tuple(names.items())), content_type="application/json")
 
 
 @blueprint.post("/videos/presign")
 @document_request(PresignRequest)
 @document_response(PresignResponse)
-@document_problems(400, 413, 415, 422, 503)
+@document_problems(400, 403, 413, 415, 422, 503)
 async def presign() -> Response:
     """Ask for an address to upload a file to.
 
     PUT the raw bytes to `uploadUrl` with the announced Content-Type, then send `key` to
     POST /api/videos.
     """
-    resources = _resources()
+    resources = current_resources()
     upload = await publishing.begin_upload(
-        _validated(PresignRequest, await _read_json()),
+        validated(PresignRequest, await read_json()),
         storage=resources.storage,
         url_ttl_s=resources.config.upload_url_ttl_s,
     )
-    return _json(PresignResponse(upload_url=upload.upload_url, key=upload.key))
+    return json_response(PresignResponse(upload_url=upload.upload_url, key=upload.key))
 
 
 @blueprint.post("/videos")
 @document_request(CreateVideoRequest)
 @document_response(CreatedVideo, 201)
 @document_response(CreatedVideo, 200)
-@document_problems(400, 409, 413, 415, 422, 503)
+@document_problems(400, 403, 409, 413, 415, 422, 503)
 async def create_video() -> Response:
     """Create a video from an uploaded file and start its transcoding.
 
     Sending the same key with the same metadata again answers 200 with the same record, so a
     request whose answer was lost may be repeated.
     """
-    resources = _resources()
-    body = await _read_json()
+    resources = current_resources()
+    body = await read_json()
     published = await publishing.publish(
-        _validated(CreateVideoRequest, body, context=await _references(body)),
+        validated(CreateVideoRequest, body, context=await _references(body)),
         storage=resources.storage,
         queue=resources.queue,
     )
-    response = _json(CreatedVideo(**_members(published.video)), 201 if published.created else 200)
+    response = json_response(
+        CreatedVideo(**_members(published.video)), 201 if published.created else 200
+    )
     response.headers["Location"] = url_for("api.get_video", id=str(published.video.id))
     return response
 
@@ -102,7 +97,7 @@ async def get_video(id: str) -> Response:
     Poll this until `status` is ready or failed. Send the ETag of the last answer in
     If-None-Match to get 304 while nothing changed.
     """
-    resources, video_id = _resources(), publishing.parse_video_id(id)
+    resources, video_id = current_resources(), publishing.parse_video_id(id)
     record = await resources.records.read(video_id) if video_id else None
     if record is None:
         raise VideoNotFound
@@ -135,8 +130,7 @@ async def retry_transcode(id: str) -> Response:
 
     No body is needed. A failed video is processing again and gets another `transcodeJobId`.
     """
-    resources = _resources()
-    require_same_origin(request.headers, hosts=own_hosts(request.host, resources.config))
+    resources = current_resources()
     video = await publishing.get_video(id)
     await publishing.retry_transcode(video, queue=resources.queue)
     return await _transcode(video, 202)
@@ -146,8 +140,8 @@ async def _transcode(video: Video, status: int = 200) -> Response:
     found = await progress.read_progress(video.id)
     if found is None:
         raise VideoNotFound
-    video_url = f"{_resources().config.public_url}/videos/{video.id}"
-    response = _json(transcode_record(found, video_url=video_url), status)
+    video_url = f"{current_resources().config.public_url}/videos/{video.id}"
+    response = json_response(transcode_record(found, video_url=video_url), status)
     response.headers["Cache-Control"] = "no-cache"
     return response
 
@@ -178,42 +172,6 @@ def _members(video: Video) -> dict[str, Any]:
 async def _references(body: Any) -> References:
     key = body.get("key") if isinstance(body, dict) else None
     return References(
-        category_ids=(await _resources().categories.names()).keys(),
+        category_ids=(await current_resources().categories.names()).keys(),
         key_is_issued=isinstance(key, str) and await publishing.is_issued(key),
     )
-
-
-async def _read_json() -> Any:
-    if request.mimetype != "application/json":
-        raise NotJson
-    body = await request.get_data(cache=True, as_text=False, parse_form_data=False)
-    try:
-        # Decoded here, because json.loads would accept other encodings of bytes too.
-        return json.loads(body.decode("utf-8"), parse_int=_integer, parse_constant=_refuse)
-    except (ValueError, RecursionError) as exc:
-        raise MalformedBody from exc
-
-
-def _integer(digits: str) -> int:
-    # Python refuses to read very long ones. Cut off they are out of every member's range still.
-    return int(digits[:MAX_INTEGER_DIGITS])
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def _validated(shape: type[Shape], body: Any, *, context: References | None = None) -> Shape:
-    try:
-        return shape.model_validate(body, context=context, by_alias=True, by_name=False)
-    except ValidationError as exc:
-        raise InvalidRequest(field_errors(exc)) from exc
-
-
-def _json(shape: BaseModel, status: int = 200) -> Response:
-    return Response(shape.model_dump_json(), status, content_type="application/json")
-
-
-def _resources() -> Resources:
-    resources: Resources = current_app.extensions["portal"]
-    return resources

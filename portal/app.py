@@ -12,7 +12,22 @@ from collections.abc import AsyncGenerator
 
 from quart import Quart
 
-from portal import api, docs, health, pages, playback, rendering
+from portal import (
+    api,
+    docs,
+    editing_api,
+    editing_pages,
+    embedding,
+    health,
+    library_pages,
+    managing_pages,
+    origins,
+    pages,
+    playback,
+    rendering,
+    static_files,
+    upload_api,
+)
 from portal.assets import load_manifest, static_dist_dir, templates_dir
 from portal.config import Config
 from portal.errors import Unavailable
@@ -26,8 +41,20 @@ logger = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 64 * 1024
 BODY_TIMEOUT_S = 20
-# Built files carry a hash of their content in their name.
-STATIC_MAX_AGE_S = 31_536_000
+BLUEPRINT_MODULES = (
+    api,
+    docs,
+    editing_api,
+    editing_pages,
+    embedding,
+    health,
+    library_pages,
+    managing_pages,
+    pages,
+    playback,
+    static_files,
+    upload_api,
+)
 
 
 def create_app(config: Config | None = None) -> Quart:
@@ -36,16 +63,15 @@ def create_app(config: Config | None = None) -> Quart:
     configure_logging(config)
     app = Quart(
         "portal",
-        static_folder=str(static_dist_dir()),
-        static_url_path="/static",
+        static_folder=None,
         template_folder=str(templates_dir()),
     )
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.config["BODY_TIMEOUT"] = BODY_TIMEOUT_S
-    app.config["SEND_FILE_MAX_AGE_DEFAULT"] = STATIC_MAX_AGE_S
     install_openapi(app)
-    for module in (api, docs, health, pages, playback):
+    for module in BLUEPRINT_MODULES:
         app.register_blueprint(module.blueprint)
+    app.before_request(origins.refuse_other_sites)
     rendering.install_error_handlers(app)
     _install_templates(app)
     middleware = RequestMiddleware(app.asgi_app)
@@ -69,7 +95,11 @@ def _install_lifespan(app: Quart, config: Config, middleware: RequestMiddleware)
     async def resources() -> AsyncGenerator[None]:
         async with open_resources(config) as opened:
             app.extensions["portal"] = opened
-            middleware.set_headers(security_headers(config, await _storage_origin(opened)))
+            storage_origin = await _storage_origin(opened)
+            middleware.set_headers(
+                security_headers(config, storage_origin),
+                frameable=security_headers(config, storage_origin, frameable=True),
+            )
             # What is loaded now stays; looking through it for garbage holds requests up for tens
             # of milliseconds.
             gc.collect()

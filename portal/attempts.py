@@ -192,11 +192,15 @@ async def fail(attempt: OpenAttempt, failure: Failure) -> None:
         raise LeaseLost
 
 
-async def release(attempt: OpenAttempt, outcome: Outcome, failure: Failure | None) -> None:
-    """Close the attempt if it is still open, so that another can begin at once."""
+async def release(attempt: OpenAttempt, outcome: Outcome, failure: Failure | None) -> bool:
+    """Close the attempt if it is still open, so that another can begin at once.
+
+    Answers whether its video is still there.
+    """
     async with transaction():
-        await lock_video(attempt.video.id)
+        video = await lock_video(attempt.video.id)
         await _end(attempt.id, attempt.video.id, attempt.number, outcome, failure)
+    return video is not None
 
 
 async def _end(

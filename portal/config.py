@@ -53,6 +53,7 @@ class Config:
     max_source_bytes: int
     upload_url_ttl_s: int
     playback_url_ttl_s: int
+    downloads: bool
     log_level: str
     log_format: str
     work_dir: Path
@@ -93,6 +94,7 @@ class Config:
             # Signature Version 4 allows at most seven days.
             upload_url_ttl_s=reader.integer("UPLOAD_URL_TTL_S", 3600, low=60, high=604_800),
             playback_url_ttl_s=reader.integer("PLAYBACK_URL_TTL_S", 43_200, low=600, high=604_800),
+            downloads=reader.choice("DOWNLOADS", "off", ("on", "off")) == "on",
             log_level=reader.choice("LOG_LEVEL", "INFO", LOG_LEVELS),
             log_format=reader.choice("LOG_FORMAT", "json", LOG_FORMATS),
             work_dir=Path(reader.text("WORK_DIR", "work")),

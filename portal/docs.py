@@ -6,7 +6,7 @@ from typing import Any
 
 from quart import Blueprint, Response, current_app, jsonify, render_template
 
-from portal.resources import Resources
+from portal.current import current_resources
 
 blueprint = Blueprint("docs", __name__, url_prefix="/api")
 
@@ -20,7 +20,7 @@ async def openapi() -> Response:
 @blueprint.get("/docs")
 async def docs() -> str:
     """The same as a page."""
-    resources: Resources = current_app.extensions["portal"]
+    resources = current_resources()
     return await render_template(
         "api/docs.html", spec=_document(), base_url=resources.config.public_url
     )

@@ -15,11 +15,14 @@ from uuid import uuid4
 import aiohttp
 import click
 import imageio_ffmpeg
+from botocore.exceptions import ClientError
 from tortoise.exceptions import OperationalError
+from yarl import URL
 
 from portal.config import Config
-from portal.errors import ObjectMissing, StorageUnavailable
+from portal.errors import ObjectMissing, StorageCondition, StorageUnavailable
 from portal.resources import Resources, open_resources
+from portal.storage import Storage
 
 CHECK_TIMEOUT_S = 20
 PROBE_TYPE = "video/mp4"
@@ -29,6 +32,10 @@ MIGRATE = "Run `portal migrate` with the same environment."
 CREDENTIALS = (
     "Check S3_ENDPOINT_URL, S3_BUCKET and the AWS variables; the credentials must allow "
     "s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket."
+)
+PARTS_CREDENTIALS = (
+    "The storage server must know multipart uploads, and the credentials must allow "
+    "s3:PutObject, s3:ListMultipartUploadParts and s3:AbortMultipartUpload."
 )
 
 
@@ -158,6 +165,40 @@ async def _browser_upload(resources: Resources) -> None:
         raise Trouble(_first_line(exc), fix) from exc
 
 
+async def _upload_in_parts(resources: Resources) -> None:
+    """Sends a file as a single part and puts it together."""
+    storage, key = resources.storage, f"doctor/{uuid4().hex}.mp4"
+    try:
+        multipart_id = await storage.create_multipart(key, content_type=PROBE_TYPE)
+        try:
+            await _put_part(storage, key, multipart_id)
+            parts = await storage.list_parts(key, multipart_id)
+            await storage.complete_multipart(key, multipart_id, parts)
+        finally:
+            # Done or not: this wants its own permission, and nothing may stay behind.
+            await storage.abort_multipart(key, multipart_id)
+        size_bytes = (await storage.head(key)).size_bytes
+        await storage.delete(key)
+    except (ClientError, StorageCondition, StorageUnavailable) as exc:
+        raise Trouble(_first_line(exc.__cause__ or exc), PARTS_CREDENTIALS) from exc
+    if size_bytes != len(PROBE_BODY):
+        raise Trouble("a file sent in parts does not arrive whole", PARTS_CREDENTIALS)
+
+
+async def _put_part(storage: Storage, key: str, multipart_id: str) -> None:
+    url = await storage.presign_part(
+        key, multipart_id, 1, size_bytes=len(PROBE_BODY), ttl_s=CHECK_TIMEOUT_S
+    )
+    address = URL(url, encoded=True)
+    async with (
+        aiohttp.ClientSession() as session,
+        session.put(address, data=PROBE_BODY) as response,
+    ):
+        if response.status != HTTPStatus.OK:
+            what = f"storage answers a signed PUT of a part with {response.status}"
+            raise Trouble(what, PARTS_CREDENTIALS)
+
+
 async def _preflight(session: aiohttp.ClientSession, url: str, config: Config) -> None:
     headers = {
         "Origin": _origin(config),
@@ -217,10 +258,12 @@ def _first_line(exc: BaseException) -> str:
     return (str(exc) or type(exc).__name__).splitlines()[0]
 
 
+BROWSER_UPLOAD = "Upload and playback as a browser does them"
 CHECKS = (
     Check("Database and tables", _database),
     Check("Queue round trip", _queue, needs="Database and tables"),
     Check("ffmpeg", _ffmpeg),
     Check("Bucket", _bucket),
-    Check("Upload and playback as a browser does them", _browser_upload, needs="Bucket"),
+    Check(BROWSER_UPLOAD, _browser_upload, needs="Bucket"),
+    Check("Upload in parts", _upload_in_parts, needs=BROWSER_UPLOAD),
 )

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from portal.attempts import lock_video
 from portal.database import transaction
-from portal.models import Video, VideoStatus
+from portal.models import VideoStatus
 
 if TYPE_CHECKING:
     from procrastinate import App as Queue
@@ -15,15 +16,21 @@ if TYPE_CHECKING:
 
 TRANSCODE_TASK = "portal:transcode"
 COMPLETE_TASK = "portal:complete"
+REMOVE_TASK = "portal:remove"
+POSTER_TASK = "portal:poster"
 TRANSCODE_QUEUE = "transcode"
+# Short work, which does not wait for the slots that transcoding takes.
+CHORES_QUEUE = "chores"
 # Every waiting video is made playable before any ladder is completed.
 COMPLETE_PRIORITY = -10
+# Someone is looking on.
+POSTER_PRIORITY = 10
 
 
 async def defer_transcode(video_id: UUID, queue: Queue, connection: AsyncConnection[Any]) -> int:
     """Queue the job that makes a video playable; returns the job's id."""
     task = queue.configure_task(
-        TRANSCODE_TASK, queue=TRANSCODE_QUEUE, lock=_lock(video_id), connection=connection
+        TRANSCODE_TASK, queue=TRANSCODE_QUEUE, lock=video_lock(video_id), connection=connection
     )
     return await task.defer_async(video_id=str(video_id))
 
@@ -33,17 +40,45 @@ async def defer_completion(video_id: UUID, queue: Queue, connection: AsyncConnec
     task = queue.configure_task(
         COMPLETE_TASK,
         queue=TRANSCODE_QUEUE,
-        lock=_lock(video_id),
+        lock=video_lock(video_id),
         priority=COMPLETE_PRIORITY,
         connection=connection,
     )
     return await task.defer_async(video_id=str(video_id))
 
 
+async def defer_removal(video_id: UUID, queue: Queue, connection: AsyncConnection[Any]) -> int:
+    """Queue the job that removes a deleted video's files; returns the job's id.
+
+    Its lock lets it begin only once a transcode that was under way has ended.
+    """
+    task = queue.configure_task(
+        REMOVE_TASK, queue=CHORES_QUEUE, lock=video_lock(video_id), connection=connection
+    )
+    return await task.defer_async(video_id=str(video_id))
+
+
+async def defer_poster(
+    video_id: UUID, number: int, queue: Queue, connection: AsyncConnection[Any]
+) -> int:
+    """Queue the job that cuts a poster; returns the job's id.
+
+    It has a lock of its own: completing a long video's ladder takes hours, and does not mind.
+    """
+    task = queue.configure_task(
+        POSTER_TASK,
+        queue=CHORES_QUEUE,
+        lock=f"poster:{video_id}",
+        priority=POSTER_PRIORITY,
+        connection=connection,
+    )
+    return await task.defer_async(video_id=str(video_id), number=number)
+
+
 async def replace_job(video_id: UUID, former_job_id: int, *, queue: Queue) -> None:
     """Give a video whose job was lost a new one, unless someone else did so meanwhile."""
     async with transaction() as connection:
-        video = await Video.filter(id=video_id).select_for_update().get_or_none()
+        video = await lock_video(video_id)
         if video is None:
             return
         if video.status is VideoStatus.PROCESSING and video.transcode_job_id == former_job_id:
@@ -55,6 +90,6 @@ async def replace_job(video_id: UUID, former_job_id: int, *, queue: Queue) -> No
             await video.save(update_fields=["complete_job_id"])
 
 
-def _lock(video_id: UUID) -> str:
+def video_lock(video_id: UUID) -> str:
     """The queue runs one job of a video at a time."""
     return f"video:{video_id}"

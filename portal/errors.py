@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+MAX_LISTED_PARTS = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
@@ -27,6 +29,8 @@ class PortalError(Exception):
     code: ClassVar[str] = "internal_error"
     title: ClassVar[str] = "Internal error"
     headers: ClassVar[Mapping[str, str]] = {}
+    # Of the problem document, besides those that all have (RFC 9457 section 3.2).
+    extensions: Mapping[str, object] = {}
 
     def __init__(self, detail: str | None = None) -> None:
         self.detail = detail or inspect.cleandoc(type(self).__doc__ or "")
@@ -92,12 +96,94 @@ class KeyAlreadyUsed(PortalError):
     title = "Key already used"
 
 
+class UploadNotIssued(NotFound):
+    """There is no upload with this id. Get a key from POST /api/videos/presign first."""
+
+    code = "upload_not_issued"
+    title = "Upload not issued"
+
+
+class PartNotFound(NotFound):
+    """The upload has no part with this number. Parts are numbered from 1 to partCount."""
+
+    code = "part_not_found"
+    title = "Part not found"
+
+
+class UploadAlreadyStarted(PortalError):
+    """This upload was started with another size. Discard it and ask for a new key."""
+
+    status = 409
+    code = "upload_already_started"
+    title = "Upload already started"
+
+
+class UploadNotStarted(PortalError):
+    """No upload in parts is under way for this key. Start one with POST /api/uploads."""
+
+    status = 409
+    code = "upload_not_started"
+    title = "Upload not started"
+
+
+class UploadGone(PortalError):
+    """Storage no longer knows this upload and its parts. Start it again with POST /api/uploads."""
+
+    status = 409
+    code = "upload_gone"
+    title = "Upload gone"
+
+
+class UploadSizeDiffers(PortalError):
+    """The stored file has another size than announced. Ask for a new key and send it again."""
+
+    status = 409
+    code = "upload_size_differs"
+    title = "Other size than announced"
+
+
+class PartsMissing(PortalError):
+    """Parts changed while the upload was being completed. Look which are there, then try again."""
+
+    status = 409
+    code = "parts_missing"
+    title = "Parts missing"
+
+    def __init__(self, missing: Sequence[int] = (), detail: str | None = None) -> None:
+        super().__init__(detail)
+        self.extensions = {"missingParts": list(missing[:MAX_LISTED_PARTS])}
+
+
 class NothingToRetry(PortalError):
     """Nothing of this video has failed, so there is nothing to try again."""
 
     status = 409
     code = "nothing_to_retry"
     title = "Nothing to retry"
+
+
+class NotPlayable(PortalError):
+    """This video can't be played yet, so there is no frame to take from it."""
+
+    status = 409
+    code = "not_playable"
+    title = "Not playable"
+
+
+class MetadataChanged(PortalError):
+    """Someone else has changed this video's metadata. Read it again, then decide what to send."""
+
+    status = 412
+    code = "metadata_changed"
+    title = "Metadata changed"
+
+
+class VersionRequired(PortalError):
+    """Send the ETag of the metadata you have read in If-Match, so that no edit gets lost."""
+
+    status = 428
+    code = "precondition_required"
+    title = "If-Match required"
 
 
 class CrossSiteRequest(PortalError):
@@ -129,9 +215,21 @@ class StorageUnavailable(Unavailable):
     code = "storage_unavailable"
 
 
-class ObjectMissing(Exception):
-    """Storage has no object under this key."""
+class StorageCondition(Exception):
+    """What storage says of a key and its callers expect; never shown as it is."""
 
     def __init__(self, key: str) -> None:
         super().__init__(key)
         self.key = key
+
+
+class ObjectMissing(StorageCondition):
+    """Storage has no object under this key."""
+
+
+class MultipartMissing(StorageCondition):
+    """Storage does not know this multipart upload: it was completed or aborted, or got lost."""
+
+
+class PartsRefused(StorageCondition):
+    """Storage does not make an object of these parts."""

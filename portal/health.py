@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 
-from quart import Blueprint, Response, current_app, jsonify
+from quart import Blueprint, Response, jsonify
 from tortoise.connection import get_connection
 
-from portal.resources import Resources
+from portal.current import current_resources
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ async def healthz() -> Response:
 @blueprint.get("/readyz")
 async def readyz() -> tuple[Response, int]:
     """200 when database and storage are reachable, else 503; send traffic elsewhere."""
-    resources: Resources = current_app.extensions["portal"]
+    resources = current_resources()
     database, storage = await asyncio.gather(
         _works("database", get_connection("default").execute_query("SELECT 1")),
         _works("storage", resources.storage.check_bucket()),

@@ -17,15 +17,17 @@ from uuid import UUID
 import psycopg
 from procrastinate import BaseRetryStrategy, Blueprint, JobContext, RetryDecision
 
-from portal import attempts, passes, renditions
+from portal import attempts, deletion, passes, posters, renditions
 from portal.attempts import LEASE_S, HeldByAnother
 from portal.database import server_time
-from portal.enqueuing import TRANSCODE_QUEUE
+from portal.deletion import SETTLE_S, Unsettled
+from portal.enqueuing import CHORES_QUEUE, TRANSCODE_QUEUE
 from portal.errors import Unavailable
 from portal.logs import configure_logging, log_context
 from portal.publishing import TRANSCODE_FAILED
 from portal.recovery import recover_forever
 from portal.resources import Resources, open_resources
+from portal.upload_sweeping import sweeping
 
 if TYPE_CHECKING:
     from procrastinate.jobs import Job
@@ -37,6 +39,8 @@ tasks = Blueprint()
 
 OUTAGE_PAUSE_S = 10
 FAILURE_PAUSE_S = 5
+# One waits for storage while the other cuts a frame.
+CHORES_CONCURRENCY = 2
 EXHAUSTED_MESSAGE = (
     "The file could not be converted: every try ended unexpectedly. "
     "Try exporting the video again, for example as H.264 in an mp4 file."
@@ -52,6 +56,8 @@ class _TryAgain(BaseRetryStrategy):
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:
         if isinstance(exception, asyncio.CancelledError):
             return RetryDecision(retry_in={"seconds": 0})
+        if isinstance(exception, Unsettled):
+            return RetryDecision(retry_in={"seconds": SETTLE_S})
         if isinstance(exception, HeldByAnother):
             return RetryDecision(retry_in={"seconds": LEASE_S})
         if isinstance(exception, Unavailable | psycopg.OperationalError):
@@ -87,30 +93,68 @@ async def complete_video(context: JobContext, video_id: str) -> None:
             await passes.make_missing(attempt, resources, work_dir=work_dir)
 
 
+@tasks.task(name="remove", queue=CHORES_QUEUE, pass_context=True, retry=_TryAgain())
+async def remove_files(context: JobContext, video_id: str) -> None:
+    """Remove what storage holds of a deleted video."""
+    resources: Resources = context.additional_context["resources"]
+    with log_context(video_id=video_id, job_id=context.job.id):
+        await deletion.remove_files(UUID(video_id), storage=resources.storage)
+
+
+@tasks.task(name="poster", queue=CHORES_QUEUE, pass_context=True, retry=_TryAgain())
+async def make_poster(context: JobContext, video_id: str, number: int) -> None:
+    """Cut the frame that an editor wants as a video's poster."""
+    resources: Resources = context.additional_context["resources"]
+    with log_context(video_id=video_id, job_id=context.job.id):
+        await posters.make_poster(
+            UUID(video_id),
+            number,
+            storage=resources.storage,
+            queue=resources.queue,
+            work_dir=_own_work_dir(resources.config.work_dir),
+        )
+
+
 async def work(config: Config) -> None:
     """Be a worker, as a process of its own."""
     configure_logging(config)
     async with open_resources(config) as resources:
         # The queue would wait for a database that is away without a word.
         await server_time()
-        await run_worker(resources)
+        async with sweeping(resources):
+            await run_worker(resources)
 
 
 async def run_worker(resources: Resources) -> None:
-    """Work off the queue until SIGTERM or SIGINT; running jobs are then handed back at once."""
+    """Work off the queues until SIGTERM or SIGINT; running jobs are then handed back at once."""
     resources.queue.add_tasks_from(tasks, namespace="portal")
     _remove_leftovers(resources.config.work_dir)
+    concurrency = resources.config.worker_concurrency
     async with resources.queue.open_async(), asyncio.TaskGroup() as group:
         recovery = group.create_task(recover_forever(resources))
-        await resources.queue.run_worker_async(
-            queues=[TRANSCODE_QUEUE],
-            name=_worker_name(),
-            concurrency=resources.config.worker_concurrency,
-            additional_context={"resources": resources},
-            shutdown_graceful_timeout=0,
-            delete_jobs="never",
-        )
-        recovery.cancel()
+        lanes = [
+            group.create_task(_serve(TRANSCODE_QUEUE, resources, concurrency, is_main=True)),
+            group.create_task(_serve(CHORES_QUEUE, resources, CHORES_CONCURRENCY)),
+        ]
+        # Either ends when it is told to, or when it can't go on; then so does the other.
+        await asyncio.wait(lanes, return_when=asyncio.FIRST_COMPLETED)
+        for task in (recovery, *lanes):
+            task.cancel()
+
+
+async def _serve(
+    queue_name: str, resources: Resources, concurrency: int, *, is_main: bool = False
+) -> None:
+    """Work off one queue. Chores have a lane of their own: they don't wait for long transcodes."""
+    await resources.queue.run_worker_async(
+        queues=[queue_name],
+        name=_worker_name(),
+        concurrency=concurrency,
+        additional_context={"resources": resources},
+        shutdown_graceful_timeout=0,
+        delete_jobs="never",
+        install_signal_handlers=is_main,
+    )
 
 
 def _worker_name() -> str:

@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from time import perf_counter
+from typing import Any, cast
 from uuid import uuid4
 
 from hypercorn.typing import (
@@ -21,6 +22,7 @@ from hypercorn.typing import (
 )
 
 from portal.logs import bind
+from portal.origins import SAFE_METHODS
 
 logger = logging.getLogger(__name__)
 
@@ -28,23 +30,39 @@ AsgiApp = Callable[[Scope, ASGIReceiveCallable, ASGISendCallable], Awaitable[Non
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 REQUEST_ID_HEADER = b"x-request-id"
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 SLOW_S = 1.0
+# In a request's scope: whether its answer may be framed by other sites.
+FRAMEABLE = "portal.frameable"
+
+
+Headers = list[tuple[bytes, bytes]]
+
+
+def allow_framing(scope: Scope) -> None:
+    """Let the answer to this request, whose ASGI scope it is, be framed by other sites."""
+    cast("dict[str, Any]", scope)[FRAMEABLE] = True
+
+
+def may_be_framed(scope: Scope) -> bool:
+    """Whether `allow_framing` was called for this request."""
+    return FRAMEABLE in scope
 
 
 class RequestMiddleware:
-    """Wraps an ASGI app; `headers` go out with every response."""
+    """Wraps an ASGI app; its headers go out with every response."""
 
     def __init__(self, app: AsgiApp) -> None:
         self._app = app
-        self._headers: list[tuple[bytes, bytes]] = []
+        self._headers: Headers = []
+        self._frameable: Headers = []
 
-    def set_headers(self, headers: Mapping[str, str]) -> None:
-        """Fix the headers of all responses, known once storage's address is."""
-        self._headers = [
-            (name.lower().encode("latin-1"), value.encode("latin-1"))
-            for name, value in headers.items()
-        ]
+    def set_headers(self, headers: Mapping[str, str], *, frameable: Mapping[str, str]) -> None:
+        """Fix the headers of all responses, known once storage's address is.
+
+        Those of answers that may be framed are `frameable` instead.
+        """
+        self._headers = _encoded(headers)
+        self._frameable = _encoded(frameable)
 
     async def __call__(
         self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
@@ -55,15 +73,22 @@ class RequestMiddleware:
         started_at = perf_counter()
         request_id = _request_id(scope)
         bind(request_id=request_id.decode())
-        own_headers = [*self._headers, (REQUEST_ID_HEADER, request_id)]
 
         async def send_with_headers(message: ASGISendEvent) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *own_headers]
+                fixed = self._frameable if may_be_framed(scope) else self._headers
+                own = (REQUEST_ID_HEADER, request_id)
+                message["headers"] = [*message["headers"], *fixed, own]
                 _log(scope, message["status"], perf_counter() - started_at)
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
+
+
+def _encoded(headers: Mapping[str, str]) -> Headers:
+    return [
+        (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()
+    ]
 
 
 def _request_id(scope: HTTPScope) -> bytes:

@@ -10,14 +10,21 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tortoise import fields
-from tortoise.contrib.postgres.fields import ArrayField
+from tortoise.contrib.postgres.fields import ArrayField, TSVectorField
+from tortoise.contrib.postgres.indexes import GinIndex
 from tortoise.models import Model
 
+from portal.searching import search_columns
 from portal.transcoding import Kind
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
     from uuid import UUID
+
+    from tortoise.backends.base.client import BaseDBAsyncClient
+
+SEARCHED_FIELDS = frozenset({"title", "description", "tags"})
 
 
 class VideoStatus(StrEnum):
@@ -44,6 +51,15 @@ class RenditionState(StrEnum):
     FAILED = "failed"
 
 
+class PosterState(StrEnum):
+    """How a poster that an editor asked for stands."""
+
+    WAITING = "waiting"
+    WORKING = "working"
+    DONE = "done"
+    FAILED = "failed"
+
+
 class Category(Model):
     """A row of the fixed category table; laid by a migration, never edited by the portal."""
 
@@ -56,11 +72,19 @@ class Category(Model):
 
 
 class Upload(Model):
-    """A storage key issued by the portal, whether or not a file has arrived under it."""
+    """A storage key issued by the portal, whether or not a file has arrived under it.
+
+    `multipart_id` is storage's name of the unfinished upload in parts, if there is one, and
+    `size_bytes` the size announced when it was started. A discarded upload was given up by its
+    owner: its key can no longer be used.
+    """
 
     key = fields.CharField(max_length=400, primary_key=True)
     file_name = fields.CharField(max_length=255)
     content_type = fields.CharField(max_length=40)
+    multipart_id: str | None = fields.TextField(null=True)
+    size_bytes: int | None = fields.BigIntField(null=True)
+    is_discarded = fields.BooleanField(default=False, db_default=False)
     created_at = fields.DatetimeField(auto_now_add=True)
 
     class Meta:
@@ -74,6 +98,14 @@ class Video(Model):
     attempt that made the video ready and whose master playlist is played; it is set exactly when
     the status is ready. `complete_job_id` is set while a ready video's ladder is being completed.
     Attempts up to `forgiven_attempts` do not count: the editor asked for new ones after them.
+
+    `metadata_version` counts the edits of title, description, categories and tags, from 1;
+    `submitted_digest` is of what the video was created with, once that has been edited.
+    `poster_version` is 0 for the poster that transcoding chose, else the number of the request
+    that it came from.
+
+    `search` and `sort_title` follow from title, description and tags and are written with them by
+    `save`, and so by `create`; a query's `update` has to write `searching.search_columns` itself.
     """
 
     id = fields.UUIDField(primary_key=True)
@@ -103,6 +135,11 @@ class Video(Model):
     has_storyboard = fields.BooleanField(default=False)
     complete_job_id: int | None = fields.BigIntField(null=True)
     forgiven_attempts = fields.IntField(default=0)
+    metadata_version = fields.IntField(default=1)
+    submitted_digest: str | None = fields.CharField(max_length=64, null=True)  # type: ignore[assignment]
+    poster_version = fields.IntField(default=0)
+    search = TSVectorField(default="")
+    sort_title = fields.TextField(default="")
     created_at: datetime = fields.DatetimeField()
     updated_at: datetime = fields.DatetimeField()
 
@@ -111,13 +148,35 @@ class Video(Model):
 
     class Meta:
         table = "videos"
-        # The library is read newest first, a page at a time.
-        indexes = (("created_at", "id"),)
+        # The library is read a page at a time, in each of its orders; the order by duration has
+        # an index on an expression, which only the migration knows.
+        indexes = (
+            ("created_at", "id"),
+            ("sort_title", "id"),
+            ("status",),
+            GinIndex(fields=["search"]),
+            GinIndex(fields=["category_ids"]),
+        )
 
     @property
     def storage_key(self) -> str:
         """Storage key of the uploaded raw file."""
         return self.upload_id
+
+    async def save(
+        self,
+        using_db: BaseDBAsyncClient | None = None,
+        update_fields: Iterable[str] | None = None,
+        force_create: bool = False,
+        force_update: bool = False,
+    ) -> None:
+        """Write the row, or these fields of it, and with them what is searched."""
+        written = None if update_fields is None else set(update_fields)
+        if written is None or not written.isdisjoint(SEARCHED_FIELDS):
+            columns = search_columns(title=self.title, description=self.description, tags=self.tags)
+            self.search, self.sort_title = columns["search"], columns["sort_title"]
+            written = None if written is None else written | columns.keys()
+        await super().save(using_db, written, force_create, force_update)
 
 
 class Attempt(Model):
@@ -196,3 +255,46 @@ class Rendition(Model):
         table = "renditions"
         unique_together = (("video", "name"),)
         ordering = ("position",)
+
+
+class PosterRequest(Model):
+    """The last poster that an editor asked for from the playhead of a video's player.
+
+    `number` counts a video's requests and names the poster; no two ever share a name. While the
+    state is working, the worker that cuts it holds the lease.
+    """
+
+    id = fields.BigIntField(primary_key=True)
+    video: fields.OneToOneRelation[Video] = fields.OneToOneField(
+        "portal.Video", related_name="poster_request", on_delete=fields.CASCADE
+    )
+    number = fields.IntField()
+    time_s = fields.FloatField()
+    state = fields.CharEnumField(PosterState, max_length=10, default=PosterState.WAITING)
+    tries = fields.IntField(default=0)
+    job_id = fields.BigIntField()
+    lease_expires_at: datetime = fields.DatetimeField()
+    error_code = fields.CharField(max_length=60, null=True)
+
+    if TYPE_CHECKING:
+        video_id: UUID
+
+    class Meta:
+        table = "poster_requests"
+
+
+class Deletion(Model):
+    """A deleted video whose files are still to be removed from storage.
+
+    Someone who was still writing them may have done so until `settles_at`: the removal looks
+    again after that. The lease is renewed while files are being removed.
+    """
+
+    video_id = fields.UUIDField(primary_key=True)
+    storage_key = fields.CharField(max_length=400)
+    job_id = fields.BigIntField()
+    settles_at: datetime = fields.DatetimeField()
+    lease_expires_at: datetime = fields.DatetimeField()
+
+    class Meta:
+        table = "deletions"

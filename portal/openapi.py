@@ -22,18 +22,44 @@ PROBLEM_WORDS = {
     400: "The body is not JSON.",
     403: "The request comes from another site's page.",
     404: "There is no video with this id.",
-    409: "No file was uploaded under the key, or the key belongs to a video with other metadata.",
+    409: "No file was uploaded under the key, not all of it, or the key belongs to a video with "
+    "other metadata.",
+    412: "Someone else has changed it meanwhile; nothing was written.",
     413: "The body is larger than 64 KiB.",
     415: "The body is not announced as JSON.",
     422: "Members of the body are at fault; each fault is listed.",
+    428: "If-Match is missing.",
     503: "Database or storage is not reachable; try again after the given seconds.",
 }
 # Where an operation means something else by a status.
-OWN_PROBLEM_WORDS = {("retry_transcode", "409"): "Nothing of this video has failed."}
+OWN_PROBLEM_WORDS = {
+    ("retry_transcode", "409"): "Nothing of this video has failed.",
+    ("start_upload", "404"): "The portal did not issue this key, or the upload was discarded.",
+    ("start_upload", "409"): "The upload was started with another size, or the key has a video.",
+    ("get_upload", "404"): "The portal issued no such upload, or it was discarded.",
+    ("sign_part", "404"): "There is no such upload, it was discarded, or it has no such part.",
+    ("sign_part", "409"): "No upload in parts is under way.",
+    ("complete_upload", "404"): "The portal issued no such upload, or it was discarded.",
+    ("complete_upload", "409"): "Parts are missing, or there is nothing to complete.",
+    ("discard_upload", "404"): "The portal issued no such upload.",
+    ("discard_upload", "409"): "The key has a video.",
+}
+# Answers without a body, which quart-schema knows nothing of.
+EMPTY_ANSWERS = {
+    "get_video": HTTPStatus.NOT_MODIFIED,
+    "get_metadata": HTTPStatus.NOT_MODIFIED,
+    "discard_upload": HTTPStatus.NO_CONTENT,
+}
+# Blueprints whose routes are the JSON API.
+API_BLUEPRINTS = ("api.", "api_editing.", "uploads.")
 SUCCESS_HEADERS = {
     ("create_video", "200"): ("Location",),
     ("create_video", "201"): ("Location",),
     ("get_video", "200"): ("ETag",),
+    ("get_metadata", "200"): ("ETag",),
+    ("put_metadata", "200"): ("ETag",),
+    ("start_upload", "200"): ("Location",),
+    ("start_upload", "201"): ("Location",),
 }
 
 
@@ -47,6 +73,11 @@ def document_problems(*statuses: int) -> Callable[[View], View]:
         return view
 
     return decorate
+
+
+def document_conflict(shape: type[Problem]) -> Callable[[View], View]:
+    """Document the 409 answer of a view whose problems have members of their own."""
+    return document_response(shape, 409)
 
 
 def install_openapi(app: Quart) -> QuartSchema:
@@ -67,7 +98,8 @@ def install_openapi(app: Quart) -> QuartSchema:
 
 class _Provider(OpenAPIProvider):
     def generate_rules(self) -> Iterable[Rule]:
-        return (rule for rule in super().generate_rules() if rule.endpoint.startswith("api."))
+        rules = super().generate_rules()
+        return (rule for rule in rules if rule.endpoint.startswith(API_BLUEPRINTS))
 
     def schema(self) -> dict[str, Any]:
         document = super().schema()
@@ -98,8 +130,9 @@ def _complete(operation: dict[str, Any]) -> None:
             answer["headers"] = {name: {"schema": {"type": "string"}} for name in headers}
     if "503" in answers:
         answers["503"]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
-    if operation["operationId"] == "get_video":
-        answers["304"] = {"description": HTTPStatus.NOT_MODIFIED.description}
+    empty = EMPTY_ANSWERS.get(operation["operationId"])
+    if empty is not None:
+        answers[str(empty.value)] = {"description": empty.description}
 
 
 def _name_shapes(operation: dict[str, Any], shapes: dict[str, Any]) -> None:

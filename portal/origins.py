@@ -8,13 +8,25 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from quart import request
 from werkzeug.datastructures import Headers
 
 from portal.config import Config
+from portal.current import current_resources
 from portal.errors import CrossSiteRequest
+
+# RFC 9110 section 9.2.1: these ask for nothing to be changed.
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 # `none` is the user's own doing: a typed address, a bookmark.
 OWN_SITES = frozenset({"same-origin", "none"})
+
+
+async def refuse_other_sites() -> None:
+    """Raise `CrossSiteRequest` for an unsafe request that another site's page sends."""
+    if request.method not in SAFE_METHODS:
+        hosts = own_hosts(request.host, current_resources().config)
+        require_same_origin(request.headers, hosts=hosts)
 
 
 def require_same_origin(headers: Headers, *, hosts: frozenset[str]) -> None:

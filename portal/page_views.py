@@ -1,8 +1,7 @@
-"""What the templates see of a video: frozen values that hold words and addresses, not models."""
+"""What the templates see of a video's state: frozen values of words, not models."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,17 +17,7 @@ from portal.progress import (
     Work,
 )
 from portal.publishing import RETRY_HELPS
-from portal.transcoding import Kind
-from portal.wording import (
-    Moment,
-    bit_rate,
-    clock,
-    moment,
-    queue_words,
-    size,
-    split_tags,
-    time_left,
-)
+from portal.wording import queue_words, time_left
 
 if TYPE_CHECKING:
     from portal.config import Config
@@ -46,37 +35,6 @@ STAGE_WORDS = {
     TranscodeStage.TRANSCODING: "Converting the video",
     TranscodeStage.FINISHING: "Checking the result",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VideoCard:
-    """A video in the library."""
-
-    id: str
-    url: str
-    title: str
-    status: str
-    status_words: str
-    poster_url: str | None
-    duration: str | None
-    created: Moment
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VideoPage:
-    """What the page of a video tells apart from its state."""
-
-    url: str
-    facts_url: str
-    title: str
-    description: str
-    categories: list[str]
-    tags: list[str]
-    facts: list[tuple[str, str]]
-    qualities: list[str]
-    notes: list[str]
-    created: Moment
-    updated: Moment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +64,7 @@ class RemainingView:
 class StatusView:
     """The state of a video. `percent` is None while nothing is measured yet."""
 
+    id: str
     state: str
     url: str
     title: str
@@ -119,40 +78,24 @@ class StatusView:
     retry: RetryView | None
     playback_url: str
     poster_url: str | None
+    storyboard_url: str | None
     width: int
     height: int
     duration_s: float | None
 
 
-def video_card(video: Video) -> VideoCard:
-    """A video as the library shows it."""
-    return VideoCard(
-        id=str(video.id),
-        url=url_for("pages.video", video_id=video.id),
-        title=video.title,
-        status=video.status.value,
-        status_words=STATUS_WORDS[video.status],
-        poster_url=_poster_url(video),
-        duration=clock(video.duration_s) if video.duration_s is not None else None,
-        created=moment(video.created_at),
-    )
+def poster_url(video: Video) -> str | None:
+    """Address of a video's poster, if it has one."""
+    if video.published_attempt is None or not video.has_poster:
+        return None
+    return url_for("playback.poster", video_id=video.id, v=video.poster_version)
 
 
-def video_page(video: Video, progress: Progress, *, category_names: Mapping[int, str]) -> VideoPage:
-    """Everything about a video that its page tells beside its state."""
-    return VideoPage(
-        url=url_for("pages.video", video_id=video.id),
-        facts_url=url_for("pages.facts", video_id=video.id),
-        title=video.title,
-        description=video.description.strip(),
-        categories=[category_names[number] for number in video.category_ids],
-        tags=split_tags(video.tags),
-        facts=_facts(video),
-        qualities=[_quality(it) for it in progress.renditions if _is_quality(it)],
-        notes=[note.words for note in progress.notes],
-        created=moment(video.created_at),
-        updated=moment(video.updated_at),
-    )
+def storyboard_url(video: Video) -> str | None:
+    """Address of the pictures for a video's time bar, if it has them."""
+    if video.published_attempt is None or not video.has_storyboard:
+        return None
+    return url_for("playback.storyboard", video_id=video.id)
 
 
 def status_view(video: Video, progress: Progress, *, config: Config) -> StatusView:
@@ -162,6 +105,7 @@ def status_view(video: Video, progress: Progress, *, config: Config) -> StatusVi
     is_waiting = work.stage is TranscodeStage.WAITING
     helps = work.stage is TranscodeStage.FAILED and video.failure_code in RETRY_HELPS
     return StatusView(
+        id=str(video.id),
         state=video.status.value,
         url=url_for("pages.status", video_id=video.id),
         title=video.title,
@@ -174,7 +118,8 @@ def status_view(video: Video, progress: Progress, *, config: Config) -> StatusVi
         failure_code=video.failure_code,
         retry=_retry(video, fragment="status") if helps else None,
         playback_url=_playback_path(video, config),
-        poster_url=_poster_url(video),
+        poster_url=poster_url(video),
+        storyboard_url=storyboard_url(video),
         width=video.width or DEFAULT_WIDTH,
         height=video.height or DEFAULT_HEIGHT,
         duration_s=video.duration_s,
@@ -228,29 +173,3 @@ def _playback_path(video: Video, config: Config) -> str:
     # need not be the public one.
     address = master_url(config, video.id, video.published_attempt)
     return address.removeprefix(config.public_url)
-
-
-def _poster_url(video: Video) -> str | None:
-    if video.published_attempt is None or not video.has_poster:
-        return None
-    return url_for("playback.poster", video_id=video.id)
-
-
-def _facts(video: Video) -> list[tuple[str, str]]:
-    facts = [("File", video.file_name), ("Size", size(video.size_bytes))]
-    if video.duration_s is not None:
-        facts.append(("Duration", clock(video.duration_s)))
-    if video.width and video.height:
-        facts.append(("Resolution", f"{video.width} × {video.height}"))  # noqa: RUF001 - a sign
-    return facts
-
-
-def _is_quality(rendition: RenditionProgress) -> bool:
-    return rendition.kind is not Kind.SUBTITLES and rendition.state is RenditionStage.COMPLETE
-
-
-def _quality(rendition: RenditionProgress) -> str:
-    name = rendition.name if rendition.kind is Kind.VIDEO else rendition.label or "Audio"
-    return f"{name} · {bit_rate(rendition.average_bandwidth_bps or 0)} · " + size(
-        rendition.size_bytes or 0
-    )

@@ -1,4 +1,4 @@
-"""The HTML pages and their fragments: thin views that ask a use case and render.
+"""The upload page and the page of a video with its fragments: thin views that render.
 
 Every fragment has an address of its own; forms work without scripts, too.
 """
@@ -6,45 +6,30 @@ Every fragment has an address of its own; forms work without scripts, too.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
-from quart import Blueprint, current_app, redirect, render_template, request, url_for
+from quart import Blueprint, redirect, render_template, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal import publishing
+from portal.about_views import facts_view, share_view, story_view
+from portal.current import current_resources
 from portal.errors import NothingToRetry, VideoNotFound
-from portal.models import Video
-from portal.origins import own_hosts, require_same_origin
-from portal.page_views import remaining_view, status_view, video_card, video_page
+from portal.models import PosterRequest, Video
+from portal.page_views import remaining_view, status_view
+from portal.poster_views import PosterView, poster_view
 from portal.progress import Progress, read_progress
-
-if TYPE_CHECKING:
-    from portal.resources import Resources
+from portal.upload_views import upload_limits
 
 blueprint = Blueprint("pages", __name__)
-
-PAGE_SIZE = 24
-
-
-@blueprint.get("/")
-async def library() -> str:
-    """The library, newest first, a page at a time."""
-    before = request.args.get("before")
-    page = await publishing.list_videos(before=before, limit=PAGE_SIZE)
-    older_url = url_for("pages.library", before=page.next_cursor) if page.next_cursor else None
-    return await render_template(
-        "library/index.html",
-        cards=[video_card(video) for video in page.videos],
-        is_first_page=not before,
-        older_url=older_url,
-    )
 
 
 @blueprint.get("/upload")
 async def upload() -> str:
     """The upload form; its scripts talk to the JSON API and to storage."""
     return await render_template(
-        "upload/index.html", categories=await _resources().categories.names()
+        "upload/index.html",
+        categories=await current_resources().categories.names(),
+        limits=upload_limits(current_resources().config),
     )
 
 
@@ -53,12 +38,15 @@ async def video(video_id: str) -> str:
     """One video: its player or its progress, and everything known of it."""
     found = await publishing.get_video(video_id)
     progress = await _progress(found)
-    names = await _resources().categories.names()
+    names = await current_resources().categories.names()
     return await render_template(
         "videos/detail.html",
-        page=video_page(found, progress, category_names=names),
-        status=status_view(found, progress, config=_resources().config),
+        story=story_view(found),
+        facts=facts_view(found, progress, category_names=names),
+        share=share_view(found, current_resources().config),
+        status=status_view(found, progress, config=current_resources().config),
         remaining=remaining_view(found, progress),
+        poster=await _poster(found),
     )
 
 
@@ -78,9 +66,17 @@ async def remaining(video_id: str) -> str:
 async def facts(video_id: str) -> str:
     """The fragment with what is known of a video; a page fetches it once that has changed."""
     found = await publishing.get_video(video_id)
-    names = await _resources().categories.names()
-    page = video_page(found, await _progress(found), category_names=names)
-    return await render_template("videos/_facts.html", page=page)
+    names = await current_resources().categories.names()
+    view = facts_view(found, await _progress(found), category_names=names)
+    return await render_template("videos/_facts.html", facts=view)
+
+
+@blueprint.get("/videos/<video_id>/share")
+async def share(video_id: str) -> str:
+    """The fragment with a video's addresses; a page fetches it once the video plays."""
+    found = await publishing.get_video(video_id)
+    view = share_view(found, current_resources().config)
+    return await render_template("videos/_share.html", share=view)
 
 
 @blueprint.post("/videos/<video_id>/retry")
@@ -103,8 +99,7 @@ async def retry_remaining(video_id: str) -> str:
 
 
 async def _retried(video_id: str) -> Video:
-    resources = _resources()
-    require_same_origin(request.headers, hosts=own_hosts(request.host, resources.config))
+    resources = current_resources()
     found = await publishing.get_video(video_id)
     # Pressed twice, or pressed by two: the page shows that it is on its way.
     with suppress(NothingToRetry):
@@ -116,9 +111,14 @@ async def _status_fragment(found: Video) -> str:
     progress = await _progress(found)
     return await render_template(
         "videos/_status.html",
-        status=status_view(found, progress, config=_resources().config),
+        status=status_view(found, progress, config=current_resources().config),
         remaining=remaining_view(found, progress),
+        poster=await _poster(found),
     )
+
+
+async def _poster(found: Video) -> PosterView:
+    return poster_view(found, await PosterRequest.get_or_none(video_id=found.id))
 
 
 async def _remaining_fragment(found: Video) -> str:
@@ -131,8 +131,3 @@ async def _progress(found: Video) -> Progress:
     if progress is None:
         raise VideoNotFound
     return progress
-
-
-def _resources() -> Resources:
-    resources: Resources = current_app.extensions["portal"]
-    return resources

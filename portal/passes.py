@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
 
-from portal import attempts, renditions
+from portal import attempts, deletion, renditions
 from portal.attempts import Failure, Heartbeat, LeaseLost, OpenAttempt
 from portal.errors import ObjectMissing, Unavailable
 from portal.models import Outcome, Video
 from portal.renditions import Playable
-from portal.storage import Storage, output_prefix
+from portal.storage import MASTER_MAX_AGE_S, Storage, output_prefix
 from portal.transcoding import (
     MASTER_NAME,
     Made,
@@ -79,7 +79,7 @@ class StorageSink:
 
 async def make_playable(attempt: OpenAttempt, resources: Resources, *, work_dir: Path) -> None:
     """Carry out a first pass: the video becomes ready, or failed when its source is at fault."""
-    async with _closed_afterwards(attempt):
+    async with _closed_afterwards(attempt, resources):
         try:
             playable = await _under_lease(
                 attempt, lambda heartbeat: _first_pass(attempt, resources, heartbeat, work_dir)
@@ -98,7 +98,7 @@ async def make_missing(attempt: OpenAttempt, resources: Resources, *, work_dir: 
 
     The video stays ready whatever happens; a source at fault fails what is missing.
     """
-    async with _closed_afterwards(attempt):
+    async with _closed_afterwards(attempt, resources):
         try:
             await _under_lease(
                 attempt, lambda heartbeat: _later_pass(attempt, resources, heartbeat, work_dir)
@@ -114,8 +114,11 @@ async def make_missing(attempt: OpenAttempt, resources: Resources, *, work_dir: 
 
 
 @asynccontextmanager
-async def _closed_afterwards(attempt: OpenAttempt) -> AsyncIterator[None]:
-    """Leave the attempt closed however its work ends; a lost lease ends it without a word."""
+async def _closed_afterwards(attempt: OpenAttempt, resources: Resources) -> AsyncIterator[None]:
+    """Leave the attempt closed however its work ends; a lost lease ends it without a word.
+
+    What was written of a video that was deleted meanwhile is seen to.
+    """
     outcome, failure = Outcome.FAILED, None
     try:
         yield
@@ -132,7 +135,9 @@ async def _closed_afterwards(attempt: OpenAttempt) -> AsyncIterator[None]:
         failure = Failure("internal_error", type(exc).__name__)
         raise
     finally:
-        await attempts.release(attempt, outcome, failure)
+        if not await attempts.release(attempt, outcome, failure):
+            video = attempt.video
+            await deletion.look_again(video.id, video.storage_key, queue=resources.queue)
 
 
 async def _under_lease(
@@ -171,7 +176,7 @@ async def _first_pass(
                 on_progress=heartbeat.report,
             )
     playlist = master_playlist([("", rendition) for rendition in made.renditions])
-    await sink.put(MASTER_NAME, playlist.encode(), MASTER_TYPE)
+    await _write_master(storage, sink.prefix, playlist)
     return Playable(made=made, width=found.video.width, height=found.video.height)
 
 
@@ -213,12 +218,21 @@ async def _put_master(attempt: OpenAttempt, storage: Storage) -> None:
     A worker that was held up here may overwrite what another wrote meanwhile, so it looks again.
     """
     video = attempt.video
-    key = output_prefix(video.id, video.published_attempt or 0) + MASTER_NAME
+    prefix = output_prefix(video.id, video.published_attempt or 0)
     for _ in range(MASTER_ROUNDS):
         entries = await renditions.complete(video)
-        await storage.put(key, master_playlist(entries).encode(), content_type=MASTER_TYPE)
+        await _write_master(storage, prefix, master_playlist(entries))
         if await renditions.complete(video) == entries:
             return
+
+
+async def _write_master(storage: Storage, prefix: str, playlist: str) -> None:
+    await storage.put(
+        prefix + MASTER_NAME,
+        playlist.encode(),
+        content_type=MASTER_TYPE,
+        max_age_s=MASTER_MAX_AGE_S,
+    )
 
 
 async def _segment_starts_s(video: Video, storage: Storage) -> tuple[float, ...]:

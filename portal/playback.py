@@ -15,16 +15,17 @@ import re
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from quart import Blueprint, Response, current_app, redirect, request
+from quart import Blueprint, Response, redirect, request
 from tortoise.connection import get_connection
 from werkzeug.wrappers import Response as WerkzeugResponse
 
+from portal.current import current_resources
 from portal.errors import NotFound, ObjectMissing
 from portal.models import Video
-from portal.storage import output_prefix
+from portal.posters import poster_key
+from portal.storage import MASTER_MAX_AGE_S, output_prefix
 from portal.transcoding import (
     MASTER_NAME,
-    POSTER_NAME,
     STORYBOARD_NAME,
     parse_media_playlist,
     sign_playlist,
@@ -41,7 +42,6 @@ PLAYLIST_TYPE = "application/vnd.apple.mpegurl"
 VTT_TYPE = "text/vtt; charset=utf-8"
 # A player's page, or its cache, may keep a playlist this long; the signatures live far longer.
 PLAYLIST_MAX_AGE_S = 300
-MASTER_MAX_AGE_S = 5
 POSTER_MAX_AGE_S = 300
 # A line of a storyboard that names a part of a sprite.
 SPRITE = re.compile(r"^(?P<name>[a-z0-9-]+\.jpg)(?=#xywh=)", re.MULTILINE)
@@ -69,7 +69,7 @@ def master_url(config: Config, video_id: UUID | str, published_attempt: int | No
 @blueprint.get("/hls/<uuid:video_id>/<int:attempt>/<path:name>")
 async def playlist(video_id: UUID, attempt: int, name: str) -> Response:
     """A playlist of a ready video; any player on any site may read it."""
-    resources: Resources = current_app.extensions["portal"]
+    resources = current_resources()
     if not PLAYLIST_NAME.fullmatch(name):
         raise NotFound
     if not await _is_served(video_id, attempt, name):
@@ -85,19 +85,23 @@ async def playlist(video_id: UUID, attempt: int, name: str) -> Response:
 @blueprint.get("/videos/<uuid:video_id>/poster.jpg")
 async def poster(video_id: UUID) -> WerkzeugResponse:
     """Redirects to the poster image of a ready video."""
-    resources: Resources = current_app.extensions["portal"]
+    resources = current_resources()
     video = await Video.get_or_none(id=video_id)
     if video is None or video.published_attempt is None or not video.has_poster:
         raise NotFound
-    response = redirect(await _poster_url(resources, video.id, video.published_attempt))
-    response.headers["Cache-Control"] = f"private, max-age={POSTER_MAX_AGE_S}"
+    key = poster_key(video.id, video.published_attempt, video.poster_version)
+    response = redirect(await _poster_url(resources, key))
+    # A poster that was replaced is removed, so only an address that names its version is kept.
+    is_named = request.args.get("v") == str(video.poster_version)
+    kept = f"private, max-age={POSTER_MAX_AGE_S}" if is_named else "no-cache"
+    response.headers["Cache-Control"] = kept
     return response
 
 
 @blueprint.get("/videos/<uuid:video_id>/storyboard.vtt")
 async def storyboard(video_id: UUID) -> Response:
     """The pictures for a seek bar, as WebVTT; any player on any site may read it."""
-    resources: Resources = current_app.extensions["portal"]
+    resources = current_resources()
     video = await Video.get_or_none(id=video_id)
     if video is None or video.published_attempt is None or not video.has_storyboard:
         raise NotFound
@@ -105,8 +109,7 @@ async def storyboard(video_id: UUID) -> Response:
     return await _open_to_all(text, content_type=VTT_TYPE, max_age_s=PLAYLIST_MAX_AGE_S)
 
 
-async def _poster_url(resources: Resources, video_id: UUID, attempt: int) -> str:
-    key = output_prefix(video_id, attempt) + POSTER_NAME
+async def _poster_url(resources: Resources, key: str) -> str:
     if resources.config.playback_base_url:
         return f"{resources.config.playback_base_url}/{key}"
     return await resources.storage.presign_get(key, ttl_s=resources.config.playback_url_ttl_s)

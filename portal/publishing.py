@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,8 +15,9 @@ from uuid import UUID, uuid4
 
 from tortoise.connection import get_connection
 from tortoise.exceptions import IntegrityError
-from tortoise.expressions import Q
 
+from portal import editing
+from portal.attempts import lock_video
 from portal.database import transaction
 from portal.enqueuing import defer_completion, defer_transcode
 from portal.errors import (
@@ -30,8 +30,9 @@ from portal.errors import (
 )
 from portal.models import Attempt, Category, Rendition, RenditionState, Video, VideoStatus
 from portal.schemas import CreateVideoRequest, PresignRequest
-from portal.storage import upload_key
+from portal.storage import UPLOAD_KEY, upload_key
 from portal.transcoding import RejectCode
+from portal.upload_rows import explain_missing, require_publishable
 
 if TYPE_CHECKING:
     from procrastinate import App as Queue
@@ -48,8 +49,6 @@ TRANSCODE_FAILED = "transcode_failed"
 RETRY_HELPS = frozenset(
     {TRANSCODE_FAILED, RejectCode.TOO_LARGE, RejectCode.TOO_LONG, RejectCode.FILE_TOO_LARGE}
 )
-# As `storage.upload_key` makes them.
-UPLOAD_KEY = re.compile(r"videos/[0-9a-f]{32}\.[a-z0-9]{1,255}")
 
 # Asked for every request, so in SQL: building such a query anew costs more than running it.
 ISSUE_UPLOAD = """
@@ -73,14 +72,6 @@ class Published:
 
     video: Video
     created: bool
-
-
-@dataclass(frozen=True, slots=True)
-class VideoList:
-    """One page of the library, and the cursor of the next older page, if there is one."""
-
-    videos: list[Video]
-    next_cursor: str | None
 
 
 class CategoryTable:
@@ -119,11 +110,16 @@ async def publish(request: CreateVideoRequest, *, storage: Storage, queue: Queue
     a lost answer safe.
 
     Raises:
-        UploadNotFound: storage holds no file, or an empty one, under the key.
+        UploadNotFound: storage holds no file, or an empty one, under the key, or the upload in
+            parts is not complete.
         KeyAlreadyUsed: the key belongs to a video with other metadata.
     """
     if await _holds(VIDEO_WITH_KEY, request.key):
-        return _same_or_conflict(await Video.get(upload_id=request.key), request)
+        existing = await Video.get_or_none(upload_id=request.key)
+        if existing is None:
+            # Deleted this very moment; its file goes, too.
+            raise UploadNotFound
+        return _same_or_conflict(existing, request)
     source = await _uploaded_object(request.key, storage)
     if source.size_bytes == 0:
         raise UploadNotFound("The uploaded file is empty. Upload it again, then retry.")
@@ -135,7 +131,7 @@ async def _uploaded_object(key: str, storage: Storage) -> ObjectInfo:
         async with asyncio.timeout(HEAD_TIMEOUT_S):
             return await storage.head(key)
     except ObjectMissing as exc:
-        raise UploadNotFound from exc
+        raise await explain_missing(key) from exc
     except TimeoutError as exc:
         raise StorageUnavailable from exc
 
@@ -151,7 +147,10 @@ async def _record(request: CreateVideoRequest, source: ObjectInfo, queue: Queue)
         # Of requests with the same key the first wins; the storage key of a video is unique.
         existing = await Video.get_or_none(upload_id=request.key)
         if existing is None:
-            raise
+            if await is_issued(request.key):
+                raise
+            # The video was deleted a moment ago, and its key with it.
+            raise UploadNotFound from None
         return _same_or_conflict(existing, request)
     logger.info(
         "Video created",
@@ -163,6 +162,7 @@ async def _record(request: CreateVideoRequest, source: ObjectInfo, queue: Queue)
 async def _insert(request: CreateVideoRequest, source: ObjectInfo, queue: Queue) -> Video:
     video_id, now = uuid4(), datetime.now(UTC)
     async with transaction() as connection:
+        await require_publishable(request.key, source.size_bytes, connection)
         return await Video.create(
             id=video_id,
             title=request.title,
@@ -185,7 +185,7 @@ async def retry_transcode(video: Video, *, queue: Queue) -> None:
     Raises `NothingToRetry` when nothing failed, or someone else has asked already.
     """
     async with transaction() as connection:
-        found = await Video.filter(id=video.id).select_for_update().get_or_none()
+        found = await lock_video(video.id)
         if found is not None and found.status is VideoStatus.FAILED:
             await _retry_video(found, queue, connection)
         elif found is not None and found.status is VideoStatus.READY:
@@ -224,15 +224,8 @@ async def _retry_renditions(video: Video, queue: Queue, connection: AsyncConnect
 
 
 def _same_or_conflict(video: Video, request: CreateVideoRequest) -> Published:
-    recorded = (video.title, video.description, video.category_ids, video.tags, video.file_name)
-    submitted = (
-        request.title,
-        request.description,
-        request.category_ids,
-        request.tags,
-        request.file_name,
-    )
-    if recorded != submitted:
+    submitted = editing.metadata_of(request)
+    if not editing.was_created_with(video, submitted, request.file_name):
         raise KeyAlreadyUsed
     return Published(video, created=False)
 
@@ -244,25 +237,6 @@ async def get_video(video_id: str) -> Video:
     if video is None:
         raise VideoNotFound
     return video
-
-
-async def list_videos(*, before: str | None, limit: int) -> VideoList:
-    """A page of the library, newest first.
-
-    `before` is the cursor of the page: the id of the last video of the page before it. An
-    unknown cursor gives the first page, since the video may have been deleted meanwhile.
-    """
-    query = Video.all().order_by("-created_at", "-id")
-    parsed = parse_video_id(before) if before else None
-    last = await Video.get_or_none(id=parsed) if parsed else None
-    if last is not None:
-        query = query.filter(
-            Q(created_at__lt=last.created_at) | Q(created_at=last.created_at, id__lt=last.id)
-        )
-    videos = await query.limit(limit + 1)
-    more = len(videos) > limit
-    page = videos[:limit]
-    return VideoList(page, next_cursor=str(page[-1].id) if more else None)
 
 
 def parse_video_id(text: str) -> UUID | None:

@@ -16,6 +16,7 @@ from procrastinate.exceptions import ConnectorException
 from tortoise.connection import get_connection
 
 from portal.attempts import LEASE_S
+from portal.chores import recover_chores
 from portal.enqueuing import replace_job
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ async def recover_forever(resources: Resources) -> None:
     while True:
         try:
             await recover_abandoned(resources)
+            await recover_chores(resources)
         except (psycopg.Error, ConnectorException):
             logger.warning("Recovery failed", exc_info=True, extra={"action": "recovery_failed"})
         await asyncio.sleep(RECOVERY_INTERVAL_S)

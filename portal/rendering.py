@@ -21,6 +21,7 @@ from werkzeug.exceptions import HTTPException
 
 from portal.errors import DatabaseUnavailable, InvalidRequest, PortalError
 from portal.logs import current_fields
+from portal.middleware import may_be_framed
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +101,7 @@ def _problem(error: PortalError, *, status: int, title: str, code: str) -> dict[
         "status": status,
         "detail": error.detail,
         "code": code,
+        **error.extensions,
     }
     if isinstance(error, InvalidRequest):
         problem["errors"] = [asdict(fault) for fault in error.errors]
@@ -113,6 +115,9 @@ async def _page(error: PortalError, *, status: int, title: str) -> str:
         "message": error.detail,
         "request_id": current_fields().get("request_id", ""),
     }
+    if may_be_framed(request.scope):
+        # In a frame on another site, links to the rest of the portal would lead nowhere.
+        return await render_template("embed/error.html", **context)
     try:
         return await render_template(f"errors/{status}.html", **context)
     except TemplateNotFound:

@@ -1,4 +1,7 @@
-"""Response headers that keep browsers strict: one policy for every answer."""
+"""Response headers that keep browsers strict: one policy for every answer.
+
+The player page for other sites differs in one thing: it may be framed.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from urllib.parse import urlsplit
 from portal.config import Config
 
 
-def security_headers(config: Config, storage_origin: str) -> Mapping[str, str]:
-    """The headers of every response, made once.
+def security_headers(
+    config: Config, storage_origin: str, *, frameable: bool = False
+) -> Mapping[str, str]:
+    """The headers of every response, made once; with `frameable` those of what others may frame.
 
     Browsers PUT uploads to storage and read segments and posters from it, or from the CDN.
     """
@@ -25,16 +30,19 @@ def security_headers(config: Config, storage_origin: str) -> Mapping[str, str]:
         "object-src": "'none'",
         "base-uri": "'none'",
         "form-action": "'self'",
-        "frame-ancestors": "'none'",
+        "frame-ancestors": "*" if frameable else "'none'",
     }
+    # The older header knows no way to say "anyone".
+    framing = {} if frameable else {"X-Frame-Options": "DENY"}
     return {
         "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
         "X-Content-Type-Options": "nosniff",
-        "X-Frame-Options": "DENY",
         "Referrer-Policy": "strict-origin-when-cross-origin",
         "Cross-Origin-Opener-Policy": "same-origin",
         "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
-    } | _transport_security(config)
+        **framing,
+        **_transport_security(config),
+    }
 
 
 def _transport_security(config: Config) -> dict[str, str]:

@@ -16,6 +16,14 @@ class Moment:
     words: str
 
 
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A size for a <data> element: in bytes, and in words."""
+
+    size_bytes: int
+    words: str
+
+
 def split_tags(tags: str) -> list[str]:
     """The tags as they are shown one by one."""
     stripped = (tag.strip() for tag in tags.split(","))
@@ -49,13 +57,13 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
-def size(size_bytes: int) -> str:
-    """In powers of 1000, as file managers and networks count."""
+def size(size_bytes: int) -> Size:
+    """A size, for programs and for people: powers of 1000, as file managers and networks count."""
     value, unit = float(size_bytes), 0
     while value >= 999.5 and unit < len(SIZE_UNITS) - 1:
         value, unit = value / 1000, unit + 1
     digits = 1 if unit and value < 99.95 else 0
-    return f"{value:.{digits}f} {SIZE_UNITS[unit]}"
+    return Size(size_bytes, f"{value:.{digits}f} {SIZE_UNITS[unit]}")
 
 
 def moment(at: datetime) -> Moment:

@@ -6,16 +6,24 @@ import { createHash } from "node:crypto";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { brotliCompress, gzip } from "node:zlib";
 import { build } from "esbuild";
+import { strictCsp } from "./strict-csp.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const dist = path.join(here, "dist");
 
-/** Bundles the entry points; hls.js becomes a chunk of its own because it is imported on demand. */
+/** Bundles the entry points; what is imported on demand becomes chunks of their own. */
 async function bundle() {
   const result = await build({
     absWorkingDir: here,
-    entryPoints: { app: "src/main.js", style: "css/main.css" },
+    entryPoints: {
+      app: "src/main.js",
+      style: "css/main.css",
+      // A worker of the upload page, started by its address.
+      preflight: "src/upload/preflight-worker.js",
+    },
     outdir: dist,
     entryNames: "[name]-[hash]",
     chunkNames: "chunk-[name]-[hash]",
@@ -26,6 +34,7 @@ async function bundle() {
     target: ["chrome111", "firefox113", "safari16.4"],
     legalComments: "linked",
     metafile: true,
+    plugins: [strictCsp],
     logLevel: "warning",
   });
   /** @type {Record<string, string>} */
@@ -53,7 +62,18 @@ async function copyImages() {
   return manifest;
 }
 
+/** Lays a compressed copy beside each file that is sent often and shrinks. */
+async function compress() {
+  for (const file of await readdir(dist)) {
+    if (!/\.(js|css|svg)$/.test(file)) continue;
+    const content = await readFile(path.join(dist, file));
+    await writeFile(path.join(dist, `${file}.br`), await promisify(brotliCompress)(content));
+    await writeFile(path.join(dist, `${file}.gz`), await promisify(gzip)(content, { level: 9 }));
+  }
+}
+
 await rm(dist, { recursive: true, force: true });
 await mkdir(dist, { recursive: true });
 const manifest = { ...(await bundle()), ...(await copyImages()) };
+await compress();
 await writeFile(path.join(dist, "manifest.json"), `${JSON.stringify(manifest, null, 2)}\n`);

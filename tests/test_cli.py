@@ -136,7 +136,7 @@ async def test_doctor_finds_nothing_on_a_working_portal(live_portal: LivePortal)
 
     assert ended.code == 0, ended.out
     assert "FAIL" not in ended.out
-    assert ended.out.count("ok") == 5
+    assert ended.out.count("ok") == 6
 
 
 @pytest.mark.parametrize(

@@ -2,110 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from page_rows import NOW, READY, make_attempt, make_rendition, make_row
 
-from portal.models import Attempt, Rendition, RenditionState, Upload, Video, VideoStatus
-from portal.pages import PAGE_SIZE
-from portal.transcoding import Kind
+from portal.models import RenditionState, Video, VideoStatus
 
 if TYPE_CHECKING:
     from quart.typing import TestClientProtocol
-
-NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
-
-
-async def make_row(number: int = 1, **values: Any) -> Video:
-    """A video as the database holds it, without a file behind it."""
-    upload = await Upload.create(
-        key=f"videos/{uuid4().hex}.mp4", file_name="a.mp4", content_type="video/mp4"
-    )
-    row = {
-        "id": uuid4(),
-        "title": f"Video {number}",
-        "description": "",
-        "category_ids": [1],
-        "tags": "",
-        "file_name": "a.mp4",
-        "upload_id": upload.key,
-        "transcode_job_id": number,
-        "size_bytes": 1_234_567,
-        "source_etag": '"e"',
-        "created_at": NOW + timedelta(minutes=number),
-        "updated_at": NOW,
-    }
-    return await Video.create(**{**row, **values})
-
-
-async def make_attempt(video: Video, number: int = 1, **values: Any) -> Attempt:
-    """An attempt under way, by a worker that lives."""
-    lease_end = datetime.now(UTC) + timedelta(minutes=1)
-    row = {"stage": "transcoding", "worker": "w", "lease_expires_at": lease_end, "started_at": NOW}
-    return await Attempt.create(video=video, number=number, **{**row, **values})
-
-
-async def make_rendition(video: Video, name: str, **values: Any) -> Rendition:
-    """A rendition of a video, complete unless told otherwise."""
-    row = {
-        "kind": Kind.VIDEO,
-        "position": int(name.removesuffix("p")),
-        "state": RenditionState.COMPLETE,
-        "attempt_number": 1,
-        "width": 640,
-        "height": 360,
-        "average_bandwidth_bps": 1_234_567,
-        "size_bytes": 7_654_321,
-    }
-    return await Rendition.create(video=video, name=name, **{**row, **values})
 
 
 async def read(client: TestClientProtocol, path: str, status: int = 200) -> str:
     response = await client.get(path)
     assert response.status_code == status
     return str(await response.get_data(as_text=True))
-
-
-READY = {
-    "status": VideoStatus.READY,
-    "published_attempt": 1,
-    "has_poster": True,
-    "duration_s": 3725.4,
-    "width": 1080,
-    "height": 1920,
-}
-
-
-async def test_empty_library_leads_to_upload(client: TestClientProtocol) -> None:
-    html = await read(client, "/")
-    assert "No videos yet" in html
-    assert 'href="/upload"' in html
-
-
-async def test_library_pages_hold_every_video_once_newest_first(
-    client: TestClientProtocol,
-) -> None:
-    for number in range(PAGE_SIZE + 3):
-        await make_row(number)
-    first = await read(client, "/")
-    assert first.index(f"Video {PAGE_SIZE + 2}<") < first.index("Video 3<")
-    assert first.count('id="card-') == PAGE_SIZE
-    address = first.split('href="/?before=')[1].split('"')[0]
-    second = await read(client, f"/?before={address}")
-    assert second.count('id="card-') == 3
-    assert "/?before=" not in second
-    assert "Newest videos" in second
-
-
-async def test_cards_show_poster_and_duration_or_state(client: TestClientProtocol) -> None:
-    ready = await make_row(1, **READY)
-    await make_row(2, status=VideoStatus.FAILED, failure_code="damaged", failure_message="Bad.")
-    html = await read(client, "/")
-    assert f"/videos/{ready.id}/poster.jpg" in html
-    assert "1:02:05" in html
-    assert "badge--failed" in html
 
 
 async def test_text_of_editors_is_escaped_everywhere(client: TestClientProtocol) -> None:
@@ -229,7 +141,8 @@ async def test_facts_list_qualities_and_notes(client: TestClientProtocol) -> Non
     await make_rendition(video, "360p")
     await make_rendition(video, "720p", state=RenditionState.PLANNED)
     html = await read(client, f"/videos/{video.id}/facts")
-    assert "360p · 1.2 Mbit/s · 7.7 MB" in html
+    assert "360p · 1.2 Mbit/s ·" in html
+    assert '<data value="7654321" data-local>7.7 MB</data>' in html
     assert "720p ·" not in html
     assert "HDR was converted to standard colours." in html
 

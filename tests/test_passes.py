@@ -218,6 +218,22 @@ async def test_playlist_that_a_killed_worker_did_not_write_is_written_by_the_nex
     assert await master(client, playable) == whole
 
 
+async def test_what_serves_the_bucket_may_keep_all_but_the_growing_playlist(
+    resources: Resources, playable: Video
+) -> None:
+    folder = f"hls/{playable.id}/1/"
+    assert await _kept_for(resources, folder + "master.m3u8") == "public, max-age=5"
+    segment = folder + f"{EARLY[0]}/00000.m4s"
+    assert await _kept_for(resources, segment) == "public, max-age=31536000"
+
+
+async def _kept_for(resources: Resources, key: str) -> str:
+    address = await resources.storage.presign_internal_get(key, ttl_s=60)
+    async with aiohttp.ClientSession() as session, session.get(address) as answer:
+        assert answer.status == 200
+        return answer.headers["Cache-Control"]
+
+
 async def test_work_that_is_done_is_not_begun_again(
     resources: Resources, playable: Video, tmp_path: Path
 ) -> None:

@@ -1,12 +1,15 @@
-"""The headers that keep browsers strict, on every answer."""
+"""What keeps browsers strict: headers on every answer, and whose pages may change something."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from api_kit import Client
+from quart import Quart
 
 from portal.config import Config
+from portal.origins import SAFE_METHODS
 from portal.security import security_headers
 
 STORAGE = "https://files.example"
@@ -53,3 +56,31 @@ def test_transport_security_is_asked_for_on_https_alone(config: Config) -> None:
     assert "Strict-Transport-Security" not in security_headers(config, STORAGE)
     public = replace(config, public_url="https://portal.example")
     assert "Strict-Transport-Security" in security_headers(public, STORAGE)
+
+
+async def test_other_sites_pages_can_change_nothing(app: Quart, client: Client) -> None:
+    addresses = _unsafe_addresses(app)
+    assert len(addresses) > 10
+    for method, address in addresses:
+        response = await client.open(
+            address, method=method, headers={"Sec-Fetch-Site": "cross-site"}
+        )
+        assert response.status_code == 403, (method, address)
+
+
+async def test_what_is_not_known_to_come_from_elsewhere_is_looked_at(
+    app: Quart, client: Client
+) -> None:
+    for method, address in _unsafe_addresses(app):
+        for headers in ({}, {"Sec-Fetch-Site": "same-origin"}):
+            response = await client.open(address, method=method, headers=headers)
+            assert response.status_code != 403, (method, address)
+
+
+def _unsafe_addresses(app: Quart) -> list[tuple[str, str]]:
+    """Every method and address that may change something, with nothing behind its ids."""
+    return [
+        (method, re.sub(r"<[^>]+>", "0" * 32, rule.rule))
+        for rule in app.url_map.iter_rules()
+        for method in sorted(rule.methods - SAFE_METHODS)
+    ]

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 from api_kit import Client, counts, problem, rows
-from test_pages import make_attempt, make_rendition, make_row
+from page_rows import make_attempt, make_rendition, make_row
 from werkzeug.datastructures import Headers
 
 from portal.config import Config

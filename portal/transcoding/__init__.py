@@ -9,6 +9,7 @@ Limits: MP4 and QuickTime sources; H.264 and AAC in fragmented MP4 as output; SD
 """
 
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
+from portal.transcoding.frames import cut_frame
 from portal.transcoding.hls import (
     MediaPlaylist,
     PlaylistError,
@@ -61,6 +62,7 @@ __all__ = [
     "SubtitleTrack",
     "TranscodeFailed",
     "VideoTrack",
+    "cut_frame",
     "make_renditions",
     "master_playlist",
     "media_playlist_name",

@@ -79,6 +79,20 @@ def inspect_segment(segment: bytes) -> SegmentFacts:
         raise SegmentError("the segment ends early") from exc
 
 
+def frames_until(init_segment: bytes, segment: bytes, at_s: float) -> int:
+    """How many pictures of a segment are shown by `at_s` after its first; at least that one."""
+    try:
+        moof = _box(segment, b"moof", 0, len(segment))
+        traf = _box(segment, b"traf", *moof)
+        defaults = _defaults(segment, _box(segment, b"tfhd", *traf)[0])
+        run = _Run(segment, _box(segment, b"trun", *traf)[0], defaults)
+        first = min(run.shown_at)
+    except (struct.error, IndexError, ValueError) as exc:
+        raise SegmentError("the segment ends early") from exc
+    ticks = time_scale(init_segment)
+    return max(1, sum((shown_at - first) / ticks <= at_s for shown_at in run.shown_at))
+
+
 def _box(data: bytes, kind: bytes, start: int, end: int) -> tuple[int, int]:
     """Where the content of the first box of this kind begins and ends."""
     for found, content_at, content_end in _boxes(data, start, end):

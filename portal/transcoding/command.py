@@ -18,6 +18,7 @@ from pathlib import Path
 
 from portal.transcoding.filters import (
     POSTER_CANDIDATES,
+    POSTER_MAX_SIDE,
     POSTER_PAD,
     STORYBOARD_PAD,
     filter_graph,
@@ -123,6 +124,20 @@ def sprite_arguments(storyboard: Storyboard) -> tuple[str, ...]:
     pictures = ("-f", "image2", "-protocol_whitelist", "file", "-i", PICTURE_PATTERN)
     sprites = _jpegs(SPRITE_PATTERN, "5", "-start_number", "0")
     return (*_general(), *pictures, "-vf", storyboard.tiling, *sprites)
+
+
+def frame_arguments(source_name: str, frame_name: str, *, number: int) -> tuple[str, ...]:
+    """Write one picture, counted from 0 as they are shown, of a file of our own as JPEG."""
+    fit = (
+        f"scale=w='min(iw,{POSTER_MAX_SIDE})':h='min(ih,{POSTER_MAX_SIDE})'"
+        ":force_original_aspect_ratio=decrease:force_divisible_by=2:out_range=pc"
+    )
+    return (
+        *_general(),
+        *("-protocol_whitelist", "file", "-f", "mov", "-i", f"file:{source_name}"),
+        *("-map", "0:v:0", *_bare(), "-vf", f"select='eq(n,{number})',{fit}"),
+        *_jpegs(frame_name, "3", "-frames:v", "1", "-update", "1"),
+    )
 
 
 def subtitle_file(rung: SubtitleRung) -> str:

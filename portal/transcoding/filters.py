@@ -17,7 +17,7 @@ from portal.transcoding.storyboard import Storyboard
 
 POSTER_CANDIDATES = 10
 POSTER_PAD, STORYBOARD_PAD = "poster", "storyboard"
-_POSTER_MAX_SIDE = 1280
+POSTER_MAX_SIDE = 1280
 _POSTER_FROM, _POSTER_TO = 0.1, 0.6
 
 Size = tuple[int, int]
@@ -160,7 +160,7 @@ def _poster(probe: Probe) -> str:
         f"select='eq(n,0)+between(t,{from_s:.3f},{to_s:.3f})"
         f"*(isnan(prev_selected_t)+gte(t-prev_selected_t,{every_s:.4f}))'"
     )
-    shrink = min(1.0, _POSTER_MAX_SIDE / max(video.width, video.height))
+    shrink = min(1.0, POSTER_MAX_SIDE / max(video.width, video.height))
     width, height = (max(2, round(side * shrink)) for side in (video.width, video.height))
     finish = ",".join(_finish(video, (width, height)))
     return f"[still]{pick},{finish},scale=out_range=pc[{POSTER_PAD}]"

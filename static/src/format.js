@@ -1,10 +1,11 @@
 /** Sizes, speeds and times as people read them. */
 
-const UNITS = ["bytes", "kB", "MB", "GB", "TB"];
+const UNITS = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
 
 /**
  * @param {number} size_bytes
- * @returns {string} such as "12.4 MB", in powers of 1000 as file managers and networks count
+ * @returns {string} such as "12.4 MB", as the reader's language writes it; in powers of 1000, as
+ *   file managers and networks count
  */
 export function formatSize(size_bytes) {
   let value = size_bytes;
@@ -14,7 +15,14 @@ export function formatSize(size_bytes) {
     unit += 1;
   }
   const digits = unit > 0 && value < 99.95 ? 1 : 0;
-  return `${value.toFixed(digits)} ${UNITS[unit]}`;
+  const format = new Intl.NumberFormat(undefined, {
+    style: "unit",
+    unit: UNITS[unit],
+    unitDisplay: unit > 0 ? "short" : "long",
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+  });
+  return format.format(value);
 }
 
 /**

@@ -3,7 +3,7 @@
  * A behaviour is told of the end by an AbortSignal, which also removes its listeners.
  */
 
-/** @typedef {(element: HTMLElement, signal: AbortSignal) => void} Start */
+/** @typedef {(element: HTMLElement, signal: AbortSignal) => unknown} Start */
 /** @typedef {{ selector: string, start: Start }} Behaviour */
 
 /** @type {Map<HTMLElement, AbortController>} */
@@ -43,4 +43,20 @@ function matches(root, selector) {
   const found = [...root.querySelectorAll(selector)];
   if (root instanceof Element && root.matches(selector)) found.unshift(root);
   return found.filter((element) => element instanceof HTMLElement);
+}
+
+/**
+ * A behaviour that only some pages need: its script is fetched once its element is there.
+ * @param {string} selector
+ * @param {() => Promise<Start>} load
+ * @returns {Behaviour}
+ */
+export function onDemand(selector, load) {
+  return {
+    selector,
+    async start(element, signal) {
+      const start = await load();
+      if (!signal.aborted) start(element, signal);
+    },
+  };
 }

@@ -1,12 +1,27 @@
 import "htmx.org";
-import { refresh } from "./lifecycle.js";
-import { localTime } from "./local-time.js";
-import { playerBehaviour } from "./player.js";
+import { newsBehaviour } from "./library/live.js";
+import { searchBehaviour } from "./library/search.js";
+import { onDemand, refresh } from "./lifecycle.js";
+import { localSize, localTime } from "./local.js";
 import { remainingBehaviour } from "./remaining.js";
 import { statusBehaviour } from "./status.js";
-import { uploadForm } from "./upload/form.js";
 
-const behaviours = [localTime, playerBehaviour, remainingBehaviour, statusBehaviour, uploadForm];
+const behaviours = [
+  localSize,
+  localTime,
+  remainingBehaviour,
+  statusBehaviour,
+  newsBehaviour,
+  searchBehaviour,
+  onDemand("[data-previews]", async () => (await import("./library/preview.js")).startPreviews),
+  onDemand("video[data-player]", async () => (await import("./player/player.js")).startPlayer),
+  onDemand("[data-story]", async () => (await import("./detail/story.js")).story),
+  onDemand("[data-edit-form]", async () => (await import("./detail/story.js")).editForm),
+  onDemand("[data-poster]", async () => (await import("./detail/poster.js")).posterTool),
+  onDemand("[data-opens]", async () => (await import("./detail/dialog.js")).dialogLink),
+  onDemand("[data-copy]", async () => (await import("./detail/copy.js")).copyButton),
+  onDemand("[data-upload-form]", async () => (await import("./upload/form.js")).uploadForm.start),
+];
 
 /** @param {ParentNode} root */
 export function init(root) {

@@ -9,10 +9,12 @@ import shutil
 import subprocess
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
+from front_end import install_tools
 from playwright.async_api import BrowserContext, Page
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ Publish = Callable[[Path, str], Awaitable[str]]
 Finish = Callable[[str], Awaitable[str]]
 
 PLAY_TIMEOUT_S = 20
+SCREENSHOTS = Path(__file__).with_name("screenshots")
+SCREENSHOT_WIDTHS = (360, 1440)
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_ARGUMENTS = [
     "--no-sandbox",
@@ -79,6 +83,10 @@ async def play_past(page: Page, position_s: float) -> None:
         await page.locator("video").evaluate(
             """async (video, position) => {
                 video.muted = true;
+                const has = (name) => new Promise((resolve) =>
+                    video.addEventListener(name, resolve, { once: true }));
+                // A player that is still (re)opening its stream would break play() off.
+                if (video.readyState < 1) await has("loadedmetadata");
                 await video.play();
                 await new Promise((resolve) => {
                     const check = () => video.currentTime > position && resolve();
@@ -88,6 +96,35 @@ async def play_past(page: Page, position_s: float) -> None:
             }""",
             position_s,
         )
+
+
+async def photograph(page: Page, name: str) -> None:
+    """Keep a picture of the whole page as it is now, for people to look at."""
+    path = SCREENSHOTS / f"{name}.png"
+    await page.screenshot(path=path, full_page=True)
+    assert path.stat().st_size > 0
+
+
+async def photograph_at_widths(page: Page, name: str) -> None:
+    """The same on a phone and on a desk."""
+    for width in SCREENSHOT_WIDTHS:
+        await page.set_viewport_size({"width": width, "height": 900})
+        await photograph(page, f"{name}-{width}")
+
+
+async def axe_findings(page: Page) -> list[str]:
+    """What axe-core objects to on a page as it is now."""
+    await page.evaluate(_axe())
+    found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{violation['id']}: {[node['html'] for node in violation['nodes']]}"
+        for violation in found["violations"]
+    ]
+
+
+@cache
+def _axe() -> str:
+    return (install_tools() / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
 async def publish_file(session: aiohttp.ClientSession, path: Path, title: str) -> str:

@@ -22,8 +22,10 @@ from browser_kit import (
     publish_file,
     run,
 )
+from player_kit import make_film
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 from portal_kit import LivePortal
+from upload_page_kit import make_files
 
 READY_TIMEOUT_S = 90
 
@@ -112,9 +114,23 @@ async def finish(live_portal: LivePortal) -> AsyncIterator[Finish]:
 
 
 @pytest.fixture(scope="session")
+def upload_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Files with something to find out about each, by name."""
+    return make_files(tmp_path_factory.mktemp("files"))
+
+
+@pytest.fixture(scope="session")
 async def ready_video(publish: Publish, finish: Finish, short_video: Path) -> str:
     """The id of a video that plays."""
     video_id = await publish(short_video, "A ready video")
+    assert await finish(video_id) == "ready"
+    return video_id
+
+
+@pytest.fixture(scope="session")
+async def film(publish: Publish, finish: Finish, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The id of a longer video with two languages and three qualities."""
+    video_id = await publish(make_film(tmp_path_factory.mktemp("film")), "A film")
     assert await finish(video_id) == "ready"
     return video_id
 

@@ -5,19 +5,51 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import pytest
-from browser_kit import Complaints, OpenContext, Publish, play_past, publish_file
-from front_end import install_tools
+from browser_kit import (
+    SCREENSHOT_WIDTHS,
+    Complaints,
+    OpenContext,
+    Publish,
+    axe_findings,
+    photograph,
+    play_past,
+    publish_file,
+)
 from playwright.async_api import Page, Route, expect
 from portal_kit import LivePortal, fresh_database, run_portal
+from upload_page_kit import STORAGE, choose, open_upload, refuse
 
-SCREENSHOTS = Path(__file__).with_name("screenshots")
 WIDTHS = (320, 360, 1440, 2560)
-SCREENSHOT_WIDTHS = (360, 1440)
-PAGES = ("library", "empty", "upload", "waiting", "ready", "failed", "docs", "missing")
+PAGES = (
+    *("library", "empty", "upload", "waiting", "ready", "failed", "docs", "missing"),
+    *("embed", "embed-waiting", "embed-failed", "embed-missing"),
+)
+
+
+# Numbers what can be used on a page, of what is seen, and answers the numbers.
+MARK_USABLE = """() => [...document.querySelectorAll(
+    "a[href], button, input, select, textarea, summary, media-play-button, media-mute-button, "
+    + "media-time-range, media-settings-menu-button, media-fullscreen-button")]
+    .filter((it) => it.checkVisibility({ visibilityProperty: true, opacityProperty: true })
+        && !it.disabled && !it.closest("[hidden], [inert]")
+        && (it.tabIndex >= 0 || it.shadowRoot?.querySelector("input")))
+    .map((it, number) => { it.dataset.mark = String(number); return it.dataset.mark; })"""
+# What has the focus, and whether something about it says so.
+FOCUSED = """() => {
+    const it = document.activeElement;
+    if (it === document.body) return null;
+    const parts = [it, ...it.shadowRoot?.querySelectorAll("*") ?? [], it.nextElementSibling];
+    const says = (part) => part && [null, "::before", "::after"].some((pseudo) => {
+        const style = getComputedStyle(part, pseudo);
+        return style.outlineStyle !== "none" && style.outlineWidth !== "0px"
+            || style.boxShadow !== "none";
+    });
+    return { mark: it.dataset.mark ?? it.tagName, is_shown: parts.some(says),
+             html: it.outerHTML.slice(0, 200) };
+}"""
 
 
 @pytest.fixture(scope="session")
@@ -62,6 +94,10 @@ def addresses(
         "failed": f"/videos/{failed_video}",
         "docs": "/api/docs",
         "missing": "/videos/none",
+        "embed": f"/embed/{ready_video}",
+        "embed-waiting": waiting_portal.replace("/videos/", "/embed/"),
+        "embed-failed": f"/embed/{failed_video}",
+        "embed-missing": "/embed/none",
     }
 
 
@@ -69,31 +105,6 @@ def addresses(
 def expected(complaints: Complaints) -> None:
     """The page that isn't there answers 404, which browsers report."""
     complaints.expect("status of 404")
-
-
-@pytest.fixture(scope="session")
-def axe() -> str:
-    """The source of axe-core."""
-    return (install_tools() / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
-
-
-async def test_library_shows_published_videos(
-    page: Page, ready_video: str, failed_video: str
-) -> None:
-    await page.goto("/")
-    card = page.locator(f"#card-{ready_video}")
-    await expect(card.get_by_role("link", name="A ready video")).to_be_visible()
-    await expect(card.locator(".card__duration")).to_contain_text("0:02")
-    poster = card.locator("img")
-    await poster.scroll_into_view_if_needed()
-    await page.wait_for_function(
-        "image => image.naturalWidth > 0", arg=await poster.element_handle()
-    )
-    await expect(
-        page.locator(f"#card-{failed_video}").get_by_text("Failed", exact=True)
-    ).to_be_visible()
-    await card.get_by_role("link").click()
-    await expect(page).to_have_url(f"/videos/{ready_video}")
 
 
 async def test_ready_video_plays(page: Page, ready_video: str) -> None:
@@ -107,7 +118,7 @@ async def test_player_takes_its_space_before_it_loads(
 ) -> None:
     complaints.expect("Failed to load resource")
     await page.route("**/*.m3u8", lambda route: route.abort())
-    await page.route("**/poster.jpg", lambda route: route.abort())
+    await page.route("**/poster.jpg?*", lambda route: route.abort())
     await page.goto(f"/videos/{ready_video}", wait_until="commit")
     box = await page.locator("video").bounding_box()
     assert box is not None
@@ -122,10 +133,11 @@ async def test_player_that_lost_its_stream_offers_a_retry(
     await page.goto(f"/videos/{ready_video}")
     trouble = page.locator("[data-player-trouble]")
     await expect(trouble).to_be_visible(timeout=30_000)
-    await expect(trouble).to_contain_text("stopped loading")
+    await expect(trouble).to_contain_text("The connection was lost")
+    async with page.expect_request("**/master.m3u8"):
+        await trouble.get_by_role("button", name="Try again").click()
     await page.unroute("**/*.m3u8")
-    await trouble.get_by_role("button", name="Try again").click()
-    await expect(trouble).to_be_hidden()
+    await expect(trouble).to_be_hidden(timeout=20_000)
     await play_past(page, 0.2)
 
 
@@ -146,16 +158,20 @@ async def test_description_keeps_lines_and_shows_markup_as_text(
     assert await description.inner_text() == "First line.\nSecond line with <b>markup</b>."
 
 
-async def test_times_are_shown_in_the_readers_zone(
+async def test_times_and_sizes_are_shown_as_the_reader_writes_them(
     open_context: OpenContext, ready_video: str
 ) -> None:
-    context = await open_context(timezone_id="Asia/Tokyo")
+    context = await open_context(timezone_id="Asia/Tokyo", locale="de-DE")
     page = await context.new_page()
     await page.goto(f"/videos/{ready_video}")
     moment = page.locator("time").first
     await expect(moment).not_to_contain_text("UTC")
     # The text of the server stays at hand.
     await expect(moment).to_have_attribute("title", re.compile("UTC$"))
+    await expect(moment).to_contain_text(re.compile(r"\d\d\.\d\d\.\d{4}, \d\d:\d\d$"))
+    await expect(moment).to_have_attribute("lang", "de-DE")
+    size = page.locator("#facts data").first
+    await expect(size).to_have_text(re.compile(r"^\d+(,\d)?\skB$"))
 
 
 async def test_pages_are_readable_without_scripts(
@@ -194,12 +210,12 @@ async def test_failed_poll_leaves_the_page_and_polling_goes_on(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
 async def test_axe_finds_nothing(
-    open_context: OpenContext, addresses: dict[str, str], axe: str, name: str, scheme: str
+    open_context: OpenContext, addresses: dict[str, str], name: str, scheme: str
 ) -> None:
     context = await open_context(color_scheme=scheme, reduced_motion="reduce")
     page = await context.new_page()
     await page.goto(addresses[name])
-    assert await _findings(page, axe) == []
+    assert await axe_findings(page) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -207,39 +223,27 @@ async def test_axe_finds_nothing_in_the_states_of_the_upload_form(
     open_context: OpenContext,
     complaints: Complaints,
     short_video: Path,
-    axe: str,
     scheme: str,
 ) -> None:
-    complaints.expect("Failed to load resource")
+    complaints.expect("Failed to load resource|unsafe header")
     context = await open_context(color_scheme=scheme, reduced_motion="reduce")
     page = await context.new_page()
-    await page.goto("/upload")
+    await open_upload(page)
     await page.get_by_role("button", name="Publish video").click()
-    assert await _findings(page, axe) == []
-    await _screenshot(page, f"upload-faults-{scheme}")
+    assert await axe_findings(page) == []
+    await photograph(page, f"upload-faults-{scheme}")
 
-    await page.route("**/videos/*.mp4?*", lambda route: route.abort())
-    await page.locator("input[type=file]").set_input_files(short_video)
-    await expect(page.get_by_role("alert")).to_contain_text("interrupted")
-    assert await _findings(page, axe) == []
-    await _screenshot(page, f"upload-interrupted-{scheme}")
+    await page.route(STORAGE, refuse)
+    await choose(page, short_video)
+    await expect(page.get_by_role("alert")).to_contain_text("refused the upload", timeout=15_000)
+    assert await axe_findings(page) == []
+    await photograph(page, f"upload-refused-{scheme}")
 
-    await page.unroute("**/videos/*.mp4?*")
+    await page.unroute(STORAGE)
     await page.get_by_role("button", name="Try again").click()
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
-    assert await _findings(page, axe) == []
-    await _screenshot(page, f"upload-sent-{scheme}")
-
-
-async def _findings(page: Page, axe: str) -> list[str]:
-    await page.evaluate(axe)
-    found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [_finding(violation) for violation in found["violations"]]
-
-
-def _finding(violation: dict[str, Any]) -> str:
-    nodes = [node["html"] for node in violation["nodes"]]
-    return f"{violation['id']}: {nodes}"
+    assert await axe_findings(page) == []
+    await photograph(page, f"upload-sent-{scheme}")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -278,6 +282,27 @@ async def test_keyboard_reaches_everything_visibly(page: Page) -> None:
         assert name in reached
 
 
+@pytest.mark.parametrize("name", ["library", "ready", "failed", "docs", "missing", "embed"])
+async def test_everything_that_can_be_used_is_reached_and_shows_the_focus(
+    page: Page, addresses: dict[str, str], name: str
+) -> None:
+    await page.goto(addresses[name])
+    if name in ("ready", "embed"):
+        # Brought to life by then.
+        await expect(page.locator("media-mute-button")).to_have_attribute("tabindex", "0")
+    wanted = set(await page.evaluate(MARK_USABLE))
+    assert wanted
+    reached: set[str] = set()
+    # What scrolls takes the focus, too, and so may what a player adds.
+    for _ in range(2 * len(wanted) + 10):
+        await page.keyboard.press("Tab")
+        focused = await page.evaluate(FOCUSED)
+        if focused is not None:
+            assert focused["is_shown"], focused
+            reached.add(focused["mark"])
+    assert wanted <= reached
+
+
 async def test_skip_link_leads_to_the_content(page: Page) -> None:
     await page.goto("/")
     await page.keyboard.press("Tab")
@@ -301,10 +326,4 @@ async def test_screenshots(
         await page.goto(address)
         if name == "ready":
             await play_past(page, 0)
-        await _screenshot(page, f"{name}-{width}-{scheme}")
-
-
-async def _screenshot(page: Page, name: str) -> None:
-    path = SCREENSHOTS / f"{name}.png"
-    await page.screenshot(path=path, full_page=True)
-    assert path.stat().st_size > 0
+        await photograph(page, f"{name}-{width}-{scheme}")

@@ -4,30 +4,47 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from browser_kit import Finish, Publish, play_past
+from browser_kit import Publish, play_past
 from passes_kit import make_source
+from player_kit import open_player, read, wait_for
 from playwright.async_api import Page, expect
 
-COMPLETION_TIMEOUT_MS = 90_000
-# How often the page has fetched a master playlist.
-TIMES_READ = """performance.getEntriesByType("resource")
-    .filter(({ name }) => name.endsWith("/master.m3u8")).length"""
+COMPLETION_TIMEOUT_S = 90
+INTERRUPTIONS = """() => {
+    window.interruptions = [];
+    const video = document.querySelector("video");
+    for (const name of ["emptied", "waiting", "seeking", "error", "pause"]) {
+        video.addEventListener(name, () => window.interruptions.push(name));
+    }
+}"""
 
 
-async def test_qualities_that_come_later_reach_the_open_page(
-    page: Page, publish: Publish, finish: Finish, tmp_path: Path
+async def test_qualities_that_come_later_reach_whoever_is_watching(
+    page: Page, publish: Publish, tmp_path: Path
 ) -> None:
     video_id = await publish(make_source(tmp_path / "long.mp4", rate=10), "Watched early")
-    assert await finish(video_id) == "ready"
-    await page.goto(f"/videos/{video_id}")
+    await page.goto(f"/embed/{video_id}")
+    await expect(page.get_by_role("heading")).to_have_text("This video is being processed")
+    await wait_for(page, "video?.readyState >= 2", timeout_s=COMPLETION_TIMEOUT_S)
+
+    await open_player(page, f"/videos/{video_id}")
     remaining = page.locator("#remaining")
     await expect(remaining).to_contain_text("720p")
+    before = await read(page, "video.videoRenditions.length")
     player = await page.locator("video").element_handle()
     assert player is not None
+    await play_past(page, 0.5)
+    await page.evaluate(INTERRUPTIONS)
 
-    await expect(remaining).to_be_hidden(timeout=COMPLETION_TIMEOUT_MS)
+    await expect(remaining).to_be_hidden(timeout=COMPLETION_TIMEOUT_S * 1000)
 
     assert await player.evaluate("video => video.isConnected"), "the player was replaced"
     await expect(page.locator("#facts")).to_contain_text("720p")
-    await page.wait_for_function(TIMES_READ + " > 1")
-    await play_past(page, 0.5)
+    await wait_for(page, f"video.videoRenditions.length > {before}")
+    at_s = await read(page, "video.currentTime")
+    await wait_for(page, f"video.currentTime > {at_s + 1}")
+    assert await page.evaluate("window.interruptions") == []
+    last = "video.videoRenditions.length - 1"
+    await read(page, f"void (video.videoRenditions.selectedIndex = {last})")
+    best = await read(page, "video.videoRenditions.items.at(-1).lines")
+    await wait_for(page, f"Math.abs(video.videoHeight - {best}) <= 4")

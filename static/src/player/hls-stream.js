@@ -1,0 +1,309 @@
+/**
+ * Plays the stream by hls.js: keeps it going through network and media errors, fills the lists
+ * of qualities and audio tracks, and takes up qualities that were added to the playlist.
+ *
+ * Sends "trouble" (detail: what kind) when it can't go on, "reconnecting" when it tries again by
+ * itself, and "recovered" when it is going again.
+ */
+import Hls from "hls.js";
+import { Retries } from "./retries.js";
+import { audioTracksOf, renditionsOf } from "./track-lists.js";
+import { lookFor } from "./troubles.js";
+
+// Until someone presses play just enough is fetched to begin at once.
+const BUFFER_AT_REST_S = 6;
+// Then as much as bridges a gap, but not what someone who leaves early would never see.
+const BUFFER_S = 60;
+const BACK_BUFFER_S = 60;
+// So many errors of the decoder within so long are recovered from.
+const MEDIA_RECOVERIES = 2;
+const MEDIA_RECOVERIES_WITHIN_MS = 30_000;
+// hls.js leaves out what it can't parse, to the last segment, and then waits without a word.
+const UNREADABLE_LIMIT = 8;
+/** @type {ReadonlySet<string>} */
+const UNREADABLE = new Set([
+  Hls.ErrorDetails.FRAG_PARSING_ERROR,
+  Hls.ErrorDetails.BUFFER_APPEND_ERROR,
+]);
+const CAPTIONS = "track[kind=subtitles], track[kind=captions]";
+const REFUSALS = [403, 404, 410];
+/** @type {ReadonlySet<string>} */
+const UNSUPPORTED = new Set([
+  Hls.ErrorDetails.MANIFEST_INCOMPATIBLE_CODECS_ERROR,
+  Hls.ErrorDetails.BUFFER_ADD_CODEC_ERROR,
+  Hls.ErrorDetails.BUFFER_INCOMPATIBLE_CODECS_ERROR,
+]);
+
+export const isSupported = () => Hls.isSupported();
+
+export class HlsStream extends EventTarget {
+  /** @type {Hls | null} */
+  #hls = null;
+  /** @type {Hls | null} a second one, which reads a grown playlist */
+  #successor = null;
+  #lifetime = new AbortController();
+  #retries = new Retries(this.#lifetime.signal);
+  /** @type {number[]} when the decoder was helped up */
+  #recoveries_ms = [];
+  /** Segments that made no sense since the last one that did. */
+  #unreadable = 0;
+  /** Whether a part of what is buffered was fetched by another, and is unknown to this one. */
+  #isSuccessor = false;
+  /** The height someone chose, or 0 for any. */
+  #chosenHeight = 0;
+
+  /**
+   * @param {HTMLVideoElement} video
+   * @param {string} source
+   * @param {AbortSignal} signal
+   */
+  constructor(video, source, signal) {
+    super();
+    this.video = video;
+    this.source = source;
+    signal.addEventListener("abort", () => this.#lifetime.abort());
+    this.renditions = renditionsOf(video);
+    this.audioTracks = audioTracksOf(video);
+    this.renditions.addEventListener("choose", () => this.#switchQuality(), { signal });
+    this.audioTracks.addEventListener("choose", () => this.#switchAudio(), { signal });
+    video.addEventListener("play", () => this.#bufferMore(), { signal });
+  }
+
+  /** @param {number | null} at_s where to start */
+  open(at_s) {
+    this.close();
+    this.#begin(at_s ?? -1);
+  }
+
+  /** @param {number} startPosition in seconds, or -1 */
+  #begin(startPosition) {
+    const hls = this.#make({ startPosition });
+    this.#hls = hls;
+    this.#isSuccessor = false;
+    this.#unreadable = 0;
+    hls.attachMedia(this.video);
+    hls.loadSource(this.source);
+  }
+
+  close() {
+    this.#retries.reset();
+    this.#successor?.destroy();
+    this.#hls?.destroy();
+    this.#successor = this.#hls = null;
+  }
+
+  /**
+   * The playlist has grown. hls.js reads a master playlist once; a second one reads it again, and
+   * takes over the video with all that is buffered, so that whoever is watching notices nothing.
+   * @returns {boolean} whether it will be done; if not the stream has to be opened anew
+   */
+  adoptQualities() {
+    const old = this.#hls;
+    if (!old?.levels.length || this.#retries.isWaiting) return false;
+    this.#successor?.destroy();
+    const next = this.#make({
+      autoStartLoad: false,
+      abrEwmaDefaultEstimate: old.bandwidthEstimate,
+      audioPreference: preference(old.audioTracks[old.audioTrack]),
+      subtitlePreference: preference(old.subtitleTracks[old.subtitleTrack]),
+    });
+    this.#successor = next;
+    next.once(Hls.Events.MANIFEST_PARSED, () => this.#succeed(old, next));
+    // Another address, for caches may hold the playlist as it was.
+    const address = new URL(this.source, location.href);
+    address.searchParams.set("levels", String(old.levels.length + 1));
+    next.loadSource(address.href);
+    return true;
+  }
+
+  /**
+   * @param {Hls} old
+   * @param {Hls} next
+   */
+  #succeed(old, next) {
+    if (this.#successor !== next || this.#hls !== old) return;
+    this.#successor = null;
+    if (next.levels.length <= old.levels.length) {
+      next.destroy();
+      return;
+    }
+    const height = old.levels[old.currentLevel]?.height;
+    const transfer = old.transferMedia();
+    old.destroy();
+    // What is handed over includes the old one's captions, and the new one makes its own.
+    for (const track of this.video.querySelectorAll(CAPTIONS)) track.remove();
+    this.#hls = next;
+    this.#isSuccessor = true;
+    next.startLevel = next.levels.findIndex((level) => level.height === height);
+    if (transfer) next.attachMedia(transfer);
+    else next.attachMedia(this.video);
+    next.startLoad(this.video.currentTime);
+    this.#listQualities(next);
+  }
+
+  /**
+   * @param {Partial<import("hls.js").HlsConfig>} options
+   * @returns {Hls}
+   */
+  #make(options) {
+    const hls = new Hls({
+      // The content security policy allows no worker made from a blob.
+      enableWorker: false,
+      capLevelToPlayerSize: true,
+      ...buffering(this.video.paused ? BUFFER_AT_REST_S : BUFFER_S),
+      backBufferLength: BACK_BUFFER_S,
+      ...options,
+    });
+    const { Events } = Hls;
+    hls.on(Events.ERROR, (_event, error) => this.#failed(hls, error));
+    hls.on(Events.MANIFEST_PARSED, () => this.#listQualities(hls));
+    hls.on(Events.LEVELS_UPDATED, () => this.#listQualities(hls));
+    hls.on(Events.AUDIO_TRACKS_UPDATED, () => this.#listAudio(hls));
+    hls.on(Events.AUDIO_TRACK_SWITCHED, () => this.#listAudio(hls));
+    hls.on(Events.FRAG_BUFFERED, (_event, { frag }) => this.#buffered(hls, frag));
+    return hls;
+  }
+
+  /**
+   * @param {Hls} hls
+   * @param {import("hls.js").Fragment | import("hls.js").Part} frag
+   */
+  #buffered(hls, { elementaryStreams: { video, audio, audiovideo } }) {
+    // Told of segments that nothing was found in, too.
+    if (hls !== this.#hls || !(video || audio || audiovideo)) return;
+    if (video || audiovideo) this.#unreadable = 0;
+    this.#retries.reset();
+    this.dispatchEvent(new Event("recovered"));
+  }
+
+  #bufferMore() {
+    if (this.#hls) Object.assign(this.#hls.config, buffering(BUFFER_S));
+  }
+
+  /** @param {Hls} hls */
+  #listQualities(hls) {
+    if (hls !== this.#hls) return;
+    const chosen = hls.levels.findIndex(({ height }) => height === this.#chosenHeight);
+    this.renditions.fill(hls.levels.map(asRendition), chosen);
+    if (chosen >= 0 && hls.nextLevel !== chosen) hls.nextLevel = chosen;
+  }
+
+  #switchQuality() {
+    const { selectedIndex } = this.renditions;
+    this.#chosenHeight = this.#hls?.levels[selectedIndex]?.height ?? 0;
+    if (!this.#hls) return;
+    // What is shown plays on to the end of its segment, if there's a way to tell where that is.
+    if (this.#isSuccessor) this.#hls.currentLevel = selectedIndex;
+    else this.#hls.nextLevel = selectedIndex;
+  }
+
+  /** @param {Hls} hls */
+  #listAudio(hls) {
+    if (hls !== this.#hls) return;
+    const tracks = hls.audioTracks.map(({ name, lang }) => ({ label: name, language: lang ?? "" }));
+    this.audioTracks.fill(tracks, hls.audioTrack);
+  }
+
+  #switchAudio() {
+    if (this.#hls) this.#hls.audioTrack = this.audioTracks.enabledIndex;
+  }
+
+  /**
+   * @param {Hls} hls
+   * @param {import("hls.js").ErrorData} error
+   */
+  #failed(hls, error) {
+    if (hls === this.#successor) {
+      // The one that plays goes on; the new qualities come with the next visit.
+      if (error.fatal) hls.destroy();
+      return;
+    }
+    if (hls !== this.#hls) return;
+    const isNetwork = error.type === Hls.ErrorTypes.NETWORK_ERROR;
+    if (!error.fatal) {
+      if (isNetwork) this.dispatchEvent(new Event("reconnecting"));
+      if (UNREADABLE.has(error.details)) this.#unreadable += 1;
+      if (this.#unreadable >= UNREADABLE_LIMIT) this.#fail("decode");
+    } else if (isNetwork) this.#reconnect(hls, error.response?.code ?? 0);
+    else this.#recoverDecoder(hls, error.details);
+  }
+
+  /**
+   * @param {Hls} hls
+   * @param {number} status what the server answered, if it did
+   */
+  async #reconnect(hls, status) {
+    const isRefused = REFUSALS.includes(status);
+    if (isRefused) {
+      const found = await lookFor(this.source, this.#lifetime.signal);
+      if (hls !== this.#hls) return;
+      if (found === "gone") {
+        this.#fail("gone");
+        return;
+      }
+    }
+    const hasBegun = hls.levels.length > 0;
+    // Signed addresses run out: a playlist fetched anew has fresh ones.
+    const mustReopen = isRefused || !hasBegun;
+    const retry = () => (mustReopen ? this.#reopen() : hls.startLoad());
+    const isScheduled = this.#retries.schedule(retry);
+    if (!isScheduled || !hasBegun) this.#fail("network");
+    else this.dispatchEvent(new Event("reconnecting"));
+  }
+
+  #reopen() {
+    const hls = this.#hls;
+    if (!hls) return;
+    const { currentTime, paused } = this.video;
+    const at_s = hls.levels.length ? currentTime : hls.config.startPosition;
+    hls.destroy();
+    this.#begin(at_s);
+    if (!paused) this.video.play().catch(() => {});
+  }
+
+  /**
+   * @param {Hls} hls
+   * @param {string} details
+   */
+  #recoverDecoder(hls, details) {
+    const now_ms = performance.now();
+    const since_ms = now_ms - MEDIA_RECOVERIES_WITHIN_MS;
+    this.#recoveries_ms = this.#recoveries_ms.filter((at_ms) => at_ms > since_ms);
+    if (UNSUPPORTED.has(details)) this.#fail("unsupported");
+    else if (this.#recoveries_ms.length >= MEDIA_RECOVERIES) this.#fail("decode");
+    else {
+      this.#recoveries_ms.push(now_ms);
+      hls.recoverMediaError();
+    }
+  }
+
+  /** @param {import("./troubles.js").Trouble} trouble */
+  #fail(trouble) {
+    if (trouble !== "network") this.#hls?.stopLoad();
+    this.dispatchEvent(new CustomEvent("trouble", { detail: trouble }));
+  }
+}
+
+/** @param {number} length_s how much to fetch ahead of what is shown */
+function buffering(length_s) {
+  return { maxBufferLength: length_s, maxMaxBufferLength: length_s };
+}
+
+/**
+ * A menu's entry. It goes by the rendition's name, for sizes are rounded to what encoders take:
+ * 358 lines are called 360p.
+ * @param {import("hls.js").Level} level
+ * @param {number} index
+ * @returns {import("./track-lists.js").VideoRendition}
+ */
+function asRendition({ width, height, bitrate, uri }, index) {
+  const lines = Math.min(width, height);
+  const name = Number(/\/(\d+)p\/[^/]*$/.exec(new URL(uri, location.href).pathname)?.[1] ?? lines);
+  const side = (/** @type {number} */ length) => Math.round((length * name) / lines);
+  return { id: String(index), width: side(width), height: side(height), bitrate, lines, name };
+}
+
+/** @param {{ lang?: string, name: string } | undefined} track */
+function preference(track) {
+  return track && { lang: track.lang, name: track.name };
+}

@@ -1,0 +1,132 @@
+/**
+ * The keys of the big video sites. Letters, digits and the space bar work on the whole page while
+ * nothing on it has the focus; keys that scroll work only inside the player. What has its own
+ * use for a key keeps it: fields, buttons and links, open menus, the volume slider.
+ */
+
+const STEP_S = 5;
+const LEAP_S = 10;
+const VOLUME_STEP = 0.05;
+const SPEEDS = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2];
+const SCROLLING = new Set(["ArrowUp", "ArrowDown", "Home", "End"]);
+const FIELDS = "input:not([type=range]), textarea, select, [contenteditable], [role=textbox]";
+
+/**
+ * What the keys do that media-chrome or the player must be asked for.
+ * @typedef {object} Actions
+ * @property {() => void} toggleFullscreen
+ * @property {() => void} toggleCaptions
+ */
+
+/** @typedef {(video: HTMLVideoElement, actions: Actions) => void} Command */
+
+/** @type {Record<string, Command>} */
+const COMMANDS = {
+  " ": togglePlay,
+  k: togglePlay,
+  j: (video) => seek(video, video.currentTime - LEAP_S),
+  l: (video) => seek(video, video.currentTime + LEAP_S),
+  ArrowLeft: (video) => seek(video, video.currentTime - STEP_S),
+  ArrowRight: (video) => seek(video, video.currentTime + STEP_S),
+  ArrowUp: (video) => changeVolume(video, VOLUME_STEP),
+  ArrowDown: (video) => changeVolume(video, -VOLUME_STEP),
+  Home: (video) => seek(video, 0),
+  End: (video) => seek(video, video.duration),
+  m: toggleMute,
+  f: (_video, { toggleFullscreen }) => toggleFullscreen(),
+  c: (_video, { toggleCaptions }) => toggleCaptions(),
+  "<": (video) => changeSpeed(video, -1),
+  ">": (video) => changeSpeed(video, 1),
+};
+
+/**
+ * @param {HTMLElement} controller the player's outermost element
+ * @param {HTMLVideoElement} video
+ * @param {Actions} actions
+ * @param {AbortSignal} signal
+ */
+export function listenToKeys(controller, video, actions, signal) {
+  document.addEventListener(
+    "keydown",
+    (event) => {
+      const command = commandFor(event, controller);
+      if (!command) return;
+      event.preventDefault();
+      // A slider in the player must not act on it, too.
+      event.stopPropagation();
+      command(video, actions);
+    },
+    { capture: true, signal },
+  );
+}
+
+/**
+ * @param {KeyboardEvent} event
+ * @param {HTMLElement} controller
+ * @returns {Command | null}
+ */
+function commandFor(event, controller) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return null;
+  const path = event.composedPath().filter((node) => node instanceof Element);
+  const isInside = path.includes(controller);
+  const isNowhere = path[0] === document.body || path[0]?.id === "main";
+  if (!isInside && !(isNowhere && !SCROLLING.has(event.key))) return null;
+  if (path.some((element) => hasOwnUse(element, event.key))) return null;
+  if (/^[0-9]$/.test(event.key)) return (video) => seek(video, (video.duration * +event.key) / 10);
+  // With the shift key held or capitals locked a letter is the same key.
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  return COMMANDS[key] ?? null;
+}
+
+/**
+ * @param {Element} element
+ * @param {string} key
+ */
+function hasOwnUse(element, key) {
+  if (element.matches(FIELDS) || element.matches("[role=menu]")) return true;
+  if (element.localName === "media-volume-range") return key.startsWith("Arrow");
+  return key === " " && element.matches("a, button, summary, [role=button]");
+}
+
+/** @param {HTMLVideoElement} video */
+function togglePlay(video) {
+  if (video.paused) video.play().catch(() => {});
+  else video.pause();
+}
+
+/**
+ * @param {HTMLVideoElement} video
+ * @param {number} to_s
+ */
+function seek(video, to_s) {
+  if (!Number.isFinite(video.duration)) return;
+  video.currentTime = Math.min(Math.max(to_s, 0), video.duration);
+}
+
+/** @param {HTMLVideoElement} video */
+function toggleMute(video) {
+  video.muted = !video.muted;
+}
+
+/**
+ * @param {HTMLVideoElement} video
+ * @param {number} by
+ */
+function changeVolume(video, by) {
+  video.muted = false;
+  // In hundredths: sums of fractions would never quite reach the ends.
+  video.volume = Math.min(Math.max(Math.round((video.volume + by) * 100) / 100, 0), 1);
+}
+
+/**
+ * @param {HTMLVideoElement} video
+ * @param {-1 | 1} direction
+ */
+function changeSpeed(video, direction) {
+  const now = video.playbackRate;
+  const next =
+    direction > 0
+      ? SPEEDS.find((speed) => speed > now)
+      : [...SPEEDS].reverse().find((speed) => speed < now);
+  if (next !== undefined) video.playbackRate = next;
+}

@@ -1,0 +1,191 @@
+/**
+ * Brings <video data-player data-src> to life: controls by media-chrome, the stream by hls.js, or
+ * by the browser itself where Media Source Extensions are missing. Both are files of their own,
+ * fetched when there is a player on the page; until then the poster stands in its place.
+ */
+import { keepCaptions, keepPosition, restoreSettings, startPosition_s } from "./habits.js";
+import { listenToKeys } from "./keyboard.js";
+import { WORDS } from "./troubles.js";
+
+/** @typedef {import("./hls-stream.js").HlsStream | import("./native-stream.js").NativeStream} Stream */
+/** @typedef {import("./troubles.js").Trouble} Trouble */
+
+// Encoders and browsers both round a picture's size.
+const ROUNDING_LINES = 4;
+
+/** @type {import("../lifecycle.js").Start} */
+export function startPlayer(element, signal) {
+  const box = element.closest(".player");
+  if (!(element instanceof HTMLVideoElement) || !(box instanceof HTMLElement)) return;
+  return new Player(element, box, signal).start();
+}
+
+class Player {
+  /** @type {Stream | null} */
+  #stream = null;
+
+  /**
+   * @param {HTMLVideoElement} video
+   * @param {HTMLElement} box
+   * @param {AbortSignal} signal
+   */
+  constructor(video, box, signal) {
+    this.video = video;
+    this.signal = signal;
+    this.controller = /** @type {HTMLElement} */ (box.querySelector("media-controller"));
+    this.trouble = /** @type {HTMLElement} */ (box.querySelector("[data-player-trouble]"));
+    this.waiting = /** @type {HTMLElement} */ (box.querySelector("[data-player-waiting]"));
+    signal.addEventListener("abort", () => this.#stream?.close());
+    const retry = this.trouble.querySelector("button");
+    retry?.addEventListener("click", () => this.#retry(), { signal });
+    video.addEventListener("playing", () => this.#isWell(), { signal });
+    document.body.addEventListener("quality-added", () => this.#adoptQualities(), { signal });
+  }
+
+  async start() {
+    const { video, signal, controller } = this;
+    this.#obeyAddress();
+    restoreSettings(video, signal);
+    keepPosition(video, signal);
+    keepCaptions(controller, video, signal);
+    listenToKeys(controller, video, this.#keyActions(), signal);
+    await this.#open(startPosition_s(video));
+    if (this.#isToldToPlay) video.play().catch(() => {}); // browsers may refuse to, with sound
+  }
+
+  get #isToldToPlay() {
+    return this.#query.get("autoplay") === "1";
+  }
+
+  /** Only a frame takes orders from its address, because whoever embeds it wrote that. */
+  get #query() {
+    return new URLSearchParams("embedded" in this.video.dataset ? location.search : "");
+  }
+
+  #obeyAddress() {
+    if (this.#query.get("muted") === "1") this.video.muted = true;
+  }
+
+  /** @param {number | null} at_s */
+  async #open(at_s) {
+    try {
+      this.#stream ??= await this.#makeStream();
+    } catch {
+      // The scripts of controls and stream didn't arrive.
+      this.#show("network");
+      return;
+    }
+    if (this.signal.aborted) this.#stream.close();
+    else this.#stream.open(at_s);
+  }
+
+  async #makeStream() {
+    const { video, signal } = this;
+    const [hls, native, lists] = await Promise.all([
+      import("./hls-stream.js"),
+      import("./native-stream.js"),
+      import("./track-lists.js"),
+      import("./controls.js"),
+    ]);
+    const source = video.dataset.src ?? "";
+    const stream = hls.isSupported()
+      ? new hls.HlsStream(video, source, signal)
+      : new native.NativeStream(video, source);
+    this.#follow(stream);
+    this.#mendControls(lists.renditionsOf(video));
+    return stream;
+  }
+
+  /** @param {Stream} stream */
+  #follow(stream) {
+    const { signal } = this;
+    stream.addEventListener("recovered", () => this.#isWell(), { signal });
+    stream.addEventListener("reconnecting", () => this.#reconnecting(), { signal });
+    stream.addEventListener(
+      "trouble",
+      (event) => this.#show(/** @type {CustomEvent<Trouble>} */ (event).detail),
+      { signal },
+    );
+  }
+
+  /**
+   * What media-chrome leaves to be desired.
+   * @param {import("./track-lists.js").RenditionList} renditions
+   */
+  #mendControls(renditions) {
+    // A plain button has no state of being on, and a bare element no label.
+    this.controller.querySelector("media-captions-button")?.setAttribute("role", "switch");
+    this.controller.querySelector("media-time-display")?.setAttribute("role", "timer");
+    for (const menu of this.controller.querySelectorAll(".player__menu, [slot=submenu]")) {
+      menu.shadowRoot?.querySelector("button[part~=back]")?.setAttribute("role", "menuitem");
+    }
+    const menu = this.controller.querySelector("media-rendition-menu");
+    if (!menu) return;
+    // "Auto (358p)" for what the list calls 360p.
+    Object.assign(menu, {
+      formatMenuItemText: (/** @type {string} */ text) =>
+        text.replace(/\d+(?=p)/, (lines) => {
+          const isClose = (/** @type {{ lines: number }} */ rendition) =>
+            Math.abs(rendition.lines - Number(lines)) <= ROUNDING_LINES;
+          const found = renditions.items.find(isClose);
+          return String(found?.name ?? lines);
+        }),
+    });
+  }
+
+  #keyActions() {
+    const ask = (/** @type {string} */ request) => {
+      this.controller.dispatchEvent(new CustomEvent(request, { bubbles: true, composed: true }));
+    };
+    return {
+      toggleFullscreen: () => {
+        const isFull = this.controller.hasAttribute("mediaisfullscreen");
+        ask(isFull ? "mediaexitfullscreenrequest" : "mediaenterfullscreenrequest");
+      },
+      toggleCaptions: () => ask("mediatogglesubtitlesrequest"),
+    };
+  }
+
+  #isWell() {
+    this.trouble.hidden = true;
+    this.waiting.hidden = true;
+  }
+
+  #reconnecting() {
+    // Who still has something to watch need not know.
+    if (this.video.readyState < HTMLMediaElement.HAVE_FUTURE_DATA) this.waiting.hidden = false;
+  }
+
+  /** @param {Trouble} trouble */
+  #show(trouble) {
+    const { title, text, action } = WORDS[trouble];
+    const fill = (/** @type {string} */ part, /** @type {string} */ words) => {
+      const element = this.trouble.querySelector(`[data-trouble-${part}]`);
+      if (element) element.textContent = words;
+    };
+    fill("title", title);
+    fill("text", text);
+    fill("action", action);
+    this.trouble.dataset.playerTrouble = trouble;
+    this.waiting.hidden = true;
+    this.trouble.hidden = false;
+  }
+
+  #retry() {
+    const { video } = this;
+    this.#isWell();
+    this.controller.focus();
+    const isWatched = video.currentTime > 0;
+    const isToPlay = isWatched && !video.paused;
+    this.#open(isWatched ? video.currentTime : startPosition_s(video));
+    if (isToPlay) video.play().catch(() => {});
+  }
+
+  #adoptQualities() {
+    const { video, signal } = this;
+    if (this.#stream?.adoptQualities()) return;
+    const reopen = () => this.#open(video.currentTime || null);
+    if (video.paused) reopen();
+    else video.addEventListener("pause", reopen, { once: true, signal });
+  }
+}

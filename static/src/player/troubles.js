@@ -1,0 +1,48 @@
+/** What can keep a video from playing, how the kinds are told apart, and what people are told. */
+
+/** @typedef {"network" | "decode" | "gone" | "unsupported"} Trouble */
+
+const TIMEOUT_MS = 10_000;
+
+/** @type {Record<Trouble, { title: string, text: string, action: string }>} */
+export const WORDS = {
+  network: {
+    title: "The connection was lost",
+    text: "The video can’t be loaded at the moment. It goes on by itself once it can be reached.",
+    action: "Try again",
+  },
+  decode: {
+    title: "Your browser couldn’t decode the video",
+    text: "The data arrived but couldn’t be played. Another try, quality or browser may help.",
+    action: "Try again",
+  },
+  gone: {
+    title: "This video isn’t available",
+    text: "It was deleted, or it isn’t ready yet.",
+    action: "Check again",
+  },
+  unsupported: {
+    title: "This browser can’t play the video",
+    text: "It lacks what streaming needs. Try a current browser, or open the stream elsewhere.",
+    action: "Try again",
+  },
+};
+
+/**
+ * Whether there is no such stream, as opposed to one that can't be reached.
+ * @param {string} source
+ * @param {AbortSignal} signal
+ * @returns {Promise<"gone" | "there" | "unreachable">}
+ */
+export async function lookFor(source, signal) {
+  try {
+    const response = await fetch(source, {
+      cache: "no-store",
+      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+    });
+    if (response.ok) return "there";
+    return [403, 404, 410].includes(response.status) ? "gone" : "unreachable";
+  } catch {
+    return "unreachable";
+  }
+}

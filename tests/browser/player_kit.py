@@ -1,0 +1,84 @@
+"""What the player's tests share: a film with two languages, and ways to look at the player."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import imageio_ffmpeg
+from playwright.async_api import Frame, Page
+
+FILM_S = 24
+LAYOUT_SHIFTS = """
+window.layoutShifts = [];
+new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) window.layoutShifts.push(entry.value);
+}).observe({ type: "layout-shift", buffered: true });
+"""
+NO_MEDIA_SOURCE = """
+for (const name of ["MediaSource", "ManagedMediaSource", "WebKitMediaSource"]) delete window[name];
+"""
+NO_STORAGE = """
+Object.defineProperty(window, "localStorage", {
+    get() { throw new DOMException("Access is denied for this document.", "SecurityError"); },
+});
+"""
+
+
+def make_film(folder: Path) -> Path:
+    """24 s of 854x480, the first half red and the second blue, English and German."""
+    half = FILM_S // 2
+    colours = [f"color=c={name}:s=854x480:r=10:d={half}" for name in ("red", "blue")]
+    subtitles = []
+    for name, words in (("en", "Good morning."), ("de", "Guten Morgen.")):
+        path = folder / f"{name}.srt"
+        path.write_text(f"1\n00:00:00,500 --> 00:00:{FILM_S - 1},000\n{words}\n", encoding="utf-8")
+        subtitles.append(path)
+    tones = [f"sine=f={pitch}:d={FILM_S}" for pitch in (440, 880)]
+    inputs = [("-f", "lavfi", "-i", source) for source in (*colours, *tones)]
+    inputs += [("-i", str(path)) for path in subtitles]
+    languages = [
+        ("-metadata:s:" + kind, f"language={code}")
+        for kind, code in (("a:0", "eng"), ("a:1", "deu"), ("s:0", "eng"), ("s:1", "deu"))
+    ]
+    film = folder / "film.mp4"
+    arguments = [
+        *(part for source in inputs for part in source),
+        *("-filter_complex", "[0][1]concat=n=2,format=yuv420p[v]"),
+        *("-map", "[v]", "-map", "2", "-map", "3", "-map", "4", "-map", "5"),
+        *("-c:v", "libx264", "-preset", "ultrafast", "-g", "999", "-c:a", "aac"),
+        *("-c:s", "mov_text", *(part for pair in languages for part in pair)),
+    ]
+    ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
+    subprocess.run(
+        [ffmpeg, "-v", "error", "-y", *arguments, str(film)], check=True, stdin=subprocess.DEVNULL
+    )
+    return film
+
+
+async def wait_for(page: Page | Frame, condition: str, *, timeout_s: float = 20) -> None:
+    """Wait until an expression about `video`, the page's video, is true."""
+    script = f"() => {{ const video = document.querySelector('video'); return {condition}; }}"
+    await page.wait_for_function(script, timeout=timeout_s * 1000)
+
+
+async def read(page: Page | Frame, expression: str) -> Any:
+    """The value of an expression about `video`, the page's video."""
+    return await page.evaluate(
+        f"(() => {{ const video = document.querySelector('video'); return {expression}; }})()"
+    )
+
+
+async def open_player(page: Page, address: str) -> None:
+    """Go to a page with a player, and wait until it could play."""
+    await page.goto(address)
+    await wait_for(page, "video.readyState >= 2")
+
+
+async def choose(page: Page, menu: str, item: str) -> None:
+    """Choose an item in one of the menus behind the settings button."""
+    await page.locator("media-settings-menu-button").click()
+    entry = page.locator("media-settings-menu-item").filter(has_text=menu)
+    await entry.click(position={"x": 20, "y": 10})
+    await page.get_by_role("menuitemradio", name=item, exact=True).click()

@@ -1,0 +1,252 @@
+"""The player as people use it: by mouse and by keyboard, with what it remembers of them."""
+
+from __future__ import annotations
+
+import io
+
+import av
+import pytest
+from browser_kit import OpenContext, axe_findings, photograph, play_past
+from player_kit import FILM_S, LAYOUT_SHIFTS, choose, open_player, read, wait_for
+from playwright.async_api import Page, expect
+
+
+@pytest.fixture
+async def player(page: Page, film: str) -> Page:
+    """The film's page, ready to play."""
+    await open_player(page, f"/videos/{film}")
+    return page
+
+
+async def test_button_in_the_middle_starts_it_and_controls_hide(player: Page) -> None:
+    start = player.locator(".player__start")
+    await expect(player.locator("media-controller")).to_have_attribute("mediapaused", "")
+    await start.click()
+    await wait_for(player, "!video.paused && video.currentTime > 0.5")
+    await expect(start).to_be_hidden()
+    await player.mouse.move(5, 5)
+    await expect(player.locator("media-controller")).to_have_attribute("userinactive", "")
+    await expect(player.locator(".player__bar")).to_have_css("opacity", "0")
+
+
+async def test_poster_stands_until_it_plays_and_little_is_fetched(player: Page) -> None:
+    assert (await read(player, "video.poster")).endswith("/poster.jpg?v=0")
+    assert await read(player, "video.currentTime") == 0
+    await wait_for(player, "video.buffered.length && video.buffered.end(0) >= 4")
+    assert await read(player, "video.buffered.end(0)") < FILM_S / 2
+
+
+async def test_fixed_quality_and_automatic_quality_switch_levels(player: Page) -> None:
+    names = player.locator("media-rendition-menu").get_by_role("menuitemradio", include_hidden=True)
+    await expect(names).to_contain_text(["480p", "360p", "240p", "Auto"])
+    await choose(player, "Quality", "240p")
+    await play_past(player, 0)
+    await wait_for(player, "video.videoHeight < 250")
+    await player.locator("media-settings-menu-button").click()
+    await expect(player.locator("[data-menu-of=renditions]")).to_contain_text("240p")
+    await player.keyboard.press("Escape")
+    await player.evaluate("document.querySelector('video').videoRenditions.selectedIndex = -1")
+    await wait_for(player, "video.videoHeight === 480")
+
+
+async def test_speed_is_chosen_from_the_menu(player: Page) -> None:
+    await choose(player, "Speed", "1.5x")
+    await wait_for(player, "video.playbackRate === 1.5")
+
+
+async def test_captions_show_in_the_chosen_language_and_again_next_time(player: Page) -> None:
+    shown = "[...video.textTracks].filter((track) => track.mode === 'showing')"
+    assert await read(player, f"{shown}.length") == 0
+    await choose(player, "Captions", "German")
+    await play_past(player, 1)
+    await wait_for(player, f"{shown}[0]?.activeCues?.[0]?.text === 'Guten Morgen.'")
+    await player.reload()
+    await wait_for(player, f"{shown}[0]?.language === 'de'")
+    await player.keyboard.press("c")
+    await wait_for(player, f"{shown}.length === 0")
+    await player.reload()
+    await wait_for(player, "video.textTracks.length === 3")
+    assert await read(player, f"{shown}.length") == 0
+
+
+async def test_audio_track_is_chosen_from_the_menu(player: Page) -> None:
+    async with player.expect_response(lambda answer: "/audio-2/" in answer.url):
+        await choose(player, "Audio", "German")
+    await play_past(player, 0.5)
+    assert await read(player, "video.audioTracks.enabledIndex") == 1
+
+
+async def test_keys_work_without_a_click_on_the_player(player: Page) -> None:
+    captions = "[...video.textTracks].some((track) => track.mode === 'showing')"
+    for key, outcome in (
+        ("l", "video.currentTime === 20"),
+        ("j", "video.currentTime === 0"),
+        ("ArrowRight", "video.currentTime === 15"),
+        ("ArrowLeft", "video.currentTime === 5"),
+        ("7", "Math.abs(video.currentTime - 0.7 * video.duration) < 0.1"),
+        ("m", "video.muted"),
+        ("c", captions),
+        (">", "video.playbackRate === 1.25"),
+        ("<", "video.playbackRate === 1"),
+        ("k", "!video.paused"),
+        (" ", "video.paused"),
+        ("f", "document.fullscreenElement?.localName === 'media-controller'"),
+    ):
+        await read(player, "void (video.currentTime = 10)")
+        await player.keyboard.press(key)
+        await wait_for(player, outcome)
+    assert await player.evaluate("scrollY") == 0
+
+
+async def test_keys_that_scroll_the_page_belong_to_the_player_only_inside_it(player: Page) -> None:
+    await player.set_viewport_size({"width": 1280, "height": 300})
+    await player.keyboard.press("End")
+    await wait_for(player, "scrollY > 0")
+    assert await read(player, "video.currentTime") == 0
+    await player.locator("media-controller").focus()
+    await player.keyboard.press("ArrowDown")
+    await wait_for(player, "video.volume === 0.95")
+    await player.keyboard.press("End")
+    await wait_for(player, "video.currentTime === video.duration")
+    await player.keyboard.press("Home")
+    await wait_for(player, "video.currentTime === 0")
+
+
+async def test_keys_are_left_to_fields_and_buttons(player: Page) -> None:
+    await player.evaluate(
+        "document.querySelector('#main').prepend(document.createElement('input'))"
+    )
+    field = player.locator("#main > input")
+    await field.focus()
+    await player.keyboard.type("k m 5")
+    await expect(field).to_have_value("k m 5")
+    mute = player.locator("media-mute-button")
+    await mute.focus()
+    await player.keyboard.press(" ")
+    await wait_for(player, "video.muted")
+    assert await read(player, "video.paused && video.currentTime === 0")
+
+
+async def test_slider_of_the_time_moves_once_for_a_key(player: Page) -> None:
+    await player.locator("media-time-range").focus()
+    await player.keyboard.press("ArrowRight")
+    await wait_for(player, "video.currentTime === 5")
+
+
+async def test_preview_shows_the_picture_of_that_time(player: Page) -> None:
+    bar = await player.locator("media-time-range").bounding_box()
+    assert bar is not None
+    for share, words, channel in ((0.27, "0:06", 0), (0.77, "0:18", 2)):
+        await player.mouse.move(bar["x"] + bar["width"] * share, bar["y"] + bar["height"] / 2)
+        thumbnail = player.locator("media-preview-thumbnail")
+        await expect(thumbnail.locator("img")).to_be_visible()
+        await expect(player.locator("media-preview-time-display")).to_have_text(words)
+        await wait_for(player, f"{_colour_is_loaded}")
+        colour = _middle(await thumbnail.screenshot(animations="disabled"))
+        assert max(range(3), key=colour.__getitem__) == channel, (share, colour)
+
+
+_colour_is_loaded = (
+    "document.querySelector('media-time-range').shadowRoot"
+    ".querySelector('media-preview-thumbnail').shadowRoot.querySelector('img').complete"
+)
+
+
+def _middle(png: bytes) -> tuple[int, int, int]:
+    with av.open(io.BytesIO(png)) as container:
+        picture = next(container.decode(video=0)).reformat(format="rgb24")
+    plane = picture.planes[0]
+    at = picture.height // 2 * plane.line_size + picture.width // 2 * 3
+    red, green, blue = bytes(plane)[at : at + 3]
+    return red, green, blue
+
+
+async def test_position_volume_and_speed_are_remembered(player: Page) -> None:
+    await read(player, "void (video.volume = 0.3, video.playbackRate = 1.25)")
+    await read(player, "void (video.currentTime = 9)")
+    await play_past(player, 10)
+    await read(player, "video.pause()")
+    await player.reload()
+    await wait_for(player, "video.readyState >= 2 && video.currentTime >= 10")
+    assert await read(player, "[video.volume, video.playbackRate, video.muted]") == [
+        0.3,
+        1.25,
+        True,
+    ]
+    await read(player, f"void (video.currentTime = {FILM_S - 1.2})")
+    await play_past(player, FILM_S - 0.9)
+    await player.reload()
+    await wait_for(player, "video.readyState >= 2")
+    assert await read(player, "video.currentTime") == 0
+
+
+async def test_positions_of_a_hundred_videos_are_kept(player: Page) -> None:
+    await player.evaluate(
+        """() => {
+            const positions = {};
+            for (let n = 0; n < 150; n += 1) positions[`old-${n}`] = [50, n];
+            localStorage.setItem("portal.positions", JSON.stringify(positions));
+        }"""
+    )
+    await read(player, "void (video.currentTime = 5.8)")
+    await play_past(player, 6)
+    await read(player, "video.pause()")
+    stored = "Object.keys(JSON.parse(localStorage.getItem('portal.positions')))"
+    await wait_for(player, f"{stored}.length === 100")
+    assert "old-0" not in await player.evaluate(stored)
+    assert await read(player, f"{stored}.includes(video.dataset.video)")
+
+
+async def test_spoilt_storage_is_ignored(player: Page, film: str) -> None:
+    await player.evaluate("localStorage.setItem('portal.player', '{\"volume\": \"loud\"')")
+    await player.evaluate("localStorage.setItem('portal.positions', '[1, 2]')")
+    await open_player(player, f"/videos/{film}")
+    await play_past(player, 0.3)
+
+
+@pytest.mark.parametrize("written", ["12", "12s", "0m12s", "0:12", "0:00:12"])
+async def test_address_says_where_to_start(page: Page, film: str, written: str) -> None:
+    await open_player(page, f"/videos/{film}?t={written}")
+    await wait_for(page, "Math.abs(video.currentTime - 12) < 0.1")
+
+
+async def test_nothing_moves_when_the_player_comes(open_context: OpenContext, film: str) -> None:
+    context = await open_context(viewport={"width": 1280, "height": 1400})
+    page = await context.new_page()
+    await page.add_init_script(LAYOUT_SHIFTS)
+    await open_player(page, f"/videos/{film}")
+    await play_past(page, 0.5)
+    assert await page.evaluate("window.layoutShifts") == []
+
+
+async def test_player_fits_a_narrow_page_and_every_control_stays_inside(
+    open_context: OpenContext, film: str
+) -> None:
+    context = await open_context(viewport={"width": 320, "height": 640}, has_touch=True)
+    page = await context.new_page()
+    await open_player(page, f"/videos/{film}")
+    frame = await page.locator(".player__frame").bounding_box()
+    assert frame is not None
+    for name in ("mute-button", "time-display", "captions-button", "fullscreen-button"):
+        box = await page.locator(f"media-{name}").bounding_box()
+        assert box is not None, name
+        assert box["x"] >= frame["x"], name
+        assert box["x"] + box["width"] <= frame["x"] + frame["width"], name
+    await choose(page, "Quality", "360p")
+    await wait_for(
+        page, "video.videoRenditions.items[video.videoRenditions.selectedIndex].height === 360"
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing_in_the_open_menus(
+    open_context: OpenContext, film: str, scheme: str
+) -> None:
+    context = await open_context(color_scheme=scheme, reduced_motion="reduce")
+    page = await context.new_page()
+    await open_player(page, f"/videos/{film}")
+    await play_past(page, 0.2)
+    await page.locator("media-settings-menu-button").click()
+    await expect(page.locator("media-settings-menu")).to_be_visible()
+    assert await axe_findings(page) == []
+    await photograph(page, f"player-menu-{scheme}")

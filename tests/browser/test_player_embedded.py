@@ -1,0 +1,107 @@
+"""The player in a frame on another site, where storage may be blocked and links lead away."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from aiohttp import web
+from browser_kit import Complaints
+from player_kit import NO_STORAGE, wait_for
+from playwright.async_api import Frame, Page, expect
+from portal_kit import LivePortal, free_port
+
+ShowFramed = Callable[[str], Awaitable[Frame]]
+
+
+@pytest.fixture
+async def elsewhere() -> AsyncIterator[str]:
+    """A site of another origin, which frames the address it is given."""
+
+    async def page(request: web.Request) -> web.Response:
+        address = request.query["src"]
+        frame = f'<iframe id="frame" width="640" height="360" src="{address}"></iframe>'
+        icon = '<link rel="icon" href="data:,">'
+        html = f"<!DOCTYPE html><title>Elsewhere</title>{icon}{frame}"
+        return web.Response(text=html, content_type="text/html")
+
+    app = web.Application()
+    app.router.add_get("/", page)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    port = free_port()
+    await web.TCPSite(runner, "localhost", port).start()
+    yield f"http://localhost:{port}/"
+    await runner.cleanup()
+
+
+@pytest.fixture
+def framed(page: Page, elsewhere: str, live_portal: LivePortal) -> ShowFramed:
+    """Shows an address of the portal in a frame of that site."""
+
+    async def framed(path: str) -> Frame:
+        await page.goto(f"{elsewhere}?src={live_portal.base_url}{path.replace('&', '%26')}")
+        handle = await page.locator("#frame").element_handle()
+        assert handle is not None
+        frame = await handle.content_frame()
+        assert frame is not None
+        return frame
+
+    return framed
+
+
+async def test_plays_in_a_frame_of_another_site_without_storage(
+    page: Page, framed: ShowFramed, film: str
+) -> None:
+    await page.add_init_script(NO_STORAGE)
+    frame = await framed(f"/embed/{film}?t=5")
+    await wait_for(frame, "video.readyState >= 2 && video.currentTime >= 5")
+    await frame.locator(".player__start").click()
+    await wait_for(frame, "!video.paused && video.currentTime > 5.5")
+    link = frame.get_by_role("link", name="A film")
+    await expect(link).to_have_attribute("target", "_blank")
+    await expect(link).to_have_attribute("rel", "noopener")
+    assert str(await link.get_attribute("href")).endswith(f"/videos/{film}")
+    assert await page.context.cookies() == []
+    assert await frame.locator("nav, header, footer").count() == 0
+
+
+async def test_fills_the_frame_and_no_more(framed: ShowFramed, film: str) -> None:
+    frame = await framed(f"/embed/{film}")
+    await wait_for(frame, "video.readyState >= 2")
+    size = await frame.evaluate(
+        """() => {
+            const { width, height } = document.querySelector("video").getBoundingClientRect();
+            return [width, height, document.documentElement.scrollHeight];
+        }"""
+    )
+    assert size == [640, 360, 360]
+
+
+async def test_starts_by_itself_muted_where_the_address_says_so(
+    framed: ShowFramed, film: str
+) -> None:
+    frame = await framed(f"/embed/{film}?autoplay=1&muted=1")
+    await wait_for(frame, "video.muted && !video.paused && video.currentTime > 0.3")
+
+
+async def test_pages_of_the_portal_refuse_to_be_framed(
+    framed: ShowFramed, complaints: Complaints, film: str
+) -> None:
+    complaints.expect("frame-ancestors|X-Frame-Options|Framing")
+    frame = await framed(f"/videos/{film}")
+    assert await frame.locator("video").count() == 0
+    assert "film" not in await frame.content()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("none", "Video not found"), ("failed", "This video can’t be played")],  # noqa: RUF001
+)
+async def test_frame_without_a_video_says_why(
+    framed: ShowFramed, complaints: Complaints, failed_video: str, name: str, words: str
+) -> None:
+    complaints.expect("status of 404")
+    frame = await framed(f"/embed/{failed_video if name == 'failed' else name}")
+    await expect(frame.get_by_role("heading", level=1)).to_have_text(words)
+    assert await frame.locator("nav, header, footer").count() == 0

@@ -1,0 +1,99 @@
+"""The player when things go wrong: it goes on by itself, or says what happened in plain words."""
+
+from __future__ import annotations
+
+import pytest
+from browser_kit import Complaints, OpenContext, photograph, photograph_at_widths, play_past
+from player_kit import NO_MEDIA_SOURCE, read, wait_for
+from playwright.async_api import Page, Route, expect
+
+SEGMENTS = "**/*.m4s*"
+
+
+@pytest.fixture(autouse=True)
+def expected(complaints: Complaints) -> None:
+    """Browsers report each address that failed."""
+    complaints.expect("Failed to load resource")
+
+
+async def test_goes_on_by_itself_when_segments_failed_for_a_while(page: Page, film: str) -> None:
+    refused = []
+
+    async def refuse(route: Route) -> None:
+        refused.append(route.request.url)
+        await route.abort()
+
+    await page.route(SEGMENTS, refuse)
+    await page.goto(f"/videos/{film}")
+    waiting = page.locator("[data-player-waiting]")
+    await expect(waiting).to_be_visible(timeout=20_000)
+    await expect(waiting).to_have_text("Reconnecting…")
+    await photograph(page, "player-reconnecting")
+    await page.unroute(SEGMENTS)
+    await play_past(page, 1)
+    assert refused
+    await expect(waiting).to_be_hidden()
+    await expect(page.locator("[data-player-trouble]")).to_be_hidden()
+
+
+async def test_stream_out_of_reach_is_told_and_found_again_by_itself(page: Page, film: str) -> None:
+    await page.route("**/*.m3u8", lambda route: route.abort())
+    await page.goto(f"/videos/{film}")
+    trouble = page.locator("[data-player-trouble]")
+    await expect(trouble).to_contain_text("The connection was lost", timeout=20_000)
+    await page.unroute("**/*.m3u8")
+    await expect(trouble).to_be_hidden(timeout=20_000)
+    await play_past(page, 0.3)
+
+
+async def test_video_that_is_gone_is_told_from_one_out_of_reach(page: Page, film: str) -> None:
+    await page.route("**/*.m3u8", lambda route: route.fulfill(status=404))
+    await page.goto(f"/videos/{film}")
+    trouble = page.locator("[data-player-trouble]")
+    await expect(trouble).to_contain_text("This video isn’t available", timeout=20_000)  # noqa: RUF001
+    await page.unroute("**/*.m3u8")
+    await trouble.get_by_role("button", name="Check again").click()
+    await expect(trouble).to_be_hidden()
+    await play_past(page, 0.3)
+
+
+async def test_data_that_cannot_be_decoded_is_told_apart(page: Page, film: str) -> None:
+    await page.route("**/init.mp4*", lambda route: route.fulfill(status=200, body=b"\x00" * 900))
+    await page.goto(f"/videos/{film}")
+    trouble = page.locator("[data-player-trouble]")
+    await expect(trouble).to_contain_text("couldn’t decode", timeout=25_000)  # noqa: RUF001
+    await photograph_at_widths(page, "player-trouble")
+
+
+async def test_expired_addresses_are_fetched_anew(page: Page, film: str) -> None:
+    refused = []
+
+    async def refuse_once(route: Route) -> None:
+        if len(refused) < 2:
+            refused.append(route.request.url)
+            await route.fulfill(status=403)
+        else:
+            await route.continue_()
+
+    await page.route("**/00000.m4s*", refuse_once)
+    await page.goto(f"/videos/{film}")
+    await play_past(page, 1)
+    assert len(refused) == 2
+    await expect(page.locator("[data-player-trouble]")).to_be_hidden()
+
+
+async def test_browser_without_media_source_is_given_the_stream_itself(
+    open_context: OpenContext, film: str
+) -> None:
+    context = await open_context()
+    page = await context.new_page()
+    await page.add_init_script(NO_MEDIA_SOURCE)
+    await page.goto(f"/videos/{film}?t=3")
+    if await read(page, "video.canPlayType('application/vnd.apple.mpegurl')"):
+        await wait_for(page, "video.src.endsWith('/master.m3u8') && video.currentTime >= 3")
+        await play_past(page, 3.3)
+        await expect(page.locator("media-play-button").first).to_be_attached()
+    else:
+        trouble = page.locator("[data-player-trouble]")
+        await expect(trouble).to_contain_text("This browser can’t play the video")  # noqa: RUF001
+        await expect(trouble.get_by_role("link", name="Open the stream")).to_be_visible()
