@@ -105,6 +105,7 @@ def _install_lifespan(app: Quart, config: Config, middleware: RequestMiddleware)
             gc.collect()
             gc.freeze()
             yield
+            gc.unfreeze()
 
 
 async def _storage_origin(resources: Resources) -> str:

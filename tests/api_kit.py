@@ -12,6 +12,8 @@ from quart.typing import TestClientProtocol as Client
 
 RAW_FILE = b"the raw bytes of a video"
 PROBLEM_TYPE = "application/problem+json"
+# An id that no video has.
+UNKNOWN_VIDEO_ID = "5d0e3b8a-2c41-4f6b-9a57-0c1d2e3f4a5b"
 CREATED_MEMBERS = {
     "id",
     "title",

@@ -16,9 +16,11 @@ from portal_kit import (
 )
 from quart import Quart
 from quart.typing import TestClientProtocol
+from turns import in_turn
 
 from portal.app import create_app
 from portal.config import Config
+from portal.embedded.accounts import database_account
 from portal.resources import Resources
 
 
@@ -29,6 +31,9 @@ async def services() -> AsyncIterator[dict[str, str]]:
     Not below pytest's own temporary folder: each run closes that to other users again, and
     PostgreSQL is another user when root runs the tests.
     """
+    with in_turn():
+        # Made here, when root runs the tests.
+        database_account()
     with TemporaryDirectory(prefix="portal-test-") as data_dir:
         async with migrated_services(Path(data_dir), durable=False) as environ:
             yield environ

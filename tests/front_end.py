@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from turns import in_turn
+
 STATIC = Path(__file__).resolve().parents[1] / "static"
 
 
@@ -15,9 +17,10 @@ STATIC = Path(__file__).resolve().parents[1] / "static"
 def install_tools() -> Path:
     """The folder of installed packages; `npm ci` brings those that only development needs."""
     packages = STATIC / "node_modules"
-    if not (packages / "axe-core").is_dir() or not (packages / "typescript").is_dir():
-        node, npm = build_hook().find_node()
-        run_node(npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", node=node)
+    with in_turn():
+        if not (packages / "axe-core").is_dir() or not (packages / "typescript").is_dir():
+            node, npm = build_hook().find_node()
+            run_node(npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", node=node)
     return packages
 
 

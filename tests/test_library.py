@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import pytest
+from api_kit import UNKNOWN_VIDEO_ID
 from library_kit import FAILED, add_video, all_titles, read, titles
 from page_rows import READY, make_attempt
 
@@ -180,7 +180,7 @@ async def test_worker_that_died_is_not_shown_as_working(client: TestClientProtoc
 
 
 @pytest.mark.parametrize(
-    "query", ["", "?id=", "?id=none", f"?id={uuid4()}", "?id=%00", "?" + "id=x&" * 500]
+    "query", ["", "?id=", "?id=none", f"?id={UNKNOWN_VIDEO_ID}", "?id=%00", "?" + "id=x&" * 500]
 )
 async def test_poll_for_nothing_ends(client: TestClientProtocol, query: str) -> None:
     text = (await read(client, f"/library/progress{query}")).text

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import pytest
+from api_kit import UNKNOWN_VIDEO_ID
 from page_rows import NOW, READY, make_attempt, make_rendition, make_row
 
 from portal.models import RenditionState, Video, VideoStatus
@@ -165,7 +165,7 @@ async def test_retry_is_offered_where_it_can_help(
     assert "Upload again" in html
 
 
-@pytest.mark.parametrize("path", ["/videos/none", f"/videos/{uuid4()}", "/nothing"])
+@pytest.mark.parametrize("path", ["/videos/none", f"/videos/{UNKNOWN_VIDEO_ID}", "/nothing"])
 async def test_unknown_address_is_a_page_of_its_own(client: TestClientProtocol, path: str) -> None:
     html = await read(client, path, 404)
     assert "<h1" in html

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
 
 import pytest
-from api_kit import Client, counts, problem, rows
+from api_kit import UNKNOWN_VIDEO_ID, Client, counts, problem, rows
 from page_rows import make_attempt, make_rendition, make_row
 from werkzeug.datastructures import Headers
 
@@ -151,7 +150,7 @@ async def test_failed_video_says_why(client: Client) -> None:
     assert body["failure"] == {"code": "transcode_failed", "message": "It did not work."}
 
 
-@pytest.mark.parametrize("video_id", ["none", str(uuid4())])
+@pytest.mark.parametrize("video_id", ["none", UNKNOWN_VIDEO_ID])
 async def test_unknown_video_has_no_document(client: Client, video_id: str) -> None:
     for ask in (client.get, client.post):
         response = await ask(f"/api/videos/{video_id}/transcode")

@@ -25,6 +25,7 @@ from browser_kit import (
 from player_kit import make_film
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 from portal_kit import LivePortal
+from turns import in_turn
 from upload_page_kit import make_files
 
 READY_TIMEOUT_S = 90
@@ -33,14 +34,15 @@ READY_TIMEOUT_S = 90
 @pytest.fixture(scope="session")
 def chromium() -> str | None:
     """Path of a browser on this machine, installed if need be; None means Playwright's own."""
-    found = find_chromium()
-    if found is None and shutil.which("apt-get") and os.geteuid() == 0:
-        run("apt-get", "update")
-        run("apt-get", "install", "--yes", "chromium")
+    with in_turn():
         found = find_chromium()
-    if found is None:
-        run(sys.executable, "-m", "playwright", "install", "chromium")
-    return found
+        if found is None and shutil.which("apt-get") and os.geteuid() == 0:
+            run("apt-get", "update")
+            run("apt-get", "install", "--yes", "chromium")
+            found = find_chromium()
+        if found is None:
+            run(sys.executable, "-m", "playwright", "install", "chromium")
+        return found
 
 
 @pytest.fixture(scope="session")

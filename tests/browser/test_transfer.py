@@ -205,7 +205,10 @@ async def test_paused_upload_sends_nothing_and_resumes_with_missing_parts(
     await engine.call("resume")
     await _arrived(engine, site, big_file)
     assert stored
-    assert sorted(_taken(site)) == sorted({1, 2, 3, 4, 5} - stored)
+    # Storage may yet have put away what had arrived of another part.
+    assert _taken(site)
+    assert set(Counter(_taken(site)).values()) == {1}
+    assert stored.isdisjoint(_taken(site))
     assert "failed" not in await engine.states()
 
 

@@ -1,7 +1,7 @@
 /**
- * Copies what a field holds: <button data-copy="id of the field">. Where the clipboard API is
- * missing (pages that are not secure) the browser's older way does; where that fails as well, the
- * text is left selected.
+ * Copies what a field holds: <button data-copy="id of the field" disabled>, which can be pressed
+ * from now on. Where the clipboard API is missing (pages that are not secure) the browser's older
+ * way does; where that fails as well, the text is left selected.
  */
 
 import { announce } from "./live.js";
@@ -14,6 +14,7 @@ const SHOWN_MS = 2_000;
  */
 export function copyButton(button, signal) {
   button.addEventListener("click", () => copy(button), { signal });
+  if (button instanceof HTMLButtonElement) button.disabled = false;
 }
 
 /** @param {HTMLElement} button */
