@@ -5,9 +5,8 @@ poster and storyboard beside them in the first pass. `copy_arguments` delivers t
 stream. All renditions begin their segments at the same instants: an encoder makes key frames only
 where it is told to, by a rule that gives the same answer in every pass or by a list.
 
-The source's address stands in argv, which other users of the same machine can list. ffmpeg takes
-an input's name nowhere else; a presigned address limits the harm to reading one object for as
-long as it is valid. Hand it a short-lived one.
+The source's name stands in argv, which other users of the same machine can list; `veil.py` makes
+one of a signed address that tells them nothing.
 """
 
 import math

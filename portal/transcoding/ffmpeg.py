@@ -12,7 +12,7 @@ import signal
 import time
 from asyncio import StreamReader
 from asyncio.subprocess import Process
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -118,15 +118,17 @@ async def run(
     brake: Brake | None = None,
     cwd: Path | None = None,
     limits: Limits | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> RunReport:
     """Run ffmpeg to its end. Raises TranscodeFailed when it fails, stalls or takes too long.
 
-    The log level is set here, for the figures at the end.
+    The log level is set here, for the figures at the end. `environ` is what a veiled source needs.
     """
     process = await spawn(
         (ffmpeg_path(), *LOG_LEVEL, *arguments),
         limits=limits or default_limits(timeout_s),
         cwd=cwd,
+        environ=environ,
     )
     log = Log()
     watch = _Watch(timeout_s=timeout_s, stall_s=stall_s)

@@ -43,6 +43,7 @@ from portal.transcoding.selfcheck import (
 from portal.transcoding.shipping import FIRST_SEGMENT_NAME, Shipment, Sink
 from portal.transcoding.storyboard import Storyboard, plan_storyboard
 from portal.transcoding.tracks import AudioRung, SubtitleRung
+from portal.transcoding.veil import Source, veiled
 
 # Copying takes about this much of the time of a pass that encodes, too.
 _COPY_SHARE = 0.1
@@ -84,9 +85,9 @@ async def make_renditions(
     process is left running.
     """
     rungs = tuple(rung for rung in plan.video if rung.name in wanted)
-    async with _emptied(work_dir):
+    async with _emptied(work_dir), veiled(source_url) as source:
         making = _Pass(
-            source_url=source_url,
+            source=source,
             probe=probe,
             plan=plan,
             rungs=rungs,
@@ -101,7 +102,7 @@ async def make_renditions(
 class _Pass:
     """One pass over a source. Only the first copies: it is what playing early is about."""
 
-    source_url: str
+    source: Source
     probe: Probe
     plan: Plan
     rungs: tuple[Rung, ...]
@@ -153,7 +154,7 @@ class _Pass:
         return None
 
     async def _is_copied(self, rung: Rung) -> bool:
-        arguments = command.copy_arguments(self.source_url, self.probe, rung)
+        arguments = command.copy_arguments(self.source.name, self.probe, rung)
         try:
             await self._run(arguments, [rung.name])
         except TranscodeFailed as exc:
@@ -167,7 +168,7 @@ class _Pass:
     async def _encode(self, rungs: Sequence[Rung], starts_s: Sequence[float] | None) -> RunReport:
         """Run the one decode for all that is not copied."""
         task = command.Encode(
-            source_url=self.source_url,
+            source_url=self.source.name,
             probe=self.probe,
             rungs=rungs,
             audio=self.plan.audio if self.is_first else (),
@@ -200,6 +201,7 @@ class _Pass:
                         timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
                         brake=self.shipment.brake,
                         cwd=self.shipment.work_dir,
+                        environ=self.source.environ,
                     )
                 )
                 tasks.create_task(self.shipment.follow(encoding, names))

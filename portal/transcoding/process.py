@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,9 +37,17 @@ class Limits:
 
 
 async def spawn(
-    argv: Sequence[str], *, limits: Limits, stdin: bool = False, cwd: Path | None = None
+    argv: Sequence[str],
+    *,
+    limits: Limits,
+    stdin: bool = False,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> Process:
-    """Start `argv` confined, with stdout and stderr piped. The caller must `stop` it."""
+    """Start `argv` confined, with stdout and stderr piped. The caller must `stop` it.
+
+    `environ` is added to the minimal environment.
+    """
     confined = (
         *(sys.executable, "-I", str(_CONFINE)),
         *(str(os.getpid()), str(limits.nice)),
@@ -51,7 +59,7 @@ async def spawn(
         stdin=PIPE if stdin else DEVNULL,
         stdout=PIPE,
         stderr=PIPE,
-        env=_environment(),
+        env=_environment() | dict(environ or {}),
         cwd=cwd,
         start_new_session=True,  # its own process group, which `send` signals
     )
