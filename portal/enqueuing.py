@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from portal.attempts import lock_video
+from portal.causes import current_cause
 from portal.database import transaction
 from portal.models import VideoStatus
 
@@ -32,7 +33,7 @@ async def defer_transcode(video_id: UUID, queue: Queue, connection: AsyncConnect
     task = queue.configure_task(
         TRANSCODE_TASK, queue=TRANSCODE_QUEUE, lock=video_lock(video_id), connection=connection
     )
-    return await task.defer_async(video_id=str(video_id))
+    return await task.defer_async(video_id=str(video_id), cause=current_cause())
 
 
 async def defer_completion(video_id: UUID, queue: Queue, connection: AsyncConnection[Any]) -> int:
@@ -44,7 +45,7 @@ async def defer_completion(video_id: UUID, queue: Queue, connection: AsyncConnec
         priority=COMPLETE_PRIORITY,
         connection=connection,
     )
-    return await task.defer_async(video_id=str(video_id))
+    return await task.defer_async(video_id=str(video_id), cause=current_cause())
 
 
 async def defer_removal(video_id: UUID, queue: Queue, connection: AsyncConnection[Any]) -> int:
@@ -55,7 +56,7 @@ async def defer_removal(video_id: UUID, queue: Queue, connection: AsyncConnectio
     task = queue.configure_task(
         REMOVE_TASK, queue=CHORES_QUEUE, lock=video_lock(video_id), connection=connection
     )
-    return await task.defer_async(video_id=str(video_id))
+    return await task.defer_async(video_id=str(video_id), cause=current_cause())
 
 
 async def defer_poster(
@@ -72,7 +73,7 @@ async def defer_poster(
         priority=POSTER_PRIORITY,
         connection=connection,
     )
-    return await task.defer_async(video_id=str(video_id), number=number)
+    return await task.defer_async(video_id=str(video_id), number=number, cause=current_cause())
 
 
 async def replace_job(video_id: UUID, former_job_id: int, *, queue: Queue) -> None:

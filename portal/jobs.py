@@ -10,6 +10,8 @@ import logging
 import os
 import shutil
 import socket
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -19,11 +21,12 @@ from procrastinate import BaseRetryStrategy, Blueprint, JobContext, RetryDecisio
 
 from portal import attempts, deletion, passes, posters, renditions
 from portal.attempts import LEASE_S, HeldByAnother
+from portal.causes import caused_work
 from portal.database import server_time
 from portal.deletion import SETTLE_S, Unsettled
 from portal.enqueuing import CHORES_QUEUE, TRANSCODE_QUEUE
 from portal.errors import Unavailable
-from portal.logs import configure_logging, log_context
+from portal.logs import configure_logging
 from portal.publishing import TRANSCODE_FAILED
 from portal.recovery import recover_forever
 from portal.resources import Resources, open_resources
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 tasks = Blueprint()
+
+# As `causes.current_cause` gives it.
+Cause = Mapping[str, str] | None
 
 OUTAGE_PAUSE_S = 10
 FAILURE_PAUSE_S = 5
@@ -66,10 +72,10 @@ class _TryAgain(BaseRetryStrategy):
 
 
 @tasks.task(name="transcode", queue=TRANSCODE_QUEUE, pass_context=True, retry=_TryAgain())
-async def transcode_video(context: JobContext, video_id: str) -> None:
+async def transcode_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Make a video playable, or failed."""
     resources: Resources = context.additional_context["resources"]
-    with log_context(video_id=video_id, job_id=context.job.id):
+    with _work_on(context, video_id, cause):
         try:
             attempt = await attempts.begin(UUID(video_id), worker=_worker_name())
         except attempts.AttemptsExhausted:
@@ -83,10 +89,10 @@ async def transcode_video(context: JobContext, video_id: str) -> None:
 
 
 @tasks.task(name="complete", queue=TRANSCODE_QUEUE, pass_context=True, retry=_TryAgain())
-async def complete_video(context: JobContext, video_id: str) -> None:
+async def complete_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Make what is missing of a playable video's ladder, in one pass."""
     resources: Resources = context.additional_context["resources"]
-    with log_context(video_id=video_id, job_id=context.job.id):
+    with _work_on(context, video_id, cause):
         attempt = await renditions.begin_completion(UUID(video_id), worker=_worker_name())
         if attempt is not None:
             work_dir = _own_work_dir(resources.config.work_dir)
@@ -94,18 +100,18 @@ async def complete_video(context: JobContext, video_id: str) -> None:
 
 
 @tasks.task(name="remove", queue=CHORES_QUEUE, pass_context=True, retry=_TryAgain())
-async def remove_files(context: JobContext, video_id: str) -> None:
+async def remove_files(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Remove what storage holds of a deleted video."""
     resources: Resources = context.additional_context["resources"]
-    with log_context(video_id=video_id, job_id=context.job.id):
+    with _work_on(context, video_id, cause):
         await deletion.remove_files(UUID(video_id), storage=resources.storage)
 
 
 @tasks.task(name="poster", queue=CHORES_QUEUE, pass_context=True, retry=_TryAgain())
-async def make_poster(context: JobContext, video_id: str, number: int) -> None:
+async def make_poster(context: JobContext, video_id: str, number: int, cause: Cause = None) -> None:
     """Cut the frame that an editor wants as a video's poster."""
     resources: Resources = context.additional_context["resources"]
-    with log_context(video_id=video_id, job_id=context.job.id):
+    with _work_on(context, video_id, cause):
         await posters.make_poster(
             UUID(video_id),
             number,
@@ -155,6 +161,11 @@ async def _serve(
         delete_jobs="never",
         install_signal_handlers=is_main,
     )
+
+
+def _work_on(context: JobContext, video_id: str, cause: Cause) -> AbstractContextManager[None]:
+    job = context.job
+    return caused_work(job.task_name, cause, video_id=video_id, job_id=job.id or 0)
 
 
 def _worker_name() -> str:

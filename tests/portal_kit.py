@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -73,30 +73,40 @@ class LivePortal:
 
 
 @asynccontextmanager
-async def run_portal(environ: dict[str, str], *, worker: bool = True) -> AsyncIterator[LivePortal]:
+async def run_portal(
+    environ: dict[str, str], *, worker: bool = True, log_dir: Path | None = None
+) -> AsyncIterator[LivePortal]:
     """Start web and worker with all their settings from the environment."""
     port = free_port()
     base_url = f"http://127.0.0.1:{port}"
     environ = {**environ, "PORT": str(port), "PUBLIC_URL": base_url}
-    async with process("web", environ) as web:
+    async with process("web", environ, log_dir=log_dir) as web:
         await until(lambda: answers(f"{base_url}/healthz"), timeout_s=20)
         portal = LivePortal(base_url, environ, web.pid)
         if not worker:
             yield portal
             return
-        async with process("worker", environ):
+        async with process("worker", environ, log_dir=log_dir):
             yield portal
 
 
 @asynccontextmanager
 async def process(
-    command: str, environ: dict[str, str]
+    command: str, environ: dict[str, str], *, log_dir: Path | None = None
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run `portal <command>` with exactly these settings; its output goes to the test's."""
+    """Run `portal <command>` with exactly these settings.
+
+    Its output goes to the test's, or is added to `<command>.log` in a folder.
+    """
     settings = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **environ}
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "portal", command, env=settings
-    )
+    with ExitStack() as stack:
+        log = stack.enter_context((log_dir / f"{command}.log").open("ab")) if log_dir else None
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "portal", command),
+            env=settings,
+            stdout=log,
+            stderr=log and asyncio.subprocess.STDOUT,
+        )
     try:
         yield child
     finally:

@@ -1,0 +1,68 @@
+"""Spans of a trace, for code that must not care whether anyone collects them.
+
+Without `collect`, which `tracing.py` calls when the process is traced, everything here does
+nothing. The interface behind is OpenTelemetry's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
+
+Value = str | int | float | bool
+
+_tracers: list[Tracer] = []
+
+
+def collect(tracer: Tracer) -> None:
+    """Have all spans of this process made by `tracer` from now on."""
+    _tracers[:] = [tracer]
+
+
+@contextmanager
+def span(name: str, **attributes: Value) -> Iterator[None]:
+    """Time what happens inside, as a part of the span around it."""
+    if not _tracers:
+        yield
+        return
+    with _tracers[0].start_as_current_span(name, attributes=attributes):
+        yield
+
+
+@contextmanager
+def continued(name: str, carrier: Mapping[str, str], **attributes: Value) -> Iterator[None]:
+    """As `span`, as a part of the trace that `carrier` was written in, elsewhere and earlier."""
+    if not _tracers:
+        yield
+        return
+    from opentelemetry.propagate import extract
+    from opentelemetry.trace import SpanKind
+
+    with _tracers[0].start_as_current_span(
+        name, context=extract(carrier), kind=SpanKind.CONSUMER, attributes=attributes
+    ):
+        yield
+
+
+def carrier() -> dict[str, str]:
+    """What `continued` needs to go on with the trace at hand (W3C Trace Context); or nothing."""
+    fields: dict[str, str] = {}
+    if _tracers:
+        from opentelemetry.propagate import inject
+
+        inject(fields)
+    return fields
+
+
+def describe(name: str, **attributes: Value) -> None:
+    """Name the span at hand by what became known of it since it began."""
+    if _tracers:
+        from opentelemetry.trace import get_current_span
+
+        current = get_current_span()
+        current.update_name(name)
+        current.set_attributes(attributes)
