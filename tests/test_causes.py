@@ -55,14 +55,7 @@ async def test_logs_of_a_job_name_the_request_that_asked_for_it(
     environ = {**environ, "LOG_FORMAT": "json"}
     log = tmp_path / "worker.log"
     async with run_portal(environ, worker=False, log_dir=tmp_path) as portal:
-        body = {
-            "title": "A",
-            "description": "",
-            "categoryIds": [1],
-            "tags": "",
-            "fileName": "a.mp4",
-        }
-        body["key"] = await upload(portal.base_url, notes)
+        body = metadata(await upload(portal.base_url, notes))
         video = await send(portal, "/api/videos", "the-create-call", body)
         async with process("worker", environ, log_dir=tmp_path):
             assert await final_status(portal.base_url, video["id"]) == "failed"
