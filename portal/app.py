@@ -10,7 +10,7 @@ import gc
 import logging
 from collections.abc import AsyncGenerator
 
-from quart import Quart
+from quart import Quart, request
 
 from portal import (
     api,
@@ -21,6 +21,7 @@ from portal import (
     health,
     library_pages,
     managing_pages,
+    metrics_pages,
     origins,
     pages,
     playback,
@@ -32,7 +33,8 @@ from portal.assets import load_manifest, static_dist_dir, templates_dir
 from portal.config import Config
 from portal.errors import Unavailable
 from portal.logs import configure_logging
-from portal.middleware import RequestMiddleware
+from portal.metrics import RequestMeter
+from portal.middleware import RequestMiddleware, note_route
 from portal.openapi import install_openapi
 from portal.resources import Resources, open_resources
 from portal.security import security_headers
@@ -50,6 +52,7 @@ BLUEPRINT_MODULES = (
     health,
     library_pages,
     managing_pages,
+    metrics_pages,
     pages,
     playback,
     static_files,
@@ -71,13 +74,21 @@ def create_app(config: Config | None = None) -> Quart:
     install_openapi(app)
     for module in BLUEPRINT_MODULES:
         app.register_blueprint(module.blueprint)
+    if config.metrics:
+        app.before_request(_note_route)
     app.before_request(origins.refuse_other_sites)
     rendering.install_error_handlers(app)
     _install_templates(app)
-    middleware = RequestMiddleware(app.asgi_app)
+    meter = RequestMeter() if config.metrics else None
+    middleware = RequestMiddleware(app.asgi_app, meter)
     app.asgi_app = middleware  # type: ignore[method-assign]  # Quart's way
     _install_lifespan(app, config, middleware)
     return app
+
+
+async def _note_route() -> None:
+    if request.url_rule is not None:
+        note_route(request.scope, request.url_rule.rule)
 
 
 def _install_templates(app: Quart) -> None:

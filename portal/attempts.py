@@ -21,6 +21,7 @@ from tortoise.expressions import F, RawSQL
 
 from portal.database import server_time, transaction
 from portal.models import Attempt, Outcome, Rendition, RenditionState, Video, VideoStatus
+from portal.totals import count_attempt
 
 logger = logging.getLogger(__name__)
 
@@ -162,13 +163,17 @@ async def hold(attempt: OpenAttempt) -> None:
         raise LeaseLost
 
 
-async def publish(attempt: OpenAttempt) -> None:
-    """Close the attempt as the one that made what it was begun for, or raise `LeaseLost`."""
+async def publish(attempt: OpenAttempt, *, media_s: float) -> None:
+    """Close the attempt as the one that made what it was begun for, or raise `LeaseLost`.
+
+    That were renditions of a video of `media_s` seconds. Part of a caller's transaction.
+    """
     changed = await Attempt.filter(id=attempt.id, outcome=None).update(
         outcome=Outcome.PUBLISHED, finished_at=NOW, percent=100.0
     )
     if not changed:
         raise LeaseLost
+    await count_attempt(attempt.id, media_s=media_s)
 
 
 async def reject(attempt: OpenAttempt, failure: Failure, *, message: str) -> None:
@@ -213,6 +218,7 @@ async def _end(
     )
     if not changed:
         return False
+    await count_attempt(attempt_id)
     unfinished = Rendition.filter(
         video_id=video_id, attempt_number=number, state=RenditionState.PLANNED
     )

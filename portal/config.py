@@ -7,6 +7,7 @@ chain (environment, profile, instance role). Every bad variable is reported in o
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,9 @@ from psycopg.conninfo import conninfo_to_dict
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 MAX_DIGITS = 15
 LOG_FORMATS = ("json", "text")
+# As RFC 6750 has bearer tokens; long enough that nobody guesses it.
+TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,200}")
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 class ConfigError(Exception):
@@ -54,6 +58,8 @@ class Config:
     upload_url_ttl_s: int
     playback_url_ttl_s: int
     downloads: bool
+    metrics: bool
+    metrics_token: str
     log_level: str
     log_format: str
     work_dir: Path
@@ -68,13 +74,15 @@ class Config:
         bracketed = f"[{named}]" if ":" in named else named
         port = reader.integer("PORT", 8000, low=1, high=65535)
         endpoint = reader.address("S3_ENDPOINT_URL", "")
+        public_url = reader.address("PUBLIC_URL", f"http://{bracketed}:{port}")
+        metrics, metrics_token = reader.metrics(is_local=_are_loopback(host, public_url))
         config = cls(
             database_url=reader.database_url("DATABASE_URL"),
             s3_endpoint_url=endpoint,
             s3_public_endpoint_url=reader.address("S3_PUBLIC_ENDPOINT_URL", endpoint),
             s3_bucket=reader.text("S3_BUCKET", "portal"),
             aws_region=reader.text("AWS_REGION", reader.text("AWS_DEFAULT_REGION", "us-east-1")),
-            public_url=reader.address("PUBLIC_URL", f"http://{bracketed}:{port}"),
+            public_url=public_url,
             playback_base_url=reader.address("PLAYBACK_BASE_URL", ""),
             host=host,
             port=port,
@@ -95,6 +103,8 @@ class Config:
             upload_url_ttl_s=reader.integer("UPLOAD_URL_TTL_S", 3600, low=60, high=604_800),
             playback_url_ttl_s=reader.integer("PLAYBACK_URL_TTL_S", 43_200, low=600, high=604_800),
             downloads=reader.choice("DOWNLOADS", "off", ("on", "off")) == "on",
+            metrics=metrics,
+            metrics_token=metrics_token,
             log_level=reader.choice("LOG_LEVEL", "INFO", LOG_LEVELS),
             log_format=reader.choice("LOG_FORMAT", "json", LOG_FORMATS),
             work_dir=Path(reader.text("WORK_DIR", "work")),
@@ -137,7 +147,19 @@ class _Reader:
             # One with a user may hold a password, and is not repeated.
             shown = "" if "@" in value else f"={value!r}"
             self._faults.append(f"{name}{shown}: give an address like https://example.org.")
+            return default
         return value or default
+
+    def metrics(self, *, is_local: bool) -> tuple[bool, str]:
+        """Whether metrics are served, and the token they want, which may be empty."""
+        token = self.text("METRICS_TOKEN", "")
+        is_on = self.choice("METRICS", "on" if token else "off", ("on", "off")) == "on"
+        # The value is not repeated.
+        if token and not TOKEN.fullmatch(token):
+            self._faults.append("METRICS_TOKEN: give 16 or more letters, digits and -._~+/=.")
+        elif is_on and not token and not is_local:
+            self._faults.append("METRICS_TOKEN is not set: METRICS=on wants it, others can ask.")
+        return is_on, token
 
     def database_url(self, name: str) -> str:
         value = self.text(name, "")
@@ -150,6 +172,11 @@ class _Reader:
         elif not value.startswith(("postgresql://", "postgres://")) or not _is_conninfo(value):
             self._faults.append(f"{name}: give postgresql://user:password@host/database.")
         return value
+
+
+def _are_loopback(host: str, public_url: str) -> bool:
+    """Whether only this machine is served; any other public address means a proxy before it."""
+    return {host, urlsplit(public_url).hostname} <= LOOPBACK
 
 
 def _is_http_address(value: str) -> bool:

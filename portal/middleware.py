@@ -22,6 +22,7 @@ from hypercorn.typing import (
 )
 
 from portal.logs import bind
+from portal.metrics import RequestMeter
 from portal.origins import SAFE_METHODS
 
 logger = logging.getLogger(__name__)
@@ -31,8 +32,9 @@ AsgiApp = Callable[[Scope, ASGIReceiveCallable, ASGISendCallable], Awaitable[Non
 REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 REQUEST_ID_HEADER = b"x-request-id"
 SLOW_S = 1.0
-# In a request's scope: whether its answer may be framed by other sites.
+# In a request's scope: whether its answer may be framed by other sites, and the rule it matched.
 FRAMEABLE = "portal.frameable"
+ROUTE = "portal.route"
 
 
 Headers = list[tuple[bytes, bytes]]
@@ -48,11 +50,17 @@ def may_be_framed(scope: Scope) -> bool:
     return FRAMEABLE in scope
 
 
-class RequestMiddleware:
-    """Wraps an ASGI app; its headers go out with every response."""
+def note_route(scope: Scope, route: str) -> None:
+    """Tell which of the app's rules, as written there, this request matched."""
+    cast("dict[str, Any]", scope)[ROUTE] = route
 
-    def __init__(self, app: AsgiApp) -> None:
+
+class RequestMiddleware:
+    """Wraps an ASGI app; its headers go out with every response, and `meter` counts them."""
+
+    def __init__(self, app: AsgiApp, meter: RequestMeter | None = None) -> None:
         self._app = app
+        self._meter = meter
         self._headers: Headers = []
         self._frameable: Headers = []
 
@@ -71,18 +79,29 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         started_at = perf_counter()
+        status = None
         request_id = _request_id(scope)
         bind(request_id=request_id.decode())
 
         async def send_with_headers(message: ASGISendEvent) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
+                status = message["status"]
                 fixed = self._frameable if may_be_framed(scope) else self._headers
                 own = (REQUEST_ID_HEADER, request_id)
                 message["headers"] = [*message["headers"], *fixed, own]
-                _log(scope, message["status"], perf_counter() - started_at)
+                _log(scope, status, perf_counter() - started_at)
             await send(message)
 
-        await self._app(scope, receive, send_with_headers)
+        if self._meter is None:
+            await self._app(scope, receive, send_with_headers)
+            return
+        self._meter.begin()
+        try:
+            await self._app(scope, receive, send_with_headers)
+        finally:
+            route = cast("dict[str, Any]", scope).get(ROUTE)
+            self._meter.end(scope["method"], route, status, perf_counter() - started_at)
 
 
 def _encoded(headers: Mapping[str, str]) -> Headers:

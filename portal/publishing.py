@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 from tortoise.connection import get_connection
 from tortoise.exceptions import IntegrityError
 
-from portal import editing
+from portal import editing, metrics
 from portal.attempts import lock_video
 from portal.database import transaction
 from portal.enqueuing import defer_completion, defer_transcode
@@ -94,6 +94,7 @@ async def begin_upload(request: PresignRequest, *, storage: Storage, url_ttl_s: 
     upload_url = await storage.presign_put(key, content_type=request.content_type, ttl_s=url_ttl_s)
     row = [key, request.file_name, request.content_type]
     await get_connection("default").execute_insert(ISSUE_UPLOAD, row)
+    metrics.UPLOAD_ISSUED.inc()
     return BegunUpload(upload_url=upload_url, key=key)
 
 
@@ -152,6 +153,7 @@ async def _record(request: CreateVideoRequest, source: ObjectInfo, queue: Queue)
             # The video was deleted a moment ago, and its key with it.
             raise UploadNotFound from None
         return _same_or_conflict(existing, request)
+    metrics.count_published(source.size_bytes)
     logger.info(
         "Video created",
         extra={"action": "create", "video_id": str(video.id), "job_id": video.transcode_job_id},

@@ -60,7 +60,7 @@ async def publish(attempt: OpenAttempt, playable: Playable, *, queue: Queue) -> 
     made = playable.made
     async with transaction() as connection:
         await attempts.lock_video(attempt.video.id)
-        await attempts.publish(attempt)
+        await attempts.publish(attempt, media_s=made.duration_s)
         await _record(attempt, made)
         missing = await _left_to_make(attempt)
         job_id = await defer_completion(attempt.video.id, queue, connection) if missing else None
@@ -132,7 +132,9 @@ async def finish(attempt: OpenAttempt, *, queue: Queue) -> bool:
     """
     async with transaction() as connection:
         await attempts.lock_video(attempt.video.id)
-        await attempts.publish(attempt)
+        # One without wanted renditions only writes the master playlist anew.
+        media_s = (attempt.video.duration_s or 0.0) if attempt.wanted else 0.0
+        await attempts.publish(attempt, media_s=media_s)
         planned = Rendition.filter(video_id=attempt.video.id, state=RenditionState.PLANNED)
         job_id = None
         if await planned.exists():

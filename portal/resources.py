@@ -14,6 +14,7 @@ from procrastinate import PsycopgConnector
 from portal.database import open_database
 from portal.publishing import CategoryTable
 from portal.records import RecordReader
+from portal.service_metrics import ServiceFigures
 from portal.storage import Storage, open_storage
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Resources:
     signed_playlists: TTLCache[str, str]
     categories: CategoryTable = field(default_factory=CategoryTable)
     records: RecordReader = field(default_factory=RecordReader)
+    figures: ServiceFigures = field(default_factory=ServiceFigures)
 
 
 @asynccontextmanager

@@ -17,6 +17,7 @@ from enum import StrEnum
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
+from portal import metrics
 from portal.errors import (
     MultipartMissing,
     ObjectMissing,
@@ -112,6 +113,7 @@ async def start(key: str, size_bytes: int, *, storage: Storage) -> Started:
                 raise UploadAlreadyStarted
             return Started(found, created=False)
         if await _begin(row, size_bytes, storage):
+            metrics.UPLOAD_STARTED.inc()
             logger.info("Upload started", extra={"action": "start_upload", "key": key})
             view = UploadView(key, UploadState.UPLOADING, size_bytes)
             return Started(view, created=True)
@@ -160,6 +162,7 @@ async def complete(upload_id: str, *, storage: Storage) -> UploadView:
         stored = await _put_together(row, row.multipart_id, storage)
         if stored is not None:
             await record_end(row)
+            metrics.UPLOAD_COMPLETED.inc()
     if stored is None:
         raise UploadNotStarted if row.size_bytes is None else UploadGone
     if row.size_bytes not in (None, stored.size_bytes):
@@ -180,6 +183,7 @@ async def discard(upload_id: str, *, storage: Storage) -> None:
         await _answered(storage.abort_multipart(row.key, row.multipart_id))
     await _answered(storage.delete(row.key))
     await record_end(row)
+    metrics.UPLOAD_DISCARDED.inc()
     logger.info("Upload discarded", extra={"action": "discard_upload", "key": row.key})
 
 

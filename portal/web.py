@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
+from tempfile import TemporaryDirectory
 
 import uvloop  # noqa: F401  # Hypercorn imports it by name; a missing one should fail here
 from hypercorn.config import Config as ServerConfig
 from hypercorn.run import run
 
 from portal.config import Config
+from portal.metrics import FOLDER_VARIABLE
 
 KEEP_ALIVE_S = 30.0
 # A slow client gets this long to send a request's headers.
@@ -23,7 +26,12 @@ def serve(config: Config) -> int:
     """
     server = server_config("portal.app:create_app()", host=config.host, port=config.port)
     server.workers = 0 if config.web_workers == 1 else config.web_workers
-    return run(server)
+    if not (server.workers and config.metrics):
+        return run(server)
+    # What the processes count lies in files, new ones with every start.
+    with TemporaryDirectory(prefix="portal-metrics-") as folder:
+        os.environ[FOLDER_VARIABLE] = folder
+        return run(server)
 
 
 def server_config(application: str, *, host: str, port: int) -> ServerConfig:

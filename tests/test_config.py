@@ -8,6 +8,7 @@ import pytest
 
 from portal.config import Config, ConfigError
 
+TOKEN = "0123456789abcdef"
 DATABASE = "postgresql://portal:secret@db.example/portal"
 
 
@@ -109,6 +110,7 @@ def test_public_address_is_made_of_host_and_port(host: str, address: str) -> Non
         ("PUBLIC_URL", "https://portal.example?a=b"),
         ("PUBLIC_URL", "http://[::1"),
         ("PLAYBACK_BASE_URL", "//cdn.example"),
+        ("METRICS", "yes"),
         ("LOG_LEVEL", "LOUD"),
         ("LOG_FORMAT", "xml"),
     ],
@@ -150,3 +152,24 @@ def test_password_in_any_other_address_is_not_repeated() -> None:
     (fault,) = faults(S3_ENDPOINT_URL="http://user:hunter2@s3.example:port")
     assert "hunter2" not in fault
     assert fault.startswith("S3_ENDPOINT_URL")
+
+
+def test_metrics_are_off_until_they_are_asked_for() -> None:
+    assert not settings().metrics
+    assert settings(METRICS="on").metrics
+    assert settings(METRICS_TOKEN=TOKEN).metrics
+    assert not settings(METRICS_TOKEN=TOKEN, METRICS="off").metrics
+
+
+@pytest.mark.parametrize("where", [{"HOST": "0.0.0.0"}, {"PUBLIC_URL": "https://portal.example"}])  # noqa: S104  # only parsed
+def test_metrics_that_others_can_reach_want_a_token(where: dict[str, str]) -> None:
+    (fault,) = faults(METRICS="on", **where)
+    assert fault.startswith("METRICS_TOKEN is not set")
+    assert settings(METRICS="on", METRICS_TOKEN=TOKEN, **where).metrics_token == TOKEN
+
+
+@pytest.mark.parametrize("token", ["hunter2", "hunter2 hunter2 hunter2", "hunter2" * 100])
+def test_bad_token_is_refused_and_not_repeated(token: str) -> None:
+    (fault,) = faults(METRICS_TOKEN=token)
+    assert fault.startswith("METRICS_TOKEN: give 16")
+    assert "hunter2" not in fault

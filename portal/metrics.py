@@ -1,0 +1,106 @@
+"""What a web process counts by itself: requests and uploads, for Prometheus.
+
+Runs for every request, so the labelled series are looked up once and kept. Labels have few
+values: the route as it is written in the code, never a path. With several web processes each
+scrape meets one of them; they write to files in a folder that `web.py` makes, and each answers for
+all. The figures of the service as a whole are in `service_metrics.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector
+
+# The library looks for it when it is imported.
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
+# Where no route of the portal's was found, and where a client left before there was an answer.
+UNMATCHED, UNANSWERED = "unmatched", "none"
+BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+_registry = CollectorRegistry()
+_requests = Counter(
+    "portal_http_requests",
+    "Requests answered.",
+    ("method", "route", "status"),
+    registry=_registry,
+)
+_durations = Histogram(
+    "portal_http_request_duration_seconds",
+    "Time from a request's head to the end of its answer.",
+    ("method", "route"),
+    buckets=BOUNDS_S,
+    registry=_registry,
+)
+_in_flight = Gauge(
+    "portal_http_requests_in_flight",
+    "Requests being answered.",
+    multiprocess_mode="livesum",
+    registry=_registry,
+)
+_uploads = Counter(
+    "portal_uploads",
+    "Uploads by what happened to them: an address was issued, one in parts was started or "
+    "completed, one was discarded, a video was made of one.",
+    ("event",),
+    registry=_registry,
+)
+_uploaded_bytes = Counter(
+    "portal_uploaded_bytes", "Bytes of the files that videos were made of.", registry=_registry
+)
+
+UPLOAD_ISSUED = _uploads.labels("issued")
+UPLOAD_STARTED = _uploads.labels("started")
+UPLOAD_COMPLETED = _uploads.labels("completed")
+UPLOAD_DISCARDED = _uploads.labels("discarded")
+_upload_published = _uploads.labels("published")
+
+
+class RequestMeter:
+    """Counts and times requests."""
+
+    def __init__(self) -> None:
+        self._series: dict[tuple[str, str, int | None], tuple[Any, Any]] = {}
+
+    def begin(self) -> None:
+        """A request has come."""
+        _in_flight.inc()
+
+    def end(self, method: str, route: str | None, status: int | None, duration_s: float) -> None:
+        """It is answered, or its client is gone."""
+        _in_flight.dec()
+        key = (method if method in METHODS else "other", route or UNMATCHED, status)
+        series = self._series.get(key)
+        if series is None:
+            series = self._series[key] = _labelled(*key)
+        count, durations = series
+        count.inc()
+        durations.observe(duration_s)
+
+
+def count_published(size_bytes: int) -> None:
+    """A video was made of an uploaded file."""
+    _upload_published.inc()
+    _uploaded_bytes.inc(size_bytes)
+
+
+def process_registry() -> CollectorRegistry:
+    """The figures of this process, or of all web processes where there are several."""
+    if FOLDER_VARIABLE not in os.environ:
+        return _registry
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return registry
+
+
+def _labelled(method: str, route: str, status: int | None) -> tuple[Any, Any]:
+    words = str(status) if status else UNANSWERED
+    return _requests.labels(method, route, words), _durations.labels(method, route)
+
+
+if FOLDER_VARIABLE not in os.environ:
+    # Memory, processor time, open files: of one process, so not where there are several.
+    ProcessCollector(registry=_registry)
