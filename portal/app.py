@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 from collections.abc import AsyncGenerator
 
 from quart import Quart, request
@@ -26,13 +27,15 @@ from portal import (
     pages,
     playback,
     rendering,
+    spans,
     static_files,
+    tracing,
     upload_api,
 )
 from portal.assets import load_manifest, static_dist_dir, templates_dir
 from portal.config import Config
 from portal.errors import Unavailable
-from portal.logs import configure_logging
+from portal.logs import configure_logging, current_fields
 from portal.metrics import RequestMeter
 from portal.middleware import RequestMiddleware, note_route
 from portal.openapi import install_openapi
@@ -74,21 +77,28 @@ def create_app(config: Config | None = None) -> Quart:
     install_openapi(app)
     for module in BLUEPRINT_MODULES:
         app.register_blueprint(module.blueprint)
-    if config.metrics:
+    tracing.start("web")
+    if config.metrics or tracing.is_wanted(os.environ):
         app.before_request(_note_route)
     app.before_request(origins.refuse_other_sites)
     rendering.install_error_handlers(app)
     _install_templates(app)
     meter = RequestMeter() if config.metrics else None
-    middleware = RequestMiddleware(app.asgi_app, meter)
+    middleware = RequestMiddleware(tracing.traced(app.asgi_app), meter)
     app.asgi_app = middleware  # type: ignore[method-assign]  # Quart's way
     _install_lifespan(app, config, middleware)
     return app
 
 
 async def _note_route() -> None:
+    """Tell metrics and traces which rule the request matched: there are few, and many paths."""
     if request.url_rule is not None:
-        note_route(request.scope, request.url_rule.rule)
+        route = request.url_rule.rule
+        note_route(request.scope, route)
+        request_id = str(current_fields().get("request_id", ""))
+        spans.describe(
+            f"{request.method} {route}", **{"http.route": route, "portal.request_id": request_id}
+        )
 
 
 def _install_templates(app: Quart) -> None:
@@ -117,6 +127,7 @@ def _install_lifespan(app: Quart, config: Config, middleware: RequestMiddleware)
             gc.freeze()
             yield
             gc.unfreeze()
+        await tracing.flush()
 
 
 async def _storage_origin(resources: Resources) -> str:

@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
+from portal import tracing
+
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 MAX_DIGITS = 15
 LOG_FORMATS = ("json", "text")
@@ -118,7 +120,7 @@ class _Reader:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        self._faults: list[str] = []
+        self._faults = tracing.faults(environ)
 
     def finish(self) -> None:
         if self._faults:

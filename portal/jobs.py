@@ -19,7 +19,7 @@ from uuid import UUID
 import psycopg
 from procrastinate import BaseRetryStrategy, Blueprint, JobContext, RetryDecision
 
-from portal import attempts, deletion, passes, posters, renditions
+from portal import attempts, deletion, passes, posters, renditions, tracing
 from portal.attempts import LEASE_S, HeldByAnother
 from portal.causes import caused_work
 from portal.database import server_time
@@ -124,11 +124,15 @@ async def make_poster(context: JobContext, video_id: str, number: int, cause: Ca
 async def work(config: Config) -> None:
     """Be a worker, as a process of its own."""
     configure_logging(config)
-    async with open_resources(config) as resources:
-        # The queue would wait for a database that is away without a word.
-        await server_time()
-        async with sweeping(resources):
-            await run_worker(resources)
+    tracing.start("worker")
+    try:
+        async with open_resources(config) as resources:
+            # The queue would wait for a database that is away without a word.
+            await server_time()
+            async with sweeping(resources):
+                await run_worker(resources)
+    finally:
+        await tracing.flush()
 
 
 async def run_worker(resources: Resources) -> None:

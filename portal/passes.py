@@ -24,6 +24,7 @@ from portal.attempts import Failure, Heartbeat, LeaseLost, OpenAttempt
 from portal.errors import ObjectMissing, Unavailable
 from portal.models import Outcome, Video
 from portal.renditions import Playable
+from portal.spans import span
 from portal.storage import MASTER_MAX_AGE_S, Storage, output_prefix
 from portal.transcoding import (
     MASTER_NAME,
@@ -84,7 +85,8 @@ async def make_playable(attempt: OpenAttempt, resources: Resources, *, work_dir:
             playable = await _under_lease(
                 attempt, lambda heartbeat: _first_pass(attempt, resources, heartbeat, work_dir)
             )
-            await renditions.publish(attempt, playable, queue=resources.queue)
+            with span("publish"):
+                await renditions.publish(attempt, playable, queue=resources.queue)
         except (SourceRejected, SourceChanged) as exc:
             logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
             failure = Failure(str(exc.code), exc.detail)
@@ -159,7 +161,8 @@ async def _first_pass(
 ) -> Playable:
     storage, sink = resources.storage, _sink(attempt, resources.storage)
     async with _checked_source(attempt, storage) as source_url:
-        found = await probe(source_url, limits=_limits(resources.config))
+        with span("probe"):
+            found = await probe(source_url, limits=_limits(resources.config))
         plan = plan_renditions(found)
         wanted = plan.first_pass(cautious=attempt.is_cautious)
         await renditions.plan(attempt, plan, wanted=wanted)
@@ -194,7 +197,8 @@ async def _make_wanted(
     attempt: OpenAttempt, resources: Resources, heartbeat: Heartbeat, work_dir: Path
 ) -> Made:
     async with _checked_source(attempt, resources.storage) as source_url:
-        found = await probe(source_url, limits=_limits(resources.config))
+        with span("probe"):
+            found = await probe(source_url, limits=_limits(resources.config))
         plan = plan_renditions(found)
         planned = {rung.name for rung in plan.video}
         await renditions.forget(attempt, set(attempt.wanted) - planned)

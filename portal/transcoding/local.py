@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from portal.spans import span
 from portal.transcoding import command, ffmpeg
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.ffmpeg_log import RunReport
@@ -127,7 +128,8 @@ class _Pass:
             copied = None
         await self.report.stage(Stage.FINISHING, TRANSCODED_PERCENT)
         rungs = (*encoded, copied) if copied else encoded
-        made = await self._finish(rungs, starts_s, damage=damage)
+        with span("finish"):
+            made = await self._finish(rungs, starts_s, damage=damage)
         await self.report.stage(Stage.FINISHING, 100.0)
         return made
 
@@ -156,7 +158,8 @@ class _Pass:
     async def _is_copied(self, rung: Rung) -> bool:
         arguments = command.copy_arguments(self.source.name, self.probe, rung)
         try:
-            await self._run(arguments, [rung.name])
+            with span("copy", renditions=rung.name):
+                await self._run(arguments, [rung.name])
         except TranscodeFailed as exc:
             if exc.code not in _NOT_DELIVERABLE:
                 raise
@@ -178,7 +181,8 @@ class _Pass:
         )
         self.report.next_run(ends_at=1.0)
         names = _names(task.rungs, task.audio, task.subtitles)
-        return await self._run(command.encode_arguments(task), names)
+        with span("encode", renditions=" ".join(names)):
+            return await self._run(command.encode_arguments(task), names)
 
     @property
     def _storyboard(self) -> Storyboard | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from portal.spans import span
 from portal.transcoding.cmaf import SegmentError, SegmentFacts, inspect_segment
 from portal.transcoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
 from portal.transcoding.errors import FailCode, TranscodeFailed
@@ -62,12 +63,13 @@ class Shipment:
         """Ship every segment of these renditions until `encoding` has ended and none is left."""
         waiting: asyncio.Queue[str | None] = asyncio.Queue()
         try:
-            async with asyncio.TaskGroup() as tasks:
-                for _ in range(_CONCURRENT_PUTS):
-                    tasks.create_task(self._ship(waiting))
-                await self._scan(encoding, names, waiting)
-                for _ in range(_CONCURRENT_PUTS):
-                    waiting.put_nowait(None)
+            with span("ship"):
+                async with asyncio.TaskGroup() as tasks:
+                    for _ in range(_CONCURRENT_PUTS):
+                        tasks.create_task(self._ship(waiting))
+                    await self._scan(encoding, names, waiting)
+                    for _ in range(_CONCURRENT_PUTS):
+                        waiting.put_nowait(None)
         except BaseExceptionGroup as group:
             raise first_error(group) from None
 
