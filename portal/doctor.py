@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -127,6 +128,7 @@ async def _ffmpeg(resources: Resources) -> None:
     process = await asyncio.create_subprocess_exec(
         imageio_ffmpeg.get_ffmpeg_exe(),
         *("-hide_banner", "-encoders"),
+        env={"PATH": os.defpath},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

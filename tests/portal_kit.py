@@ -81,7 +81,7 @@ async def run_portal(
     base_url = f"http://127.0.0.1:{port}"
     environ = {**environ, "PORT": str(port), "PUBLIC_URL": base_url}
     async with process("web", environ, log_dir=log_dir) as web:
-        await until(lambda: answers(f"{base_url}/healthz"), timeout_s=20)
+        await until(lambda: answers(f"{base_url}/healthz"), timeout_s=60)
         portal = LivePortal(base_url, environ, web.pid)
         if not worker:
             yield portal
