@@ -1,0 +1,103 @@
+"""The lock files beside `.ci/lock`: every package pinned by hash, in line with pyproject.toml."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parent.parent
+CI = ROOT / ".ci"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+EXTRAS = {"requirements.txt": (), "requirements-otel.txt": ("otel",)}
+EXTRAS["requirements-test.txt"] = ("test", "otel")
+PINNED = re.compile(r"([\w.-]+)(?:\[[\w,.-]+\])?==(\S+)(?: ; (.+?))? \\")
+HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}( \\)?")
+
+
+def locked(name: str) -> dict[str, set[str]]:
+    """Versions by package; where platforms differ there is more than one."""
+    found: dict[str, set[str]] = {}
+    for line in (CI / name).read_text().splitlines():
+        if pinned := PINNED.fullmatch(line):
+            found.setdefault(canonicalize_name(pinned[1]), set()).add(pinned[2])
+        else:
+            assert HASH.fullmatch(line) or line.startswith("#"), f"{name}: {line}"
+    return found
+
+
+def wanted(name: str) -> list[Requirement]:
+    """What pyproject.toml asks for directly."""
+    if name == "requirements-build.txt":
+        return [Requirement(text) for text in PROJECT["build-system"]["requires"]]
+    project = PROJECT["project"]
+    texts = [*project["dependencies"]]
+    for extra in EXTRAS[name]:
+        texts += project["optional-dependencies"][extra]
+    return [found for found in map(Requirement, texts) if found.name != project["name"]]
+
+
+@pytest.mark.parametrize("name", [*EXTRAS, "requirements-build.txt"])
+def test_lock_is_in_line_with_the_project(name: str) -> None:
+    versions = locked(name)
+    for requirement in wanted(name):
+        found = versions.get(canonicalize_name(requirement.name))
+        assert found, f"{requirement.name} is missing in {name}: run .ci/lock"
+        assert all(map(requirement.specifier.contains, found)), f"{requirement}: run .ci/lock"
+
+
+@pytest.mark.parametrize("name", [*EXTRAS, "requirements-build.txt"])
+def test_lock_pins_every_package_by_hash_and_names_no_registry(name: str) -> None:
+    text = (CI / name).read_text()
+    assert "://" not in text
+    assert not re.search(r"^\s*(-i|-f|--(extra-)?index-url|--find-links)\b", text, re.MULTILINE)
+    blocks = re.split(r"^(?=\S)", text, flags=re.MULTILINE)
+    packages = [block for block in blocks if block and not block.startswith("#")]
+    assert len(packages) >= len(wanted(name))
+    assert all("--hash=sha256:" in block for block in packages)
+
+
+def test_locks_agree_with_each_other() -> None:
+    production = locked("requirements.txt")
+    for name in ("requirements-otel.txt", "requirements-test.txt", "requirements-build.txt"):
+        for package, versions in locked(name).items():
+            assert versions == production.get(package, versions), f"{package} in {name}"
+
+
+@pytest.mark.parametrize("name", EXTRAS)
+def test_lock_covers_what_is_needed_indirectly(name: str) -> None:
+    """As the installed packages tell it, where they are of the locked version."""
+    versions = locked(name)
+    waiting, seen = wanted(name), set[str]()
+    while waiting:
+        requirement = waiting.pop()
+        package = canonicalize_name(requirement.name)
+        assert package in versions, f"{requirement} is missing in {name}: run .ci/lock"
+        key = f"{package}{sorted(requirement.extras)}"
+        if key in seen:
+            continue
+        seen.add(key)
+        waiting += _needs(requirement, versions[package])
+    assert len(seen) > len(wanted(name))
+
+
+def _needs(requirement: Requirement, versions: set[str]) -> list[Requirement]:
+    try:
+        installed = distribution(requirement.name)
+    except PackageNotFoundError:
+        return []
+    if installed.version not in versions:
+        return []
+    needs = map(Requirement, installed.requires or ())
+    return [it for it in needs if _applies(it, requirement.extras)]
+
+
+def _applies(needed: Requirement, extras: set[str]) -> bool:
+    if needed.marker is None:
+        return True
+    return any(needed.marker.evaluate({"extra": extra}) for extra in ("", *extras))
