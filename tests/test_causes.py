@@ -60,17 +60,18 @@ async def test_logs_of_a_job_name_the_request_that_asked_for_it(
         async with process("worker", environ, log_dir=tmp_path):
             assert await final_status(portal.base_url, video["id"]) == "failed"
             retry_id = await retried(portal, video["id"], "the-retry-call")
-            assert await final_status(portal.base_url, video["id"]) == "failed"
-            await until_logged(log, retry_id)
+            await until_done(portal, retry_id)
 
         old_id = await retried(portal, video["id"], "forgotten")
         # As a version of the portal before this one would have queued it.
         change = f"UPDATE procrastinate_jobs SET args = args - 'cause' WHERE id = {old_id}"
         await run_sql(portal.environ["DATABASE_URL"], change)
         async with process("worker", environ, log_dir=tmp_path):
-            assert await final_status(portal.base_url, video["id"]) == "failed"
-            await until_logged(log, old_id)
+            await until_done(portal, old_id)
+        assert await final_status(portal.base_url, video["id"]) == "failed"
 
+    assert lines_of_job(log, retry_id)
+    assert lines_of_job(log, old_id)
     first = lines_of_job(log, int(video["transcodeJobId"]))
     assert first
     assert {line["request_id"] for line in first} == {"the-create-call"}
@@ -79,11 +80,14 @@ async def test_logs_of_a_job_name_the_request_that_asked_for_it(
     assert not any("request_id" in line for line in lines_of_job(log, old_id))
 
 
-async def until_logged(log: Path, job_id: int) -> None:
-    async def is_logged() -> bool:
-        return bool(lines_of_job(log, job_id))
+async def until_done(portal: LivePortal, job_id: int) -> None:
+    """Wait for the end of a job, which comes after that of its work."""
+    query = "SELECT 1 FROM procrastinate_jobs WHERE id = %s AND status = 'succeeded'"
 
-    await until(is_logged, timeout_s=20)
+    async def is_done() -> bool:
+        return bool(await rows(portal.environ["DATABASE_URL"], query, job_id))
+
+    await until(is_done, timeout_s=60)
 
 
 async def test_a_job_of_a_job_goes_back_to_the_same_request() -> None:

@@ -94,6 +94,7 @@ UNDOCUMENTED = {
     "editing.story_form": "fragment of a page",
     "editing.save": "form of a page",
     "editing.save_story": "form of a page",
+    "metrics.metrics": "for Prometheus",
     "managing.poster": "fragment of a page",
     "managing.replace_poster": "form of a page",
     "managing.replace_poster_fragment": "form of a page",

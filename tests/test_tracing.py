@@ -79,6 +79,7 @@ async def test_one_trace_leads_from_the_request_to_the_finished_video(
     assert all(name.split()[0] in ("GET", "POST") and "/" in name for name in roots), roots
 
 
+@pytest.mark.soak
 async def test_a_collector_that_is_away_costs_nothing_but_the_traces(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
