@@ -46,8 +46,14 @@ async def veiled(source_url: str) -> AsyncIterator[Source]:
     async with server:
         port = server.sockets[0].getsockname()[1]
         proxy = f"http://{_USER}:{password}@127.0.0.1:{port}"
-        environ = {"http_proxy": proxy, "no_proxy": parts.hostname or ""}
+        environ = {"http_proxy": proxy, "no_proxy": _host(parts.netloc)}
         yield Source(name=_NAME, environ=environ)
+
+
+def _host(netloc: str) -> str:
+    """The host as it is written: ffmpeg compares it letter by letter."""
+    host = netloc.rpartition("@")[2]
+    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
 
 
 class _Answer:

@@ -130,3 +130,16 @@ async def test_a_path_needs_no_veil(tmp_path: Path) -> None:
     async with veiled(str(tmp_path / "a.mp4")) as source:
         assert source.name == str(tmp_path / "a.mp4")
         assert not source.environ
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        ("http://MinIO:9000/a.mp4", "MinIO"),
+        ("https://files.example/a.mp4", "files.example"),
+        ("http://[::1]:9000/a.mp4", "::1"),
+    ],
+)
+async def test_a_source_is_read_from_its_host_directly(address: str, host: str) -> None:
+    async with veiled(address) as source:
+        assert source.environ["no_proxy"] == host
