@@ -32,13 +32,16 @@ from portal import (
     tracing,
     upload_api,
 )
+from portal.admission import Admission
 from portal.assets import load_manifest, static_dist_dir, templates_dir
+from portal.clients import Clients
 from portal.config import Config
-from portal.errors import Unavailable
+from portal.errors import Overloaded, TooManyHeaders, Unavailable
 from portal.logs import configure_logging, current_fields
 from portal.metrics import RequestMeter
 from portal.middleware import RequestMiddleware, note_route
 from portal.openapi import install_openapi
+from portal.rate_limits import RateLimits
 from portal.resources import Resources, open_resources
 from portal.security import security_headers
 
@@ -46,6 +49,8 @@ logger = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 64 * 1024
 BODY_TIMEOUT_S = 20
+# For a client to take an answer; the largest are playlists of some megabytes.
+RESPONSE_TIMEOUT_S = 60
 BLUEPRINT_MODULES = (
     api,
     docs,
@@ -74,19 +79,26 @@ def create_app(config: Config | None = None) -> Quart:
     )
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.config["BODY_TIMEOUT"] = BODY_TIMEOUT_S
+    app.config["RESPONSE_TIMEOUT"] = RESPONSE_TIMEOUT_S
     install_openapi(app)
     for module in BLUEPRINT_MODULES:
         app.register_blueprint(module.blueprint)
     tracing.start("web")
     if config.metrics or tracing.is_wanted(os.environ):
         app.before_request(_note_route)
+    app.before_request(RateLimits(config).refuse_excess)
     app.before_request(origins.refuse_other_sites)
     rendering.install_error_handlers(app)
     _install_templates(app)
-    meter = RequestMeter() if config.metrics else None
-    middleware = RequestMiddleware(tracing.traced(app.asgi_app), meter)
+    admission = Admission(
+        tracing.traced(app.asgi_app),
+        limit=config.max_concurrent_requests,
+        clients=Clients(config.trusted_proxies),
+    )
+    middleware = RequestMiddleware(admission, RequestMeter() if config.metrics else None)
     app.asgi_app = middleware  # type: ignore[method-assign]  # Quart's way
     _install_lifespan(app, config, middleware)
+    _install_refusal(app, admission)
     return app
 
 
@@ -114,7 +126,7 @@ def _install_templates(app: Quart) -> None:
 def _install_lifespan(app: Quart, config: Config, middleware: RequestMiddleware) -> None:
     @app.while_serving
     async def resources() -> AsyncGenerator[None]:
-        async with open_resources(config) as opened:
+        async with open_resources(config, fail_fast=True) as opened:
             app.extensions["portal"] = opened
             storage_origin = await _storage_origin(opened)
             middleware.set_headers(
@@ -128,6 +140,15 @@ def _install_lifespan(app: Quart, config: Config, middleware: RequestMiddleware)
             yield
             gc.unfreeze()
         await tracing.flush()
+
+
+def _install_refusal(app: Quart, admission: Admission) -> None:
+    @app.before_serving
+    async def prepare() -> None:
+        admission.set_refusals(
+            overloaded=await rendering.prepared_refusal(app, Overloaded()),
+            too_many_headers=await rendering.prepared_refusal(app, TooManyHeaders()),
+        )
 
 
 async def _storage_origin(resources: Resources) -> str:

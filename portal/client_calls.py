@@ -12,6 +12,8 @@ import click
 
 REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=90)
 ATTEMPTS = 5
+BUSY_STATUSES = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
+LONGEST_PAUSE_S = 60.0
 
 
 class Refused(click.ClickException):
@@ -32,19 +34,22 @@ class Api:
     async def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         """The answer's JSON; `Refused` for an error, `ClickException` after many tries."""
         for attempt in range(1, ATTEMPTS + 1):
+            asked_s = 0.0
             try:
                 return await self._call(method, path, body)
             except (aiohttp.ClientConnectionError, TimeoutError, _TryLater) as exc:
                 if attempt == ATTEMPTS:
                     raise click.ClickException(f"{self._portal_url}: {exc}") from exc
-            await asyncio.sleep(pause_s(attempt))
+                asked_s = exc.asked_s if isinstance(exc, _TryLater) else 0
+            await asyncio.sleep(max(pause_s(attempt), asked_s))
         raise AssertionError("unreachable")
 
     async def _call(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
         async with self.session.request(method, self._portal_url + path, json=body) as response:
             answer = await _json_of(response)
-            if response.status == HTTPStatus.SERVICE_UNAVAILABLE:
-                raise _TryLater(answer.get("detail", "temporarily unavailable"))
+            if response.status in BUSY_STATUSES:
+                words = answer.get("detail", "temporarily unavailable")
+                raise _TryLater(words, _retry_after_s(response))
             if response.status >= HTTPStatus.BAD_REQUEST:
                 raise Refused(response.status, answer)
             return answer
@@ -56,7 +61,16 @@ def pause_s(attempt: int) -> float:
 
 
 class _TryLater(Exception):
-    """The portal asks to try again later."""
+    """The portal asks to try again later, after `asked_s` seconds."""
+
+    def __init__(self, words: str, asked_s: float) -> None:
+        super().__init__(words)
+        self.asked_s = asked_s
+
+
+def _retry_after_s(response: aiohttp.ClientResponse) -> float:
+    asked = response.headers.get("Retry-After", "")
+    return min(float(asked), LONGEST_PAUSE_S) if asked.isascii() and asked.isdigit() else 0
 
 
 async def _json_of(response: aiohttp.ClientResponse) -> Any:

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ from portal import tracing
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 MAX_DIGITS = 15
+MAX_RATE = 100_000_000
 LOG_FORMATS = ("json", "text")
 # As RFC 6750 has bearer tokens; long enough that nobody guesses it.
 TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]{16,200}")
@@ -54,6 +56,13 @@ class Config:
     web_workers: int
     worker_concurrency: int
     database_pool_size: int
+    max_connections: int
+    max_concurrent_requests: int
+    rate_limit_changes: int
+    rate_limit_parts: int
+    rate_limit_searches: int
+    rate_limit_reads: int
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...]
     max_source_pixels: int
     max_source_duration_s: int
     max_source_bytes: int
@@ -91,6 +100,16 @@ class Config:
             web_workers=reader.integer("WEB_WORKERS", 1, low=1, high=64),
             worker_concurrency=reader.integer("WORKER_CONCURRENCY", 1, low=1, high=64),
             database_pool_size=reader.integer("DATABASE_POOL_SIZE", 8, low=2, high=200),
+            max_connections=reader.integer("MAX_CONNECTIONS", 8000, low=10, high=1_000_000),
+            max_concurrent_requests=reader.integer(
+                "MAX_CONCURRENT_REQUESTS", 1000, low=10, high=100_000
+            ),
+            # Of one client in a minute; 0 for any number.
+            rate_limit_changes=reader.integer("RATE_LIMIT_CHANGES", 3000, low=0, high=MAX_RATE),
+            rate_limit_parts=reader.integer("RATE_LIMIT_PARTS", 12_000, low=0, high=MAX_RATE),
+            rate_limit_searches=reader.integer("RATE_LIMIT_SEARCHES", 6000, low=0, high=MAX_RATE),
+            rate_limit_reads=reader.integer("RATE_LIMIT_READS", 180_000, low=0, high=MAX_RATE),
+            trusted_proxies=reader.networks("TRUSTED_PROXIES"),
             # 0 takes any source. The defaults: 8192x4320, half a day, and 100 GB.
             max_source_pixels=reader.integer(
                 "MAX_SOURCE_PIXELS", 35_389_440, low=0, high=1_000_000_000
@@ -142,6 +161,17 @@ class _Reader:
             self._faults.append(f"{name}={value!r}: give a whole number from {low} to {high}.")
             return default
         return int(value)
+
+    def networks(self, name: str) -> tuple[IPv4Network | IPv6Network, ...]:
+        """Addresses and networks, separated by commas."""
+        entries = [entry.strip() for entry in self.text(name, "").split(",")]
+        try:
+            return tuple(ip_network(entry) for entry in entries if entry)
+        except ValueError as exc:
+            self._faults.append(
+                f"{name}: give addresses or networks like 10.0.0.0/8, fd00::1 ({exc})."
+            )
+            return ()
 
     def address(self, name: str, default: str) -> str:
         value = self.text(name, "").rstrip("/")

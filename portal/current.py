@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quart import current_app
+from quart import current_app, request
 
 if TYPE_CHECKING:
+    from portal.crowds import Render
     from portal.resources import Resources
 
 
@@ -14,3 +15,8 @@ def current_resources() -> Resources:
     """The shared connections of the process that answers this request."""
     resources: Resources = current_app.extensions["portal"]
     return resources
+
+
+async def shared_fragment(render: Render) -> str:
+    """The fragment at the address that is asked for; a crowd of askers shares it."""
+    return await current_resources().fragments.get(request.full_path, render)

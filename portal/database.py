@@ -26,18 +26,25 @@ CONNECT_TIMEOUT_S = 5
 RECONNECT_TIMEOUT_S = 1
 # A statement that runs longer is a bug or an overloaded server; either way it must end.
 STATEMENT_TIMEOUT_MS = 15_000
+ANSWER_TIMEOUT_S = STATEMENT_TIMEOUT_MS / 1000 + 3
+# Where someone waits; no query takes the web longer than some tens of milliseconds.
+WEB_ANSWER_TIMEOUT_S = 8.0
 # Any number that no other user of the database picks: it keeps two migrations apart.
 MIGRATION_LOCK_ID = 7_306_815_001
 
 
 @asynccontextmanager
-async def open_database(config: Config) -> AsyncIterator[None]:
+async def open_database(config: Config, *, fail_fast: bool = False) -> AsyncIterator[None]:
     """Bind the models to the database. Connections are made on first use.
+
+    With `fail_fast` nobody waits for a database that is known to be away.
 
     The binding is global to the process, because a server answers requests in other tasks
     than the one that started it.
     """
-    context = await Tortoise.init(tortoise_config(config), _enable_global_fallback=True)
+    context = await Tortoise.init(
+        tortoise_config(config, fail_fast=fail_fast), _enable_global_fallback=True
+    )
     try:
         yield
     finally:
@@ -70,7 +77,7 @@ async def migrate(config: Config) -> None:
             await Tortoise.close_connections()
 
 
-def tortoise_config(config: Config) -> dict[str, Any]:
+def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any]:
     """Tortoise's settings for `config.database_url`, any libpq parameter included."""
     parameters = dict(conninfo_to_dict(config.database_url))
     options = parameters.pop("options", None) or ""
@@ -94,6 +101,9 @@ def tortoise_config(config: Config) -> dict[str, Any]:
         # Tried in vain for this long, a connection is given up and made anew for the next request;
         # with more patience the pool's growing pauses would outlast an outage by minutes.
         "reconnect_timeout": RECONNECT_TIMEOUT_S,
+        # The server's own limit works only as long as the server does.
+        "answer_timeout_s": WEB_ANSWER_TIMEOUT_S if fail_fast else ANSWER_TIMEOUT_S,
+        "fail_fast": fail_fast,
     }
     return {
         "connections": {"default": {"engine": "portal.pooling", "credentials": credentials}},

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from quart import Blueprint, Response, render_template, request, url_for
 
 from portal import publishing
-from portal.current import current_resources
+from portal.current import current_resources, shared_fragment
 from portal.errors import VideoNotFound
 from portal.middleware import allow_framing
 from portal.models import Video, VideoStatus
@@ -65,14 +65,23 @@ def public_url(path: str) -> str:
 async def embed(video_id: str) -> str:
     """The player alone, or what there is to say while there is none."""
     allow_framing(request.scope)
-    return await render_template("embed/page.html", **await _context(video_id))
+
+    async def render() -> str:
+        return await render_template("embed/page.html", **await _context(video_id))
+
+    # A site with many visitors opens it for all of them; nobody edits here who must see it at once.
+    return await shared_fragment(render)
 
 
 @blueprint.get("/embed/<video_id>/stage")
 async def stage(video_id: str) -> str:
     """The fragment of that page that changes; it asks for itself while processing."""
     allow_framing(request.scope)
-    return await render_template("embed/_stage.html", **await _context(video_id))
+
+    async def render() -> str:
+        return await render_template("embed/_stage.html", **await _context(video_id))
+
+    return await shared_fragment(render)
 
 
 @blueprint.get("/oembed")

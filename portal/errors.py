@@ -28,7 +28,7 @@ class PortalError(Exception):
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal_error"
     title: ClassVar[str] = "Internal error"
-    headers: ClassVar[Mapping[str, str]] = {}
+    headers: Mapping[str, str] = {}
     # Of the problem document, besides those that all have (RFC 9457 section 3.2).
     extensions: Mapping[str, object] = {}
 
@@ -194,13 +194,44 @@ class CrossSiteRequest(PortalError):
     title = "Sent from another site"
 
 
+class TooManyRequests(PortalError):
+    """Too many requests came from this address. Wait for the seconds in Retry-After."""
+
+    status = 429
+    code = "too_many_requests"
+    title = "Too many requests"
+
+    def __init__(self, wait_s: int) -> None:
+        super().__init__(
+            f"Too many requests came from your address. Try again in {wait_s} s; what is under "
+            "way goes on."
+        )
+        self.headers = {"Retry-After": str(wait_s)}
+
+
+class TooManyHeaders(PortalError):
+    """The request has more than 100 headers. Send fewer."""
+
+    status = 431
+    code = "too_many_headers"
+    title = "Too many headers"
+
+
 class Unavailable(PortalError):
     """A part of the portal is not reachable at the moment. Try again in a few seconds."""
 
     status = 503
     code = "unavailable"
     title = "Temporarily unavailable"
-    headers: ClassVar[Mapping[str, str]] = {"Retry-After": "5"}
+    headers = {"Retry-After": "5"}  # noqa: RUF012  # never changed
+
+
+class Overloaded(Unavailable):
+    """The portal has more to do than it can at the moment. Nothing was changed; try again soon."""
+
+    code = "overloaded"
+    title = "Too much to do"
+    headers = {"Retry-After": "2"}  # noqa: RUF012  # never changed
 
 
 class DatabaseUnavailable(Unavailable):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from quart import Blueprint, render_template, request
 
-from portal.current import current_resources
+from portal.current import current_resources, shared_fragment
 from portal.library import list_videos, read_work
 from portal.library_queries import Cursor, LibraryQuery, Sort
 from portal.library_views import VideoCard, library_view, progress_view, video_cards
@@ -59,6 +59,10 @@ async def index() -> str:
 @blueprint.get("/library/progress")
 async def progress() -> str:
     """The cards of videos that were being processed, and the element that asks for them again."""
+    return await shared_fragment(_progress)
+
+
+async def _progress() -> str:
     asked = [parse_video_id(text) for text in request.args.getlist("id")[:PAGE_SIZE]]
     videos = await Video.filter(id__in=[video_id for video_id in asked if video_id])
     cards = await _cards(videos)

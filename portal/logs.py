@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from pythonjsonlogger.json import JsonFormatter
@@ -21,6 +22,7 @@ _context: ContextVar[dict[str, Any]] = ContextVar("log_context", default={})  # 
 
 TEXT_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 JSON_FIELDS = ("timestamp", "levelname", "name", "message")
+TALLY_INTERVAL_S = 10.0
 # Their own info lines say what ours say already, or carry no ids.
 QUIET = ("procrastinate", "hypercorn.error", "aiobotocore", "botocore", "tortoise", "psycopg.pool")
 
@@ -56,6 +58,26 @@ def configure_logging(config: Config) -> None:
     logging.basicConfig(level=config.log_level, handlers=[handler], force=True)
     for name in QUIET:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
+
+
+class Tally:
+    """Logs now and then how often something happened; it may happen thousands of times a second."""
+
+    def __init__(self, logger: logging.Logger, words: str, *, action: str) -> None:
+        self._logger = logger
+        self._words = words
+        self._action = action
+        self._count = 0
+        self._said_at = -TALLY_INTERVAL_S
+
+    def add(self) -> None:
+        """It has happened once more; the first time is logged at once."""
+        self._count += 1
+        now = monotonic()
+        if now - self._said_at >= TALLY_INTERVAL_S:
+            extra = {"action": self._action, "count": self._count}
+            self._logger.warning("%s: %d", self._words, self._count, extra=extra)
+            self._said_at, self._count = now, 0
 
 
 def _add_context(record: logging.LogRecord) -> bool:

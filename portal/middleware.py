@@ -35,6 +35,8 @@ SLOW_S = 1.0
 # In a request's scope: whether its answer may be framed by other sites, and the rule it matched.
 FRAMEABLE = "portal.frameable"
 ROUTE = "portal.route"
+# In a request's scope: whether it was turned away, as thousands a second may be.
+REFUSED = "portal.refused"
 
 
 Headers = list[tuple[bytes, bytes]]
@@ -53,6 +55,11 @@ def may_be_framed(scope: Scope) -> bool:
 def note_route(scope: Scope, route: str) -> None:
     """Tell which of the app's rules, as written there, this request matched."""
     cast("dict[str, Any]", scope)[ROUTE] = route
+
+
+def refuse_quietly(scope: Scope) -> None:
+    """Log the refusal of this request at DEBUG only; whoever refuses says how many there are."""
+    cast("dict[str, Any]", scope)[REFUSED] = True
 
 
 class RequestMiddleware:
@@ -119,7 +126,7 @@ def _request_id(scope: HTTPScope) -> bytes:
 
 def _log(scope: HTTPScope, status: int, duration_s: float) -> None:
     is_routine = scope["method"] in SAFE_METHODS and status < 400 and duration_s < SLOW_S
-    level = logging.DEBUG if is_routine else logging.INFO
+    level = logging.DEBUG if is_routine or REFUSED in scope else logging.INFO
     if not logger.isEnabledFor(level):
         return
     logger.log(

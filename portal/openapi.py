@@ -24,12 +24,15 @@ PROBLEM_WORDS = {
     404: "There is no video with this id.",
     409: "No file was uploaded under the key, not all of it, or the key belongs to a video with "
     "other metadata.",
+    408: "The body did not arrive in time.",
     412: "Someone else has changed it meanwhile; nothing was written.",
     413: "The body is larger than 64 KiB.",
     415: "The body is not announced as JSON.",
     422: "Members of the body are at fault; each fault is listed.",
     428: "If-Match is missing.",
-    503: "Database or storage is not reachable; try again after the given seconds.",
+    429: "Too many requests from this address; try again after the given seconds.",
+    503: "Database or storage is not reachable, or there is too much to do; try again after the "
+    "given seconds.",
 }
 # Where an operation means something else by a status.
 OWN_PROBLEM_WORDS = {
@@ -50,6 +53,8 @@ EMPTY_ANSWERS = {
     "get_metadata": HTTPStatus.NOT_MODIFIED,
     "discard_upload": HTTPStatus.NO_CONTENT,
 }
+# Limits on a client and on the process, and the outages of what nearly every view needs.
+ALWAYS_POSSIBLE = (429, 503)
 # Blueprints whose routes are the JSON API.
 API_BLUEPRINTS = ("api.", "api_editing.", "uploads.")
 SUCCESS_HEADERS = {
@@ -64,10 +69,13 @@ SUCCESS_HEADERS = {
 
 
 def document_problems(*statuses: int) -> Callable[[View], View]:
-    """Document the error answers of a view."""
+    """Document the error answers of a view, besides those that any of its kind may give."""
+    found = {*statuses, *ALWAYS_POSSIBLE}
+    if HTTPStatus.REQUEST_ENTITY_TOO_LARGE in found:
+        found.add(HTTPStatus.REQUEST_TIMEOUT)
 
     def decorate(view: View) -> View:
-        for status in statuses:
+        for status in sorted(found):
             shape = ValidationProblem if status == 422 else Problem
             view = document_response(shape, status)(view)
         return view
@@ -128,8 +136,8 @@ def _complete(operation: dict[str, Any]) -> None:
         else:
             headers = SUCCESS_HEADERS.get((operation["operationId"], status), ())
             answer["headers"] = {name: {"schema": {"type": "string"}} for name in headers}
-    if "503" in answers:
-        answers["503"]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
+    for status in map(str, ALWAYS_POSSIBLE):
+        answers[status]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
     empty = EMPTY_ANSWERS.get(operation["operationId"])
     if empty is not None:
         answers[str(empty.value)] = {"description": empty.description}

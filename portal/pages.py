@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal import publishing
 from portal.about_views import facts_view, share_view, story_view
-from portal.current import current_resources
+from portal.current import current_resources, shared_fragment
 from portal.errors import NothingToRetry, VideoNotFound
 from portal.models import PosterRequest, Video
 from portal.page_views import remaining_view, status_view
@@ -53,13 +53,21 @@ async def video(video_id: str) -> str:
 @blueprint.get("/videos/<video_id>/status")
 async def status(video_id: str) -> str:
     """The fragment with a video's state alone; it asks for itself again while processing."""
-    return await _status_fragment(await publishing.get_video(video_id))
+
+    async def render() -> str:
+        return await _status_fragment(await publishing.get_video(video_id))
+
+    return await shared_fragment(render)
 
 
 @blueprint.get("/videos/<video_id>/remaining")
 async def remaining(video_id: str) -> str:
     """The fragment with what is missing of a ready video; it asks for itself until done."""
-    return await _remaining_fragment(await publishing.get_video(video_id))
+
+    async def render() -> str:
+        return await _remaining_fragment(await publishing.get_video(video_id))
+
+    return await shared_fragment(render)
 
 
 @blueprint.get("/videos/<video_id>/facts")

@@ -10,22 +10,79 @@ from time import monotonic
 from typing import Any
 
 from psycopg import AsyncConnection, OperationalError
-from psycopg_pool import AsyncConnectionPool
+from psycopg.errors import _WaitTimeout  # there is no public name for it
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from tortoise.backends.psycopg.client import AsyncConnectionPool as TortoisePool
 from tortoise.backends.psycopg.client import PsycopgClient
+from tortoise.connection import get_connection
+from tortoise.exceptions import DBConnectionError
+
+from portal.errors import DatabaseUnavailable
+from portal.outages import Outage
+
+# Of the one request that tries whether a database that was away is back.
+TRY_TIMEOUT_S = 2.0
+# A pool that gives out no connection for so long is no busy one: the database is stuck.
+STUCK_S = 2.0
+# After which the driver looks up from waiting, as it does by itself.
+WAIT_INTERVAL_S = 0.1
+
+
+class _Connection(AsyncConnection[Any]):
+    """Gives up a server that does not answer at all, as after a power cut; TCP waits for hours."""
+
+    answer_timeout_s: float | None = None
+    outage: Outage | None = None
+
+    async def wait(  # the library's own signature
+        self,
+        gen: Any,
+        interval: float = WAIT_INTERVAL_S,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Any:
+        if timeout is not None:
+            return await super().wait(gen, interval, timeout)
+        try:
+            return await super().wait(gen, interval, self.answer_timeout_s)
+        except _WaitTimeout as exc:
+            self.pgconn.finish()
+            if self.outage is not None:
+                self.outage.found_away()
+            raise OperationalError("the database does not answer") from exc
 
 
 class _Pool(TortoisePool):
     """Hands out live connections only, and replaces dead ones at once.
 
     psycopg_pool's own check pauses for seconds after each dead connection that it meets; a server
-    that was restarted leaves a pool full of them.
+    that was restarted leaves a pool full of them. With an `outage` only one request waits for a
+    database that is away.
     """
+
+    outage: Outage | None = None
+    answer_timeout_s: float | None = None
+    _gave_at = float("-inf")
 
     async def getconn(  # the pool's own signature
         self,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> AsyncConnection[Any]:
+        if self.outage is None:
+            return await self._live(timeout)
+        async with self.outage.trying() as is_try:
+            try:
+                connection = await self._live(timeout)
+            except PoolTimeout:
+                if monotonic() - self._gave_at > STUCK_S:
+                    self.outage.found_away()
+                raise
+            if is_try:
+                await self._require_answer(connection)
+                self.outage.found_back()
+            self._gave_at = monotonic()
+            return connection
+
+    async def _live(self, timeout: float | None) -> AsyncConnection[Any]:  # noqa: ASYNC109
         deadline = monotonic() + (self.timeout if timeout is None else timeout)
         while True:
             connection = await super().getconn(deadline - monotonic())
@@ -38,24 +95,61 @@ class _Pool(TortoisePool):
                 return connection
             await self.putconn(connection)
 
+    async def _require_answer(self, connection: AsyncConnection[Any]) -> None:
+        # An idle connection looks alive as long as the server's machine says nothing.
+        if isinstance(connection, _Connection):
+            connection.answer_timeout_s = TRY_TIMEOUT_S
+        try:
+            await AsyncConnectionPool.check_connection(connection)
+        except BaseException:
+            await self.putconn(connection)
+            raise
+        if isinstance(connection, _Connection):
+            connection.answer_timeout_s = self.answer_timeout_s
+
 
 class _Client(PsycopgClient):
     """Tortoise's client, on that pool. One that could not be opened is made anew next time."""
 
+    def __init__(
+        self, *arguments: Any, fail_fast: bool, answer_timeout_s: float, **settings: Any
+    ) -> None:
+        super().__init__(*arguments, **settings)
+        self.outage = Outage(DatabaseUnavailable) if fail_fast else None
+        self._answer_timeout_s = answer_timeout_s
+
     async def create_pool(self, **settings: Any) -> _Pool:
-        settings["check"] = None
+        settings |= {"check": None, "connection_class": _Connection, "configure": self._configure}
         pool = _Pool(open=False, **settings)
+        pool.outage, pool.answer_timeout_s = self.outage, self._answer_timeout_s
         await pool.open()
         return pool
 
     async def create_connection(self, with_db: bool) -> None:
+        if self.outage is not None:
+            # Many may have waited here for their turn to make the pool.
+            self.outage.refuse()
         try:
             await super().create_connection(with_db)
-        except BaseException:
+        except BaseException as exc:
+            if self.outage is not None and isinstance(exc, DBConnectionError | OperationalError):
+                self.outage.found_away()
             pool, self._pool = self._pool, None
             if pool is not None:
                 await pool.close()
             raise
+
+    async def _configure(self, connection: AsyncConnection[Any]) -> None:
+        if isinstance(connection, _Connection):
+            connection.answer_timeout_s = self._answer_timeout_s
+            connection.outage = self.outage
+
+
+def refuse_if_away() -> None:
+    """Raise `DatabaseUnavailable` for whoever would only wait for what someone else waits for."""
+    client = get_connection("default")
+    if isinstance(client, _Client) and client.outage is not None and client.outage.is_away:
+        client.outage.refuse()
 
 
 async def _is_alive(connection: AsyncConnection[Any]) -> bool:

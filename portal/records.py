@@ -15,6 +15,8 @@ from uuid import UUID
 
 from tortoise.connection import get_connection
 
+from portal.pooling import refuse_if_away
+
 Record = Mapping[str, Any]
 
 RECORDS = """
@@ -33,6 +35,7 @@ class RecordReader:
 
     async def read(self, video_id: UUID) -> Record | None:
         """The columns of a video's record, or None when there is no such video."""
+        refuse_if_away()
         if video_id not in self._asked:
             self._asked[video_id] = asyncio.get_running_loop().create_future()
         answer = self._asked[video_id]

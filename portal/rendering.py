@@ -19,6 +19,7 @@ from quart import Quart, Response, render_template, request
 from tortoise.exceptions import DBConnectionError
 from werkzeug.exceptions import HTTPException
 
+from portal.admission import Refusal
 from portal.errors import DatabaseUnavailable, InvalidRequest, PortalError
 from portal.logs import current_fields
 from portal.middleware import may_be_framed
@@ -67,6 +68,16 @@ def install_error_handlers(app: Quart) -> None:
             return await _answer(DatabaseUnavailable())
         logger.error("Unexpected error", exc_info=error, extra={"action": "internal_error"})
         return await _answer(PortalError())
+
+
+async def prepared_refusal(app: Quart, error: PortalError) -> Refusal:
+    """The answer to whoever is turned away, made beforehand."""
+    async with app.test_request_context("/"):
+        page = await (await _answer(error)).get_data(as_text=False)
+    async with app.test_request_context("/api/"):
+        problem = await (await _answer(error)).get_data(as_text=False)
+    headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
+    return Refusal(error.status, headers, problem, page)
 
 
 def _is_database_outage(error: BaseException | None) -> bool:

@@ -11,6 +11,7 @@ from cachetools import TTLCache
 from procrastinate import App as Queue
 from procrastinate import PsycopgConnector
 
+from portal.crowds import SharedFragments
 from portal.database import open_database
 from portal.publishing import CategoryTable
 from portal.records import RecordReader
@@ -32,18 +33,24 @@ class Resources:
     categories: CategoryTable = field(default_factory=CategoryTable)
     records: RecordReader = field(default_factory=RecordReader)
     figures: ServiceFigures = field(default_factory=ServiceFigures)
+    fragments: SharedFragments = field(default_factory=SharedFragments)
 
 
 @asynccontextmanager
-async def open_resources(config: Config) -> AsyncIterator[Resources]:
+async def open_resources(config: Config, *, fail_fast: bool = False) -> AsyncIterator[Resources]:
     """Open everything for the length of a process.
+
+    With `fail_fast`, for the web, what is known to be away is not waited for.
 
     Nothing is contacted yet, so that the web can start, and say what is missing, while the
     database or storage is down. The queue's own pool is opened by who needs it (the worker);
     enqueuing uses the connection of the transaction at hand.
     """
     queue = Queue(connector=PsycopgConnector(conninfo=config.database_url))
-    async with open_database(config), open_storage(config) as storage:
+    async with (
+        open_database(config, fail_fast=fail_fast),
+        open_storage(config, fail_fast=fail_fast) as storage,
+    ):
         yield Resources(
             config=config,
             storage=storage,

@@ -1,8 +1,6 @@
 """Object storage: keys, presigned addresses, and the few object operations the portal needs.
 
-Translates botocore's errors at this boundary: `ObjectMissing`, `MultipartMissing` and
-`PartsRefused` for the expected codes, `StorageUnavailable` when storage cannot be reached or is
-overloaded; anything else propagates.
+Botocore's errors are translated at this boundary, by `storage_calls`.
 Media bytes of uploads never pass through here; clients talk to storage directly.
 """
 
@@ -10,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Collection
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +18,10 @@ from uuid import UUID
 
 import aioboto3
 from botocore.config import Config as ClientConfig
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
-from portal.errors import MultipartMissing, ObjectMissing, PartsRefused, StorageUnavailable
+from portal.errors import MultipartMissing, ObjectMissing, StorageUnavailable
 from portal.presigning import Presigner
+from portal.storage_calls import MISSING_CODES, StorageCalls, translated_errors
 
 if TYPE_CHECKING:
     from portal.config import Config
@@ -35,10 +33,10 @@ FOREVER_S = 31_536_000
 MASTER_MAX_AGE_S = 5
 # As `upload_key` makes them.
 UPLOAD_KEY = re.compile(r"videos/[0-9a-f]{32}\.[a-z0-9]{1,255}")
-MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
 # As many as S3 lists, or removes, at once.
 LIST_LIMIT = 1000
-REFUSED_PARTS_CODES = frozenset({"InvalidPart", "InvalidPartOrder", "EntityTooSmall"})
+# Putting thousands of parts together may take storage a while.
+COMPLETE_TIMEOUT_S = 60
 # Parts that a page of ListParts holds, here as at most servers.
 PARTS_PAGE = 1000
 
@@ -86,55 +84,64 @@ class StoredPart:
 class Storage:
     """One bucket, seen from the portal (`client`) and from browsers (`public`)."""
 
-    def __init__(self, client: Any, bucket: str, *, internal: Presigner, public: Presigner) -> None:
+    def __init__(
+        self,
+        client: Any,
+        bucket: str,
+        *,
+        internal: Presigner,
+        public: Presigner,
+        calls: StorageCalls,
+    ) -> None:
         self._client = client
+        self._calls = calls
         self._internal = internal
         self._public = public
         self.bucket = bucket
 
     async def presign_put(self, key: str, *, content_type: str, ttl_s: int) -> str:
         """Address for a browser to PUT this key to, with exactly this Content-Type."""
-        with _translated_errors(key):
+        with translated_errors(key):
             return await self._public.put(key, content_type=content_type, ttl_s=ttl_s)
 
     async def presign_part(
         self, key: str, multipart_id: str, number: int, *, size_bytes: int, ttl_s: int
     ) -> str:
         """Address for a browser to PUT one part to, of exactly this size."""
-        with _translated_errors(key):
+        with translated_errors(key):
             return await self._public.part(
                 key, multipart_id, number, size_bytes=size_bytes, ttl_s=ttl_s
             )
 
     async def presign_get(self, key: str, *, ttl_s: int) -> str:
         """Address from which a browser may read this one object."""
-        with _translated_errors(key):
+        with translated_errors(key):
             return await self._public.get(key, ttl_s=ttl_s)
 
     async def presign_download(self, key: str, *, file_name: str, ttl_s: int) -> str:
         """As `presign_get`; a browser saves the object under this name instead of showing it."""
-        with _translated_errors(key):
+        with translated_errors(key):
             return await self._public.download(key, file_name=file_name, ttl_s=ttl_s)
 
     async def presign_get_many(self, keys: Collection[str], *, ttl_s: int) -> dict[str, str]:
         """As `presign_get`, for the segments of a long playlist at once."""
-        with _translated_errors(self.bucket):
+        with translated_errors(self.bucket):
             return await self._public.get_many(keys, ttl_s=ttl_s)
 
     async def presign_internal_get(self, key: str, *, ttl_s: int) -> str:
         """As `presign_get`, by the address that the portal's own machines use."""
-        with _translated_errors(key):
+        with translated_errors(key):
             return await self._internal.get(key, ttl_s=ttl_s)
 
     async def public_origin(self) -> str:
         """Scheme and host that browsers send uploads to and fetch segments from."""
-        with _translated_errors(self.bucket):
+        with translated_errors(self.bucket):
             parts = urlsplit(await self._public.bucket_url())
         return f"{parts.scheme}://{parts.netloc}"
 
     async def head(self, key: str) -> ObjectInfo:
         """Size and ETag of an object, or `ObjectMissing`."""
-        with _translated_errors(key):
+        async with self._calls.about(key):
             answer = await self._client.head_object(Bucket=self.bucket, Key=key)
         size_bytes = answer["ContentLength"]
         etag = answer.get("ETag", "").strip('"')
@@ -142,7 +149,7 @@ class Storage:
 
     async def get(self, key: str) -> bytes:
         """The content of a small object, such as a playlist, or `ObjectMissing`."""
-        with _translated_errors(key):
+        async with self._calls.about(key):
             answer = await self._client.get_object(Bucket=self.bucket, Key=key)
             async with answer["Body"] as body:
                 content: bytes = await body.read()
@@ -156,7 +163,7 @@ class Storage:
         Whoever is served it straight from the bucket may keep it for `max_age_s`.
         """
         body = await asyncio.to_thread(data.read_bytes) if isinstance(data, Path) else data
-        with _translated_errors(key):
+        async with self._calls.about(key):
             await self._client.put_object(
                 Bucket=self.bucket,
                 Key=key,
@@ -167,12 +174,12 @@ class Storage:
 
     async def delete(self, key: str) -> None:
         """Remove an object; an object already gone is no error."""
-        with _translated_errors(key):
+        async with self._calls.about(key):
             await self._client.delete_object(Bucket=self.bucket, Key=key)
 
     async def list_some(self, prefix: str) -> list[str]:
         """The first keys that begin with this, at most `LIST_LIMIT`."""
-        with _translated_errors(prefix):
+        async with self._calls.about(prefix):
             answer = await self._client.list_objects_v2(
                 Bucket=self.bucket, Prefix=prefix, MaxKeys=LIST_LIMIT
             )
@@ -184,7 +191,7 @@ class Storage:
         Raises `StorageUnavailable` when storage kept some of them.
         """
         wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-        with _translated_errors(self.bucket):
+        async with self._calls.about(self.bucket):
             answer = await self._client.delete_objects(Bucket=self.bucket, Delete=wanted)
         kept = [it for it in answer.get("Errors", ()) if it.get("Code") not in MISSING_CODES]
         if kept:
@@ -192,7 +199,7 @@ class Storage:
 
     async def create_multipart(self, key: str, *, content_type: str) -> str:
         """Begin an upload in parts; returns storage's id for it."""
-        with _translated_errors(key):
+        async with self._calls.about(key):
             answer = await self._client.create_multipart_upload(
                 Bucket=self.bucket, Key=key, ContentType=content_type
             )
@@ -213,7 +220,7 @@ class Storage:
             marker = following
 
     async def _parts_page(self, key: str, multipart_id: str, marker: int) -> dict[str, Any]:
-        with _translated_errors(key):
+        async with self._calls.about(key):
             page: dict[str, Any] = await self._client.list_parts(
                 Bucket=self.bucket,
                 Key=key,
@@ -231,7 +238,7 @@ class Storage:
         Raises `MultipartMissing`, also for an upload that was completed before, or `PartsRefused`.
         """
         named = [{"PartNumber": part.number, "ETag": part.etag} for part in parts]
-        with _translated_errors(key):
+        async with self._calls.about(key, timeout_s=COMPLETE_TIMEOUT_S):
             await self._client.complete_multipart_upload(
                 Bucket=self.bucket,
                 Key=key,
@@ -241,14 +248,15 @@ class Storage:
 
     async def abort_multipart(self, key: str, multipart_id: str) -> None:
         """Give up an upload in parts; one already gone is no error."""
-        with suppress(MultipartMissing, ObjectMissing), _translated_errors(key):
-            await self._client.abort_multipart_upload(
-                Bucket=self.bucket, Key=key, UploadId=multipart_id
-            )
+        with suppress(MultipartMissing, ObjectMissing):
+            async with self._calls.about(key):
+                await self._client.abort_multipart_upload(
+                    Bucket=self.bucket, Key=key, UploadId=multipart_id
+                )
 
     async def check_bucket(self) -> None:
         """Make sure that the bucket is there and may be used."""
-        with _translated_errors(self.bucket):
+        async with self._calls.about(self.bucket):
             await self._client.head_bucket(Bucket=self.bucket)
 
 
@@ -257,8 +265,11 @@ def _stored_part(part: dict[str, Any]) -> StoredPart:
 
 
 @asynccontextmanager
-async def open_storage(config: Config) -> AsyncIterator[Storage]:
-    """Make the clients once; they are shared by all requests and jobs of the process."""
+async def open_storage(config: Config, *, fail_fast: bool = False) -> AsyncIterator[Storage]:
+    """Make the clients once; they are shared by all requests and jobs of the process.
+
+    With `fail_fast` calls have short time limits, and are refused at once while storage is away.
+    """
     session = aioboto3.Session(region_name=config.aws_region)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(_client(session, config.s3_endpoint_url))
@@ -272,6 +283,7 @@ async def open_storage(config: Config) -> AsyncIterator[Storage]:
             config.s3_bucket,
             internal=Presigner(session, client, config.s3_bucket),
             public=Presigner(session, public_client, config.s3_bucket),
+            calls=StorageCalls(fail_fast=fail_fast),
         )
 
 
@@ -292,25 +304,3 @@ def _client(session: Any, endpoint_url: str) -> Any:
             response_checksum_validation="when_required",
         ),
     )
-
-
-@contextmanager
-def _translated_errors(key: str) -> Iterator[None]:
-    try:
-        yield
-    except ClientError as exc:
-        code = exc.response.get("Error", {}).get("Code")
-        if code in MISSING_CODES:
-            raise ObjectMissing(key) from exc
-        if code == "NoSuchUpload":
-            raise MultipartMissing(key) from exc
-        if code in REFUSED_PARTS_CODES:
-            raise PartsRefused(key) from exc
-        if exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500) >= 500:
-            raise StorageUnavailable from exc
-        raise
-    except (HTTPClientError, TimeoutError) as exc:
-        raise StorageUnavailable from exc
-    except BotoCoreError as exc:
-        # No credentials, unknown region: the operator's to mend, and to be read in the log.
-        raise StorageUnavailable from exc

@@ -1,4 +1,4 @@
-"""Runs the app on Hypercorn."""
+"""Runs the app on Hypercorn, with limits on what clients may do to it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from tempfile import TemporaryDirectory
 import uvloop  # noqa: F401  # Hypercorn imports it by name; a missing one should fail here
 from hypercorn.config import Config as ServerConfig
 from hypercorn.run import run
+from quart import Quart
 
+from portal import connections
+from portal.app import create_app
 from portal.config import Config
 from portal.metrics import FOLDER_VARIABLE
 
+# A connection may be idle, and a request's headers may be on their way, for this long.
 KEEP_ALIVE_S = 30.0
-# A slow client gets this long to send a request's headers.
-READ_TIMEOUT_S = 30
+# Connections that wait to be accepted, in a rush after a restart; the system may allow fewer.
+BACKLOG = 2048
+# Of a request; cookies and addresses are far shorter.
+MAX_HEADERS_BYTES = 16 * 1024
 SHUTDOWN_GRACE_S = 3.0
 
 
@@ -24,7 +30,7 @@ def serve(config: Config) -> int:
 
     One worker runs in this process; several run as its children.
     """
-    server = server_config("portal.app:create_app()", host=config.host, port=config.port)
+    server = server_config("portal.web:limited_app()", host=config.host, port=config.port)
     server.workers = 0 if config.web_workers == 1 else config.web_workers
     if not (server.workers and config.metrics):
         return run(server)
@@ -32,6 +38,14 @@ def serve(config: Config) -> int:
     with TemporaryDirectory(prefix="portal-metrics-") as folder:
         os.environ[FOLDER_VARIABLE] = folder
         return run(server)
+
+
+def limited_app() -> Quart:
+    """The app of one web process, which holds no more connections than its settings allow."""
+    config = Config.from_env()
+    app = create_app(config)
+    connections.install(config.max_connections)
+    return app
 
 
 def server_config(application: str, *, host: str, port: int) -> ServerConfig:
@@ -42,7 +56,11 @@ def server_config(application: str, *, host: str, port: int) -> ServerConfig:
     server.workers = 0
     server.worker_class = "uvloop"
     server.keep_alive_timeout = KEEP_ALIVE_S
-    server.read_timeout = READ_TIMEOUT_S
+    # It would also end a request that takes longer, or whose answer does; `app` limits both.
+    server.read_timeout = None
+    server.backlog = BACKLOG
+    server.h11_max_incomplete_size = MAX_HEADERS_BYTES
+    server.h2_max_header_list_size = MAX_HEADERS_BYTES
     server.graceful_timeout = SHUTDOWN_GRACE_S
     server.include_server_header = False
     # Through the root logger, in the portal's format, instead of a handler of its own.

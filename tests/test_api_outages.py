@@ -74,7 +74,11 @@ async def test_portal_recovers_by_itself_from_a_start_before_its_database(
         await expect_unavailable(await client.get("/api/categories"), "database_unavailable")
         create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
         await execute(services, create.format(sql.Identifier(name), sql.Identifier(TEMPLATE)))
-        assert (await client.get("/api/categories")).status_code == 200
+
+        async def is_used() -> bool:
+            return (await client.get("/api/categories")).status_code == 200
+
+        await until(is_used, timeout_s=FEW_SECONDS)
         assert (await client.post("/api/videos/presign", json=PRESIGN)).status_code == 200
     await execute(services, sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
 

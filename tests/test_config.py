@@ -49,6 +49,15 @@ def test_limits_of_sources_have_defaults_and_can_be_lifted() -> None:
     assert limits == (0, 0, 0)
 
 
+def test_proxies_are_addresses_and_networks() -> None:
+    assert settings().trusted_proxies == ()
+    config = settings(TRUSTED_PROXIES="10.0.0.0/8, 192.0.2.1,fd00::/8")
+    assert [str(it) for it in config.trusted_proxies] == ["10.0.0.0/8", "192.0.2.1/32", "fd00::/8"]
+    for wrong in ("proxy.example", "10.0.0.1/8", "1", "10.0.0.0/8 10.1.0.0/16", "*"):
+        [fault] = faults(TRUSTED_PROXIES=wrong)
+        assert fault.startswith("TRUSTED_PROXIES: give addresses or networks like 10.0.0.0/8")
+
+
 def test_settings_cannot_be_changed_later() -> None:
     with pytest.raises(AttributeError):
         settings().port = 1  # type: ignore[misc]

@@ -18,24 +18,46 @@ from referencing.jsonschema import DRAFT202012
 from portal import errors
 
 STATUSES = {
-    ("get", "/api/categories"): {"200", "503"},
-    ("post", "/api/videos/presign"): {"200", "400", "403", "413", "415", "422", "503"},
-    ("post", "/api/videos"): {"200", "201", "400", "403", "409", "413", "415", "422", "503"},
-    ("get", "/api/videos/{id}"): {"200", "304", "404", "503"},
-    ("get", "/api/videos/{id}/transcode"): {"200", "404", "503"},
-    ("post", "/api/videos/{id}/transcode"): {"202", "403", "404", "409", "503"},
-    ("get", "/api/videos/{id}/metadata"): {"200", "304", "404", "503"},
+    ("get", "/api/categories"): {"200", "429", "503"},
+    ("post", "/api/videos/presign"): {
+        "200",
+        "400",
+        "403",
+        "408",
+        "413",
+        "415",
+        "422",
+        "429",
+        "503",
+    },
+    ("post", "/api/videos"): {
+        "200",
+        "201",
+        "400",
+        "403",
+        "408",
+        "409",
+        "413",
+        "415",
+        "422",
+        "429",
+        "503",
+    },
+    ("get", "/api/videos/{id}"): {"200", "304", "404", "429", "503"},
+    ("get", "/api/videos/{id}/transcode"): {"200", "404", "429", "503"},
+    ("post", "/api/videos/{id}/transcode"): {"202", "403", "404", "409", "429", "503"},
+    ("get", "/api/videos/{id}/metadata"): {"200", "304", "404", "429", "503"},
     ("put", "/api/videos/{id}/metadata"): {
-        *("200", "400", "403", "404", "412", "413", "415", "422", "428", "503"),
+        *("200", "400", "403", "404", "408", "412", "413", "415", "422", "428", "429", "503"),
     },
-    ("post", "/api/videos/{id}/deletion"): {"202", "403", "404", "503"},
+    ("post", "/api/videos/{id}/deletion"): {"202", "403", "404", "429", "503"},
     ("post", "/api/uploads"): {
-        *("200", "201", "400", "403", "404", "409", "413", "415", "422", "503"),
+        *("200", "201", "400", "403", "404", "408", "409", "413", "415", "422", "429", "503"),
     },
-    ("get", "/api/uploads/{id}"): {"200", "404", "503"},
-    ("delete", "/api/uploads/{id}"): {"204", "403", "404", "409", "503"},
-    ("post", "/api/uploads/{id}/parts/{number}"): {"200", "403", "404", "409", "503"},
-    ("post", "/api/uploads/{id}/complete"): {"200", "403", "404", "409", "503"},
+    ("get", "/api/uploads/{id}"): {"200", "404", "429", "503"},
+    ("delete", "/api/uploads/{id}"): {"204", "403", "404", "409", "429", "503"},
+    ("post", "/api/uploads/{id}/parts/{number}"): {"200", "403", "404", "409", "429", "503"},
+    ("post", "/api/uploads/{id}/complete"): {"200", "403", "404", "409", "429", "503"},
 }
 MEMBERS = {
     "CategoryList": {"categories"},
@@ -159,7 +181,8 @@ async def test_errors_are_documented_as_problems(client: Client) -> None:
                 else:
                     assert kinds == {"application/problem+json"}
                     assert target(answer) == problem_shape(operation["operationId"], status)
-            assert "Retry-After" in operation["responses"]["503"]["headers"]
+            for status in ("429", "503"):
+                assert "Retry-After" in operation["responses"][status]["headers"]
 
 
 async def test_shapes_have_exactly_their_members_and_all_are_required(client: Client) -> None:

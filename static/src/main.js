@@ -3,6 +3,7 @@ import { newsBehaviour } from "./library/live.js";
 import { searchBehaviour } from "./library/search.js";
 import { onDemand, refresh } from "./lifecycle.js";
 import { localSize, localTime } from "./local.js";
+import { pollPolitely } from "./polling.js";
 import { remainingBehaviour } from "./remaining.js";
 import { statusBehaviour } from "./status.js";
 
@@ -32,4 +33,5 @@ export function init(root) {
 document.addEventListener("htmx:after:process", (event) => {
   if (event.target instanceof Element) init(event.target);
 });
+pollPolitely();
 init(document);

@@ -48,6 +48,8 @@ MEMORY_AIM_MB = 120
 # No create run is faster than this, so every create finds an upload of its own.
 UPLOADS_PER_SECOND = 700
 UPLOADS_AT_ONCE = 16
+# One client asks for more than any office does. Counted all the same: that is part of the cost.
+LIMITS = dict.fromkeys(("RATE_LIMIT_CHANGES", "RATE_LIMIT_READS"), "100000000")
 PRESIGN = {"fileName": "benchmark.mp4", "contentType": "video/mp4"}
 
 
@@ -80,7 +82,7 @@ async def main() -> None:
         async with (
             migrated_services(Path(folder), durable=True) as services,
             fresh_database(services) as environ,
-            run_portal({**environ, "LOG_FORMAT": "json"}, worker=False) as portal,
+            run_portal({**environ, **LIMITS, "LOG_FORMAT": "json"}, worker=False) as portal,
             _bare_app() as bare_url,
         ):
             await _measure(portal, bare_url, Path(folder), options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from time import monotonic
 
 import aiohttp
 import pytest
@@ -19,7 +20,7 @@ from browser_kit import (
     publish_file,
 )
 from playwright.async_api import Page, Route, expect
-from portal_kit import LivePortal, fresh_database, run_portal
+from portal_kit import LivePortal, fresh_database, run_portal, until
 from upload_page_kit import STORAGE, choose, open_upload, refuse
 
 WIDTHS = (320, 360, 1440, 2560)
@@ -205,6 +206,28 @@ async def test_failed_poll_leaves_the_page_and_polling_goes_on(
     await expect(page.locator("#status")).to_contain_text("You can leave this page")
     await page.unroute("**/status")
     await expect(page.locator("video")).to_be_visible(timeout=90_000)
+
+
+async def test_polls_wait_as_long_as_a_busy_portal_asks(
+    page: Page, complaints: Complaints, publish: Publish, short_video: Path
+) -> None:
+    complaints.expect("status of 429")
+    asked_at: list[float] = []
+
+    async def refuse(route: Route) -> None:
+        asked_at.append(monotonic())
+        await route.fulfill(status=429, headers={"Retry-After": "5"}, body="Slower.")
+
+    await page.route("**/status", refuse)
+    await page.goto(f"/videos/{await publish(short_video, 'Polled politely')}")
+
+    async def is_asked_again() -> bool:
+        return len(asked_at) > 1
+
+    await until(is_asked_again, timeout_s=60)
+    # Every other second otherwise.
+    assert asked_at[1] - asked_at[0] >= 5
+    await page.unroute("**/status")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from browser_kit import Complaints, OpenContext, play_past
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 from upload_page_kit import (
     STORAGE,
     choose,
@@ -199,6 +200,37 @@ async def test_busy_portal_is_asked_again_by_itself(
     await choose(page, short_video)
     await expect(page.locator("[data-rest]").first).to_contain_text("The portal is busy")
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+
+
+async def test_publishing_and_sending_wait_as_long_as_a_busy_portal_asks(
+    page: Page, complaints: Complaints, short_video: Path
+) -> None:
+    complaints.expect("status of 429")
+    asked_at: list[float] = []
+
+    async def refuse_once(route: Route) -> None:
+        asked_at.append(monotonic())
+        if len(asked_at) % 2 == 0:
+            await route.continue_()
+            return
+        await route.fulfill(
+            status=429,
+            headers={"Retry-After": "2", "Content-Type": "application/problem+json"},
+            body='{"status": 429, "code": "too_many_requests", "detail": "Slower."}',
+        )
+
+    await page.route("**/api/videos/presign", refuse_once)
+    await page.route("**/api/videos", refuse_once)
+    await open_upload(page)
+    await choose(page, short_video)
+    await fill_in(page, title="In no hurry")
+    await expect(page.locator("[data-rest]").first).to_contain_text("The portal is busy")
+    await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+    await page.get_by_role("button", name="Publish video").click()
+    await page.wait_for_url("**/videos/*")
+    first, second, third, fourth = asked_at
+    assert second - first >= 2
+    assert fourth - third >= 2
 
 
 async def test_unreachable_portal_keeps_the_upload(

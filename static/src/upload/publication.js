@@ -8,6 +8,11 @@ const NEEDS_UPLOAD = new Set(["upload_not_found", "key_already_used"]);
 /** Members of the request that have a field in the row. */
 const FIELDS = /^\/(title|description|categoryIds|tags)(\/|$)/;
 
+/** So often is a portal asked that has too much to do. */
+const BUSY_TRIES = 6;
+const LONGEST_PAUSE_S = 30;
+const SPREAD_MS = 1000;
+
 /** The portal did not publish. */
 export class NotPublished extends Error {
   /**
@@ -30,13 +35,35 @@ export class NotPublished extends Error {
  * @throws {NotPublished}
  */
 export async function publish(url, request) {
-  try {
-    return (await postJson(url, request)).id;
-  } catch (error) {
-    if (error instanceof Refused) throw refused(error);
-    if (error instanceof NoAnswer) throw new NotPublished([], publishTrouble(error), false);
-    throw error;
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return (await postJson(url, request)).id;
+    } catch (error) {
+      if (error instanceof Refused && isBusy(error) && tries < BUSY_TRIES) {
+        await pause(error);
+        continue;
+      }
+      if (error instanceof Refused) throw refused(error);
+      if (error instanceof NoAnswer) throw new NotPublished([], publishTrouble(error), false);
+      throw error;
+    }
   }
+}
+
+/** @param {Refused} error */
+function isBusy({ status, code }) {
+  // With a part of the portal away it may take longer; then people decide when to try again.
+  return status === 429 || code === "overloaded";
+}
+
+/**
+ * As long as the portal asks for, and a little more: many rows publish at once.
+ * @param {Refused} error
+ * @returns {Promise<void>}
+ */
+function pause({ retryAfter_s }) {
+  const pause_ms = Math.min(retryAfter_s ?? 0, LONGEST_PAUSE_S) * 1000 + Math.random() * SPREAD_MS;
+  return new Promise((resolve) => setTimeout(resolve, pause_ms));
 }
 
 /** @param {Refused} error */

@@ -1,6 +1,7 @@
 /** The portal's calls about one upload; the bytes go to storage without it. */
 
 import { postJson, Refused, requestJson } from "../api.js";
+import { canRetry } from "./failures.js";
 
 /** @typedef {{ presign: string, uploads: string }} Urls */
 /** @typedef {{ partNumber: number, sizeBytes: number, etag: string }} Part */
@@ -106,8 +107,10 @@ export class UploadApi {
         await this.remove(key);
         return;
       } catch (error) {
-        if (error instanceof Refused && error.status < 500) return;
-        await new Promise((resolve) => setTimeout(resolve, REMOVAL_PAUSE_MS * tries));
+        if (error instanceof Refused && !canRetry(error)) return;
+        const asked_ms = error instanceof Refused ? (error.retryAfter_s ?? 0) * 1000 : 0;
+        const pause_ms = Math.max(REMOVAL_PAUSE_MS * tries, asked_ms);
+        await new Promise((resolve) => setTimeout(resolve, pause_ms));
       }
     }
   }

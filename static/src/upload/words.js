@@ -64,11 +64,11 @@ function interrupted() {
 /** @param {Refused} error */
 function refusedUpload(error) {
   const reasons = error.faults.map((fault) => fault.message).join(" ");
+  const isBusy = error.status >= 500 || error.status === 429;
   return {
-    title:
-      error.status >= 500 ? "The portal is busy at the moment" : "The portal can’t take this file",
+    title: isBusy ? "The portal is busy at the moment" : "The portal can’t take this file",
     text: reasons || error.detail || "Try again in a moment.",
-    canRetry: error.status >= 500 || error.status === 429,
+    canRetry: isBusy,
   };
 }
 

@@ -1,0 +1,93 @@
+"""Tells clients apart: the name under which a request is counted by whoever sets limits.
+
+That is the address it comes from. Behind proxies, and only behind those that `TRUSTED_PROXIES`
+names, it is what they say in X-Forwarded-For. The standard header, Forwarded (RFC 7239), is not
+read: a proxy that writes one of the two passes the other on as the client sent it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Any, cast
+
+from hypercorn.typing import HTTPScope, Scope
+
+Network = IPv4Network | IPv6Network
+
+FORWARDED_FOR = b"x-forwarded-for"
+# In a request's scope: the client it is counted for.
+CLIENT = "portal.client"
+# Whoever has one IPv6 address usually has this many bits of them.
+IPV6_CLIENT_BITS = 64
+# Addresses whose reading is remembered; each costs about a hundred bytes.
+REMEMBERED = 8192
+LONGEST_ADDRESS = 64
+
+
+class Clients:
+    """Finds out who asks; one for a process."""
+
+    def __init__(self, trusted_proxies: Sequence[Network]) -> None:
+        self._trusted_proxies = trusted_proxies
+        self._is_proxy = lru_cache(REMEMBERED)(self._look_up)
+
+    def identify(self, scope: HTTPScope) -> str:
+        """The client of this request, which `client_of` knows from now on."""
+        peer = (scope.get("client") or ("",))[0]
+        client = counted_as(peer)
+        if self._trusted_proxies and self._is_proxy(peer):
+            client = self._forwarded(scope, client)
+        cast("dict[str, Any]", scope)[CLIENT] = client
+        return client
+
+    def _forwarded(self, scope: HTTPScope, client: str) -> str:
+        """The first address, seen from here, that is no proxy of ours; or the farthest proxy."""
+        for address in _hops(scope):
+            if not counted_as(address):
+                break
+            client = counted_as(address)
+            if not self._is_proxy(address):
+                break
+        return client
+
+    def _look_up(self, address: str) -> bool:
+        parsed = _parse(address)
+        return parsed is not None and any(parsed in network for network in self._trusted_proxies)
+
+
+def client_of(scope: Scope) -> str:
+    """The client that this request is counted for."""
+    client: str = cast("dict[str, Any]", scope).get(CLIENT, "")
+    return client
+
+
+@lru_cache(REMEMBERED)
+def counted_as(address: str) -> str:
+    """The address itself, the /64 network of an IPv6 address, or nothing if it is neither."""
+    parsed = _parse(address)
+    if isinstance(parsed, IPv6Address):
+        return str(IPv6Network((parsed, IPV6_CLIENT_BITS), strict=False))
+    return "" if parsed is None else str(parsed)
+
+
+def _hops(scope: HTTPScope) -> Iterator[str]:
+    """What the proxies noted, the nearest one's note first."""
+    for name, value in reversed(list(scope["headers"])):
+        if name == FORWARDED_FOR:
+            for entry in reversed(value.split(b",")):
+                yield entry.strip()[:LONGEST_ADDRESS].decode("latin-1")
+
+
+def _parse(address: str) -> IPv4Address | IPv6Address | None:
+    """An address as a socket has it or a proxy writes it, with or without a port."""
+    host = address.partition(":")[0] if address.count(":") == 1 else address
+    if host.startswith("["):
+        host = host[1:].partition("]")[0]
+    try:
+        parsed = ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    mapped = parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else None
+    return mapped or parsed

@@ -1,0 +1,77 @@
+"""A call to storage: what its errors mean, how long it may take, and not to call while it is away.
+
+Translates botocore's errors: `ObjectMissing`, `MultipartMissing` and `PartsRefused` for the
+expected codes, `StorageUnavailable` when storage cannot be reached or is overloaded; anything
+else propagates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
+
+from portal.errors import MultipartMissing, ObjectMissing, PartsRefused, StorageUnavailable
+from portal.outages import Outage
+
+MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
+REFUSED_PARTS_CODES = frozenset({"InvalidPart", "InvalidPartOrder", "EntityTooSmall"})
+# Where someone waits; the clients' own limits, with their retries, add up to a minute.
+CALL_TIMEOUT_S = 6.0
+
+
+class StorageCalls:
+    """Surrounds calls. With `fail_fast`, those of a process that answers people."""
+
+    def __init__(self, *, fail_fast: bool) -> None:
+        self._outage = Outage(StorageUnavailable) if fail_fast else None
+
+    @asynccontextmanager
+    async def about(self, key: str, *, timeout_s: float | None = None) -> AsyncIterator[None]:
+        """Around one call, which concerns this key, or keys that begin so."""
+        if self._outage is None:
+            with translated_errors(key):
+                yield
+            return
+        async with self._outage.trying():
+            with translated_errors(key), _noted(self._outage):
+                async with asyncio.timeout(timeout_s or CALL_TIMEOUT_S):
+                    yield
+
+
+@contextmanager
+def _noted(outage: Outage) -> Iterator[None]:
+    try:
+        yield
+    except (HTTPClientError, ConnectionError, TimeoutError):
+        outage.found_away()
+        raise
+    except ClientError:
+        outage.found_back()
+        raise
+    outage.found_back()
+
+
+@contextmanager
+def translated_errors(key: str) -> Iterator[None]:
+    """Raise botocore's errors as the portal's own; the key is what was asked about."""
+    try:
+        yield
+    except ClientError as exc:
+        code = exc.response.get("Error", {}).get("Code")
+        if code in MISSING_CODES:
+            raise ObjectMissing(key) from exc
+        if code == "NoSuchUpload":
+            raise MultipartMissing(key) from exc
+        if code in REFUSED_PARTS_CODES:
+            raise PartsRefused(key) from exc
+        if exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500) >= 500:
+            raise StorageUnavailable from exc
+        raise
+    except (HTTPClientError, TimeoutError) as exc:
+        raise StorageUnavailable from exc
+    except BotoCoreError as exc:
+        # No credentials, unknown region: the operator's to mend, and to be read in the log.
+        raise StorageUnavailable from exc

@@ -1,0 +1,42 @@
+"""A small crowd before a whole portal: nobody gets an error, and what is published gets ready.
+
+`tests/benchmarks/load.py` is the large one, with delays, memory and processor time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import load_kit
+import pytest
+from load_kit import POLLS, Crowd, gathered
+from portal_kit import fresh_database, make_video, run_portal, until
+
+VIEWERS = 200
+EDITORS = 5
+ARRIVAL_S = 3
+STAY_S = 5
+
+
+async def test_two_hundred_viewers_and_five_editors_meet_no_error(
+    services: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A slow machine is no error of the portal's.
+    monkeypatch.setattr(load_kit, "TIMEOUT_S", 60)
+    file = make_video(tmp_path / "load.mp4", seconds=1, size="160x90").read_bytes()
+    async with (
+        fresh_database(services) as environ,
+        run_portal({**environ, "WORK_DIR": str(tmp_path / "work")}) as portal,
+    ):
+        crowd = Crowd(portal.base_url, file)
+        async with gathered(crowd, viewers=VIEWERS, editors=EDITORS, arrival_s=ARRIVAL_S) as record:
+            await asyncio.sleep(STAY_S)
+
+            async def has_published() -> bool:
+                return record.published > 0 or bool(record.errors)
+
+            await until(has_published, timeout_s=60)
+            assert not record.errors
+    polls = sum(len(record.durations_s[kind]) for kind in POLLS)
+    assert polls > VIEWERS
