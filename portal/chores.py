@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from procrastinate.jobs import Status
 from tortoise.connection import get_connection
 
-from portal.database import transaction
+from portal.database import server_time, transaction
 from portal.deletion import LEASE_END
 from portal.enqueuing import defer_poster, defer_removal
 from portal.models import Deletion, PosterRequest
@@ -60,7 +59,7 @@ async def recover_chores(resources: Resources) -> int:
         )
         if row["status"] in ("doing", "failed"):
             await resources.queue.job_manager.retry_job_by_id_async(
-                job_id=row["job_id"], retry_at=datetime.now(UTC)
+                job_id=row["job_id"], retry_at=await server_time()
             )
         else:
             await _replace_job(row, resources)

@@ -6,12 +6,15 @@ on the connection of a running transaction.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from psycopg import AsyncConnection, AsyncRawCursor
+from psycopg import AsyncConnection, AsyncRawCursor, OperationalError
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 from tortoise import Tortoise
@@ -22,7 +25,12 @@ from tortoise.transactions import in_transaction
 if TYPE_CHECKING:
     from portal.config import Config
 
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
 CONNECT_TIMEOUT_S = 5
+OUTAGE_INTERVAL_S = 1.0
 RECONNECT_TIMEOUT_S = 1
 # A statement that runs longer is a bug or an overloaded server; either way it must end.
 STATEMENT_TIMEOUT_MS = 15_000
@@ -63,6 +71,22 @@ async def server_time() -> datetime:
     rows = await get_connection("default").execute_query_dict("SELECT now()")
     now: datetime = rows[0]["now"]
     return now
+
+
+async def over_outage(work: Callable[[], Awaitable[Result]], *, patience_s: float) -> Result:
+    """Do this, and again each second while the database is away, for that long at most.
+
+    For transactions that may be repeated: when the answer to the last commit was lost, it counts.
+    """
+    deadline = monotonic() + patience_s
+    while True:
+        try:
+            return await work()
+        except OperationalError:
+            if monotonic() > deadline:
+                raise
+            logger.warning("Database away, trying again", extra={"action": "database_retry"})
+        await asyncio.sleep(OUTAGE_INTERVAL_S)
 
 
 async def migrate(config: Config) -> None:

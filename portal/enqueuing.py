@@ -1,4 +1,7 @@
-"""Puts the jobs of a video into the queue, within the transaction that makes them necessary."""
+"""Puts the jobs of a video into the queue, within the transaction that makes them necessary.
+
+Which of the waiting ones is next is decided in `scheduling.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from uuid import UUID
 from portal.attempts import lock_video
 from portal.causes import current_cause
 from portal.database import transaction
-from portal.models import VideoStatus
+from portal.models import Video, VideoStatus
+from portal.scheduling import completion_priority, first_pass_priority
 
 if TYPE_CHECKING:
     from procrastinate import App as Queue
@@ -22,30 +26,39 @@ POSTER_TASK = "portal:poster"
 TRANSCODE_QUEUE = "transcode"
 # Short work, which does not wait for the slots that transcoding takes.
 CHORES_QUEUE = "chores"
-# Every waiting video is made playable before any ladder is completed.
-COMPLETE_PRIORITY = -10
 # Someone is looking on.
 POSTER_PRIORITY = 10
 
 
-async def defer_transcode(video_id: UUID, queue: Queue, connection: AsyncConnection[Any]) -> int:
-    """Queue the job that makes a video playable; returns the job's id."""
+async def defer_transcode(
+    video_id: UUID,
+    queue: Queue,
+    connection: AsyncConnection[Any],
+    *,
+    size_bytes: int,
+    since: datetime,
+) -> int:
+    """Queue the job that makes a video playable, which waits since then; returns the job's id."""
     task = queue.configure_task(
-        TRANSCODE_TASK, queue=TRANSCODE_QUEUE, lock=video_lock(video_id), connection=connection
+        TRANSCODE_TASK,
+        queue=TRANSCODE_QUEUE,
+        lock=video_lock(video_id),
+        priority=first_pass_priority(size_bytes, since=since),
+        connection=connection,
     )
     return await task.defer_async(video_id=str(video_id), cause=current_cause())
 
 
-async def defer_completion(video_id: UUID, queue: Queue, connection: AsyncConnection[Any]) -> int:
+async def defer_completion(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> int:
     """Queue the job that completes a ready video's ladder; returns the job's id."""
     task = queue.configure_task(
         COMPLETE_TASK,
         queue=TRANSCODE_QUEUE,
-        lock=video_lock(video_id),
-        priority=COMPLETE_PRIORITY,
+        lock=video_lock(video.id),
+        priority=completion_priority(video.size_bytes, since=video.created_at),
         connection=connection,
     )
-    return await task.defer_async(video_id=str(video_id), cause=current_cause())
+    return await task.defer_async(video_id=str(video.id), cause=current_cause())
 
 
 async def defer_removal(video_id: UUID, queue: Queue, connection: AsyncConnection[Any]) -> int:
@@ -83,11 +96,17 @@ async def replace_job(video_id: UUID, former_job_id: int, *, queue: Queue) -> No
         if video is None:
             return
         if video.status is VideoStatus.PROCESSING and video.transcode_job_id == former_job_id:
-            video.transcode_job_id = await defer_transcode(video_id, queue, connection)
+            video.transcode_job_id = await defer_transcode(
+                video_id,
+                queue,
+                connection,
+                size_bytes=video.size_bytes,
+                since=video.created_at,
+            )
             video.updated_at = datetime.now(UTC)
             await video.save(update_fields=["transcode_job_id", "updated_at"])
         elif video.status is VideoStatus.READY and video.complete_job_id == former_job_id:
-            video.complete_job_id = await defer_completion(video_id, queue, connection)
+            video.complete_job_id = await defer_completion(video, queue, connection)
             await video.save(update_fields=["complete_job_id"])
 
 

@@ -30,6 +30,7 @@ from portal.logs import configure_logging
 from portal.publishing import TRANSCODE_FAILED
 from portal.recovery import recover_forever
 from portal.resources import Resources, open_resources
+from portal.transcoding import DiskFull
 from portal.upload_sweeping import sweeping
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ tasks = Blueprint()
 # As `causes.current_cause` gives it.
 Cause = Mapping[str, str] | None
 
+# Should the news of a new job be missed, it is found within this time.
+FETCH_INTERVAL_S = 2
 OUTAGE_PAUSE_S = 10
 FAILURE_PAUSE_S = 5
 # One waits for storage while the other cuts a frame.
@@ -66,7 +69,7 @@ class _TryAgain(BaseRetryStrategy):
             return RetryDecision(retry_in={"seconds": SETTLE_S})
         if isinstance(exception, HeldByAnother):
             return RetryDecision(retry_in={"seconds": LEASE_S})
-        if isinstance(exception, Unavailable | psycopg.OperationalError):
+        if isinstance(exception, Unavailable | DiskFull | psycopg.OperationalError):
             return RetryDecision(retry_in={"seconds": OUTAGE_PAUSE_S})
         return RetryDecision(retry_in={"seconds": FAILURE_PAUSE_S})
 
@@ -76,6 +79,7 @@ async def transcode_video(context: JobContext, video_id: str, cause: Cause = Non
     """Make a video playable, or failed."""
     resources: Resources = context.additional_context["resources"]
     with _work_on(context, video_id, cause):
+        work_dir = _own_work_dir(resources.config.work_dir)
         try:
             attempt = await attempts.begin(UUID(video_id), worker=_worker_name())
         except attempts.AttemptsExhausted:
@@ -84,7 +88,6 @@ async def transcode_video(context: JobContext, video_id: str, cause: Cause = Non
             )
             return
         if attempt is not None:
-            work_dir = _own_work_dir(resources.config.work_dir)
             await passes.make_playable(attempt, resources, work_dir=work_dir)
 
 
@@ -93,9 +96,9 @@ async def complete_video(context: JobContext, video_id: str, cause: Cause = None
     """Make what is missing of a playable video's ladder, in one pass."""
     resources: Resources = context.additional_context["resources"]
     with _work_on(context, video_id, cause):
+        work_dir = _own_work_dir(resources.config.work_dir)
         attempt = await renditions.begin_completion(UUID(video_id), worker=_worker_name())
         if attempt is not None:
-            work_dir = _own_work_dir(resources.config.work_dir)
             await passes.make_missing(attempt, resources, work_dir=work_dir)
 
 
@@ -141,6 +144,7 @@ async def run_worker(resources: Resources) -> None:
     _remove_leftovers(resources.config.work_dir)
     concurrency = resources.config.worker_concurrency
     async with resources.queue.open_async(), asyncio.TaskGroup() as group:
+        logger.info("Worker begins", extra={"action": "worker_begins", "worker": _worker_name()})
         recovery = group.create_task(recover_forever(resources))
         lanes = [
             group.create_task(_serve(TRANSCODE_QUEUE, resources, concurrency, is_main=True)),
@@ -160,6 +164,7 @@ async def _serve(
         queues=[queue_name],
         name=_worker_name(),
         concurrency=concurrency,
+        fetch_job_polling_interval=FETCH_INTERVAL_S,
         additional_context={"resources": resources},
         shutdown_graceful_timeout=0,
         delete_jobs="never",

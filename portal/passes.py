@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, TypeVar
 import psycopg
 
 from portal import attempts, deletion, renditions
-from portal.attempts import Failure, Heartbeat, LeaseLost, OpenAttempt
+from portal.attempts import LEASE_S, Failure, Heartbeat, LeaseLost, OpenAttempt
+from portal.database import over_outage
 from portal.errors import ObjectMissing, Unavailable
 from portal.models import Outcome, Video
 from portal.renditions import Playable
@@ -28,6 +29,7 @@ from portal.spans import span
 from portal.storage import MASTER_MAX_AGE_S, Storage, output_prefix
 from portal.transcoding import (
     MASTER_NAME,
+    DiskFull,
     Made,
     SourceRejected,
     TranscodeFailed,
@@ -54,6 +56,8 @@ SOURCE_URL_TTL_S = 24 * 3600
 MASTER_TYPE = "application/vnd.apple.mpegurl"
 # How often a master playlist that became outdated while it was written is written again.
 MASTER_ROUNDS = 5
+# A worker that is told to end is not held up for longer by a database that is away.
+CLOSING_PATIENCE_S = 4.0
 SOURCE_CHANGED = "source_changed"
 CHANGED_MESSAGE = "The uploaded file was changed or removed after it was sent. Upload it again."
 
@@ -86,7 +90,10 @@ async def make_playable(attempt: OpenAttempt, resources: Resources, *, work_dir:
                 attempt, lambda heartbeat: _first_pass(attempt, resources, heartbeat, work_dir)
             )
             with span("publish"):
-                await renditions.publish(attempt, playable, queue=resources.queue)
+                await over_outage(
+                    lambda: renditions.publish(attempt, playable, queue=resources.queue),
+                    patience_s=LEASE_S,
+                )
         except (SourceRejected, SourceChanged) as exc:
             logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
             failure = Failure(str(exc.code), exc.detail)
@@ -105,7 +112,9 @@ async def make_missing(attempt: OpenAttempt, resources: Resources, *, work_dir: 
             await _under_lease(
                 attempt, lambda heartbeat: _later_pass(attempt, resources, heartbeat, work_dir)
             )
-            is_done = await renditions.finish(attempt, queue=resources.queue)
+            is_done = await over_outage(
+                lambda: renditions.finish(attempt, queue=resources.queue), patience_s=LEASE_S
+            )
         except (SourceRejected, SourceChanged) as exc:
             logger.warning("Source refused: %s", exc.code, extra={"action": "source_rejected"})
             # What an earlier pass committed may not have reached the playlist yet.
@@ -122,12 +131,14 @@ async def _closed_afterwards(attempt: OpenAttempt, resources: Resources) -> Asyn
     What was written of a video that was deleted meanwhile is seen to.
     """
     outcome, failure = Outcome.FAILED, None
+    logger.info("Pass begun", extra={"action": "pass_begun", "attempt": attempt.number})
     try:
         yield
     except LeaseLost:
         logger.warning("Lease lost, work discarded", extra={"action": "lease_lost"})
-    except (asyncio.CancelledError, Unavailable, psycopg.OperationalError):
+    except (asyncio.CancelledError, Unavailable, DiskFull, psycopg.OperationalError) as exc:
         outcome = Outcome.HANDED_BACK
+        logger.warning("Handed back: %s", exc or "told to end", extra={"action": "handed_back"})
         raise
     except TranscodeFailed as exc:
         logger.warning("%s: %s", exc, exc.detail, extra={"action": "transcode_failed"})
@@ -137,7 +148,10 @@ async def _closed_afterwards(attempt: OpenAttempt, resources: Resources) -> Asyn
         failure = Failure("internal_error", type(exc).__name__)
         raise
     finally:
-        if not await attempts.release(attempt, outcome, failure):
+        is_there = await over_outage(
+            lambda: attempts.release(attempt, outcome, failure), patience_s=CLOSING_PATIENCE_S
+        )
+        if not is_there:
             video = attempt.video
             await deletion.look_again(video.id, video.storage_key, queue=resources.queue)
 
@@ -188,7 +202,7 @@ async def _later_pass(
 ) -> None:
     if attempt.wanted:
         made = await _make_wanted(attempt, resources, heartbeat, work_dir)
-        await renditions.add(attempt, made)
+        await over_outage(lambda: renditions.add(attempt, made), patience_s=LEASE_S)
     await attempts.hold(attempt)
     await _put_master(attempt, resources.storage)
 

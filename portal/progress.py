@@ -100,23 +100,24 @@ class Progress:
 
 
 VIDEO = """
-WITH waiting AS (
-  SELECT id, status, CASE status WHEN 'processing' THEN transcode_job_id ELSE complete_job_id END
-         AS job_id
+WITH unfinished AS (
+  SELECT id, CASE status WHEN 'processing' THEN transcode_job_id ELSE complete_job_id END AS job_id,
+         CASE status WHEN 'processing' THEN 0 ELSE -1 END AS rank
   FROM videos
   WHERE (status = 'processing' OR complete_job_id IS NOT NULL)
     AND NOT EXISTS (
       SELECT 1 FROM attempts
       WHERE video_id = videos.id AND outcome IS NULL AND lease_expires_at > now()
     )
+), waiting AS (
+  -- In the order in which the queue hands jobs out; a lost one will be replaced.
+  SELECT unfinished.id, rank() OVER (ORDER BY rank DESC, job.priority DESC, job_id) AS position
+  FROM unfinished LEFT JOIN procrastinate_jobs job ON job.id = unfinished.job_id
 )
 SELECT video.status, video.failure_code, video.failure_message, video.notes, video.has_poster,
        video.has_storyboard, video.published_attempt, video.complete_job_id,
        attempt.number, attempt.stage, attempt.percent, attempt.eta_s,
-       (SELECT count(*) FROM waiting, waiting own
-        WHERE own.id = video.id
-          AND (waiting.status = own.status AND waiting.job_id <= own.job_id
-               OR waiting.status = 'processing' AND own.status = 'ready')) AS position
+       (SELECT position FROM waiting WHERE waiting.id = video.id) AS position
 FROM videos video
 LEFT JOIN LATERAL (
   SELECT * FROM attempts

@@ -173,7 +173,9 @@ async def _insert(request: CreateVideoRequest, source: ObjectInfo, queue: Queue)
             tags=request.tags,
             file_name=request.file_name,
             upload_id=request.key,
-            transcode_job_id=await defer_transcode(video_id, queue, connection),
+            transcode_job_id=await defer_transcode(
+                video_id, queue, connection, size_bytes=source.size_bytes, since=now
+            ),
             size_bytes=source.size_bytes,
             source_etag=source.etag,
             created_at=now,
@@ -199,13 +201,16 @@ async def retry_transcode(video: Video, *, queue: Queue) -> None:
 
 async def _retry_video(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> None:
     last = await Attempt.filter(video_id=video.id).order_by("-number").first()
+    now = datetime.now(UTC)
     await Video.filter(id=video.id).update(
         status=VideoStatus.PROCESSING,
         failure_code=None,
         failure_message=None,
-        transcode_job_id=await defer_transcode(video.id, queue, connection),
+        transcode_job_id=await defer_transcode(
+            video.id, queue, connection, size_bytes=video.size_bytes, since=now
+        ),
         forgiven_attempts=last.number if last else 0,
-        updated_at=datetime.now(UTC),
+        updated_at=now,
     )
 
 
@@ -221,7 +226,7 @@ async def _retry_renditions(video: Video, queue: Queue, connection: AsyncConnect
     if not changed:
         raise NothingToRetry
     if video.complete_job_id is None:
-        job_id = await defer_completion(video.id, queue, connection)
+        job_id = await defer_completion(video, queue, connection)
         await Video.filter(id=video.id).update(complete_job_id=job_id)
 
 

@@ -63,7 +63,7 @@ async def publish(attempt: OpenAttempt, playable: Playable, *, queue: Queue) -> 
         await attempts.publish(attempt, media_s=made.duration_s)
         await _record(attempt, made)
         missing = await _left_to_make(attempt)
-        job_id = await defer_completion(attempt.video.id, queue, connection) if missing else None
+        job_id = await defer_completion(attempt.video, queue, connection) if missing else None
         changed = await Video.filter(id=attempt.video.id, status=VideoStatus.PROCESSING).update(
             status=VideoStatus.READY,
             published_attempt=attempt.number,
@@ -138,7 +138,7 @@ async def finish(attempt: OpenAttempt, *, queue: Queue) -> bool:
         planned = Rendition.filter(video_id=attempt.video.id, state=RenditionState.PLANNED)
         job_id = None
         if await planned.exists():
-            job_id = await defer_completion(attempt.video.id, queue, connection)
+            job_id = await defer_completion(attempt.video, queue, connection)
         await Video.filter(id=attempt.video.id).update(complete_job_id=job_id)
     return job_id is None
 

@@ -24,6 +24,8 @@ from portal.presigning import Presigner
 from portal.storage_calls import MISSING_CODES, StorageCalls, translated_errors
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from portal.config import Config
 
 CONNECT_TIMEOUT_S = 3
@@ -64,8 +66,8 @@ class StorageKept(Exception):
 class ObjectInfo:
     """What HEAD tells about an object.
 
-    `etag` names this very content; where storage computes none, as the embedded server for large
-    files, its time of writing and size stand in for it.
+    `etag` names this very content; where storage computes none, as the embedded server, its time of
+    writing and size stand in for it.
     """
 
     size_bytes: int
@@ -143,9 +145,21 @@ class Storage:
         """Size and ETag of an object, or `ObjectMissing`."""
         async with self._calls.about(key):
             answer = await self._client.head_object(Bucket=self.bucket, Key=key)
-        size_bytes = answer["ContentLength"]
-        etag = answer.get("ETag", "").strip('"')
-        return ObjectInfo(size_bytes, etag or f"{answer['LastModified'].isoformat()}/{size_bytes}")
+            size_bytes = answer["ContentLength"]
+            etag = answer.get("ETag", "").strip('"')
+            return ObjectInfo(size_bytes, etag or f"{await self._written_at(key)}/{size_bytes}")
+
+    async def _written_at(self, key: str) -> str:
+        """When an object was written, to the second, as lists have it.
+
+        HEAD has the time its upload began, until the embedded server is started again.
+        """
+        answer = await self._client.list_objects_v2(Bucket=self.bucket, Prefix=key, MaxKeys=1)
+        for entry in answer.get("Contents", ()):
+            if entry["Key"] == key:
+                written_at: datetime = entry["LastModified"]
+                return written_at.replace(microsecond=0).isoformat()
+        raise ObjectMissing(key)
 
     async def get(self, key: str) -> bytes:
         """The content of a small object, such as a playlist, or `ObjectMissing`."""

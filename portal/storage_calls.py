@@ -1,23 +1,29 @@
 """A call to storage: what its errors mean, how long it may take, and not to call while it is away.
 
 Translates botocore's errors: `ObjectMissing`, `MultipartMissing` and `PartsRefused` for the
-expected codes, `StorageUnavailable` when storage cannot be reached or is overloaded; anything
-else propagates.
+expected codes, `StorageUnavailable` when storage cannot be reached, is overloaded or refuses the
+portal; anything else propagates.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from http import HTTPStatus
 
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 
 from portal.errors import MultipartMissing, ObjectMissing, PartsRefused, StorageUnavailable
 from portal.outages import Outage
 
+logger = logging.getLogger(__name__)
+
 MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
 REFUSED_PARTS_CODES = frozenset({"InvalidPart", "InvalidPartOrder", "EntityTooSmall"})
+# Of a request that is fine but for its signature; rclone says 400 when it was signed too early.
+REFUSALS = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 # Where someone waits; the clients' own limits, with their retries, add up to a minute.
 CALL_TIMEOUT_S = 6.0
 
@@ -67,7 +73,12 @@ def translated_errors(key: str) -> Iterator[None]:
             raise MultipartMissing(key) from exc
         if code in REFUSED_PARTS_CODES:
             raise PartsRefused(key) from exc
-        if exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500) >= 500:
+        status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
+        if status in REFUSALS:
+            # Wrong credentials, or a clock that is wrong by more than signatures allow: no fault
+            # of the object at hand, and the operator's to mend.
+            logger.error("Storage refuses the portal: %s", exc, extra={"action": "storage_refuses"})
+        if status in REFUSALS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise StorageUnavailable from exc
         raise
     except (HTTPClientError, TimeoutError) as exc:

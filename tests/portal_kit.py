@@ -139,11 +139,11 @@ def free_port() -> int:
 
 
 def make_video(
-    path: Path, *, seconds: float = 2, size: str = "320x180", audio: bool = True
+    path: Path, *, seconds: float = 2, size: str = "320x180", audio: bool = True, rate: int = 30
 ) -> Path:
     """A small moving picture with a tone, as H.264 and AAC."""
     sound = ["-f", "lavfi", "-i", f"sine=duration={seconds}"] if audio else []
-    source = f"testsrc2=size={size}:rate=30:duration={seconds}"
+    source = f"testsrc2=size={size}:rate={rate}:duration={seconds}"
     arguments = ["-f", "lavfi", "-i", source, *sound, "-c:v", "libx264", "-preset", "ultrafast"]
     ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
     subprocess.run(

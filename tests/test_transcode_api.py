@@ -170,10 +170,10 @@ async def test_failed_video_is_tried_again_from_the_start(client: Client, config
     record = await (await client.get(f"/api/videos/{video.id}")).get_json()
     assert record["status"] == "processing"
     assert record["playbackUrl"] == ""
-    [(job_id, task, priority)] = await rows(
-        config.database_url, "SELECT id, task_name, priority FROM procrastinate_jobs"
+    [(job_id, task)] = await rows(
+        config.database_url, "SELECT id, task_name FROM procrastinate_jobs"
     )
-    assert (record["transcodeJobId"], task, priority) == (str(job_id), "portal:transcode", 0)
+    assert (record["transcodeJobId"], task) == (str(job_id), "portal:transcode")
     assert (await Video.get(id=video.id)).forgiven_attempts == 3
     again = await client.post(f"/api/videos/{video.id}/transcode")
     await problem(again, 409, "nothing_to_retry")

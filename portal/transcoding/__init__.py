@@ -8,7 +8,13 @@ database nor S3: it reads from an address and writes to the sink.
 Limits: MP4 and QuickTime sources; H.264 and AAC in fragmented MP4 as output; SDR.
 """
 
-from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
+from portal.transcoding.errors import (
+    DiskFull,
+    FailCode,
+    RejectCode,
+    SourceRejected,
+    TranscodeFailed,
+)
 from portal.transcoding.frames import cut_frame
 from portal.transcoding.hls import (
     MediaPlaylist,
@@ -42,6 +48,7 @@ __all__ = [
     "STORYBOARD_NAME",
     "AudioRung",
     "AudioTrack",
+    "DiskFull",
     "FailCode",
     "Kind",
     "Made",

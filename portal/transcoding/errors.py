@@ -7,6 +7,7 @@ a signed URL; `without_signatures` is what keeps them out.
 
 import re
 from enum import StrEnum
+from pathlib import Path
 
 _ANY_LIMIT = "the set limit"
 _SIGNED_URL = re.compile(r"(https?://[^\s?'\"]+)\?[^\s'\"]+")
@@ -111,6 +112,13 @@ class TranscodeFailed(Exception):
         self.message = _FAILURES[code]
         self.detail = without_signatures(detail)
         super().__init__(f"{code}: {self.message}")
+
+
+class DiskFull(Exception):
+    """The machine has no room left for the files of a pass; neither source nor pass is at fault."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"no space left on the disk of {folder}")
 
 
 def without_signatures(text: str) -> str:

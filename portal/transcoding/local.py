@@ -8,9 +8,7 @@ the master playlist, which is written once a pass is known to count.
 """
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -45,6 +43,7 @@ from portal.transcoding.shipping import FIRST_SEGMENT_NAME, Shipment, Sink
 from portal.transcoding.storyboard import Storyboard, plan_storyboard
 from portal.transcoding.tracks import AudioRung, SubtitleRung
 from portal.transcoding.veil import Source, veiled
+from portal.transcoding.workfolder import emptied
 
 # Copying takes about this much of the time of a pass that encodes, too.
 _COPY_SHARE = 0.1
@@ -82,11 +81,11 @@ async def make_renditions(
     starts of what earlier passes made, in seconds. Returns fewer renditions than wanted only when
     the source's own stream turned out not to be deliverable as it is.
 
-    Raises SourceRejected, TranscodeFailed, or whatever the sink raised. However it ends, no
-    process is left running.
+    Raises SourceRejected, TranscodeFailed, DiskFull, or whatever the sink raised. However it
+    ends, no process is left running.
     """
     rungs = tuple(rung for rung in plan.video if rung.name in wanted)
-    async with _emptied(work_dir), veiled(source_url) as source:
+    async with emptied(work_dir), veiled(source_url) as source:
         making = _Pass(
             source=source,
             probe=probe,
@@ -288,23 +287,3 @@ def _join_first_segment(folder: Path) -> Path:
 def _make_folders(work_dir: Path, names: Sequence[str]) -> None:
     for name in names:
         (work_dir / name).mkdir(parents=True, exist_ok=True)
-
-
-@asynccontextmanager
-async def _emptied(work_dir: Path) -> AsyncIterator[None]:
-    """Leave nothing behind in `work_dir`, and start with nothing of an earlier attempt's."""
-    await asyncio.to_thread(_empty, work_dir)
-    try:
-        yield
-    finally:
-        # Not in a thread: a cancelled await would leave files behind, and few are left by now.
-        _empty(work_dir)
-
-
-def _empty(work_dir: Path) -> None:
-    work_dir.mkdir(parents=True, exist_ok=True)
-    for entry in work_dir.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry, ignore_errors=True)
-        else:
-            entry.unlink(missing_ok=True)

@@ -1,0 +1,43 @@
+"""One portal to hurt for each file of tests, and the table of what was done to it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from fault_kit import Stack, running_stack
+
+
+@pytest.fixture(scope="module")
+def fault_folder() -> Iterator[Path]:
+    """Outside pytest's own folder, which each run closes to the database's account."""
+    with TemporaryDirectory(prefix="portal-fault-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+async def stack(fault_folder: Path) -> AsyncIterator[Stack]:
+    """A durable portal with two workers."""
+    async with running_stack(fault_folder) as stack:
+        yield stack
+
+
+TALLY: Counter[str] = Counter()
+
+
+@pytest.fixture(scope="session")
+def fault_tally() -> Counter[str]:
+    """How often each fault was inflicted; shown after the tests."""
+    return TALLY
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show what was done, and how often."""
+    if TALLY:
+        terminalreporter.section("faults inflicted")
+        for kind, count in sorted(TALLY.items()):
+            terminalreporter.line(f"{count:6} {kind}")

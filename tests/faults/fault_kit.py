@@ -1,0 +1,282 @@
+"""A whole portal whose processes may be hurt at any moment, and the people who go on using it.
+
+Database, storage, web and workers are processes of their own, started again by the code that
+`portal up` starts them with, only sooner. Everything mentions the stack's folder, in its command
+line or as TMPDIR, which confined children inherit: so an audit finds what was left running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import struct
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Any, TypeVar
+
+import aiohttp
+import click
+import psutil
+import psycopg
+from audit import Accepted, Findings, Scene, audit, is_settled, processes_of
+from portal_kit import answers, free_port, make_video, until
+from up_kit import REPOSITORY
+
+from portal.client_calls import REQUEST_TIMEOUT, Api, Refused
+from portal.client_uploads import send_file
+from portal.config import Config
+from portal.database import migrate
+from portal.embedded.children import Children, RestartPolicy, running_children
+from portal.embedded.datafolder import open_data_folder
+from portal.embedded.postgres import prepare_postgres, release_socket_folder
+from portal.embedded.processes import ChildSpec, LogFile
+from portal.embedded.services import start_embedded
+from portal.parts import MIB
+
+Result = TypeVar("Result")
+
+# A supervisor that starts what died soon, however often.
+AT_ONCE = RestartPolicy(
+    first_pause_s=0.3, longest_pause_s=2.0, settled_s=5.0, deaths_allowed=1_000_000
+)
+# Leases, pauses after outages, and a machine busy with other tests.
+SETTLE_TIMEOUT_S = 300.0
+PATIENCE_S = 180.0
+SEND_PATIENCE_S = 15.0
+WORKERS = ("worker-1", "worker-2")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to publish, and how long what is in it lasts."""
+
+    file: Path
+    duration_s: float
+
+
+@dataclass(slots=True)
+class Stack:
+    """A running portal. `accepted` are the videos it has confirmed to `publish`."""
+
+    folder: Path
+    environ: dict[str, str]
+    children: Children
+    accepted: list[Accepted] = field(default_factory=list)
+
+    @property
+    def base_url(self) -> str:
+        return self.environ["PUBLIC_URL"]
+
+    def pid(self, name: str) -> int | None:
+        return self.children.pid(name)
+
+    def signal(self, name: str, number: signal.Signals) -> bool:
+        """Send a signal to one part; False when it is not running at the moment."""
+        pid = self.pid(name)
+        with suppress(ProcessLookupError):
+            if pid is not None:
+                os.kill(pid, number)
+                return True
+        return False
+
+    def encoders(self) -> list[psutil.Process]:
+        """The running ffmpegs."""
+        return [each for each in processes_of(self.folder) if "ffmpeg" in _name(each)]
+
+    async def start_worker(self, name: str, **settings: str) -> None:
+        """Another worker, with settings of its own."""
+        await self.children.start(_portal(name, "worker", {**self.environ, **settings}))
+
+    async def rows(self, query: str, *values: Any) -> list[Any]:
+        async with await psycopg.AsyncConnection.connect(
+            self.environ["DATABASE_URL"], connect_timeout=5
+        ) as connection:
+            return await (await connection.execute(query.encode(), values)).fetchall()
+
+    async def execute(self, statement: str, *values: Any) -> None:
+        async with await psycopg.AsyncConnection.connect(
+            self.environ["DATABASE_URL"], autocommit=True, connect_timeout=5
+        ) as connection:
+            await connection.execute(statement.encode(), values)
+
+    async def publish(self, source: Source, *, is_intact: bool = True) -> Accepted:
+        """Publish a file as a patient client does, over any outage."""
+        accepted = await publish(self.base_url, source, is_intact=is_intact)
+        self.accepted.append(accepted)
+        return accepted
+
+    async def settle_and_audit(self, *, timeout_s: float = SETTLE_TIMEOUT_S) -> Findings:
+        """Wait until all work is done and everything runs; then nothing may be amiss."""
+        try:
+            await until(lambda: is_settled(self.environ), timeout_s=timeout_s, interval_s=0.3)
+            await until(lambda: answers(f"{self.base_url}/readyz"), timeout_s=PATIENCE_S)
+            return await audit(self.scene)
+        except BaseException:
+            await self._tell()
+            raise
+
+    @property
+    def scene(self) -> Scene:
+        names = ("database", "storage", "web", *WORKERS)
+        roots = [pid for name in names if (pid := self.pid(name)) is not None]
+        return Scene(environ=self.environ, folder=self.folder, accepted=self.accepted, roots=roots)
+
+    async def _tell(self) -> None:
+        """What a failed test needs to be understood by."""
+        for path in sorted(self.folder.glob("log/*.log")):
+            lines = path.read_text(errors="replace").splitlines()[-40:]
+            sys.stderr.write("\n".join([f"--- {path.name}", *lines, ""]))
+        with suppress(psycopg.Error):
+            for query in (
+                "SELECT id, task_name, status, lock, scheduled_at FROM procrastinate_jobs",
+                "SELECT id, status, failure_code, transcode_job_id, complete_job_id FROM videos",
+                "SELECT video_id, number, outcome, error_code, stage, worker, started_at,"
+                " finished_at FROM attempts ORDER BY started_at",
+            ):
+                rows = await self.rows(query)
+                sys.stderr.write("\n".join(["---", *(" ".join(map(str, row)) for row in rows), ""]))
+
+
+@asynccontextmanager
+async def running_stack(
+    folder: Path, *, database_environ: Mapping[str, str] | None = None, **settings: str
+) -> AsyncIterator[Stack]:
+    """A portal in this folder, with everything durable; afterwards nothing of it runs.
+
+    `settings` are for web and workers, `database_environ` is for the database server.
+    """
+    for name in ("tmp", "log"):
+        (folder / name).mkdir()
+    data = open_data_folder(folder / "data")
+    port = free_port()
+    try:
+        async with running_children(policy=AT_ONCE) as children:
+            services = await start_embedded(
+                children, data, host="127.0.0.1", storage_port=free_port(), database=False
+            )
+            server = await prepare_postgres(children, data)
+            spec = server.spec()
+            environ = {**spec.environ, **(database_environ or {})}
+            await children.start(replace(spec, environ=environ))
+            await server.create_database()
+            environ = {
+                **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
+                **services,
+                "DATABASE_URL": server.url(),
+                "PYTHONPATH": str(REPOSITORY),
+                "TMPDIR": str(folder / "tmp"),
+                "PORT": str(port),
+                "PUBLIC_URL": f"http://127.0.0.1:{port}",
+                "LOG_FORMAT": "text",
+                **settings,
+            }
+            await migrate(Config.from_env(environ))
+            stack = Stack(folder, environ, children)
+            await children.start(
+                _portal("web", "web", environ, ready=lambda: answers(f"{stack.base_url}/healthz")),
+                *(_portal(name, "worker", environ) for name in WORKERS),
+            )
+            yield stack
+    finally:
+        release_socket_folder(data)
+    left = [process.cmdline() for process in processes_of(folder)]
+    assert not left, f"left running after the end: {left}"
+
+
+def _portal(name: str, command: str, environ: Mapping[str, str], **options: Any) -> ChildSpec:
+    return ChildSpec(
+        name=name,
+        argv=(sys.executable, "-m", "portal", command),
+        environ=environ,
+        output=LogFile(Path(environ["TMPDIR"]).with_name("log") / f"{name}.log"),
+        ending=((signal.SIGTERM, 8.0),),
+        **options,
+    )
+
+
+async def publish(portal_url: str, source: Source, *, is_intact: bool = True) -> Accepted:
+    """Publish a file by the portal's own client calls, each repeated until it succeeds."""
+    async with aiohttp.ClientSession(timeout=REQUEST_TIMEOUT) as session:
+        api = Api(session, portal_url)
+        key = await _send(api, source.file)
+        body = {
+            "title": source.file.stem,
+            "description": "",
+            "categoryIds": [1],
+            "tags": "",
+            "fileName": source.file.name,
+            "key": key,
+        }
+        video = await _insist(lambda: api.call("POST", "/api/videos", body))
+    return Accepted(id=video["id"], key=key, duration_s=source.duration_s, is_intact=is_intact)
+
+
+async def _send(api: Api, file: Path) -> str:
+    """The key under which storage has the file; an address that is no good is given up for another.
+
+    That happens when it was signed by a clock that was wrong.
+    """
+    wanted = {"fileName": file.name, "contentType": "video/mp4"}
+    deadline = monotonic() + PATIENCE_S
+    while True:
+        upload = await _insist(lambda: api.call("POST", "/api/videos/presign", wanted))
+        try:
+            await _insist(
+                partial(send_file, api, file, upload, content_type="video/mp4"),
+                patience_s=SEND_PATIENCE_S,
+            )
+        except click.ClickException:
+            if monotonic() > deadline:
+                raise
+            continue
+        key: str = upload["key"]
+        return key
+
+
+async def _insist(
+    call: Callable[[], Awaitable[Result]], *, patience_s: float = PATIENCE_S
+) -> Result:
+    """As people do: try again after whatever went wrong, but not after a refusal."""
+    deadline = monotonic() + patience_s
+    while True:
+        try:
+            return await call()
+        except Refused:
+            raise
+        except click.ClickException:
+            if monotonic() > deadline:
+                raise
+        await asyncio.sleep(0.5)
+
+
+def short_source(folder: Path) -> Source:
+    """Two seconds, one rendition."""
+    return Source(make_video(folder / "short.mp4"), 2.0)
+
+
+def long_source(folder: Path) -> Source:
+    """A minute and a half of few small pictures: playable first, completed by a later pass."""
+    return Source(make_video(folder / "long.mp4", seconds=90, size="640x360", rate=2), 90.0)
+
+
+def large_source(folder: Path) -> Source:
+    """The short one with so much padding that clients send it in parts."""
+    whole = make_video(folder / "large.mp4")
+    padding = 65 * MIB
+    with whole.open("ab") as file:
+        file.write(struct.pack(">I4s", padding, b"free"))
+        file.truncate(file.tell() + padding - 8)
+    return Source(whole, 2.0)
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return str(process.name())
+    except psutil.NoSuchProcess:
+        return ""

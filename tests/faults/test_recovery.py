@@ -1,0 +1,143 @@
+"""What a worker leaves that is killed between two of its statements, or whose clock was set."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+import pytest
+from api_kit import Client, published, rows, run_sql
+
+from portal import posters
+from portal.recovery import finish_left_running, mend_clocks, recover_abandoned
+from portal.resources import Resources
+
+pytestmark = pytest.mark.usefixtures("queue")
+
+# A worker that died: its job still runs, its heartbeat is old.
+DEAD_WORKER = """
+INSERT INTO procrastinate_workers (id, last_heartbeat) OVERRIDING SYSTEM VALUE
+VALUES (7, now() - interval '60 s');
+UPDATE procrastinate_jobs SET status = 'doing', worker_id = 7
+WHERE id = (SELECT max(id) FROM procrastinate_jobs);
+UPDATE procrastinate_events SET at = at - interval '60 s';
+"""
+JOBS = "SELECT task_name, status::text FROM procrastinate_jobs ORDER BY id"
+
+
+@pytest.fixture
+async def queue(resources: Resources) -> AsyncIterator[None]:
+    async with resources.queue.open_async():
+        yield
+
+
+async def test_job_whose_work_is_done_does_not_hold_the_next_one_up(
+    client: Client, resources: Resources
+) -> None:
+    """Killed after a first pass was published, before its job was finished."""
+    video = await published(client)
+    database_url = resources.config.database_url
+    await run_sql(
+        database_url,
+        DEAD_WORKER
+        + f"""
+        SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('transcode', 'portal:complete', -10,
+            'video:{video["id"]}', NULL, jsonb_build_object('video_id', '{video["id"]}'), NULL
+        )::procrastinate_job_to_defer_v1]);
+        UPDATE videos SET status = 'ready', published_attempt = 1, complete_job_id =
+            (SELECT max(id) FROM procrastinate_jobs)""",
+    )
+    manager = resources.queue.job_manager
+    assert await manager.fetch_job(queues=["transcode"], worker_id=7) is None
+
+    assert await finish_left_running(resources) == 1
+
+    assert await rows(database_url, JOBS) == [
+        ("portal:transcode", "aborted"),
+        ("portal:complete", "todo"),
+    ]
+    job = await manager.fetch_job(queues=["transcode"], worker_id=7)
+    assert job is not None
+    assert job.task_name == "portal:complete"
+
+
+async def test_job_of_a_worker_that_lives_is_left_alone(
+    client: Client, resources: Resources
+) -> None:
+    await published(client)
+    database_url = resources.config.database_url
+    await run_sql(
+        database_url,
+        DEAD_WORKER + "UPDATE videos SET status = 'failed';"
+        "UPDATE procrastinate_workers SET last_heartbeat = now()",
+    )
+    assert await finish_left_running(resources) == 0
+    await run_sql(database_url, "DELETE FROM procrastinate_workers")
+    assert await finish_left_running(resources) == 1
+
+
+async def test_job_with_work_to_do_is_queued_again_and_not_closed(
+    client: Client, resources: Resources
+) -> None:
+    await published(client)
+    await run_sql(resources.config.database_url, DEAD_WORKER)
+    assert await finish_left_running(resources) == 0
+    assert await recover_abandoned(resources) == 1
+    assert await rows(resources.config.database_url, JOBS) == [("portal:transcode", "todo")]
+
+
+@pytest.mark.parametrize("jump", ["1 day", "-1 day"])
+async def test_clock_of_the_database_that_jumps_holds_nothing_up(
+    jump: str, client: Client, resources: Resources
+) -> None:
+    """The clock is set back by a day, or ahead: what was written down shifts the other way."""
+    video = await published(client)
+    database_url = resources.config.database_url
+    await run_sql(
+        database_url,
+        DEAD_WORKER
+        + f"""
+        INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at,
+            started_at) VALUES ('{video["id"]}', 1, 'gone', 'transcoding', 50,
+            now() + interval '{jump}', now() + interval '{jump}');
+        UPDATE procrastinate_events SET at = at + interval '{jump}';
+        UPDATE procrastinate_workers SET last_heartbeat = now() + interval '{jump}'""",
+    )
+    await mend_clocks()
+    # The lease may last as long as any, and no longer.
+    await run_sql(
+        database_url, "UPDATE attempts SET lease_expires_at = lease_expires_at - interval '20 s'"
+    )
+    assert await recover_abandoned(resources) == 1
+    assert await rows(database_url, JOBS) == [("portal:transcode", "todo")]
+
+
+async def test_pause_asked_for_by_a_worker_ahead_of_time_is_cut_short(
+    client: Client, resources: Resources
+) -> None:
+    await published(client)
+    database_url = resources.config.database_url
+    await run_sql(
+        database_url, "UPDATE procrastinate_jobs SET scheduled_at = now() + interval '1 day'"
+    )
+    await mend_clocks()
+    waits = "SELECT scheduled_at <= now() FROM procrastinate_jobs"
+    assert await rows(database_url, waits) == [(True,)]
+    await run_sql(
+        database_url, "UPDATE procrastinate_jobs SET scheduled_at = now() + interval '20 s'"
+    )
+    await mend_clocks()
+    assert await rows(database_url, waits) == [(False,)]
+
+
+async def test_poster_can_be_asked_for_after_a_worker_died_with_the_last_one(
+    client: Client, resources: Resources
+) -> None:
+    video = await published(client)
+    database_url = resources.config.database_url
+    await run_sql(
+        database_url, "UPDATE videos SET status = 'ready', published_attempt = 1, duration_s = 9"
+    )
+    await posters.request_poster(UUID(video["id"]), time_s=1.0, queue=resources.queue)
+    await run_sql(database_url, DEAD_WORKER + "UPDATE poster_requests SET state = 'done'")
+    assert await finish_left_running(resources) == 1
