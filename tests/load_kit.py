@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 # As htmx is told in base.html; whoever waits longer has given up.
 TIMEOUT_S = 10
+SAID_BYTES = 120
 STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n", re.IGNORECASE)
 PRESIGN = json.dumps({"fileName": "load.mp4", "contentType": "video/mp4"}).encode()
@@ -93,7 +94,10 @@ class Line:
             return 0, b""
         self._record.durations_s[kind].append(monotonic() - begun_at)
         if status >= 400:
-            self._record.errors[f"{kind}: {status}"] += 1
+            # With what was said, the beginning of it: one of thousands is hard to get again.
+            self._record.errors[
+                f"{kind}: {status} {answer[:SAID_BYTES].decode(errors='replace')}"
+            ] += 1
         return status, answer
 
     async def _exchange(self, data: bytes) -> tuple[int, bytes]:
