@@ -87,9 +87,13 @@ async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
             return None
         earlier = await Attempt.filter(video_id=video_id).order_by("number")
         failed = [it for it in earlier if it.outcome is not Outcome.HANDED_BACK]
-        attempt = await open_attempt(video, earlier, worker=worker)
-        if sum(it.number > video.forgiven_attempts for it in failed) >= MAX_ATTEMPTS:
-            raise AttemptsExhausted
+        await close_abandoned(earlier)
+        counted = sum(it.number > video.forgiven_attempts for it in failed)
+        if counted < MAX_ATTEMPTS:
+            attempt = await open_attempt(video, earlier, worker=worker)
+    # Raised in the transaction, it would leave the last of them open.
+    if counted >= MAX_ATTEMPTS:
+        raise AttemptsExhausted
     return OpenAttempt(id=attempt.id, video=video, number=attempt.number, is_cautious=bool(failed))
 
 
@@ -98,15 +102,22 @@ async def lock_video(video_id: UUID) -> Video | None:
     return await Video.filter(id=video_id).select_for_update().get_or_none()
 
 
-async def open_attempt(video: Video, earlier: Sequence[Attempt], *, worker: str) -> Attempt:
-    """Open the next attempt at a locked video, or raise `HeldByAnother`."""
+async def close_abandoned(earlier: Sequence[Attempt]) -> None:
+    """Close what dead workers left open at a locked video, or raise `HeldByAnother`.
+
+    A worker that wakes up after all finds its attempt lost.
+    """
     now = await server_time()
     if any(attempt.outcome is None and attempt.lease_expires_at > now for attempt in earlier):
         raise HeldByAnother
     for attempt in earlier:
         if attempt.outcome is None:
-            # Closed, so that a worker that wakes up finds it lost.
-            await _end(attempt.id, video.id, attempt.number, Outcome.FAILED, ABANDONED)
+            await _end(attempt.id, attempt.video_id, attempt.number, Outcome.FAILED, ABANDONED)
+
+
+async def open_attempt(video: Video, earlier: Sequence[Attempt], *, worker: str) -> Attempt:
+    """Open the next attempt at a locked video at which no other is open."""
+    now = await server_time()
     return await Attempt.create(
         video_id=video.id,
         number=earlier[-1].number + 1 if earlier else 1,

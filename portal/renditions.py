@@ -92,6 +92,7 @@ async def begin_completion(video_id: UUID, *, worker: str) -> OpenAttempt | None
         if video is None or video.status is not VideoStatus.READY or video.complete_job_id is None:
             return None
         earlier = await Attempt.filter(video_id=video_id).order_by("number")
+        await attempts.close_abandoned(earlier)
         attempt = await attempts.open_attempt(video, earlier, worker=worker)
         planned = Rendition.filter(video_id=video_id, state=RenditionState.PLANNED)
         await planned.filter(tries__gte=MAX_TRIES).update(state=RenditionState.FAILED)

@@ -131,6 +131,9 @@ async def test_video_that_kills_every_worker_fails_after_three_attempts(
     async with process("worker", web.environ):
         assert await final_status(web.base_url, video["id"]) == "failed"
     assert await rows(web, "SELECT failure_code FROM videos") == [("transcode_failed",)]
+    # Each of them is closed, and no fourth was begun.
+    outcomes = "SELECT outcome, error_code FROM attempts ORDER BY number"
+    assert await rows(web, outcomes) == [("failed", "worker_lost")] * 3
 
 
 async def test_editor_may_have_a_failed_video_tried_again(
