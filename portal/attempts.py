@@ -110,9 +110,7 @@ async def close_abandoned(earlier: Sequence[Attempt]) -> None:
     now = await server_time()
     if any(attempt.outcome is None and attempt.lease_expires_at > now for attempt in earlier):
         raise HeldByAnother
-    for attempt in earlier:
-        if attempt.outcome is None:
-            await _end(attempt.id, attempt.video_id, attempt.number, Outcome.FAILED, ABANDONED)
+    await close_lost(earlier)
 
 
 async def open_attempt(video: Video, earlier: Sequence[Attempt], *, worker: str) -> Attempt:
@@ -126,6 +124,13 @@ async def open_attempt(video: Video, earlier: Sequence[Attempt], *, worker: str)
         lease_expires_at=now + timedelta(seconds=LEASE_S),
         started_at=now,
     )
+
+
+async def close_lost(attempts: Sequence[Attempt]) -> None:
+    """Close a locked video's open attempts; a worker that wakes up finds its own lost."""
+    for attempt in attempts:
+        if attempt.outcome is None:
+            await _end(attempt.id, attempt.video_id, attempt.number, Outcome.FAILED, ABANDONED)
 
 
 class Heartbeat:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
 
 import click
 
 from portal import __version__
-from portal.config import Config, ConfigError
+from portal.cli_kit import data_dir_option, quiet, read_config, run
+from portal.cli_videos import queue, videos
 
 DEFAULT_ADDRESS = "http://127.0.0.1:8000"
 
@@ -52,7 +50,7 @@ def web(host: str | None, port: int | None, workers: int | None) -> None:
     # The app, in this process or in several, reads the same settings again.
     given = {"HOST": host, "PORT": port, "WEB_WORKERS": workers}
     os.environ.update({name: str(value) for name, value in given.items() if value is not None})
-    sys.exit(serve(_config()))
+    sys.exit(serve(read_config()))
 
 
 @main.command()
@@ -60,8 +58,8 @@ def worker() -> None:
     """Transcode videos from the queue until stopped."""
     from portal.jobs import work
 
-    config = _config()
-    _run(work(config))
+    config = read_config()
+    run(work(config))
 
 
 @main.command()
@@ -69,8 +67,8 @@ def migrate() -> None:
     """Bring the database to the newest version."""
     from portal.database import migrate as run_migrations
 
-    config = _config()
-    _run(run_migrations(config))
+    config = read_config()
+    run(run_migrations(config))
     click.echo("The database is up to date.")
 
 
@@ -109,37 +107,31 @@ def publish(
 
 
 @main.command()
+@click.option("--deep", is_flag=True, help="Compare database and storage instead, both ways.")
+@click.option("--fix", is_flag=True, help="With --deep: repair what can be repaired.")
 @click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Check the running `portal up` of this folder instead of the environment's settings.",
+    "--accept-sources",
+    is_flag=True,
+    help="With --fix, after a restore: take files of the right size for the uploaded ones.",
 )
-def doctor(data_dir: Path | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="With --deep: print JSON.")
+@data_dir_option
+def doctor(
+    deep: bool, fix: bool, accept_sources: bool, as_json: bool, data_dir: Path | None
+) -> None:
     """Try every part for real and print the fix for what does not work."""
-    from portal.doctor import examine
-    from portal.embedded import load_environment
+    from portal.doctor import examine, examine_deeply
 
+    if not deep and (fix or as_json or accept_sources):
+        raise click.UsageError("--fix, --accept-sources and --json go with --deep.")
     # The libraries' own warnings would say everything twice.
-    logging.disable(logging.CRITICAL)
-    if data_dir is not None:
-        os.environ.update(load_environment(data_dir))
-    config = _config()
-    sys.exit(0 if asyncio.run(examine(config)) else 1)
+    quiet()
+    config = read_config(data_dir)
+    if not deep:
+        sys.exit(0 if asyncio.run(examine(config)) else 1)
+    work = examine_deeply(config, fix=fix, accepts_sources=accept_sources, as_json=as_json)
+    sys.exit(0 if run(work) else 1)
 
 
-def _config() -> Config:
-    try:
-        return Config.from_env()
-    except ConfigError as exc:
-        raise click.ClickException(str(exc)) from exc
-
-
-def _run(work: Coroutine[Any, Any, None]) -> None:
-    """Run to the end, and tell what everyone runs into in one line."""
-    import psycopg
-    from tortoise.exceptions import DBConnectionError
-
-    try:
-        asyncio.run(work)
-    except (psycopg.OperationalError, DBConnectionError) as exc:
-        raise click.ClickException(f"The database cannot be used: {exc}") from exc
+main.add_command(videos)
+main.add_command(queue)

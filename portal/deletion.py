@@ -5,7 +5,8 @@ removes the record, and goes when storage holds nothing more of the video. A tra
 is aborted; should its worker have written something after the removal had looked, the removal
 looks again (`settles_at`), and a worker that finds its video gone asks for another look.
 
-Not removed here: parts of uploads that were never completed.
+Not removed here: what arrives long after, by an address that was still valid. The row of
+`Tombstone` has the janitor look again when none can be.
 """
 
 from __future__ import annotations
@@ -24,7 +25,15 @@ from portal.attempts import lock_video
 from portal.database import server_time, transaction
 from portal.enqueuing import defer_removal
 from portal.errors import StorageUnavailable, VideoNotFound
-from portal.models import Attempt, Deletion, PosterRequest, PosterState, Upload, Video
+from portal.models import (
+    Attempt,
+    Deletion,
+    PosterRequest,
+    PosterState,
+    Tombstone,
+    Upload,
+    Video,
+)
 from portal.storage import output_root
 
 if TYPE_CHECKING:
@@ -63,6 +72,9 @@ async def delete_video(video_id: UUID, *, queue: Queue) -> None:
         # Attempts, renditions and a poster asked for go with it.
         await video.delete()
         await Upload.filter(key=video.storage_key).delete()
+        await Tombstone.create(
+            video_id=video_id, storage_key=video.storage_key, deleted_at=await server_time()
+        )
     logger.info("Video deleted", extra={"action": "delete", "video_id": str(video_id)})
 
 
@@ -84,7 +96,10 @@ async def remove_files(video_id: UUID, *, storage: Storage) -> None:
     pending = await Deletion.get_or_none(video_id=video_id)
     if pending is None:
         return
-    removed = await _remove_below(output_root(video_id), pending, storage)
+    removed = 0
+    async for count in remove_below(output_root(video_id), storage):
+        removed += count
+        await Deletion.filter(video_id=video_id).update(lease_expires_at=LEASE_END)
     async with _time_limit():
         await storage.delete(pending.storage_key)
     unchanged = Deletion.filter(video_id=video_id, settles_at=pending.settles_at)
@@ -121,20 +136,23 @@ async def _stop_work(video: Video, queue: Queue, connection: AsyncConnection[Any
     return is_cut or await Attempt.filter(video_id=video.id, outcome=None).exists()
 
 
-async def _remove_below(prefix: str, pending: Deletion, storage: Storage) -> int:
-    removed = 0
+async def remove_below(prefix: str, storage: Storage) -> AsyncIterator[int]:
+    """Remove every object whose key begins with this; yields how many after each batch.
+
+    Raises `StorageUnavailable`, also when storage kept some of them.
+    """
     previous: list[str] = []
     while True:
         async with _time_limit():
             keys = await storage.list_some(prefix)
             if not keys:
-                return removed
+                return
             if keys == previous:
                 # Storage says that they are gone, and lists them: a pause may help.
                 raise StorageUnavailable
             await storage.delete_many(keys)
-        removed, previous = removed + len(keys), keys
-        await Deletion.filter(video_id=pending.video_id).update(lease_expires_at=LEASE_END)
+        previous = keys
+        yield len(keys)
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from tortoise.exceptions import OperationalError
 from yarl import URL
 
 from portal.config import Config
+from portal.consistency import compare
 from portal.errors import ObjectMissing, StorageCondition, StorageUnavailable
 from portal.resources import Resources, open_resources
 from portal.storage import Storage
@@ -69,7 +70,19 @@ async def examine(config: Config) -> bool:
     return not failed
 
 
-async def _passes(check: Check, resources: Resources) -> bool:
+async def examine_deeply(
+    config: Config, *, fix: bool, accepts_sources: bool, as_json: bool
+) -> bool:
+    """Compare database and storage, once both can be used; whether nothing is left to repair."""
+    async with open_resources(config) as resources:
+        for check in CHECKS:
+            if check.run in (_database, _bucket) and not await _passes(check, resources, as_json):
+                return False
+        report = await compare(resources, fix=fix, accepts_sources=accepts_sources, as_json=as_json)
+    return not report.left
+
+
+async def _passes(check: Check, resources: Resources, quietly: bool = False) -> bool:
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             await check.run(resources)
@@ -79,7 +92,8 @@ async def _passes(check: Check, resources: Resources) -> bool:
     except TimeoutError:
         _print_failure(check.name, f"no answer within {CHECK_TIMEOUT_S} s", "Check the address.")
         return False
-    click.echo(f"{click.style('ok', fg='green')}    {check.name}")
+    if not quietly:
+        click.echo(f"{click.style('ok', fg='green')}    {check.name}")
     return True
 
 

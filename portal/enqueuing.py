@@ -23,6 +23,7 @@ TRANSCODE_TASK = "portal:transcode"
 COMPLETE_TASK = "portal:complete"
 REMOVE_TASK = "portal:remove"
 POSTER_TASK = "portal:poster"
+JANITOR_TASK = "portal:janitor"
 TRANSCODE_QUEUE = "transcode"
 # Short work, which does not wait for the slots that transcoding takes.
 CHORES_QUEUE = "chores"

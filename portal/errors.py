@@ -264,3 +264,7 @@ class MultipartMissing(StorageCondition):
 
 class PartsRefused(StorageCondition):
     """Storage does not make an object of these parts."""
+
+
+class ListingRefused(StorageCondition):
+    """Storage does not list unfinished uploads, or not to these credentials."""

@@ -19,19 +19,18 @@ from uuid import UUID
 import psycopg
 from procrastinate import BaseRetryStrategy, Blueprint, JobContext, RetryDecision
 
-from portal import attempts, deletion, passes, posters, renditions, tracing
+from portal import attempts, deletion, janitor, passes, posters, renditions, tracing
 from portal.attempts import LEASE_S, HeldByAnother
 from portal.causes import caused_work
 from portal.database import server_time
 from portal.deletion import SETTLE_S, Unsettled
-from portal.enqueuing import CHORES_QUEUE, TRANSCODE_QUEUE
+from portal.enqueuing import CHORES_QUEUE, JANITOR_TASK, TRANSCODE_QUEUE
 from portal.errors import Unavailable
 from portal.logs import configure_logging
 from portal.publishing import TRANSCODE_FAILED
 from portal.recovery import recover_forever
 from portal.resources import Resources, open_resources
 from portal.transcoding import DiskFull
-from portal.upload_sweeping import sweeping
 
 if TYPE_CHECKING:
     from procrastinate.jobs import Job
@@ -48,6 +47,8 @@ Cause = Mapping[str, str] | None
 FETCH_INTERVAL_S = 2
 OUTAGE_PAUSE_S = 10
 FAILURE_PAUSE_S = 5
+# A round of the janitor is long, and nobody waits for it.
+JANITOR_PAUSE_S = 60
 # One waits for storage while the other cuts a frame.
 CHORES_CONCURRENCY = 2
 EXHAUSTED_MESSAGE = (
@@ -62,6 +63,9 @@ class _TryAgain(BaseRetryStrategy):
     There is no limit here; attempts and tries are counted, and exhausted, when one begins.
     """
 
+    def __init__(self, *, failure_pause_s: int = FAILURE_PAUSE_S) -> None:
+        self._failure_pause_s = failure_pause_s
+
     def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:
         if isinstance(exception, asyncio.CancelledError):
             return RetryDecision(retry_in={"seconds": 0})
@@ -71,7 +75,7 @@ class _TryAgain(BaseRetryStrategy):
             return RetryDecision(retry_in={"seconds": LEASE_S})
         if isinstance(exception, Unavailable | DiskFull | psycopg.OperationalError):
             return RetryDecision(retry_in={"seconds": OUTAGE_PAUSE_S})
-        return RetryDecision(retry_in={"seconds": FAILURE_PAUSE_S})
+        return RetryDecision(retry_in={"seconds": self._failure_pause_s})
 
 
 @tasks.task(name="transcode", queue=TRANSCODE_QUEUE, pass_context=True, retry=_TryAgain())
@@ -124,6 +128,20 @@ async def make_poster(context: JobContext, video_id: str, number: int, cause: Ca
         )
 
 
+@tasks.periodic(cron=janitor.CRON)
+@tasks.task(
+    name="janitor",
+    queue=CHORES_QUEUE,
+    # One that waits is enough.
+    queueing_lock=JANITOR_TASK,
+    pass_context=True,
+    retry=_TryAgain(failure_pause_s=JANITOR_PAUSE_S),
+)
+async def tidy(context: JobContext, timestamp: int) -> None:
+    """Remove from storage what nobody needs any more."""
+    await janitor.tidy(context.additional_context["resources"])
+
+
 async def work(config: Config) -> None:
     """Be a worker, as a process of its own."""
     configure_logging(config)
@@ -132,8 +150,7 @@ async def work(config: Config) -> None:
         async with open_resources(config) as resources:
             # The queue would wait for a database that is away without a word.
             await server_time()
-            async with sweeping(resources):
-                await run_worker(resources)
+            await run_worker(resources)
     finally:
         await tracing.flush()
 

@@ -76,7 +76,8 @@ class Upload(Model):
 
     `multipart_id` is storage's name of the unfinished upload in parts, if there is one, and
     `size_bytes` the size announced when it was started. A discarded upload was given up by its
-    owner: its key can no longer be used.
+    owner: its key can no longer be used. `active_at` is when one in parts was last heard of: it was
+    started, completed, or a part's address was signed.
     """
 
     key = fields.CharField(max_length=400, primary_key=True)
@@ -85,6 +86,7 @@ class Upload(Model):
     multipart_id: str | None = fields.TextField(null=True)
     size_bytes: int | None = fields.BigIntField(null=True)
     is_discarded = fields.BooleanField(default=False, db_default=False)
+    active_at: datetime | None = fields.DatetimeField(null=True)
     created_at = fields.DatetimeField(auto_now_add=True)
 
     class Meta:
@@ -184,7 +186,8 @@ class Attempt(Model):
 
     The lease is the portal's own proof of life: a worker renews it while it works, and an
     attempt whose lease ran out is abandoned and may be taken over (see `recovery.py`). The error
-    is the operator's; what editors are told is the video's failure.
+    is the operator's; what editors are told is the video's failure. Of a swept attempt storage
+    holds nothing but what is in use.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -204,6 +207,7 @@ class Attempt(Model):
     )
     error_code = fields.CharField(max_length=60, null=True)
     error_detail: str | None = fields.TextField(null=True)
+    is_swept = fields.BooleanField(default=False, db_default=False)
 
     if TYPE_CHECKING:
         video_id: UUID
@@ -298,3 +302,18 @@ class Deletion(Model):
 
     class Meta:
         table = "deletions"
+
+
+class Tombstone(Model):
+    """A video that was deleted a while ago.
+
+    The address that its file was uploaded to may still be valid, and a worker that stood still may
+    still be writing: the janitor has storage looked through once more when neither can be.
+    """
+
+    video_id = fields.UUIDField(primary_key=True)
+    storage_key = fields.CharField(max_length=400)
+    deleted_at: datetime = fields.DatetimeField()
+
+    class Meta:
+        table = "tombstones"

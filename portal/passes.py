@@ -118,7 +118,7 @@ async def make_missing(attempt: OpenAttempt, resources: Resources, *, work_dir: 
         except (SourceRejected, SourceChanged) as exc:
             logger.warning("Source refused: %s", exc.code, extra={"action": "source_rejected"})
             # What an earlier pass committed may not have reached the playlist yet.
-            await _put_master(attempt, resources.storage)
+            await put_master(attempt.video, resources.storage)
             await renditions.give_up(attempt, Failure(str(exc.code), exc.detail))
         else:
             logger.info("Pass is done", extra={"action": "pass_done", "is_last": is_done})
@@ -204,7 +204,7 @@ async def _later_pass(
         made = await _make_wanted(attempt, resources, heartbeat, work_dir)
         await over_outage(lambda: renditions.add(attempt, made), patience_s=LEASE_S)
     await attempts.hold(attempt)
-    await _put_master(attempt, resources.storage)
+    await put_master(attempt.video, resources.storage)
 
 
 async def _make_wanted(
@@ -230,12 +230,11 @@ async def _make_wanted(
             )
 
 
-async def _put_master(attempt: OpenAttempt, storage: Storage) -> None:
-    """Write the master playlist with all that is complete now.
+async def put_master(video: Video, storage: Storage) -> None:
+    """Write a ready video's master playlist with all that is complete now.
 
     A worker that was held up here may overwrite what another wrote meanwhile, so it looks again.
     """
-    video = attempt.video
     prefix = output_prefix(video.id, video.published_attempt or 0)
     for _ in range(MASTER_ROUNDS):
         entries = await renditions.complete(video)

@@ -26,6 +26,7 @@ from portal.posters import poster_key
 from portal.storage import MASTER_MAX_AGE_S, output_prefix
 from portal.transcoding import (
     MASTER_NAME,
+    SPRITE_LINE,
     STORYBOARD_NAME,
     parse_media_playlist,
     sign_playlist,
@@ -43,8 +44,6 @@ VTT_TYPE = "text/vtt; charset=utf-8"
 # A player's page, or its cache, may keep a playlist this long; the signatures live far longer.
 PLAYLIST_MAX_AGE_S = 300
 POSTER_MAX_AGE_S = 300
-# A line of a storyboard that names a part of a sprite.
-SPRITE = re.compile(r"^(?P<name>[a-z0-9-]+\.jpg)(?=#xywh=)", re.MULTILINE)
 
 IS_SERVED = """
 SELECT 1 FROM videos
@@ -157,14 +156,14 @@ async def _addressed_storyboard(resources: Resources, prefix: str) -> str:
     if cached is not None:
         return cached
     text = await _text(resources, key)
-    keys = {prefix + match["name"] for match in SPRITE.finditer(text)}
+    keys = {prefix + match["name"] for match in SPRITE_LINE.finditer(text)}
     if resources.config.playback_base_url:
         addresses = {key: f"{resources.config.playback_base_url}/{key}" for key in keys}
     else:
         addresses = await resources.storage.presign_get_many(
             keys, ttl_s=resources.config.playback_url_ttl_s
         )
-    text = SPRITE.sub(lambda match: addresses[prefix + match["name"]], text)
+    text = SPRITE_LINE.sub(lambda match: addresses[prefix + match["name"]], text)
     resources.signed_playlists[key] = text
     return text
 

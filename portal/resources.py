@@ -13,6 +13,7 @@ from procrastinate import PsycopgConnector
 
 from portal.crowds import SharedFragments
 from portal.database import open_database
+from portal.janitor import PERIOD_S
 from portal.publishing import CategoryTable
 from portal.records import RecordReader
 from portal.service_metrics import ServiceFigures
@@ -46,7 +47,11 @@ async def open_resources(config: Config, *, fail_fast: bool = False) -> AsyncIte
     database or storage is down. The queue's own pool is opened by who needs it (the worker);
     enqueuing uses the connection of the transaction at hand.
     """
-    queue = Queue(connector=PsycopgConnector(conninfo=config.database_url))
+    queue = Queue(
+        connector=PsycopgConnector(conninfo=config.database_url),
+        # A worker that starts does what the last hour is due: it may not run for a whole one.
+        periodic_defaults={"max_delay": PERIOD_S},
+    )
     async with (
         open_database(config, fail_fast=fail_fast),
         open_storage(config, fail_fast=fail_fast) as storage,

@@ -18,10 +18,12 @@ from uuid import UUID
 
 import aioboto3
 from botocore.config import Config as ClientConfig
+from botocore.exceptions import ClientError
 
-from portal.errors import MultipartMissing, ObjectMissing, StorageUnavailable
+from portal.errors import ListingRefused, MultipartMissing, ObjectMissing, StorageUnavailable
+from portal.listing import Page, read_page
 from portal.presigning import Presigner
-from portal.storage_calls import MISSING_CODES, StorageCalls, translated_errors
+from portal.storage_calls import MISSING_CODES, StorageCalls, code_of, translated_errors
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -39,6 +41,8 @@ UPLOAD_KEY = re.compile(r"videos/[0-9a-f]{32}\.[a-z0-9]{1,255}")
 LIST_LIMIT = 1000
 # Putting thousands of parts together may take storage a while.
 COMPLETE_TIMEOUT_S = 60
+# Servers without ListMultipartUploads, and credentials that don't allow it.
+REFUSED_LISTING_CODES = frozenset({"NotImplemented", "MethodNotAllowed", "AccessDenied"})
 # Parts that a page of ListParts holds, here as at most servers.
 PARTS_PAGE = 1000
 
@@ -198,6 +202,41 @@ class Storage:
                 Bucket=self.bucket, Prefix=prefix, MaxKeys=LIST_LIMIT
             )
         return [entry["Key"] for entry in answer.get("Contents", ())]
+
+    async def list_page(self, prefix: str, *, delimiter: str, page: str) -> Page:
+        """A page of what begins with this; see `listing`, which goes through all of them."""
+        following = {"ContinuationToken": page} if page else {}
+        async with self._calls.about(prefix):
+            answer = await self._client.list_objects_v2(
+                Bucket=self.bucket,
+                Prefix=prefix,
+                Delimiter=delimiter,
+                MaxKeys=LIST_LIMIT,
+                **following,
+            )
+        return read_page(answer)
+
+    async def multiparts_page(self, prefix: str, after: tuple[str, str]) -> dict[str, Any]:
+        """An answer to ListMultipartUploads, after this key and upload; see `listing`.
+
+        Raises `ListingRefused`.
+        """
+        key, multipart_id = after
+        markers = {"KeyMarker": key, "UploadIdMarker": multipart_id}
+        try:
+            async with self._calls.about(prefix):
+                answer: dict[str, Any] = await self._client.list_multipart_uploads(
+                    Bucket=self.bucket,
+                    Prefix=prefix,
+                    MaxUploads=LIST_LIMIT,
+                    **{name: value for name, value in markers.items() if value},
+                )
+        except (ClientError, StorageUnavailable) as exc:
+            cause = exc if isinstance(exc, ClientError) else exc.__cause__
+            if code_of(cause) in REFUSED_LISTING_CODES:
+                raise ListingRefused(prefix) from exc
+            raise
+        return answer
 
     async def delete_many(self, keys: Collection[str]) -> None:
         """Remove objects, at most `LIST_LIMIT`, with one request; those already gone are no error.

@@ -66,7 +66,7 @@ def translated_errors(key: str) -> Iterator[None]:
     try:
         yield
     except ClientError as exc:
-        code = exc.response.get("Error", {}).get("Code")
+        code = code_of(exc)
         if code in MISSING_CODES:
             raise ObjectMissing(key) from exc
         if code == "NoSuchUpload":
@@ -86,3 +86,8 @@ def translated_errors(key: str) -> Iterator[None]:
     except BotoCoreError as exc:
         # No credentials, unknown region: the operator's to mend, and to be read in the log.
         raise StorageUnavailable from exc
+
+
+def code_of(exc: BaseException | None) -> str:
+    """S3's code of an error; empty for one that is none of storage's answers."""
+    return str(exc.response.get("Error", {}).get("Code")) if isinstance(exc, ClientError) else ""

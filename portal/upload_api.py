@@ -33,7 +33,7 @@ async def start_upload() -> Response:
 
     Send each part of `partSizeBytes` bytes, the last one shorter, to an address of its own; those
     in `parts` are stored already. The same request again answers 200 with what is stored so far.
-    An upload that is not complete a week after its key was issued is removed.
+    An upload that nobody goes on with, or makes a video of, for a day is removed.
     """
     resources = current_resources()
     limits = upload_limits(resources.config.max_source_bytes)

@@ -17,6 +17,8 @@ from portal.errors import KeyAlreadyUsed, UploadNotFound, UploadNotIssued
 from portal.storage import UPLOAD_KEY
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from psycopg import AsyncConnection
 
 UPLOAD_ID = re.compile(r"[0-9a-f]{32}")
@@ -31,10 +33,20 @@ UPLOAD_WITH_ID = UPLOAD + "substr(key, 8, 32) = %s"
 # Makes creations of a video and changes of its upload wait for each other.
 LOCK = "SELECT FROM uploads WHERE key = %s FOR NO KEY UPDATE"
 RECORD_START = """
-UPDATE uploads SET multipart_id = %s, size_bytes = %s WHERE key = %s
+UPDATE uploads SET multipart_id = %s, size_bytes = %s, active_at = now() WHERE key = %s
+"""
+# Parts are signed many at once; a minute more or less is nothing to a day.
+RECORD_ACTIVITY = """
+UPDATE uploads SET active_at = now()
+WHERE substr(key, 8, 32) = %s AND NOT is_discarded
+  AND greatest(created_at, active_at) < now() - interval '1 minute'
 """
 RECORD_END = "UPDATE uploads SET multipart_id = NULL WHERE key = %s AND multipart_id = %s"
 DISCARD = "UPDATE uploads SET is_discarded = true WHERE key = %s"
+IS_IDLE = "SELECT FROM uploads WHERE key = %s AND greatest(created_at, active_at) < %s"
+FORGET = """
+DELETE FROM uploads WHERE key = %s AND is_discarded AND greatest(created_at, active_at) < %s
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +83,14 @@ def refuse_used(row: UploadRow) -> None:
         raise KeyAlreadyUsed("This key belongs to a video. Ask for a new upload address.")
 
 
+async def record_activity(upload_id: str) -> None:
+    """Record that someone goes on with an upload, so that it is not taken for abandoned.
+
+    Called before the row is read: either the janitor sees this, or the reader sees its doing.
+    """
+    await get_connection("default").execute_query(RECORD_ACTIVITY, [_valid_id(upload_id)])
+
+
 async def record_start(row: UploadRow, multipart_id: str, size_bytes: int) -> bool:
     """Record the multipart upload, unless someone changed the row since it was read."""
     async with transaction() as connection:
@@ -93,6 +113,28 @@ async def mark_discarded(upload_id: str) -> UploadRow:
         refuse_used(row)
         await connection.execute(DISCARD, [key])
     return row
+
+
+async def mark_abandoned(key: str, *, idle_since: datetime) -> UploadRow | None:
+    """Give up an upload that nobody has touched since then; None when there is no such one.
+
+    One that was discarded before is answered as well, one that a video has never is.
+    """
+    async with transaction() as connection:
+        try:
+            row = await _locked_row(key, connection)
+        except UploadNotIssued:
+            return None
+        is_idle = (await connection.execute(IS_IDLE, [key, idle_since])).rowcount
+        if row.has_video or not (is_idle or row.is_discarded):
+            return None
+        await connection.execute(DISCARD, [key])
+    return row
+
+
+async def forget(key: str, *, idle_since: datetime) -> None:
+    """Forget a discarded upload that nobody has touched since then."""
+    await get_connection("default").execute_query(FORGET, [key, idle_since])
 
 
 async def require_publishable(key: str, size_bytes: int, connection: AsyncConnection[Any]) -> None:
@@ -136,7 +178,11 @@ def _not_discarded(row: UploadRow) -> UploadRow:
 
 
 async def _row_with_id(upload_id: str) -> UploadRow:
-    return await _row(UPLOAD_WITH_ID, upload_id if UPLOAD_ID.fullmatch(upload_id) else "")
+    return await _row(UPLOAD_WITH_ID, _valid_id(upload_id))
+
+
+def _valid_id(upload_id: str) -> str:
+    return upload_id if UPLOAD_ID.fullmatch(upload_id) else ""
 
 
 async def _row(query: str, value: str) -> UploadRow:

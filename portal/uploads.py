@@ -39,7 +39,10 @@ from portal.parts import (
 )
 from portal.upload_rows import (
     UploadRow,
+    forget,
+    mark_abandoned,
     mark_discarded,
+    record_activity,
     record_end,
     record_start,
     refuse_used,
@@ -49,6 +52,8 @@ from portal.upload_rows import (
 )
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from portal.storage import ObjectInfo, Storage, StoredPart
 
 logger = logging.getLogger(__name__)
@@ -104,6 +109,7 @@ async def start(key: str, size_bytes: int, *, storage: Storage) -> Started:
         KeyAlreadyUsed: the key belongs to a video.
         UploadAlreadyStarted: with another size.
     """
+    await record_activity(upload_id(key))
     for _ in range(START_TRIES):
         row = await row_with_key(key)
         refuse_used(row)
@@ -132,6 +138,7 @@ async def sign_part(upload_id: str, number: str, *, storage: Storage, url_ttl_s:
         UploadNotStarted: no upload in parts is under way.
         PartNotFound: the number is none of 1 to the number of parts.
     """
+    await record_activity(upload_id)
     row = await row_with_id(upload_id)
     if row.multipart_id is None or row.size_bytes is None:
         raise UploadNotStarted
@@ -155,6 +162,7 @@ async def complete(upload_id: str, *, storage: Storage) -> UploadView:
         UploadGone: storage knows neither the parts nor the file any more.
         UploadSizeDiffers: the file in storage is not as large as announced.
     """
+    await record_activity(upload_id)
     row = await row_with_id(upload_id)
     if row.multipart_id is None:
         stored = await _object(row.key, storage)
@@ -177,7 +185,24 @@ async def discard(upload_id: str, *, storage: Storage) -> None:
     Its key is dead from then on. So a removal that arrives late in storage cannot hit anything
     else, and one that an outage broke off may be repeated.
     """
-    row = await mark_discarded(upload_id)
+    await _remove(await mark_discarded(upload_id), storage)
+
+
+async def discard_abandoned(key: str, *, idle_since: datetime, storage: Storage) -> bool:
+    """As `discard`, of an upload that nobody has touched since then, and of its row with it.
+
+    Answers False when somebody has, or a video was made of it. One that was discarded before is
+    removed once more, but remembered until no address that was signed for it can be valid.
+    """
+    row = await mark_abandoned(key, idle_since=idle_since)
+    if row is None:
+        return False
+    await _remove(row, storage)
+    await forget(key, idle_since=idle_since)
+    return True
+
+
+async def _remove(row: UploadRow, storage: Storage) -> None:
     # In this order: an aborted upload can no longer be completed into an object.
     if row.multipart_id is not None:
         await _answered(storage.abort_multipart(row.key, row.multipart_id))

@@ -22,6 +22,8 @@ from portal_kit import (
     until,
 )
 
+TRANSCODES = "SELECT status FROM procrastinate_jobs WHERE task_name = 'portal:transcode'"
+
 
 @pytest.fixture
 async def web(environ: dict[str, str]) -> AsyncIterator[LivePortal]:
@@ -61,7 +63,7 @@ async def test_stopped_worker_hands_its_video_back_at_once(
         async with asyncio.timeout(8):
             assert await worker.wait() == 0
     assert await rows(web, "SELECT outcome FROM attempts") == [("handed_back",)]
-    assert await rows(web, "SELECT status FROM procrastinate_jobs") == [("todo",)]
+    assert await rows(web, TRANSCODES) == [("todo",)]
     assert (await read(web.base_url, video["id"]))["status"] == "processing"
 
     async with process("worker", web.environ):
@@ -78,7 +80,7 @@ async def test_killed_worker_is_taken_over_within_its_lease(
     async with worker_in_mid_transcode(web) as worker:
         worker.kill()
         assert await worker.wait() == -signal.SIGKILL
-    assert await rows(web, "SELECT status FROM procrastinate_jobs") == [("doing",)]
+    assert await rows(web, TRANSCODES) == [("doing",)]
 
     async def is_taken_over() -> bool:
         return bool(await rows(web, "SELECT 1 FROM attempts WHERE number = 2"))

@@ -21,6 +21,7 @@ from portal.transcoding.hls import (
     PlaylistError,
     media_playlist_name,
     parse_media_playlist,
+    playlist_uris,
     segment_starts_s,
     sign_playlist,
 )
@@ -39,12 +40,13 @@ from portal.transcoding.probe import (
 )
 from portal.transcoding.progress import OnProgress, Stage
 from portal.transcoding.shipping import Sink
-from portal.transcoding.storyboard import STORYBOARD_NAME
+from portal.transcoding.storyboard import SPRITE_LINE, STORYBOARD_NAME
 from portal.transcoding.tracks import AudioRung, SubtitleRung
 
 __all__ = [
     "MASTER_NAME",
     "POSTER_NAME",
+    "SPRITE_LINE",
     "STORYBOARD_NAME",
     "AudioRung",
     "AudioTrack",
@@ -75,6 +77,7 @@ __all__ = [
     "media_playlist_name",
     "parse_media_playlist",
     "plan_renditions",
+    "playlist_uris",
     "probe",
     "segment_starts_s",
     "sign_playlist",

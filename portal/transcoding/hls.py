@@ -173,6 +173,14 @@ def _rate_bps(size_bytes: int, duration_s: float) -> int:
     return round(size_bytes * 8 / duration_s) if duration_s else 0
 
 
+def playlist_uris(text: str) -> list[str]:
+    """Every URI of a playlist, of lines of its own and of tags."""
+    lines = [line.strip() for line in text.splitlines()]
+    own = [line for line in lines if line and not line.startswith("#")]
+    tags = [line for line in lines if line.startswith("#EXT")]
+    return own + [match[1] for tag in tags for match in _TAG_URI.finditer(tag)]
+
+
 def sign_playlist(text: str, sign: Callable[[str], str]) -> str:
     """Replace every URI, on lines of its own and in tags, by `sign(uri)`."""
     return "".join(_signed_line(line, sign) for line in text.splitlines(keepends=True))

@@ -1,6 +1,7 @@
 """The storyboard: small pictures for the seek bar, tiled into sprites, with their WebVTT. Pure."""
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ from portal.transcoding.webvtt import Cue, webvtt
 STORYBOARD_NAME = "storyboard.vtt"
 PICTURE_PATTERN = "picture-%05d.jpg"
 SPRITE_PATTERN = "storyboard-%03d.jpg"
+# A line of a storyboard that names a part of a sprite.
+SPRITE_LINE = re.compile(r"^(?P<name>[a-z0-9-]+\.jpg)(?=#xywh=)", re.MULTILINE)
 _BOX_LONG_SIDE, _BOX_SHORT_SIDE = 192, 108
 _COLUMNS, _ROWS = 5, 5
 # About a hundred pictures, but not denser than once a second or sparser than every ten.

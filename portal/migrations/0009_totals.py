@@ -35,6 +35,6 @@ INDEX_OPEN = "CREATE INDEX attempts_open_idx ON attempts (lease_expires_at) WHER
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0007_editing")]
+    dependencies = [("portal", "0008_janitor")]
 
     operations = [ops.RunSQL(CREATE), ops.RunSQL(COUNT_EARLIER), ops.RunSQL(INDEX_OPEN)]

@@ -1,0 +1,424 @@
+"""The janitor removes what nobody needs, all of it in the end, and nothing else, whatever comes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from api_kit import RAW_FILE, Client, metadata, presign, problem, published, put, rows, uploaded
+from deletion_kit import stored, unreachable
+from janitor_kit import (
+    age_uploads,
+    ended_attempt,
+    hence,
+    put_master,
+    put_output,
+    video_with_history,
+)
+from page_rows import make_attempt, make_row
+from portal_kit import process, until
+from upload_kit import content, look, multipart_uploads, send_part, sign, started
+
+from portal import attempts, deletion, publishing
+from portal.attempts import LeaseLost, OpenAttempt
+from portal.config import Config
+from portal.errors import ObjectMissing, StorageUnavailable
+from portal.janitor import BATCH, Limits, Tidied, tidy
+from portal.models import Attempt, Deletion, Outcome, Tombstone, Upload, Video, VideoStatus
+from portal.resources import Resources
+from portal.storage import open_storage
+
+REPETITIONS = [
+    *range(6),
+    *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(6, 200)),
+]
+
+
+async def is_stored(resources: Resources, key: str) -> bool:
+    try:
+        await resources.storage.head(key)
+    except ObjectMissing:
+        return False
+    return True
+
+
+async def test_file_that_nobody_published_goes_after_a_day(
+    client: Client, resources: Resources
+) -> None:
+    old = await uploaded(client)
+    await age_uploads(resources, "24 hours 1 minute")
+    young = await uploaded(client)
+
+    assert (await tidy(resources)).uploads == 1
+
+    assert not await is_stored(resources, old)
+    assert not await Upload.exists(key=old)
+    await problem(await client.post("/api/videos", json=metadata(old)), 422, "validation_failed")
+    assert (await client.post("/api/videos", json=metadata(young))).status_code == 201
+
+
+async def test_upload_in_parts_goes_a_day_after_its_last_sign_of_life(
+    client: Client, resources: Resources
+) -> None:
+    active, idle = await started(client, 3), await started(client, 3)
+    await send_part(client, idle, 1, b"abc")
+    await age_uploads(resources, "8 days")
+    # Someone goes on with the one: signing a part is enough, it may be on its way for long.
+    await sign(client, active, 1)
+
+    assert (await tidy(resources)).uploads == 1
+
+    assert (await look(client, active))["state"] == "uploading"
+    assert await multipart_uploads(resources, active["key"])
+    await problem(await client.get(f"/api/uploads/{idle['uploadId']}"), 404, "upload_not_issued")
+    assert await multipart_uploads(resources, idle["key"]) == []
+    assert (await tidy(resources, now=hence(hours=25))).uploads == 1
+    assert await multipart_uploads(resources, active["key"]) == []
+
+
+async def test_nothing_goes_whose_signed_address_may_still_be_valid(config: Config) -> None:
+    now = datetime.now(UTC)
+    for ttl_s, age in ((60, timedelta(days=1)), (604_800, timedelta(days=7, hours=6))):
+        limits = Limits.at(now, replace(config, upload_url_ttl_s=ttl_s))
+        assert now - limits.idle_since == age
+
+
+async def test_published_file_stays_however_old(client: Client, resources: Resources) -> None:
+    record = await published(client)
+    await age_uploads(resources, "3 years")
+    assert await tidy(resources, now=hence(days=400)) == Tidied()
+    assert await content(resources, record["storageKey"]) == RAW_FILE
+
+
+async def test_discard_that_broke_off_is_finished_at_once(
+    client: Client, resources: Resources
+) -> None:
+    upload = await started(client, 3)
+    await send_part(client, upload, 1, b"abc")
+    await Upload.filter(key=upload["key"]).update(is_discarded=True)
+    assert (await tidy(resources)).uploads == 1
+    assert await multipart_uploads(resources, upload["key"]) == []
+    # The key stays void for as long as its address may be used.
+    assert (await Upload.get(key=upload["key"])).is_discarded
+    await tidy(resources, now=hence(hours=25))
+    assert not await Upload.exists(key=upload["key"])
+
+
+async def test_file_put_to_a_discarded_key_goes_too(client: Client, resources: Resources) -> None:
+    upload = await presign(client)
+    await client.delete(f"/api/uploads/{upload['key'][7:39]}")
+    assert await put(upload["uploadUrl"], b"late") == 200
+    await tidy(resources, now=hence(hours=25))
+    assert not await is_stored(resources, upload["key"])
+
+
+async def test_multipart_uploads_that_nobody_recorded_are_aborted(
+    client: Client, resources: Resources
+) -> None:
+    """As the portal leaves them that is killed between creating one and recording it."""
+    storage = resources.storage
+    recorded, video = await started(client, 3), await published(client)
+    strange = f"videos/{uuid4().hex}.mp4"
+    keys = (recorded["key"], video["storageKey"], strange)
+    [extra, of_video, foreign] = [
+        await storage.create_multipart(key, content_type="video/mp4") for key in keys
+    ]
+    assert (await tidy(resources)).multiparts == 0, "one of them may be recorded this moment"
+
+    assert (await tidy(resources, now=hence(hours=2))).multiparts == 2
+
+    left = await multipart_uploads(resources, recorded["key"])
+    assert left
+    assert extra not in left
+    assert of_video not in await multipart_uploads(resources, video["storageKey"])
+    # Another portal may use the same bucket: only `portal doctor` shows it.
+    assert await multipart_uploads(resources, strange) == [foreign]
+    await storage.abort_multipart(strange, foreign)
+
+
+async def test_output_of_superseded_attempts_goes_and_nothing_else(
+    client: Client, resources: Resources
+) -> None:
+    video, used, unused = await video_with_history(resources)
+    assert await stored(resources.storage, video.id) == sorted(used + unused)
+
+    done = await tidy(resources)
+
+    assert (done.attempts, done.objects) == (1, len(unused))
+    assert await stored(resources.storage, video.id) == used
+    assert (await tidy(resources)).objects == 0
+    assert not await Attempt.filter(is_swept=False).exists()
+
+
+async def test_failed_video_keeps_its_source_only(client: Client, resources: Resources) -> None:
+    record = await published(client)
+    video = await Video.get(id=record["id"])
+    await Video.filter(id=video.id).update(status=VideoStatus.FAILED)
+    await ended_attempt(video, 1, Outcome.FAILED)
+    await put_output(resources, video, 1, "master.m3u8", "360p/00000.m4s")
+    await tidy(resources)
+    assert await stored(resources.storage, video.id) == []
+    assert await is_stored(resources, video.storage_key)
+
+
+@pytest.mark.parametrize("changes", [
+    {"status": VideoStatus.PROCESSING, "published_attempt": None},
+    {"complete_job_id": 7},
+])  # fmt: skip
+async def test_nothing_is_swept_while_the_video_has_work_to_come(
+    client: Client, resources: Resources, changes: dict[str, object]
+) -> None:
+    video, used, unused = await video_with_history(resources)
+    await Video.filter(id=video.id).update(**changes)
+    assert (await tidy(resources)).objects == 0
+    assert await stored(resources.storage, video.id) == sorted(used + unused)
+
+
+async def test_nothing_is_swept_before_players_and_workers_are_done_with_it(
+    client: Client, resources: Resources
+) -> None:
+    """A player may hold old playlists for as long as their addresses are valid."""
+    video, used, _ = await video_with_history(resources)
+    hours = 30
+    patient = replace(resources, config=replace(resources.config, playback_url_ttl_s=hours * 3600))
+    just_now = datetime.now(UTC)
+    await make_attempt(video, 5, lease_expires_at=just_now, outcome=Outcome.FAILED)
+    assert (await tidy(patient, now=hence(hours=hours - 1))).objects == 0
+    assert (await tidy(patient, now=hence(hours=hours + 1))).objects > 0
+    assert await stored(resources.storage, video.id) == used
+
+
+async def test_worker_that_wakes_up_can_not_publish_what_was_swept(
+    client: Client, resources: Resources
+) -> None:
+    """Its attempt was never closed: the video failed when it had no try left."""
+    video = await make_row(status=VideoStatus.FAILED)
+    await ended_attempt(video, 1, None)
+    await put_output(resources, video, 1, "360p/00000.m4s")
+    await tidy(resources)
+    await publishing.retry_transcode(video, queue=resources.queue)
+    sleeper = await Attempt.get(video_id=video.id, number=1)
+    woken = OpenAttempt(id=sleeper.id, video=video, number=1)
+    with pytest.raises(LeaseLost):
+        await attempts.publish(woken)
+    assert await stored(resources.storage, video.id) == []
+
+
+async def test_video_without_a_master_playlist_is_left_to_the_doctor(
+    client: Client, resources: Resources
+) -> None:
+    video, used, unused = await video_with_history(resources)
+    master = next(key for key in used if key.endswith("master.m3u8"))
+    await resources.storage.delete(master)
+    assert (await tidy(resources)).objects == 0
+    await put_master(resources, video, "360p/playlist.m3u8", "audio/playlist.m3u8")
+    assert (await tidy(resources)).objects == len(unused)
+
+
+async def test_file_put_after_its_video_was_deleted_goes_too(
+    client: Client, resources: Resources
+) -> None:
+    upload = await presign(client)
+    assert await put(upload["uploadUrl"], RAW_FILE) == 200
+    response = await client.post("/api/videos", json=metadata(upload["key"]))
+    video = await Video.get(id=(await response.get_json())["id"])
+    await deletion.delete_video(video.id, queue=resources.queue)
+    await deletion.remove_files(video.id, storage=resources.storage)
+    assert await stored(resources.storage, video.id, upload["key"]) == []
+
+    assert await put(upload["uploadUrl"], b"once more") == 200
+    late = await put_output(resources, video, 1, "360p/00009.m4s")
+    assert (await tidy(resources)).deleted_videos == 0
+    assert (await tidy(resources, now=hence(hours=25))).deleted_videos == 1
+    await Deletion.all().update(settles_at=datetime.now(UTC))
+    await deletion.remove_files(video.id, storage=resources.storage)
+
+    assert await stored(resources.storage, video.id, upload["key"]) == []
+    assert not await is_stored(resources, late[0])
+    assert not await Tombstone.exists()
+
+
+async def test_objects_of_others_in_the_bucket_are_left_alone(
+    client: Client, resources: Resources
+) -> None:
+    """A database that is empty by mistake must not cost the files of the right one."""
+    foreign = [f"videos/{uuid4().hex}.mp4", f"hls/{uuid4()}/1/master.m3u8"]
+    for key in foreign:
+        await resources.storage.put(key, b"x", content_type="video/mp4")
+    assert await tidy(resources, now=hence(days=400)) == Tidied()
+    for key in foreign:
+        assert await is_stored(resources, key)
+        await resources.storage.delete(key)
+
+
+async def test_more_than_a_batch_is_removed(client: Client, resources: Resources) -> None:
+    names = {"file_name": "a.mp4", "content_type": "video/mp4"}
+    count = 2 * BATCH + 5
+    await Upload.bulk_create(
+        [Upload(key=f"videos/{uuid4().hex}.mp4", **names) for _ in range(count)]
+    )
+    await age_uploads(resources, "2 days")
+    assert (await tidy(resources)).uploads == count
+    assert not await Upload.exists()
+
+
+async def test_outage_of_storage_is_told_and_over_in_the_next_round(
+    client: Client, resources: Resources
+) -> None:
+    key = await uploaded(client)
+    await age_uploads(resources, "2 days")
+    async with open_storage(unreachable(resources.config)) as away:
+        with pytest.raises(StorageUnavailable):
+            await tidy(replace(resources, storage=away))
+    # Decided, though not yet carried out: nobody can make a video of it any more.
+    assert (await client.post("/api/videos", json=metadata(key))).status_code in (201, 409)
+    await tidy(resources)
+    video = await Video.get_or_none(upload_id=key)
+    assert await is_stored(resources, key) == (video is not None)
+
+
+# Races. Each may end either way, but never with a video whose file is gone.
+
+
+@pytest.mark.parametrize("seed", REPETITIONS)
+async def test_upload_published_this_moment_is_whole_or_refused(
+    client: Client, resources: Resources, seed: int
+) -> None:
+    chance = random.Random(seed)  # noqa: S311 - a seeded schedule
+    keys = [await uploaded(client) for _ in range(4)]
+    await age_uploads(resources, "2 days")
+
+    async def publish_soon(key: str) -> int:
+        await asyncio.sleep(chance.uniform(0, 0.05))
+        return (await client.post("/api/videos", json=metadata(key))).status_code
+
+    async def tidy_soon() -> None:
+        await asyncio.sleep(chance.uniform(0, 0.04))
+        await tidy(resources)
+
+    statuses, *_ = await asyncio.gather(
+        asyncio.gather(*map(publish_soon, keys)), tidy_soon(), tidy_soon()
+    )
+    for key, status in zip(keys, statuses, strict=True):
+        assert status in (201, 409, 422), f"seed {seed}"
+        assert await is_stored(resources, key) == (status == 201), f"seed {seed}"
+        assert await Video.exists(upload_id=key) == (status == 201), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", REPETITIONS)
+async def test_upload_completed_this_moment_is_whole_or_gone(
+    client: Client, resources: Resources, seed: int
+) -> None:
+    chance = random.Random(seed)  # noqa: S311 - a seeded schedule
+    upload = await started(client, 3)
+    await send_part(client, upload, 1, b"abc")
+    await age_uploads(resources, "8 days")
+
+    async def complete_soon() -> int:
+        await asyncio.sleep(chance.uniform(0, 0.02))
+        path = f"/api/uploads/{upload['uploadId']}/complete"
+        return (await client.post(path)).status_code
+
+    status, _ = await asyncio.gather(complete_soon(), tidy(resources))
+    created = await client.post("/api/videos", json=metadata(upload["key"]))
+    if created.status_code == 201:
+        assert status == 200, f"seed {seed}"
+        assert await content(resources, upload["key"]) == b"abc"
+    else:
+        assert created.status_code in (409, 422), f"seed {seed}"
+        assert not await is_stored(resources, upload["key"])
+        assert await multipart_uploads(resources, upload["key"]) == []
+
+
+@pytest.mark.parametrize("seed", REPETITIONS)
+async def test_video_retried_this_moment_keeps_its_new_attempt(
+    client: Client, resources: Resources, seed: int
+) -> None:
+    chance = random.Random(seed)  # noqa: S311 - a seeded schedule
+    video = await make_row(status=VideoStatus.FAILED)
+    await ended_attempt(video, 1, Outcome.FAILED)
+    await ended_attempt(video, 2, None)
+    await put_output(resources, video, 1, *(f"360p/{number:05}.m4s" for number in range(5)))
+
+    async def retry() -> list[str]:
+        await asyncio.sleep(chance.uniform(0, 0.05))
+        await publishing.retry_transcode(video, queue=resources.queue)
+        attempt = await attempts.begin(video.id, worker="test")
+        assert attempt is not None
+        new = await put_output(resources, video, attempt.number, "360p/00000.m4s")
+        await attempts.publish(attempt)
+        return new
+
+    new, *_ = await asyncio.gather(retry(), tidy(resources), tidy(resources))
+    for key in new:
+        assert await is_stored(resources, key), f"seed {seed}"
+
+
+async def test_deletion_and_janitor_at_once_leave_nothing(
+    client: Client, resources: Resources
+) -> None:
+    video, _, _ = await video_with_history(resources)
+    await asyncio.gather(tidy(resources), deletion.delete_video(video.id, queue=resources.queue))
+    await Deletion.all().update(settles_at=datetime.now(UTC))
+    await deletion.remove_files(video.id, storage=resources.storage)
+    assert await stored(resources.storage, video.id) == []
+
+
+# Crashes, and many workers.
+
+
+async def test_killed_janitor_is_continued_by_the_next(
+    client: Client, resources: Resources, environ: dict[str, str]
+) -> None:
+    names = {"file_name": "a.mp4", "content_type": "video/mp4"}
+    keys = [f"videos/{uuid4().hex}.mp4" for _ in range(150)]
+    for key in keys:
+        await resources.storage.put(key, b"x", content_type="video/mp4")
+    await Upload.bulk_create([Upload(key=key, **names) for key in keys])
+    await age_uploads(resources, "2 days")
+    video, used, _ = await video_with_history(resources)
+    safe = await published(client)
+
+    async def has_begun() -> bool:
+        return await Upload.all().count() < len(keys)
+
+    async with process("worker", environ) as worker:
+        await until(has_begun, timeout_s=60, interval_s=0.01)
+        worker.kill()
+        await worker.wait()
+    await tidy(resources)
+
+    for key in keys:
+        assert not await is_stored(resources, key)
+    assert not await Upload.filter(key__in=keys).exists()
+    assert await stored(resources.storage, video.id) == used
+    assert await is_stored(resources, safe["storageKey"])
+
+
+async def test_many_workers_tidy_up_once_an_hour(
+    client: Client, resources: Resources, environ: dict[str, str]
+) -> None:
+    key = await uploaded(client)
+    await age_uploads(resources, "2 days")
+    jobs = (
+        "SELECT args->>'timestamp', status::text FROM procrastinate_jobs"
+        " WHERE task_name = 'portal:janitor'"
+    )
+
+    async def is_done() -> bool:
+        return not await Upload.exists(key=key)
+
+    async def all_over() -> bool:
+        found = await rows(environ["DATABASE_URL"], jobs)
+        return bool(found) and all(status == "succeeded" for _, status in found)
+
+    async with process("worker", environ), process("worker", environ):
+        await until(is_done, timeout_s=60)
+        await until(all_over, timeout_s=20)
+    hours = [timestamp for timestamp, _ in await rows(environ["DATABASE_URL"], jobs)]
+    assert len(hours) == len(set(hours))
+    assert not await is_stored(resources, key)
