@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from fault_kit import Stack, running_stack
@@ -33,6 +34,18 @@ TALLY: Counter[str] = Counter()
 def fault_tally() -> Counter[str]:
     """How often each fault was inflicted; shown after the tests."""
     return TALLY
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Under xdist, hand the counts of this process to the one that shows them."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["faults"] = dict(TALLY)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take the counts of a process of xdist's that has ended."""
+    TALLY.update(getattr(node, "workeroutput", {}).get("faults", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,4 +1,7 @@
-"""Who goes on with a worker's work, how soon, and that no two finish the same."""
+"""Who goes on with a worker's work, how soon, and that no two finish the same.
+
+`test_jobs.py` has each case once, with leases cut short; here they run out by themselves.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from pathlib import Path
 import pytest
 from fault_kit import WORKERS, Source, Stack, long_source
 from portal_kit import make_video, until
+
+pytestmark = pytest.mark.soak
 
 TAKEOVER_LIMIT_S = 30.0
 # Far less than a lease, which is 20 s.
@@ -54,10 +59,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Source:
     return Source(make_video(folder / "busy.mp4", seconds=20, size="1280x720"), 20.0)
 
 
-ONCE_OR_MANY = [1, *(pytest.param(n, marks=pytest.mark.soak) for n in range(2, 9))]
-
-
-@pytest.mark.parametrize("_round", ONCE_OR_MANY)
+@pytest.mark.parametrize("_round", range(8))
 async def test_stopped_worker_hands_over_at_once(
     _round: int, stack: Stack, busy: Source, fault_tally: Counter[str]
 ) -> None:
@@ -71,7 +73,6 @@ async def test_stopped_worker_hands_over_at_once(
     fault_tally["stop worker"] += 1
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("_round", range(5))
 async def test_killed_worker_is_taken_over_in_time(
     _round: int, stack: Stack, busy: Source, fault_tally: Counter[str]
@@ -87,7 +88,6 @@ async def test_killed_worker_is_taken_over_in_time(
     fault_tally["kill worker"] += 1
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("_round", range(3))
 async def test_frozen_worker_discards_what_another_has_made(
     _round: int, stack: Stack, busy: Source, fault_tally: Counter[str]
@@ -116,7 +116,6 @@ async def test_frozen_worker_discards_what_another_has_made(
     fault_tally["freeze worker beyond its lease"] += 1
 
 
-@pytest.mark.soak
 async def test_poisonous_file_is_failed_after_three_attempts_and_starves_nobody(
     stack: Stack, busy: Source, tmp_path: Path, fault_tally: Counter[str]
 ) -> None:
