@@ -32,11 +32,11 @@ WHERE job.status = 'doing'
   )
 ORDER BY job.id
 """
+# One that runs finds out for itself, and a removal ends a moment after its row.
 WITHOUT_VIDEO = """
-SELECT job.id, job.task_name, job.args->>'video_id' AS video_id, job.status::text AS status
+SELECT job.id, job.task_name, job.args->>'video_id' AS video_id
 FROM procrastinate_jobs job
-WHERE job.status IN ('todo', 'doing') AND NOT job.abort_requested
-  AND job.args->>'video_id' IS NOT NULL
+WHERE job.status = 'todo' AND job.args->>'video_id' IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM videos WHERE id = (job.args->>'video_id')::uuid)
   AND NOT EXISTS (SELECT 1 FROM deletions WHERE video_id = (job.args->>'video_id')::uuid)
 ORDER BY job.id
@@ -50,7 +50,7 @@ async def examine_work(run: Comparison) -> None:
     await _examine_abandoned(run)
     database = get_connection("default")
     for row in await database.execute_query_dict(WITHOUT_VIDEO):
-        repair = partial(_end_job, row, run)
+        repair = partial(_cancel, row, run)
         await run.report.add(Kind.JOB_WITHOUT_VIDEO, _job(row), repair)
     for row in await database.execute_query_dict(STUCK, [DEAD_AFTER_S, DEAD_AFTER_S]):
         await run.report.add(Kind.JOB_STUCK, _job(row), partial(_end_stuck, row, run))
@@ -95,13 +95,9 @@ async def _recover_chores(run: Comparison) -> str:
     return ""
 
 
-async def _end_job(row: Row, run: Comparison) -> str:
-    jobs = run.resources.queue.job_manager
-    if row["status"] == "todo":
-        await jobs.cancel_job_by_id_async(row["id"])
-        return ""
-    await jobs.cancel_job_by_id_async(row["id"], abort=True)
-    return "" if not await _is_stuck(row) else await _end_stuck(row, run)
+async def _cancel(row: Row, run: Comparison) -> str:
+    await run.resources.queue.job_manager.cancel_job_by_id_async(row["id"])
+    return ""
 
 
 async def _end_stuck(row: Row, run: Comparison) -> str:
