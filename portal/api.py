@@ -7,7 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from quart import Blueprint, Response, request, url_for
+from quart.blueprints import BlueprintSetupState
 from quart_schema import document_request, document_response, tag_blueprint
+from werkzeug.routing import BaseConverter
 
 from portal import progress, publishing
 from portal.bodies import json_response, read_json, validated
@@ -88,7 +90,19 @@ async def create_video() -> Response:
     return response
 
 
-@blueprint.get("/videos/<id>")
+class IdConverter(BaseConverter):
+    """A video's id in a path; not the word that another route has in the same place."""
+
+    regex = r"(?!presign$)[^/]+"
+    part_isolating = True
+
+
+@blueprint.record_once
+def _install_converter(state: BlueprintSetupState) -> None:
+    state.app.url_map.converters["video"] = IdConverter
+
+
+@blueprint.get("/videos/<video:id>")
 @document_response(RetrievedVideo)
 @document_problems(404, 503)
 async def get_video(id: str) -> Response:

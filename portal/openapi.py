@@ -14,6 +14,7 @@ from quart_schema import Info, OpenAPIProvider, QuartSchema, document_response
 from werkzeug.routing.rules import Rule
 
 from portal import __version__
+from portal.openapi_links import links_of
 from portal.schemas import Problem, ValidationProblem
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -128,6 +129,9 @@ def _complete(operation: dict[str, Any]) -> None:
     operation["description"] = operation["description"].strip()
     if "requestBody" in operation:
         operation["requestBody"]["required"] = True
+    for parameter in operation.get("parameters", ()):
+        # There is no other header than If-Match, and without it a change is refused.
+        parameter["required"] = True
     for status, answer in answers.items():
         if status >= "400":
             own_words = OWN_PROBLEM_WORDS.get((operation["operationId"], status))
@@ -136,6 +140,8 @@ def _complete(operation: dict[str, Any]) -> None:
         else:
             headers = SUCCESS_HEADERS.get((operation["operationId"], status), ())
             answer["headers"] = {name: {"schema": {"type": "string"}} for name in headers}
+            if links := links_of(operation["operationId"], status):
+                answer["links"] = links
     for status in map(str, ALWAYS_POSSIBLE):
         answers[status]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
     empty = EMPTY_ANSWERS.get(operation["operationId"])

@@ -39,6 +39,8 @@ MAX_DESCRIPTION_LENGTH = 5_000
 MAX_TAGS_LENGTH = 500
 # The extension becomes part of the key, and a part of a key may be too long for a file system.
 FILE_NAME = re.compile(r"(?s).+\.[A-Za-z0-9]{1,64}")
+# The same, and what else `_is_file_name` wants, as JSON Schema writes it (ECMA-262).
+FILE_NAME_PATTERN = r"^[^/\\\u0000-\u001f\u007f-\u009f]+\.[A-Za-z0-9]{1,64}$"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,12 @@ def _rfc3339(value: datetime) -> str:
 Text = Annotated[StrictStr, BeforeValidator(_storable)]
 FileName = Annotated[
     Text,
-    Field(min_length=1, max_length=MAX_FILE_NAME_LENGTH, description="Original file name."),
+    Field(
+        min_length=1,
+        max_length=MAX_FILE_NAME_LENGTH,
+        description="Original file name.",
+        json_schema_extra={"pattern": FILE_NAME_PATTERN},
+    ),
     AfterValidator(_is_file_name),
 ]
 CategoryId = Annotated[StrictInt, Field(ge=1, le=32767), AfterValidator(_is_category)]

@@ -1,0 +1,59 @@
+"""Which call of the API follows from an answer, as OpenAPI links (3.1, section 4.8.20).
+
+Tools that read the document walk along these: from a key to its upload, from a video to its
+editing and its end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+VIDEO_ID = "$response.body#/id"
+UPLOAD_ID = "$response.body#/uploadId"
+KEY = {"key": "$response.body#/key"}
+
+
+def _to(operation_id: str, body: dict[str, str] | None = None, **parameters: str) -> dict[str, Any]:
+    link: dict[str, Any] = {"operationId": operation_id}
+    if parameters:
+        link["parameters"] = parameters
+    if body:
+        link["requestBody"] = body
+    return link
+
+
+OF_A_VIDEO = {
+    **{
+        name: _to(name, id=VIDEO_ID)
+        for name in ("get_video", "get_transcode", "get_metadata", "retry_transcode", "delete")
+    },
+    # Whatever is recorded; see `get_metadata` for the way that loses no edit.
+    "put_metadata": _to("put_metadata", None, **{"path.id": VIDEO_ID, "header.If-Match": "*"}),
+}
+OF_AN_UPLOAD = {
+    "get_upload": _to("get_upload", id=UPLOAD_ID),
+    "sign_part": _to("sign_part", None, id=UPLOAD_ID, number="1"),
+    "complete_upload": _to("complete_upload", id=UPLOAD_ID),
+    "discard_upload": _to("discard_upload", id=UPLOAD_ID),
+}
+LINKS = {
+    ("presign", "200"): {
+        "create_video": _to("create_video", KEY),
+        "start_upload": _to("start_upload", KEY),
+    },
+    ("create_video", "201"): OF_A_VIDEO,
+    ("get_metadata", "200"): {
+        "put_metadata": _to(
+            "put_metadata",
+            None,
+            **{"path.id": "$request.path.id", "header.If-Match": "$response.header.ETag"},
+        )
+    },
+    ("start_upload", "201"): OF_AN_UPLOAD,
+    ("complete_upload", "200"): {"create_video": _to("create_video", KEY)},
+}
+
+
+def links_of(operation_id: str, status: str) -> dict[str, Any]:
+    """The links of an operation's answer, by their names; often none."""
+    return LINKS.get((operation_id, status), {})
