@@ -37,6 +37,7 @@ from portal.assets import load_manifest, static_dist_dir, templates_dir
 from portal.clients import Clients
 from portal.config import Config
 from portal.errors import Overloaded, TooManyHeaders, Unavailable
+from portal.gate import Gate
 from portal.logs import configure_logging, current_fields
 from portal.metrics import RequestMeter
 from portal.middleware import RequestMiddleware, note_route
@@ -77,6 +78,8 @@ def create_app(config: Config | None = None) -> Quart:
         static_folder=None,
         template_folder=str(templates_dir()),
     )
+    # An address has one spelling; werkzeug's redirect would name the host that the client sent.
+    app.url_map.merge_slashes = False
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.config["BODY_TIMEOUT"] = BODY_TIMEOUT_S
     app.config["RESPONSE_TIMEOUT"] = RESPONSE_TIMEOUT_S
@@ -86,6 +89,7 @@ def create_app(config: Config | None = None) -> Quart:
     tracing.start("web")
     if config.metrics or tracing.is_wanted(os.environ):
         app.before_request(_note_route)
+    app.before_request(origins.refuse_other_names)
     app.before_request(RateLimits(config).refuse_excess)
     app.before_request(origins.refuse_other_sites)
     rendering.install_error_handlers(app)
@@ -95,7 +99,7 @@ def create_app(config: Config | None = None) -> Quart:
         limit=config.max_concurrent_requests,
         clients=Clients(config.trusted_proxies),
     )
-    middleware = RequestMiddleware(admission, RequestMeter() if config.metrics else None)
+    middleware = RequestMiddleware(Gate(admission), RequestMeter() if config.metrics else None)
     app.asgi_app = middleware  # type: ignore[method-assign]  # Quart's way
     _install_lifespan(app, config, middleware)
     _install_refusal(app, admission)

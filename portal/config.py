@@ -18,6 +18,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from portal import tracing
+from portal.hosts import ANY, host_name
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 MAX_DIGITS = 15
@@ -51,6 +52,7 @@ class Config:
     aws_region: str
     public_url: str
     playback_base_url: str
+    allowed_hosts: tuple[str, ...]
     host: str
     port: int
     web_workers: int
@@ -95,6 +97,7 @@ class Config:
             aws_region=reader.text("AWS_REGION", reader.text("AWS_DEFAULT_REGION", "us-east-1")),
             public_url=public_url,
             playback_base_url=reader.address("PLAYBACK_BASE_URL", ""),
+            allowed_hosts=reader.hosts("ALLOWED_HOSTS"),
             host=host,
             port=port,
             web_workers=reader.integer("WEB_WORKERS", 1, low=1, high=64),
@@ -172,6 +175,15 @@ class _Reader:
                 f"{name}: give addresses or networks like 10.0.0.0/8, fd00::1 ({exc})."
             )
             return ()
+
+    def hosts(self, name: str) -> tuple[str, ...]:
+        """Names without ports, separated by commas; * for any."""
+        named = [entry.strip().lower() for entry in self.text(name, "").split(",")]
+        hosts = tuple(entry.removesuffix(".") for entry in named if entry)
+        for host in hosts:
+            if host != ANY and host_name(host) != host:
+                self._faults.append(f"{name}: {host!r} is no name like portal.example.org.")
+        return hosts
 
     def address(self, name: str, default: str) -> str:
         value = self.text(name, "").rstrip("/")

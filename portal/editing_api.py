@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from quart import Blueprint, Response, request
@@ -17,6 +18,9 @@ from portal.schemas import DeletedVideo, EditHeaders, References, VideoMetadata
 
 if TYPE_CHECKING:
     from portal.models import Video
+
+# A version's number, within what a database's integer holds.
+VERSION = re.compile(r"[0-9]{1,9}")
 
 blueprint = Blueprint("api_editing", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Editing"])
@@ -88,7 +92,7 @@ def _version_read(video: Video) -> int | None:
     if tags.contains(str(video.metadata_version)):
         return video.metadata_version
     # Perhaps an answer was lost: the version named is compared when what is sent is known.
-    named = [int(tag) for tag in tags.as_set() if tag.isascii() and tag.isdigit()]
+    named = [int(tag) for tag in tags.as_set() if tag and VERSION.fullmatch(tag)]
     if not named:
         raise MetadataChanged
     return named[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from portal.models import Video
     from portal.schemas import VideoMetadata
 
+CATEGORY_ID = re.compile(r"[0-9]{1,9}")
 # The same faults as the JSON API names, in the words of a form.
 EMPTY_WORDS = {"title": "Give the video a title.", "categoryIds": "Choose at least one category."}
 
@@ -31,7 +33,7 @@ class TypedMetadata:
 
     def body(self) -> dict[str, Any]:
         """As the JSON API would be sent it."""
-        numbers = [int(it) if it.isascii() and it.isdigit() else it for it in self.category_ids]
+        numbers = [int(it) if CATEGORY_ID.fullmatch(it) else it for it in self.category_ids]
         return {
             "title": self.title,
             "description": self.description,

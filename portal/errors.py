@@ -217,6 +217,14 @@ class TooManyHeaders(PortalError):
     title = "Too many headers"
 
 
+class UnknownHost(PortalError):
+    """This portal has no such name. Its operator can add names to PUBLIC_URL or ALLOWED_HOSTS."""
+
+    status = 421
+    code = "unknown_host"
+    title = "Unknown host"
+
+
 class Unavailable(PortalError):
     """A part of the portal is not reachable at the moment. Try again in a few seconds."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from time import perf_counter
 from typing import Any, cast
 from uuid import uuid4
@@ -39,7 +39,8 @@ ROUTE = "portal.route"
 REFUSED = "portal.refused"
 
 
-Headers = list[tuple[bytes, bytes]]
+Header = tuple[bytes, bytes]
+Headers = list[Header]
 
 
 def allow_framing(scope: Scope) -> None:
@@ -96,7 +97,7 @@ class RequestMiddleware:
                 status = message["status"]
                 fixed = self._frameable if may_be_framed(scope) else self._headers
                 own = (REQUEST_ID_HEADER, request_id)
-                message["headers"] = [*message["headers"], *fixed, own]
+                message["headers"] = _merged(message["headers"], fixed, own)
                 _log(scope, status, perf_counter() - started_at)
             await send(message)
 
@@ -115,6 +116,13 @@ def _encoded(headers: Mapping[str, str]) -> Headers:
     return [
         (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()
     ]
+
+
+def _merged(headers: Iterable[Header], fixed: Headers, own: Header) -> Headers:
+    """What an answer says of itself goes before what holds for all."""
+    found = list(headers)
+    names = {name for name, _ in found}
+    return [*found, *(it for it in fixed if it[0] not in names), own]
 
 
 def _request_id(scope: HTTPScope) -> bytes:

@@ -29,6 +29,7 @@ PROBLEM_WORDS = {
     412: "Someone else has changed it meanwhile; nothing was written.",
     413: "The body is larger than 64 KiB.",
     415: "The body is not announced as JSON.",
+    421: "The portal has no such name; see PUBLIC_URL and ALLOWED_HOSTS.",
     422: "Members of the body are at fault; each fault is listed.",
     428: "If-Match is missing.",
     429: "Too many requests from this address; try again after the given seconds.",
@@ -54,8 +55,11 @@ EMPTY_ANSWERS = {
     "get_metadata": HTTPStatus.NOT_MODIFIED,
     "discard_upload": HTTPStatus.NO_CONTENT,
 }
-# Limits on a client and on the process, and the outages of what nearly every view needs.
-ALWAYS_POSSIBLE = (429, 503)
+# Another name of the portal's; limits on a client and on the process; outages of what nearly every
+# view needs.
+ALWAYS_POSSIBLE = (421, 429, 503)
+# Those that tell when to try again.
+RETRIABLE = ("429", "503")
 # Blueprints whose routes are the JSON API.
 API_BLUEPRINTS = ("api.", "api_editing.", "uploads.")
 SUCCESS_HEADERS = {
@@ -142,7 +146,7 @@ def _complete(operation: dict[str, Any]) -> None:
             answer["headers"] = {name: {"schema": {"type": "string"}} for name in headers}
             if links := links_of(operation["operationId"], status):
                 answer["links"] = links
-    for status in map(str, ALWAYS_POSSIBLE):
+    for status in RETRIABLE:
         answers[status]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}
     empty = EMPTY_ANSWERS.get(operation["operationId"])
     if empty is not None:

@@ -1,4 +1,4 @@
-"""Tells whether a browser sent a request from the portal's own pages.
+"""Tells whether a browser sent a request from the portal's own pages, and to one of its names.
 
 The portal has no sessions to steal, but what a form does should be what someone meant. Browsers
 say where a request comes from; programs that are no browsers say nothing and are let through.
@@ -13,13 +13,22 @@ from werkzeug.datastructures import Headers
 
 from portal.config import Config
 from portal.current import current_resources
-from portal.errors import CrossSiteRequest
+from portal.errors import CrossSiteRequest, UnknownHost
+from portal.hosts import is_own_host
 
 # RFC 9110 section 9.2.1: these ask for nothing to be changed.
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 # `none` is the user's own doing: a typed address, a bookmark.
 OWN_SITES = frozenset({"same-origin", "none"})
+
+
+async def refuse_other_names() -> None:
+    """Raise `UnknownHost` for a request to a name that may be anyone's; see `hosts.py`."""
+    config = current_resources().config
+    host = request.headers.get("Host", "")
+    if not is_own_host(host, public_url=config.public_url, allowed=config.allowed_hosts):
+        raise UnknownHost
 
 
 async def refuse_other_sites() -> None:
@@ -32,8 +41,8 @@ async def refuse_other_sites() -> None:
 def require_same_origin(headers: Headers, *, hosts: frozenset[str]) -> None:
     """Raise `CrossSiteRequest` for a request from another site's page.
 
-    `hosts` are the names this portal is reached by, ports included: the request's own and the
-    public one. Sec-Fetch-Site (W3C Fetch Metadata) counts where the browser sends it, which it
+    `hosts` are the names this portal is reached by, ports included: the request's own, which
+    `refuse_other_names` has looked at, and the public one. Sec-Fetch-Site (W3C Fetch Metadata) counts where the browser sends it, which it
     does over https and to this machine; else Origin (RFC 6454).
     """
     site = headers.get("Sec-Fetch-Site")

@@ -94,6 +94,8 @@ async def poster(video_id: UUID) -> WerkzeugResponse:
     is_named = request.args.get("v") == str(video.poster_version)
     kept = f"private, max-age={POSTER_MAX_AGE_S}" if is_named else "no-cache"
     response.headers["Cache-Control"] = kept
+    # Other sites show it beside their links, as oEmbed and Open Graph offer it.
+    response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     return response
 
 

@@ -1,6 +1,7 @@
 """Response headers that keep browsers strict: one policy for every answer.
 
-The player page for other sites differs in one thing: it may be framed.
+The player page for other sites differs in one thing: it may be framed. What else others may load
+says so itself, by a Cross-Origin-Resource-Policy of its own.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def security_headers(
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "strict-origin-when-cross-origin",
         "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "cross-origin" if frameable else "same-origin",
         "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
         **framing,
         **_transport_security(config),

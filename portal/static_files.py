@@ -6,6 +6,7 @@ Their names carry a hash of their content, so that browsers may keep them for ev
 from __future__ import annotations
 
 import mimetypes
+import re
 from pathlib import Path
 
 from quart import Blueprint, Response, request, send_from_directory
@@ -18,6 +19,8 @@ blueprint = Blueprint("static_files", __name__)
 MAX_AGE_S = 31_536_000
 # Names of content codings with the ending of the file that holds it, best first (RFC 7932, 1952).
 ENCODINGS = {"br": ".br", "gzip": ".gz"}
+# What the build makes; other names, some too long for any file system, are not looked for.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 # Told here and not by the machine's own tables, which differ.
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
@@ -25,7 +28,7 @@ TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 @blueprint.get("/static/<name>")
 async def static_file(name: str) -> Response:
     """A built file, in the best encoding that the browser takes."""
-    if name.endswith(tuple(ENCODINGS.values())):
+    if not NAME.fullmatch(name) or name.endswith(tuple(ENCODINGS.values())):
         raise NotFound
     encoding = _encoding(static_dist_dir() / name)
     response = await send_from_directory(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import HealthCheck, settings
 from portal_kit import (
     LivePortal,
     fresh_database,
@@ -22,6 +24,19 @@ from portal.app import create_app
 from portal.config import Config
 from portal.embedded.accounts import database_account
 from portal.resources import Resources
+
+# The same examples every time, however busy the machine; `HYPOTHESIS_PROFILE=soak` tries others.
+settings.register_profile(
+    "tests",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "soak", settings.get_profile("tests"), derandomize=False, max_examples=5_000
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
 
 
 @pytest.fixture(scope="session")

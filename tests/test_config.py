@@ -39,6 +39,14 @@ def test_settings_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch)
     assert Config.from_env().port == 9123
 
 
+def test_names_to_answer_to_are_a_list() -> None:
+    assert settings().allowed_hosts == ()
+    hosts = settings(ALLOWED_HOSTS="Films.example., other.example,,*").allowed_hosts
+    assert hosts == ("films.example", "other.example", "*")
+    for fault in ("https://films.example", "films.example:8000", "a b", "@x", "a/b"):
+        assert "ALLOWED_HOSTS" in faults(ALLOWED_HOSTS=fault)[0]
+
+
 def test_limits_of_sources_have_defaults_and_can_be_lifted() -> None:
     config = settings()
     assert config.max_source_pixels == 8192 * 4320

@@ -139,7 +139,7 @@ async def test_oembed_says_what_it_does_not_offer(
         await oembed(client, 400, url=url, maxwidth=size)
 
 
-@pytest.mark.parametrize("host", ["attacker.example", "localhost:1"])
+@pytest.mark.parametrize("host", ["attacker", "attacker.localhost:1"])
 async def test_addresses_come_from_the_settings_not_from_the_request(
     client: TestClientProtocol, config: Config, host: str
 ) -> None:

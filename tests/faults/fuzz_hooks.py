@@ -29,9 +29,7 @@ def after_call(context: HookContext, case: Case, response: Response) -> None:
 
 
 @schemathesis.check
-def what_was_created_lives_until_deleted(
-    ctx: CheckContext, response: Response, case: Case
-) -> None:
+def what_was_created_lives_until_deleted(ctx: CheckContext, response: Response, case: Case) -> None:
     """And is not answered any more from then on."""
     member = CREATIONS.get(_call(case))
     if member and response.status_code == 201:

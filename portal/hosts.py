@@ -1,0 +1,57 @@
+"""Which names this portal answers to. Pure.
+
+A page at evil.example may have its name resolve to this machine once it is loaded (DNS
+rebinding); to the browser the portal then is part of that page's own site. What gives it away is
+the Host header, which still says evil.example. Addresses, and names that public DNS does not
+hold, cannot be made to point here by a stranger, so they need no setting.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+# As in RFC 3986, section 3.2.2, with the underscore that proxies' own names of servers may have.
+HOST = re.compile(r"(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.IGNORECASE)
+# Reserved: RFC 6761 and 6762, RFC 8375, and ICANN's name for private networks.
+PRIVATE_ENDINGS = (".localhost", ".local", ".home.arpa", ".internal")
+ANY = "*"
+
+
+@lru_cache(maxsize=1024)
+def is_own_host(host: str, *, public_url: str, allowed: tuple[str, ...] = ()) -> bool:
+    """Whether a Host header (RFC 9110, section 7.2) names this portal.
+
+    None at all, as in HTTP/1.0, is no browser's.
+    """
+    if not host or ANY in allowed:
+        return True
+    name = host_name(host)
+    names = {*allowed, host_name(urlsplit(public_url).netloc)}
+    return bool(name) and (name in names or _is_out_of_reach(name))
+
+
+def host_name(host: str) -> str:
+    """The name in a host with or without a port, as names are compared; empty for no host."""
+    if not HOST.fullmatch(host):
+        return ""
+    try:
+        name = urlsplit(f"//{host}").hostname
+    except ValueError:
+        return ""
+    return (name or "").removesuffix(".")
+
+
+def _is_out_of_reach(name: str) -> bool:
+    """Whether nobody on the Internet can make the name resolve to an address of his choice."""
+    return "." not in name or name.endswith(PRIVATE_ENDINGS) or _is_address(name)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
