@@ -43,7 +43,7 @@ AMBIGUOUS = Refusal(
     400,
     "Bad Request",
     "bad_request",
-    "Send either Content-Length or Transfer-Encoding, not both.",
+    "Send Content-Length, or in HTTP/1.1 Transfer-Encoding, but not both.",
     closes=True,
 )
 OTHER_VERSION = Refusal(
@@ -77,7 +77,9 @@ def examine(scope: HTTPScope) -> Refusal | None:
     if scope["http_version"] != "2" and not scope["http_version"].startswith("1."):
         return OTHER_VERSION
     names = [name for name, _ in scope["headers"]]
-    if b"transfer-encoding" in names and b"content-length" in names:
+    if b"transfer-encoding" in names and (
+        b"content-length" in names or scope["http_version"] == "1.0"
+    ):
         return AMBIGUOUS
     if not scope["path"].startswith("/"):
         return _make_path(scope)

@@ -41,9 +41,10 @@ async def refuse_other_sites() -> None:
 def require_same_origin(headers: Headers, *, hosts: frozenset[str]) -> None:
     """Raise `CrossSiteRequest` for a request from another site's page.
 
-    `hosts` are the names this portal is reached by, ports included: the request's own, which
-    `refuse_other_names` has looked at, and the public one. Sec-Fetch-Site (W3C Fetch Metadata) counts where the browser sends it, which it
-    does over https and to this machine; else Origin (RFC 6454).
+    `hosts` are the names this portal is reached by, ports included: the public one and the
+    request's own, which `refuse_other_names` has looked at. Sec-Fetch-Site (W3C Fetch Metadata)
+    counts where the browser sends it, which it does over https and to this machine; else Origin
+    (RFC 6454).
     """
     site = headers.get("Sec-Fetch-Site")
     if site is not None:

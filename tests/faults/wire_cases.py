@@ -1,0 +1,378 @@
+"""Requests as bytes, each with the statuses that answer it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1024**2
+JSON = "Content-Type: application/json"
+GOOD = b'{"fileName": "a.mp4", "contentType": "video/mp4"}'
+NO_VIDEO = "00000000-0000-4000-8000-000000000000"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is sent, and how it is answered; several statuses when it holds several requests."""
+
+    data: bytes
+    statuses: tuple[int, ...]
+
+
+def line(text: str | bytes, *headers: str, host: str = "Host: localhost") -> bytes:
+    """A request without a body, by its first line."""
+    first = text if isinstance(text, bytes) else text.encode()
+    return b"\r\n".join([first, *(it.encode("latin-1") for it in (host, *headers)), b"", b""])
+
+
+def get(path: str, *headers: str) -> bytes:
+    return line(f"GET {path} HTTP/1.1", *headers)
+
+
+def post(body: bytes, *headers: str, path: str = "/api/videos/presign") -> bytes:
+    return line(f"POST {path} HTTP/1.1", JSON, *headers) + body
+
+
+def sized(body: bytes, *, path: str = "/api/videos/presign") -> bytes:
+    """With the length that it has."""
+    return post(body, f"Content-Length: {len(body)}", path=path)
+
+
+def chunked(body: bytes) -> bytes:
+    return post(body, "Transfer-Encoding: chunked")
+
+
+def _all(status: int, **cases: bytes) -> dict[str, Case]:
+    return {name.replace("_", " "): Case(data, (status,)) for name, data in cases.items()}
+
+
+REQUEST_LINES = {
+    **_all(
+        400,
+        empty_lines=b"\r\n\r\n",
+        control_characters=b"\x00\x01\x02\x03\r\n\r\n",
+        a_greeting_of_tls=b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\r\n" * 40,
+        no_version=b"GET /\r\n\r\n",
+        words_after_the_version=line("GET / HTTP/1.1 x"),
+        a_version_in_words=line("GET / HTTP/one"),
+        no_protocol=line("GET / 1.1"),
+        lower_case_protocol=line("GET / http/1.1"),
+        two_spaces=line("GET  / HTTP/1.1"),
+        a_tab=line("GET\t/\tHTTP/1.1"),
+        a_space_in_the_target=line("GET /a b HTTP/1.1"),
+        NUL_in_the_target=line(b"GET /\0 HTTP/1.1"),
+        a_control_character_in_the_target=line(b"GET /\x1b[2J HTTP/1.1"),
+        bytes_beyond_ASCII_in_the_target=line("GET /é HTTP/1.1"),
+        a_method_of_signs=line("G@T / HTTP/1.1"),
+        a_method_with_a_colon=line("GET: / HTTP/1.1"),
+        no_method=line(" / HTTP/1.1"),
+        a_target_that_is_no_path=line("GET foo HTTP/1.1"),
+        a_target_of_a_query_alone=line("GET ?a=b HTTP/1.1"),
+        an_asterisk=line("OPTIONS * HTTP/1.1"),
+        a_host_and_port=line("CONNECT evil.example:443 HTTP/1.1"),
+        another_scheme=line("GET file:///etc/passwd HTTP/1.1"),
+        a_scheme_of_words=line("GET javascript:alert(1) HTTP/1.1"),
+        a_host_without_an_end=line("GET http://[/ HTTP/1.1"),
+        empty_lines_before=b"\r\n" + get("/healthz"),
+        a_broken_address=line("GET http://[::1/x HTTP/1.1"),
+    ),
+    **_all(
+        505,
+        version_2_0=line("GET / HTTP/2.0"),
+        version_3_0=line("GET / HTTP/3.0"),
+        version_9_9=line("GET / HTTP/9.9"),
+        version_0_9=line("GET / HTTP/0.9"),
+    ),
+    **_all(
+        405,
+        TRACE=line("TRACE / HTTP/1.1"),
+        CONNECT=line("CONNECT / HTTP/1.1"),
+        a_method_of_its_own=line("FOO /api/categories HTTP/1.1"),
+        PROPFIND=line("PROPFIND /api/categories HTTP/1.1"),
+        DEBUG=line("DEBUG /upload HTTP/1.1"),
+        TRACK=line("TRACK /upload HTTP/1.1"),
+        a_long_method=line("A" * 5_000 + " /api/categories HTTP/1.1"),
+        lower_case_delete=line("delete /api/categories HTTP/1.1"),
+    ),
+    **_all(
+        200,
+        lower_case_get=line("get /healthz HTTP/1.1"),
+        version_1_0=line("GET /healthz HTTP/1.0"),
+        version_1_2=line("GET /healthz HTTP/1.2"),
+        a_full_address=line("GET http://evil.example/healthz HTTP/1.1"),
+        a_full_address_with_a_port=line("GET HTTP://evil.example:99999999/healthz HTTP/1.1"),
+        a_full_address_and_no_path=line("GET http://evil.example HTTP/1.1"),
+        line_feeds_alone=b"GET /healthz HTTP/1.1\nHost: localhost\n\n",
+    ),
+    **_all(
+        431,
+        a_target_of_70_000_bytes=get("/" + "a" * 70_000),
+        a_first_line_without_end=b"GET /" + b"a" * 200_000,
+    ),
+    **_all(404, a_target_of_15_000_bytes=get("/" + "a" * 15_000)),
+}
+HEADERS = {
+    **_all(
+        400,
+        no_host=b"GET / HTTP/1.1\r\n\r\n",
+        two_hosts=get("/", "Host: localhost"),
+        two_different_hosts=get("/", "Host: evil.example"),
+        NUL_in_a_value=get("/", "X: a\0b"),
+        a_space_before_the_colon=get("/", "X-A : a"),
+        a_tab_before_the_colon=get("/", "X-A\t: a"),
+        an_empty_name=get("/", ": a"),
+        no_colon=get("/", "abc"),
+        a_name_of_signs=get("/", "a(b): c"),
+        a_space_before_the_first_name=line("GET / HTTP/1.1", host=" Host: localhost"),
+        a_carriage_return_in_a_value=get("/", "X: a\rY: b"),
+    ),
+    **_all(
+        431,
+        a_value_of_100_000_bytes=get("/healthz", "X: " + "a" * 100_000),
+        a_header_without_end=b"GET / HTTP/1.1\r\nX: " + b"a" * 200_000,
+        a_name_without_end=b"GET / HTTP/1.1\r\n" + b"a" * 200_000,
+    ),
+    **_all(
+        421,
+        a_host_of_words=line("GET / HTTP/1.1", host="Host: a b<script>"),
+        a_host_with_a_user=line("GET / HTTP/1.1", host="Host: localhost@evil.example"),
+        a_host_with_a_path=line("GET / HTTP/1.1", host="Host: localhost/evil"),
+        a_host_beyond_ASCII=line("GET / HTTP/1.1", host="Host: l\xf6calhost"),
+        a_stranger_as_host=line("GET / HTTP/1.1", host="Host: evil.example"),
+        a_stranger_in_HTTP_1_0=line("GET / HTTP/1.0", host="Host: evil.example"),
+        a_port_of_words=line("GET / HTTP/1.1", host="Host: localhost:x"),
+    ),
+    **_all(
+        200,
+        an_empty_host=line("GET /healthz HTTP/1.1", host="Host:"),
+        no_host_in_HTTP_1_0=b"GET /healthz HTTP/1.0\r\n\r\n",
+        a_folded_value=get("/healthz", "X-A: a\r\n b"),
+        a_thousand_headers=get("/healthz", *(f"X{number}: a" for number in range(900))),
+        bytes_beyond_ASCII=get("/healthz", "User-Agent: \xff\xfe"),
+        cookies_of_nonsense=get("/upload", "Cookie: \xff=;;;=a;" + "a" * 4_000),
+        a_bad_accept_header=get("/upload", "Accept: text/html;q=\xff,,;"),
+        a_bad_authorization=get("/upload", 'Authorization: Digest a="b'),
+        a_bad_date=get("/upload", "If-Modified-Since: Thu, 99 Foo 99999 99:99:99 GMT"),
+        a_bad_tag=get("/upload", 'If-None-Match: "\xff, W/, *'),
+        a_bad_range=get("/upload", "Range: bytes=" + "9" * 4_400 + "-"),
+        many_ranges=get("/upload", "Range: bytes=" + ",".join(["0-1"] * 2_000)),
+        other_addresses=get("/healthz", "X-Original-URL: /upload", "X-Rewrite-URL: /upload"),
+        a_request_id_to_inject=get("/healthz", "X-Request-ID: a b\t<script>"),
+        an_upgrade_to_nothing=get("/healthz", "Connection: Upgrade", "Upgrade: foo"),
+        a_name_of_the_connection=get("/healthz", "Connection: host, content-length"),
+    ),
+    **_all(
+        403,
+        a_web_socket=get(
+            "/healthz",
+            *("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"),
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        ),
+    ),
+    "a web socket without a key": Case(
+        get("/healthz", "Connection: Upgrade", "Upgrade: websocket"), (400,)
+    ),
+}
+FRAMING = {
+    **_all(
+        400,
+        both_lengths=post(b"0\r\n\r\n", "Content-Length: 5", "Transfer-Encoding: chunked"),
+        both_lengths_the_other_way=post(GOOD, "Transfer-Encoding: chunked", "Content-Length: 49"),
+        two_lengths=post(b"{}", "Content-Length: 2", "Content-Length: 3"),
+        a_list_of_lengths=post(b"{}", "Content-Length: 2, 3"),
+        a_negative_length=post(b"{}", "Content-Length: -1"),
+        a_length_with_a_plus=post(b"{}", "Content-Length: +2"),
+        a_length_in_hexadecimal=post(b"{}", "Content-Length: 0x2"),
+        a_length_with_an_underscore=post(b"{}", "Content-Length: 1_0"),
+        a_length_in_words=post(b"{}", "Content-Length: two"),
+        an_empty_length=post(b"{}", "Content-Length: "),
+        a_length_of_5_000_digits=post(b"{}", "Content-Length: " + "9" * 5_000),
+        a_length_in_other_digits=post(b"{}", "Content-Length: \xb2"),
+        a_coding_behind_a_control_character=post(b"0\r\n\r\n", "Transfer-Encoding: \x0bchunked"),
+        a_chunk_size_of_28_digits=chunked(b"F" * 28 + b"\r\n{}"),
+        a_negative_chunk_size=chunked(b"-2\r\n{}\r\n0\r\n\r\n"),
+        a_chunk_size_with_0x=chunked(b"0x2\r\n{}\r\n0\r\n\r\n"),
+        a_chunk_size_with_a_plus=chunked(b"+2\r\n{}\r\n0\r\n\r\n"),
+        a_chunk_that_is_longer_than_said=chunked(b"2\r\n{}XX0\r\n\r\n"),
+        a_chunk_size_of_words=chunked(b"zz\r\n{}\r\n0\r\n\r\n"),
+        chunks_in_HTTP_1_0=line(
+            "POST /api/videos/presign HTTP/1.0", JSON, "Transfer-Encoding: chunked"
+        )
+        + b"0\r\n\r\n",
+    ),
+    **_all(
+        501,
+        another_coding=post(b"0\r\n\r\n", "Transfer-Encoding: xchunked"),
+        two_codings=post(b"0\r\n\r\n", "Transfer-Encoding: gzip, chunked"),
+        chunked_twice=post(b"0\r\n\r\n", "Transfer-Encoding: chunked, chunked"),
+        chunked_and_identity=post(
+            b"0\r\n\r\n", "Transfer-Encoding: chunked", "Transfer-Encoding: identity"
+        ),
+    ),
+    **_all(
+        413,
+        a_length_of_20_digits=post(b"{}", "Content-Length: " + "9" * 20),
+        a_body_beyond_the_limit=sized(b"[" * 70_000),
+        a_chunk_beyond_the_limit=chunked(b"11170\r\n" + b"[" * 70_000 + b"\r\n0\r\n\r\n"),
+        many_chunks_beyond_the_limit=chunked(
+            (b"1000\r\n" + b"[" * 4_096 + b"\r\n") * 20 + b"0\r\n\r\n"
+        ),
+    ),
+    **_all(
+        200,
+        the_same_length_twice=post(GOOD, "Content-Length: 49", "Content-Length: 49"),
+        a_chunk_for_every_byte=chunked(b"".join(b"1\r\n%c\r\n" % it for it in GOOD) + b"0\r\n\r\n"),
+        an_extension_of_a_chunk=chunked(b'31;a="b"\r\n' + GOOD + b"\r\n0\r\n\r\n"),
+        trailers=chunked(b"31\r\n" + GOOD + b"\r\n0\r\nHost: evil.example\r\n\r\n"),
+        a_body_to_a_question=get("/healthz", "Content-Length: 5") + b"hello",
+    ),
+    "a body to a question, and another": Case(
+        get("/healthz", "Content-Length: 5") + b"hello" + get("/nothing"), (200, 404)
+    ),
+    "an expectation": Case(post(GOOD, "Content-Length: 49", "Expect: 100-continue"), (100, 200)),
+    "another expectation": Case(post(GOOD, "Content-Length: 49", "Expect: tea"), (200,)),
+}
+DEEP = 30_000
+BODIES = {
+    **_all(
+        400,
+        nested_arrays=sized(b"[" * DEEP + b"]" * DEEP),
+        nested_objects=sized(b'{"a":' * 10_000 + b"1" + b"}" * 10_000),
+        nested_and_never_closed=sized(b"[" * 60_000),
+        objects_in_arrays=sized(b'[{"":' * 10_000),
+        invalid_UTF_8=sized(b'{"fileName": "\xff\xfe.mp4"}'),
+        overlong_UTF_8=sized(b'{"fileName": "\xc0\xae.mp4"}'),
+        surrogates_in_UTF_8=sized(b'{"fileName": "\xed\xa0\x80.mp4"}'),
+        UTF_16=sized(GOOD.decode().encode("utf-16")),
+        UTF_7=sized(b"+AHs-+AH0-"),
+        NUL=sized(b"\0" * 1000),
+        not_a_number=sized(b'{"fileName": NaN}'),
+        comments=sized(b"/* */ {}"),
+        two_documents=sized(GOOD + GOOD),
+        nothing=sized(b""),
+    ),
+    **_all(
+        422,
+        a_lone_surrogate=sized(rb'{"fileName": "\ud800.mp4", "contentType": "video/mp4"}'),
+        an_escaped_NUL=sized(rb'{"fileName": "\u0000.mp4", "contentType": "video/mp4"}'),
+        line_ends_in_a_name=sized(rb'{"fileName": "a\r\nX: y.mp4", "contentType": "video/mp4"}'),
+        a_path_in_a_name=sized(rb'{"fileName": "../../a.mp4", "contentType": "video/mp4"}'),
+        a_number_of_20_000_digits=sized(b'{"fileName": ' + b"9" * 20_000 + b"}"),
+        a_number_beyond_any=sized(b'{"fileName": 1e99999}'),
+        ten_thousand_members=sized(b"{" + b",".join([b'"":1'] * 10_000) + b"}"),
+        a_string_of_60_000_characters=sized(b'{"fileName": "' + b"a" * 60_000 + b'"}'),
+        members_with_names_of_their_class=sized(b'{"__class__": {}, "__proto__": {"a": 1}}'),
+        an_array=sized(b"[]"),
+    ),
+    **_all(413, a_hundred_thousand_levels=sized(b"[" * 100_000 + b"]" * 100_000)),
+    **_all(
+        200,
+        the_same_member_many_times=sized(b"{" + b'"fileName": "x",' * 1_000 + GOOD[1:]),
+        members_of_no_meaning=sized(b'{"__proto__": {"admin": true}, "": null,' + GOOD[1:]),
+        blanks_around_it=sized(GOOD.center(60_000)),
+    ),
+    **_all(
+        415,
+        a_form=line(
+            "POST /api/videos/presign HTTP/1.1", "Content-Type: text/plain", "Content-Length: 2"
+        )
+        + b"{}",
+        a_type_beyond_ASCII=line(
+            "POST /api/videos/presign HTTP/1.1", "Content-Type: \xff", "Content-Length: 2"
+        )
+        + b"{}",
+        no_type=line("POST /api/videos/presign HTTP/1.1", "Content-Length: 2") + b"{}",
+    ),
+}
+PATHS = {
+    **_all(
+        404,
+        **{
+            f"path {number}": get(path)
+            for number, path in enumerate(
+                (
+                    *("/../upload", "/static/../upload", "/static/%2e%2e/%2e%2e/pyproject.toml"),
+                    *("/static/..%2f..%2fpyproject.toml", "/static/..%5c..%5cpyproject.toml"),
+                    *("/static/%00", "/static/app.js%00.css", "/static/" + "a" * 300),
+                    *("/static/.", "/static/..", "/static/%ff%fe", "/static//etc/passwd"),
+                    *("/static/%252e%252e/x", "/..;/upload", "/upload;a=b", "/upload/..;/"),
+                    *("/%2e%2e/upload", "/upload%20", "/upload%00", "/UPLOAD", "/upload\\"),
+                    *("/upload/", "/upload/.", "/./upload/x", "/api//categories", "/api/./videos"),
+                    *("/api/categories/", "/api/categories%2f", "/api/categories%0d%0aX:y"),
+                    *("/api/videos/%ff", "/api/videos/%ed%a0%80", "/api/videos/%00"),
+                    *("/api/videos/" + "9" * 5_000, "/api/videos/" + NO_VIDEO.upper() + "a"),
+                    *("/api/uploads/%00", "/api/uploads/..%2f", "/api/uploads/" + "f" * 5_000),
+                    f"/hls/{NO_VIDEO}/1/master.m3u8",
+                    f"/hls/{NO_VIDEO}/{'9' * 30}/master.m3u8",
+                    f"/hls/{NO_VIDEO}/{'9' * 5_000}/master.m3u8",
+                    f"/hls/{NO_VIDEO}/-1/master.m3u8",
+                    f"/hls/{NO_VIDEO}/1/../../../x.m3u8",
+                    f"/hls/{NO_VIDEO}/1/%2e%2e/x.m3u8",
+                    f"/hls/{NO_VIDEO}/1/a%0ab.m3u8",
+                    f"/embed/{NO_VIDEO}%0a",
+                    *("/embed/%00", "/videos/%ff/poster.jpg", "/videos/%E2%80%AEabc"),
+                    *("/%", "/%zz", "/%c0%ae%c0%ae/", "/%u002e/", "/%f0%28%8c%28", "/.git/config"),
+                    *("/.env", "/wp-login.php", "/%EF%BC%8E%EF%BC%8E/", "/a" * 3_000, "/*"),
+                )
+            )
+        },
+    ),
+    **_all(
+        200,
+        **{
+            f"query {number}": get(path)
+            for number, path in enumerate(
+                (
+                    "/?q=%00%ff%ed%a0%80",
+                    *("/?after=0-" + "0" * 32 + "-" + "9" * 5_000, "/?after=" + "-" * 500),
+                    *("/?after=0-" + "0" * 32 + f"-{it}" for it in (-(10**14), 253402300799999999)),
+                    "/?sort=longest&after=0-" + "0" * 32 + "-1e308",
+                    "/?sort=title&after=0-" + "0" * 32 + "-%27%5c%00%ff",
+                    *("/?category=" + "9" * 5_000, "/?category=%d9%a1", "/?tag=%27%3b--%5c"),
+                    *(
+                        "/?q=" + "a%20" * 3_000,
+                        "/?q=%27%20%7c%20!%26*():%3c->",
+                        "/?" + "a=b&" * 3_000,
+                    ),
+                    *(
+                        "/?q=%22%5c%27%27",
+                        "/?sort=%00&status=%ff",
+                        "/healthz?%",
+                        "/?=&&=;",
+                        "/?%00",
+                    ),
+                    "/library/progress?id=" + "&id=".join(["x"] * 500),
+                    *("//healthz", "///healthz"),
+                )
+            )
+        },
+    ),
+    **_all(
+        400,
+        no_address=get("/oembed?url=http://["),
+        a_width_of_other_digits=get("/oembed?url=x&maxwidth=%d9%a1"),
+        a_width_of_5_000_digits=get("/oembed?url=x&maxwidth=" + "9" * 5_000),
+    ),
+}
+# What begins as another protocol; how it is answered is that protocol's matter.
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+UPGRADE = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c")
+CONNECTIONS = {
+    "the preface of HTTP/2 and settings": PREFACE + bytes.fromhex("000000040000000000"),
+    "the preface and rubbish": PREFACE + b"\xff" * 10_000,
+    "the preface and a frame of 16 MiB": PREFACE + b"\xff\xff\xff\x00\x00\x00\x00\x00\x01",
+    "the preface and headers that expand": PREFACE
+    + bytes.fromhex("000000040000000000")
+    + b"\x00\x00\x40\x01\x04\x00\x00\x00\x01"
+    + b"\xbe" * 64,
+    "half a preface": PREFACE[:18] + b"XX\r\n\r\n",
+    "an upgrade to HTTP/2": get("/healthz", *UPGRADE, "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"),
+    "an upgrade with broken settings": get("/healthz", *UPGRADE, "HTTP2-Settings: !!!!"),
+    "an upgrade without settings": get("/healthz", *UPGRADE),
+    "a line that never ends": b"GET / HT",
+    "a body that never comes": post(b"", "Content-Length: 50"),
+    "a chunk that never comes": chunked(b"7FFFFFFF\r\n{}"),
+    "a chunk size that never ends": chunked(b"F" * 20),
+    "carriage returns alone": b"GET / HTTP/1.1\rHost: localhost\r\r",
+    "nothing": b"",
+    "a megabyte of NUL": bytes(MIB),
+}
