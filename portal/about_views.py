@@ -12,6 +12,7 @@ from quart import url_for
 from portal.embedding import frame_size, iframe
 from portal.linking import linked
 from portal.models import Video
+from portal.plain_text import shown
 from portal.playback import master_url
 from portal.progress import Progress, RenditionProgress, RenditionStage
 from portal.transcoding import Kind
@@ -77,11 +78,11 @@ class ShareView:
 
 def story_view(video: Video) -> StoryView:
     """What a video is about."""
-    text = video.description.strip()
+    text = shown(video.description).strip()
     return StoryView(
         video_id=str(video.id),
         url=url_for("pages.video", video_id=video.id),
-        title=video.title,
+        title=shown(video.title),
         description=text,
         linked=linked(text),
         created=moment(video.created_at),
@@ -96,7 +97,9 @@ def facts_view(video: Video, progress: Progress, *, category_names: Mapping[int,
             Link(category_names[number], url_for("library.index", category=number))
             for number in video.category_ids
         ],
-        tags=[Link(tag, url_for("library.index", tag=tag)) for tag in split_tags(video.tags)],
+        tags=[
+            Link(shown(tag), url_for("library.index", tag=tag)) for tag in split_tags(video.tags)
+        ],
         facts=_facts(video),
         size=size(video.size_bytes),
         qualities=[_quality(it) for it in progress.renditions if _is_quality(it)],
@@ -125,7 +128,7 @@ def _embed_code(video: Video) -> str:
 
 
 def _facts(video: Video) -> list[tuple[str, str]]:
-    facts = [("File", video.file_name)]
+    facts = [("File", shown(video.file_name))]
     if video.duration_s is not None:
         facts.append(("Duration", clock(video.duration_s)))
     if video.width and video.height:

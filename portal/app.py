@@ -42,6 +42,7 @@ from portal.logs import configure_logging, current_fields
 from portal.metrics import RequestMeter
 from portal.middleware import RequestMiddleware, note_route
 from portal.openapi import install_openapi
+from portal.plain_text import shown
 from portal.rate_limits import RateLimits
 from portal.resources import Resources, open_resources
 from portal.security import security_headers
@@ -121,6 +122,8 @@ def _install_templates(app: Quart) -> None:
     manifest = load_manifest(static_dist_dir())
     app.jinja_env.trim_blocks = True
     app.jinja_env.lstrip_blocks = True
+
+    app.add_template_filter(shown)
 
     @app.template_global()
     def asset_url(name: str) -> str:

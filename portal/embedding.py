@@ -21,6 +21,7 @@ from portal.errors import VideoNotFound
 from portal.middleware import allow_framing
 from portal.models import Video, VideoStatus
 from portal.page_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_url, status_view
+from portal.plain_text import shown
 from portal.progress import read_progress
 
 blueprint = Blueprint("embedding", __name__)
@@ -100,7 +101,7 @@ async def _context(video_id: str) -> dict[str, object]:
         raise VideoNotFound
     page_url = public_url(url_for("pages.video", video_id=found.id))
     return {
-        "title": found.title,
+        "title": shown(found.title),
         "status": status_view(found, progress, config=current_resources().config),
         "stage_url": url_for("embedding.stage", video_id=found.id),
         "page_url": page_url,
@@ -119,7 +120,7 @@ async def _oembed() -> dict[str, object]:
         "type": "video",
         "provider_name": PROVIDER_NAME,
         "provider_url": public_url("/"),
-        "title": video.title,
+        "title": shown(video.title),
         "cache_age": CACHE_AGE_S,
         "width": width,
         "height": height,
@@ -145,7 +146,7 @@ def iframe(video: Video, *, width: int, height: int) -> str:
     """HTML that shows a video's player on another page."""
     src = public_url(url_for("embedding.embed", video_id=video.id))
     return IFRAME.format(
-        src=src, width=width, height=height, title=video.title, permissions=PERMISSIONS
+        src=src, width=width, height=height, title=shown(video.title), permissions=PERMISSIONS
     )
 
 

@@ -13,6 +13,7 @@ from portal.library import COUNT_CAP, LibraryPage, Work
 from portal.library_queries import Cursor, LibraryQuery, Sort
 from portal.models import Video, VideoStatus
 from portal.page_views import STATUS_WORDS, poster_url
+from portal.plain_text import shown
 from portal.wording import Moment, clock, moment
 
 WAITING_WORDS = "Waiting for its turn"
@@ -133,7 +134,7 @@ def _card(video: Video, work: Work | None) -> VideoCard:
     return VideoCard(
         id=str(video.id),
         url=url_for("pages.video", video_id=video.id),
-        title=video.title,
+        title=shown(video.title),
         status=video.status.value,
         status_words=STATUS_WORDS[video.status],
         stage_words=_stage_words(video, work),
@@ -189,7 +190,7 @@ def _count_words(total: int) -> str:
 
 
 def _filter_words(query: LibraryQuery) -> str:
-    return f"for “{query.text}”" if query.text else ""
+    return f"for “{shown(query.text)}”" if query.text else ""
 
 
 def _page_url(query: LibraryQuery, **place: Cursor | None) -> str | None:

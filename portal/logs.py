@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from pythonjsonlogger.json import JsonFormatter
 
+from portal.log_lines import LineFormatter
+
 if TYPE_CHECKING:
     from portal.config import Config
 
@@ -54,7 +56,7 @@ def configure_logging(config: Config) -> None:
     if config.log_format == "json":
         handler.setFormatter(JsonFormatter(JSON_FIELDS, timestamp=True))
     else:
-        handler.setFormatter(logging.Formatter(TEXT_FORMAT))
+        handler.setFormatter(LineFormatter(TEXT_FORMAT))
     logging.basicConfig(level=config.log_level, handlers=[handler], force=True)
     for name in QUIET:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))

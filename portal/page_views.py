@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from quart import url_for
 
 from portal.models import Video, VideoStatus
+from portal.plain_text import shown
 from portal.playback import master_url
 from portal.progress import (
     Progress,
@@ -108,7 +109,7 @@ def status_view(video: Video, progress: Progress, *, config: Config) -> StatusVi
         id=str(video.id),
         state=video.status.value,
         url=url_for("pages.status", video_id=video.id),
-        title=video.title,
+        title=shown(video.title),
         announcement=words or STATUS_WORDS[video.status],
         stage_words=words,
         percent=None if is_waiting else int(work.percent),

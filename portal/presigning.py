@@ -16,6 +16,8 @@ from botocore.auth import S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.exceptions import NoCredentialsError
 
+from portal.plain_text import shown
+
 
 class Presigner:
     """Signs addresses of one bucket as seen through one client. Keys need no URL quoting."""
@@ -85,5 +87,6 @@ class Presigner:
 
 def _attachment(file_name: str) -> str:
     """A Content-Disposition with the name in full, and in ASCII for what can't read that."""
+    file_name = shown(file_name)
     plain = "".join(it if " " <= it <= "~" and it not in '"\\%' else "_" for it in file_name)
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(file_name, safe='')}"

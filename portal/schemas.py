@@ -32,6 +32,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from portal.errors import FieldError
 from portal.models import VideoStatus
+from portal.plain_text import is_blank
 
 MAX_FILE_NAME_LENGTH = 255
 MAX_TITLE_LENGTH = 200
@@ -62,7 +63,7 @@ def _storable(value: Any) -> Any:
 
 
 def _not_blank(value: str) -> str:
-    if not value.strip():
+    if is_blank(value):
         raise PydanticCustomError("blank", "Give a title; it may not be blank.")
     return value
 

@@ -3,6 +3,7 @@
 Every audio track becomes a rendition, the default one first; text subtitles become WebVTT.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,9 @@ from langcodes.tag_parser import LanguageTagError
 from portal.transcoding.probe import AudioTrack, Probe, SubtitleTrack
 
 _SAMPLE_RATE_HZ = 48_000
+_MAX_LABEL_LENGTH = 100
+# Control characters, what turns the direction of text around, and halves of surrogate pairs.
+_UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _STEREO_BITRATE_BPS = 128_000
 _MONO_BITRATE_BPS = 80_000
 
@@ -88,11 +92,19 @@ def _labels(tracks: Sequence[AudioTrack | SubtitleTrack], *, kind: str) -> Itera
         tag = language_tag(track.language)
         plain = kind if len(tracks) == 1 else f"{kind} {number + 1}"
         wanted = track.title or _language_name(tag) or plain
-        # A quote would end the attribute it is written into, a line break the tag.
-        clean = " ".join(wanted.replace('"', "'").split()) or plain
+        clean = _attribute(wanted) or plain
         label = clean if clean not in used else f"{clean} ({number + 1})"
         used.add(label)
         yield label
+
+
+def _attribute(text: str) -> str:
+    """The text as an attribute can hold it: a quote would end that, a line break the tag.
+
+    Nor may it turn around or hide the menu it is shown in.
+    """
+    words = " ".join(text.replace('"', "'").split())
+    return _UNSHOWN.sub("", words)[:_MAX_LABEL_LENGTH].strip()
 
 
 def _language_name(tag: str | None) -> str:

@@ -1,0 +1,62 @@
+"""What people who mean harm type into forms, for tests of everything that shows it."""
+
+from __future__ import annotations
+
+# Asked of a browser by none of these: that would mean that a text became markup.
+ELSEWHERE = "elsewhere.invalid"
+MARKUP = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "'><svg/onload=alert(1)>",
+    "</title><script>alert(1)</script>",
+    "</textarea><script>alert(1)</script>",
+    '" autofocus onfocus="alert(1)" x="',
+    "' onmouseover='alert(1)",
+    "` onclick=alert(1) `",
+    "<!-- --!><script>alert(1)</script> -->",
+    "<![CDATA[<script>alert(1)</script>]]>",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "&#60;script&#62;alert(1)",
+    f"<img src=//{ELSEWHERE}/x.png>",
+    f"<link rel=stylesheet href=//{ELSEWHERE}/x.css>",
+    f"<base href=//{ELSEWHERE}/>",
+    f'<meta http-equiv=refresh content="0;url=//{ELSEWHERE}/">',
+    f"<iframe src=//{ELSEWHERE}/></iframe>",
+    f'<div hx-get="//{ELSEWHERE}/" hx-trigger="load">',
+    "<style>*{display:none}</style>",
+    "<form action=javascript:alert(1)><button autofocus>",
+    "<math><mtext></form><form><mglyph><style></math><img src onerror=alert(1)>",
+    "{{ 7*7 }}{% raw %}${7*7}#{7*7}",
+)
+LINKS = (
+    "javascript:alert(1)",
+    "JaVaScRiPt:alert(1)//https://portal.example/",
+    "data:text/html,<script>alert(1)</script>",
+    "vbscript:msgbox(1)",
+    'https://portal.example/"onmouseover="alert(1)',
+    "https://portal.example/'><script>alert(1)</script>",
+    "https://user@evil.example/",
+    "https://portal.example\\@evil.example/",
+    "https://portal.example/\u202egnp.exe",
+    "file:///etc/passwd",
+    "//evil.example/",
+    "https://[::1",
+)
+DIRECTIONS = (
+    "holiday\u202egpj.exe",
+    "\u2066\u2067\u202dabc",
+    "abc\u2069\u202e def \u202c\u2069",
+    "\u0645\u0631\u062d\u0628\u0627\u202b world",
+)
+ODDITIES = (
+    "Z" + "\u0335\u0321\u0341" * 60,
+    "\u200b\u200d\u2060\ufeffinvisible\u00ad",
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467\U0001f3f4\U000e0067\U000e007f",
+    "\U0001d573\U00020bb7\U0010ffff\ufffe\uffff",
+    "a\r\nSet-Cookie: x=1\r\n\r\n<b>",
+    "\x1b[2J\x1b]0;title\x07\x08\x7f\x85\u2028\u2029",
+    "../../../etc/passwd\\..\\%00%0d%0a",
+    "ﷺ" * 20,
+    "a" * 190,
+)
+ALL = (*MARKUP, *LINKS, *DIRECTIONS, *ODDITIES)

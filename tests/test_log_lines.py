@@ -1,0 +1,83 @@
+"""Nothing that is logged can forge a line of the log, in either format."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from typing import TYPE_CHECKING
+
+import aiohttp
+import pytest
+from hostile_texts import ALL
+from hypothesis import given
+from hypothesis import strategies as st
+from portal_kit import fresh_database, run_portal, until
+from test_config import settings
+from yarl import URL
+
+from portal.log_lines import visible
+from portal.logs import configure_logging
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORGED = "2026-01-01 00:00:00,000 ERROR   portal: forged"
+RECORD = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ +\S+: ")
+
+
+@pytest.fixture(params=["text", "json"])
+def log_format(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.mark.parametrize("text", [*ALL, f"a\n{FORGED}", f"a\r{FORGED}", f"a\u2028{FORGED}"])
+def test_a_record_is_one_line(
+    capsys: pytest.CaptureFixture[str], log_format: str, text: str
+) -> None:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        configure_logging(settings(LOG_FORMAT=log_format))
+        logging.getLogger("portal.test").warning("said %s", text, extra={"path": text})
+        try:
+            raise ValueError(text)
+        except ValueError:
+            logging.getLogger("portal.test").exception("failed")
+    finally:
+        root.handlers, root.level = handlers, level
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    lines = out.splitlines()
+    if log_format == "json":
+        assert [json.loads(line)["levelname"] for line in lines] == ["WARNING", "ERROR"]
+    else:
+        assert len([line for line in lines if RECORD.match(line)]) == 2
+        assert all(line.startswith("    ") for line in lines[2:])
+
+
+@given(st.text())
+def test_text_is_written_out_on_one_line(text: str) -> None:
+    assert visible(text).isprintable()
+
+
+async def test_what_clients_send_forges_nothing(services: dict[str, str], tmp_path: Path) -> None:
+    """Paths are logged decoded; names of requests are taken over only if they are plain."""
+    log = tmp_path / "web.log"
+    async with (
+        fresh_database(services) as environ,
+        run_portal({**environ, "LOG_LEVEL": "DEBUG"}, worker=False, log=log) as portal,
+        aiohttp.ClientSession() as session,
+    ):
+        address = URL(f"{portal.base_url}/x%0a{FORGED.replace(' ', '%20')}%1b[2J", encoded=True)
+        headers = {"X-Request-ID": "a b"}
+        async with session.get(address, headers=headers) as response:
+            assert response.status == 404
+            assert re.fullmatch(r"[0-9a-f]{32}", response.headers["X-Request-ID"])
+        await until(lambda: _holds(log, "forged"), timeout_s=20)
+    lines = log.read_text().splitlines()
+    assert not [line for line in lines if line.startswith(FORGED[:20]) or "\x1b" in line]
+
+
+async def _holds(log: Path, text: str) -> bool:
+    return text in log.read_text()

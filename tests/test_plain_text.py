@@ -1,0 +1,61 @@
+"""Texts of anyone's, as they are shown: readable, and harmless to what stands around them."""
+
+from __future__ import annotations
+
+import pytest
+from hostile_texts import ALL, DIRECTIONS
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portal.plain_text import MAX_MARKS, is_blank, shown
+
+DIRECTION_CONTROLS = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Holiday 2026: the harbour & “quay”",
+        "Zürich, Düne, 東京, 서울, Đà Nẵng, ไก่จิกเด็ก, हिन्दी",
+        "\u05e9\u05c1\u05b8\u05dc\u05d5\u05b9\u05dd \u200f(2026)\u200e",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f1e9\U0001f1ea",
+        "two\nlines\tand a tab",
+    ],
+)
+def test_what_people_write_stays_as_it_is(text: str) -> None:
+    assert shown(text) == text
+
+
+@pytest.mark.parametrize("text", DIRECTIONS)
+def test_nothing_turns_the_words_around_it(text: str) -> None:
+    assert not DIRECTION_CONTROLS & set(shown(text))
+
+
+def test_controls_go_and_line_ends_are_one_kind() -> None:
+    assert shown("a\x1b[2Jb\x00\x7f\x85\r\nc\rd") == "a[2Jb\nc\nd"
+
+
+def test_a_tower_of_marks_is_cut_down() -> None:
+    assert shown("Z" + "\u0335" * 500 + "!") == "Z" + "\u0335" * MAX_MARKS + "!"
+
+
+@given(st.one_of(st.text(), st.sampled_from(ALL)))
+def test_shown_text_is_a_part_of_the_text_and_stays_the_same(text: str) -> None:
+    result = shown(text)
+    assert shown(result) == result
+    assert len(result) <= len(text)
+    rest = iter(text.replace("\r", "\n"))
+    assert all(letter in rest for letter in result)
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \t\n", "\u200b", "\u3164", "\u2800\u2800", "\u00ad\u202e", "\u0301", "\ue000"]
+)
+def test_what_nobody_sees_is_blank(text: str) -> None:
+    assert is_blank(text)
+
+
+@pytest.mark.parametrize("text", ["a", "\u200ba", "é", "ก", "…", "🎬", "\u0e01\u0e34"])
+def test_what_somebody_sees_is_not(text: str) -> None:
+    assert not is_blank(text)
