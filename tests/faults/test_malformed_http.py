@@ -39,7 +39,7 @@ async def attacked(
     log = tmp_path_factory.mktemp("attacked") / "web.log"
     async with (
         fresh_database(services) as environ,
-        run_portal(environ, worker=False, log=log) as portal,
+        run_portal(environ, worker=False, log_dir=tmp_path) as portal,
     ):
         yield portal
         assert await answers(f"{portal.base_url}/readyz")
