@@ -14,6 +14,7 @@ from portal.deletion import delete_video
 from portal.errors import FieldError, InvalidRequest, NotFound
 from portal.models import PosterRequest
 from portal.poster_views import poster_view
+from portal.sources import SourceChanged, check_source
 
 if TYPE_CHECKING:
     from portal.models import Video
@@ -48,6 +49,10 @@ async def original(video_id: str) -> WerkzeugResponse:
     if not resources.config.downloads:
         raise NotFound
     found = await publishing.get_video(video_id)
+    try:
+        await check_source(found, resources.storage)
+    except SourceChanged as exc:
+        raise NotFound("The uploaded file was changed or removed after it was sent.") from exc
     address = await resources.storage.presign_download(
         found.storage_key, file_name=found.file_name, ttl_s=resources.config.playback_url_ttl_s
     )

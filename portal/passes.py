@@ -22,9 +22,10 @@ import psycopg
 from portal import attempts, deletion, renditions
 from portal.attempts import LEASE_S, Failure, Heartbeat, LeaseLost, OpenAttempt
 from portal.database import over_outage
-from portal.errors import ObjectMissing, Unavailable
+from portal.errors import Unavailable
 from portal.models import Outcome, Video
 from portal.renditions import Playable
+from portal.sources import SourceChanged, check_source
 from portal.spans import span
 from portal.storage import MASTER_MAX_AGE_S, Storage, output_prefix
 from portal.transcoding import (
@@ -58,16 +59,6 @@ MASTER_TYPE = "application/vnd.apple.mpegurl"
 MASTER_ROUNDS = 5
 # A worker that is told to end is not held up for longer by a database that is away.
 CLOSING_PATIENCE_S = 4.0
-SOURCE_CHANGED = "source_changed"
-CHANGED_MESSAGE = "The uploaded file was changed or removed after it was sent. Upload it again."
-
-
-class SourceChanged(Exception):
-    """The object under the storage key is not the one the video was created from."""
-
-    code = SOURCE_CHANGED
-    message = CHANGED_MESSAGE
-    detail = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,25 +252,20 @@ async def _segment_starts_s(video: Video, storage: Storage) -> tuple[float, ...]
 
 @asynccontextmanager
 async def _checked_source(attempt: OpenAttempt, storage: Storage) -> AsyncIterator[str]:
-    """An address of the very object that was published."""
-    await _check_source(attempt, storage)
+    """An address of the very object that was published, before, in and after what is done with it.
+
+    It is read by many requests, so whatever is made of it counts only once it is known to have
+    stayed. An outage of storage, or another file put there, looks like a bad source to ffmpeg; it
+    must not count as one.
+    """
+    await check_source(attempt.video, storage)
     key = attempt.video.storage_key
     try:
         yield await storage.presign_internal_get(key, ttl_s=SOURCE_URL_TTL_S)
     except (TranscodeFailed, SourceRejected):
-        # An outage of storage, or another file put there, looks like a bad source to ffmpeg; it
-        # must not count as one.
-        await _check_source(attempt, storage)
+        await check_source(attempt.video, storage)
         raise
-
-
-async def _check_source(attempt: OpenAttempt, storage: Storage) -> None:
-    try:
-        source = await storage.head(attempt.video.storage_key)
-    except ObjectMissing:
-        raise SourceChanged from None
-    if source.etag != attempt.video.source_etag:
-        raise SourceChanged
+    await check_source(attempt.video, storage)
 
 
 def _sink(attempt: OpenAttempt, storage: Storage) -> StorageSink:

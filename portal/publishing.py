@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 from tortoise.connection import get_connection
 from tortoise.exceptions import IntegrityError
 
-from portal import editing, metrics
+from portal import editing, metrics, sources
 from portal.attempts import lock_video
 from portal.database import transaction
 from portal.enqueuing import defer_completion, defer_transcode
@@ -130,7 +130,7 @@ async def publish(request: CreateVideoRequest, *, storage: Storage, queue: Queue
 async def _uploaded_object(key: str, storage: Storage) -> ObjectInfo:
     try:
         async with asyncio.timeout(HEAD_TIMEOUT_S):
-            return await storage.head(key)
+            return await sources.identify(key, storage)
     except ObjectMissing as exc:
         raise await explain_missing(key) from exc
     except TimeoutError as exc:

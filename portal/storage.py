@@ -11,6 +11,8 @@ import re
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -35,6 +37,8 @@ READ_TIMEOUT_S = 20
 # Objects are written once, but for master playlists, which grow while a ladder is completed.
 FOREVER_S = 31_536_000
 MASTER_MAX_AGE_S = 5
+# Times of writing have whole seconds; within one, what was written can still change unseen.
+FRESH = timedelta(seconds=2)
 # As `upload_key` makes them.
 UPLOAD_KEY = re.compile(r"videos/[0-9a-f]{32}\.[a-z0-9]{1,255}")
 # As many as S3 lists, or removes, at once.
@@ -70,12 +74,14 @@ class StorageKept(Exception):
 class ObjectInfo:
     """What HEAD tells about an object.
 
-    `etag` names this very content; where storage computes none, as the embedded server, its time of
-    writing and size stand in for it.
+    `etag` names this very content; where storage computes none, as the embedded server, its time
+    of writing and size stand in for it. While `is_fresh` they can't tell it from what may be
+    written in the same second (see `sources.py`).
     """
 
     size_bytes: int
     etag: str
+    is_fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +156,14 @@ class Storage:
         async with self._calls.about(key):
             answer = await self._client.head_object(Bucket=self.bucket, Key=key)
             size_bytes = answer["ContentLength"]
-            etag = answer.get("ETag", "").strip('"')
-            return ObjectInfo(size_bytes, etag or f"{await self._written_at(key)}/{size_bytes}")
+            if etag := answer.get("ETag", "").strip('"'):
+                return ObjectInfo(size_bytes, etag)
+            written_at = await self._written_at(key)
+        etag = f"{written_at.isoformat()}/{size_bytes}"
+        answered_at = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
+        return ObjectInfo(size_bytes, etag, is_fresh=answered_at - written_at < FRESH)
 
-    async def _written_at(self, key: str) -> str:
+    async def _written_at(self, key: str) -> datetime:
         """When an object was written, to the second, as lists have it.
 
         HEAD has the time its upload began, until the embedded server is started again.
@@ -162,13 +172,23 @@ class Storage:
         for entry in answer.get("Contents", ()):
             if entry["Key"] == key:
                 written_at: datetime = entry["LastModified"]
-                return written_at.replace(microsecond=0).isoformat()
+                return written_at.replace(microsecond=0)
         raise ObjectMissing(key)
 
     async def get(self, key: str) -> bytes:
         """The content of a small object, such as a playlist, or `ObjectMissing`."""
         async with self._calls.about(key):
             answer = await self._client.get_object(Bucket=self.bucket, Key=key)
+            async with answer["Body"] as body:
+                content: bytes = await body.read()
+        return content
+
+    async def get_range(self, key: str, begin: int, length: int) -> bytes:
+        """So many bytes of an object from there on, or those there are; or `ObjectMissing`."""
+        with _translated_errors(key):
+            answer = await self._client.get_object(
+                Bucket=self.bucket, Key=key, Range=f"bytes={begin}-{begin + length - 1}"
+            )
             async with answer["Body"] as body:
                 content: bytes = await body.read()
         return content

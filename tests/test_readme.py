@@ -24,9 +24,9 @@ def test_every_setting_is_in_the_configuration_table() -> None:
 
 
 def test_failure_codes_are_documented() -> None:
-    from portal.passes import SOURCE_CHANGED
     from portal.publishing import TRANSCODE_FAILED
+    from portal.sources import SourceChanged
     from portal.transcoding import RejectCode
 
-    for code in (*RejectCode, SOURCE_CHANGED, TRANSCODE_FAILED):
+    for code in (*RejectCode, SourceChanged.code, TRANSCODE_FAILED):
         assert f"`{code}`" in README

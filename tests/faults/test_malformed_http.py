@@ -36,14 +36,14 @@ async def attacked(
     services: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[LivePortal]:
     """A running web process; afterwards it still runs, and its log holds no complaint."""
-    log = tmp_path_factory.mktemp("attacked") / "web.log"
+    log_dir = tmp_path_factory.mktemp("attacked")
     async with (
         fresh_database(services) as environ,
-        run_portal(environ, worker=False, log_dir=tmp_path) as portal,
+        run_portal(environ, worker=False, log_dir=log_dir) as portal,
     ):
         yield portal
         assert await answers(f"{portal.base_url}/readyz")
-    assert complaints(log) == []
+    assert complaints(log_dir / "web.log") == []
 
 
 async def send(portal: LivePortal, data: bytes, *, expected: int) -> bytes:

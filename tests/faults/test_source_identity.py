@@ -1,70 +1,180 @@
-"""A file is the same after its storage server was started again, whenever it was sent."""
+"""What was there when a video was created is what is transcoded, or nothing is.
+
+A signed PUT stays valid after the video was created. Whatever is put there then, at whatever
+moment and however much like the first, is noticed; what was published before stays as it is.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
+from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
-from fault_kit import AT_ONCE
-from portal_kit import free_port, until
+from api_kit import Client, metadata, presign
+from passes_kit import make_missing, make_playable, make_source, states
+from portal_kit import make_video
+from seaweed_kit import SeaweedServer, seaweed_server
+from storage_fault_kit import Asked, StorageProxy, seeds, send, storage_proxy
 
+from portal.app import create_app
 from portal.config import Config
-from portal.embedded.children import running_children
-from portal.embedded.datafolder import open_data_folder
-from portal.embedded.services import start_embedded
-from portal.errors import StorageUnavailable
-from portal.storage import ObjectInfo, Storage, open_storage
+from portal.models import Video, VideoStatus
+from portal.resources import Resources
 
-KEY = "videos/0123456789abcdef0123456789abcdef.mp4"
+SERVERS = ("embedded", "seaweed")
+OTHER = pytest.param("seaweed", marks=pytest.mark.soak)
 
 
-async def sent_in_parts(storage: Storage) -> ObjectInfo:
-    """An upload that is begun in one second of the clock, and whose data comes in another."""
-    multipart_id = await storage.create_multipart(KEY, content_type="video/mp4")
-    await asyncio.sleep(1.1)
-    await storage._client.upload_part(
-        Bucket=storage.bucket, Key=KEY, UploadId=multipart_id, PartNumber=1, Body=b"a"
-    )
-    parts = await storage.list_parts(KEY, multipart_id)
-    await storage.complete_multipart(KEY, multipart_id, parts)
-    return await storage.head(KEY)
+@pytest.fixture(scope="module")
+async def seaweed() -> AsyncIterator[SeaweedServer]:
+    with TemporaryDirectory(prefix="portal-seaweed-") as folder:
+        async with seaweed_server(Path(folder)) as server:
+            yield server
 
 
-async def test_file_is_the_same_after_a_restart_of_its_storage(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.fixture(params=SERVERS)
+async def proxy(
+    request: pytest.FixtureRequest, services: dict[str, str], seaweed: SeaweedServer
+) -> AsyncIterator[StorageProxy]:
+    """Stands in front of one of the two servers."""
+    servers = {"embedded": services["S3_ENDPOINT_URL"], "seaweed": seaweed.endpoint_url}
+    async with storage_proxy(servers[request.param]) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def environ(environ: dict[str, str], seaweed: SeaweedServer, proxy: StorageProxy) -> dict[str, str]:
+    other = seaweed.environ if proxy.target == seaweed.endpoint_url else {}
+    address = {"S3_ENDPOINT_URL": proxy.url, "S3_PUBLIC_ENDPOINT_URL": proxy.url}
+    return {**environ, **other, **address}
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return make_video(tmp_path_factory.mktemp("media") / "short.mp4").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Playable after one pass, completed by another."""
+    folder = tmp_path_factory.mktemp("media")
+    return make_source(folder / "long.mp4", size="640x360", rate=2).read_bytes()
+
+
+def other(content: bytes, rng: Random) -> bytes:
+    """A file of the same size that plays as well: in its index, one date differs."""
+    at = content.index(b"mvhd") + 8
+    return content[:at] + rng.randbytes(4) + content[at + 4 :]
+
+
+async def created(client: Client, content: bytes) -> tuple[Video, str]:
+    """A video, and the address that its file was put to."""
+    upload = await presign(client)
+    assert await send(upload["uploadUrl"], content) == 200
+    response = await client.post("/api/videos", json=metadata(upload["key"]))
+    assert response.status_code == 201, await response.get_data()
+    return await Video.get(id=(await response.get_json())["id"]), upload["uploadUrl"]
+
+
+def replacing(
+    proxy: StorageProxy, address: str, content: bytes, *, at_request: int, kind: str
 ) -> None:
-    with TemporaryDirectory(prefix="portal-fault-") as folder:
-        async with running_children(policy=AT_ONCE) as children:
-            environ = await start_embedded(
-                children,
-                open_data_folder(Path(folder) / "data"),
-                host="127.0.0.1",
-                storage_port=free_port(),
-                database=False,
-            )
-            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-                monkeypatch.setenv(name, environ[name])
-            config = Config.from_env({**environ, "DATABASE_URL": "postgresql:///nowhere"})
-            async with open_storage(config) as storage:
-                before = await sent_in_parts(storage)
-                killed = children.pid("storage")
-                assert killed is not None
-                os.kill(killed, signal.SIGKILL)
+    """Put this content to the address when so many requests of a kind have come."""
+    asked_for = 0
 
-                async def is_back() -> bool:
-                    return children.pid("storage") not in (killed, None) and await _works(storage)
+    async def replace(asked: Asked) -> None:
+        nonlocal asked_for
+        if asked.kind == kind:
+            asked_for += 1
+            if asked_for == at_request:
+                assert await send(address, content) == 200
 
-                await until(is_back, timeout_s=60)
-                assert await storage.head(KEY) == before
+    proxy.before = replace
 
 
-async def _works(storage: Storage) -> bool:
-    try:
-        await storage.check_bucket()
-    except StorageUnavailable:
-        return False
-    return True
+async def expect_failed(video: Video) -> None:
+    assert (video.status, video.failure_code) == (VideoStatus.FAILED, "source_changed")
+
+
+@pytest.mark.parametrize("seed", seeds(3, soak=50))
+async def test_file_of_the_same_size_put_at_once_after_creation_is_noticed(
+    seed: int, client: Client, resources: Resources, short: bytes, tmp_path: Path
+) -> None:
+    video, address = await created(client, short)
+    assert await send(address, other(short, Random(seed))) == 200  # noqa: S311
+    await expect_failed(await make_playable(video, resources, tmp_path))
+
+
+@pytest.mark.parametrize("seed", seeds(3, soak=50))
+async def test_file_replaced_in_the_middle_of_a_pass_is_not_published(
+    seed: int,
+    client: Client,
+    resources: Resources,
+    proxy: StorageProxy,
+    short: bytes,
+    tmp_path: Path,
+) -> None:
+    rng = Random(seed)  # noqa: S311
+    video, address = await created(client, short)
+    # The probe's reads, the first pictures, or what is written last.
+    kind, most = rng.choice([("GET videos", 6), ("PUT hls", 7)])
+    replacing(proxy, address, other(short, rng), at_request=rng.randint(1, most), kind=kind)
+    await expect_failed(await make_playable(video, resources, tmp_path))
+    response = await client.get(f"/hls/{video.id}/1/master.m3u8")
+    assert response.status_code == 404
+
+
+@pytest.mark.parametrize("proxy", ["embedded", OTHER], indirect=True)
+@pytest.mark.parametrize("seed", seeds(1, soak=20))
+async def test_file_replaced_in_the_middle_of_a_later_pass_fails_only_what_is_missing(
+    seed: int,
+    client: Client,
+    resources: Resources,
+    proxy: StorageProxy,
+    long: bytes,
+    tmp_path: Path,
+) -> None:
+    rng = Random(seed)  # noqa: S311
+    video, address = await created(client, long)
+    video = await make_playable(video, resources, tmp_path)
+    assert video.status is VideoStatus.READY
+    before = await states(video)
+    replacing(proxy, address, other(long, rng), at_request=rng.randint(1, 20), kind="PUT hls")
+    assert await make_missing(video, resources, tmp_path)
+    after = await states(video)
+    assert {before[name] for name in before} == {"complete", "planned"}
+    expected = {"complete": "complete", "planned": "failed"}
+    assert after == {name: expected[state] for name, state in before.items()}
+    assert (await Video.get(id=video.id)).status is VideoStatus.READY
+    assert (await client.get(f"/hls/{video.id}/1/master.m3u8")).status_code == 200
+
+
+async def test_file_replaced_before_creation_is_the_one_that_is_published(
+    client: Client, resources: Resources, short: bytes, tmp_path: Path
+) -> None:
+    upload = await presign(client)
+    assert await send(upload["uploadUrl"], b"not this one") == 200
+    assert await send(upload["uploadUrl"], short) == 200
+    record = await (await client.post("/api/videos", json=metadata(upload["key"]))).get_json()
+    assert record["sizeBytes"] == len(short)
+    video = await make_playable(await Video.get(id=record["id"]), resources, tmp_path)
+    assert video.status is VideoStatus.READY
+
+
+async def test_replaced_file_is_not_offered_as_the_original(
+    config: Config, short: bytes, tmp_path: Path
+) -> None:
+    app = create_app(replace(config, downloads=True))
+    async with app.test_app():
+        client = app.test_client()
+        video, address = await created(client, short)
+        video = await make_playable(video, app.extensions["portal"], tmp_path)
+        page = f"/videos/{video.id}/original"
+        assert (await client.get(page)).status_code == 302
+        assert await send(address, other(short, Random(1))) == 200  # noqa: S311
+        assert (await client.get(page)).status_code == 404
+        # What was published stays.
+        assert (await client.get(f"/hls/{video.id}/1/master.m3u8")).status_code == 200
