@@ -22,6 +22,7 @@ from tortoise.expressions import F, RawSQL
 from portal.database import server_time, transaction
 from portal.models import Attempt, Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.totals import count_attempt
+from portal.transcoding import FailCode
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +64,8 @@ class OpenAttempt:
     """An attempt this process holds the lease of.
 
     `is_cautious` tells that an earlier one failed. `wanted` names the renditions to make of a
-    video that is ready; it is empty in a first pass, which has yet to plan them.
+    video that is ready; it is empty in a first pass, which has yet to plan them. `interruptions`
+    counts the earlier ones that storage broke off by not delivering the source.
     """
 
     id: int
@@ -71,6 +73,7 @@ class OpenAttempt:
     number: int
     is_cautious: bool = False
     wanted: tuple[str, ...] = ()
+    interruptions: int = 0
 
 
 async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
@@ -94,7 +97,23 @@ async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
     # Raised in the transaction, it would leave the last of them open.
     if counted >= MAX_ATTEMPTS:
         raise AttemptsExhausted
-    return OpenAttempt(id=attempt.id, video=video, number=attempt.number, is_cautious=bool(failed))
+    return OpenAttempt(
+        id=attempt.id,
+        video=video,
+        number=attempt.number,
+        is_cautious=bool(failed),
+        interruptions=count_interruptions(video, earlier),
+    )
+
+
+def count_interruptions(video: Video, earlier: Sequence[Attempt]) -> int:
+    """How many attempts storage broke off since the editor last asked for new ones."""
+    return sum(
+        it.outcome is Outcome.HANDED_BACK
+        and it.error_code == FailCode.SOURCE_UNREACHABLE
+        and it.number > video.forgiven_attempts
+        for it in earlier
+    )
 
 
 async def lock_video(video_id: UUID) -> Video | None:

@@ -22,7 +22,7 @@ import psycopg
 from portal import attempts, deletion, renditions
 from portal.attempts import LEASE_S, Failure, Heartbeat, LeaseLost, OpenAttempt
 from portal.database import over_outage
-from portal.errors import Unavailable
+from portal.errors import StorageUnavailable, Unavailable
 from portal.models import Outcome, Video
 from portal.renditions import Playable
 from portal.sources import SourceChanged, check_source
@@ -31,6 +31,7 @@ from portal.storage import MASTER_MAX_AGE_S, Storage, output_prefix
 from portal.transcoding import (
     MASTER_NAME,
     DiskFull,
+    FailCode,
     Made,
     SourceRejected,
     TranscodeFailed,
@@ -55,10 +56,17 @@ Result = TypeVar("Result")
 # Long enough for a slow source; ffmpeg reads it by ranges for as long as it encodes.
 SOURCE_URL_TTL_S = 24 * 3600
 MASTER_TYPE = "application/vnd.apple.mpegurl"
+# A storage that never delivers a source that it has must not be asked for ever; with the pauses
+# between them so many tries take a quarter of an hour at least.
+MAX_INTERRUPTIONS = 100
 # How often a master playlist that became outdated while it was written is written again.
 MASTER_ROUNDS = 5
 # A worker that is told to end is not held up for longer by a database that is away.
 CLOSING_PATIENCE_S = 4.0
+
+
+class SourceInterrupted(StorageUnavailable):
+    """Storage has the source, and broke off while it was read. It costs no attempt, at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +138,8 @@ async def _closed_afterwards(attempt: OpenAttempt, resources: Resources) -> Asyn
     except (asyncio.CancelledError, Unavailable, DiskFull, psycopg.OperationalError) as exc:
         outcome = Outcome.HANDED_BACK
         logger.warning("Handed back: %s", exc or "told to end", extra={"action": "handed_back"})
+        if isinstance(exc, SourceInterrupted):
+            failure = Failure(FailCode.SOURCE_UNREACHABLE, str(exc.__cause__))
         raise
     except TranscodeFailed as exc:
         logger.warning("%s: %s", exc, exc.detail, extra={"action": "transcode_failed"})
@@ -262,8 +272,11 @@ async def _checked_source(attempt: OpenAttempt, storage: Storage) -> AsyncIterat
     key = attempt.video.storage_key
     try:
         yield await storage.presign_internal_get(key, ttl_s=SOURCE_URL_TTL_S)
-    except (TranscodeFailed, SourceRejected):
+    except (TranscodeFailed, SourceRejected) as exc:
         await check_source(attempt.video, storage)
+        is_broken_off = exc.code == FailCode.SOURCE_UNREACHABLE
+        if is_broken_off and attempt.interruptions < MAX_INTERRUPTIONS:
+            raise SourceInterrupted from exc
         raise
     await check_source(attempt.video, storage)
 

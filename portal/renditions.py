@@ -103,7 +103,13 @@ async def begin_completion(video_id: UUID, *, worker: str) -> OpenAttempt | None
             row.attempt_number, row.tries = attempt.number, row.tries + 1
             await row.save(update_fields=["attempt_number", "tries"])
     wanted = tuple(row.name for row in begun)
-    return OpenAttempt(id=attempt.id, video=video, number=attempt.number, wanted=wanted)
+    return OpenAttempt(
+        id=attempt.id,
+        video=video,
+        number=attempt.number,
+        wanted=wanted,
+        interruptions=attempts.count_interruptions(video, earlier),
+    )
 
 
 async def forget(attempt: OpenAttempt, names: Collection[str]) -> None:

@@ -185,7 +185,7 @@ class Storage:
 
     async def get_range(self, key: str, begin: int, length: int) -> bytes:
         """So many bytes of an object from there on, or those there are; or `ObjectMissing`."""
-        with _translated_errors(key):
+        async with self._calls.about(key):
             answer = await self._client.get_object(
                 Bucket=self.bucket, Key=key, Range=f"bytes={begin}-{begin + length - 1}"
             )

@@ -13,7 +13,9 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 
+from aiohttp import ClientPayloadError
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
+from botocore.parsers import ResponseParserError
 
 from portal.errors import MultipartMissing, ObjectMissing, PartsRefused, StorageUnavailable
 from portal.outages import Outage
@@ -24,6 +26,8 @@ MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
 REFUSED_PARTS_CODES = frozenset({"InvalidPart", "InvalidPartOrder", "EntityTooSmall"})
 # Of a request that is fine but for its signature; rclone says 400 when it was signed too early.
 REFUSALS = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
+# Of overload, and of a line that is too slow, some servers say that they were the client's fault.
+SLOW_CODES = frozenset({"RequestTimeout", "SlowDown"})
 # Where someone waits; the clients' own limits, with their retries, add up to a minute.
 CALL_TIMEOUT_S = 6.0
 
@@ -74,14 +78,16 @@ def translated_errors(key: str) -> Iterator[None]:
         if code in REFUSED_PARTS_CODES:
             raise PartsRefused(key) from exc
         status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
-        if status in REFUSALS:
+        if status in REFUSALS and code not in SLOW_CODES:
             # Wrong credentials, or a clock that is wrong by more than signatures allow: no fault
             # of the object at hand, and the operator's to mend.
             logger.error("Storage refuses the portal: %s", exc, extra={"action": "storage_refuses"})
-        if status in REFUSALS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        is_slow = status == HTTPStatus.TOO_MANY_REQUESTS or code in SLOW_CODES
+        if status in REFUSALS or is_slow or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise StorageUnavailable from exc
         raise
-    except (HTTPClientError, TimeoutError) as exc:
+    except (HTTPClientError, TimeoutError, ClientPayloadError, ResponseParserError) as exc:
+        # No answer, or not all of it.
         raise StorageUnavailable from exc
     except BotoCoreError as exc:
         # No credentials, unknown region: the operator's to mend, and to be read in the log.

@@ -32,6 +32,9 @@ _MAX_ENCRYPTION_PACKETS = 50
 _UNREACHABLE = (HTTPError, HTTPClientError, OSError)
 _PADDED = 1.25
 _SIZE_COMPLAINT = "Picture size"
+# Who complains, with a warning at least, about a source that is not delivered.
+_PROTOCOLS = frozenset({"http", "https", "tcp", "tls"})
+_MAX_LOST_LINES = 5
 
 
 def _fail(kind: str, exc: Exception | None = None) -> dict[str, Any]:
@@ -173,10 +176,14 @@ def _probe(request: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Answer the request on stdin."""
     request = json.load(sys.stdin)
-    av.logging.set_level(av.logging.ERROR)
+    av.logging.set_level(av.logging.WARNING)
     with av.logging.Capture() as complaints:
         answer = _probe(request)
-    if answer.get("error") == "damaged" and any(_SIZE_COMPLAINT in line[2] for line in complaints):
+    lost = [text for _, name, text in complaints if name in _PROTOCOLS]
+    if lost:
+        # FFmpeg takes a read that broke off for the end of the file, and judges what it has.
+        answer = {"error": "unreachable", "detail": "".join(lost[-_MAX_LOST_LINES:])}
+    elif answer.get("error") == "damaged" and any(_SIZE_COMPLAINT in it[2] for it in complaints):
         answer["error"] = "too_large"
     json.dump(answer, sys.stdout)
 

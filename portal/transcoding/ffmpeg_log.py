@@ -31,7 +31,10 @@ _CPU_LIMIT = re.compile(
 _SIGNAL_LINE = b"received signal"
 _NETWORK_ERROR = re.compile(
     r"HTTP error|Server returned|ends prematurely|Connection (refused|reset|timed out)"
+    r"|Error reading HTTP response"
 )
+# The protocols' own complaints; a try or two later all may be well.
+_PROTOCOL = re.compile(rb"\[(https?|tcp|tls) @ ")
 _SOURCE_ENDED_EARLY = "partial file"
 
 
@@ -39,12 +42,14 @@ _SOURCE_ENDED_EARLY = "partial file"
 class RunReport:
     """What ffmpeg says about decoding the video in the end; None when it decoded none.
 
-    `decode_errors` counts packets that gave nothing, `corrupt_frames` frames with patched places.
+    `decode_errors` counts packets that gave nothing, `corrupt_frames` frames with patched places,
+    `network_faults` complaints about the delivery of the source, most of them overcome.
     """
 
     frames_decoded: int | None = None
     decode_errors: int | None = None
     corrupt_frames: int = 0
+    network_faults: int = 0
 
     @property
     def faults(self) -> int:
@@ -60,6 +65,7 @@ class Log:
         self._rest = b""
         self._decoded: list[tuple[int, int]] = []
         self._corrupt_frames = 0
+        self._network_faults = 0
 
     def feed(self, chunk: bytes) -> None:
         """Take in some bytes, ending anywhere."""
@@ -71,6 +77,7 @@ class Log:
     def _take(self, line: bytes) -> None:
         if _NO_COMPLAINT.search(line) is None or _SIGNAL_LINE in line:
             self._corrupt_frames += _CORRUPT.search(line) is not None
+            self._network_faults += _PROTOCOL.match(line) is not None
             self._tail += line + b"\n"
             del self._tail[:-_TAIL_BYTES]
         elif (found := _DECODED.match(line)) is not None:
@@ -83,17 +90,18 @@ class Log:
     def report(self) -> RunReport:
         """The figures of a run that has ended."""
         if not self._decoded:
-            return RunReport()
+            return RunReport(network_faults=self._network_faults)
         return RunReport(
             frames_decoded=sum(frames for frames, _ in self._decoded),
             decode_errors=sum(errors for _, errors in self._decoded),
             corrupt_frames=self._corrupt_frames,
+            network_faults=self._network_faults,
         )
 
     def failure(self, returncode: int | None) -> FailCode | None:
         """Why a run that ended by itself failed, None when it did not."""
         text = self.text()
-        network_error = _NETWORK_ERROR.search(text)
+        network_error = self._network_faults or _NETWORK_ERROR.search(text)
         if returncode == 0:
             # ffmpeg takes a connection that broke for good as the end of the file, and is content.
             is_cut = network_error and _SOURCE_ENDED_EARLY in text

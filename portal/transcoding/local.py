@@ -9,12 +9,12 @@ the master playlist, which is written once a pass is known to count.
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from portal.spans import span
 from portal.transcoding import command, ffmpeg
-from portal.transcoding.errors import FailCode, TranscodeFailed
+from portal.transcoding.errors import FailCode, SourceRejected, TranscodeFailed
 from portal.transcoding.ffmpeg_log import RunReport
 from portal.transcoding.hls import INIT_NAME, MediaPlaylist
 from portal.transcoding.ladder import Plan, Rung
@@ -35,6 +35,7 @@ from portal.transcoding.renditions import (
 from portal.transcoding.selfcheck import (
     check_aligned,
     check_damage,
+    check_delivery,
     check_duration,
     damaged_share,
     is_deliverable,
@@ -109,8 +110,18 @@ class _Pass:
     is_first: bool
     shipment: Shipment
     report: Report
+    runs: list[RunReport] = field(default_factory=list)
 
     async def make(self, starts_s: Sequence[float] | None) -> Made:
+        try:
+            return await self._make(starts_s)
+        except SourceRejected as exc:
+            # ffmpeg takes a read that broke off for the end of the file, or for damage.
+            if any(run.network_faults for run in self.runs):
+                raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail=exc.detail) from exc
+            raise
+
+    async def _make(self, starts_s: Sequence[float] | None) -> Made:
         await self.report.stage(Stage.TRANSCODING)
         copied = await self._copy() if self.is_first else None
         if copied:
@@ -119,11 +130,12 @@ class _Pass:
         report = await self._encode(encoded, starts_s)
         damage = damaged_share(self.probe, report)
         check_damage(damage)
+        check_delivery(self.probe, report)
         if copied and report.faults:
             # Players stop at what ffmpeg decodes around; the rung is left to be encoded.
             await self.shipment.forget(copied.name)
             if not encoded:
-                return await replace(self, rungs=(replace(copied, copied=False),)).make(None)
+                return await replace(self, rungs=(replace(copied, copied=False),))._make(None)
             copied = None
         await self.report.stage(Stage.FINISHING, TRANSCODED_PERCENT)
         rungs = (*encoded, copied) if copied else encoded
@@ -210,6 +222,7 @@ class _Pass:
                 tasks.create_task(self.shipment.follow(encoding, names))
         except BaseExceptionGroup as group:
             raise first_error(group) from None
+        self.runs.append(encoding.result())
         return encoding.result()
 
     async def _finish(

@@ -56,6 +56,15 @@ def check_damage(share: float) -> None:
         raise SourceRejected(RejectCode.DAMAGED, detail=f"{share:.0%} could not be decoded")
 
 
+def check_delivery(probe: Probe, report: RunReport) -> None:
+    """Raise TranscodeFailed when something is missing that storage may have failed to deliver."""
+    packets = (report.frames_decoded or 0) + (report.decode_errors or 0)
+    is_short = report.frames_decoded is not None and packets < (probe.video.frame_count or 0)
+    if report.network_faults and (report.faults or is_short):
+        detail = f"{packets} packets came, {report.faults} of them with faults"
+        raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail=detail)
+
+
 def check_duration(written_s: float, probe: Probe) -> None:
     """Raise SourceRejected when much less was written than the source claims to hold."""
     expected_s = probe.video.duration_s
