@@ -82,6 +82,7 @@ async def create_video() -> Response:
         validated(CreateVideoRequest, body, context=await _references(body)),
         storage=resources.storage,
         queue=resources.queue,
+        max_source_bytes=resources.config.max_source_bytes,
     )
     response = json_response(
         CreatedVideo(**_members(published.video)), 201 if published.created else 200

@@ -16,11 +16,13 @@ from uuid import UUID, uuid4
 from tortoise.connection import get_connection
 from tortoise.exceptions import IntegrityError
 
-from portal import editing, metrics, sources
+from portal import editing, metrics, sources, uploads
 from portal.attempts import lock_video
 from portal.database import transaction
 from portal.enqueuing import defer_completion, defer_transcode
 from portal.errors import (
+    FieldError,
+    InvalidRequest,
     KeyAlreadyUsed,
     NothingToRetry,
     ObjectMissing,
@@ -32,7 +34,7 @@ from portal.models import Attempt, Category, Rendition, RenditionState, Video, V
 from portal.schemas import CreateVideoRequest, PresignRequest
 from portal.storage import UPLOAD_KEY, upload_key
 from portal.transcoding import RejectCode
-from portal.upload_rows import explain_missing, require_publishable
+from portal.upload_rows import explain_missing, require_publishable, upload_id
 
 if TYPE_CHECKING:
     from procrastinate import App as Queue
@@ -104,15 +106,19 @@ async def is_issued(key: str) -> bool:
     return bool(UPLOAD_KEY.fullmatch(key)) and await _holds(UPLOAD_WITH_KEY, key)
 
 
-async def publish(request: CreateVideoRequest, *, storage: Storage, queue: Queue) -> Published:
+async def publish(
+    request: CreateVideoRequest, *, storage: Storage, queue: Queue, max_source_bytes: int
+) -> Published:
     """Record the video and start its transcoding, both or neither.
 
     Calling again with the same key and metadata gives the same video; this makes a retry after
-    a lost answer safe.
+    a lost answer safe. A signed PUT can't limit what is sent, so a file that is too large is
+    removed here; a `max_source_bytes` of 0 is no limit.
 
     Raises:
         UploadNotFound: storage holds no file, or an empty one, under the key, or the upload in
             parts is not complete.
+        InvalidRequest: the file is too large.
         KeyAlreadyUsed: the key belongs to a video with other metadata.
     """
     if await _holds(VIDEO_WITH_KEY, request.key):
@@ -124,7 +130,18 @@ async def publish(request: CreateVideoRequest, *, storage: Storage, queue: Queue
     source = await _uploaded_object(request.key, storage)
     if source.size_bytes == 0:
         raise UploadNotFound("The uploaded file is empty. Upload it again, then retry.")
+    if 0 < max_source_bytes < source.size_bytes:
+        await uploads.discard(upload_id(request.key), storage=storage)
+        raise _too_large(source, max_source_bytes)
     return await _record(request, source, queue)
+
+
+def _too_large(source: ObjectInfo, max_source_bytes: int) -> InvalidRequest:
+    message = (
+        f"The uploaded file has {source.size_bytes:,} bytes, and this portal takes at most "
+        f"{max_source_bytes:,}. It was removed; ask for a new address and send a smaller file."
+    )
+    return InvalidRequest([FieldError("/key", message)])
 
 
 async def _uploaded_object(key: str, storage: Storage) -> ObjectInfo:
