@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -61,7 +62,6 @@ MASTER_TYPE = "application/vnd.apple.mpegurl"
 MAX_INTERRUPTIONS = 100
 # How often a master playlist that became outdated while it was written is written again.
 MASTER_ROUNDS = 5
-# A worker that is told to end is not held up for longer by a database that is away.
 CLOSING_PATIENCE_S = 4.0
 
 
@@ -149,8 +149,11 @@ async def _closed_afterwards(attempt: OpenAttempt, resources: Resources) -> Asyn
         failure = Failure("internal_error", type(exc).__name__)
         raise
     finally:
+        # A worker that is told to end is not held up for long by a database that is away.
+        is_ending = isinstance(sys.exception(), asyncio.CancelledError)
         is_there = await over_outage(
-            lambda: attempts.release(attempt, outcome, failure), patience_s=CLOSING_PATIENCE_S
+            lambda: attempts.release(attempt, outcome, failure),
+            patience_s=CLOSING_PATIENCE_S if is_ending else LEASE_S,
         )
         if not is_there:
             video = attempt.video

@@ -10,7 +10,11 @@ from time import monotonic
 from typing import Any
 
 from psycopg import AsyncConnection, OperationalError
-from psycopg.errors import _WaitTimeout  # there is no public name for it
+from psycopg.errors import (
+    ReadOnlySqlTransaction,
+    _WaitTimeout,  # there is no public name for it
+)
+from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from tortoise.backends.psycopg.client import AsyncConnectionPool as TortoisePool
 from tortoise.backends.psycopg.client import PsycopgClient
@@ -49,6 +53,15 @@ class _Connection(AsyncConnection[Any]):
             if self.outage is not None:
                 self.outage.found_away()
             raise OperationalError("the database does not answer") from exc
+        except ReadOnlySqlTransaction as exc:
+            # A failover has demoted this server. Another connection leads to its successor.
+            self.pgconn.finish()
+            raise OperationalError("the database takes no writes") from exc
+        except OperationalError:
+            # What is still under way was waited for too long, and nobody will fetch it.
+            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:
+                self.pgconn.finish()
+            raise
 
 
 class _Pool(TortoisePool):

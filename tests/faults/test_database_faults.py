@@ -1,0 +1,224 @@
+"""A database that is cut off, frozen, full or demoted: clear answers, no doubles, no lasting harm.
+
+Each commit happened or did not, whatever the client was told; repeating a creation settles it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from time import monotonic
+
+import psycopg
+import pytest
+from api_kit import Client, counts, metadata, presign, problem, published, rows, run_sql
+from database_fault_kit import DatabaseProxy, database_proxy
+from passes_kit import make_playable
+from portal_kit import execute, make_video, until
+from psycopg import sql
+from quart import Response
+from storage_fault_kit import seeds, send
+
+from portal import pooling
+from portal.app import create_app
+from portal.config import Config
+from portal.models import Attempt, Outcome, Video, VideoStatus
+
+# A statement that waits for a connection, and one more that replaces it.
+PATIENCE_S = 20
+CREATIONS = 10
+# What a creation sends and is answered, about.
+CREATION_BYTES = 3_000
+MISCOUNTED = """
+SELECT (SELECT count(*) FROM videos),
+       (SELECT count(*) FROM procrastinate_jobs WHERE task_name LIKE '%%transcode'),
+       (SELECT count(*) FROM videos v JOIN procrastinate_jobs j ON j.id = v.transcode_job_id)
+"""
+KILL_SOME = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND random() < 0.5
+"""
+KILL_ALL = KILL_SOME.replace("0.5", "2")
+
+
+@pytest.fixture
+async def proxied(config: Config) -> AsyncIterator[tuple[DatabaseProxy, Config]]:
+    async with database_proxy(config.database_url) as (proxy, address):
+        yield proxy, replace(config, database_url=address)
+
+
+@pytest.fixture
+async def proxy(proxied: tuple[DatabaseProxy, Config]) -> DatabaseProxy:
+    return proxied[0]
+
+
+@pytest.fixture
+async def client(proxied: tuple[DatabaseProxy, Config]) -> AsyncIterator[Client]:
+    app = create_app(proxied[1])
+    async with app.test_app():
+        yield app.test_client()
+
+
+async def uploaded_keys(client: Client, count: int, content: bytes = b"raw bytes") -> list[str]:
+    uploads = [await presign(client) for _ in range(count)]
+    for upload in uploads:
+        assert await send(upload["uploadUrl"], content) == 200
+    return [upload["key"] for upload in uploads]
+
+
+async def expect_unavailable(response: Response) -> None:
+    await problem(response, 503, "database_unavailable")
+    assert 1 <= int(response.headers["Retry-After"]) <= 60
+
+
+async def insist(client: Client, key: str, answers: Counter[int]) -> str:
+    """Repeat a creation as clients do, until it is confirmed; returns the video's id."""
+    deadline = monotonic() + 4 * PATIENCE_S
+    while monotonic() < deadline:
+        response = await client.post("/api/videos", json=metadata(key))
+        answers[response.status_code] += 1
+        if response.status_code in (200, 201):
+            return str((await response.get_json())["id"])
+        await expect_unavailable(response)
+        await asyncio.sleep(0.05)
+    pytest.fail(f"not confirmed: {answers}")
+
+
+@pytest.mark.parametrize("seed", seeds(2, soak=50))
+async def test_creation_over_a_line_cut_at_any_byte_makes_one_video_with_one_job(
+    seed: int, client: Client, config: Config, proxy: DatabaseProxy
+) -> None:
+    rng = Random(seed)  # noqa: S311
+    answers: Counter[int] = Counter()
+    keys = await uploaded_keys(client, CREATIONS)
+    for key in keys:
+        proxy.cut_after(rng.randrange(CREATION_BYTES))
+        await insist(client, key, answers)
+    assert await rows(config.database_url, MISCOUNTED) == [(CREATIONS,) * 3]
+    assert proxy.cuts > CREATIONS / 2, "the cuts come too late"
+    assert answers[503], answers
+
+
+@pytest.mark.parametrize("seed", seeds(1, soak=30))
+async def test_creations_while_backends_are_terminated_make_one_video_each(
+    seed: int, client: Client, config: Config
+) -> None:
+    rng = Random(seed)  # noqa: S311
+    answers: Counter[int] = Counter()
+    keys = await uploaded_keys(client, CREATIONS)
+
+    async def create(key: str) -> list[str]:
+        """By two clients at once, who must be told of the same video."""
+        return list(await asyncio.gather(*(insist(client, key, answers) for _ in range(2))))
+
+    creations = asyncio.gather(*(create(key) for key in keys))
+    while not creations.done():
+        await run_sql(config.database_url, KILL_SOME)
+        await asyncio.sleep(rng.uniform(0.0, 0.1))
+    for first, second in await creations:
+        assert first == second
+    assert await rows(config.database_url, MISCOUNTED) == [(CREATIONS,) * 3]
+
+
+async def test_frozen_database_gives_503_to_everyone_and_is_used_again_by_itself(
+    client: Client, proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert pooling.ANSWER_TIMEOUT_S <= PATIENCE_S
+    monkeypatch.setattr(pooling, "ANSWER_TIMEOUT_S", 3)
+    record = await published(client)
+    address = f"/api/videos/{record['id']}"
+    proxy.freeze()
+    async with asyncio.timeout(2 * PATIENCE_S):
+        asked = [client.get("/"), *(client.get("/api/videos/x/transcode") for _ in range(2))]
+        asked += [
+            client.post("/api/videos", json=metadata(record["storageKey"])) for _ in range(40)
+        ]
+        page, *_, answer = await asyncio.gather(*asked, client.get(address))
+    assert page.status_code == 503
+    await expect_unavailable(answer)
+    proxy.thaw()
+
+    async def is_used_again() -> bool:
+        answers = await asyncio.gather(*(client.get(address) for _ in range(16)))
+        return {it.status_code for it in answers} == {200}
+
+    await until(is_used_again, timeout_s=PATIENCE_S)
+
+
+async def test_database_out_of_connections_gives_503_and_all_come_back(
+    services: dict[str, str], client: Client, config: Config
+) -> None:
+    record = await published(client)
+    address = f"/api/videos/{record['id']}/transcode"
+    name = sql.Identifier(config.database_url.partition("?")[0].rpartition("/")[2])
+    limit = sql.SQL("ALTER DATABASE {} CONNECTION LIMIT {}")
+    await run_sql(config.database_url, KILL_ALL)
+    await execute(services, limit.format(name, sql.Literal(1)))
+    begun_at = monotonic()
+    answers = await asyncio.gather(*(client.get(address) for _ in range(60)))
+    assert monotonic() - begun_at < PATIENCE_S
+    for answer in answers:
+        if answer.status_code != 200:
+            await expect_unavailable(answer)
+    await execute(services, limit.format(name, sql.Literal(-1)))
+
+    async def all_come_through() -> bool:
+        answers = await asyncio.gather(*(client.get(address) for _ in range(60)))
+        return {it.status_code for it in answers} == {200}
+
+    await until(all_come_through, timeout_s=PATIENCE_S)
+
+
+async def test_demoted_database_gives_503_and_is_left_for_its_successor(
+    services: dict[str, str], client: Client, config: Config
+) -> None:
+    """As after a failover: the former primary takes no writes; connections to it are of no use."""
+    [first, second] = await uploaded_keys(client, 2)
+    name = sql.Identifier(config.database_url.partition("?")[0].rpartition("/")[2])
+    demote = sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = {}")
+    await execute(services, demote.format(name, sql.SQL("on")))
+    await run_sql(config.database_url, "SET default_transaction_read_only = off;" + KILL_ALL)
+    await expect_unavailable(await client.post("/api/videos", json=metadata(first)))
+    await expect_unavailable(
+        await client.post(
+            "/api/videos/presign", json={"fileName": "a.mp4", "contentType": "video/mp4"}
+        )
+    )
+    await execute(services, demote.format(name, sql.SQL("off")))
+    answers: Counter[int] = Counter()
+    for key in (first, second):
+        await insist(client, key, answers)
+    assert await counts(config.database_url) == (2, 2)
+
+
+@pytest.mark.parametrize("seed", seeds(2, soak=50))
+async def test_database_that_goes_away_during_a_pass_costs_no_attempt(
+    seed: int, proxied: tuple[DatabaseProxy, Config], tmp_path: Path
+) -> None:
+    rng = Random(seed)  # noqa: S311
+    proxy, config = proxied
+    app = create_app(config)
+    async with app.test_app():
+        [key] = await uploaded_keys(
+            app.test_client(), 1, make_video(tmp_path / "a.mp4").read_bytes()
+        )
+        video = await Video.get(id=await insist(app.test_client(), key, Counter()))
+        for _ in range(20):
+            pass_ = asyncio.create_task(make_playable(video, app.extensions["portal"], tmp_path))
+            await asyncio.wait({pass_}, timeout=rng.uniform(0.0, 2.0))
+            proxy.refuses = True
+            proxy.cut()
+            await asyncio.wait({pass_}, timeout=rng.uniform(0.5, 3.0))
+            proxy.refuses = False
+            with suppress(psycopg.OperationalError):
+                video = await pass_
+            if video.status is not VideoStatus.PROCESSING:
+                break
+        outcomes = [it.outcome for it in await Attempt.filter(video_id=video.id)]
+    assert video.status is VideoStatus.READY
+    assert Outcome.FAILED not in outcomes
