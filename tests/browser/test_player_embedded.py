@@ -89,9 +89,12 @@ async def test_pages_of_the_portal_refuse_to_be_framed(
     framed: ShowFramed, complaints: Complaints, film: str
 ) -> None:
     complaints.expect("frame-ancestors|X-Frame-Options|Framing")
-    frame = await framed(f"/videos/{film}")
-    assert await frame.locator("video").count() == 0
-    assert "film" not in await frame.content()
+    page = f"/videos/{film}"
+    pages = (page, f"{page}/edit", f"{page}/delete", f"{page}/story", "/", "/upload", "/api/docs")
+    for path in (*pages, "/nothing", "/api/categories", f"/api{page}"):
+        frame = await framed(path)
+        assert await frame.locator("video, nav, form, h1").count() == 0, path
+        assert "film" not in await frame.content(), path
 
 
 @pytest.mark.parametrize(
