@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 
 # As htmx is told in base.html; whoever waits longer has given up.
 TIMEOUT_S = 10
-SAID_BYTES = 120
+SAID_BYTES = 240
+PUT_TRIES = 3
 STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n", re.IGNORECASE)
 PRESIGN = json.dumps({"fileName": "load.mp4", "contentType": "video/mp4"}).encode()
@@ -35,6 +36,8 @@ class Record:
 
     durations_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     errors: Counter[str] = field(default_factory=Counter)
+    # What storage answered to uploads that were then sent again.
+    put_again: Counter[str] = field(default_factory=Counter)
     published: int = 0
 
     def percentile_s(self, share: float, *kinds: str) -> float:
@@ -202,7 +205,18 @@ async def _put(crowd: Crowd, upload_url: str) -> None:
     parts = urlsplit(upload_url)
     storage = Line(f"{parts.scheme}://{parts.netloc}", crowd.record)
     target = f"{parts.path}?{parts.query}"
-    await storage.ask("put", "PUT", target, body=crowd.file, content_type="video/mp4")
+    for _ in range(PUT_TRIES):
+        errors = Counter(crowd.record.errors)
+        status, _ = await storage.ask(
+            "put", "PUT", target, body=crowd.file, content_type="video/mp4"
+        )
+        if status < 500:
+            break
+        # Sent again, as the upload page does; told apart, because it is storage's and not ours.
+        crowd.record.put_again.update(crowd.record.errors - errors)
+        crowd.record.errors = errors
+    else:
+        crowd.record.errors["put: given up"] += 1
     storage.close()
 
 
