@@ -203,21 +203,18 @@ async def _publish(crowd: Crowd, line: Line, number: int) -> None:
 
 async def _put(crowd: Crowd, upload_url: str) -> None:
     parts = urlsplit(upload_url)
-    storage = Line(f"{parts.scheme}://{parts.netloc}", crowd.record)
     target = f"{parts.path}?{parts.query}"
-    for _ in range(PUT_TRIES):
-        errors = Counter(crowd.record.errors)
-        status, _ = await storage.ask(
-            "put", "PUT", target, body=crowd.file, content_type="video/mp4"
-        )
-        if status < 500:
+    for number in range(1, PUT_TRIES + 1):
+        tried = Record()
+        line = Line(f"{parts.scheme}://{parts.netloc}", tried)
+        status, _ = await line.ask("put", "PUT", target, body=crowd.file, content_type="video/mp4")
+        line.close()
+        crowd.record.durations_s["put"] += tried.durations_s["put"]
+        # What is sent again, as the upload page does, is told apart: it is storage's, not ours.
+        is_last = status < 500 or number == PUT_TRIES
+        (crowd.record.errors if is_last else crowd.record.put_again).update(tried.errors)
+        if is_last:
             break
-        # Sent again, as the upload page does; told apart, because it is storage's and not ours.
-        crowd.record.put_again.update(crowd.record.errors - errors)
-        crowd.record.errors = errors
-    else:
-        crowd.record.errors["put: given up"] += 1
-    storage.close()
 
 
 async def _await_ready(crowd: Crowd, line: Line, video_id: str) -> None:

@@ -105,9 +105,7 @@ async def _measure(crowd: Crowd, portal: LivePortal, options: argparse.Namespace
     _print_requests(record, took_s)
     _print_parts(parts, took_s)
     print(f"videos published: {record.published}; errors: {errors or 'none'}")
-    print(
-        f"uploads that storage refused once, and were sent again: {dict(record.put_again) or 'none'}"
-    )
+    print(f"uploads sent again after storage refused them: {dict(record.put_again) or 'none'}")
     return 1 if errors else 0
 
 
