@@ -25,6 +25,7 @@ from aiohttp import web
 from yarl import URL
 
 CHUNK_BYTES = 64 * 1024
+FIRST_SOAK_SEED = 100
 SLOW_CHUNK_S = 0.05
 HOP_HEADERS = frozenset({"connection", "keep-alive", "transfer-encoding", "expect", "date"})
 LIST_ENTRIES = re.compile(rb"<(Part|Contents|Upload)>.*</\1>", re.DOTALL)
@@ -35,7 +36,12 @@ def seeds(default: int, *, soak: int) -> list[ParameterSet]:
     if chosen := os.environ.get("PORTAL_FAULT_SEED"):
         return [pytest.param(int(chosen))]
     every = [pytest.param(seed) for seed in range(1, default + 1)]
-    return every + [pytest.param(100 + n, marks=pytest.mark.soak) for n in range(soak)]
+    return every + [soaked(FIRST_SOAK_SEED + n) for n in range(soak)]
+
+
+def soaked(value: object) -> ParameterSet:
+    """A parameter for long runs only."""
+    return pytest.param(value, marks=pytest.mark.soak)
 
 
 class Fault(StrEnum):

@@ -17,7 +17,7 @@ from api_kit import Client, metadata, presign
 from passes_kit import make_missing, make_playable, make_source, states
 from portal_kit import make_video
 from seaweed_kit import SeaweedServer, seaweed_server
-from storage_fault_kit import Asked, StorageProxy, seeds, send, storage_proxy
+from storage_fault_kit import Asked, StorageProxy, seeds, send, soaked, storage_proxy
 
 from portal.app import create_app
 from portal.config import Config
@@ -25,7 +25,6 @@ from portal.models import Video, VideoStatus
 from portal.resources import Resources
 
 SERVERS = ("embedded", "seaweed")
-OTHER = pytest.param("seaweed", marks=pytest.mark.soak)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +98,7 @@ async def expect_failed(video: Video) -> None:
     assert (video.status, video.failure_code) == (VideoStatus.FAILED, "source_changed")
 
 
-@pytest.mark.parametrize("seed", seeds(3, soak=50))
+@pytest.mark.parametrize("seed", seeds(2, soak=50))
 async def test_file_of_the_same_size_put_at_once_after_creation_is_noticed(
     seed: int, client: Client, resources: Resources, short: bytes, tmp_path: Path
 ) -> None:
@@ -108,7 +107,7 @@ async def test_file_of_the_same_size_put_at_once_after_creation_is_noticed(
     await expect_failed(await make_playable(video, resources, tmp_path))
 
 
-@pytest.mark.parametrize("seed", seeds(3, soak=50))
+@pytest.mark.parametrize("seed", seeds(2, soak=50))
 async def test_file_replaced_in_the_middle_of_a_pass_is_not_published(
     seed: int,
     client: Client,
@@ -127,7 +126,7 @@ async def test_file_replaced_in_the_middle_of_a_pass_is_not_published(
     assert response.status_code == 404
 
 
-@pytest.mark.parametrize("proxy", ["embedded", OTHER], indirect=True)
+@pytest.mark.parametrize("proxy", ["embedded", soaked("seaweed")], indirect=True)
 @pytest.mark.parametrize("seed", seeds(1, soak=20))
 async def test_file_replaced_in_the_middle_of_a_later_pass_fails_only_what_is_missing(
     seed: int,

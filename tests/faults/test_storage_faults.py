@@ -5,22 +5,46 @@ An intact source ends up ready once the fault has passed, and no fault of storag
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
 
+import aiohttp
+import psycopg
 import pytest
-from api_kit import Client, metadata, presign
+from api_kit import Client, counts, metadata, presign, problem
+from audit import Accepted, Scene, audit, is_settled
+from fault_kit import Source, long_source, publish, short_source
 from passes_kit import make_playable
-from portal_kit import make_video
-from storage_fault_kit import BRISK, StorageProxy, seeds, send, storage_proxy, weather
+from portal_kit import make_video, process, run_portal, until
+from quart import Response
+from storage_fault_kit import (
+    BRISK,
+    FIRST_SOAK_SEED,
+    Fault,
+    StorageProxy,
+    fine,
+    seeds,
+    send,
+    soaked,
+    storage_proxy,
+    weather,
+)
+from upload_kit import PART_BYTES, content, multipart_uploads, put_to, start
 
+from portal.config import Config
 from portal.errors import Unavailable
 from portal.models import Attempt, Outcome, Video, VideoStatus
 from portal.resources import Resources
 
 MAX_PASSES = 40
+OTHERS = (Fault.ERROR, Fault.FULL, Fault.TOO_MANY, Fault.CUT_REQUEST, Fault.LOST_ANSWER)
 
 
 @pytest.fixture
@@ -59,8 +83,67 @@ async def passes_until_final(video: Video, resources: Resources, work_dir: Path)
     pytest.fail(f"not final after {MAX_PASSES} passes")
 
 
-@pytest.mark.parametrize("seed", seeds(2, soak=100))
-@pytest.mark.parametrize("kinds", ["GET videos", "PUT (hls|master)", ".*"])
+async def expect_unavailable(response: Response) -> None:
+    await problem(response, 503, "storage_unavailable")
+    assert 1 <= int(response.headers["Retry-After"]) <= 60
+
+
+@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.CUT_ANSWER, *map(soaked, OTHERS)])
+async def test_web_answers_503_and_changes_nothing(
+    fault: Fault, client: Client, config: Config, proxy: StorageProxy
+) -> None:
+    upload = await presign(client)
+    assert await send(upload["uploadUrl"], b"raw bytes") == 200
+    proxy.choose = weather(Random(1), (fault,))  # noqa: S311
+    await expect_unavailable(await client.post("/api/videos", json=metadata(upload["key"])))
+    assert await counts(config.database_url) == (0, 0)
+    other = (await presign(client))["key"]
+    await expect_unavailable(await start(client, other, PART_BYTES))
+    proxy.choose = fine
+    assert (await client.post("/api/videos", json=metadata(upload["key"]))).status_code == 201
+    assert (await start(client, other, PART_BYTES)).status_code == 201
+
+
+@pytest.mark.parametrize("seed", seeds(2, soak=40))
+async def test_upload_in_parts_is_whole_after_any_faults(
+    seed: int, client: Client, resources: Resources, proxy: StorageProxy
+) -> None:
+    rng = Random(seed)  # noqa: S311
+    proxy.choose = weather(rng, BRISK, share=0.4, limit=25)
+    proxy.lists_late = rng.random() < 0.5
+    data = rng.randbytes(PART_BYTES + 1000)
+    key = (await presign(client))["key"]
+
+    async def insist(method: str, path: str, **more: Any) -> dict[str, Any]:
+        """As clients do: repeat what storage was not there for."""
+        for _ in range(40):
+            response = await client.open(path, method=method, **more)
+            if response.status_code != 503:
+                break
+        answer: dict[str, Any] = await response.get_json()
+        return answer
+
+    upload = await insist("POST", "/api/uploads", json={"key": key, "sizeBytes": len(data)})
+    path = f"/api/uploads/{upload['uploadId']}"
+    missing = [1, 2]
+    for _ in range(60):
+        for number in missing:
+            part = data[(number - 1) * PART_BYTES : number * PART_BYTES]
+            address = (await insist("POST", f"{path}/parts/{number}"))["uploadUrl"]
+            with suppress(aiohttp.ClientError):
+                await put_to(address, part)
+        answer = await insist("POST", f"{path}/complete")
+        if answer.get("state") == "stored":
+            break
+        assert answer["code"] == "parts_missing", answer
+        missing = answer["missingParts"]
+    proxy.choose = fine
+    assert await content(resources, key) == data
+    assert await multipart_uploads(resources, key) == []
+
+
+@pytest.mark.parametrize("seed", seeds(1, soak=100))
+@pytest.mark.parametrize("kinds", ["GET videos", ".*", soaked("PUT (hls|master)")])
 async def test_no_fault_of_storage_costs_an_attempt(
     kinds: str,
     seed: int,
@@ -72,8 +155,60 @@ async def test_no_fault_of_storage_costs_an_attempt(
 ) -> None:
     rng = Random(seed)  # noqa: S311
     video = await created(client, source)
-    proxy.choose = weather(rng, BRISK, share=rng.uniform(0.1, 0.5), kinds=kinds, limit=30)
+    proxy.choose = weather(rng, BRISK, share=rng.uniform(0.1, 0.5), kinds=kinds, limit=12)
     video = await passes_until_final(video, resources, tmp_path)
     outcomes = [(it.outcome, it.error_code) for it in await Attempt.filter(video_id=video.id)]
     assert video.status is VideoStatus.READY, (video.failure_code, outcomes, proxy.tally)
     assert Outcome.FAILED not in {outcome for outcome, _ in outcomes}, (outcomes, proxy.tally)
+
+
+@dataclass
+class Editors:
+    """A portal as users run it, in bad weather, and what it has confirmed."""
+
+    environ: dict[str, str]
+    folder: Path
+    pids: list[int]
+    accepted: list[Accepted] = field(default_factory=list)
+
+    async def publish(self, source: Source, delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+        self.accepted.append(await publish(self.environ["PUBLIC_URL"], source))
+
+
+@pytest.fixture
+async def editors(
+    environ: dict[str, str], proxy: StorageProxy, resources: Resources
+) -> AsyncIterator[Editors]:
+    bucket = f"weather-{uuid4().hex}"
+    await resources.storage._client.create_bucket(Bucket=bucket)
+    with TemporaryDirectory(prefix="portal-weather-") as folder:
+        own = {"S3_BUCKET": bucket, "TMPDIR": folder, "WORK_DIR": f"{folder}/work"}
+        async with (
+            run_portal({**environ, **own}, worker=False) as portal,
+            process("worker", portal.environ) as worker,
+        ):
+            yield Editors(portal.environ, Path(folder), [portal.web_pid, worker.pid])
+
+
+@pytest.mark.parametrize("seed", seeds(1, soak=12))
+async def test_everything_published_in_bad_weather_is_ready_in_the_end(
+    seed: int, editors: Editors, proxy: StorageProxy, tmp_path: Path
+) -> None:
+    rng = Random(seed)  # noqa: S311
+    faults = (*BRISK, Fault.SLOW, Fault.TOO_MANY)
+    videos, limit = (4, 60) if seed >= FIRST_SOAK_SEED else (2, 10)
+    proxy.choose = weather(rng, faults, share=0.2, limit=limit)
+    sources = [short_source(tmp_path), long_source(tmp_path)]
+    async with asyncio.TaskGroup() as group:
+        for number in range(videos):
+            group.create_task(editors.publish(sources[number % 2], rng.uniform(0, 5)))
+    environ = {**editors.environ, "S3_ENDPOINT_URL": proxy.target}
+    await until(lambda: is_settled(environ), timeout_s=400, interval_s=0.3)
+    scene = Scene(
+        environ=environ, folder=editors.folder, accepted=editors.accepted, roots=editors.pids
+    )
+    await audit(scene)
+    async with await psycopg.AsyncConnection.connect(environ["DATABASE_URL"]) as connection:
+        failed = "SELECT error_code, error_detail FROM attempts WHERE outcome = 'failed'"
+        assert await (await connection.execute(failed)).fetchall() == []
