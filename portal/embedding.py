@@ -139,7 +139,9 @@ def frame_size(
     if max_height is not None:
         frame_width = min(frame_width, int(max_height * shape))
     frame_width = max(frame_width, 1)
-    return frame_width, max(int(frame_width / shape), 1)
+    frame_height = max(int(frame_width / shape), 1)
+    # A picture of a few columns can't keep its shape within less than its height.
+    return frame_width, min(frame_height, max_height or frame_height)
 
 
 def iframe(video: Video, *, width: int, height: int) -> str:
