@@ -66,7 +66,7 @@ async def test_what_clients_send_forges_nothing(services: dict[str, str], tmp_pa
     log = tmp_path / "web.log"
     async with (
         fresh_database(services) as environ,
-        run_portal({**environ, "LOG_LEVEL": "DEBUG"}, worker=False, log=log) as portal,
+        run_portal({**environ, "LOG_LEVEL": "DEBUG"}, worker=False, log_dir=tmp_path) as portal,
         aiohttp.ClientSession() as session,
     ):
         address = URL(f"{portal.base_url}/x%0a{FORGED.replace(' ', '%20')}%1b[2J", encoded=True)
