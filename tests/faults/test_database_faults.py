@@ -27,10 +27,12 @@ from storage_fault_kit import seeds, send
 from portal import pooling
 from portal.app import create_app
 from portal.config import Config
+from portal.database import CONNECT_TIMEOUT_S
 from portal.models import Attempt, Outcome, Video, VideoStatus
 
 # A statement that waits for a connection, and one more that replaces it.
 PATIENCE_S = 20
+OUTAGE_S = CONNECT_TIMEOUT_S + 2
 CREATIONS = 10
 # What a creation sends and is answered, about.
 CREATION_BYTES = 3_000
@@ -196,7 +198,7 @@ async def test_demoted_database_gives_503_and_is_left_for_its_successor(
     assert await counts(config.database_url) == (2, 2)
 
 
-@pytest.mark.parametrize("seed", seeds(2, soak=50))
+@pytest.mark.parametrize("seed", seeds(1, soak=50))
 async def test_database_that_goes_away_during_a_pass_costs_no_attempt(
     seed: int, proxied: tuple[DatabaseProxy, Config], tmp_path: Path
 ) -> None:
@@ -208,17 +210,17 @@ async def test_database_that_goes_away_during_a_pass_costs_no_attempt(
             app.test_client(), 1, make_video(tmp_path / "a.mp4").read_bytes()
         )
         video = await Video.get(id=await insist(app.test_client(), key, Counter()))
-        for _ in range(20):
-            pass_ = asyncio.create_task(make_playable(video, app.extensions["portal"], tmp_path))
-            await asyncio.wait({pass_}, timeout=rng.uniform(0.0, 2.0))
-            proxy.refuses = True
-            proxy.cut()
-            await asyncio.wait({pass_}, timeout=rng.uniform(0.5, 3.0))
-            proxy.refuses = False
-            with suppress(psycopg.OperationalError):
-                video = await pass_
-            if video.status is not VideoStatus.PROCESSING:
-                break
+        pass_ = asyncio.create_task(make_playable(video, app.extensions["portal"], tmp_path))
+        await asyncio.wait({pass_}, timeout=rng.uniform(0.0, 1.5))
+        proxy.refuses = True
+        proxy.cut()
+        # Longer than anyone waits for a connection, and less than a lease.
+        await asyncio.sleep(OUTAGE_S)
+        proxy.refuses = False
+        with suppress(psycopg.OperationalError):
+            video = await pass_
+        if video.status is VideoStatus.PROCESSING:
+            video = await make_playable(video, app.extensions["portal"], tmp_path)
         outcomes = [it.outcome for it in await Attempt.filter(video_id=video.id)]
     assert video.status is VideoStatus.READY
     assert Outcome.FAILED not in outcomes

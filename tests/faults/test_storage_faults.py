@@ -38,10 +38,12 @@ from storage_fault_kit import (
 )
 from upload_kit import PART_BYTES, content, multipart_uploads, put_to, start
 
+from portal import attempts, passes
 from portal.config import Config
 from portal.errors import Unavailable
 from portal.models import Attempt, Outcome, Video, VideoStatus
 from portal.resources import Resources
+from portal.transcoding import TranscodeFailed
 
 MAX_PASSES = 40
 OTHERS = (Fault.ERROR, Fault.FULL, Fault.TOO_MANY, Fault.CUT_REQUEST, Fault.LOST_ANSWER)
@@ -160,6 +162,27 @@ async def test_no_fault_of_storage_costs_an_attempt(
     outcomes = [(it.outcome, it.error_code) for it in await Attempt.filter(video_id=video.id)]
     assert video.status is VideoStatus.READY, (video.failure_code, outcomes, proxy.tally)
     assert Outcome.FAILED not in {outcome for outcome, _ in outcomes}, (outcomes, proxy.tally)
+
+
+async def test_storage_that_never_delivers_the_source_is_not_asked_for_ever(
+    client: Client,
+    resources: Resources,
+    proxy: StorageProxy,
+    source: bytes,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(passes, "MAX_INTERRUPTIONS", 2)
+    video = await created(client, source)
+    proxy.choose = weather(Random(1), (Fault.ERROR,), kinds="GET videos")  # noqa: S311
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await make_playable(video, resources, tmp_path)
+    for _ in range(attempts.MAX_ATTEMPTS):
+        with pytest.raises(TranscodeFailed, match="source_unreachable"):
+            await make_playable(video, resources, tmp_path)
+    with pytest.raises(attempts.AttemptsExhausted):
+        await make_playable(video, resources, tmp_path)
 
 
 @dataclass
