@@ -1,0 +1,222 @@
+"""Files made to do harm, published like any other: the whole service deals with them.
+
+What the probe and ffmpeg make of each is in test_hostile.py; here web, storage, queue and worker
+are in between, and the file is read through a signed address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import imageio_ffmpeg
+import pytest
+from hls_checks import attributes
+from hostile_kit import HOSTILE
+from mp4_kit import FILE_TYPE, box, png_movie
+from portal_kit import LivePortal, create, final_status, fresh_database, read, run_portal
+from test_hostile import IMPOSTORS, Neighbourhood, alias, neighbourhood, unopened
+
+from portal.transcoding import RejectCode
+
+__all__ = ["neighbourhood"]  # a fixture
+
+TIMEOUT_S = 240
+SECRET = "canary-4711"
+# Of those that only the probe's own tests would otherwise see, one of each kind.
+BOMBS = (
+    "huge picture in a small entry",
+    "a picture of 1.2 GB in 1.2 MB",
+    "a million boxes in each other",
+    "a packed index that claims 4 GB",
+    "2^31 samples and no sizes",
+    "three million edits",
+)
+EVIL = "http://evil.example/x.m3u8"
+NAMES = (
+    f'Voice"\n#EXT-X-STREAM-INF:BANDWIDTH=1\n{EVIL}',
+    f'a",URI="{EVIL}',
+    "<script>alert(1)</script>\u202e\u2066",
+)
+SUBTITLES = f"""1
+00:00:00,000 --> 00:00:01,000
+<script>alert(1)</script> {EVIL} &amp;
+
+2
+00:00:01,000 --> 00:00:02,000
+NOTE
+STYLE
+::cue {{ background: url({EVIL}) }}
+00:00:00.000 --> 99:00:00.000 line:0
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A running portal, worker included, and what it has logged."""
+
+    portal: LivePortal
+    log: Path
+
+
+@pytest.fixture(scope="module")
+async def service(
+    services: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Service]:
+    folder = tmp_path_factory.mktemp("hostile")
+    settings = {"WORK_DIR": str(folder / "work"), "WORKER_CONCURRENCY": "2"}
+    log = folder / "portal.log"
+    async with (
+        fresh_database(services) as environ,
+        run_portal({**environ, **settings}, log=log) as portal,
+    ):
+        yield Service(portal, log)
+
+
+def reaching(around: Neighbourhood) -> dict[str, tuple[bytes, str]]:
+    """Files that name the canary file and server, each with the reason it fails for."""
+    names = {"file": f"file://{around.canary}", "http": f"{around.address}/other.ts"}
+    texts = {name: text.format(**names).encode() for name, text in IMPOSTORS.items()}
+    not_a_video = {
+        **{name: (text, RejectCode.NOT_A_VIDEO) for name, text in texts.items()},
+        **{
+            f"{name}, disguised": (FILE_TYPE + text, RejectCode.NOT_A_VIDEO)
+            for name, text in texts.items()
+        },
+    }
+    elsewhere = {
+        f"{kind} to {scheme}": (
+            png_movie(64, 64, data_reference=make(address.encode())),
+            RejectCode.ZERO_DURATION,
+        )
+        for kind, make in (("reference", _url), ("alias", alias))
+        for scheme, address in names.items()
+    }
+    return not_a_video | elsewhere
+
+
+def _url(address: bytes) -> bytes:
+    return box(b"url ", bytes(4), address, b"\0")
+
+
+async def failures_of(
+    service: Service, files: dict[str, bytes], folder: Path
+) -> dict[str, dict[str, Any]]:
+    """Publish all of them at once; the reason why each failed."""
+    found = await asyncio.gather(
+        *(_failure_of(service, name, data, folder) for name, data in files.items())
+    )
+    return dict(zip(files, found, strict=True))
+
+
+async def _failure_of(service: Service, name: str, data: bytes, folder: Path) -> dict[str, Any]:
+    path = folder / f"{re.sub(r'[^a-z0-9]+', '-', name)}.mp4"
+    await asyncio.to_thread(path.write_bytes, data)
+    base = service.portal.base_url
+    record = await create(base, path, title=name)
+    assert await final_status(base, record["id"], timeout_s=TIMEOUT_S) == "failed", name
+    assert (await read(base, record["id"]))["playbackUrl"] == ""
+    async with (
+        aiohttp.ClientSession(base) as session,
+        session.get(f"/api/videos/{record['id']}/transcode") as response,
+    ):
+        failure: dict[str, Any] = (await response.json())["failure"]
+    return failure
+
+
+async def test_no_file_makes_the_service_fetch_another(
+    service: Service, neighbourhood: Neighbourhood, tmp_path: Path
+) -> None:
+    neighbourhood.canary.write_text(SECRET)
+    cases = reaching(neighbourhood)
+    assert len(cases) >= 20
+    with unopened(neighbourhood.canary):
+        failures = await failures_of(
+            service, {name: data for name, (data, _) in cases.items()}, tmp_path
+        )
+    assert {name: it["code"] for name, it in failures.items()} == {
+        name: code for name, (_, code) in cases.items()
+    }
+    assert all(it["message"].endswith(".") for it in failures.values())
+    assert SECRET not in str(failures)
+    assert neighbourhood.asked == []
+    assert SECRET not in service.log.read_text()
+
+
+async def test_bombs_fail_with_their_reason_and_the_worker_goes_on(
+    service: Service, tmp_path: Path
+) -> None:
+    bombs = {name: HOSTILE[name][0]() for name in BOMBS}
+    failures = await failures_of(service, bombs, tmp_path)
+    assert {name: it["code"] for name, it in failures.items()} == {
+        name: HOSTILE[name][1] for name in BOMBS
+    }
+    assert "Traceback" not in service.log.read_text()
+
+
+def make_talkative_film(path: Path) -> Path:
+    """Two seconds with sound tracks and subtitles whose names would write playlists."""
+    subtitles = path.with_suffix(".srt")
+    subtitles.write_text(SUBTITLES)
+    sounds = [argument for _ in NAMES for argument in ("-f", "lavfi", "-i", "sine=duration=2")]
+    maps = [argument for n in range(len(NAMES)) for argument in ("-map", f"{n + 1}:a")]
+    named = [
+        argument
+        for n, name in enumerate(NAMES)
+        for argument in (f"-metadata:s:a:{n}", f"handler_name={name}")
+    ]
+    subprocess.run(
+        [
+            *(imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-y"),
+            *("-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30:duration=2", *sounds),
+            *("-i", str(subtitles), "-map", "0:v", *maps, "-map", f"{len(NAMES) + 1}:s"),
+            *("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-c:a", "aac"),
+            *("-c:s", "mov_text", *named, "-metadata:s:s:0", f"handler_name={NAMES[0]}"),
+            *("-metadata", f"title={NAMES[2]}", str(path)),
+        ],
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    return path
+
+
+async def test_what_a_file_says_of_itself_writes_no_playlist(
+    service: Service, tmp_path: Path
+) -> None:
+    base = service.portal.base_url
+    record = await create(base, make_talkative_film(tmp_path / "film.mp4"))
+    assert await final_status(base, record["id"], timeout_s=TIMEOUT_S) == "ready"
+    master_url = (await read(base, record["id"]))["playbackUrl"]
+    async with aiohttp.ClientSession() as session:
+        master = await _text(session, master_url)
+        media = [attributes(line) for line in master.splitlines() if "#EXT-X-MEDIA:" in line]
+        assert len([it for it in media if it["TYPE"] == "AUDIO"]) == len(NAMES)
+        assert not [line for line in master.splitlines() if line.startswith(EVIL)]
+        names = "".join(it["NAME"] for it in media)
+        assert "\u202e" not in names
+        assert "#EXT-X-STREAM-INF:BANDWIDTH=1" in names
+        folder = master_url.rpartition("/")[0]
+        for entry in media:
+            assert re.fullmatch(r"[a-z0-9-]+/playlist\.m3u8", entry["URI"])
+            playlist = await _text(session, f"{folder}/{entry['URI']}")
+            addresses = [line for line in playlist.splitlines() if not line.startswith("#")]
+            assert not [it for it in addresses if "evil" in it]
+            if entry["TYPE"] == "SUBTITLES":
+                texts = [await _text(session, address) for address in addresses]
+                assert texts
+                assert "<script" not in "".join(texts)
+                assert "&amp;amp;" in "".join(texts)
+        page = await _text(session, f"{base}/videos/{record['id']}")
+    assert "<script>alert" not in page
+
+
+async def _text(session: aiohttp.ClientSession, url: str) -> str:
+    async with session.get(url) as response:
+        assert response.status == 200, url
+        return await response.text()
