@@ -22,8 +22,6 @@ from portal.embedded.datafolder import DataFolder, write_private
 from portal.embedded.processes import ChildSpec, LogFile, UpError
 
 BUCKET = "portal"
-# Where `storage.upload_key` puts them.
-UPLOADS = "videos"
 # The server refuses short access keys. Letters and digits only: the pair is passed as CSV.
 ACCESS_KEY_BYTES = 12
 SECRET_BYTES = 24
@@ -94,9 +92,7 @@ class ObjectStore:
 
 def prepare_object_store(folder: DataFolder, *, host: str, port: int) -> ObjectStore:
     """Make the bucket and, once, the credentials."""
-    # The server answers 500 to one of several first uploads that make the same folder at once.
-    for path in (folder.objects / BUCKET, folder.objects / BUCKET / UPLOADS):
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (folder.objects / BUCKET).mkdir(mode=0o700, parents=True, exist_ok=True)
     access_key, secret_key = _credentials(folder.storage_key)
     return ObjectStore(host, port, folder.objects, access_key, secret_key, folder.log("storage"))
 
