@@ -35,9 +35,9 @@ TIMEOUT_S = 600
 SOAK_TIMEOUT_S = 7_200
 # Processes side by side: what each tests, and how many examples of each operation (or sequences).
 RUNS = {
-    "videos": (("--phases", "fuzzing", "--include-path-regex", "^/api/videos"), 310),
-    "uploads": (("--phases", "fuzzing", "--exclude-path-regex", "^/api/videos"), 310),
-    "sequences": (("--phases", "coverage,stateful"), 250),
+    "videos": (("--phases", "fuzzing", "--include-path-regex", "^/api/videos"), 285),
+    "uploads": (("--phases", "fuzzing", "--exclude-path-regex", "^/api/videos"), 285),
+    "sequences": (("--phases", "coverage,stateful"), 220),
 }
 CASES = 5_000
 SOAK_TIMES = 20
