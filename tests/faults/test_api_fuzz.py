@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from attack_kit import complaints
@@ -69,15 +70,26 @@ async def test_every_answer_to_many_generated_requests_is_documented(fuzzed: Liv
 
 async def fuzz(portal: LivePortal, *, seed: int, times: int, timeout_s: float) -> int:
     """Do all runs at once; answers how many cases they were."""
-    async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as group:
-        runs = [
-            group.create_task(run(portal, options, examples=examples * times, seed=seed))
-            for options, examples in RUNS.values()
-        ]
+    with TemporaryDirectory() as folder:
+        async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as group:
+            runs = [
+                group.create_task(
+                    run(
+                        portal,
+                        options,
+                        examples=examples * times,
+                        seed=seed,
+                        folder=Path(folder),
+                    )
+                )
+                for options, examples in RUNS.values()
+            ]
     return sum(run.result() for run in runs)
 
 
-async def run(portal: LivePortal, options: tuple[str, ...], *, examples: int, seed: int) -> int:
+async def run(
+    portal: LivePortal, options: tuple[str, ...], *, examples: int, seed: int, folder: Path
+) -> int:
     """One process of schemathesis; answers how many cases it sent, or fails with what it found."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(HERE / "fuzz.toml")),
@@ -85,9 +97,15 @@ async def run(portal: LivePortal, options: tuple[str, ...], *, examples: int, se
         # Knows of DELETE alone; fuzz_hooks.py stands in for it.
         *("--exclude-checks", "ensure_resource_availability"),
         *("--seed", str(seed), "--max-examples", str(examples), *options),
-        # Its plugins for other tests' runs are not for it.
-        env={"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")},
-        cwd=HERE,
+        # Its plugins for other tests' runs are not for it; fuzz_hooks.py is.
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": os.environ.get("HOME", "/"),
+            "PYTHONPATH": str(HERE),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
+        # It leaves notes on what it found.
+        cwd=folder,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
