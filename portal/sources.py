@@ -36,6 +36,15 @@ async def identify(key: str, storage: Storage) -> ObjectInfo:
     return replace(found, etag=f"{found.etag}/{await _digest_of_ends(key, found, storage)}")
 
 
+async def holds_source(video: Video, storage: Storage) -> bool:
+    """Whether the source is the very object the video was created from; see `check_source`."""
+    try:
+        await check_source(video, storage)
+    except SourceChanged:
+        return False
+    return True
+
+
 async def check_source(video: Video, storage: Storage) -> None:
     """Raise `SourceChanged` unless the source is the very object the video was created from."""
     recorded = video.source_etag

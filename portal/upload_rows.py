@@ -157,7 +157,11 @@ async def require_publishable(key: str, size_bytes: int, connection: AsyncConnec
 
 async def explain_missing(key: str) -> UploadNotFound:
     """The error for a key under which storage has no file, in words that fit."""
-    return _unfinished(await _row(UPLOAD_WITH_KEY, key))
+    try:
+        return _unfinished(await _row(UPLOAD_WITH_KEY, key))
+    except UploadNotIssued:
+        # Abandoned, and removed this very moment.
+        return UploadNotFound()
 
 
 def _unfinished(row: UploadRow) -> UploadNotFound:

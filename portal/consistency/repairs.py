@@ -14,7 +14,7 @@ from portal.attempts import NOW, lock_video
 from portal.consistency.video_files import is_settled
 from portal.database import transaction
 from portal.enqueuing import defer_completion, defer_transcode
-from portal.errors import NotPlayable, ObjectMissing, VideoNotFound
+from portal.errors import NotPlayable, VideoNotFound
 from portal.listing import entries_of
 from portal.models import (
     Attempt,
@@ -24,6 +24,7 @@ from portal.models import (
     Video,
     VideoStatus,
 )
+from portal.sources import holds_source
 from portal.storage import output_prefix
 from portal.transcoding import Kind as Medium
 
@@ -62,7 +63,7 @@ async def make_again(video_id: UUID, names: Sequence[str], resources: Resources)
     sound and subtitles. Until then it is processing: it could not be played well anyway.
     """
     video = await Video.get_or_none(id=video_id)
-    if video is None or not await _has_source(video, resources.storage):
+    if video is None or not await holds_source(video, resources.storage):
         return SOURCE_GONE
     async with transaction() as connection:
         found = await lock_video(video_id)
@@ -125,13 +126,6 @@ async def remove_unused(video_id: UUID, found: Sequence[StoredObject], run: Comp
     for stored in found:
         await run.storage.delete(stored.key)
     return ""
-
-
-async def _has_source(video: Video, storage: Storage) -> bool:
-    try:
-        return (await storage.head(video.storage_key)).etag == video.source_etag
-    except ObjectMissing:
-        return False
 
 
 def _can_be_completed(

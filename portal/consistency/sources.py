@@ -14,6 +14,7 @@ from portal.consistency.merging import merged, rows_by_key
 from portal.errors import ObjectMissing
 from portal.listing import objects_below
 from portal.models import Video
+from portal.sources import holds_source, identify
 
 if TYPE_CHECKING:
     from portal.consistency.compare import Comparison
@@ -56,25 +57,23 @@ async def _objects(run: Comparison) -> AsyncIterator[tuple[str, StoredObject]]:
 
 
 async def _check_source(row: Row, stored: StoredObject | None, run: Comparison) -> None:
-    is_same_size = stored is not None and stored.size_bytes == row["size_bytes"]
-    if is_same_size and stored is not None and stored.etag == row["source_etag"]:
+    if stored is not None and stored.etag == row["source_etag"]:
+        return
+    video = await Video.get_or_none(id=row["video_id"])
+    if video is None or await holds_source(video, run.storage):
         return
     subject = f"video {row['video_id']}: {row['key']}"
     try:
-        found = await run.storage.head(row["key"])
+        found = await identify(row["key"], run.storage)
     except ObjectMissing:
-        if await Video.exists(id=row["video_id"]):
-            await run.report.add(Kind.SOURCE_MISSING, subject, _upload_again)
-        return
-    if (found.size_bytes, found.etag) == (row["size_bytes"], row["source_etag"]):
+        await run.report.add(Kind.SOURCE_MISSING, subject, _upload_again)
         return
     if found.size_bytes != row["size_bytes"]:
         subject += f", {found.size_bytes:,} bytes instead of {row['size_bytes']:,}"
         await run.report.add(Kind.SOURCE_CHANGED, subject, _upload_again)
     else:
-        await run.report.add(
-            Kind.SOURCE_CHANGED, f"{subject}, another ETag", partial(_accept, row, found.etag, run)
-        )
+        repair = partial(_accept, row, found.etag, run)
+        await run.report.add(Kind.SOURCE_CHANGED, f"{subject}, another ETag", repair)
 
 
 async def _is_known(key: str) -> bool:

@@ -204,7 +204,7 @@ async def test_worker_that_wakes_up_can_not_publish_what_was_swept(
     sleeper = await Attempt.get(video_id=video.id, number=1)
     woken = OpenAttempt(id=sleeper.id, video=video, number=1)
     with pytest.raises(LeaseLost):
-        await attempts.publish(woken)
+        await attempts.publish(woken, media_s=1)
     assert await stored(resources.storage, video.id) == []
 
 
@@ -350,7 +350,7 @@ async def test_video_retried_this_moment_keeps_its_new_attempt(
         attempt = await attempts.begin(video.id, worker="test")
         assert attempt is not None
         new = await put_output(resources, video, attempt.number, "360p/00000.m4s")
-        await attempts.publish(attempt)
+        await attempts.publish(attempt, media_s=1)
         return new
 
     new, *_ = await asyncio.gather(retry(), tidy(resources), tidy(resources))
