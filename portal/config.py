@@ -81,7 +81,7 @@ class Config:
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Config:
         """Read the settings, or raise `ConfigError` listing every fault at once."""
         reader = _Reader(os.environ if environ is None else environ)
-        host = reader.text("HOST", "127.0.0.1")
+        host = reader.host("HOST", "127.0.0.1")
         # Listening everywhere is no address to open.
         named = "localhost" if host in ("0.0.0.0", "::") else host  # noqa: S104
         bracketed = f"[{named}]" if ":" in named else named
@@ -175,6 +175,14 @@ class _Reader:
                 f"{name}: give addresses or networks like 10.0.0.0/8, fd00::1 ({exc})."
             )
             return ()
+
+    def host(self, name: str, default: str) -> str:
+        """An address or a name to listen on."""
+        value = self.text(name, default)
+        if not _is_http_address(f"http://[{value}]" if ":" in value else f"http://{value}"):
+            self._faults.append(f"{name}={value!r}: give an address or a name to listen on.")
+            return default
+        return value
 
     def hosts(self, name: str) -> tuple[str, ...]:
         """Names without ports, separated by commas; * for any."""

@@ -116,7 +116,9 @@ class _Connection(TCPServer):
         try:
             if not self._has_ended.is_set() and not self.context.terminated.is_set():
                 await self._linger()
-            await super()._close()
+            # Of a client that is gone already uvloop says ENOTCONN, which Hypercorn knows not of.
+            with suppress(OSError):
+                await super()._close()
         finally:
             limit.cancel()
 

@@ -39,6 +39,11 @@ def test_settings_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch)
     assert Config.from_env().port == 9123
 
 
+@pytest.mark.parametrize("host", [":", "[", "a:b", "a b/c?d", "http://x"])
+def test_a_host_to_listen_on_is_an_address_or_a_name(host: str) -> None:
+    assert "HOST" in faults(HOST=host)[0]
+
+
 def test_names_to_answer_to_are_a_list() -> None:
     assert settings().allowed_hosts == ()
     hosts = settings(ALLOWED_HOSTS="Films.example., other.example,,*").allowed_hosts

@@ -88,7 +88,7 @@ async def test_starts_by_itself_muted_where_the_address_says_so(
 async def test_pages_of_the_portal_refuse_to_be_framed(
     framed: ShowFramed, complaints: Complaints, film: str
 ) -> None:
-    complaints.expect("frame-ancestors|X-Frame-Options|Framing")
+    complaints.expect("frame-ancestors|X-Frame-Options|Framing|status of 404")
     page = f"/videos/{film}"
     pages = (page, f"{page}/edit", f"{page}/delete", f"{page}/story", "/", "/upload", "/api/docs")
     for path in (*pages, "/nothing", "/api/categories", f"/api{page}"):
