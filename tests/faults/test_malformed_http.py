@@ -15,15 +15,14 @@ from attack_kit import complaints
 from portal_kit import LivePortal, answers, fresh_database, run_portal
 from wire_cases import (
     BODIES,
-    CONNECTIONS,
     FRAMING,
     HEADERS,
-    PATHS,
     REQUEST_LINES,
     Case,
     get,
     post,
 )
+from wire_paths import CONNECTIONS, PATHS
 from yarl import URL
 
 ANSWER_TIMEOUT_S = 60

@@ -1,13 +1,11 @@
-"""Requests as bytes, each with the statuses that answer it."""
+"""Requests as bytes, each with the statuses that answer it; paths are in `wire_paths.py`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-MIB = 1024**2
 JSON = "Content-Type: application/json"
 GOOD = b'{"fileName": "a.mp4", "contentType": "video/mp4"}'
-NO_VIDEO = "00000000-0000-4000-8000-000000000000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +39,12 @@ def chunked(body: bytes) -> bytes:
     return post(body, "Transfer-Encoding: chunked")
 
 
-def _all(status: int, **cases: bytes) -> dict[str, Case]:
+def all_answered(status: int, **cases: bytes) -> dict[str, Case]:
     return {name.replace("_", " "): Case(data, (status,)) for name, data in cases.items()}
 
 
 REQUEST_LINES = {
-    **_all(
+    **all_answered(
         400,
         empty_lines=b"\r\n\r\n",
         control_characters=b"\x00\x01\x02\x03\r\n\r\n",
@@ -75,14 +73,14 @@ REQUEST_LINES = {
         empty_lines_before=b"\r\n" + get("/healthz"),
         a_broken_address=line("GET http://[::1/x HTTP/1.1"),
     ),
-    **_all(
+    **all_answered(
         505,
         version_2_0=line("GET / HTTP/2.0"),
         version_3_0=line("GET / HTTP/3.0"),
         version_9_9=line("GET / HTTP/9.9"),
         version_0_9=line("GET / HTTP/0.9"),
     ),
-    **_all(
+    **all_answered(
         405,
         TRACE=line("TRACE / HTTP/1.1"),
         CONNECT=line("CONNECT / HTTP/1.1"),
@@ -93,7 +91,7 @@ REQUEST_LINES = {
         a_long_method=line("A" * 5_000 + " /api/categories HTTP/1.1"),
         lower_case_delete=line("delete /api/categories HTTP/1.1"),
     ),
-    **_all(
+    **all_answered(
         200,
         lower_case_get=line("get /healthz HTTP/1.1"),
         version_1_0=line("GET /healthz HTTP/1.0"),
@@ -103,15 +101,15 @@ REQUEST_LINES = {
         a_full_address_and_no_path=line("GET http://evil.example HTTP/1.1"),
         line_feeds_alone=b"GET /healthz HTTP/1.1\nHost: localhost\n\n",
     ),
-    **_all(
+    **all_answered(
         431,
         a_target_of_70_000_bytes=get("/" + "a" * 70_000),
         a_first_line_without_end=b"GET /" + b"a" * 200_000,
     ),
-    **_all(404, a_target_of_15_000_bytes=get("/" + "a" * 15_000)),
+    **all_answered(404, a_target_of_15_000_bytes=get("/" + "a" * 15_000)),
 }
 HEADERS = {
-    **_all(
+    **all_answered(
         400,
         no_host=b"GET / HTTP/1.1\r\n\r\n",
         two_hosts=get("/", "Host: localhost"),
@@ -125,14 +123,14 @@ HEADERS = {
         a_space_before_the_first_name=line("GET / HTTP/1.1", host=" Host: localhost"),
         a_carriage_return_in_a_value=get("/", "X: a\rY: b"),
     ),
-    **_all(
+    **all_answered(
         431,
         a_value_of_100_000_bytes=get("/healthz", "X: " + "a" * 100_000),
         nine_hundred_headers=get("/healthz", *(f"X{number}: a" for number in range(900))),
         a_header_without_end=b"GET / HTTP/1.1\r\nX: " + b"a" * 200_000,
         a_name_without_end=b"GET / HTTP/1.1\r\n" + b"a" * 200_000,
     ),
-    **_all(
+    **all_answered(
         421,
         a_host_of_words=line("GET / HTTP/1.1", host="Host: a b<script>"),
         a_host_with_a_user=line("GET / HTTP/1.1", host="Host: localhost@evil.example"),
@@ -142,7 +140,7 @@ HEADERS = {
         a_stranger_in_HTTP_1_0=line("GET / HTTP/1.0", host="Host: evil.example"),
         a_port_of_words=line("GET / HTTP/1.1", host="Host: localhost:x"),
     ),
-    **_all(
+    **all_answered(
         200,
         an_empty_host=line("GET /healthz HTTP/1.1", host="Host:"),
         no_host_in_HTTP_1_0=b"GET /healthz HTTP/1.0\r\n\r\n",
@@ -161,7 +159,7 @@ HEADERS = {
         an_upgrade_to_nothing=get("/healthz", "Connection: Upgrade", "Upgrade: foo"),
         a_name_of_the_connection=get("/healthz", "Connection: host, content-length"),
     ),
-    **_all(
+    **all_answered(
         403,
         a_web_socket=get(
             "/healthz",
@@ -174,7 +172,7 @@ HEADERS = {
     ),
 }
 FRAMING = {
-    **_all(
+    **all_answered(
         400,
         both_lengths=post(b"0\r\n\r\n", "Content-Length: 5", "Transfer-Encoding: chunked"),
         both_lengths_the_other_way=post(GOOD, "Transfer-Encoding: chunked", "Content-Length: 49"),
@@ -200,7 +198,7 @@ FRAMING = {
         )
         + b"0\r\n\r\n",
     ),
-    **_all(
+    **all_answered(
         501,
         another_coding=post(b"0\r\n\r\n", "Transfer-Encoding: xchunked"),
         two_codings=post(b"0\r\n\r\n", "Transfer-Encoding: gzip, chunked"),
@@ -209,7 +207,7 @@ FRAMING = {
             b"0\r\n\r\n", "Transfer-Encoding: chunked", "Transfer-Encoding: identity"
         ),
     ),
-    **_all(
+    **all_answered(
         413,
         a_length_of_20_digits=post(b"{}", "Content-Length: " + "9" * 20),
         a_body_beyond_the_limit=sized(b"[" * 70_000),
@@ -218,7 +216,7 @@ FRAMING = {
             (b"1000\r\n" + b"[" * 4_096 + b"\r\n") * 20 + b"0\r\n\r\n"
         ),
     ),
-    **_all(
+    **all_answered(
         200,
         the_same_length_twice=post(GOOD, "Content-Length: 49", "Content-Length: 49"),
         a_chunk_for_every_byte=chunked(b"".join(b"1\r\n%c\r\n" % it for it in GOOD) + b"0\r\n\r\n"),
@@ -234,7 +232,7 @@ FRAMING = {
 }
 DEEP = 30_000
 BODIES = {
-    **_all(
+    **all_answered(
         400,
         nested_arrays=sized(b"[" * DEEP + b"]" * DEEP),
         nested_objects=sized(b'{"a":' * 10_000 + b"1" + b"}" * 10_000),
@@ -251,7 +249,7 @@ BODIES = {
         two_documents=sized(GOOD + GOOD),
         nothing=sized(b""),
     ),
-    **_all(
+    **all_answered(
         422,
         a_lone_surrogate=sized(rb'{"fileName": "\ud800.mp4", "contentType": "video/mp4"}'),
         an_escaped_NUL=sized(rb'{"fileName": "\u0000.mp4", "contentType": "video/mp4"}'),
@@ -264,14 +262,14 @@ BODIES = {
         members_with_names_of_their_class=sized(b'{"__class__": {}, "__proto__": {"a": 1}}'),
         an_array=sized(b"[]"),
     ),
-    **_all(413, a_hundred_thousand_levels=sized(b"[" * 100_000 + b"]" * 100_000)),
-    **_all(
+    **all_answered(413, a_hundred_thousand_levels=sized(b"[" * 100_000 + b"]" * 100_000)),
+    **all_answered(
         200,
         the_same_member_many_times=sized(b"{" + b'"fileName": "x",' * 1_000 + GOOD[1:]),
         members_of_no_meaning=sized(b'{"__proto__": {"admin": true}, "": null,' + GOOD[1:]),
         blanks_around_it=sized(GOOD.center(60_000)),
     ),
-    **_all(
+    **all_answered(
         415,
         a_form=line(
             "POST /api/videos/presign HTTP/1.1", "Content-Type: text/plain", "Content-Length: 2"
@@ -283,97 +281,4 @@ BODIES = {
         + b"{}",
         no_type=line("POST /api/videos/presign HTTP/1.1", "Content-Length: 2") + b"{}",
     ),
-}
-PATHS = {
-    **_all(
-        404,
-        **{
-            f"path {number}": get(path)
-            for number, path in enumerate(
-                (
-                    *("/../upload", "/static/../upload", "/static/%2e%2e/%2e%2e/pyproject.toml"),
-                    *("/static/..%2f..%2fpyproject.toml", "/static/..%5c..%5cpyproject.toml"),
-                    *("/static/%00", "/static/app.js%00.css", "/static/" + "a" * 300),
-                    *("/static/.", "/static/..", "/static/%ff%fe", "/static//etc/passwd"),
-                    *("/static/%252e%252e/x", "/..;/upload", "/upload;a=b", "/upload/..;/"),
-                    *("/%2e%2e/upload", "/upload%20", "/upload%00", "/UPLOAD", "/upload\\"),
-                    *("/upload/", "/upload/.", "/./upload/x", "/api//categories", "/api/./videos"),
-                    *("/api/categories/", "/api/categories%2f", "/api/categories%0d%0aX:y"),
-                    *("/api/videos/%ff", "/api/videos/%ed%a0%80", "/api/videos/%00"),
-                    *("/api/videos/" + "9" * 5_000, "/api/videos/" + NO_VIDEO.upper() + "a"),
-                    *("/api/uploads/%00", "/api/uploads/..%2f", "/api/uploads/" + "f" * 5_000),
-                    f"/hls/{NO_VIDEO}/1/master.m3u8",
-                    f"/hls/{NO_VIDEO}/{'9' * 30}/master.m3u8",
-                    f"/hls/{NO_VIDEO}/{'9' * 5_000}/master.m3u8",
-                    f"/hls/{NO_VIDEO}/-1/master.m3u8",
-                    f"/hls/{NO_VIDEO}/1/../../../x.m3u8",
-                    f"/hls/{NO_VIDEO}/1/%2e%2e/x.m3u8",
-                    f"/hls/{NO_VIDEO}/1/a%0ab.m3u8",
-                    f"/embed/{NO_VIDEO}%0a",
-                    *("/embed/%00", "/videos/%ff/poster.jpg", "/videos/%E2%80%AEabc"),
-                    *("/%", "/%zz", "/%c0%ae%c0%ae/", "/%u002e/", "/%f0%28%8c%28", "/.git/config"),
-                    *("/.env", "/wp-login.php", "/%EF%BC%8E%EF%BC%8E/", "/a" * 3_000, "/*"),
-                )
-            )
-        },
-    ),
-    **_all(
-        200,
-        **{
-            f"query {number}": get(path)
-            for number, path in enumerate(
-                (
-                    "/?q=%00%ff%ed%a0%80",
-                    *("/?after=0-" + "0" * 32 + "-" + "9" * 5_000, "/?after=" + "-" * 500),
-                    *("/?after=0-" + "0" * 32 + f"-{it}" for it in (-(10**14), 253402300799999999)),
-                    "/?sort=longest&after=0-" + "0" * 32 + "-1e308",
-                    "/?sort=title&after=0-" + "0" * 32 + "-%27%5c%00%ff",
-                    *("/?category=" + "9" * 5_000, "/?category=%d9%a1", "/?tag=%27%3b--%5c"),
-                    *(
-                        "/?q=" + "a%20" * 3_000,
-                        "/?q=%27%20%7c%20!%26*():%3c->",
-                        "/?" + "a=b&" * 3_000,
-                    ),
-                    *(
-                        "/?q=%22%5c%27%27",
-                        "/?sort=%00&status=%ff",
-                        "/healthz?%",
-                        "/?=&&=;",
-                        "/?%00",
-                    ),
-                    "/library/progress?id=" + "&id=".join(["x"] * 500),
-                    *("//healthz", "///healthz"),
-                )
-            )
-        },
-    ),
-    **_all(
-        400,
-        no_address=get("/oembed?url=http://["),
-        a_width_of_other_digits=get("/oembed?url=x&maxwidth=%d9%a1"),
-        a_width_of_5_000_digits=get("/oembed?url=x&maxwidth=" + "9" * 5_000),
-    ),
-}
-# What begins as another protocol; how it is answered is that protocol's matter.
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-UPGRADE = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c")
-CONNECTIONS = {
-    "the preface of HTTP/2 and settings": PREFACE + bytes.fromhex("000000040000000000"),
-    "the preface and rubbish": PREFACE + b"\xff" * 10_000,
-    "the preface and a frame of 16 MiB": PREFACE + b"\xff\xff\xff\x00\x00\x00\x00\x00\x01",
-    "the preface and headers that expand": PREFACE
-    + bytes.fromhex("000000040000000000")
-    + b"\x00\x00\x40\x01\x04\x00\x00\x00\x01"
-    + b"\xbe" * 64,
-    "half a preface": PREFACE[:18] + b"XX\r\n\r\n",
-    "an upgrade to HTTP/2": get("/healthz", *UPGRADE, "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"),
-    "an upgrade with broken settings": get("/healthz", *UPGRADE, "HTTP2-Settings: !!!!"),
-    "an upgrade without settings": get("/healthz", *UPGRADE),
-    "a line that never ends": b"GET / HT",
-    "a body that never comes": post(b"", "Content-Length: 50"),
-    "a chunk that never comes": chunked(b"7FFFFFFF\r\n{}"),
-    "a chunk size that never ends": chunked(b"F" * 20),
-    "carriage returns alone": b"GET / HTTP/1.1\rHost: localhost\r\r",
-    "nothing": b"",
-    "a megabyte of NUL": bytes(MIB),
 }

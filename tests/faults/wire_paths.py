@@ -1,0 +1,101 @@
+"""Paths and queries as bytes with their answers, and connections that speak something else."""
+
+from __future__ import annotations
+
+from wire_cases import all_answered, chunked, get, post
+
+MIB = 1024**2
+NO_VIDEO = "00000000-0000-4000-8000-000000000000"
+PATHS = {
+    **all_answered(
+        404,
+        **{
+            f"path {number}": get(path)
+            for number, path in enumerate(
+                (
+                    *("/../upload", "/static/../upload", "/static/%2e%2e/%2e%2e/pyproject.toml"),
+                    *("/static/..%2f..%2fpyproject.toml", "/static/..%5c..%5cpyproject.toml"),
+                    *("/static/%00", "/static/app.js%00.css", "/static/" + "a" * 300),
+                    *("/static/.", "/static/..", "/static/%ff%fe", "/static//etc/passwd"),
+                    *("/static/%252e%252e/x", "/..;/upload", "/upload;a=b", "/upload/..;/"),
+                    *("/%2e%2e/upload", "/upload%20", "/upload%00", "/UPLOAD", "/upload\\"),
+                    *("/upload/", "/upload/.", "/./upload/x", "/api//categories", "/api/./videos"),
+                    *("/api/categories/", "/api/categories%2f", "/api/categories%0d%0aX:y"),
+                    *("/api/videos/%ff", "/api/videos/%ed%a0%80", "/api/videos/%00"),
+                    *("/api/videos/" + "9" * 5_000, "/api/videos/" + NO_VIDEO.upper() + "a"),
+                    *("/api/uploads/%00", "/api/uploads/..%2f", "/api/uploads/" + "f" * 5_000),
+                    f"/hls/{NO_VIDEO}/1/master.m3u8",
+                    f"/hls/{NO_VIDEO}/{'9' * 30}/master.m3u8",
+                    f"/hls/{NO_VIDEO}/{'9' * 5_000}/master.m3u8",
+                    f"/hls/{NO_VIDEO}/-1/master.m3u8",
+                    f"/hls/{NO_VIDEO}/1/../../../x.m3u8",
+                    f"/hls/{NO_VIDEO}/1/%2e%2e/x.m3u8",
+                    f"/hls/{NO_VIDEO}/1/a%0ab.m3u8",
+                    f"/embed/{NO_VIDEO}%0a",
+                    *("/embed/%00", "/videos/%ff/poster.jpg", "/videos/%E2%80%AEabc"),
+                    *("/%", "/%zz", "/%c0%ae%c0%ae/", "/%u002e/", "/%f0%28%8c%28", "/.git/config"),
+                    *("/.env", "/wp-login.php", "/%EF%BC%8E%EF%BC%8E/", "/a" * 3_000, "/*"),
+                )
+            )
+        },
+    ),
+    **all_answered(
+        200,
+        **{
+            f"query {number}": get(path)
+            for number, path in enumerate(
+                (
+                    "/?q=%00%ff%ed%a0%80",
+                    *("/?after=0-" + "0" * 32 + "-" + "9" * 5_000, "/?after=" + "-" * 500),
+                    *("/?after=0-" + "0" * 32 + f"-{it}" for it in (-(10**14), 253402300799999999)),
+                    "/?sort=longest&after=0-" + "0" * 32 + "-1e308",
+                    "/?sort=title&after=0-" + "0" * 32 + "-%27%5c%00%ff",
+                    *("/?category=" + "9" * 5_000, "/?category=%d9%a1", "/?tag=%27%3b--%5c"),
+                    *(
+                        "/?q=" + "a%20" * 3_000,
+                        "/?q=%27%20%7c%20!%26*():%3c->",
+                        "/?" + "a=b&" * 3_000,
+                    ),
+                    *(
+                        "/?q=%22%5c%27%27",
+                        "/?sort=%00&status=%ff",
+                        "/healthz?%",
+                        "/?=&&=;",
+                        "/?%00",
+                    ),
+                    "/library/progress?id=" + "&id=".join(["x"] * 500),
+                    *("//healthz", "///healthz"),
+                )
+            )
+        },
+    ),
+    **all_answered(
+        400,
+        no_address=get("/oembed?url=http://["),
+        a_width_of_other_digits=get("/oembed?url=x&maxwidth=%d9%a1"),
+        a_width_of_5_000_digits=get("/oembed?url=x&maxwidth=" + "9" * 5_000),
+    ),
+}
+# What begins as another protocol; how it is answered is that protocol's matter.
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+UPGRADE = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c")
+CONNECTIONS = {
+    "the preface of HTTP/2 and settings": PREFACE + bytes.fromhex("000000040000000000"),
+    "the preface and rubbish": PREFACE + b"\xff" * 10_000,
+    "the preface and a frame of 16 MiB": PREFACE + b"\xff\xff\xff\x00\x00\x00\x00\x00\x01",
+    "the preface and headers that expand": PREFACE
+    + bytes.fromhex("000000040000000000")
+    + b"\x00\x00\x40\x01\x04\x00\x00\x00\x01"
+    + b"\xbe" * 64,
+    "half a preface": PREFACE[:18] + b"XX\r\n\r\n",
+    "an upgrade to HTTP/2": get("/healthz", *UPGRADE, "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"),
+    "an upgrade with broken settings": get("/healthz", *UPGRADE, "HTTP2-Settings: !!!!"),
+    "an upgrade without settings": get("/healthz", *UPGRADE),
+    "a line that never ends": b"GET / HT",
+    "a body that never comes": post(b"", "Content-Length: 50"),
+    "a chunk that never comes": chunked(b"7FFFFFFF\r\n{}"),
+    "a chunk size that never ends": chunked(b"F" * 20),
+    "carriage returns alone": b"GET / HTTP/1.1\rHost: localhost\r\r",
+    "nothing": b"",
+    "a megabyte of NUL": bytes(MIB),
+}
