@@ -24,11 +24,12 @@ from psycopg import sql
 from quart import Response
 from storage_fault_kit import seeds, send
 
-from portal import pooling
+from portal import database
 from portal.app import create_app
 from portal.config import Config
 from portal.database import CONNECT_TIMEOUT_S
 from portal.models import Attempt, Outcome, Video, VideoStatus
+from portal.resources import open_resources
 
 # A statement that waits for a connection, and one more that replaces it.
 PATIENCE_S = 20
@@ -128,28 +129,29 @@ async def test_creations_while_backends_are_terminated_make_one_video_each(
 
 
 async def test_frozen_database_gives_503_to_everyone_and_is_used_again_by_itself(
-    client: Client, proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
+    proxied: tuple[DatabaseProxy, Config], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert pooling.ANSWER_TIMEOUT_S <= PATIENCE_S
-    monkeypatch.setattr(pooling, "ANSWER_TIMEOUT_S", 3)
-    record = await published(client)
-    address = f"/api/videos/{record['id']}"
-    proxy.freeze()
-    async with asyncio.timeout(2 * PATIENCE_S):
-        asked = [client.get("/"), *(client.get("/api/videos/x/transcode") for _ in range(2))]
-        asked += [
-            client.post("/api/videos", json=metadata(record["storageKey"])) for _ in range(40)
-        ]
-        page, *_, answer = await asyncio.gather(*asked, client.get(address))
-    assert page.status_code == 503
-    await expect_unavailable(answer)
-    proxy.thaw()
+    assert database.WEB_ANSWER_TIMEOUT_S <= PATIENCE_S
+    monkeypatch.setattr(database, "WEB_ANSWER_TIMEOUT_S", 3)
+    proxy, config = proxied
+    app = create_app(config)
+    async with app.test_app():
+        client = app.test_client()
+        record = await published(client)
+        address, body = f"/api/videos/{record['id']}", metadata(record["storageKey"])
+        proxy.freeze()
+        async with asyncio.timeout(2 * PATIENCE_S):
+            asked = [client.post("/api/videos", json=body) for _ in range(40)]
+            page, answer, *_ = await asyncio.gather(client.get("/"), client.get(address), *asked)
+        assert page.status_code == 503
+        await expect_unavailable(answer)
+        proxy.thaw()
 
-    async def is_used_again() -> bool:
-        answers = await asyncio.gather(*(client.get(address) for _ in range(16)))
-        return {it.status_code for it in answers} == {200}
+        async def is_used_again() -> bool:
+            answers = await asyncio.gather(*(client.get(address) for _ in range(16)))
+            return {it.status_code for it in answers} == {200}
 
-    await until(is_used_again, timeout_s=PATIENCE_S)
+        await until(is_used_again, timeout_s=PATIENCE_S)
 
 
 async def test_database_out_of_connections_gives_503_and_all_come_back(
@@ -206,11 +208,12 @@ async def test_database_that_goes_away_during_a_pass_costs_no_attempt(
     proxy, config = proxied
     app = create_app(config)
     async with app.test_app():
-        [key] = await uploaded_keys(
-            app.test_client(), 1, make_video(tmp_path / "a.mp4").read_bytes()
-        )
-        video = await Video.get(id=await insist(app.test_client(), key, Counter()))
-        pass_ = asyncio.create_task(make_playable(video, app.extensions["portal"], tmp_path))
+        content = make_video(tmp_path / "short.mp4").read_bytes()
+        [key] = await uploaded_keys(app.test_client(), 1, content)
+        video_id = await insist(app.test_client(), key, Counter())
+    async with open_resources(config) as resources:
+        video = await Video.get(id=video_id)
+        pass_ = asyncio.create_task(make_playable(video, resources, tmp_path))
         await asyncio.wait({pass_}, timeout=rng.uniform(0.0, 1.5))
         proxy.refuses = True
         proxy.cut()
@@ -220,7 +223,7 @@ async def test_database_that_goes_away_during_a_pass_costs_no_attempt(
         with suppress(psycopg.OperationalError):
             video = await pass_
         if video.status is VideoStatus.PROCESSING:
-            video = await make_playable(video, app.extensions["portal"], tmp_path)
+            video = await make_playable(video, resources, tmp_path)
         outcomes = [it.outcome for it in await Attempt.filter(video_id=video.id)]
     assert video.status is VideoStatus.READY
     assert Outcome.FAILED not in outcomes
