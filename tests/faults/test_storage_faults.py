@@ -46,7 +46,6 @@ from portal.models import Attempt, Outcome, Video, VideoStatus
 from portal.resources import Resources
 from portal.transcoding import TranscodeFailed
 
-MAX_PASSES = 40
 OTHERS = (
     Fault.CUT_ANSWER,
     Fault.ERROR,
@@ -85,12 +84,16 @@ async def created(client: Client, content: bytes) -> Video:
 
 async def passes_until_final(video: Video, resources: Resources, work_dir: Path) -> Video:
     """Work on a video as workers do, one pass after the other."""
-    for _ in range(MAX_PASSES):
+    found = video
+
+    async def is_final() -> bool:
+        nonlocal found
         with suppress(Unavailable):
-            video = await make_playable(video, resources, work_dir)
-            if video.status is not VideoStatus.PROCESSING:
-                return video
-    pytest.fail(f"not final after {MAX_PASSES} passes")
+            found = await make_playable(video, resources, work_dir)
+        return found.status is not VideoStatus.PROCESSING
+
+    await until(is_final, timeout_s=120)
+    return found
 
 
 async def expect_unavailable(response: Response) -> None:
@@ -135,6 +138,7 @@ async def test_upload_in_parts_is_whole_after_any_faults(
             response = await client.open(path, method=method, **more)
             if response.status_code != 503:
                 break
+            await asyncio.sleep(0.3)
         answer: dict[str, Any] = await response.get_json()
         return answer
 
@@ -154,7 +158,10 @@ async def test_upload_in_parts_is_whole_after_any_faults(
         missing = answer["missingParts"]
     proxy.choose = fine
     assert await content(resources, key) == data
-    assert await multipart_uploads(resources, key) == []
+    # What storage began and could not say so nobody knows; a sweep removes it.
+    cuts = (Fault.LOST_ANSWER, Fault.CUT_ANSWER, Fault.CUT_REQUEST)
+    lost = sum(proxy.tally[f"{fault}: POST multipart"] for fault in cuts)
+    assert len(await multipart_uploads(resources, key)) <= lost
 
 
 @pytest.mark.parametrize("seed", seeds(1, soak=100))
