@@ -19,6 +19,7 @@ ARRIVAL_S = 3
 STAY_S = 5
 
 
+@pytest.mark.soak
 async def test_two_hundred_viewers_and_five_editors_meet_no_error(
     services: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
