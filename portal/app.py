@@ -9,7 +9,9 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import re
 from collections.abc import AsyncGenerator
+from functools import lru_cache
 
 from quart import Quart, request
 
@@ -110,12 +112,18 @@ def create_app(config: Config | None = None) -> Quart:
 async def _note_route() -> None:
     """Tell metrics and traces which rule the request matched: there are few, and many paths."""
     if request.url_rule is not None:
-        route = request.url_rule.rule
+        route = _readable(request.url_rule.rule)
         note_route(request.scope, route)
         request_id = str(current_fields().get("request_id", ""))
         spans.describe(
             f"{request.method} {route}", **{"http.route": route, "portal.request_id": request_id}
         )
+
+
+@lru_cache
+def _readable(rule: str) -> str:
+    """A rule without the kinds of its variables: /videos/<id>."""
+    return re.sub(r"<\w+:", "<", rule)
 
 
 def _install_templates(app: Quart) -> None:

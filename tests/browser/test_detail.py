@@ -277,6 +277,8 @@ async def test_poster_that_fails_or_can_not_be_asked_for_says_so(
 ) -> None:
     complaints.expect("Failed to load resource|Failed to fetch|htmx")
     await page.goto(f"/videos/{ready_video}")
+    # Its script is fetched once the page is there.
+    await page.wait_for_load_state("networkidle")
     await page.route("**/poster/frame", lambda route: route.abort())
     await page.get_by_role("button", name="Use this frame as poster").click()
     await expect(page.locator("#poster")).to_contain_text("take that")
