@@ -1,11 +1,16 @@
-"""A folder of collected files, when one is named: each is published and sound, or refused."""
+"""A folder of collected files, when one is named: each is published and sound, or refused.
+
+Two of each kind (that is, of each folder) by default, all of them with `-m "soak or not soak"`.
+"""
 
 from __future__ import annotations
 
 import csv
 import os
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from checking import check_published
@@ -14,14 +19,22 @@ from engine_kit import FolderSink, Published, transcode
 from portal.transcoding import Plan, SourceRejected
 
 CORPUS = os.environ.get("PORTAL_CORPUS", "")
+OF_EACH_KIND = 2
 _AFFORDABLE_PIXELS = 200_000_000  # three seconds of 1080p
 
 
-def corpus() -> list[tuple[str, str]]:
+def corpus() -> list[Any]:
     if not CORPUS:
         return []
+    seen: Counter[str] = Counter()
+    files = []
     with (Path(CORPUS) / "manifest.csv").open(newline="") as manifest:
-        return [(row["path"], row["expected"]) for row in csv.DictReader(manifest)]
+        for row in csv.DictReader(manifest):
+            kind = row["path"].partition("/")[0]
+            seen[kind] += 1
+            marks = [pytest.mark.soak] if seen[kind] > OF_EACH_KIND else []
+            files.append(pytest.param(row["path"], row["expected"], marks=marks))
+    return files
 
 
 def affordable(plan: Plan) -> Sequence[str]:
