@@ -18,13 +18,14 @@ from portal.config import Config
 from portal.storage import Storage, open_storage
 
 AMISS = """
-UPDATE procrastinate_jobs SET status = 'doing' WHERE id = 1;
+UPDATE procrastinate_jobs SET status = 'doing'
+WHERE id = (SELECT min(id) FROM procrastinate_jobs WHERE task_name = 'portal:transcode');
 UPDATE videos SET complete_job_id = 1 WHERE title = 'long';
 UPDATE attempts SET outcome = NULL WHERE number = 2;
 UPDATE renditions SET state = 'failed' WHERE name = '240p';
 """
 MENDED = """
-UPDATE procrastinate_jobs SET status = 'succeeded' WHERE id = 1;
+UPDATE procrastinate_jobs SET status = 'succeeded' WHERE status = 'doing';
 UPDATE videos SET complete_job_id = NULL;
 UPDATE attempts SET outcome = 'published' WHERE number = 2;
 UPDATE renditions SET state = 'complete' WHERE name = '240p';
@@ -58,7 +59,7 @@ async def amiss(stack: Stack, storage: Storage, video: str) -> AsyncIterator[lis
         yield [
             f"names {lost.rpartition('/')[2]}, which is missing",
             f"{stray} belongs to nothing",
-            "job 1 portal:transcode is left doing",
+            "portal:transcode is left doing",
             f"video {stack.accepted[1].id} is still being completed",
             f"attempt 2 of {stack.accepted[1].id} is open",
             "240p is played, and not complete",
