@@ -97,7 +97,8 @@ async def test_record_names_its_job(client: Client, config: Config) -> None:
     jobs = await rows(config.database_url, query)
     [(job_id, status, arguments)] = jobs
     assert (job_id, status) == (record["transcodeJobId"], "todo")
-    assert arguments["video_id"] == record["id"]
+    assert arguments == {"video_id": record["id"], "cause": arguments["cause"]}
+    assert arguments["cause"].keys() == {"request_id"}
 
 
 async def test_text_is_kept_exactly_as_submitted(client: Client) -> None:

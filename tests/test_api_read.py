@@ -51,6 +51,12 @@ async def test_unknown_and_malformed_ids_are_not_found(client: Client) -> None:
         await problem(await client.get(f"/api/videos/{video_id}"), 404, "video_not_found")
 
 
+async def test_the_word_presign_is_no_id(client: Client) -> None:
+    answer = await client.get("/api/videos/presign")
+    await problem(answer, 405, "method_not_allowed")
+    assert set(answer.headers["Allow"].split(", ")) == {"OPTIONS", "POST"}
+
+
 async def test_unknown_addresses_under_api_are_problems(client: Client) -> None:
     created = await published(client)
     record = f"/api/videos/{created['id']}"
