@@ -185,14 +185,14 @@ async def _upload_in_parts(resources: Resources) -> None:
     """Sends a file as a single part and puts it together."""
     storage, key = resources.storage, f"doctor/{uuid4().hex}.mp4"
     try:
-        multipart_id = await storage.create_multipart(key, content_type=PROBE_TYPE)
+        multipart_id = await storage.multiparts.create(key, content_type=PROBE_TYPE)
         try:
             await _put_part(storage, key, multipart_id)
-            parts = await storage.list_parts(key, multipart_id)
-            await storage.complete_multipart(key, multipart_id, parts)
+            parts = await storage.multiparts.list_parts(key, multipart_id)
+            await storage.multiparts.complete(key, multipart_id, parts)
         finally:
             # Done or not: this wants its own permission, and nothing may stay behind.
-            await storage.abort_multipart(key, multipart_id)
+            await storage.multiparts.abort(key, multipart_id)
         size_bytes = (await storage.head(key)).size_bytes
         await storage.delete(key)
     except (ClientError, StorageCondition, StorageUnavailable) as exc:
@@ -202,7 +202,7 @@ async def _upload_in_parts(resources: Resources) -> None:
 
 
 async def _put_part(storage: Storage, key: str, multipart_id: str) -> None:
-    url = await storage.presign_part(
+    url = await storage.multiparts.presign_part(
         key, multipart_id, 1, size_bytes=len(PROBE_BODY), ttl_s=CHECK_TIMEOUT_S
     )
     address = URL(url, encoded=True)

@@ -140,7 +140,7 @@ async def abort_unrecorded(limits: Limits, storage: Storage) -> int:
         async for page in open_multiparts("videos/", storage):
             old = [it for it in page if it.begun_at < limits.unrecorded_since]
             for each in await unrecorded(old):
-                await storage.abort_multipart(each.key, each.multipart_id)
+                await storage.multiparts.abort(each.key, each.multipart_id)
                 aborted += 1
     except ListingRefused:
         logger.info("Storage lists no unfinished uploads", extra={"action": "janitor"})

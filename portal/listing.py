@@ -85,7 +85,7 @@ async def open_multiparts(prefix: str, storage: Storage) -> AsyncIterator[list[O
     after: tuple[str, str] | None = ("", "")
     while after is not None:
         try:
-            answer = await storage.multiparts_page(prefix, after)
+            answer = await storage.multiparts.page(prefix, after)
         except (MultipartMissing, ObjectMissing):
             # How some servers say that there are none.
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Collection
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
@@ -20,12 +20,12 @@ from uuid import UUID
 
 import aioboto3
 from botocore.config import Config as ClientConfig
-from botocore.exceptions import ClientError
 
-from portal.errors import ListingRefused, MultipartMissing, ObjectMissing, StorageUnavailable
+from portal.errors import ObjectMissing, StorageUnavailable
 from portal.listing import Page, read_page
+from portal.multiparts import Multiparts
 from portal.presigning import Presigner
-from portal.storage_calls import MISSING_CODES, StorageCalls, code_of, translated_errors
+from portal.storage_calls import MISSING_CODES, StorageCalls, translated_errors
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,12 +43,6 @@ FRESH = timedelta(seconds=2)
 UPLOAD_KEY = re.compile(r"videos/[0-9a-f]{32}\.[a-z0-9]{1,255}")
 # As many as S3 lists, or removes, at once.
 LIST_LIMIT = 1000
-# Putting thousands of parts together may take storage a while.
-COMPLETE_TIMEOUT_S = 60
-# Servers without ListMultipartUploads, and credentials that don't allow it.
-REFUSED_LISTING_CODES = frozenset({"NotImplemented", "MethodNotAllowed", "AccessDenied"})
-# Parts that a page of ListParts holds, here as at most servers.
-PARTS_PAGE = 1000
 
 
 def upload_key(upload_id: UUID, extension: str) -> str:
@@ -84,15 +78,6 @@ class ObjectInfo:
     is_fresh: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPart:
-    """One part of an unfinished multipart upload. `etag` is as storage gave it, quotes included."""
-
-    number: int
-    size_bytes: int
-    etag: str
-
-
 class Storage:
     """One bucket, seen from the portal (`client`) and from browsers (`public`)."""
 
@@ -110,20 +95,12 @@ class Storage:
         self._internal = internal
         self._public = public
         self.bucket = bucket
+        self.multiparts = Multiparts(client, bucket, public=public, calls=calls)
 
     async def presign_put(self, key: str, *, content_type: str, ttl_s: int) -> str:
         """Address for a browser to PUT this key to, with exactly this Content-Type."""
         with translated_errors(key):
             return await self._public.put(key, content_type=content_type, ttl_s=ttl_s)
-
-    async def presign_part(
-        self, key: str, multipart_id: str, number: int, *, size_bytes: int, ttl_s: int
-    ) -> str:
-        """Address for a browser to PUT one part to, of exactly this size."""
-        with translated_errors(key):
-            return await self._public.part(
-                key, multipart_id, number, size_bytes=size_bytes, ttl_s=ttl_s
-            )
 
     async def presign_get(self, key: str, *, ttl_s: int) -> str:
         """Address from which a browser may read this one object."""
@@ -236,28 +213,6 @@ class Storage:
             )
         return read_page(answer)
 
-    async def multiparts_page(self, prefix: str, after: tuple[str, str]) -> dict[str, Any]:
-        """An answer to ListMultipartUploads, after this key and upload; see `listing`.
-
-        Raises `ListingRefused`.
-        """
-        key, multipart_id = after
-        markers = {"KeyMarker": key, "UploadIdMarker": multipart_id}
-        try:
-            async with self._calls.about(prefix):
-                answer: dict[str, Any] = await self._client.list_multipart_uploads(
-                    Bucket=self.bucket,
-                    Prefix=prefix,
-                    MaxUploads=LIST_LIMIT,
-                    **{name: value for name, value in markers.items() if value},
-                )
-        except (ClientError, StorageUnavailable) as exc:
-            cause = exc if isinstance(exc, ClientError) else exc.__cause__
-            if code_of(cause) in REFUSED_LISTING_CODES:
-                raise ListingRefused(prefix) from exc
-            raise
-        return answer
-
     async def delete_many(self, keys: Collection[str]) -> None:
         """Remove objects, at most `LIST_LIMIT`, with one request; those already gone are no error.
 
@@ -270,71 +225,10 @@ class Storage:
         if kept:
             raise StorageUnavailable from StorageKept(kept[0].get("Code"), kept[0].get("Key"))
 
-    async def create_multipart(self, key: str, *, content_type: str) -> str:
-        """Begin an upload in parts; returns storage's id for it."""
-        async with self._calls.about(key):
-            answer = await self._client.create_multipart_upload(
-                Bucket=self.bucket, Key=key, ContentType=content_type
-            )
-        multipart_id: str = answer["UploadId"]
-        return multipart_id
-
-    async def list_parts(self, key: str, multipart_id: str) -> list[StoredPart]:
-        """The parts stored so far, by number; or `MultipartMissing`."""
-        found: dict[int, StoredPart] = {}
-        marker = 0
-        while True:
-            page = await self._parts_page(key, multipart_id, marker)
-            # By number, for some servers' pages begin with the marker and others' after it.
-            found.update((part.number, part) for part in map(_stored_part, page.get("Parts", [])))
-            following = int(page.get("NextPartNumberMarker") or 0)
-            if not page.get("IsTruncated") or following <= marker:
-                return [found[number] for number in sorted(found)]
-            marker = following
-
-    async def _parts_page(self, key: str, multipart_id: str, marker: int) -> dict[str, Any]:
-        async with self._calls.about(key):
-            page: dict[str, Any] = await self._client.list_parts(
-                Bucket=self.bucket,
-                Key=key,
-                UploadId=multipart_id,
-                PartNumberMarker=marker,
-                MaxParts=PARTS_PAGE,
-            )
-        return page
-
-    async def complete_multipart(
-        self, key: str, multipart_id: str, parts: Collection[StoredPart]
-    ) -> None:
-        """Make the object of these parts.
-
-        Raises `MultipartMissing`, also for an upload that was completed before, or `PartsRefused`.
-        """
-        named = [{"PartNumber": part.number, "ETag": part.etag} for part in parts]
-        async with self._calls.about(key, timeout_s=COMPLETE_TIMEOUT_S):
-            await self._client.complete_multipart_upload(
-                Bucket=self.bucket,
-                Key=key,
-                UploadId=multipart_id,
-                MultipartUpload={"Parts": named},
-            )
-
-    async def abort_multipart(self, key: str, multipart_id: str) -> None:
-        """Give up an upload in parts; one already gone is no error."""
-        with suppress(MultipartMissing, ObjectMissing):
-            async with self._calls.about(key):
-                await self._client.abort_multipart_upload(
-                    Bucket=self.bucket, Key=key, UploadId=multipart_id
-                )
-
     async def check_bucket(self) -> None:
         """Make sure that the bucket is there and may be used."""
         async with self._calls.about(self.bucket):
             await self._client.head_bucket(Bucket=self.bucket)
-
-
-def _stored_part(part: dict[str, Any]) -> StoredPart:
-    return StoredPart(part["PartNumber"], part["Size"], part["ETag"])
 
 
 @asynccontextmanager

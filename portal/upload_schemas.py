@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StrictInt, ValidationInfo
 from pydantic_core import PydanticCustomError
 
+from portal.multiparts import StoredPart
 from portal.parts import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
 from portal.schemas import Problem, Shape, Text
-from portal.storage import StoredPart
 from portal.uploads import UploadState, UploadView
 
 SIZE_FORMAT = {"format": "int64"}

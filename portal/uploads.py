@@ -54,7 +54,8 @@ from portal.upload_rows import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from portal.storage import ObjectInfo, Storage, StoredPart
+    from portal.multiparts import StoredPart
+    from portal.storage import ObjectInfo, Storage
 
 logger = logging.getLogger(__name__)
 
@@ -144,7 +145,7 @@ async def sign_part(upload_id: str, number: str, *, storage: Storage, url_ttl_s:
         raise UploadNotStarted
     if not PART_NUMBER.fullmatch(number) or int(number) > part_count(row.size_bytes):
         raise PartNotFound
-    return await storage.presign_part(
+    return await storage.multiparts.presign_part(
         row.key,
         row.multipart_id,
         int(number),
@@ -205,7 +206,7 @@ async def discard_abandoned(key: str, *, idle_since: datetime, storage: Storage)
 async def _remove(row: UploadRow, storage: Storage) -> None:
     # In this order: an aborted upload can no longer be completed into an object.
     if row.multipart_id is not None:
-        await _answered(storage.abort_multipart(row.key, row.multipart_id))
+        await _answered(storage.multiparts.abort(row.key, row.multipart_id))
     await _answered(storage.delete(row.key))
     await record_end(row)
     metrics.UPLOAD_DISCARDED.inc()
@@ -226,13 +227,15 @@ async def _look(row: UploadRow, storage: Storage) -> UploadView:
 
 async def _begin(row: UploadRow, size_bytes: int, storage: Storage) -> bool:
     """Start a multipart upload in storage and record it; it is aborted if that fails."""
-    multipart_id = await _answered(storage.create_multipart(row.key, content_type=row.content_type))
+    multipart_id = await _answered(
+        storage.multiparts.create(row.key, content_type=row.content_type)
+    )
     is_recorded = False
     try:
         is_recorded = await record_start(row, multipart_id, size_bytes)
     finally:
         if not is_recorded:
-            await _answered(storage.abort_multipart(row.key, multipart_id))
+            await _answered(storage.multiparts.abort(row.key, multipart_id))
     return is_recorded
 
 
@@ -243,7 +246,7 @@ async def _put_together(row: UploadRow, multipart_id: str, storage: Storage) -> 
         whole = _all_parts(parts, row.size_bytes or 0)
         try:
             await _answered(
-                storage.complete_multipart(row.key, multipart_id, whole),
+                storage.multiparts.complete(row.key, multipart_id, whole),
                 timeout_s=COMPLETE_TIMEOUT_S,
             )
         except PartsRefused as exc:
@@ -275,7 +278,7 @@ async def _settled_object(key: str, storage: Storage) -> ObjectInfo | None:
 
 async def _parts(key: str, multipart_id: str, storage: Storage) -> list[StoredPart] | None:
     try:
-        return await _answered(storage.list_parts(key, multipart_id))
+        return await _answered(storage.multiparts.list_parts(key, multipart_id))
     except (MultipartMissing, ObjectMissing):
         return None
 

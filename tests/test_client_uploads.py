@@ -158,7 +158,7 @@ async def test_upload_that_storage_loses_is_started_again(
     async def lose_all() -> None:
         answer = await storage._client.list_multipart_uploads(Bucket=storage.bucket)
         for upload in answer.get("Uploads", []):
-            await storage.abort_multipart(upload["Key"], upload["UploadId"])
+            await storage.multiparts.abort(upload["Key"], upload["UploadId"])
 
     line.breaks_left, line.on_break = 1, lose_all
     assert await arrived_whole(storage, await sent(api, large_file), large_file)

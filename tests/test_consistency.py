@@ -260,7 +260,7 @@ async def test_uploads_that_nobody_goes_on_with_are_told(
 ) -> None:
     upload = await started(client, 3)
     strange = f"videos/{uuid4().hex}.mp4"
-    await resources.storage.create_multipart(strange, content_type="video/mp4")
+    await resources.storage.multiparts.create(strange, content_type="video/mp4")
     late = hence(hours=27)
     assert await differences(resources) == {}
     assert await differences(resources, now=late) == {"upload_abandoned": 1, "multipart_stale": 1}

@@ -22,6 +22,7 @@ from portal.editing_views import typed_metadata
 from portal.embedding import frame_size
 from portal.errors import CrossSiteRequest, FieldError, InvalidRequest
 from portal.linking import linked
+from portal.multiparts import StoredPart
 from portal.origins import require_same_origin
 from portal.parts import (
     MAX_FILE_BYTES,
@@ -36,7 +37,6 @@ from portal.parts import (
 )
 from portal.presigning import _attachment
 from portal.schemas import CreatedVideo, CreateVideoRequest, PresignRequest, VideoMetadata
-from portal.storage import StoredPart
 from portal.upload_schemas import StartUploadRequest
 from portal.wording import clock, queue_words, size, split_tags, time_left
 

@@ -88,7 +88,7 @@ async def test_simultaneous_restarts_of_a_lost_upload_end_with_one(
     upload = await started(client, 5)
     lost = await multipart_id(resources, upload["key"])
     assert lost
-    await resources.storage.abort_multipart(upload["key"], lost)
+    await resources.storage.multiparts.abort(upload["key"], lost)
     answers = await asyncio.gather(*(start(client, upload["key"], 5) for _ in range(4)))
     assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 201]
     found = await multipart_id(resources, upload["key"])
@@ -137,8 +137,8 @@ async def test_completion_whose_answer_was_lost_may_be_repeated(
     await send_part(client, upload, 1, b"abc")
     name = await multipart_id(resources, upload["key"])
     assert name
-    parts = await resources.storage.list_parts(upload["key"], name)
-    await resources.storage.complete_multipart(upload["key"], name, parts)
+    parts = await resources.storage.multiparts.list_parts(upload["key"], name)
+    await resources.storage.multiparts.complete(upload["key"], name, parts)
     assert (await look(client, upload))["state"] == "stored"
     assert (await start(client, upload["key"], 3)).status_code == 200
     assert (await complete(client, upload))["state"] == "stored"
@@ -331,7 +331,7 @@ async def test_part_that_broke_off_does_not_count(client: Client) -> None:
 async def test_more_parts_than_a_page_holds_are_all_seen(
     app: Quart, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.storage.PARTS_PAGE", 2)
+    monkeypatch.setattr("portal.multiparts.PARTS_PAGE", 2)
     upload = await started(client, 7 * 3 * PART_BYTES)
     data = bytes(PART_BYTES)
     sent = [1, 2, 4, 5, 6]

@@ -102,4 +102,4 @@ async def abort_behind(resources: Resources, upload: dict[str, Any]) -> None:
     """Make storage forget an upload without the portal's knowledge."""
     name = await multipart_id(resources, upload["key"])
     assert name is not None
-    await resources.storage.abort_multipart(upload["key"], name)
+    await resources.storage.multiparts.abort(upload["key"], name)

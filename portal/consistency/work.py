@@ -115,7 +115,7 @@ async def _is_stuck(row: Row) -> bool:
 
 
 async def _abort(found: OpenMultipart, run: Comparison) -> str:
-    await run.storage.abort_multipart(found.key, found.multipart_id)
+    await run.storage.multiparts.abort(found.key, found.multipart_id)
     return ""
 
 

@@ -185,7 +185,7 @@ class Site:
         """Make storage forget an unfinished upload, as the embedded server does at a restart."""
         query = "SELECT multipart_id FROM uploads WHERE key = %s"
         [(multipart_id,)] = await rows(self.portal.environ["DATABASE_URL"], query, key)
-        await self.storage.abort_multipart(key, multipart_id)
+        await self.storage.multiparts.abort(key, multipart_id)
 
     async def digest(self, key: str) -> str:
         """SHA-256 of what is stored."""

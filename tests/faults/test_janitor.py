@@ -125,7 +125,7 @@ async def test_multipart_uploads_that_nobody_recorded_are_aborted(
     strange = f"videos/{uuid4().hex}.mp4"
     keys = (recorded["key"], video["storageKey"], strange)
     [extra, of_video, foreign] = [
-        await storage.create_multipart(key, content_type="video/mp4") for key in keys
+        await storage.multiparts.create(key, content_type="video/mp4") for key in keys
     ]
     assert (await tidy(resources)).multiparts == 0, "one of them may be recorded this moment"
 
@@ -137,7 +137,7 @@ async def test_multipart_uploads_that_nobody_recorded_are_aborted(
     assert of_video not in await multipart_uploads(resources, video["storageKey"])
     # Another portal may use the same bucket: only `portal doctor` shows it.
     assert await multipart_uploads(resources, strange) == [foreign]
-    await storage.abort_multipart(strange, foreign)
+    await storage.multiparts.abort(strange, foreign)
 
 
 async def test_output_of_superseded_attempts_goes_and_nothing_else(

@@ -157,7 +157,9 @@ async def test_address_that_has_expired_is_refused_and_another_one_finishes_the_
     data = os.urandom(PART_BYTES + 3)
     await send_part(client, upload, 1, data)
     multipart = await multipart_id(resources, upload["key"]) or ""
-    address = await storage.presign_part(upload["key"], multipart, 2, size_bytes=3, ttl_s=1)
+    address = await storage.multiparts.presign_part(
+        upload["key"], multipart, 2, size_bytes=3, ttl_s=1
+    )
     await until(lambda: _is_refused(address, data[PART_BYTES:]), timeout_s=20)
     await send_part(client, upload, 2, data)
     assert (await complete(client, upload))["state"] == "stored"

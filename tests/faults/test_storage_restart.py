@@ -24,13 +24,13 @@ KEY = "videos/0123456789abcdef0123456789abcdef.mp4"
 
 async def sent_in_parts(storage: Storage) -> ObjectInfo:
     """An upload that is begun in one second of the clock, and whose data comes in another."""
-    multipart_id = await storage.create_multipart(KEY, content_type="video/mp4")
+    multipart_id = await storage.multiparts.create(KEY, content_type="video/mp4")
     await asyncio.sleep(1.1)
     await storage._client.upload_part(
         Bucket=storage.bucket, Key=KEY, UploadId=multipart_id, PartNumber=1, Body=b"a"
     )
-    parts = await storage.list_parts(KEY, multipart_id)
-    await storage.complete_multipart(KEY, multipart_id, parts)
+    parts = await storage.multiparts.list_parts(KEY, multipart_id)
+    await storage.multiparts.complete(KEY, multipart_id, parts)
     return await storage.head(KEY)
 
 
