@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from portal.config import Config, ConfigError
+from portal.plain_text import shown
 
 Result = TypeVar("Result")
 
@@ -73,11 +74,16 @@ def print_json(document: Any) -> None:
 
 def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print columns as wide as what is in them; the last one may be cut by the terminal."""
-    lines = [[str(cell) for cell in row] for row in (heads, *rows)]
+    lines = [[one_line(cell) for cell in row] for row in (heads, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
     for number, line in enumerate(lines):
         text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         click.echo(click.style(text.rstrip(), bold=number == 0))
+
+
+def one_line(value: object) -> str:
+    """A value as text that stays where it is printed, whoever wrote it."""
+    return " ".join(shown(str(value)).split())
 
 
 def age(moment: datetime | None) -> str:

@@ -11,6 +11,7 @@ from portal.cli_kit import (
     age,
     data_dir_option,
     json_option,
+    one_line,
     print_json,
     print_table,
     quiet,
@@ -70,7 +71,7 @@ def show_command(video_id: str, as_json: bool, data_dir: Path | None) -> None:
     tables = {name: found.pop(name) for name in ("renditions", "attempts", "jobs")}
     width = max(map(len, found))
     for name, value in found.items():
-        click.echo(f"{name.ljust(width)}  {'-' if value is None else value}")
+        click.echo(f"{name.ljust(width)}  {'-' if value is None else one_line(value)}")
     for name, rows in tables.items():
         click.echo()
         click.echo(click.style(f"{len(rows)} {name}", bold=True))

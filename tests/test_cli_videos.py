@@ -62,6 +62,19 @@ async def test_list_filters_and_prints_a_table_or_json(
     assert "2 of 3" in out
 
 
+async def test_what_editors_typed_moves_nothing_on_the_terminal(
+    client: Client, environ: dict[str, str]
+) -> None:
+    text = "Film \u202egnp.exe\u2066 \x1b[2J\x9b31m\r\n9 videos"
+    video = await make_row(1, title=text, description=text)
+    for command in (("list",), ("show", str(video.id))):
+        code, out, _ = await portal(environ, "videos", *command)
+        assert code == 0
+        told = [line for line in out.splitlines() if "Film" in line]
+        assert told
+        assert all(line.endswith("Film gnp.exe [2J31m 9 videos") for line in told)
+
+
 async def test_show_tells_the_whole_record(client: Client, environ: dict[str, str]) -> None:
     record = await published(client)
     video = await Video.get(id=record["id"])
