@@ -8,11 +8,10 @@ nobody but each other. One client gets no more than half of either.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from portal.errors import Overloaded, TooManyHeaders
 from portal.logs import Tally
 from portal.middleware import refuse_quietly
 from portal.origins import SAFE_METHODS
@@ -24,12 +23,12 @@ if TYPE_CHECKING:
         ASGIReceiveEvent,
         ASGISendCallable,
         ASGISendEvent,
-        HTTPScope,
         Scope,
     )
 
     from portal.clients import Clients
-    from portal.middleware import AsgiApp, Headers
+    from portal.middleware import AsgiApp
+    from portal.refusals import Refusals
 
 logger = logging.getLogger(__name__)
 
@@ -37,34 +36,22 @@ logger = logging.getLogger(__name__)
 MAX_HEADERS = 100
 # Quick, and in need of nothing that may be overloaded.
 ALWAYS_ANSWERED = ("/healthz", "/metrics", "/static/")
-REFUSAL_TIMEOUT_S = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """An answer made beforehand, for the API and for people."""
-
-    status: int
-    headers: Headers
-    problem: bytes
-    page: bytes
+ERRORS = (Overloaded, TooManyHeaders)
 
 
 class Admission:
-    """Wraps an ASGI app; `limit` requests may be worked on at once."""
+    """Wraps an ASGI app; `limit` requests may be worked on at once.
 
-    def __init__(self, app: AsgiApp, *, limit: int, clients: Clients) -> None:
+    The others are turned away, with one of `ERRORS`.
+    """
+
+    def __init__(self, app: AsgiApp, refusals: Refusals, *, limit: int, clients: Clients) -> None:
         self._app = app
+        self._refusals = refusals
         self._clients = clients
         self._receiving = Places(limit)
         self._working = Places(limit)
-        self._overloaded = self._too_many_headers = Refusal(503, [], b"", b"")
         self._refused = Tally(logger, "Requests turned away", action="overloaded")
-
-    def set_refusals(self, *, overloaded: Refusal, too_many_headers: Refusal) -> None:
-        """Fix what those turned away are told."""
-        self._overloaded = overloaded
-        self._too_many_headers = too_many_headers
 
     async def __call__(
         self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
@@ -73,7 +60,8 @@ class Admission:
             await self._app(scope, receive, send)
             return
         if len(list(scope["headers"])) > MAX_HEADERS:
-            await _refuse(self._too_many_headers, scope, receive, send)
+            refuse_quietly(scope)
+            await self._refusals[TooManyHeaders].send(scope, receive, send)
             return
         client = self._clients.identify(scope)
         if scope["path"].startswith(ALWAYS_ANSWERED):
@@ -83,7 +71,8 @@ class Admission:
         stay = _Stay(client, self._receiving if has_body else self._working, self._working)
         if not stay.is_admitted:
             self._refused.add()
-            await _refuse(self._overloaded, scope, receive, send)
+            refuse_quietly(scope)
+            await self._refusals[Overloaded].send(scope, receive, send)
             return
         try:
             await self._app(
@@ -130,28 +119,3 @@ class _Stay:
             self.end()
             self._second.occupy(self._client)
             self._place = self._second
-
-
-async def _refuse(
-    refusal: Refusal, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable
-) -> None:
-    refuse_quietly(scope)
-    is_api = f"{scope['path']}/".startswith("/api/")
-    kind = b"application/problem+json" if is_api else b"text/html; charset=utf-8"
-    body = refusal.problem if is_api else refusal.page
-    length = (b"content-length", str(len(body)).encode())
-    headers = [*refusal.headers, (b"content-type", kind), length]
-    # Someone has to take what goes on arriving, or the server waits for that for ever.
-    sink = asyncio.create_task(_discard(receive))
-    try:
-        async with asyncio.timeout(REFUSAL_TIMEOUT_S):
-            status = refusal.status
-            await send({"type": "http.response.start", "status": status, "headers": headers})
-            await send({"type": "http.response.body", "body": body, "more_body": False})
-    finally:
-        sink.cancel()
-
-
-async def _discard(receive: ASGIReceiveCallable) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -16,11 +16,13 @@ from functools import lru_cache
 from quart import Quart, request
 
 from portal import (
+    admission,
     api,
     docs,
     editing_api,
     editing_pages,
     embedding,
+    gate,
     health,
     library_pages,
     managing_pages,
@@ -34,18 +36,17 @@ from portal import (
     tracing,
     upload_api,
 )
-from portal.admission import Admission
 from portal.assets import load_manifest, static_dist_dir, templates_dir
 from portal.clients import Clients
 from portal.config import Config
-from portal.errors import Overloaded, TooManyHeaders, Unavailable
-from portal.gate import Gate
+from portal.errors import Unavailable
 from portal.logs import configure_logging, current_fields
 from portal.metrics import RequestMeter
 from portal.middleware import RequestMiddleware, note_route
 from portal.openapi import install_openapi
 from portal.plain_text import shown
 from portal.rate_limits import RateLimits
+from portal.refusals import Refusals
 from portal.resources import Resources, open_resources
 from portal.security import security_headers
 
@@ -97,15 +98,7 @@ def create_app(config: Config | None = None) -> Quart:
     app.before_request(origins.refuse_other_sites)
     rendering.install_error_handlers(app)
     _install_templates(app)
-    admission = Admission(
-        tracing.traced(app.asgi_app),
-        limit=config.max_concurrent_requests,
-        clients=Clients(config.trusted_proxies),
-    )
-    middleware = RequestMiddleware(Gate(admission), RequestMeter() if config.metrics else None)
-    app.asgi_app = middleware  # type: ignore[method-assign]  # Quart's way
-    _install_lifespan(app, config, middleware)
-    _install_refusal(app, admission)
+    _install_middleware(app, config)
     return app
 
 
@@ -138,6 +131,25 @@ def _install_templates(app: Quart) -> None:
         return f"/static/{manifest[name]}"
 
 
+def _install_middleware(app: Quart, config: Config) -> None:
+    refusals: Refusals = {}
+    limited = admission.Admission(
+        tracing.traced(app.asgi_app),
+        refusals,
+        limit=config.max_concurrent_requests,
+        clients=Clients(config.trusted_proxies),
+    )
+    meter = RequestMeter() if config.metrics else None
+    middleware = RequestMiddleware(gate.Gate(limited, refusals), meter)
+    app.asgi_app = middleware  # type: ignore[method-assign]  # Quart's way
+    _install_lifespan(app, config, middleware)
+
+    @app.before_serving
+    async def prepare() -> None:
+        for error in (*gate.ERRORS, *admission.ERRORS):
+            refusals[error] = await rendering.prepared_refusal(app, error())
+
+
 def _install_lifespan(app: Quart, config: Config, middleware: RequestMiddleware) -> None:
     @app.while_serving
     async def resources() -> AsyncGenerator[None]:
@@ -155,15 +167,6 @@ def _install_lifespan(app: Quart, config: Config, middleware: RequestMiddleware)
             yield
             gc.unfreeze()
         await tracing.flush()
-
-
-def _install_refusal(app: Quart, admission: Admission) -> None:
-    @app.before_serving
-    async def prepare() -> None:
-        admission.set_refusals(
-            overloaded=await rendering.prepared_refusal(app, Overloaded()),
-            too_many_headers=await rendering.prepared_refusal(app, TooManyHeaders()),
-        )
 
 
 async def _storage_origin(resources: Resources) -> str:

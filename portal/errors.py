@@ -217,6 +217,33 @@ class TooManyHeaders(PortalError):
     title = "Too many headers"
 
 
+class BadTarget(PortalError):
+    """The request's target is not a path."""
+
+    status = 400
+    code = "bad_request"
+    title = "Bad request"
+
+
+class AmbiguousLength(PortalError):
+    """Send Content-Length, or in HTTP/1.1 Transfer-Encoding, but not both."""
+
+    status = 400
+    code = "bad_request"
+    title = "Bad request"
+    # Where the next request would begin, nobody knows.
+    headers = {"Connection": "close"}  # noqa: RUF012  # never changed
+
+
+class OtherVersion(PortalError):
+    """Use HTTP/1.1."""
+
+    status = 505
+    code = "http_version_not_supported"
+    title = "HTTP version not supported"
+    headers = {"Connection": "close"}  # noqa: RUF012  # never changed
+
+
 class UnknownHost(PortalError):
     """This portal has no such name. Its operator can add names to PUBLIC_URL or ALLOWED_HOSTS."""
 

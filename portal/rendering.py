@@ -19,10 +19,10 @@ from quart import Quart, Response, render_template, request
 from tortoise.exceptions import DBConnectionError
 from werkzeug.exceptions import HTTPException
 
-from portal.admission import Refusal
 from portal.errors import DatabaseUnavailable, InvalidRequest, PortalError
 from portal.logs import current_fields
 from portal.middleware import may_be_framed
+from portal.refusals import Refusal
 
 logger = logging.getLogger(__name__)
 
