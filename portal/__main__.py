@@ -1,6 +1,6 @@
 """`python -m portal` is the same as the `portal` command."""
 
-from portal.cli import main
+from portal.cli.main import main
 
 if __name__ == "__main__":
     main()

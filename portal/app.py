@@ -15,40 +15,24 @@ from functools import lru_cache
 
 from quart import Quart, request
 
-from portal import (
-    admission,
-    api,
-    docs,
-    editing_api,
-    editing_pages,
-    embedding,
-    gate,
-    health,
-    library_pages,
-    managing_pages,
-    metrics_pages,
-    origins,
-    pages,
-    playback,
-    rendering,
-    spans,
-    static_files,
-    tracing,
-    upload_api,
-)
-from portal.assets import load_manifest, static_dist_dir, templates_dir
-from portal.clients import Clients
+from portal import playback
+from portal.api import docs, editing_api, upload_api, video_api
+from portal.api.openapi import install_openapi
 from portal.config import Config
 from portal.errors import Unavailable
-from portal.logs import configure_logging, current_fields
-from portal.metrics import RequestMeter
-from portal.middleware import RequestMiddleware, note_route
-from portal.openapi import install_openapi
+from portal.pages import editing_pages, embedding, library_pages, managing_pages, video_pages
 from portal.plain_text import shown
-from portal.rate_limits import RateLimits
-from portal.refusals import Refusals
 from portal.resources import Resources, open_resources
-from portal.security import security_headers
+from portal.serving import admission, gate, health, origins, rendering, static_files
+from portal.serving.assets import load_manifest, static_dist_dir, templates_dir
+from portal.serving.clients import Clients
+from portal.serving.middleware import RequestMiddleware, note_route
+from portal.serving.rate_limits import RateLimits
+from portal.serving.refusals import Refusals
+from portal.serving.security import security_headers
+from portal.telemetry import metrics_pages, spans, tracing
+from portal.telemetry.logs import configure_logging, current_fields
+from portal.telemetry.metrics import RequestMeter
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +41,7 @@ BODY_TIMEOUT_S = 20
 # For a client to take an answer; the largest are playlists of some megabytes.
 RESPONSE_TIMEOUT_S = 60
 BLUEPRINT_MODULES = (
-    api,
+    video_api,
     docs,
     editing_api,
     editing_pages,
@@ -66,7 +50,7 @@ BLUEPRINT_MODULES = (
     library_pages,
     managing_pages,
     metrics_pages,
-    pages,
+    video_pages,
     playback,
     static_files,
     upload_api,

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
-from portal import tracing
-from portal.hosts import ANY, host_name
+from portal.serving.hosts import ANY, host_name
+from portal.telemetry import tracing
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 MAX_DIGITS = 15

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from quart import current_app, request
 
 if TYPE_CHECKING:
-    from portal.crowds import Render
     from portal.resources import Resources
+    from portal.serving.crowds import Render
 
 
 def current_resources() -> Resources:

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from portal.attempts import lock_video
+from portal.api.schemas import VideoMetadata
 from portal.database import transaction
 from portal.errors import MetadataChanged, VideoNotFound
-from portal.schemas import VideoMetadata
+from portal.work.attempts import lock_video
 
 if TYPE_CHECKING:
     from portal.models import Video

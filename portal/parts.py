@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from portal.multiparts import StoredPart
+    from portal.storage.multiparts import StoredPart
 
 MIB = 1024**2
 MAX_FILE_BYTES = 5 * 1024**4

@@ -22,8 +22,7 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 from portal.current import current_resources
 from portal.errors import NotFound, ObjectMissing
 from portal.models import Video
-from portal.posters import poster_key
-from portal.storage import MASTER_MAX_AGE_S, output_prefix
+from portal.storage.bucket import MASTER_MAX_AGE_S, output_prefix
 from portal.transcoding import (
     MASTER_NAME,
     SPRITE_LINE,
@@ -31,6 +30,7 @@ from portal.transcoding import (
     parse_media_playlist,
     sign_playlist,
 )
+from portal.work.posters import poster_key
 
 if TYPE_CHECKING:
     from portal.config import Config

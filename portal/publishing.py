@@ -16,10 +16,9 @@ from uuid import UUID, uuid4
 from tortoise.connection import get_connection
 from tortoise.exceptions import IntegrityError
 
-from portal import editing, metrics, sources, uploads
-from portal.attempts import lock_video
+from portal import editing, uploads
+from portal.api.schemas import CreateVideoRequest, PresignRequest
 from portal.database import transaction
-from portal.enqueuing import defer_completion, defer_transcode
 from portal.errors import (
     FieldError,
     InvalidRequest,
@@ -31,16 +30,19 @@ from portal.errors import (
     VideoNotFound,
 )
 from portal.models import Attempt, Category, Rendition, RenditionState, Video, VideoStatus
-from portal.schemas import CreateVideoRequest, PresignRequest
-from portal.storage import UPLOAD_KEY, upload_key
+from portal.storage.bucket import UPLOAD_KEY, upload_key
+from portal.telemetry import metrics
 from portal.transcoding import RejectCode
 from portal.upload_rows import explain_missing, require_publishable, upload_id
+from portal.work import sources
+from portal.work.attempts import lock_video
+from portal.work.enqueuing import defer_completion, defer_transcode
 
 if TYPE_CHECKING:
     from procrastinate import App as Queue
     from psycopg import AsyncConnection
 
-    from portal.storage import ObjectInfo, Storage
+    from portal.storage.bucket import ObjectInfo, Storage
 
 logger = logging.getLogger(__name__)
 

@@ -11,13 +11,13 @@ from cachetools import TTLCache
 from procrastinate import App as Queue
 from procrastinate import PsycopgConnector
 
-from portal.crowds import SharedFragments
+from portal.api.records import RecordReader
 from portal.database import open_database
-from portal.janitor import PERIOD_S
 from portal.publishing import CategoryTable
-from portal.records import RecordReader
-from portal.service_metrics import ServiceFigures
-from portal.storage import Storage, open_storage
+from portal.serving.crowds import SharedFragments
+from portal.storage.bucket import Storage, open_storage
+from portal.telemetry.service_metrics import ServiceFigures
+from portal.work.janitor import PERIOD_S
 
 if TYPE_CHECKING:
     from portal.config import Config

@@ -14,7 +14,7 @@ from tortoise.connection import get_connection
 
 from portal.database import transaction
 from portal.errors import KeyAlreadyUsed, UploadNotFound, UploadNotIssued
-from portal.storage import UPLOAD_KEY
+from portal.storage.bucket import UPLOAD_KEY
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -17,7 +17,6 @@ from enum import StrEnum
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
-from portal import metrics
 from portal.errors import (
     MultipartMissing,
     ObjectMissing,
@@ -37,6 +36,7 @@ from portal.parts import (
     size_of_part,
     whole_parts,
 )
+from portal.telemetry import metrics
 from portal.upload_rows import (
     UploadRow,
     forget,
@@ -54,8 +54,8 @@ from portal.upload_rows import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from portal.multiparts import StoredPart
-    from portal.storage import ObjectInfo, Storage
+    from portal.storage.bucket import ObjectInfo, Storage
+    from portal.storage.multiparts import StoredPart
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from portal.config import Config
-    from portal.storage import Storage
+    from portal.storage.bucket import Storage
 
 
 async def stored(storage: Storage, video_id: Any, storage_key: str = "") -> list[str]:

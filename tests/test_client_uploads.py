@@ -14,11 +14,11 @@ import click
 import pytest
 from portal_kit import LivePortal, run_portal
 
-from portal import client_uploads
-from portal.client_calls import Api
-from portal.client_uploads import send_file
+from portal.client import client_uploads
+from portal.client.client_calls import Api
+from portal.client.client_uploads import send_file
 from portal.config import Config
-from portal.storage import Storage, open_storage
+from portal.storage.bucket import Storage, open_storage
 
 LARGE_BYTES = 70 * 1024**2
 PART_BYTES = 16 * 1024**2

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from portal.crowds import MAX_ANSWERS, SharedFragments
+from portal.serving.crowds import MAX_ANSWERS, SharedFragments
 
 
 class Page:

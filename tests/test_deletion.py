@@ -16,13 +16,13 @@ from page_rows import READY, make_row
 from passes_kit import make_playable, published_file
 from portal_kit import LivePortal, create, final_status, process, run_portal, until
 
-from portal import chores, deletion
 from portal.config import Config
-from portal.deletion import Unsettled
 from portal.errors import StorageUnavailable
 from portal.models import Attempt, Deletion, Upload, Video
 from portal.resources import Resources, open_resources
-from portal.storage import LIST_LIMIT, Storage, open_storage, output_prefix
+from portal.storage.bucket import LIST_LIMIT, Storage, open_storage, output_prefix
+from portal.work import chores, deletion
+from portal.work.deletion import Unsettled
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from portal.app import create_app
 from portal.config import Config
-from portal.hosts import ANY, is_own_host
+from portal.serving.hosts import ANY, is_own_host
 
 PUBLIC = "https://Portal.example.org:8443/films"
 OWN = (

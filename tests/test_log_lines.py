@@ -16,8 +16,8 @@ from portal_kit import fresh_database, run_portal, until
 from test_config import settings
 from yarl import URL
 
-from portal.log_lines import visible
-from portal.logs import configure_logging
+from portal.telemetry.log_lines import visible
+from portal.telemetry.logs import configure_logging
 
 if TYPE_CHECKING:
     from pathlib import Path

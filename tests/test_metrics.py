@@ -19,12 +19,13 @@ from portal_kit import create, final_status, free_port, run_portal, until
 from prometheus_client.parser import text_string_to_metric_families
 from upload_kit import stored
 
-from portal import attempts, service_metrics
 from portal.app import create_app
-from portal.attempts import Failure
 from portal.config import Config
 from portal.models import Outcome
-from portal.service_metrics import ServiceFigures
+from portal.telemetry import service_metrics
+from portal.telemetry.service_metrics import ServiceFigures
+from portal.work import attempts
+from portal.work.attempts import Failure
 
 TOKEN = "a-token-for-the-test"
 JOBS = "portal_jobs"

@@ -15,11 +15,12 @@ from portal_kit import until
 from psycopg.conninfo import conninfo_to_dict
 from wire_kit import silent_server
 
-from portal import database, storage_calls
+from portal import database
 from portal.app import create_app
 from portal.config import Config
 from portal.errors import DatabaseUnavailable
 from portal.outages import PAUSE_S, Outage
+from portal.storage import storage_calls
 
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
 # Each would wait for a second or more if it were not told at once.

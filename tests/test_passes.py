@@ -35,10 +35,10 @@ from portal_kit import (
     until,
 )
 
-from portal import passes, renditions
 from portal.models import Attempt, Rendition, Video, VideoStatus
 from portal.resources import Resources
 from portal.transcoding import FailCode, TranscodeFailed
+from portal.work import passes, renditions
 
 LADDER = [*EARLY, *LATER]
 ALL_COMPLETE = "SELECT bool_and(state = 'complete') FROM renditions"

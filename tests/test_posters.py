@@ -16,12 +16,12 @@ from page_rows import READY, make_row
 from passes_kit import make_playable, published_file
 from portal_kit import process, until
 
-from portal import deletion, posters
 from portal.errors import NotPlayable, StorageUnavailable
 from portal.models import Deletion, PosterRequest, PosterState, Video
-from portal.posters import poster_key
-from portal.storage import open_storage
+from portal.storage.bucket import open_storage
 from portal.transcoding import TranscodeFailed, cut_frame
+from portal.work import deletion, posters
+from portal.work.posters import poster_key
 
 if TYPE_CHECKING:
     from quart import Response

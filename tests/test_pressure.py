@@ -15,9 +15,9 @@ from portal_kit import LivePortal, until
 from wire_kit import Answer, Peer, Served, ask, connected, request, served, silent_server
 
 from portal import app as app_module
-from portal import connections
-from portal.assets import static_dist_dir
 from portal.config import Config
+from portal.serving import connections
+from portal.serving.assets import static_dist_dir
 
 JSON = "Content-Type: application/json"
 PRESIGN = "/api/videos/presign"

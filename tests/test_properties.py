@@ -16,14 +16,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from werkzeug.datastructures import Headers, MultiDict
 
-from portal.bodies import validated
+from portal.api.bodies import validated
+from portal.api.schemas import CreatedVideo, CreateVideoRequest, PresignRequest, VideoMetadata
+from portal.api.upload_schemas import StartUploadRequest
 from portal.config import Config, ConfigError
-from portal.editing_views import typed_metadata
-from portal.embedding import frame_size
 from portal.errors import CrossSiteRequest, FieldError, InvalidRequest
-from portal.linking import linked
-from portal.multiparts import StoredPart
-from portal.origins import require_same_origin
+from portal.pages.editing_views import typed_metadata
+from portal.pages.embedding import frame_size
+from portal.pages.linking import linked
+from portal.pages.wording import clock, queue_words, size, split_tags, time_left
 from portal.parts import (
     MAX_FILE_BYTES,
     MAX_PARTS,
@@ -35,10 +36,9 @@ from portal.parts import (
     size_of_part,
     whole_parts,
 )
-from portal.presigning import _attachment
-from portal.schemas import CreatedVideo, CreateVideoRequest, PresignRequest, VideoMetadata
-from portal.upload_schemas import StartUploadRequest
-from portal.wording import clock, queue_words, size, split_tags, time_left
+from portal.serving.origins import require_same_origin
+from portal.storage.multiparts import StoredPart
+from portal.storage.presigning import _attachment
 
 texts = st.one_of(
     st.text(max_size=300), st.sampled_from(ALL), st.lists(st.sampled_from(ALL)).map("".join)

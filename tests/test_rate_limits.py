@@ -15,12 +15,12 @@ from api_kit import Client, metadata, presign, problem, published
 from quart import Quart, Response
 from wire_kit import served
 
-from portal import client_calls
 from portal.app import create_app
-from portal.client_calls import Api
+from portal.client import client_calls
+from portal.client.client_calls import Api
 from portal.config import Config
 from portal.errors import PortalError
-from portal.rate_limits import MAX_CLIENTS, TokenBuckets
+from portal.serving.rate_limits import MAX_CLIENTS, TokenBuckets
 
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
 PROXY = "10.0.0.1"

@@ -25,8 +25,8 @@ def test_every_setting_is_in_the_configuration_table() -> None:
 
 def test_failure_codes_are_documented() -> None:
     from portal.publishing import TRANSCODE_FAILED
-    from portal.sources import SourceChanged
     from portal.transcoding import RejectCode
+    from portal.work.sources import SourceChanged
 
     for code in (*RejectCode, SourceChanged.code, TRANSCODE_FAILED):
         assert f"`{code}`" in README

@@ -12,9 +12,9 @@ from api_kit import Client, published, run_sql
 from portal_kit import until
 from tortoise.exceptions import OperationalError
 
-from portal import records
+from portal.api import records
+from portal.api.records import RecordReader
 from portal.config import Config
-from portal.records import RecordReader
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from api_kit import run_sql
 from page_rows import READY, make_row
 
 from portal.database import transaction
-from portal.enqueuing import TRANSCODE_QUEUE, defer_completion, defer_transcode
 from portal.models import Video
-from portal.progress import read_progress
 from portal.resources import Resources
-from portal.scheduling import EPOCH, completion_priority, first_pass_priority
+from portal.work.enqueuing import TRANSCODE_QUEUE, defer_completion, defer_transcode
+from portal.work.progress import read_progress
+from portal.work.scheduling import EPOCH, completion_priority, first_pass_priority
 
 GB = 10**9
 NOW = datetime(2026, 7, 1, tzinfo=UTC)

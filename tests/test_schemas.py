@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from portal.schemas import (
+from portal.api.schemas import (
     CreatedVideo,
     CreateVideoRequest,
     PresignRequest,

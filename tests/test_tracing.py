@@ -12,8 +12,8 @@ from api_kit import metadata
 from collector_kit import Collector, collecting
 from portal_kit import final_status, free_port, run_portal, until, upload
 
-from portal import tracing
 from portal.config import Config
+from portal.telemetry import tracing
 
 DATABASE = {"DATABASE_URL": "postgresql://portal@db/portal"}
 REQUEST_ID = "the-request-that-is-traced"
@@ -130,7 +130,7 @@ class Missing:
         if name.startswith("opentelemetry"):
             raise ModuleNotFoundError(name=name)
 sys.meta_path.insert(0, Missing())
-from portal.cli import main
+from portal.cli.main import main
 main(["worker"])
 """
 

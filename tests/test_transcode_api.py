@@ -12,7 +12,7 @@ from werkzeug.datastructures import Headers
 from portal.config import Config
 from portal.errors import CrossSiteRequest
 from portal.models import Outcome, Rendition, RenditionState, Video, VideoStatus
-from portal.origins import require_same_origin
+from portal.serving.origins import require_same_origin
 from portal.transcoding import Kind
 
 READY = {"status": VideoStatus.READY, "published_attempt": 1}

@@ -34,7 +34,7 @@ from portal.app import create_app
 from portal.config import Config
 from portal.errors import ObjectMissing
 from portal.resources import Resources
-from portal.storage import ObjectInfo, Storage, open_storage
+from portal.storage.bucket import ObjectInfo, Storage, open_storage
 from portal.upload_rows import row_with_key
 
 FEW_SECONDS = 12
@@ -331,7 +331,7 @@ async def test_part_that_broke_off_does_not_count(client: Client) -> None:
 async def test_more_parts_than_a_page_holds_are_all_seen(
     app: Quart, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.multiparts.PARTS_PAGE", 2)
+    monkeypatch.setattr("portal.storage.multiparts.PARTS_PAGE", 2)
     upload = await started(client, 7 * 3 * PART_BYTES)
     data = bytes(PART_BYTES)
     sent = [1, 2, 4, 5, 6]

@@ -18,10 +18,10 @@ from hypercorn.asyncio import run as hypercorn_run
 from hypercorn.asyncio import serve
 from portal_kit import answers, free_port, until
 
-from portal import connections
 from portal.app import create_app
 from portal.config import Config
-from portal.web import server_config
+from portal.serving import connections
+from portal.serving.web import server_config
 
 ANSWER_TIMEOUT_S = 30
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from portal.cli_kit import print_json
+from portal.cli.cli_kit import print_json
 from portal.consistency.findings import Report
 from portal.consistency.merging import OutOfOrder
 from portal.consistency.outputs import compare_outputs
 from portal.consistency.sources import compare_sources
 from portal.consistency.work import examine_multiparts, examine_work
 from portal.database import server_time
-from portal.janitor import DAY_S, PERIOD_S, Limits
+from portal.work.janitor import DAY_S, PERIOD_S, Limits
 
 if TYPE_CHECKING:
-    from portal.listing import StoredObject
     from portal.resources import Resources
-    from portal.storage import Storage
+    from portal.storage.bucket import Storage
+    from portal.storage.listing import StoredObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

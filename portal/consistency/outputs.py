@@ -10,14 +10,14 @@ from uuid import UUID
 
 from tortoise.connection import get_connection
 
-from portal import deletion
 from portal.consistency import repairs
 from portal.consistency.findings import Kind, Repair
 from portal.consistency.merging import merged, rows_by_key
 from portal.consistency.video_files import Problem, examine_video, unused_objects
-from portal.listing import StoredObject, entries_of, objects_below
 from portal.publishing import parse_video_id
-from portal.storage import output_root
+from portal.storage.bucket import output_root
+from portal.storage.listing import StoredObject, entries_of, objects_below
+from portal.work import deletion
 
 if TYPE_CHECKING:
     from portal.consistency.compare import Comparison

@@ -9,13 +9,9 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from portal import passes, posters
-from portal.attempts import NOW, lock_video
 from portal.consistency.video_files import is_settled
 from portal.database import transaction
-from portal.enqueuing import defer_completion, defer_transcode
 from portal.errors import NotPlayable, VideoNotFound
-from portal.listing import entries_of
 from portal.models import (
     Attempt,
     PosterRequest,
@@ -24,9 +20,13 @@ from portal.models import (
     Video,
     VideoStatus,
 )
-from portal.sources import holds_source
-from portal.storage import output_prefix
+from portal.storage.bucket import output_prefix
+from portal.storage.listing import entries_of
 from portal.transcoding import Kind as Medium
+from portal.work import passes, posters
+from portal.work.attempts import NOW, lock_video
+from portal.work.enqueuing import defer_completion, defer_transcode
+from portal.work.sources import holds_source
 
 if TYPE_CHECKING:
     from procrastinate import App as Queue
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from portal.consistency.compare import Comparison
     from portal.consistency.findings import Repair
-    from portal.listing import StoredObject
     from portal.resources import Resources
-    from portal.storage import Storage
+    from portal.storage.bucket import Storage
+    from portal.storage.listing import StoredObject
 
 SOURCE_GONE = "can't be repaired: the uploaded file is gone or another one; upload it again"
 CHANGED = "changed meanwhile; run it again"

@@ -12,13 +12,13 @@ from portal import uploads
 from portal.consistency.findings import Kind
 from portal.consistency.merging import merged, rows_by_key
 from portal.errors import ObjectMissing
-from portal.listing import objects_below
 from portal.models import Video
-from portal.sources import holds_source, identify
+from portal.storage.listing import objects_below
+from portal.work.sources import holds_source, identify
 
 if TYPE_CHECKING:
     from portal.consistency.compare import Comparison
-    from portal.listing import StoredObject
+    from portal.storage.listing import StoredObject
 
 FOLDER = "videos/"
 UPLOADS = """

@@ -10,11 +10,9 @@ from uuid import UUID
 
 from portal.consistency.findings import Kind
 from portal.errors import ObjectMissing
-from portal.listing import StoredObject, objects_below
 from portal.models import Attempt, Rendition, RenditionState, Video, VideoStatus
-from portal.posters import poster_key
-from portal.references import named_playlists, used_folders
-from portal.storage import output_prefix, output_root
+from portal.storage.bucket import output_prefix, output_root
+from portal.storage.listing import StoredObject, objects_below
 from portal.transcoding import (
     MASTER_NAME,
     SPRITE_LINE,
@@ -24,9 +22,11 @@ from portal.transcoding import (
     playlist_uris,
 )
 from portal.transcoding import Kind as Medium
+from portal.work.posters import poster_key
+from portal.work.references import named_playlists, used_folders
 
 if TYPE_CHECKING:
-    from portal.storage import Storage
+    from portal.storage.bucket import Storage
 
 IFRAMES = "iframes.m3u8"
 MAX_NAMED = 3

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from procrastinate.jobs import Status
 from tortoise.connection import get_connection
 
-from portal import chores, janitor, recovery
-from portal.attempts import LEASE_S
 from portal.consistency import repairs
 from portal.consistency.findings import Kind
 from portal.errors import ListingRefused
-from portal.listing import OpenMultipart, open_multiparts
-from portal.queue_state import DEAD_AFTER_S
+from portal.storage.listing import OpenMultipart, open_multiparts
+from portal.work import chores, janitor, recovery
+from portal.work.attempts import LEASE_S
+from portal.work.queue_state import DEAD_AFTER_S
 
 if TYPE_CHECKING:
     from portal.consistency.compare import Comparison

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from portal.spans import span
+from portal.telemetry.spans import span
 from portal.transcoding import command, ffmpeg
 from portal.transcoding.errors import FailCode, SourceRejected, TranscodeFailed
 from portal.transcoding.ffmpeg_log import RunReport

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from portal.spans import span
+from portal.telemetry.spans import span
 from portal.transcoding.cmaf import SegmentError, SegmentFacts, inspect_segment
 from portal.transcoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
 from portal.transcoding.errors import FailCode, TranscodeFailed

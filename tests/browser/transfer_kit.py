@@ -21,7 +21,7 @@ from playwright.async_api import Page
 from portal_kit import LivePortal, fresh_database, run_portal
 
 from portal.config import Config
-from portal.storage import Storage, open_storage
+from portal.storage.bucket import Storage, open_storage
 
 MIB = 2**20
 PART_BYTES = 16 * MIB

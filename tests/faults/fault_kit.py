@@ -28,8 +28,8 @@ from audit import Accepted, Findings, Scene, audit, is_settled, processes_of
 from portal_kit import answers, free_port, make_video, until
 from up_kit import REPOSITORY
 
-from portal.client_calls import REQUEST_TIMEOUT, Api, Refused
-from portal.client_uploads import send_file
+from portal.client.client_calls import REQUEST_TIMEOUT, Api, Refused
+from portal.client.client_uploads import send_file
 from portal.config import Config
 from portal.database import migrate
 from portal.embedded.children import Children, RestartPolicy, running_children

@@ -15,7 +15,7 @@ from audit import Findings, audit
 from fault_kit import Stack, long_source, short_source
 
 from portal.config import Config
-from portal.storage import Storage, open_storage
+from portal.storage.bucket import Storage, open_storage
 
 AMISS = """
 UPDATE procrastinate_jobs SET status = 'doing'

@@ -23,14 +23,15 @@ from page_rows import make_attempt, make_row
 from portal_kit import process, until
 from upload_kit import content, look, multipart_uploads, send_part, sign, started
 
-from portal import attempts, deletion, publishing
-from portal.attempts import LeaseLost, OpenAttempt
+from portal import publishing
 from portal.config import Config
 from portal.errors import ObjectMissing, StorageUnavailable
-from portal.janitor import BATCH, Limits, Tidied, tidy
 from portal.models import Attempt, Deletion, Outcome, Tombstone, Upload, Video, VideoStatus
 from portal.resources import Resources
-from portal.storage import open_storage
+from portal.storage.bucket import open_storage
+from portal.work import attempts, deletion
+from portal.work.attempts import LeaseLost, OpenAttempt
+from portal.work.janitor import BATCH, Limits, Tidied, tidy
 
 REPETITIONS = [
     *range(6),

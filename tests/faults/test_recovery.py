@@ -8,9 +8,9 @@ from uuid import UUID
 import pytest
 from api_kit import Client, published, rows, run_sql
 
-from portal import posters
-from portal.recovery import finish_left_running, mend_clocks, recover_abandoned
 from portal.resources import Resources
+from portal.work import posters
+from portal.work.recovery import finish_left_running, mend_clocks, recover_abandoned
 
 pytestmark = pytest.mark.usefixtures("queue")
 

@@ -39,12 +39,12 @@ from storage_fault_kit import (
 )
 from upload_kit import PART_BYTES, content, multipart_uploads, put_to, start
 
-from portal import attempts, passes
 from portal.config import Config
 from portal.errors import Unavailable
 from portal.models import Attempt, Outcome, Video, VideoStatus
 from portal.resources import Resources
 from portal.transcoding import TranscodeFailed
+from portal.work import attempts, passes
 
 OTHERS = (
     Fault.CUT_ANSWER,

@@ -17,7 +17,7 @@ from portal.embedded.children import running_children
 from portal.embedded.datafolder import open_data_folder
 from portal.embedded.services import start_embedded
 from portal.errors import StorageUnavailable
-from portal.storage import ObjectInfo, Storage, open_storage
+from portal.storage.bucket import ObjectInfo, Storage, open_storage
 
 KEY = "videos/0123456789abcdef0123456789abcdef.mp4"
 

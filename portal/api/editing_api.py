@@ -1,0 +1,98 @@
+"""The JSON API for editors: read and change a video's metadata, delete a video."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from quart import Blueprint, Response, request
+from quart_schema import document_headers, document_request, document_response, tag_blueprint
+
+from portal import editing, publishing
+from portal.api.bodies import json_response, read_json, validated
+from portal.api.openapi import document_problems
+from portal.api.schemas import DeletedVideo, EditHeaders, References, VideoMetadata
+from portal.current import current_resources
+from portal.errors import MetadataChanged, VersionRequired
+from portal.work.deletion import delete_video
+
+if TYPE_CHECKING:
+    from portal.models import Video
+
+# A version's number, within what a database's integer holds.
+VERSION = re.compile(r"[0-9]{1,9}")
+
+blueprint = Blueprint("api_editing", __name__, url_prefix="/api")
+tag_blueprint(blueprint, ["Editing"])
+
+
+@blueprint.get("/videos/<id>/metadata")
+@document_response(VideoMetadata)
+@document_problems(404, 503)
+async def get_metadata(id: str) -> Response:
+    """Read what editors may change of a video.
+
+    The ETag names this version of it; send it back in If-Match with a change.
+    """
+    response = _metadata(await publishing.get_video(id))
+    return await response.make_conditional(request)
+
+
+@blueprint.put("/videos/<id>/metadata")
+@document_headers(EditHeaders)
+@document_request(VideoMetadata)
+@document_response(VideoMetadata)
+@document_problems(400, 403, 404, 412, 413, 415, 422, 428, 503)
+async def put_metadata(id: str) -> Response:
+    """Change a video's title, description, categories and tags.
+
+    The same rules hold as for its creation. If-Match must name the version that was read (or be
+    `*`, which overwrites whatever is there); when someone else has changed the metadata since,
+    nothing is written. Sending a change again that is recorded already is no conflict.
+    """
+    resources = current_resources()
+    video = await publishing.get_video(id)
+    version = _version_read(video)
+    references = References(
+        category_ids=(await resources.categories.names()).keys(), key_is_issued=True
+    )
+    metadata = validated(VideoMetadata, await read_json(), context=references)
+    return _metadata(await editing.save_metadata(video.id, metadata, version=version))
+
+
+@blueprint.post("/videos/<id>/deletion")
+@document_response(DeletedVideo, 202)
+@document_problems(403, 404, 503)
+async def delete(id: str) -> Response:
+    """Delete a video for ever, with the file it was made from.
+
+    No body is needed. The record is gone at once, and with it the playlists; the files follow
+    soon after. The storage key is void: upload the file anew to publish it again.
+    """
+    resources = current_resources()
+    video = await publishing.get_video(id)
+    await delete_video(video.id, queue=resources.queue)
+    return json_response(DeletedVideo(id=id), 202)
+
+
+def _metadata(video: Video) -> Response:
+    response = json_response(editing.recorded(video))
+    response.headers["Cache-Control"] = "no-cache"
+    response.set_etag(str(video.metadata_version))
+    return response
+
+
+def _version_read(video: Video) -> int | None:
+    """The version that If-Match names (RFC 9110, 13.1.1), None for any."""
+    if "If-Match" not in request.headers:
+        raise VersionRequired
+    tags = request.if_match
+    if tags.star_tag:
+        return None
+    if tags.contains(str(video.metadata_version)):
+        return video.metadata_version
+    # Perhaps an answer was lost: the version named is compared when what is sent is known.
+    named = [int(tag) for tag in tags.as_set() if tag and VERSION.fullmatch(tag)]
+    if not named:
+        raise MetadataChanged
+    return named[0]

@@ -1,0 +1,108 @@
+"""What operators ask of a portal from the command line, as plain values; see `cli_videos.py`.
+
+Each function opens what it needs for itself. Raises `VideoNotFound` for an unknown id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from portal import library, publishing
+from portal.errors import PortalError
+from portal.library_queries import LibraryQuery
+from portal.models import Attempt, Rendition, Video, VideoStatus
+from portal.resources import Resources, open_resources
+from portal.work import deletion
+from portal.work.queue_state import jobs_of_video, read_queue
+
+if TYPE_CHECKING:
+    from portal.config import Config
+
+HIDDEN = frozenset({"search", "sort_title", "submitted_digest"})
+RENDITION = ("name", "kind", "state", "attempt_number", "tries", "size_bytes", "error_code")
+ATTEMPT = ("number", "worker", "stage", "percent", "started_at", "finished_at")
+OUTCOME = ("outcome", "error_code", "error_detail")
+
+Row = dict[str, Any]
+
+
+async def list_videos(
+    config: Config, *, status: str | None, search: str, limit: int
+) -> tuple[list[Row], int]:
+    """The newest videos that match, and how many match in all (see `library.COUNT_CAP`)."""
+    wanted = LibraryQuery(text=search, status=VideoStatus(status) if status else None)
+    async with open_resources(config):
+        page = await library.list_videos(wanted, limit=limit)
+        work = await library.read_work([video.id for video in page.videos])
+    return [_summary(video, work.get(video.id)) for video in page.videos], page.total
+
+
+async def describe_video(config: Config, video_id: str) -> Row:
+    """Everything the database knows of a video."""
+    async with open_resources(config):
+        video = await publishing.get_video(video_id)
+        renditions = await Rendition.filter(video_id=video.id).values(*RENDITION)
+        attempts = await Attempt.filter(video_id=video.id).order_by("number")
+        rows = [{name: getattr(it, name) for name in (*ATTEMPT, *OUTCOME)} for it in attempts]
+        fields = [name for name in Video._meta.db_fields if name not in HIDDEN]
+        return {
+            **{name: getattr(video, name) for name in fields if name != "storage_key"},
+            "storage_key": video.storage_key,
+            "renditions": renditions,
+            "attempts": rows,
+            "jobs": await jobs_of_video(str(video.id)),
+        }
+
+
+async def retry_video(config: Config, video_ids: Sequence[str]) -> dict[str, str]:
+    """Try again what failed of these; returns why it was refused, by id."""
+
+    async def retry(video: Video, resources: Resources) -> None:
+        await publishing.retry_transcode(video, queue=resources.queue)
+
+    return await _for_each(config, video_ids, retry)
+
+
+async def delete_video(config: Config, video_ids: Sequence[str]) -> dict[str, str]:
+    """Delete these; returns why it was refused, by id."""
+
+    async def delete(video: Video, resources: Resources) -> None:
+        await deletion.delete_video(video.id, queue=resources.queue)
+
+    return await _for_each(config, video_ids, delete)
+
+
+async def describe_queue(config: Config, *, limit: int) -> dict[str, list[Row]]:
+    """The queue's counts, jobs, workers and leases."""
+    async with open_resources(config):
+        return await read_queue(limit=limit)
+
+
+async def _for_each(
+    config: Config,
+    video_ids: Sequence[str],
+    act: Callable[[Video, Resources], Awaitable[None]],
+) -> dict[str, str]:
+    refused = {}
+    async with open_resources(config) as resources, resources.queue.open_async():
+        for video_id in video_ids:
+            try:
+                await act(await publishing.get_video(video_id), resources)
+            except PortalError as exc:
+                refused[video_id] = exc.detail
+    return refused
+
+
+def _summary(video: Video, work: library.Work | None) -> Row:
+    return {
+        "id": str(video.id),
+        "title": video.title,
+        "status": video.status.value,
+        "stage": work.stage if work else None,
+        "percent": work.percent if work else None,
+        "failure_code": video.failure_code,
+        "duration_s": video.duration_s,
+        "size_bytes": video.size_bytes,
+        "created_at": video.created_at,
+    }

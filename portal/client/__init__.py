@@ -1,0 +1,1 @@
+"""A client of the portal's public JSON API, as `portal publish` uses it."""

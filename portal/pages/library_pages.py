@@ -1,0 +1,98 @@
+"""The library: every video as a card, searched, filtered and sorted, a page at a time.
+
+What the address asks for and cannot be had is ignored: a library never answers with an error
+because of a mistyped filter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
+
+from quart import Blueprint, render_template, request
+
+from portal.current import current_resources, shared_fragment
+from portal.library import list_videos, read_work
+from portal.library_queries import Cursor, LibraryQuery, Sort
+from portal.models import Video, VideoStatus
+from portal.pages.library_views import VideoCard, library_view, progress_view, video_cards
+from portal.publishing import parse_video_id
+from portal.searching import MAX_QUERY_LENGTH
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+
+blueprint = Blueprint("library", __name__)
+
+PAGE_SIZE = 24
+MAX_TAG_LENGTH = 500
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+@blueprint.get("/")
+async def index() -> str:
+    """The library; scripts ask for it, too, and take the results out of it."""
+    resources = current_resources()
+    names = await resources.categories.names()
+    query = _query(request.args, names)
+    after = Cursor.parse(request.args.get("after", ""), query)
+    before = Cursor.parse(request.args.get("before", ""), query)
+    page = await list_videos(query, limit=PAGE_SIZE, after=after, before=before)
+    cards = await _cards(page.videos)
+    view = library_view(
+        query,
+        page,
+        category_names=names,
+        portal_url=resources.config.public_url,
+    )
+    return await render_template(
+        "library/index.html",
+        library=view,
+        cards=cards,
+        progress=progress_view(cards, is_news=False),
+    )
+
+
+@blueprint.get("/library/progress")
+async def progress() -> str:
+    """The cards of videos that were being processed, and the element that asks for them again."""
+    return await shared_fragment(_progress)
+
+
+async def _progress() -> str:
+    asked = [parse_video_id(text) for text in request.args.getlist("id")[:PAGE_SIZE]]
+    videos = await Video.filter(id__in=[video_id for video_id in asked if video_id])
+    cards = await _cards(videos)
+    poll = progress_view(cards, is_news=True)
+    return await render_template("library/_progress.html", cards=cards, progress=poll)
+
+
+async def _cards(videos: list[Video]) -> list[VideoCard]:
+    return video_cards(videos, await read_work(_processing(videos)))
+
+
+def _processing(videos: list[Video]) -> list[UUID]:
+    return [video.id for video in videos if video.status is VideoStatus.PROCESSING]
+
+
+def _query(args: Mapping[str, str], category_names: Mapping[int, str]) -> LibraryQuery:
+    text = " ".join(args.get("q", "").replace("\0", " ").split())[:MAX_QUERY_LENGTH]
+    category = args.get("category", "")
+    category_id = next((it for it in category_names if str(it) == category), None)
+    sort = _choice(Sort, args.get("sort", ""))
+    if sort is None or (sort is Sort.RELEVANCE and not text):
+        sort = Sort.RELEVANCE if text else Sort.NEWEST
+    return LibraryQuery(
+        text=text,
+        category_id=category_id,
+        status=_choice(VideoStatus, args.get("status", "")),
+        tag=" ".join(args.get("tag", "").replace("\0", " ").split())[:MAX_TAG_LENGTH],
+        sort=sort,
+    )
+
+
+def _choice(choices: type[Choice], text: str) -> Choice | None:
+    return next((choice for choice in choices if choice.value == text), None)

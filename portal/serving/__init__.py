@@ -1,0 +1,1 @@
+"""How requests are served: the server, its limits, and what holds for every request and answer."""

@@ -1,0 +1,1 @@
+"""What a portal tells its operators of itself: logs, metrics, traces."""

@@ -1,0 +1,89 @@
+"""Structured logs: one JSON object a line, with the ids of the request or job at hand.
+
+Never logged: signed addresses, tokens, passwords, bodies.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from pythonjsonlogger.json import JsonFormatter
+
+from portal.telemetry.log_lines import LineFormatter
+
+if TYPE_CHECKING:
+    from portal.config import Config
+
+_context: ContextVar[dict[str, Any]] = ContextVar("log_context", default={})  # noqa: B039  # never mutated
+
+TEXT_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+JSON_FIELDS = ("timestamp", "levelname", "name", "message")
+TALLY_INTERVAL_S = 10.0
+# Their own info lines say what ours say already, or carry no ids.
+QUIET = ("procrastinate", "hypercorn.error", "aiobotocore", "botocore", "tortoise", "psycopg.pool")
+
+
+@contextmanager
+def log_context(**fields: Any) -> Iterator[None]:
+    """Add fields to every record logged inside, in this task and those it starts."""
+    token = _context.set({**_context.get(), **fields})
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def bind(**fields: Any) -> None:
+    """As `log_context`, until the current task ends; for a request, which is a task."""
+    _context.set({**_context.get(), **fields})
+
+
+def current_fields() -> Mapping[str, Any]:
+    """The fields that records logged now would carry."""
+    return _context.get()
+
+
+def configure_logging(config: Config) -> None:
+    """Send all logs to standard output in the configured format."""
+    handler = logging.StreamHandler(sys.stdout)
+    handler.addFilter(_add_context)
+    if config.log_format == "json":
+        handler.setFormatter(JsonFormatter(JSON_FIELDS, timestamp=True))
+    else:
+        handler.setFormatter(LineFormatter(TEXT_FORMAT))
+    logging.basicConfig(level=config.log_level, handlers=[handler], force=True)
+    for name in QUIET:
+        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
+
+
+class Tally:
+    """Logs now and then how often something happened; it may happen thousands of times a second."""
+
+    def __init__(self, logger: logging.Logger, words: str, *, action: str) -> None:
+        self._logger = logger
+        self._words = words
+        self._action = action
+        self._count = 0
+        self._said_at = -TALLY_INTERVAL_S
+
+    def add(self) -> None:
+        """It has happened once more; the first time is logged at once."""
+        self._count += 1
+        now = monotonic()
+        if now - self._said_at >= TALLY_INTERVAL_S:
+            extra = {"action": self._action, "count": self._count}
+            self._logger.warning("%s: %d", self._words, self._count, extra=extra)
+            self._said_at, self._count = now, 0
+
+
+def _add_context(record: logging.LogRecord) -> bool:
+    for name, value in _context.get().items():
+        if not hasattr(record, name):
+            setattr(record, name, value)
+    return True

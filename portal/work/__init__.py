@@ -1,0 +1,1 @@
+"""What workers do: jobs, attempts under leases, passes over a source, and tidying up."""
