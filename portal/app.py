@@ -6,7 +6,6 @@ database, storage and queue.
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import re
@@ -144,12 +143,7 @@ def _install_lifespan(app: Quart, config: Config, middleware: RequestMiddleware)
                 security_headers(config, storage_origin),
                 frameable=security_headers(config, storage_origin, frameable=True),
             )
-            # What is loaded now stays; looking through it for garbage holds requests up for tens
-            # of milliseconds.
-            gc.collect()
-            gc.freeze()
             yield
-            gc.unfreeze()
         await tracing.flush()
 
 

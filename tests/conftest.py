@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -37,6 +38,12 @@ settings.register_profile(
     "soak", settings.get_profile("tests"), derandomize=False, max_examples=5_000
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
+
+
+def pytest_collection_finish() -> None:
+    """Look no more for garbage among what stays for all tests: each time takes long."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

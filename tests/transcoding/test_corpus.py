@@ -1,6 +1,6 @@
 """A folder of collected files, when one is named: each is published and sound, or refused.
 
-Two of each kind (that is, of each folder) by default, all of them with `-m "soak or not soak"`.
+One of each kind (that is, of each folder) by default, all of them with `-m "soak or not soak"`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engine_kit import FolderSink, Published, transcode
 from portal.transcoding import Plan, SourceRejected
 
 CORPUS = os.environ.get("PORTAL_CORPUS", "")
-OF_EACH_KIND = 2
+OF_EACH_KIND = 1
 _AFFORDABLE_PIXELS = 200_000_000  # three seconds of 1080p
 
 
