@@ -25,6 +25,7 @@ from portal.resources import Resources, open_resources
 from portal.serving import admission, gate, health, origins, rendering, static_files
 from portal.serving.assets import load_manifest, static_dist_dir, templates_dir
 from portal.serving.clients import Clients
+from portal.serving.crowds import Crowds
 from portal.serving.middleware import RequestMiddleware, note_route
 from portal.serving.rate_limits import RateLimits
 from portal.serving.refusals import Refusals
@@ -117,7 +118,7 @@ def _install_templates(app: Quart) -> None:
 def _install_middleware(app: Quart, config: Config) -> None:
     refusals: Refusals = {}
     limited = admission.Admission(
-        tracing.traced(app.asgi_app),
+        Crowds(tracing.traced(app.asgi_app)),
         refusals,
         limit=config.max_concurrent_requests,
         clients=Clients(config.trusted_proxies),

@@ -14,7 +14,6 @@ from procrastinate import PsycopgConnector
 from portal.api.records import RecordReader
 from portal.database import open_database
 from portal.publishing import CategoryTable
-from portal.serving.crowds import SharedFragments
 from portal.storage.bucket import Storage, open_storage
 from portal.telemetry.service_metrics import ServiceFigures
 from portal.work.janitor import PERIOD_S
@@ -34,7 +33,6 @@ class Resources:
     categories: CategoryTable = field(default_factory=CategoryTable)
     records: RecordReader = field(default_factory=RecordReader)
     figures: ServiceFigures = field(default_factory=ServiceFigures)
-    fragments: SharedFragments = field(default_factory=SharedFragments)
 
 
 @asynccontextmanager

@@ -1,7 +1,8 @@
 """A crowd in front of a portal: viewers whose pages poll, and editors who publish.
 
-One connection each and the pages' own intervals. The client is written for thousands of them in
-one process on a core that is busy with the portal: it knows just enough of HTTP/1.1.
+One connection and one address of the loopback network each, and the pages' own intervals. The
+client is written for thousands of them in one process on a core that is busy with the portal: it
+knows just enough of HTTP/1.1.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
 from time import monotonic
 from urllib.parse import urlsplit
 
 # As htmx is told in base.html; whoever waits longer has given up.
 TIMEOUT_S = 10
 SAID_BYTES = 240
+FIRST_ADDRESS = IPv4Address("127.1.0.1")
+# Those before it are editors'.
+FIRST_VIEWER = 1000
 PUT_TRIES = 3
 STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n", re.IGNORECASE)
@@ -64,10 +69,14 @@ class Crowd:
 
 
 class Line:
-    """One client's connection to one server; opened again when the server has ended it."""
+    """One client's connection to one server; opened again when the server has ended it.
 
-    def __init__(self, url: str, record: Record) -> None:
+    `number` tells its address: limits are of a client's address, and a crowd has many.
+    """
+
+    def __init__(self, url: str, record: Record, number: int = 0) -> None:
         parts = urlsplit(url)
+        self._own_address = (str(FIRST_ADDRESS + number), 0)
         self._address = (parts.hostname or "", parts.port or 80)
         self._host = parts.netloc
         self._record = record
@@ -106,7 +115,7 @@ class Line:
     async def _exchange(self, data: bytes) -> tuple[int, bytes]:
         if self._ends is None or self._ends[0].at_eof():
             self.close()
-            self._ends = await asyncio.open_connection(*self._address)
+            self._ends = await asyncio.open_connection(*self._address, local_addr=self._own_address)
         reader, writer = self._ends
         writer.write(data)
         await writer.drain()
@@ -147,7 +156,7 @@ async def view(crowd: Crowd, seed: int, *, delay_s: float) -> None:
     """One viewer: opens a page, lets it poll, and goes on to another video when that is done."""
     chance = random.Random(seed)  # noqa: S311  # nothing secret
     [page] = chance.choices(PAGES, SHARES)
-    line = Line(crowd.portal_url, crowd.record)
+    line = Line(crowd.portal_url, crowd.record, FIRST_VIEWER + seed)
     try:
         await asyncio.sleep(delay_s)
         while True:
@@ -173,7 +182,7 @@ async def _watch(crowd: Crowd, line: Line, page: PageKind, chance: random.Random
 
 async def edit(crowd: Crowd, number: int) -> None:
     """One editor: publishes the file again and again, each time waiting until it can be played."""
-    line = Line(crowd.portal_url, crowd.record)
+    line = Line(crowd.portal_url, crowd.record, number)
     try:
         while True:
             await _publish(crowd, line, number)

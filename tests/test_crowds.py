@@ -1,109 +1,234 @@
-"""A crowd before one fragment costs one rendering a second; who asks alone sees the newest."""
+"""A crowd before one address costs one answer a second; who asks alone sees the newest."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
-from portal.serving.crowds import MAX_ANSWERS, SharedFragments
+from portal.serving.clients import CLIENT
+from portal.serving.crowds import MAX_ADDRESSES, MAX_AGE_S, Crowds, allow_sharing
+from portal.serving.middleware import allow_framing, may_be_framed
+
+HOST = b"portal.example"
 
 
-class Page:
-    """A fragment whose renderings are counted."""
+class Site:
+    """An app behind `Crowds` whose answers are counted."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
-        self.rendered = 0
-        self.fragments = SharedFragments(clock=lambda: self.now_s)
-        self.gate: Callable[[], Awaitable[None]] | None = None
+        self.answered = 0
+        self.status = 200
+        self.is_shared = True
+        self.before_answer: Callable[[], Awaitable[None]] | None = None
+        # What a client does with the end of an answer, by its name.
+        self.at_end: Callable[[str], Awaitable[None]] | None = None
+        self.crowds = Crowds(self._app, clock=lambda: self.now_s)
 
-    async def ask(self, address: str = "/status") -> str:
-        return await self.fragments.get(address, self._render)
+    async def ask(
+        self, path: str = "/status", *, method: str = "GET", host: bytes = HOST, client: str = "a"
+    ) -> str:
+        """The body of the answer."""
+        return (await self.exchange(path, method=method, host=host, client=client))[1]
 
-    async def _render(self) -> str:
-        self.rendered += 1
-        answer = f"rendering {self.rendered}"
-        if self.gate:
-            await self.gate()
-        return answer
+    async def exchange(
+        self, path: str, *, method: str = "GET", host: bytes = HOST, client: str = "a"
+    ) -> tuple[dict[str, Any], str]:
+        """The request's scope as it was left, and the body of the answer."""
+        scope: Any = {
+            **{"type": "http", "method": method, "path": path, "query_string": b"", CLIENT: client},
+            "headers": [(b"host", host)],
+        }
+        body = b""
+
+        async def send(message: Any) -> None:
+            nonlocal body
+            body += message.get("body", b"")
+            if self.at_end and message.get("more_body") is False:
+                await self.at_end(client)
+
+        await self.crowds(scope, receive, send)
+        return scope, body.decode()
+
+    async def _app(self, scope: Any, receive: Any, send: Any) -> None:
+        if self.is_shared:
+            allow_sharing(scope)
+        if scope["path"].startswith("/embed"):
+            allow_framing(scope)
+        self.answered += 1
+        number = self.answered
+        await asyncio.sleep(0)
+        if self.before_answer:
+            await self.before_answer()
+        await send({"type": "http.response.start", "status": self.status, "headers": []})
+        half = {"type": "http.response.body", "body": b"answer ", "more_body": True}
+        await send(half)
+        await send({**half, "body": str(number).encode(), "more_body": False})
+
+    @property
+    def newest(self) -> str:
+        return f"answer {self.answered}"
+
+    async def gather_crowd(self, path: str = "/status") -> None:
+        """Two seconds of ten requests each."""
+        for _ in range(20):
+            await self.ask(path)
+            self.now_s += 0.1
+
+
+async def receive() -> Any:
+    await asyncio.Event().wait()
 
 
 async def test_who_asks_alone_always_gets_the_newest() -> None:
-    page = Page()
+    site = Site()
     for number in range(1, 30):
-        assert await page.ask() == f"rendering {number}"
-        page.now_s += 0.5
+        assert await site.ask() == f"answer {number}"
+        site.now_s += 0.5
 
 
-async def test_crowd_gets_one_rendering_a_second() -> None:
-    page = Page()
+async def test_crowd_gets_one_answer_a_second() -> None:
+    site = Site()
     for _ in range(1000):
-        await page.ask()
-        page.now_s += 0.01
+        await site.ask()
+        site.now_s += 0.01
     # Ten seconds, and all of those who came in the first before they were a crowd.
-    assert page.rendered <= 100 + 11
+    assert site.answered <= 100 + 11
 
 
 async def test_crowds_answer_is_never_older_than_a_second() -> None:
-    page = Page()
+    site = Site()
     for _ in range(500):
-        page.now_s += 0.01
-        number = int((await page.ask()).split()[1])
-        if number < page.rendered:
-            pytest.fail("an older rendering than the last one was given out")
-    before = page.rendered
-    page.now_s += 1.0
-    assert await page.ask() == f"rendering {before + 1}"
+        site.now_s += 0.01
+        if await site.ask() != site.newest:
+            pytest.fail("an older answer than the last one was given out")
+    before = site.answered
+    site.now_s += MAX_AGE_S
+    assert await site.ask() == f"answer {before + 1}"
 
 
 async def test_crowd_that_has_gone_is_forgotten() -> None:
-    page = Page()
-    for _ in range(300):
-        await page.ask()
-        page.now_s += 0.01
-    page.now_s += 5
-    assert await page.ask() == newest(page)
-    page.now_s += 0.1
-    assert await page.ask() == newest(page)
+    site = Site()
+    await site.gather_crowd()
+    site.now_s += 5
+    for _ in range(2):
+        before = site.answered
+        assert await site.ask() == f"answer {before + 1}"
+        site.now_s += 0.1
 
 
-def newest(page: Page) -> str:
-    return f"rendering {page.rendered}"
+async def test_what_is_not_the_same_for_everyone_is_not_shared() -> None:
+    site = Site()
+    site.is_shared = False
+    for number in range(1, 100):
+        assert await site.ask() == f"answer {number}"
+        site.now_s += 0.01
+    assert len(site.crowds) == 0
+
+
+async def test_other_names_and_methods_have_answers_of_their_own() -> None:
+    site = Site()
+    await site.gather_crowd()
+    before = site.answered
+    assert await site.ask(host=b"other.example") == f"answer {before + 1}"
+    assert await site.ask(method="HEAD") == f"answer {before + 2}"
+    assert await site.ask(method="POST", client="b") == f"answer {before + 3}"
+    assert await site.ask("/other") == f"answer {before + 4}"
+
+
+async def test_who_changed_something_sees_it_at_once_and_the_others_within_a_second() -> None:
+    site = Site()
+    await site.gather_crowd()
+    shared = await site.ask()
+    await site.ask("/edit", method="POST", client="editor")
+    before = site.answered
+    assert await site.ask(client="editor") == f"answer {before + 1}"
+    assert await site.ask(client="viewer") == shared
+    site.now_s += MAX_AGE_S
+    assert await site.ask(client="viewer") == f"answer {before + 2}"
+
+
+async def test_who_changes_something_sees_it_even_if_they_ask_before_they_have_been_told() -> None:
+    site = Site()
+    await site.gather_crowd()
+    shared = await site.ask()
+    seen = []
+
+    async def ask_again(client: str) -> None:
+        site.at_end = None
+        seen.append(await site.ask(client=client))
+
+    site.at_end = ask_again
+    await site.ask("/edit", method="POST", client="editor")
+    assert seen == [site.newest]
+    assert seen != [shared]
+
+
+async def test_marks_of_an_answer_go_with_it() -> None:
+    site = Site()
+    await site.gather_crowd("/embed/1")
+    before = site.answered
+    scope, _ = await site.exchange("/embed/1")
+    assert site.answered == before
+    assert may_be_framed(scope)
 
 
 async def test_askers_at_once_share_and_one_that_leaves_takes_nothing_away() -> None:
-    page = Page()
+    site = Site()
+    await site.ask()
     open_gate = asyncio.Event()
 
-    async def gate() -> None:
+    async def wait() -> None:
         await open_gate.wait()
 
-    page.gate = gate
-    first, *others = [asyncio.create_task(page.ask()) for _ in range(20)]
+    site.before_answer = wait
+    first, *others = [asyncio.create_task(site.ask()) for _ in range(20)]
     await asyncio.sleep(0)
     await asyncio.sleep(0)
+    others.pop().cancel()
     first.cancel()
+    await asyncio.sleep(0)
     open_gate.set()
-    assert await asyncio.gather(*others) == ["rendering 1"] * 19
+    # The one who asked for all has gone, and another one asked in their place.
+    assert await asyncio.gather(*others) == ["answer 3"] * 18
 
 
-async def test_failure_is_everyones_and_not_kept() -> None:
-    page = Page()
+async def test_slow_taker_holds_nobody_up() -> None:
+    site = Site()
+    await site.ask()
+    taken = asyncio.Event()
 
-    async def fail() -> None:
-        raise LookupError
+    async def take_slowly(client: str) -> None:
+        if client == "slow":
+            await taken.wait()
 
-    page.gate = fail
-    found = await asyncio.gather(*(page.ask() for _ in range(5)), return_exceptions=True)
-    assert [type(it) for it in found] == [LookupError] * 5
-    page.gate = None
-    assert await page.ask() == f"rendering {page.rendered}"
+    site.at_end = take_slowly
+    slow = asyncio.create_task(site.ask(client="slow"))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        assert await site.ask(client="quick") == "answer 2"
+    assert not slow.done()
+    taken.set()
+    await slow
+
+
+async def test_failure_is_everyones_who_waits_for_it_and_not_kept() -> None:
+    site = Site()
+    await site.gather_crowd()
+    site.now_s += MAX_AGE_S
+    site.status = 503
+    before = site.answered
+    found = await asyncio.gather(*(site.ask() for _ in range(5)))
+    assert found == [f"answer {before + 1}"] * 5
+    site.status = 200
+    assert await site.ask() == f"answer {before + 2}"
 
 
 async def test_other_addresses_have_other_answers_and_memory_is_bounded() -> None:
-    page = Page()
-    answers = {await page.ask(f"/{number}") for number in range(MAX_ANSWERS * 2)}
-    assert len(answers) == MAX_ANSWERS * 2
-    assert len(page.fragments) == MAX_ANSWERS
+    site = Site()
+    answers = {await site.ask(f"/{number}") for number in range(MAX_ADDRESSES * 2)}
+    assert len(answers) == MAX_ADDRESSES * 2
+    assert len(site.crowds) == MAX_ADDRESSES

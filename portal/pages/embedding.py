@@ -16,11 +16,12 @@ from markupsafe import Markup
 from quart import Blueprint, Response, render_template, request, url_for
 
 from portal import publishing
-from portal.current import current_resources, shared_fragment
+from portal.current import current_resources
 from portal.errors import VideoNotFound
 from portal.models import Video, VideoStatus
 from portal.pages.page_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_url, status_view
 from portal.plain_text import shown
+from portal.serving.crowds import allow_sharing
 from portal.serving.middleware import allow_framing
 from portal.work.progress import read_progress
 
@@ -66,23 +67,16 @@ def public_url(path: str) -> str:
 async def embed(video_id: str) -> str:
     """The player alone, or what there is to say while there is none."""
     allow_framing(request.scope)
-
-    async def render() -> str:
-        return await render_template("embed/page.html", **await _context(video_id))
-
-    # A site with many visitors opens it for all of them; nobody edits here who must see it at once.
-    return await shared_fragment(render)
+    allow_sharing(request.scope)
+    return await render_template("embed/page.html", **await _context(video_id))
 
 
 @blueprint.get("/embed/<video_id>/stage")
 async def stage(video_id: str) -> str:
     """The fragment of that page that changes; it asks for itself while processing."""
     allow_framing(request.scope)
-
-    async def render() -> str:
-        return await render_template("embed/_stage.html", **await _context(video_id))
-
-    return await shared_fragment(render)
+    allow_sharing(request.scope)
+    return await render_template("embed/_stage.html", **await _context(video_id))
 
 
 @blueprint.get("/oembed")

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from quart import Blueprint, render_template, request
 
-from portal.current import current_resources, shared_fragment
+from portal.current import current_resources
 from portal.library import list_videos, read_work
 from portal.library_queries import Cursor, LibraryQuery, Sort
 from portal.models import Video, VideoStatus
 from portal.pages.library_views import VideoCard, library_view, progress_view, video_cards
 from portal.publishing import parse_video_id
 from portal.searching import MAX_QUERY_LENGTH
+from portal.serving.crowds import allow_sharing
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -35,6 +36,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 @blueprint.get("/")
 async def index() -> str:
     """The library; scripts ask for it, too, and take the results out of it."""
+    allow_sharing(request.scope)
     resources = current_resources()
     names = await resources.categories.names()
     query = _query(request.args, names)
@@ -59,10 +61,7 @@ async def index() -> str:
 @blueprint.get("/library/progress")
 async def progress() -> str:
     """The cards of videos that were being processed, and the element that asks for them again."""
-    return await shared_fragment(_progress)
-
-
-async def _progress() -> str:
+    allow_sharing(request.scope)
     asked = [parse_video_id(text) for text in request.args.getlist("id")[:PAGE_SIZE]]
     videos = await Video.filter(id__in=[video_id for video_id in asked if video_id])
     cards = await _cards(videos)

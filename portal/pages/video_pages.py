@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from quart import Blueprint, redirect, render_template, url_for
+from quart import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal import publishing
-from portal.current import current_resources, shared_fragment
+from portal.current import current_resources
 from portal.errors import NothingToRetry, VideoNotFound
 from portal.models import PosterRequest, Video
 from portal.pages.about_views import facts_view, share_view, story_view
 from portal.pages.page_views import remaining_view, status_view
 from portal.pages.poster_views import PosterView, poster_view
 from portal.pages.upload_views import upload_limits
+from portal.serving.crowds import allow_sharing
 from portal.work.progress import Progress, read_progress
 
 blueprint = Blueprint("pages", __name__)
@@ -36,6 +37,7 @@ async def upload() -> str:
 @blueprint.get("/videos/<video_id>")
 async def video(video_id: str) -> str:
     """One video: its player or its progress, and everything known of it."""
+    allow_sharing(request.scope)
     found = await publishing.get_video(video_id)
     progress = await _progress(found)
     names = await current_resources().categories.names()
@@ -53,21 +55,15 @@ async def video(video_id: str) -> str:
 @blueprint.get("/videos/<video_id>/status")
 async def status(video_id: str) -> str:
     """The fragment with a video's state alone; it asks for itself again while processing."""
-
-    async def render() -> str:
-        return await _status_fragment(await publishing.get_video(video_id))
-
-    return await shared_fragment(render)
+    allow_sharing(request.scope)
+    return await _status_fragment(await publishing.get_video(video_id))
 
 
 @blueprint.get("/videos/<video_id>/remaining")
 async def remaining(video_id: str) -> str:
     """The fragment with what is missing of a ready video; it asks for itself until done."""
-
-    async def render() -> str:
-        return await _remaining_fragment(await publishing.get_video(video_id))
-
-    return await shared_fragment(render)
+    allow_sharing(request.scope)
+    return await _remaining_fragment(await publishing.get_video(video_id))
 
 
 @blueprint.get("/videos/<video_id>/facts")

@@ -2,7 +2,8 @@
 
 Not shared between processes, because a poll must not cost a write to the database: with several
 web processes a client may ask for as many times as much. What counts as one client says
-`clients`. Limits that no office of editors and no crowd behind one address should ever meet.
+`clients`. Limits that no office of editors and no crowd behind one address should ever meet; what
+a crowd shares (`crowds`) costs next to nothing, and is not counted.
 """
 
 from __future__ import annotations
