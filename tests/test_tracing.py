@@ -11,6 +11,7 @@ import pytest
 from api_kit import metadata
 from collector_kit import Collector, collecting
 from portal_kit import final_status, free_port, run_portal, until, upload
+from up_kit import REPOSITORY
 
 from portal.config import Config
 from portal.telemetry import tracing
@@ -139,7 +140,7 @@ def test_without_the_packages_the_start_says_what_to_install() -> None:
     environ = {**DATABASE, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
     result = subprocess.run(
         [sys.executable, "-c", WITHOUT_PACKAGES],
-        env={**environ, "PYTHONPATH": str(Path(tracing.__file__).parents[1])},
+        env={**environ, "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
         timeout=60,
@@ -151,10 +152,10 @@ def test_without_the_packages_the_start_says_what_to_install() -> None:
 
 
 def test_nothing_of_it_is_imported_unless_wanted() -> None:
-    code = "import sys, portal.app, portal.jobs; print('opentelemetry' in sys.modules)"
+    code = "import sys, portal.app, portal.work.jobs; print('opentelemetry' in sys.modules)"
     result = subprocess.run(
         [sys.executable, "-c", code],
-        env={"PYTHONPATH": str(Path(tracing.__file__).parents[1])},
+        env={"PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,
         timeout=60,

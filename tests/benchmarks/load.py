@@ -1,7 +1,8 @@
 """Many viewers and editors at once: errors, delays, memory and processor time of every part.
 
 Database, storage, web and worker run on this machine, started and stopped here, with their
-default settings; the crowd runs in this process. Viewers poll as often as the pages do.
+default settings but for the number of web processes; the crowd runs in this process. Viewers poll
+as often as the pages do.
 
     python tests/benchmarks/load.py [--viewers 2000] [--editors 50] [--minutes 5]
 
@@ -83,7 +84,14 @@ async def main() -> int:
         async with (
             migrated_services(Path(folder), durable=True) as services,
             fresh_database(services) as environ,
-            run_portal({**environ, **QUIET, "WORK_DIR": f"{folder}/work"}) as portal,
+            run_portal(
+                {
+                    **environ,
+                    **QUIET,
+                    "WORK_DIR": f"{folder}/work",
+                    "WEB_WORKERS": str(options.web_workers),
+                }
+            ) as portal,
         ):
             return await _measure(Crowd(portal.base_url, file), portal, options)
 
@@ -129,10 +137,15 @@ def _sample(parts: dict[str, Part], at_s: float) -> None:
 
 
 def _part(process: psutil.Process) -> str | None:
+    """What a process belongs to; with several web processes, those are children of one."""
     if process.pid == os.getpid():
         return "crowd"
     command = " ".join(process.cmdline())
-    return next((part for words, part in PARTS.items() if words in command), None)
+    found = next((part for words, part in PARTS.items() if words in command), None)
+    parent = process.parent()
+    if found or parent is None or parent.pid == os.getpid():
+        return found
+    return _part(parent)
 
 
 def _print_requests(record: Record, took_s: float) -> None:
@@ -167,6 +180,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--editors", type=int, default=50)
     parser.add_argument("--arrival", type=float, default=30, help="seconds in which viewers come")
     parser.add_argument("--minutes", type=float, default=5)
+    parser.add_argument("--web-workers", type=int, default=os.cpu_count() or 1)
     return parser.parse_args()
 
 

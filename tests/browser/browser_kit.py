@@ -18,7 +18,7 @@ from front_end import install_tools
 from playwright.async_api import BrowserContext, Page
 
 if TYPE_CHECKING:
-    from playwright.async_api import ConsoleMessage
+    from playwright.async_api import ConsoleMessage, Error
 
 OpenContext = Callable[..., Awaitable[BrowserContext]]
 Publish = Callable[[Path, str], Awaitable[str]]
@@ -53,7 +53,7 @@ class Complaints:
 
     def watch(self, page: Page) -> None:
         page.on("console", self._console)
-        page.on("pageerror", lambda error: self.messages.append(f"page error: {error}"))
+        page.on("pageerror", self._page_error)
 
     def unexpected(self) -> list[str]:
         return [
@@ -61,6 +61,9 @@ class Complaints:
             for message in self.messages
             if not any(pattern.search(message) for pattern in self.expected)
         ]
+
+    def _page_error(self, error: Error) -> None:
+        self.messages.append(f"page error: {error}\n{error.stack or ''}")
 
     def _console(self, message: ConsoleMessage) -> None:
         if message.type == "error":

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import struct
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +26,7 @@ import aiohttp
 import click
 import psutil
 import psycopg
+import pytest
 from audit import Accepted, Findings, Scene, audit, is_settled, processes_of
 from portal_kit import answers, free_port, make_video, until
 from up_kit import REPOSITORY
@@ -187,6 +190,21 @@ async def running_stack(
         release_socket_folder(data)
     left = [process.cmdline() for process in processes_of(folder)]
     assert not left, f"left running after the end: {left}"
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    """A file system of its own in this new folder; skips the test where none can be mounted."""
+    folder.mkdir()
+    mount, unmount = (shutil.which(name) or name for name in ("mount", "umount"))
+    command = [mount, "-t", "tmpfs", "-o", f"size={size},mode=755", "none", str(folder)]
+    made = subprocess.run(command, check=False, capture_output=True, text=True)
+    if made.returncode != 0:
+        pytest.skip(f"a small file system cannot be mounted here: {made.stderr.strip()}")
+    try:
+        yield folder
+    finally:
+        subprocess.run([unmount, str(folder)], check=True)
 
 
 def _portal(name: str, command: str, environ: Mapping[str, str], **options: Any) -> ChildSpec:

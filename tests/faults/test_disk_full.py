@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from api_kit import rows
+from fault_kit import small_disk
 from portal_kit import create, final_status, make_video, process, run_portal, until
 
 OUTCOMES = "SELECT outcome FROM attempts WHERE outcome IS NOT NULL"
@@ -16,23 +15,8 @@ OUTCOMES = "SELECT outcome FROM attempts WHERE outcome IS NOT NULL"
 
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of half a megabyte."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = [
-        shutil.which("mount") or "mount",
-        "-t",
-        "tmpfs",
-        "-o",
-        "size=512k",
-        "none",
-        str(folder),
-    ]
-    made = subprocess.run(mount, check=False, capture_output=True, text=True)
-    if made.returncode != 0:
-        pytest.skip(f"a small file system cannot be mounted here: {made.stderr.strip()}")
-    yield folder
-    subprocess.run([shutil.which("umount") or "umount", str(folder)], check=True)
+    with small_disk(tmp_path / "disk", "512k") as folder:
+        yield folder
 
 
 async def test_worker_without_room_hands_back_what_another_then_makes(

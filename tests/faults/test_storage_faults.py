@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from time import monotonic
 from typing import Any
 from uuid import uuid4
 
@@ -20,7 +21,9 @@ import psycopg
 import pytest
 from api_kit import Client, counts, metadata, presign, problem
 from audit import Accepted, Scene, audit, is_settled
+from deletion_kit import stored
 from fault_kit import Source, long_source, publish, short_source
+from janitor_kit import hence
 from passes_kit import make_playable
 from portal_kit import make_video, process, run_portal, until
 from quart import Response
@@ -41,10 +44,13 @@ from upload_kit import PART_BYTES, content, multipart_uploads, put_to, start
 
 from portal.config import Config
 from portal.errors import Unavailable
-from portal.models import Attempt, Outcome, Video, VideoStatus
+from portal.models import Attempt, Deletion, Outcome, Video, VideoStatus
 from portal.resources import Resources
+from portal.storage.storage_calls import CALL_TIMEOUT_S
 from portal.transcoding import TranscodeFailed
 from portal.work import attempts, passes
+from portal.work.deletion import Unsettled, remove_files
+from portal.work.janitor import Tidied, tidy
 
 OTHERS = (
     Fault.CUT_ANSWER,
@@ -208,6 +214,71 @@ async def test_storage_that_never_delivers_the_source_is_not_asked_for_ever(
             await make_playable(video, resources, tmp_path)
     with pytest.raises(attempts.AttemptsExhausted):
         await make_playable(video, resources, tmp_path)
+
+
+async def test_storage_that_does_not_answer_holds_nobody_for_long(
+    client: Client, config: Config, proxy: StorageProxy
+) -> None:
+    upload = await presign(client)
+    assert await send(upload["uploadUrl"], b"raw bytes") == 200
+    proxy.choose = weather(Random(1), (Fault.HANG,))  # noqa: S311
+    begun_at = monotonic()
+    await expect_unavailable(await client.post("/api/videos", json=metadata(upload["key"])))
+    first_s, begun_at = monotonic() - begun_at, monotonic()
+    # By now it is known that storage is away.
+    await expect_unavailable(await client.post("/api/videos", json=metadata(upload["key"])))
+    assert first_s < CALL_TIMEOUT_S + 2
+    assert monotonic() - begun_at < 2
+    assert await counts(config.database_url) == (0, 0)
+
+
+@pytest.mark.parametrize("kind", [*map(soaked, ["HEAD videos", "GET videos", "PUT hls"])])
+async def test_calls_of_a_worker_that_are_never_answered_cost_no_attempt(
+    kind: str,
+    client: Client,
+    resources: Resources,
+    proxy: StorageProxy,
+    source: bytes,
+    tmp_path: Path,
+) -> None:
+    video = await created(client, source)
+    proxy.choose = weather(Random(1), (Fault.HANG,), kinds=kind, limit=2)  # noqa: S311
+    video = await passes_until_final(video, resources, tmp_path)
+    assert video.status is VideoStatus.READY, (video.failure_code, proxy.tally)
+    assert proxy.tally[f"{Fault.HANG}: {kind}"] == 2
+    outcomes = await Attempt.filter(video_id=video.id).values_list("outcome", flat=True)
+    assert Outcome.FAILED not in outcomes
+
+
+async def test_deletion_that_storage_lists_too_late_for_is_finished_by_the_janitor(
+    client: Client, resources: Resources, proxy: StorageProxy, source: bytes, tmp_path: Path
+) -> None:
+    video = await passes_until_final(await created(client, source), resources, tmp_path)
+    assert await stored(resources.storage, video.id)
+    # At first its lists are empty, later they show what was there before.
+    proxy.lists_late = True
+    assert (await client.post(f"/api/videos/{video.id}/deletion")).status_code == 202
+    await removed(video, resources)
+    proxy.lists_late = False
+    assert await stored(resources.storage, video.id)
+
+    async with resources.queue.open_async():
+        await tidy(resources, now=hence(days=8))
+    await removed(video, resources)
+
+    assert await stored(resources.storage, video.id) == []
+    assert await tidy(resources, now=hence(days=16)) == Tidied()
+
+
+async def removed(video: Video, resources: Resources) -> None:
+    """Remove a deleted video's files as workers do, until they find no more."""
+
+    async def is_settled() -> bool:
+        with suppress(Unsettled):
+            await remove_files(video.id, storage=resources.storage)
+        return not await Deletion.exists(video_id=video.id)
+
+    await until(is_settled, timeout_s=30)
 
 
 @dataclass
