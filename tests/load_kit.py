@@ -31,6 +31,8 @@ LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n", re.IGNORECASE)
 PRESIGN = json.dumps({"fileName": "load.mp4", "contentType": "video/mp4"}).encode()
 # As `portal publish` polls.
 EDITOR_POLL_S = 1.0
+# What an editor's line takes at once while it is throttled.
+PIECE_S = 1.0
 # Every page of the library with something to tell asks for the cards that are at work on it.
 CARDS = 12
 
@@ -57,6 +59,8 @@ class Crowd:
 
     portal_url: str
     file: bytes
+    # Of an editor's line; 0 for as fast as it gets.
+    upload_bytes_s: int = 0
     record: Record = field(default_factory=Record)
     # Processed at the moment, the newest last; and the newest of all.
     at_work: list[str] = field(default_factory=list)
@@ -90,16 +94,20 @@ class Line:
         *,
         body: bytes = b"",
         content_type: str = "application/json",
+        bytes_s: int = 0,
     ) -> tuple[int, bytes]:
-        """Status and body of the answer; (0, b"") and an error in the record if there is none."""
+        """Status and body of the answer; (0, b"") and an error in the record if there is none.
+
+        The body goes out at this speed, or as fast as it gets.
+        """
         lines = [f"{method} {target} HTTP/1.1", f"Host: {self._host}"]
         if body:
             lines += [f"Content-Type: {content_type}", f"Content-Length: {len(body)}"]
-        data = "\r\n".join([*lines, "", ""]).encode() + body
+        head = "\r\n".join([*lines, "", ""]).encode()
         begun_at = monotonic()
         try:
-            async with asyncio.timeout(TIMEOUT_S):
-                status, answer = await self._exchange(data)
+            async with asyncio.timeout(TIMEOUT_S + (len(body) / bytes_s if bytes_s else 0)):
+                status, answer = await self._exchange(head, body, bytes_s)
         except (OSError, EOFError, TimeoutError) as exc:
             self.close()
             self._record.errors[f"{kind}: {type(exc).__name__}"] += 1
@@ -112,17 +120,22 @@ class Line:
             ] += 1
         return status, answer
 
-    async def _exchange(self, data: bytes) -> tuple[int, bytes]:
+    async def _exchange(self, head: bytes, body: bytes, bytes_s: int) -> tuple[int, bytes]:
         if self._ends is None or self._ends[0].at_eof():
             self.close()
             self._ends = await asyncio.open_connection(*self._address, local_addr=self._own_address)
         reader, writer = self._ends
-        writer.write(data)
+        piece_bytes = round(bytes_s * PIECE_S) or len(body)
+        writer.write(head + body[:piece_bytes])
         await writer.drain()
+        for begin in range(piece_bytes, len(body), piece_bytes or 1):
+            await asyncio.sleep(PIECE_S)
+            writer.write(body[begin : begin + piece_bytes])
+            await writer.drain()
         head = await reader.readuntil(b"\r\n\r\n")
         status, length = STATUS.match(head), LENGTH.search(head)
-        body = await reader.readexactly(int(length[1])) if length else b""
-        return int(status[1]) if status else 0, body
+        answer = await reader.readexactly(int(length[1])) if length else b""
+        return int(status[1]) if status else 0, answer
 
     def close(self) -> None:
         if self._ends is not None:
@@ -153,7 +166,7 @@ POLLS = tuple(f"poll {page.name}" for page in PAGES)
 
 
 async def view(crowd: Crowd, seed: int, *, delay_s: float) -> None:
-    """One viewer: opens a page, lets it poll, and goes on to another video when that is done."""
+    """One viewer: opens a page, which polls until its video is done, and goes on to another."""
     chance = random.Random(seed)  # noqa: S311  # nothing secret
     [page] = chance.choices(PAGES, SHARES)
     line = Line(crowd.portal_url, crowd.record, FIRST_VIEWER + seed)
@@ -171,32 +184,39 @@ async def _watch(crowd: Crowd, line: Line, page: PageKind, chance: random.Random
     await line.ask(f"open {page.name}", "GET", page.page.format(id=video_id))
     poll = page.poll.format(id=video_id, cards=cards)
     due_at = monotonic()
-    # As long as the video is at work, and for some while if there is none.
-    for _ in range(chance.randint(10, 30)):
+    is_done = False
+    # If there is nothing to wait for, someone looks for a while all the same.
+    left = None if crowd.at_work else chance.randint(10, 30)
+    while not is_done:
         due_at = max(due_at + page.interval_s, monotonic())
         await asyncio.sleep(due_at - monotonic())
         await line.ask(f"poll {page.name}", "GET", poll)
-        if crowd.at_work and video_id not in crowd.at_work:
-            break
+        left = None if left is None else left - 1
+        is_done = video_id not in crowd.at_work if left is None else left == 0
 
 
 async def edit(crowd: Crowd, number: int) -> None:
-    """One editor: publishes the file again and again, each time waiting until it can be played."""
+    """One editor: publishes the file at once, and then again and again over a slow line."""
     line = Line(crowd.portal_url, crowd.record, number)
-    try:
-        while True:
-            await _publish(crowd, line, number)
-    finally:
-        line.close()
+    async with asyncio.TaskGroup() as watching:
+        try:
+            bytes_s = 0
+            while True:
+                if video_id := await _publish(crowd, line, number, bytes_s):
+                    watching.create_task(_await_ready(crowd, video_id, number))
+                bytes_s = crowd.upload_bytes_s
+        finally:
+            line.close()
 
 
-async def _publish(crowd: Crowd, line: Line, number: int) -> None:
+async def _publish(crowd: Crowd, line: Line, number: int, bytes_s: int) -> str:
+    """The id of the new video, or nothing."""
     status, answer = await line.ask("presign", "POST", "/api/videos/presign", body=PRESIGN)
     if status != 200:
         await asyncio.sleep(EDITOR_POLL_S)
-        return
+        return ""
     upload = json.loads(answer)
-    await _put(crowd, upload["uploadUrl"])
+    await _put(crowd, upload["uploadUrl"], bytes_s)
     body = {
         "title": f"Load {number}",
         "description": "Published by the load test.",
@@ -206,17 +226,18 @@ async def _publish(crowd: Crowd, line: Line, number: int) -> None:
         "key": upload["key"],
     }
     status, answer = await line.ask("create", "POST", "/api/videos", body=json.dumps(body).encode())
-    if status == 201:
-        await _await_ready(crowd, line, json.loads(answer)["id"])
+    return str(json.loads(answer)["id"]) if status == 201 else ""
 
 
-async def _put(crowd: Crowd, upload_url: str) -> None:
+async def _put(crowd: Crowd, upload_url: str, bytes_s: int) -> None:
     parts = urlsplit(upload_url)
     target = f"{parts.path}?{parts.query}"
     for number in range(1, PUT_TRIES + 1):
         tried = Record()
         line = Line(f"{parts.scheme}://{parts.netloc}", tried)
-        status, _ = await line.ask("put", "PUT", target, body=crowd.file, content_type="video/mp4")
+        status, _ = await line.ask(
+            *("put", "PUT", target), body=crowd.file, content_type="video/mp4", bytes_s=bytes_s
+        )
         line.close()
         crowd.record.durations_s["put"] += tried.durations_s["put"]
         # What is sent again, as the upload page does, is told apart: it is storage's, not ours.
@@ -226,16 +247,20 @@ async def _put(crowd: Crowd, upload_url: str) -> None:
             break
 
 
-async def _await_ready(crowd: Crowd, line: Line, video_id: str) -> None:
+async def _await_ready(crowd: Crowd, video_id: str, number: int) -> None:
+    line = Line(crowd.portal_url, crowd.record, number)
     crowd.at_work.append(video_id)
     crowd.latest = video_id
     crowd.begun.set()
     state = "processing"
-    while state == "processing":
-        await asyncio.sleep(EDITOR_POLL_S)
-        status, answer = await line.ask("poll record", "GET", f"/api/videos/{video_id}")
-        if status == 200:
-            state = json.loads(answer)["status"]
+    try:
+        while state == "processing":
+            await asyncio.sleep(EDITOR_POLL_S)
+            status, answer = await line.ask("poll record", "GET", f"/api/videos/{video_id}")
+            if status == 200:
+                state = json.loads(answer)["status"]
+    finally:
+        line.close()
     crowd.at_work.remove(video_id)
     if state == "ready":
         crowd.record.published += 1

@@ -87,7 +87,7 @@ async def test_who_asks_alone_always_gets_the_newest() -> None:
     site = Site()
     for number in range(1, 30):
         assert await site.ask() == f"answer {number}"
-        site.now_s += 0.5
+        site.now_s += 1.0
 
 
 async def test_crowd_gets_one_answer_a_second() -> None:

@@ -13,7 +13,7 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 from portal import publishing
 from portal.current import current_resources
 from portal.errors import NothingToRetry, VideoNotFound
-from portal.models import PosterRequest, Video
+from portal.models import PosterRequest, Video, VideoStatus
 from portal.pages.about_views import facts_view, share_view, story_view
 from portal.pages.page_views import remaining_view, status_view
 from portal.pages.poster_views import PosterView, poster_view
@@ -122,7 +122,10 @@ async def _status_fragment(found: Video) -> str:
 
 
 async def _poster(found: Video) -> PosterView:
-    return poster_view(found, await PosterRequest.get_or_none(video_id=found.id))
+    # Many poll a video that has none to choose yet.
+    is_ready = found.status is VideoStatus.READY
+    asked = await PosterRequest.get_or_none(video_id=found.id) if is_ready else None
+    return poster_view(found, asked)
 
 
 async def _remaining_fragment(found: Video) -> str:

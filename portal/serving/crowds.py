@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from portal.serving.middleware import AsgiApp, Headers
 
 MAX_AGE_S = 1.0
-# So many askers in one such time make a crowd in the next one.
-CROWD = 3
+# So many askers in one such time make a crowd in the next one; a single page asks half as often.
+CROWD = 2
 # Addresses remembered, with a page of some tens of kilobytes each if there is a crowd before it.
 MAX_ADDRESSES = 512
 MAX_CHANGERS = 20_000

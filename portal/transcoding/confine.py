@@ -6,6 +6,7 @@ A program of its own because the alternative, `preexec_fn`, runs Python between 
 can deadlock in a process that has threads. Zero means no limit. Standard library only.
 """
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -18,6 +19,7 @@ _PR_SET_NO_NEW_PRIVS = 38
 _CPU_GRACE_S = 5
 # Far more than any child opens: about 20 outputs at a time, and a few connections.
 _MAX_OPEN_FILES = 1024
+_AUTOGROUP = "/proc/self/autogroup"
 
 
 def _prctl(option: int, value: int) -> None:
@@ -33,6 +35,18 @@ def _die_with(parent_pid: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:  # it ended before we asked
         sys.exit(1)
+
+
+def _be_nice(value: int) -> None:
+    """Take the lowest place behind everyone, not only within our own session.
+
+    A session is a scheduling group of its own where Linux has autogroups (sched(7)), and within
+    it a nice value says nothing to the others; the group has one, too.
+    """
+    os.nice(value)
+    # pathlib takes longer to import than all the rest.
+    with contextlib.suppress(OSError), open(_AUTOGROUP, "w") as autogroup:  # noqa: PTH123
+        autogroup.write(str(value))
 
 
 def _limit(kind: int, value: int, *, grace: int = 0) -> None:
@@ -56,7 +70,8 @@ def main() -> None:
     program = sys.argv[6:]
     _die_with(parent_pid)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    os.nice(nice)
+    if nice:
+        _be_nice(nice)
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold the signed URL
     _limit(resource.RLIMIT_NOFILE, _MAX_OPEN_FILES)

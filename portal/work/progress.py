@@ -1,4 +1,4 @@
-"""How a video's transcoding stands, for the pages and the API; two queries, since clients poll.
+"""How a video's transcoding stands, for the pages and the API; one query, since clients poll.
 
 A worker shows by its lease that it lives: an attempt whose lease ran out is not under way.
 """
@@ -117,19 +117,19 @@ WITH unfinished AS (
 SELECT video.status, video.failure_code, video.failure_message, video.notes, video.has_poster,
        video.has_storyboard, video.published_attempt, video.complete_job_id,
        attempt.number, attempt.stage, attempt.percent, attempt.eta_s,
-       (SELECT position FROM waiting WHERE waiting.id = video.id) AS position
+       (SELECT position FROM waiting WHERE waiting.id = video.id) AS position,
+       COALESCE(made.renditions, '[]') AS renditions
 FROM videos video
 LEFT JOIN LATERAL (
   SELECT * FROM attempts
   WHERE video_id = video.id AND outcome IS NULL AND lease_expires_at > now()
   ORDER BY number DESC LIMIT 1
 ) attempt ON true
+CROSS JOIN LATERAL (
+  SELECT json_agg(rendition ORDER BY rendition.position) AS renditions
+  FROM renditions rendition WHERE video_id = video.id
+) made
 WHERE video.id = %s
-"""
-RENDITIONS = """
-SELECT name, kind, state, attempt_number, width, height, frame_rate, codecs, bandwidth_bps,
-       average_bandwidth_bps, size_bytes, language, label, copied, error_code
-FROM renditions WHERE video_id = %s ORDER BY position
 """
 
 Row = Mapping[str, Any]
@@ -141,10 +141,11 @@ async def read_progress(video_id: UUID) -> Progress | None:
     found = await database.execute_query_dict(VIDEO, [video_id])
     if not found:
         return None
-    return _progress(found[0], await database.execute_query_dict(RENDITIONS, [video_id]))
+    return _progress(found[0])
 
 
-def _progress(video: Row, rows: Sequence[Row]) -> Progress:
+def _progress(video: Row) -> Progress:
+    rows = video["renditions"]
     return Progress(
         work=_work(video),
         remaining=_remaining(video, rows),

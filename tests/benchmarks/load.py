@@ -2,7 +2,8 @@
 
 Database, storage, web and worker run on this machine, started and stopped here, with their
 default settings but for the number of web processes; the crowd runs in this process. Viewers poll
-as often as the pages do.
+as often as the pages do, until their video is done, and go on to another. Editors publish a film
+of ten seconds at once, and then again and again, each time sending 20 MB over two minutes.
 
     python tests/benchmarks/load.py [--viewers 2000] [--editors 50] [--minutes 5]
 
@@ -16,6 +17,7 @@ import argparse
 import asyncio
 import os
 import statistics
+import struct
 import sys
 import tempfile
 from contextlib import suppress
@@ -30,7 +32,6 @@ sys.path.insert(0, str(HERE.parent))
 
 from load_kit import POLLS, Crowd, Record, gathered  # noqa: E402  # found beside this folder
 from portal_kit import (  # noqa: E402
-    LivePortal,
     fresh_database,
     make_video,
     migrated_services,
@@ -42,6 +43,9 @@ from portal.serving.connections import raise_descriptor_limit  # noqa: E402
 # The portal's lines go to where the tables go.
 QUIET = {"LOG_LEVEL": "WARNING"}
 SAMPLE_S = 1.0
+# An editor's line has some 1.3 Mbit/s.
+FILE_BYTES = 20_000_000
+UPLOAD_S = 120
 AIM_P99_S = 0.25
 # The slope is of this last part of the time; before it caches fill and pools grow.
 SETTLED_SHARE = 0.6
@@ -80,7 +84,7 @@ async def main() -> int:
     options = _options()
     raise_descriptor_limit()
     with tempfile.TemporaryDirectory(prefix="portal-load-") as folder:
-        file = make_video(Path(folder) / "load.mp4", seconds=1, size="160x90").read_bytes()
+        file = _padded(make_video(Path(folder) / "load.mp4", seconds=10, size="640x360"))
         async with (
             migrated_services(Path(folder), durable=True) as services,
             fresh_database(services) as environ,
@@ -93,10 +97,17 @@ async def main() -> int:
                 }
             ) as portal,
         ):
-            return await _measure(Crowd(portal.base_url, file), portal, options)
+            crowd = Crowd(portal.base_url, file, upload_bytes_s=len(file) // UPLOAD_S)
+            return await _measure(crowd, options)
 
 
-async def _measure(crowd: Crowd, portal: LivePortal, options: argparse.Namespace) -> int:
+def _padded(film: Path) -> bytes:
+    """The film with an empty box behind it, so that it is large, and yet soon transcoded."""
+    box_bytes = FILE_BYTES - film.stat().st_size
+    return film.read_bytes() + struct.pack(">I4s", box_bytes, b"free") + bytes(box_bytes - 8)
+
+
+async def _measure(crowd: Crowd, options: argparse.Namespace) -> int:
     parts = {name: Part() for name in (*PARTS.values(), "crowd")}
     seconds = options.minutes * 60
     async with gathered(

@@ -103,9 +103,15 @@ async def test_a_run_is_limited_without_being_told(
     await eventually(lambda: "ffmpeg" in names(processes_naming(marker)))
     (pid,) = processes_naming(marker)
     limits = Path(f"/proc/{pid}/limits").read_text()
+    niceness = os.getpriority(os.PRIO_PROCESS, pid)
+    # Where there is none, sessions are no scheduling groups.
+    autogroup = Path(f"/proc/{pid}/autogroup")
+    group = autogroup.read_text() if autogroup.exists() else "nice 19"
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    assert niceness == 19
+    assert group.strip().endswith("nice 19")
     rows = {line[:26].strip(): line[26:].split()[0] for line in limits.splitlines()}
     cores = os.cpu_count() or 1
     assert int(rows["Max address space"]) == (6 + cores) * 1024**3
