@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -263,6 +263,11 @@ async def get_video(video_id: str) -> Video:
     if video is None:
         raise VideoNotFound
     return video
+
+
+async def fetch_videos(video_ids: Sequence[UUID]) -> dict[UUID, Video]:
+    """Those of these videos that there are."""
+    return {video.id: video for video in await Video.filter(id__in=video_ids)}
 
 
 def parse_video_id(text: str) -> UUID | None:

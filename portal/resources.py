@@ -11,12 +11,15 @@ from cachetools import TTLCache
 from procrastinate import App as Queue
 from procrastinate import PsycopgConnector
 
-from portal.api.records import RecordReader
+from portal.api.records import Record, fetch_records
+from portal.batching import BatchReader
 from portal.database import open_database
-from portal.publishing import CategoryTable
+from portal.models import Video
+from portal.publishing import CategoryTable, fetch_videos
 from portal.storage.bucket import Storage, open_storage
 from portal.telemetry.service_metrics import ServiceFigures
 from portal.work.janitor import PERIOD_S
+from portal.work.progress import Progress, fetch_progress
 
 if TYPE_CHECKING:
     from portal.config import Config
@@ -31,7 +34,9 @@ class Resources:
     queue: Queue
     signed_playlists: TTLCache[str, str]
     categories: CategoryTable = field(default_factory=CategoryTable)
-    records: RecordReader = field(default_factory=RecordReader)
+    records: BatchReader[Record] = field(default_factory=lambda: BatchReader(fetch_records))
+    videos: BatchReader[Video] = field(default_factory=lambda: BatchReader(fetch_videos))
+    progress: BatchReader[Progress] = field(default_factory=lambda: BatchReader(fetch_progress))
     figures: ServiceFigures = field(default_factory=ServiceFigures)
 
 

@@ -29,8 +29,8 @@ PUT_TRIES = 3
 STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n", re.IGNORECASE)
 PRESIGN = json.dumps({"fileName": "load.mp4", "contentType": "video/mp4"}).encode()
-# As `portal publish` polls.
-EDITOR_POLL_S = 1.0
+# How often this test looks whether a video is done.
+EDITOR_POLL_S = 5.0
 # What an editor's line takes at once while it is throttled.
 PIECE_S = 1.0
 # Every page of the library with something to tell asks for the cards that are at work on it.

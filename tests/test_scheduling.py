@@ -17,7 +17,7 @@ from portal.database import transaction
 from portal.models import Video
 from portal.resources import Resources
 from portal.work.enqueuing import TRANSCODE_QUEUE, defer_completion, defer_transcode
-from portal.work.progress import read_progress
+from portal.work.progress import fetch_progress
 from portal.work.scheduling import EPOCH, completion_priority, first_pass_priority
 
 GB = 10**9
@@ -99,8 +99,7 @@ async def test_place_in_the_queue_is_the_true_one(seed: int, queue: Resources) -
         )
     told = {}
     for video in videos:
-        progress = await read_progress(video.id)
-        assert progress is not None
+        progress = (await fetch_progress([video.id]))[video.id]
         place = (progress.remaining or progress.work).queue_position
         assert place is not None
         told[place] = video.id

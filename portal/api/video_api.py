@@ -25,11 +25,10 @@ from portal.api.schemas import (
     RetrievedVideo,
 )
 from portal.api.transcode_schemas import TranscodeRecord, transcode_record
-from portal.current import current_resources
+from portal.current import current_resources, read_progress
 from portal.errors import VideoNotFound
 from portal.models import Video
 from portal.playback import master_url
-from portal.work import progress
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])
@@ -153,9 +152,7 @@ async def retry_transcode(id: str) -> Response:
 
 
 async def _transcode(video: Video, status: int = 200) -> Response:
-    found = await progress.read_progress(video.id)
-    if found is None:
-        raise VideoNotFound
+    found = await read_progress(video.id)
     video_url = f"{current_resources().config.public_url}/videos/{video.id}"
     response = json_response(transcode_record(found, video_url=video_url), status)
     response.headers["Cache-Control"] = "no-cache"

@@ -15,15 +15,13 @@ from urllib.parse import urlsplit
 from markupsafe import Markup
 from quart import Blueprint, Response, render_template, request, url_for
 
-from portal import publishing
-from portal.current import current_resources
+from portal.current import current_resources, read_progress, read_video
 from portal.errors import VideoNotFound
 from portal.models import Video, VideoStatus
 from portal.pages.page_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_url, status_view
 from portal.plain_text import shown
 from portal.serving.crowds import allow_sharing
 from portal.serving.middleware import allow_framing
-from portal.work.progress import read_progress
 
 blueprint = Blueprint("embedding", __name__)
 
@@ -89,10 +87,8 @@ async def oembed() -> Response:
 
 
 async def _context(video_id: str) -> dict[str, object]:
-    found = await publishing.get_video(video_id)
+    found = await read_video(video_id)
     progress = await read_progress(found.id)
-    if progress is None:
-        raise VideoNotFound
     page_url = public_url(url_for("pages.video", video_id=found.id))
     return {
         "title": shown(found.title),
@@ -169,7 +165,7 @@ async def _video_at(address: str) -> Video:
     folder, _, video_id = path.strip("/").rpartition("/")
     if parts.netloc.lower() != own.netloc.lower() or folder not in {"videos", "embed"}:
         raise VideoNotFound
-    video = await publishing.get_video(video_id)
+    video = await read_video(video_id)
     if video.status is not VideoStatus.READY:
         raise VideoNotFound
     return video

@@ -11,15 +11,14 @@ from quart import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal import publishing
-from portal.current import current_resources
-from portal.errors import NothingToRetry, VideoNotFound
+from portal.current import current_resources, read_progress, read_video
+from portal.errors import NothingToRetry
 from portal.models import PosterRequest, Video, VideoStatus
 from portal.pages.about_views import facts_view, share_view, story_view
 from portal.pages.page_views import remaining_view, status_view
 from portal.pages.poster_views import PosterView, poster_view
 from portal.pages.upload_views import upload_limits
 from portal.serving.crowds import allow_sharing
-from portal.work.progress import Progress, read_progress
 
 blueprint = Blueprint("pages", __name__)
 
@@ -38,8 +37,8 @@ async def upload() -> str:
 async def video(video_id: str) -> str:
     """One video: its player or its progress, and everything known of it."""
     allow_sharing(request.scope)
-    found = await publishing.get_video(video_id)
-    progress = await _progress(found)
+    found = await read_video(video_id)
+    progress = await read_progress(found.id)
     names = await current_resources().categories.names()
     return await render_template(
         "videos/detail.html",
@@ -56,29 +55,29 @@ async def video(video_id: str) -> str:
 async def status(video_id: str) -> str:
     """The fragment with a video's state alone; it asks for itself again while processing."""
     allow_sharing(request.scope)
-    return await _status_fragment(await publishing.get_video(video_id))
+    return await _status_fragment(await read_video(video_id))
 
 
 @blueprint.get("/videos/<video_id>/remaining")
 async def remaining(video_id: str) -> str:
     """The fragment with what is missing of a ready video; it asks for itself until done."""
     allow_sharing(request.scope)
-    return await _remaining_fragment(await publishing.get_video(video_id))
+    return await _remaining_fragment(await read_video(video_id))
 
 
 @blueprint.get("/videos/<video_id>/facts")
 async def facts(video_id: str) -> str:
     """The fragment with what is known of a video; a page fetches it once that has changed."""
-    found = await publishing.get_video(video_id)
+    found = await read_video(video_id)
     names = await current_resources().categories.names()
-    view = facts_view(found, await _progress(found), category_names=names)
+    view = facts_view(found, await read_progress(found.id), category_names=names)
     return await render_template("videos/_facts.html", facts=view)
 
 
 @blueprint.get("/videos/<video_id>/share")
 async def share(video_id: str) -> str:
     """The fragment with a video's addresses; a page fetches it once the video plays."""
-    found = await publishing.get_video(video_id)
+    found = await read_video(video_id)
     view = share_view(found, current_resources().config)
     return await render_template("videos/_share.html", share=view)
 
@@ -112,7 +111,7 @@ async def _retried(video_id: str) -> Video:
 
 
 async def _status_fragment(found: Video) -> str:
-    progress = await _progress(found)
+    progress = await read_progress(found.id)
     return await render_template(
         "videos/_status.html",
         status=status_view(found, progress, config=current_resources().config),
@@ -129,12 +128,5 @@ async def _poster(found: Video) -> PosterView:
 
 
 async def _remaining_fragment(found: Video) -> str:
-    view = remaining_view(found, await _progress(found))
+    view = remaining_view(found, await read_progress(found.id))
     return await render_template("videos/_remaining.html", remaining=view)
-
-
-async def _progress(found: Video) -> Progress:
-    progress = await read_progress(found.id)
-    if progress is None:
-        raise VideoNotFound
-    return progress

@@ -1,8 +1,8 @@
-"""Answers a crowd that asks for the same address with one answer a second.
+"""Answers a crowd that asks for the same address with one answer every two seconds.
 
 To work out an answer takes ten times as long as to send it, and a video that many wait for is the
 same for all of them. Who asks alone always gets the newest; of what is asked for often, an answer
-may be as old as `MAX_AGE_S`, half the time until a page asks again. Whoever has just changed
+may be as old as `MAX_AGE_S`, the time until a page asks again. Whoever has just changed
 something is never given what was made for others, so that they see what they did; a process
 knows only of the changes that it made itself.
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from portal.serving.middleware import AsgiApp, Headers
 
-MAX_AGE_S = 1.0
-# So many askers in one such time make a crowd in the next one; a single page asks half as often.
+MAX_AGE_S = 2.0
+# So many askers in one such time make a crowd in the next one; a single page asks once.
 CROWD = 2
 # Addresses remembered, with a page of some tens of kilobytes each if there is a crowd before it.
 MAX_ADDRESSES = 512

@@ -99,7 +99,7 @@ class Progress:
         return tuple(it for it in self.renditions if it.state is RenditionStage.FAILED)
 
 
-VIDEO = """
+VIDEOS = """
 WITH unfinished AS (
   SELECT id, CASE status WHEN 'processing' THEN transcode_job_id ELSE complete_job_id END AS job_id,
          CASE status WHEN 'processing' THEN 0 ELSE -1 END AS rank
@@ -114,12 +114,12 @@ WITH unfinished AS (
   SELECT unfinished.id, rank() OVER (ORDER BY rank DESC, job.priority DESC, job_id) AS position
   FROM unfinished LEFT JOIN procrastinate_jobs job ON job.id = unfinished.job_id
 )
-SELECT video.status, video.failure_code, video.failure_message, video.notes, video.has_poster,
-       video.has_storyboard, video.published_attempt, video.complete_job_id,
+SELECT video.id, video.status, video.failure_code, video.failure_message, video.notes,
+       video.has_poster, video.has_storyboard, video.published_attempt, video.complete_job_id,
        attempt.number, attempt.stage, attempt.percent, attempt.eta_s,
-       (SELECT position FROM waiting WHERE waiting.id = video.id) AS position,
-       COALESCE(made.renditions, '[]') AS renditions
+       waiting.position, COALESCE(made.renditions, '[]') AS renditions
 FROM videos video
+LEFT JOIN waiting ON waiting.id = video.id
 LEFT JOIN LATERAL (
   SELECT * FROM attempts
   WHERE video_id = video.id AND outcome IS NULL AND lease_expires_at > now()
@@ -129,19 +129,16 @@ CROSS JOIN LATERAL (
   SELECT json_agg(rendition ORDER BY rendition.position) AS renditions
   FROM renditions rendition WHERE video_id = video.id
 ) made
-WHERE video.id = %s
+WHERE video.id = ANY(%s)
 """
 
 Row = Mapping[str, Any]
 
 
-async def read_progress(video_id: UUID) -> Progress | None:
-    """How the transcoding of a video stands; None when there is no such video."""
-    database = get_connection("default")
-    found = await database.execute_query_dict(VIDEO, [video_id])
-    if not found:
-        return None
-    return _progress(found[0])
+async def fetch_progress(video_ids: Sequence[UUID]) -> dict[UUID, Progress]:
+    """How the transcoding of these videos stands, as far as there are such videos."""
+    rows = await get_connection("default").execute_query_dict(VIDEOS, [list(video_ids)])
+    return {row["id"]: _progress(row) for row in rows}
 
 
 def _progress(video: Row) -> Progress:

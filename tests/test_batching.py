@@ -1,9 +1,9 @@
-"""Records are read together when many ask at once, and every asker gets its own right answer."""
+"""Readings are done together when many ask at once, and every asker gets its own right answer."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Sequence
 from uuid import UUID, uuid4
 
 import psycopg
@@ -12,8 +12,8 @@ from api_kit import Client, published, run_sql
 from portal_kit import until
 from tortoise.exceptions import OperationalError
 
-from portal.api import records
-from portal.api.records import RecordReader
+from portal.api.records import Record, fetch_records
+from portal.batching import BatchReader
 from portal.config import Config
 
 
@@ -24,7 +24,7 @@ async def video_ids(client: Client) -> list[UUID]:
 
 
 async def test_everyone_who_asks_at_once_gets_the_right_record(video_ids: list[UUID]) -> None:
-    reader = RecordReader()
+    reader = BatchReader(fetch_records)
     asked = [*video_ids * 30, uuid4()]
 
     answers = await asyncio.gather(*(reader.read(video_id) for video_id in asked))
@@ -35,18 +35,16 @@ async def test_everyone_who_asks_at_once_gets_the_right_record(video_ids: list[U
 
 
 async def test_a_hundred_who_ask_at_once_cost_one_query(
-    video_ids: list[UUID], monkeypatch: pytest.MonkeyPatch
+    video_ids: list[UUID],
 ) -> None:
     queries = 0
-    fetch = records._fetch
 
-    async def counted(wanted: Mapping[UUID, object]) -> dict[UUID, records.Record]:
+    async def counted(wanted: Sequence[UUID]) -> dict[UUID, Record]:
         nonlocal queries
         queries += 1
-        return await fetch(wanted)
+        return await fetch_records(wanted)
 
-    monkeypatch.setattr(records, "_fetch", counted)
-    reader = RecordReader()
+    reader = BatchReader(counted)
 
     await asyncio.gather(*(reader.read(video_ids[n % 3]) for n in range(100)))
 
@@ -56,7 +54,7 @@ async def test_a_hundred_who_ask_at_once_cost_one_query(
 async def test_an_asker_that_goes_away_takes_nothing_from_the_others(
     video_ids: list[UUID],
 ) -> None:
-    reader = RecordReader()
+    reader = BatchReader(fetch_records)
     leaving, staying = (asyncio.create_task(reader.read(video_ids[0])) for _ in range(2))
     await asyncio.sleep(0)
 
@@ -72,7 +70,7 @@ async def test_an_asker_that_goes_away_takes_nothing_from_the_others(
 async def test_a_read_sees_what_was_committed_before_it_was_asked_for(
     video_ids: list[UUID], config: Config
 ) -> None:
-    reader, video_id = RecordReader(), video_ids[0]
+    reader, video_id = BatchReader(fetch_records), video_ids[0]
     async with await psycopg.AsyncConnection.connect(config.database_url) as writer:
         await writer.execute("LOCK TABLE videos IN ACCESS EXCLUSIVE MODE")
         early = asyncio.create_task(reader.read(video_id))
@@ -95,7 +93,7 @@ async def _is_waiting(config: Config) -> bool:
 async def test_a_failed_query_is_told_to_all_who_asked_and_forgotten(
     video_ids: list[UUID], config: Config
 ) -> None:
-    reader = RecordReader()
+    reader = BatchReader(fetch_records)
     await run_sql(config.database_url, "ALTER TABLE videos RENAME TO hidden")
 
     answers = await asyncio.gather(
