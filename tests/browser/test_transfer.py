@@ -347,6 +347,7 @@ async def test_upload_that_storage_forgot_starts_anew_by_itself(
     assert set(await engine.states()) == {"sending", "confirming", "sent"}
 
 
+@pytest.mark.soak
 async def test_storage_out_of_reach_fails_after_two_minutes_and_retry_sends_the_rest(
     engine: Engine, site: Site, big_file: Path
 ) -> None:

@@ -172,7 +172,10 @@ async def test_same_file_twice_and_unsuitable_files_are_told_beside_good_ones(
     await expect(page.locator("[data-row]")).to_have_count(2)
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 320), ("dark", 1440), ("light", 2560)])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [("light", 320), ("dark", 1440), pytest.param("light", 2560, marks=pytest.mark.soak)],
+)
 async def test_rows_fit_any_width_and_axe_finds_nothing_in_any_state(
     open_context: OpenContext,
     upload_files: dict[str, Path],
