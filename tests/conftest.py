@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import AsyncIterator
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import botocore.session
 import pytest
 from hypothesis import HealthCheck, settings
 from portal_kit import (
@@ -38,6 +40,10 @@ settings.register_profile(
     "soak", settings.get_profile("tests"), derandomize=False, max_examples=5_000
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
+
+
+# Every app has a session of its own, which would parse S3's model again.
+botocore.session.create_loader = cache(botocore.session.create_loader)
 
 
 def pytest_collection_finish() -> None:

@@ -232,6 +232,7 @@ async def test_killed_removal_is_taken_up_by_the_next_worker(
     assert await stored(storage, video["id"], video["storageKey"]) == []
 
 
+@pytest.mark.soak
 async def test_worker_killed_with_its_transcode_does_not_hold_the_removal_up(
     web: LivePortal, storage: Storage, long_video: Path
 ) -> None:

@@ -300,6 +300,7 @@ async def test_killed_worker_costs_only_what_it_was_making(web: LivePortal, sour
     assert (await read(web.base_url, video["id"]))["transcodeJobId"] == video["transcodeJobId"]
 
 
+@pytest.mark.soak
 async def test_stopped_worker_hands_the_ladder_back_at_no_cost(
     web: LivePortal, source: Path
 ) -> None:
@@ -321,6 +322,7 @@ async def test_stopped_worker_hands_the_ladder_back_at_no_cost(
     assert await rows(database_url, "SELECT max(number) FROM attempts") == [(3,)]
 
 
+@pytest.mark.soak
 async def test_ladder_whose_job_was_lost_is_completed(web: LivePortal, source: Path) -> None:
     video = await create(web.base_url, source)
     database_url = web.environ["DATABASE_URL"]
@@ -334,6 +336,7 @@ async def test_ladder_whose_job_was_lost_is_completed(web: LivePortal, source: P
     assert await rows(database_url, ALL_COMPLETE) == [(True,)]
 
 
+@pytest.mark.soak
 async def test_storage_outage_during_completion_costs_no_try(web: LivePortal, source: Path) -> None:
     await create(web.base_url, source)
     database_url = web.environ["DATABASE_URL"]

@@ -34,9 +34,8 @@ async def stop_in_mid_transcode(portal: Portal, data: Path, number: signal.Signa
     return took_s
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.soak)]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 async def test_half_transcoded_video_is_finished_after_the_next_start(
     number: signal.Signals, long_video: Path
 ) -> None:

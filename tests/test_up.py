@@ -139,6 +139,7 @@ async def test_only_one_portal_uses_a_folder(tmp_path: Path) -> None:
         assert await portal.status("/healthz") == 200
 
 
+@pytest.mark.soak
 async def test_a_second_interrupt_ends_it_at_once(tmp_path: Path) -> None:
     async with running(tmp_path) as portal:
         worker = portal.children()["worker"]
@@ -159,7 +160,13 @@ async def test_a_child_that_does_not_end_is_killed_within_the_limit(tmp_path: Pa
     await until_gone(list(children.values()))
 
 
-@pytest.mark.parametrize("name", ["my videos", "long" + "/deep" * 40], ids=["spaces", "long"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("my videos", id="spaces"),
+        pytest.param("long" + "/deep" * 40, id="long", marks=pytest.mark.soak),
+    ],
+)
 async def test_any_data_folder_will_do(tmp_path: Path, name: str) -> None:
     async with running(tmp_path / name) as portal:
         assert await portal.status("/readyz") == 200

@@ -80,9 +80,9 @@ def run(*command: str) -> None:
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
-async def play_past(page: Page, position_s: float) -> None:
+async def play_past(page: Page, position_s: float, *, timeout_s: float = PLAY_TIMEOUT_S) -> None:
     """Play the page's video, muted, until its clock has passed this position."""
-    async with asyncio.timeout(PLAY_TIMEOUT_S):
+    async with asyncio.timeout(timeout_s):
         await page.locator("video").evaluate(
             """async (video, position) => {
                 video.muted = true;

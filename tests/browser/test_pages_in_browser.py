@@ -38,6 +38,13 @@ MARK_USABLE = """() => [...document.querySelectorAll(
         && !it.disabled && !it.closest("[hidden], [inert]")
         && (it.tabIndex >= 0 || it.shadowRoot?.querySelector("input")))
     .map((it, number) => { it.dataset.mark = String(number); return it.dataset.mark; })"""
+# Both sizes and both schemes, each once; the soak has the others.
+PHOTOGRAPHED = [
+    ("light", SCREENSHOT_WIDTHS[0]),
+    ("dark", SCREENSHOT_WIDTHS[1]),
+    pytest.param("dark", SCREENSHOT_WIDTHS[0], marks=pytest.mark.soak),
+    pytest.param("light", SCREENSHOT_WIDTHS[1], marks=pytest.mark.soak),
+]
 # What has the focus, and whether something about it says so.
 FOCUSED = """() => {
     const it = document.activeElement;
@@ -269,7 +276,13 @@ async def test_axe_finds_nothing_in_the_states_of_the_upload_form(
     await photograph(page, f"upload-sent-{scheme}")
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    "width",
+    [
+        it if it in (WIDTHS[0], WIDTHS[-1]) else pytest.param(it, marks=pytest.mark.soak)
+        for it in WIDTHS
+    ],
+)
 async def test_nothing_scrolls_sideways(
     open_context: OpenContext, addresses: dict[str, str], width: int
 ) -> None:
@@ -334,8 +347,7 @@ async def test_skip_link_leads_to_the_content(page: Page) -> None:
     await expect(page.locator("#main")).to_be_focused()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", SCREENSHOT_WIDTHS)
+@pytest.mark.parametrize(("scheme", "width"), PHOTOGRAPHED)
 async def test_screenshots(
     open_context: OpenContext,
     addresses: dict[str, str],

@@ -75,6 +75,7 @@ async def amiss(stack: Stack, storage: Storage, video: str) -> AsyncIterator[lis
         await storage.put(lost, kept, content_type="video/mp4")
 
 
+@pytest.mark.soak
 async def test_audit_finds_all_that_is_amiss_and_nothing_else(
     stack: Stack, storage: Storage, tmp_path: Path
 ) -> None:

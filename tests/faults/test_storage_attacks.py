@@ -48,7 +48,7 @@ async def seaweed() -> AsyncIterator[SeaweedServer]:
             yield server
 
 
-@pytest.fixture(params=["embedded", "seaweed"])
+@pytest.fixture(params=["embedded", pytest.param("seaweed", marks=pytest.mark.soak)])
 def server(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name

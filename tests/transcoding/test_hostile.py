@@ -115,7 +115,13 @@ async def through_ffmpeg(source: Path) -> str:
     return "done"
 
 
-@pytest.mark.parametrize("over_http", [False, True], ids=["local", "served"])
+LOCAL_AND_SERVED = [
+    pytest.param(False, id="local"),
+    pytest.param(True, id="served", marks=pytest.mark.soak),
+]
+
+
+@pytest.mark.parametrize("over_http", LOCAL_AND_SERVED)
 @pytest.mark.parametrize("disguise", [b"", FILE_TYPE], ids=["bare", "behind a file type"])
 @pytest.mark.parametrize("text", IMPOSTORS.values(), ids=IMPOSTORS)
 async def test_a_text_that_names_other_files_reaches_none(

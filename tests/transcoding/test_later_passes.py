@@ -115,7 +115,12 @@ def sources() -> dict[str, dict[str, object]]:
 OPTIONS = {"variable": ("-fps_mode", "passthrough"), "copied": ("-g", "50")}
 
 
-@pytest.mark.parametrize("kind", sources())
+SOAKED = ("29.97", "copied")
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(it, marks=pytest.mark.soak) if it in SOAKED else it for it in sources()]
+)
 async def test_a_later_pass_joins_on_to_the_first(
     kind: str, make_media: MakeMedia, tmp_path: Path
 ) -> None:
