@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 import aiohttp
 import click
 import pytest
+from aiohttp import web
 from portal_kit import LivePortal, run_portal
 
 from portal.client import client_uploads
-from portal.client.client_calls import Api
+from portal.client.client_calls import Api, Refused
 from portal.client.client_uploads import send_file
 from portal.config import Config
 from portal.storage.bucket import Storage, open_storage
@@ -194,3 +195,32 @@ async def test_later_parts_wait_for_an_earlier_one(
     monkeypatch.setattr(client_uploads._PartSender, "_put", watched)
     await sent(api, large_file)
     assert widest == 1
+
+
+async def test_answers_without_words_are_asked_for_again_or_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a server gives them that is stopped in the middle of a request, or a proxy before it."""
+    monkeypatch.setattr("portal.client.client_calls.pause_s", lambda attempt: 0.0)
+    answers = [
+        web.Response(status=500),
+        web.Response(status=502, text="<html>Bad gateway</html>", content_type="text/html"),
+        web.json_response({"key": "found"}),
+        web.Response(status=404),
+    ]
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        return answers.pop(0)
+
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        [(host, port)] = runner.addresses
+        async with aiohttp.ClientSession() as session:
+            api = Api(session, f"http://{host}:{port}")
+            assert await api.call("GET", "/api/videos/1") == {"key": "found"}
+            with pytest.raises(Refused, match="status 404"):
+                await api.call("GET", "/api/videos/1")
+    finally:
+        await runner.cleanup()

@@ -47,7 +47,9 @@ class Api:
     async def _call(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
         async with self.session.request(method, self._portal_url + path, json=body) as response:
             answer = await _json_of(response)
-            if response.status in BUSY_STATUSES:
+            # What has no problem document comes from a server or proxy that lost the portal.
+            is_lost = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not answer
+            if response.status in BUSY_STATUSES or is_lost:
                 words = answer.get("detail", "temporarily unavailable")
                 raise _TryLater(words, _retry_after_s(response))
             if response.status >= HTTPStatus.BAD_REQUEST:
@@ -75,7 +77,7 @@ def _retry_after_s(response: aiohttp.ClientResponse) -> float:
 
 async def _json_of(response: aiohttp.ClientResponse) -> Any:
     with suppress(aiohttp.ContentTypeError, ValueError):
-        return await response.json(content_type=None)
+        return await response.json(content_type=None) or {}
     return {}
 
 
