@@ -205,8 +205,9 @@ async def test_answers_without_words_are_asked_for_again_or_told(
     answers = [
         web.Response(status=500),
         web.Response(status=502, text="<html>Bad gateway</html>", content_type="text/html"),
+        web.json_response("gone", status=504),
         web.json_response({"key": "found"}),
-        web.Response(status=404),
+        web.json_response(["gone"], status=404),
     ]
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:

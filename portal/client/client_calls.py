@@ -75,10 +75,12 @@ def _retry_after_s(response: aiohttp.ClientResponse) -> float:
     return min(float(asked), LONGEST_PAUSE_S) if asked.isascii() and asked.isdigit() else 0
 
 
-async def _json_of(response: aiohttp.ClientResponse) -> Any:
+async def _json_of(response: aiohttp.ClientResponse) -> dict[str, Any]:
+    """The object that was answered, or an empty one: the portal answers nothing else."""
+    found = None
     with suppress(aiohttp.ContentTypeError, ValueError):
-        return await response.json(content_type=None) or {}
-    return {}
+        found = await response.json(content_type=None)
+    return found if isinstance(found, dict) else {}
 
 
 def _explanation(status: int, problem: dict[str, Any]) -> str:

@@ -125,11 +125,11 @@ class Crowds:
     async def __call__(
         self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
     ) -> None:
-        if scope["type"] != "http" or scope["method"] == "HEAD":
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
         elif scope["method"] not in SAFE_METHODS:
             await self._app(scope, receive, self._noting_change(scope, send))
-        elif client_of(scope) in self._changers:
+        elif scope["method"] != "GET" or client_of(scope) in self._changers:
             await self._app(scope, receive, send)
         else:
             await self._get(scope, receive, send)
