@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from quart import current_app
 
@@ -12,9 +12,13 @@ from portal.publishing import parse_video_id
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from portal.api.records import Record
+    from portal.batching import BatchReader
     from portal.models import Video
     from portal.resources import Resources
     from portal.work.progress import Progress
+
+Value = TypeVar("Value")
 
 
 def current_resources() -> Resources:
@@ -28,16 +32,21 @@ async def read_video(video_id: str) -> Video:
 
     Raises `VideoNotFound` for an unknown or malformed id.
     """
-    parsed = parse_video_id(video_id)
-    video = await current_resources().videos.read(parsed) if parsed else None
-    if video is None:
-        raise VideoNotFound
-    return video
+    return await _read(current_resources().videos, parse_video_id(video_id))
+
+
+async def read_record(video_id: str) -> Record:
+    """As `read_video`, what the API tells of it."""
+    return await _read(current_resources().records, parse_video_id(video_id))
 
 
 async def read_progress(video_id: UUID) -> Progress:
     """How a video's transcoding stands; `VideoNotFound` once it has been deleted."""
-    progress = await current_resources().progress.read(video_id)
-    if progress is None:
+    return await _read(current_resources().progress, video_id)
+
+
+async def _read(reader: BatchReader[Value], video_id: UUID | None) -> Value:
+    value = await reader.read(video_id) if video_id else None
+    if value is None:
         raise VideoNotFound
-    return progress
+    return value

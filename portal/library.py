@@ -19,6 +19,7 @@ from tortoise.connection import get_connection
 
 from portal.library_queries import ORDERS, Cursor, LibraryQuery, Order, Tier, matches
 from portal.models import Video
+from portal.publishing import fetch_videos
 
 COUNT_CAP = 1_000
 # So many videos are looked at along an order before the index is asked for all matches.
@@ -116,7 +117,7 @@ async def read_work(video_ids: list[UUID]) -> dict[UUID, Work]:
 
 
 async def _page(found: list[Cursor], total: int, *, is_first: bool, has_next: bool) -> LibraryPage:
-    by_id = {video.id: video for video in await Video.filter(id__in=[it.video_id for it in found])}
+    by_id = await fetch_videos([it.video_id for it in found])
     return LibraryPage(
         # One that was deleted in this moment is left out.
         videos=[by_id[it.video_id] for it in found if it.video_id in by_id],

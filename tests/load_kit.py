@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
+from itertools import count
 from time import monotonic
 from urllib.parse import urlsplit
 
@@ -120,13 +121,13 @@ class Line:
             ] += 1
         return status, answer
 
-    async def _exchange(self, head: bytes, body: bytes, bytes_s: int) -> tuple[int, bytes]:
+    async def _exchange(self, asked: bytes, body: bytes, bytes_s: int) -> tuple[int, bytes]:
         if self._ends is None or self._ends[0].at_eof():
             self.close()
             self._ends = await asyncio.open_connection(*self._address, local_addr=self._own_address)
         reader, writer = self._ends
         piece_bytes = round(bytes_s * PIECE_S) or len(body)
-        writer.write(head + body[:piece_bytes])
+        writer.write(asked + body[:piece_bytes])
         await writer.drain()
         for begin in range(piece_bytes, len(body), piece_bytes or 1):
             await asyncio.sleep(PIECE_S)
@@ -184,15 +185,14 @@ async def _watch(crowd: Crowd, line: Line, page: PageKind, chance: random.Random
     await line.ask(f"open {page.name}", "GET", page.page.format(id=video_id))
     poll = page.poll.format(id=video_id, cards=cards)
     due_at = monotonic()
-    is_done = False
+    is_awaited = bool(crowd.at_work)
     # If there is nothing to wait for, someone looks for a while all the same.
-    left = None if crowd.at_work else chance.randint(10, 30)
-    while not is_done:
+    for _ in count() if is_awaited else range(chance.randint(10, 30)):
         due_at = max(due_at + page.interval_s, monotonic())
         await asyncio.sleep(due_at - monotonic())
         await line.ask(f"poll {page.name}", "GET", poll)
-        left = None if left is None else left - 1
-        is_done = video_id not in crowd.at_work if left is None else left == 0
+        if is_awaited and video_id not in crowd.at_work:
+            break
 
 
 async def edit(crowd: Crowd, number: int) -> None:

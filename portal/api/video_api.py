@@ -25,8 +25,7 @@ from portal.api.schemas import (
     RetrievedVideo,
 )
 from portal.api.transcode_schemas import TranscodeRecord, transcode_record
-from portal.current import current_resources, read_progress
-from portal.errors import VideoNotFound
+from portal.current import current_resources, read_progress, read_record
 from portal.models import Video
 from portal.playback import master_url
 
@@ -112,11 +111,8 @@ async def get_video(id: str) -> Response:
     Poll this until `status` is ready or failed. Send the ETag of the last answer in
     If-None-Match to get 304 while nothing changed.
     """
-    resources, video_id = current_resources(), publishing.parse_video_id(id)
-    record = await resources.records.read(video_id) if video_id else None
-    if record is None:
-        raise VideoNotFound
-    address = master_url(resources.config, record["id"], record["published_attempt"])
+    record = await read_record(id)
+    address = master_url(current_resources().config, record["id"], record["published_attempt"])
     body = RetrievedVideo(**record, playback_url=address).model_dump_json()
     response = Response(body, content_type="application/json")
     response.headers["Cache-Control"] = "no-cache"

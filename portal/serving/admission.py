@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from portal.errors import Overloaded, TooManyHeaders
+from portal.errors import Overloaded, PortalError, TooManyHeaders
 from portal.serving.middleware import refuse_quietly
 from portal.serving.origins import SAFE_METHODS
 from portal.serving.places import Places
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ASGIReceiveEvent,
         ASGISendCallable,
         ASGISendEvent,
+        HTTPScope,
         Scope,
     )
 
@@ -60,8 +61,7 @@ class Admission:
             await self._app(scope, receive, send)
             return
         if len(list(scope["headers"])) > MAX_HEADERS:
-            refuse_quietly(scope)
-            await self._refusals[TooManyHeaders].send(scope, receive, send)
+            await self._refuse(TooManyHeaders, scope, receive, send)
             return
         client = self._clients.identify(scope)
         if scope["path"].startswith(ALWAYS_ANSWERED):
@@ -71,8 +71,7 @@ class Admission:
         stay = _Stay(client, self._receiving if has_body else self._working, self._working)
         if not stay.is_admitted:
             self._refused.add()
-            refuse_quietly(scope)
-            await self._refusals[Overloaded].send(scope, receive, send)
+            await self._refuse(Overloaded, scope, receive, send)
             return
         try:
             await self._app(
@@ -80,6 +79,16 @@ class Admission:
             )
         finally:
             stay.end()
+
+    async def _refuse(
+        self,
+        error: type[PortalError],
+        scope: HTTPScope,
+        receive: ASGIReceiveCallable,
+        send: ASGISendCallable,
+    ) -> None:
+        refuse_quietly(scope)
+        await self._refusals[error].send(scope, receive, send)
 
 
 class _Stay:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 from cachetools import LRUCache, TTLCache
 
 from portal.serving.clients import client_of
-from portal.serving.middleware import FRAMEABLE, ROUTE
+from portal.serving.middleware import FRAMEABLE, ROUTE, send_whole
 from portal.serving.origins import SAFE_METHODS
 
 if TYPE_CHECKING:
@@ -67,15 +67,7 @@ class _Answer:
 
     async def send(self, scope: HTTPScope, send: ASGISendCallable) -> None:
         cast("dict[str, Any]", scope).update(self.marks)
-        await send(
-            {
-                "type": "http.response.start",
-                "status": self.status,
-                "headers": self.headers,
-                "trailers": False,
-            }
-        )
-        await send({"type": "http.response.body", "body": self.body, "more_body": False})
+        await send_whole(send, self.status, self.headers, self.body)
 
 
 class _Crowd:

@@ -43,6 +43,19 @@ Header = tuple[bytes, bytes]
 Headers = list[Header]
 
 
+async def send_whole(send: ASGISendCallable, status: int, headers: Headers, body: bytes) -> None:
+    """Answer a request in one go."""
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": headers,
+            "trailers": False,
+        }
+    )
+    await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
 def allow_framing(scope: Scope) -> None:
     """Let the answer to this request, whose ASGI scope it is, be framed by other sites."""
     cast("dict[str, Any]", scope)[FRAMEABLE] = True

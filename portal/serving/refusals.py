@@ -9,6 +9,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from portal.serving.middleware import send_whole
+
 if TYPE_CHECKING:
     from hypercorn.typing import ASGIReceiveCallable, ASGISendCallable, HTTPScope
 
@@ -40,15 +42,7 @@ class Refusal:
         sink = asyncio.create_task(_discard(receive))
         try:
             async with asyncio.timeout(SEND_TIMEOUT_S):
-                await send(
-                    {
-                        "type": "http.response.start",
-                        "status": self.status,
-                        "headers": headers,
-                        "trailers": False,
-                    }
-                )
-                await send({"type": "http.response.body", "body": body, "more_body": False})
+                await send_whole(send, self.status, headers, body)
         finally:
             sink.cancel()
 

@@ -22,7 +22,7 @@ import aioboto3
 from botocore.config import Config as ClientConfig
 
 from portal.errors import ObjectMissing, StorageUnavailable
-from portal.storage.listing import Page, read_page
+from portal.storage.listing import LIST_LIMIT, Page, read_page
 from portal.storage.multiparts import Multiparts
 from portal.storage.presigning import Presigner
 from portal.storage.storage_calls import MISSING_CODES, StorageCalls, translated_errors
@@ -41,8 +41,6 @@ MASTER_MAX_AGE_S = 5
 FRESH = timedelta(seconds=2)
 # As `upload_key` makes them.
 UPLOAD_KEY = re.compile(r"videos/[0-9a-f]{32}\.[a-z0-9]{1,255}")
-# As many as S3 lists, or removes, at once.
-LIST_LIMIT = 1000
 
 
 def upload_key(upload_id: UUID, extension: str) -> str:

@@ -1,6 +1,6 @@
 """What storage holds, page by page: objects, folders, unfinished uploads in parts.
 
-Nothing here holds more than a page (`storage.LIST_LIMIT` entries) at a time. Servers agree on the
+Nothing here holds more than a page (`LIST_LIMIT` entries) at a time. Servers agree on the
 order of what lies directly in a folder; of a whole tree some list `audio-2/` before `audio/`.
 """
 
@@ -15,6 +15,10 @@ from portal.errors import MultipartMissing, ObjectMissing
 
 if TYPE_CHECKING:
     from portal.storage.bucket import Storage
+
+
+# As many as S3 lists, or removes, at once.
+LIST_LIMIT = 1000
 
 
 @dataclass(frozen=True, slots=True)

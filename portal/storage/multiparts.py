@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from portal.errors import ListingRefused, MultipartMissing, ObjectMissing, StorageUnavailable
+from portal.storage.listing import LIST_LIMIT
 from portal.storage.storage_calls import code_of, translated_errors
 
 if TYPE_CHECKING:
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
 COMPLETE_TIMEOUT_S = 60
 # Servers without ListMultipartUploads, and credentials that don't allow it.
 REFUSED_LISTING_CODES = frozenset({"NotImplemented", "MethodNotAllowed", "AccessDenied"})
-# Parts that a page of ListParts holds, here as at most servers, and uploads a page of those.
+# Parts that a page of ListParts holds, here as at most servers.
 PARTS_PAGE = 1000
-UPLOADS_PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Multiparts:
                 answer: dict[str, Any] = await self._client.list_multipart_uploads(
                     Bucket=self._bucket,
                     Prefix=prefix,
-                    MaxUploads=UPLOADS_PAGE,
+                    MaxUploads=LIST_LIMIT,
                     **{name: value for name, value in markers.items() if value},
                 )
         except (ClientError, StorageUnavailable) as exc:
