@@ -34,8 +34,12 @@ def expected(complaints: Complaints) -> None:
 
 
 async def _begin(page: Page, film: Path, *, title: str) -> None:
-    """Fill in everything while storage is out of reach."""
-    await page.route(STORAGE, lambda route: route.abort())
+    """Fill in everything while storage is out of reach.
+
+    The context cuts it off, not the page: a page that is being closed loses its
+    routes first, and a retry in that moment would arrive.
+    """
+    await page.context.route(STORAGE, lambda route: route.abort())
     await open_upload(page)
     await choose(page, film)
     await expect(row(page, film.name)).to_contain_text("trying again by itself")
@@ -45,6 +49,7 @@ async def _begin(page: Page, film: Path, *, title: str) -> None:
 async def _leave(page: Page, context: BrowserContext) -> Page:
     """Close the tab, as a crash would, and come back in another."""
     await page.close()
+    await context.unroute_all()
     again = await context.new_page()
     await open_upload(again)
     return again
@@ -89,7 +94,7 @@ async def test_upload_goes_on_in_another_visit_with_what_was_typed(
 async def test_large_upload_says_how_far_it_is_and_sends_the_rest(
     page: Page, large_film: Path
 ) -> None:
-    await page.route(re.compile("partNumber=[3-9]"), lambda route: route.abort())
+    await page.context.route(re.compile("partNumber=[3-9]"), lambda route: route.abort())
     await open_upload(page)
     async with page.expect_request_finished(
         lambda sent: sent.method == "PUT" and "partNumber=2" in sent.url
