@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import signal
 import sysconfig
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -21,6 +22,8 @@ import pytest
 from botocore.config import Config as ClientConfig
 from botocore.exceptions import BotoCoreError, ClientError
 from portal_kit import free_port, until
+
+from portal.embedded.processes import ChildSpec, Output
 
 BUCKET = "portal"
 ACCESS_KEY = "SEAWEEDTESTACCESSKEY"
@@ -67,14 +70,9 @@ class SeaweedServer:
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,
-                # Nothing of the environment: it would take credentials from there.
-                env={
-                    "HOME": str(self.folder),
-                    "TMPDIR": str(self.folder),
-                    "GOMEMLIMIT": "256MiB",
-                },
+                env=self._own_environ,
             )
-        await until(self._is_ready, timeout_s=READY_TIMEOUT_S)
+        await until(self._lives_and_is_ready, timeout_s=READY_TIMEOUT_S)
 
     async def stop(self) -> None:
         """Kill the server; what it has stored it keeps, and a proper end takes it many seconds."""
@@ -87,10 +85,30 @@ class SeaweedServer:
         await self.stop()
         await self.start()
 
-    async def _is_ready(self) -> bool:
+    def spec(self, name: str, output: Output) -> ChildSpec:
+        """The same server, for a supervisor to start and to start again."""
+        return ChildSpec(
+            name=name,
+            argv=tuple(self._arguments()),
+            environ=self._own_environ,
+            output=output,
+            ready=self._is_ready,
+            ending=((signal.SIGKILL, 1.0),),  # as in `stop`
+            cwd=self.folder,
+        )
+
+    @property
+    def _own_environ(self) -> dict[str, str]:
+        """Nothing of ours: it would take credentials from there."""
+        return {"HOME": str(self.folder), "TMPDIR": str(self.folder), "GOMEMLIMIT": "256MiB"}
+
+    async def _lives_and_is_ready(self) -> bool:
         if self._process is None or self._process.returncode is not None:
             log = (self.folder / "seaweed.log").read_text(errors="replace")
             pytest.fail(f"the S3 server ended: {log[-2_000:]}")
+        return await self._is_ready()
+
+    async def _is_ready(self) -> bool:
         # Its own address first: botocore's retries would take seconds.
         try:
             async with (
@@ -117,6 +135,7 @@ class SeaweedServer:
                     await client.create_bucket(Bucket=BUCKET)
                 # A write shows that there is a volume to write to.
                 await client.put_object(Bucket=BUCKET, Key="ready", Body=b"ready")
+                await client.delete_object(Bucket=BUCKET, Key="ready")
             except (ClientError, BotoCoreError):
                 return False
         return True
@@ -152,15 +171,20 @@ class SeaweedServer:
 @asynccontextmanager
 async def seaweed_server(folder: Path) -> AsyncIterator[SeaweedServer]:
     """A running server with its data in this folder."""
-    (folder / "data").mkdir(parents=True, exist_ok=True)
-    (folder / "s3.json").write_text(json.dumps(_identities()))
-    names = [*HTTP_PORTS, *(f"{part}.grpc" for part in HTTP_PORTS)]
-    server = SeaweedServer(folder, {name: free_port() for name in names})
+    server = prepare_seaweed(folder)
     try:
         await server.start()
         yield server
     finally:
         await server.stop()
+
+
+def prepare_seaweed(folder: Path) -> SeaweedServer:
+    """A server with its data in this folder, not started yet."""
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    (folder / "s3.json").write_text(json.dumps(_identities()))
+    names = [*HTTP_PORTS, *(f"{part}.grpc" for part in HTTP_PORTS)]
+    return SeaweedServer(folder, {name: free_port() for name in names})
 
 
 def _identities() -> dict[str, object]:

@@ -53,12 +53,7 @@ class Portal:
 
     def children(self) -> dict[str, psutil.Process]:
         """The running children by name."""
-        found = {}
-        for child in psutil.Process(self.process.pid).children():
-            with suppress(psutil.NoSuchProcess):
-                words = [Path(word).name for word in child.cmdline()[:4]]
-                found |= {name: child for name, word in CHILDREN.items() if word in words}
-        return found
+        return children_of(self.process.pid)
 
     async def status(self, path: str) -> int | None:
         try:
@@ -66,6 +61,16 @@ class Portal:
                 return got.status
         except aiohttp.ClientError:
             return None
+
+
+def children_of(pid: int) -> dict[str, psutil.Process]:
+    """The running children of the `portal up` of this number, by name."""
+    found = {}
+    for child in psutil.Process(pid).children():
+        with suppress(psutil.NoSuchProcess):
+            words = [Path(word).name for word in child.cmdline()[:4]]
+            found |= {name: child for name, word in CHILDREN.items() if word in words}
+    return found
 
 
 def command(data: Path, port: int) -> tuple[str, ...]:

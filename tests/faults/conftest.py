@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from fault_kit import Stack, running_stack
+from fault_kit import Source, Stack, large_source, long_source, running_stack, short_source
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +25,13 @@ async def stack(fault_folder: Path) -> AsyncIterator[Stack]:
     """A durable portal with two workers."""
     async with running_stack(fault_folder) as stack:
         yield stack
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> list[Source]:
+    """What people publish: sent whole, completed later, sent in parts."""
+    folder = tmp_path_factory.mktemp("media")
+    return [short_source(folder), long_source(folder), large_source(folder)]
 
 
 TALLY: Counter[str] = Counter()

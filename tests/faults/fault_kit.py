@@ -29,13 +29,14 @@ import psycopg
 import pytest
 from audit import Accepted, Findings, Scene, audit, is_settled, processes_of
 from portal_kit import answers, free_port, make_video, until
+from seaweed_kit import SeaweedServer
 from up_kit import REPOSITORY
 
 from portal.client.client_calls import REQUEST_TIMEOUT, Api, Refused
 from portal.client.client_uploads import send_file
 from portal.config import Config
 from portal.database import migrate
-from portal.embedded.children import Children, RestartPolicy, running_children
+from portal.embedded.children import RestartPolicy, running_children
 from portal.embedded.datafolder import open_data_folder
 from portal.embedded.postgres import prepare_postgres, release_socket_folder
 from portal.embedded.processes import ChildSpec, LogFile
@@ -65,19 +66,22 @@ class Source:
 
 @dataclass(slots=True)
 class Stack:
-    """A running portal. `accepted` are the videos it has confirmed to `publish`."""
+    """A running portal. `accepted` are the videos it has confirmed to `publish`.
+
+    `pid` tells the process number of a part, by its name, while it runs. `roots` are the parts
+    that may run on after all work, with whatever they have started.
+    """
 
     folder: Path
     environ: dict[str, str]
-    children: Children
+    pid: Callable[[str], int | None]
+    workers: tuple[str, ...] = WORKERS
+    roots: tuple[str, ...] = ("database", "storage", "web", *WORKERS)
     accepted: list[Accepted] = field(default_factory=list)
 
     @property
     def base_url(self) -> str:
         return self.environ["PUBLIC_URL"]
-
-    def pid(self, name: str) -> int | None:
-        return self.children.pid(name)
 
     def signal(self, name: str, number: signal.Signals) -> bool:
         """Send a signal to one part; False when it is not running at the moment."""
@@ -91,10 +95,6 @@ class Stack:
     def encoders(self) -> list[psutil.Process]:
         """The running ffmpegs."""
         return [each for each in processes_of(self.folder) if "ffmpeg" in _name(each)]
-
-    async def start_worker(self, name: str, **settings: str) -> None:
-        """Another worker, with settings of its own."""
-        await self.children.start(_portal(name, "worker", {**self.environ, **settings}))
 
     async def rows(self, query: str, *values: Any) -> list[Any]:
         async with await psycopg.AsyncConnection.connect(
@@ -126,8 +126,7 @@ class Stack:
 
     @property
     def scene(self) -> Scene:
-        names = ("database", "storage", "web", *WORKERS)
-        roots = [pid for name in names if (pid := self.pid(name)) is not None]
+        roots = [pid for name in self.roots if (pid := self.pid(name)) is not None]
         return Scene(environ=self.environ, folder=self.folder, accepted=self.accepted, roots=roots)
 
     async def _tell(self) -> None:
@@ -148,21 +147,29 @@ class Stack:
 
 @asynccontextmanager
 async def running_stack(
-    folder: Path, *, database_environ: Mapping[str, str] | None = None, **settings: str
+    folder: Path,
+    *,
+    database_environ: Mapping[str, str] | None = None,
+    seaweed: SeaweedServer | None = None,
+    **settings: str,
 ) -> AsyncIterator[Stack]:
     """A portal in this folder, with everything durable; afterwards nothing of it runs.
 
-    `settings` are for web and workers, `database_environ` is for the database server.
+    `settings` are for web and workers, `database_environ` is for the database server. With
+    `seaweed`, not started yet, that is its storage, else the embedded server.
     """
-    for name in ("tmp", "log"):
-        (folder / name).mkdir()
+    make_folders(folder)
     data = open_data_folder(folder / "data")
     port = free_port()
     try:
         async with running_children(policy=AT_ONCE) as children:
+            storage_port = None if seaweed else free_port()
             services = await start_embedded(
-                children, data, host="127.0.0.1", storage_port=free_port(), database=False
+                children, data, host="127.0.0.1", storage_port=storage_port, database=False
             )
+            if seaweed:
+                await children.start(seaweed.spec("storage", LogFile(folder / "log/storage.log")))
+                services |= seaweed.environ
             server = await prepare_postgres(children, data)
             spec = server.spec()
             environ = {**spec.environ, **(database_environ or {})}
@@ -180,7 +187,7 @@ async def running_stack(
                 **settings,
             }
             await migrate(Config.from_env(environ))
-            stack = Stack(folder, environ, children)
+            stack = Stack(folder, environ, children.pid)
             await children.start(
                 _portal("web", "web", environ, ready=lambda: answers(f"{stack.base_url}/healthz")),
                 *(_portal(name, "worker", environ) for name in WORKERS),
@@ -188,6 +195,17 @@ async def running_stack(
             yield stack
     finally:
         release_socket_folder(data)
+    check_nothing_runs(folder)
+
+
+def make_folders(folder: Path) -> None:
+    """Where a stack's parts write their logs and temporary files."""
+    for name in ("tmp", "log"):
+        (folder / name).mkdir()
+
+
+def check_nothing_runs(folder: Path) -> None:
+    """Fail when a process of the stack in this folder is left."""
     left = [process.cmdline() for process in processes_of(folder)]
     assert not left, f"left running after the end: {left}"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -18,7 +18,7 @@ from random import Random
 import psutil
 import psycopg
 from audit import processes_of
-from fault_kit import WORKERS, Stack
+from fault_kit import Stack
 
 # Whether an attempt, or the try of a rendition, more would be one too many.
 AT_RISK = """
@@ -32,29 +32,39 @@ UNION ALL SELECT 1 FROM renditions WHERE state = 'planned' AND tries >= 3
 FREEZE_S = (0.5, 3.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that may be done; `inflict` returns False when it could not be at the moment."""
+
+    inflict: Callable[[Stack, Random], bool]
+    costs_attempts: bool
+    freezes: bool = False
+
+
 @dataclass(slots=True)
 class Injuries:
     """Hurts a stack. `tally` counts what was done, by kind."""
 
     stack: Stack
     rng: Random
+    kinds: Mapping[str, Fault]
     tally: Counter[str] = field(default_factory=Counter)
 
-    async def inflict(self, count: int, *, pause_s: tuple[float, float] = (0.1, 2.5)) -> None:
+    async def inflict(self, count: int, *, pause_s: tuple[float, float]) -> None:
         """As many as that, at random moments."""
         while count:
             await asyncio.sleep(self.rng.uniform(*pause_s))
-            kind = self.rng.choice(sorted(KINDS))
+            kind = self.rng.choice(sorted(self.kinds))
             if await self._hurt(kind):
                 self.tally[kind] += 1
                 count -= 1
 
     async def _hurt(self, kind: str) -> bool:
-        fault = KINDS[kind]
+        fault = self.kinds[kind]
         if fault.costs_attempts and await self._is_risky():
             return False
         if fault.freezes:
-            return await self._freeze(self.rng.choice(WORKERS))
+            return await self._freeze(self.rng.choice(self.stack.workers))
         return fault.inflict(self.stack, self.rng)
 
     async def _is_risky(self) -> bool:
@@ -71,19 +81,12 @@ class Injuries:
         return is_frozen
 
 
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    inflict: Callable[[Stack, Random], bool]
-    costs_attempts: bool
-    freezes: bool = False
-
-
 def _signal(name: str, number: signal.Signals) -> Callable[[Stack, Random], bool]:
     return lambda stack, rng: stack.signal(name, number)
 
 
 def _signal_worker(number: signal.Signals) -> Callable[[Stack, Random], bool]:
-    return lambda stack, rng: stack.signal(rng.choice(WORKERS), number)
+    return lambda stack, rng: stack.signal(rng.choice(stack.workers), number)
 
 
 def _signal_encoder(number: signal.Signals) -> Callable[[Stack, Random], bool]:
@@ -110,16 +113,22 @@ def _cut_the_power(stack: Stack, rng: Random) -> bool:
 
 # A database is told to end by SIGINT: SIGTERM asks it to wait until its clients have left.
 KINDS = {
-    "kill worker": _Fault(_signal_worker(signal.SIGKILL), costs_attempts=True),
-    "kill ffmpeg": _Fault(_signal_encoder(signal.SIGKILL), costs_attempts=True),
-    "kill web": _Fault(_signal("web", signal.SIGKILL), costs_attempts=False),
-    "kill storage": _Fault(_signal("storage", signal.SIGKILL), costs_attempts=False),
-    "kill database": _Fault(_signal("database", signal.SIGKILL), costs_attempts=True),
-    "power cut": _Fault(_cut_the_power, costs_attempts=True),
-    "stop worker": _Fault(_signal_worker(signal.SIGTERM), costs_attempts=False),
-    "stop ffmpeg": _Fault(_signal_encoder(signal.SIGTERM), costs_attempts=True),
-    "stop web": _Fault(_signal("web", signal.SIGTERM), costs_attempts=False),
-    "stop storage": _Fault(_signal("storage", signal.SIGTERM), costs_attempts=False),
-    "stop database": _Fault(_signal("database", signal.SIGINT), costs_attempts=True),
-    "freeze worker": _Fault(lambda stack, rng: False, costs_attempts=False, freezes=True),
+    "kill worker": Fault(_signal_worker(signal.SIGKILL), costs_attempts=True),
+    "kill ffmpeg": Fault(_signal_encoder(signal.SIGKILL), costs_attempts=True),
+    "kill web": Fault(_signal("web", signal.SIGKILL), costs_attempts=False),
+    "kill storage": Fault(_signal("storage", signal.SIGKILL), costs_attempts=False),
+    "kill database": Fault(_signal("database", signal.SIGKILL), costs_attempts=True),
+    "power cut": Fault(_cut_the_power, costs_attempts=True),
+    "stop worker": Fault(_signal_worker(signal.SIGTERM), costs_attempts=False),
+    "stop ffmpeg": Fault(_signal_encoder(signal.SIGTERM), costs_attempts=True),
+    "stop web": Fault(_signal("web", signal.SIGTERM), costs_attempts=False),
+    "stop storage": Fault(_signal("storage", signal.SIGTERM), costs_attempts=False),
+    "stop database": Fault(_signal("database", signal.SIGINT), costs_attempts=True),
+    "freeze worker": Fault(lambda stack, rng: False, costs_attempts=False, freezes=True),
+}
+# `portal up` hands everything back when it is asked to end.
+UP_KINDS = KINDS | {
+    "kill portal up": Fault(_signal("up", signal.SIGKILL), costs_attempts=True),
+    "stop portal up": Fault(_signal("up", signal.SIGTERM), costs_attempts=False),
+    "interrupt portal up": Fault(_signal("up", signal.SIGINT), costs_attempts=False),
 }

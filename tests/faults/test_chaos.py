@@ -6,44 +6,18 @@ left. A seed repeats the choices, not the timing: `PORTAL_FAULT_SEED=7 pytest te
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections import Counter
-from random import Random
+from pathlib import Path
 
 import pytest
-from fault_kit import Source, Stack, large_source, long_source, short_source
-from injuries import Injuries
+from chaos import chaos
+from fault_kit import Source, Stack, running_stack
+from seaweed_kit import prepare_seaweed
 
 DEFAULT_SEEDS = [int(os.environ.get("PORTAL_FAULT_SEED", "1"))]
 SOAK_SEEDS = list(range(100, 112))
-
-
-@pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> list[Source]:
-    folder = tmp_path_factory.mktemp("media")
-    return [short_source(folder), long_source(folder), large_source(folder)]
-
-
-async def chaos(
-    stack: Stack, sources: list[Source], tally: Counter[str], *, seed: int, faults: int, videos: int
-) -> None:
-    """One round: people publish while everything is hurt, then all is waited for and audited."""
-    rng = Random(seed)  # noqa: S311  # to be repeated, not to be secret
-    injuries = Injuries(stack, rng)
-
-    async def publish_later(source: Source, delay_s: float) -> None:
-        await asyncio.sleep(delay_s)
-        await stack.publish(source)
-
-    async with asyncio.TaskGroup() as group:
-        for number in range(videos):
-            delay_s = rng.uniform(0, faults)
-            group.create_task(publish_later(sources[number % len(sources)], delay_s))
-        group.create_task(injuries.inflict(faults))
-    findings = await stack.settle_and_audit()
-    tally.update(injuries.tally)
-    tally.update({"videos": videos, "rounds": 1, "superseded objects": len(findings.superseded)})
+SEAWEED_SEEDS = list(range(200, 203))
 
 
 @pytest.mark.parametrize("seed", DEFAULT_SEEDS)
@@ -59,3 +33,15 @@ async def test_nothing_is_lost_doubled_or_left_by_many(
     seed: int, stack: Stack, sources: list[Source], fault_tally: Counter[str]
 ) -> None:
     await chaos(stack, sources, fault_tally, seed=seed, faults=20, videos=8)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", SEAWEED_SEEDS)
+async def test_nothing_is_lost_doubled_or_left_on_another_storage(
+    seed: int, sources: list[Source], fault_tally: Counter[str], fault_folder: Path
+) -> None:
+    """A server that keeps half-sent uploads over its own death, as the embedded one does not."""
+    folder = fault_folder / f"seaweed-{seed}"
+    folder.mkdir()
+    async with running_stack(folder, seaweed=prepare_seaweed(folder / "storage")) as stack:
+        await chaos(stack, sources, fault_tally, seed=seed, faults=20, videos=8)
