@@ -181,6 +181,35 @@ async def test_what_is_written_shows_at_once(services: dict[str, str]) -> None:
             assert head["ContentLength"] == number
 
 
+@pytest.mark.parametrize(
+    "rounds", [1, pytest.param(100, marks=pytest.mark.soak)], ids=lambda rounds: f"{rounds}-times"
+)
+async def test_many_first_uploads_at_once_all_arrive(rounds: int, tmp_path: Path) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        yield b"first half, "
+        await asyncio.sleep(0.2)  # all are under way together
+        yield b"second half"
+
+    async def put(session: aiohttp.ClientSession, address: str) -> int:
+        async with session.put(address, data=body(), headers={"Content-Length": "23"}) as answer:
+            return answer.status
+
+    for number in range(rounds):
+        data = tmp_path / str(number)
+        async with embedded_services(data, database=False) as environ, s3(environ) as client:
+            addresses = [
+                await client.generate_presigned_url(
+                    "put_object", Params={"Bucket": "portal", "Key": f"videos/{each}.mp4"}
+                )
+                for each in range(16)
+            ]
+            async with aiohttp.ClientSession() as session:
+                answers = await asyncio.gather(*(put(session, each) for each in addresses))
+        assert answers == [200] * 16
+        uploads = data / "objects" / "portal" / "videos"
+        assert {path.stat().st_size for path in uploads.iterdir()} == {23}
+
+
 async def test_head_of_a_large_object_reads_none_of_it(tmp_path: Path) -> None:
     bucket = tmp_path / "objects" / "portal"
     bucket.mkdir(parents=True)

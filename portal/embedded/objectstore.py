@@ -2,6 +2,8 @@
 
 Limits: it forgets the content type of objects when it ends (then told from the extension), and
 the parts of unfinished multipart uploads; ETags of finished objects are empty (see `OPTIONS`).
+Of uploads that make the same new folder at once it may answer one with 500: each remembers a
+listing of its own, and some lack what the others write (`Dir.Mkdir` in rclone's vfs/dir.go).
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from portal.embedded.datafolder import DataFolder, write_private
 from portal.embedded.processes import ChildSpec, LogFile, UpError
 
 BUCKET = "portal"
+# Where `bucket.upload_key` puts what people send, many at once.
+UPLOADS = "videos"
 # The server refuses short access keys. Letters and digits only: the pair is passed as CSV.
 ACCESS_KEY_BYTES = 12
 SECRET_BYTES = 24
@@ -91,8 +95,9 @@ class ObjectStore:
 
 
 def prepare_object_store(folder: DataFolder, *, host: str, port: int) -> ObjectStore:
-    """Make the bucket and, once, the credentials."""
-    (folder.objects / BUCKET).mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make the bucket, the folder of uploads and, once, the credentials."""
+    for path in (folder.objects / BUCKET, folder.objects / BUCKET / UPLOADS):
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     access_key, secret_key = _credentials(folder.storage_key)
     return ObjectStore(host, port, folder.objects, access_key, secret_key, folder.log("storage"))
 
