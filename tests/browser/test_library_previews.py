@@ -7,6 +7,8 @@ from browser_kit import OpenContext
 from playwright.async_api import Locator, Page, expect
 from portal_kit import until
 
+# Videos of other tests may fill the first page of the whole library.
+SEARCH = "/?q=A+ready+video"
 LAYOUT_SHIFT = """
 () => new Promise((resolve) => {
     let total = 0;
@@ -26,7 +28,7 @@ async def test_hover_shows_the_storyboard_where_the_pointer_is(
     page = await (await open_context(reduced_motion="reduce")).new_page()
     boards: list[str] = []
     page.on("request", lambda it: boards.append(it.url) if "storyboard" in it.url else None)
-    await page.goto("/")
+    await page.goto(SEARCH)
     card = page.locator(f"#card-{ready_video}")
     await card.scroll_into_view_if_needed()
     media = card.locator(".card__media")
@@ -55,7 +57,7 @@ async def test_focus_plays_the_storyboard_unless_motion_is_unwanted(
 ) -> None:
     context = await open_context()
     page = await context.new_page()
-    await page.goto("/")
+    await page.goto(SEARCH)
     card = page.locator(f"#card-{ready_video}")
     await _tab_to(page, f"/videos/{ready_video}")
     await expect(card.locator("canvas")).to_be_visible()
@@ -68,7 +70,7 @@ async def test_focus_plays_the_storyboard_unless_motion_is_unwanted(
     page = await context.new_page()
     asked: list[str] = []
     page.on("request", lambda it: asked.append(it.url) if "storyboard" in it.url else None)
-    await page.goto("/")
+    await page.goto(SEARCH)
     await _tab_to(page, f"/videos/{ready_video}")
     card = page.locator(f"#card-{ready_video}")
     await page.wait_for_timeout(300)  # more than a preview waits for
