@@ -268,12 +268,13 @@ def _all_parts(parts: list[StoredPart], size_bytes: int) -> list[StoredPart]:
 
 
 async def _settled_object(key: str, storage: Storage) -> ObjectInfo | None:
+    stored = await _object(key, storage)
+    # From the first answer on: it may have taken longer than that.
     deadline = monotonic() + SETTLE_TIMEOUT_S
-    while True:
-        stored = await _object(key, storage)
-        if stored is not None or monotonic() > deadline:
-            return stored
+    while stored is None and monotonic() < deadline:
         await asyncio.sleep(SETTLE_INTERVAL_S)
+        stored = await _object(key, storage)
+    return stored
 
 
 async def _parts(key: str, multipart_id: str, storage: Storage) -> list[StoredPart] | None:

@@ -21,7 +21,7 @@ from uuid import UUID
 import aioboto3
 from botocore.config import Config as ClientConfig
 
-from portal.errors import ObjectMissing, StorageUnavailable
+from portal.errors import StorageUnavailable
 from portal.storage.listing import LIST_LIMIT, Page, read_page
 from portal.storage.multiparts import Multiparts
 from portal.storage.presigning import Presigner
@@ -141,14 +141,15 @@ class Storage:
     async def _written_at(self, key: str) -> datetime:
         """When an object was written, to the second, as lists have it.
 
-        HEAD has the time its upload began, until the embedded server is started again.
+        HEAD has the time its upload began, until the embedded server is started again. An object
+        that HEAD has found is not missing because a list is late: `StorageUnavailable`.
         """
         answer = await self._client.list_objects_v2(Bucket=self.bucket, Prefix=key, MaxKeys=1)
         for entry in answer.get("Contents", ()):
             if entry["Key"] == key:
                 written_at: datetime = entry["LastModified"]
                 return written_at.replace(microsecond=0)
-        raise ObjectMissing(key)
+        raise StorageUnavailable
 
     async def get(self, key: str) -> bytes:
         """The content of a small object, such as a playlist, or `ObjectMissing`."""
