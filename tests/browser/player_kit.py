@@ -50,11 +50,23 @@ def make_film(folder: Path) -> Path:
         *("-c:v", "libx264", "-preset", "ultrafast", "-g", "999", "-c:a", "aac"),
         *("-c:s", "mov_text", *(part for pair in languages for part in pair)),
     ]
-    ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
-    subprocess.run(
-        [ffmpeg, "-v", "error", "-y", *arguments, str(film)], check=True, stdin=subprocess.DEVNULL
-    )
+    _run_ffmpeg(*arguments, str(film))
     return film
+
+
+def make_untagged_film(folder: Path, source: Path) -> Path:
+    """The video with one subtitle track that names no language."""
+    words, film = folder / "words.srt", folder / "untagged.mp4"
+    words.write_text("1\n00:00:00,000 --> 00:00:02,000\nGood morning.\n", encoding="utf-8")
+    inputs = ("-i", str(source), "-i", str(words))
+    _run_ffmpeg(*inputs, *("-map", "0", "-map", "1", "-c", "copy", "-c:s", "mov_text"), str(film))
+    return film
+
+
+def _run_ffmpeg(*arguments: str) -> None:
+    ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
+    command = [ffmpeg, "-v", "error", "-y", *arguments]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
 
 
 async def wait_for(page: Page | Frame, condition: str, *, timeout_s: float = 20) -> None:

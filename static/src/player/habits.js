@@ -71,18 +71,19 @@ export function keepPosition(video, signal) {
 }
 
 /**
- * Shows captions in the language they were last chosen in, if this video has them.
+ * Shows captions in the language they were last chosen in, if this video has them. Remembered as
+ * an empty text they are off.
  * @param {HTMLElement} controller
  * @param {HTMLVideoElement} video
  * @param {AbortSignal} signal
  */
 export function keepCaptions(controller, video, signal) {
   const { textTracks } = video;
-  let language = settings().captions;
+  let chosen = settings().captions;
   textTracks.addEventListener(
     "addtrack",
     ({ track }) => {
-      if (track && isCaptions(track) && track.language === language) {
+      if (chosen && track && isCaptions(track) && nameOf(track) === chosen) {
         // hls.js has its say about a new track first.
         setTimeout(() => showOnly(textTracks, track));
       }
@@ -91,8 +92,8 @@ export function keepCaptions(controller, video, signal) {
   );
   const rememberChoice = () => {
     const shown = [...textTracks].find((track) => isCaptions(track) && track.mode === "showing");
-    language = shown?.language ?? "";
-    remember({ captions: language });
+    chosen = shown ? nameOf(shown) : "";
+    remember({ captions: chosen });
   };
   for (const name of CAPTION_REQUESTS) {
     // The tracks change while the event goes up; then the choice can be read off them.
@@ -108,6 +109,14 @@ function showOnly(tracks, wanted) {
   for (const track of tracks) {
     if (isCaptions(track)) track.mode = track === wanted ? "showing" : "disabled";
   }
+}
+
+/**
+ * A track need not say its language; what menus call it is the next best.
+ * @param {TextTrack} track
+ */
+function nameOf({ language, label }) {
+  return language || label;
 }
 
 /** @param {TextTrack} track */
