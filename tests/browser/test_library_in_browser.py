@@ -130,6 +130,22 @@ async def test_back_and_forward_bring_form_and_results_back(page: Page, shelf: L
     await expect(page).to_have_url(f"{shelf.base_url}/?q=cafe&tag=deep+sea")
 
 
+async def test_same_words_are_searched_again_after_going_back(
+    page: Page, shelf: LivePortal
+) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await page.goto(shelf.base_url)
+    field, results = page.get_by_role("searchbox"), page.locator("#results")
+    for _ in range(2):
+        await field.fill("cafe")
+        await expect(results).to_contain_text("for “cafe”")
+        await page.go_back()
+        await expect(results).not_to_contain_text("for “cafe”")
+        await expect(field).to_have_value("")
+    assert asked.count(f"{shelf.base_url}/?q=cafe") == 2
+
+
 async def test_nothing_found_is_told_and_can_be_cleared(page: Page, shelf: LivePortal) -> None:
     await page.goto(shelf.base_url)
     await page.get_by_role("searchbox").fill("xyzzy")
