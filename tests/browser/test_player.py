@@ -49,6 +49,24 @@ async def test_fixed_quality_and_automatic_quality_switch_levels(player: Page) -
     await wait_for(player, "video.videoHeight === 480")
 
 
+async def test_menu_lets_go_of_a_focus_that_it_had_before_it_was_open(player: Page) -> None:
+    await player.locator("media-settings-menu-button").click()
+    entry = player.locator("[data-menu-of=renditions]")
+    await expect(player.locator("media-settings-menu-item:focus")).to_have_count(1)
+    await entry.click(position={"x": 20, "y": 10})
+    await player.evaluate(
+        """() => {
+            const menu = document.querySelector("media-rendition-menu");
+            menu.items[1].focus();
+            // As it does once it has unfolded.
+            menu.focus();
+        }"""
+    )
+    await player.locator("#edit-link").focus()
+    await expect(player.locator("media-settings-menu")).to_be_hidden()
+    await expect(player.locator("media-settings-menu:focus-within")).to_have_count(0)
+
+
 async def test_speed_is_chosen_from_the_menu(player: Page) -> None:
     await choose(player, "Speed", "1.5x")
     await wait_for(player, "video.playbackRate === 1.5")

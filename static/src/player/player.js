@@ -118,6 +118,7 @@ class Player {
     this.controller.querySelector("media-time-display")?.setAttribute("role", "timer");
     for (const menu of this.controller.querySelectorAll(".player__menu, [slot=submenu]")) {
       menu.shadowRoot?.querySelector("button[part~=back]")?.setAttribute("role", "menuitem");
+      leaveFocusInside(/** @type {HTMLElement} */ (menu));
     }
     const menu = this.controller.querySelector("media-rendition-menu");
     if (!menu) return;
@@ -188,4 +189,16 @@ class Player {
     if (video.paused) reopen();
     else video.addEventListener("pause", reopen, { once: true, signal });
   }
+}
+
+/**
+ * A menu takes the focus once it has unfolded, and gives it back to what had it before. Where that
+ * is an entry of its own, reached meanwhile, it would hold on to a focus that is to leave.
+ * @param {HTMLElement} menu
+ */
+function leaveFocusInside(menu) {
+  const focus = menu.focus.bind(menu);
+  menu.focus = () => {
+    if (!menu.matches(":focus-within")) focus();
+  };
 }
