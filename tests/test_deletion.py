@@ -287,6 +287,17 @@ async def test_page_asks_before_it_deletes(client: Client) -> None:
     assert not await Video.exists(id=video.id)
 
 
+async def test_page_says_to_whoever_deletes_twice_that_it_was_deleted(client: Client) -> None:
+    video = await make_row()
+    for _ in range(2):
+        response = await client.post(f"/videos/{video.id}/delete")
+        assert response.status_code == 303
+        assert response.headers["Location"] == "/videos/deleted"
+    for never in (uuid4(), "none"):
+        response = await client.post(f"/videos/{never}/delete")
+        assert response.status_code == 404
+
+
 async def test_nothing_is_deleted_from_another_site(client: Client) -> None:
     video = await make_row()
     for path in (f"/videos/{video.id}/delete", f"/api/videos/{video.id}/deletion"):

@@ -10,11 +10,11 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal import publishing
 from portal.current import current_resources
-from portal.errors import FieldError, InvalidRequest, NotFound
+from portal.errors import FieldError, InvalidRequest, NotFound, VideoNotFound
 from portal.models import PosterRequest
 from portal.pages.poster_views import poster_view
 from portal.work import posters
-from portal.work.deletion import delete_video
+from portal.work.deletion import delete_video, was_deleted
 from portal.work.sources import SourceChanged, check_source
 
 if TYPE_CHECKING:
@@ -71,10 +71,16 @@ async def confirm_deletion(video_id: str) -> str:
 
 @blueprint.post("/videos/<video_id>/delete")
 async def delete(video_id: str) -> WerkzeugResponse:
-    """Delete the video, and say so."""
-    resources = current_resources()
-    found = await publishing.get_video(video_id)
-    await delete_video(found.id, queue=resources.queue)
+    """Delete the video, and say so; the same to whoever comes second."""
+    parsed = publishing.parse_video_id(video_id)
+    if parsed is None:
+        raise VideoNotFound
+    try:
+        await delete_video(parsed, queue=current_resources().queue)
+    except VideoNotFound:
+        # Pressed twice, or pressed by two.
+        if not await was_deleted(parsed):
+            raise
     return redirect(url_for("managing.deleted"), 303)
 
 

@@ -78,6 +78,11 @@ async def delete_video(video_id: UUID, *, queue: Queue) -> None:
     logger.info("Video deleted", extra={"action": "delete", "video_id": str(video_id)})
 
 
+async def was_deleted(video_id: UUID) -> bool:
+    """Whether there was a video with this id, for as long as that is remembered."""
+    return await Tombstone.exists(video_id=video_id)
+
+
 async def look_again(video_id: UUID, storage_key: str, *, queue: Queue) -> None:
     """Have the files of a deleted video removed once more: some may have been written since."""
     async with transaction() as connection:
