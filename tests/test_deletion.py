@@ -65,8 +65,15 @@ async def test_deleted_video_is_gone_at_once_everywhere(
     assert response.status_code == 202
     assert await response.get_json() == {"id": str(video.id)}
     assert (await client.get(master)).status_code == 404
-    for path in ("", "/status", "/facts", "/story", "/edit", "/share", "/poster.jpg", "/poster"):
+    for path in ("", "/facts", "/story", "/edit", "/share", "/poster.jpg", "/poster"):
         assert (await client.get(f"/videos/{video.id}{path}")).status_code == 404, path
+    # Fragments that pages ask for again.
+    for path in (f"/videos/{video.id}/status", f"/embed/{video.id}/stage"):
+        response = await client.get(path)
+        assert response.status_code == 410, path
+        html = str(await response.get_data(as_text=True))
+        assert "This video was deleted" in html
+        assert "hx-get" not in html
     for path in ("", "/transcode", "/metadata"):
         answer = await client.get(f"/api/videos/{video.id}{path}")
         await problem(answer, 404, "video_not_found")

@@ -70,11 +70,17 @@ async def embed(video_id: str) -> str:
 
 
 @blueprint.get("/embed/<video_id>/stage")
-async def stage(video_id: str) -> str:
-    """The fragment of that page that changes; it asks for itself while processing."""
+async def stage(video_id: str) -> str | tuple[str, int]:
+    """The fragment of that page that changes; it asks for itself while processing.
+
+    410 once the video is gone, as with the fragment of the video's own page.
+    """
     allow_framing(request.scope)
     allow_sharing(request.scope)
-    return await render_template("embed/_stage.html", **await _context(video_id))
+    try:
+        return await render_template("embed/_stage.html", **await _context(video_id))
+    except VideoNotFound:
+        return await render_template("embed/_gone.html"), 410
 
 
 @blueprint.get("/oembed")

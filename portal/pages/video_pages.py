@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal import publishing
 from portal.current import current_resources, read_progress, read_video
-from portal.errors import NothingToRetry
+from portal.errors import NothingToRetry, VideoNotFound
 from portal.models import PosterRequest, Video, VideoStatus
 from portal.pages.about_views import facts_view, share_view, story_view
 from portal.pages.page_views import remaining_view, status_view
@@ -52,10 +52,16 @@ async def video(video_id: str) -> str:
 
 
 @blueprint.get("/videos/<video_id>/status")
-async def status(video_id: str) -> str:
-    """The fragment with a video's state alone; it asks for itself again while processing."""
+async def status(video_id: str) -> str | tuple[str, int]:
+    """The fragment with a video's state alone; it asks for itself again while processing.
+
+    410 once the video is gone, which pages show: a 404 may come from a proxy that lost the portal.
+    """
     allow_sharing(request.scope)
-    return await _status_fragment(await read_video(video_id))
+    try:
+        return await _status_fragment(await read_video(video_id))
+    except VideoNotFound:
+        return await render_template("videos/_gone.html"), 410
 
 
 @blueprint.get("/videos/<video_id>/remaining")

@@ -12,9 +12,10 @@ let lastValue = 0;
 export const statusBehaviour = {
   selector: "[data-status]",
   start(element) {
-    const isFinal = element.dataset.status !== "processing";
+    const { status } = element.dataset;
+    const isFinal = status === "ready" || status === "failed";
     if (isFinal && wasProcessing) document.body.dispatchEvent(new Event("video-final"));
-    wasProcessing = !isFinal;
+    wasProcessing = status === "processing";
     glide(element);
     announce(element);
   },

@@ -111,8 +111,8 @@ def addresses(
 
 @pytest.fixture(autouse=True)
 def expected(complaints: Complaints) -> None:
-    """The page that isn't there answers 404, which browsers report."""
-    complaints.expect("status of 404")
+    """The page that isn't there answers 404, which browsers report; so they do when it has gone."""
+    complaints.expect("status of 4(04|10)")
 
 
 async def test_ready_video_plays(page: Page, ready_video: str) -> None:
@@ -235,6 +235,25 @@ async def test_polls_wait_as_long_as_a_busy_portal_asks(
     # Every other second otherwise.
     assert asked_at[1] - asked_at[0] >= 5
     await page.unroute("**/status")
+
+
+async def test_pages_of_a_video_that_is_deleted_meanwhile_say_so_and_ask_no_more(
+    open_context: OpenContext, idle_portal: LivePortal, short_video: Path
+) -> None:
+    async with aiohttp.ClientSession(idle_portal.base_url) as session:
+        video_id = await publish_file(session, short_video, "Soon deleted")
+    context = await open_context()
+    detail, frame = await context.new_page(), await context.new_page()
+    await detail.goto(f"{idle_portal.base_url}/videos/{video_id}")
+    await frame.goto(f"{idle_portal.base_url}/embed/{video_id}")
+    await expect(detail.locator("#status")).to_contain_text("Waiting for its turn")
+    await context.request.post(f"{idle_portal.base_url}/api/videos/{video_id}/deletion")
+
+    await expect(detail.locator("#status")).to_contain_text("This video was deleted")
+    await expect(detail.locator("[data-status-live]")).to_have_text("This video was deleted")
+    await expect(frame.get_by_role("heading")).to_have_text("This video was deleted")
+    for page in (detail, frame):
+        await expect(page.locator("[hx-trigger^=every]")).to_have_count(0)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
