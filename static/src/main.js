@@ -5,12 +5,14 @@ import { onDemand, refresh } from "./lifecycle.js";
 import { localSize, localTime } from "./local.js";
 import { pollPolitely } from "./polling.js";
 import { remainingBehaviour } from "./remaining.js";
+import { retryBehaviour } from "./retry.js";
 import { statusBehaviour } from "./status.js";
 
 const behaviours = [
   localSize,
   localTime,
   remainingBehaviour,
+  retryBehaviour,
   statusBehaviour,
   newsBehaviour,
   searchBehaviour,

@@ -19,6 +19,7 @@ from browser_kit import (
     play_past,
     publish_file,
 )
+from library_rows import Rows
 from playwright.async_api import Page, Route, expect
 from portal_kit import LivePortal, fresh_database, run_portal, until
 from upload_page_kit import STORAGE, choose, open_upload, refuse
@@ -254,6 +255,21 @@ async def test_pages_of_a_video_that_is_deleted_meanwhile_say_so_and_ask_no_more
     await expect(frame.get_by_role("heading")).to_have_text("This video was deleted")
     for page in (detail, frame):
         await expect(page.locator("[hx-trigger^=every]")).to_have_count(0)
+
+
+async def test_focus_stays_on_the_page_when_a_failed_video_is_tried_again(
+    page: Page, idle_portal: LivePortal
+) -> None:
+    rows = Rows(idle_portal.environ["DATABASE_URL"])
+    video_id = await rows.add(1, "Tried again", status="failed")
+    await rows.run("UPDATE videos SET failure_code = 'transcode_failed' WHERE id = %s", video_id)
+    try:
+        await page.goto(f"{idle_portal.base_url}/videos/{video_id}")
+        await page.get_by_role("button", name="Try again").press("Enter")
+        await expect(page.locator("#status")).to_contain_text("Waiting for its turn")
+        await expect(page.locator("#main")).to_be_focused()
+    finally:
+        await rows.remove(video_id)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
