@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from browser_kit import Publish, play_past
 from passes_kit import make_source
 from player_kit import open_player, read, wait_for
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 COMPLETION_TIMEOUT_S = 90
 # A busy machine's decoder may wait as well, and hls.js then nudges it by a tenth of a second; but
@@ -61,3 +62,25 @@ async def test_qualities_that_come_later_reach_whoever_is_watching(
     await read(page, f"void (video.videoRenditions.selectedIndex = {last})")
     best = await read(page, "video.videoRenditions.items.at(-1).lines")
     await wait_for(page, f"Math.abs(video.videoHeight - {best}) <= 4")
+
+
+async def test_quality_that_comes_before_the_players_scripts_opens_no_second_stream(
+    page: Page, ready_video: str
+) -> None:
+    is_added = asyncio.Event()
+    opened: list[str] = []
+    page.on("request", lambda it: opened.append(it.url) if "master.m3u8" in it.url else None)
+
+    async def hold(route: Route) -> None:
+        await is_added.wait()
+        await route.continue_()
+
+    scripts = "**/static/chunk-hls-stream-*.js"
+    await page.route(scripts, hold)
+    async with page.expect_request(scripts):
+        await page.goto(f"/videos/{ready_video}?t=1")
+    await page.evaluate("document.body.dispatchEvent(new Event('quality-added'))")
+    is_added.set()
+    await wait_for(page, "video.readyState >= 2 && video.currentTime >= 1")
+    await play_past(page, 1.2)
+    assert len(opened) == 1

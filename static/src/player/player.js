@@ -184,7 +184,8 @@ class Player {
 
   #adoptQualities() {
     const { video, signal } = this;
-    if (this.#stream?.adoptQualities()) return;
+    // One that is still to come will have them from the beginning.
+    if (!this.#stream || this.#stream.adoptQualities()) return;
     const reopen = () => this.#open(video.currentTime || null);
     if (video.paused) reopen();
     else video.addEventListener("pause", reopen, { once: true, signal });
