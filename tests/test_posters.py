@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import av
 import imageio_ffmpeg
@@ -107,6 +107,28 @@ async def test_worker_replaces_the_poster_by_the_frame_asked_for(
     assert shade(picture) == pytest.approx(47, abs=0.5)
     page = await client.get(f"/videos/{video.id}")
     assert f"/videos/{video.id}/poster.jpg?v=1" in str(await page.get_data(as_text=True))
+
+
+async def test_news_of_a_poster_come_with_its_picture(
+    client: Client,
+    resources: Resources,
+    video: Video,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = await posters.request_poster(video.id, time_s=1, queue=resources.queue)
+    look = PosterRequest.get_or_none
+
+    async def look_when_it_is_done(**query: Any) -> PosterRequest | None:
+        monkeypatch.setattr(PosterRequest, "get_or_none", look)
+        await make(video, asked.number, resources, tmp_path / "w")
+        return await look(**query)
+
+    monkeypatch.setattr(PosterRequest, "get_or_none", look_when_it_is_done)
+    response = await client.get(f"/videos/{video.id}/poster?watched={asked.number}")
+    fragment = str(await response.get_data(as_text=True))
+    assert "This frame is the poster now." in fragment
+    assert f"/videos/{video.id}/poster.jpg?v=1" in fragment
 
 
 async def _only(resources: Resources, video: Video, name: str) -> bool:

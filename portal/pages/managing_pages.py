@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from quart import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
@@ -17,16 +16,13 @@ from portal.work import posters
 from portal.work.deletion import delete_video, was_deleted
 from portal.work.sources import SourceChanged, check_source
 
-if TYPE_CHECKING:
-    from portal.models import Video
-
 blueprint = Blueprint("managing", __name__)
 
 
 @blueprint.get("/videos/<video_id>/poster")
 async def poster(video_id: str) -> str:
     """The fragment with a video's poster; it asks for itself while a new one is being cut."""
-    return await _poster(await publishing.get_video(video_id), watched=_watched())
+    return await _poster(video_id, watched=_watched())
 
 
 @blueprint.post("/videos/<video_id>/poster")
@@ -40,7 +36,7 @@ async def replace_poster(video_id: str) -> WerkzeugResponse:
 async def replace_poster_fragment(video_id: str) -> str:
     """Ask for the frame at a time as the poster, and show how that stands."""
     asked = await _requested(video_id)
-    return await _poster(await publishing.get_video(video_id), watched=asked.number)
+    return await _poster(video_id, watched=asked.number)
 
 
 @blueprint.get("/videos/<video_id>/original")
@@ -97,8 +93,11 @@ async def _requested(video_id: str) -> PosterRequest:
     return await posters.request_poster(found.id, time_s=time_s, queue=resources.queue)
 
 
-async def _poster(found: Video, *, watched: int) -> str:
-    asked = await PosterRequest.get_or_none(video_id=found.id)
+async def _poster(video_id: str, *, watched: int) -> str:
+    parsed = publishing.parse_video_id(video_id)
+    asked = await PosterRequest.get_or_none(video_id=parsed) if parsed else None
+    # Read afterwards: of a request that is done, it has the picture.
+    found = await publishing.get_video(video_id)
     return await render_template(
         "videos/_poster.html", poster=poster_view(found, asked, watched=watched)
     )
