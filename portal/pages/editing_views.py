@@ -112,9 +112,10 @@ def _as_typed(metadata: VideoMetadata) -> TypedMetadata:
 def _faults(errors: Sequence[FieldError], typed: TypedMetadata) -> dict[str, str]:
     """The first message for each field."""
     faults: dict[str, str] = {}
+    body = typed.body()
     for error in errors:
         field = error.pointer.split("/")[1] if error.pointer else ""
-        is_empty = not typed.body().get(field)
+        is_empty = not body.get(field)
         words = EMPTY_WORDS.get(field, error.message) if is_empty else error.message
         faults.setdefault(field, words)
     return faults
