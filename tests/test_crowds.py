@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from portal.serving.clients import CLIENT
-from portal.serving.crowds import MAX_ADDRESSES, MAX_AGE_S, Crowds, allow_sharing
+from portal.serving.crowds import (
+    MAX_ADDRESSES,
+    MAX_AGE_S,
+    MAX_KEPT_BYTES,
+    Crowds,
+    allow_sharing,
+)
 from portal.serving.middleware import allow_framing, may_be_framed
 
 HOST = b"portal.example"
@@ -23,6 +29,7 @@ class Site:
         self.answered = 0
         self.status = 200
         self.is_shared = True
+        self.padding = b""
         self.before_answer: Callable[[], Awaitable[None]] | None = None
         # What a client does with the end of an answer, by its name.
         self.at_end: Callable[[str], Awaitable[None]] | None = None
@@ -66,7 +73,8 @@ class Site:
         await send({"type": "http.response.start", "status": self.status, "headers": []})
         half = {"type": "http.response.body", "body": b"answer ", "more_body": True}
         await send(half)
-        await send({**half, "body": str(number).encode(), "more_body": False})
+        last = str(number).encode() + self.padding
+        await send({**half, "body": last, "more_body": False})
 
     @property
     def newest(self) -> str:
@@ -166,6 +174,17 @@ async def test_who_changes_something_sees_it_even_if_they_ask_before_they_have_b
     await site.ask("/edit", method="POST", client="editor")
     assert seen == [site.newest]
     assert seen != [shared]
+
+
+async def test_large_answer_goes_to_those_who_wait_for_it_and_is_not_kept() -> None:
+    site = Site()
+    site.padding = bytes(MAX_KEPT_BYTES)
+    await site.gather_crowd()
+    before = site.answered
+    await asyncio.gather(*(site.ask() for _ in range(10)))
+    assert site.answered == before + 1
+    await site.ask()
+    assert site.answered == before + 2
 
 
 async def test_marks_of_an_answer_go_with_it() -> None:

@@ -39,8 +39,10 @@ if TYPE_CHECKING:
 MAX_AGE_S = 2.0
 # So many askers in one such time make a crowd in the next one; a single page asks once.
 CROWD = 2
-# Addresses remembered, with a page of some tens of kilobytes each if there is a crowd before it.
+# Addresses remembered, with an answer each if there is a crowd before it.
 MAX_ADDRESSES = 512
+# Pages have some tens of kilobytes; what is larger goes to those who wait for it, and that is all.
+MAX_KEPT_BYTES = 128 * 1024
 MAX_CHANGERS = 20_000
 # In a request's scope: whether its answer is the same for everyone who asks.
 SHARED = "portal.shared"
@@ -64,6 +66,10 @@ class _Answer:
     headers: Headers
     body: bytes
     marks: dict[str, Any]
+
+    @property
+    def is_kept(self) -> bool:
+        return self.status == 200 and len(self.body) <= MAX_KEPT_BYTES
 
     async def send(self, scope: HTTPScope, send: ASGISendCallable) -> None:
         cast("dict[str, Any]", scope).update(self.marks)
@@ -94,7 +100,7 @@ class _Crowd:
         return self._answer if is_fresh else None
 
     def keep(self, answer: _Answer | None, *, made_at: float) -> None:
-        is_good = answer is not None and answer.status == 200 and self._is_crowd
+        is_good = answer is not None and answer.is_kept and self._is_crowd
         self._answer, self._made_at = (answer, made_at) if is_good else (None, float("-inf"))
 
     @property
