@@ -194,6 +194,12 @@ async def test_form_with_faults_says_so_beside_fields_and_keeps_what_was_typed(
     assert (await Video.get(id=video.id)).title == "Video 1"
 
 
+async def test_form_with_too_many_categories_says_so(client: Client) -> None:
+    video = await make_row()
+    response = await send_form(client, f"/videos/{video.id}/edit", 1, categoryIds=[""] * 5_000)
+    assert 'id="categories-error">Give at most 64.' in await html(response, 422)
+
+
 async def test_form_with_thousands_of_faults_is_made_at_once(client: Client) -> None:
     count = 5_000
     typed = TypedMetadata(title="", description="", category_ids=("",) * count, tags="")

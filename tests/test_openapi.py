@@ -210,7 +210,7 @@ async def test_limits_and_formats_are_documented(client: Client) -> None:
     assert (request["title"]["minLength"], request["title"]["maxLength"]) == (1, 200)
     assert request["description"]["maxLength"] == 5_000
     assert request["tags"]["maxLength"] == 500
-    assert request["categoryIds"]["minItems"] == 1
+    assert (request["categoryIds"]["minItems"], request["categoryIds"]["maxItems"]) == (1, 64)
     number = request["categoryIds"]["items"]
     assert (number["type"], number["minimum"], number["maximum"]) == ("integer", 1, 32767)
     record = shapes["CreatedVideo"]["properties"]

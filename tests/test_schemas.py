@@ -131,6 +131,11 @@ def test_at_least_one_category_is_required() -> None:
     assert video(categoryIds=[]) == {"/categoryIds": "This may not be empty."}
 
 
+def test_at_most_64_categories_are_taken() -> None:
+    assert video(categoryIds=[1] * 64) == {}
+    assert video(categoryIds=[1] * 65) == {"/categoryIds": "Give at most 64."}
+
+
 def test_repeated_categories_are_kept() -> None:
     request = CreateVideoRequest.model_validate(
         {**VIDEO, "categoryIds": [2, 1, 2]}, context=REFERENCES

@@ -38,6 +38,8 @@ MAX_FILE_NAME_LENGTH = 255
 MAX_TITLE_LENGTH = 200
 MAX_DESCRIPTION_LENGTH = 5_000
 MAX_TAGS_LENGTH = 500
+# There are far fewer; but ids may be repeated, and every page of a video names all of them.
+MAX_CATEGORIES = 64
 # The extension becomes part of the key, and a part of a key may be too long for a file system.
 FILE_NAME = re.compile(r"(?s).+\.[A-Za-z0-9]{1,64}")
 # The same, and what else `_is_file_name` wants, as JSON Schema writes it (ECMA-262).
@@ -162,7 +164,7 @@ class VideoMetadata(Shape):
         Text, Field(min_length=1, max_length=MAX_TITLE_LENGTH), AfterValidator(_not_blank)
     ]
     description: Annotated[Text, Field(max_length=MAX_DESCRIPTION_LENGTH)]
-    category_ids: Annotated[list[CategoryId], Field(min_length=1)]
+    category_ids: Annotated[list[CategoryId], Field(min_length=1, max_length=MAX_CATEGORIES)]
     tags: Annotated[
         Text, Field(max_length=MAX_TAGS_LENGTH, description="Comma-separated by convention.")
     ]
@@ -281,8 +283,14 @@ def _message(fault: ErrorDetails) -> str:
         case "string_too_short" | "too_short":
             return "This may not be empty."
         case "string_too_long" | "too_long":
-            return f"Shorten this to at most {context['max_length']:,} characters."
+            return _too_long(fault["input"], context["max_length"])
         case "literal_error":
             return f"Choose {context['expected']}."
         case _:
             return fault["msg"]
+
+
+def _too_long(value: Any, limit: int) -> str:
+    if isinstance(value, list):
+        return f"Give at most {limit:,}."
+    return f"Shorten this to at most {limit:,} characters."
