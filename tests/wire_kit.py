@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from hypercorn import protocol as hypercorn_protocol
 from hypercorn.asyncio import run as hypercorn_run
 from hypercorn.asyncio import serve
 from portal_kit import answers, free_port, until
@@ -55,7 +56,8 @@ async def served(
     server.keep_alive_timeout = keep_alive_s
     server.graceful_timeout = 0.2
     # What `install` replaces is put back after the test.
-    monkeypatch.setattr(hypercorn_run, "TCPServer", vars(hypercorn_run)["TCPServer"])
+    for module, name in ((hypercorn_run, "TCPServer"), (hypercorn_protocol, "H11Protocol")):
+        monkeypatch.setattr(module, name, vars(module)[name])
     connections.install(config.max_connections)
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:

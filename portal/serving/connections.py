@@ -5,6 +5,9 @@ Hypercorn ends a connection that stays idle, or whose headers do not arrive, aft
 as long, waits for ever for an answer to be taken, and closes at once where a client is still
 sending, which takes the answer from it (RFC 9112 section 9.6). So its class for a connection is
 replaced by one that knows better; this is the one place that reaches into Hypercorn.
+
+Only HTTP/1 is spoken: what is limited here, and in the number and size of requests, has other ways
+around it in HTTP/2, which browsers speak with TLS alone, and so with the proxy in front.
 """
 
 from __future__ import annotations
@@ -14,17 +17,22 @@ import logging
 import resource
 from contextlib import suppress
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from hypercorn import protocol as hypercorn_protocol
 from hypercorn.asyncio import run as hypercorn_run
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.events import Closed, Event
 from hypercorn.protocol import ProtocolWrapper
+from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.utils import parse_socket_addr
 
 from portal.serving.clients import counted_as
 from portal.serving.places import Places
 from portal.telemetry.logs import Tally
+
+if TYPE_CHECKING:
+    import h11
 
 logger = logging.getLogger(__name__)
 
@@ -60,9 +68,17 @@ def install(max_connections: int) -> None:
         )
     # Looked up there for each new connection.
     vars(hypercorn_run)["TCPServer"] = partial(_Connection, Places(allowed))
+    vars(hypercorn_protocol)["H11Protocol"] = _Http1
 
 
 _refused = Tally(logger, "Connections turned away", action="too_many_connections")
+
+
+class _Http1(H11Protocol):
+    """Never becomes HTTP/2: an upgrade to it is ignored, its preface a request like any other."""
+
+    async def _check_protocol(self, event: h11.Request) -> None:
+        pass
 
 
 class _Ended:

@@ -51,8 +51,7 @@ class Gate:
 
 def examine(scope: HTTPScope) -> type[PortalError] | None:
     """What is wrong with a request, if anything; a target with a host in it loses that."""
-    # What is really HTTP/2 is told as "2"; "2.0" only claims to be.
-    if scope["http_version"] != "2" and not scope["http_version"].startswith("1."):
+    if not scope["http_version"].startswith("1."):
         return OtherVersion
     names = [name for name, _ in scope["headers"]]
     if b"transfer-encoding" in names and (

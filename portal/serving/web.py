@@ -71,7 +71,6 @@ def server_config(application: str, *, host: str, port: int) -> ServerConfig:
     server.read_timeout = None
     server.backlog = BACKLOG
     server.h11_max_incomplete_size = MAX_HEADERS_BYTES
-    server.h2_max_header_list_size = MAX_HEADERS_BYTES
     server.graceful_timeout = SHUTDOWN_GRACE_S
     server.include_server_header = False
     # Through the root logger, in the portal's format, instead of a handler of its own.

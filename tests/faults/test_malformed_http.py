@@ -92,7 +92,7 @@ async def test_every_case_gets_its_clean_answer(
 
 
 @pytest.mark.parametrize("name", CONNECTIONS)
-async def test_what_is_not_http_1_leaves_the_process_alone(attacked: LivePortal, name: str) -> None:
+async def test_what_is_no_request_leaves_the_process_alone(attacked: LivePortal, name: str) -> None:
     address = URL(attacked.base_url)
     reader, writer = await asyncio.open_connection(address.host, address.port)
     writer.write(CONNECTIONS[name])

@@ -43,6 +43,10 @@ def all_answered(status: int, **cases: bytes) -> dict[str, Case]:
     return {name.replace("_", " "): Case(data, (status,)) for name, data in cases.items()}
 
 
+# HTTP/2 in clear text, as a client begins it that knows, or asks, whether it is spoken.
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+UPGRADE = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c")
+
 REQUEST_LINES = {
     **all_answered(
         400,
@@ -79,6 +83,10 @@ REQUEST_LINES = {
         version_3_0=line("GET / HTTP/3.0"),
         version_9_9=line("GET / HTTP/9.9"),
         version_0_9=line("GET / HTTP/0.9"),
+        the_preface_of_HTTP_2=PREFACE,
+        the_preface_and_settings=PREFACE + bytes.fromhex("000000040000000000"),
+        the_preface_and_rubbish=PREFACE + b"\xff" * 10_000,
+        half_a_preface=PREFACE[:18] + b"XX\r\n\r\n",
     ),
     **all_answered(
         405,
@@ -156,6 +164,9 @@ HEADERS = {
         many_ranges=get("/upload", "Range: bytes=" + ",".join(["0-1"] * 2_000)),
         other_addresses=get("/healthz", "X-Original-URL: /upload", "X-Rewrite-URL: /upload"),
         a_request_id_to_inject=get("/healthz", "X-Request-ID: a b\t<script>"),
+        an_upgrade_to_HTTP_2=get("/healthz", *UPGRADE, "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"),
+        an_upgrade_with_broken_settings=get("/healthz", *UPGRADE, "HTTP2-Settings: !!!!"),
+        an_upgrade_without_settings=get("/healthz", *UPGRADE),
         an_upgrade_to_nothing=get("/healthz", "Connection: Upgrade", "Upgrade: foo"),
         a_name_of_the_connection=get("/healthz", "Connection: host, content-length"),
     ),

@@ -1,4 +1,4 @@
-"""Paths and queries as bytes with their answers, and connections that speak something else."""
+"""Paths and queries as bytes with their answers, and connections that say nothing sensible."""
 
 from __future__ import annotations
 
@@ -76,21 +76,8 @@ PATHS = {
         a_width_of_5_000_digits=get("/oembed?url=x&maxwidth=" + "9" * 5_000),
     ),
 }
-# What begins as another protocol; how it is answered is that protocol's matter.
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-UPGRADE = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c")
+# What never comes to its end, or makes no sense; no answer is waited for.
 CONNECTIONS = {
-    "the preface of HTTP/2 and settings": PREFACE + bytes.fromhex("000000040000000000"),
-    "the preface and rubbish": PREFACE + b"\xff" * 10_000,
-    "the preface and a frame of 16 MiB": PREFACE + b"\xff\xff\xff\x00\x00\x00\x00\x00\x01",
-    "the preface and headers that expand": PREFACE
-    + bytes.fromhex("000000040000000000")
-    + b"\x00\x00\x40\x01\x04\x00\x00\x00\x01"
-    + b"\xbe" * 64,
-    "half a preface": PREFACE[:18] + b"XX\r\n\r\n",
-    "an upgrade to HTTP/2": get("/healthz", *UPGRADE, "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"),
-    "an upgrade with broken settings": get("/healthz", *UPGRADE, "HTTP2-Settings: !!!!"),
-    "an upgrade without settings": get("/healthz", *UPGRADE),
     "a line that never ends": b"GET / HT",
     "a body that never comes": post(b"", "Content-Length: 50"),
     "a chunk that never comes": chunked(b"7FFFFFFF\r\n{}"),
