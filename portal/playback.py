@@ -22,6 +22,7 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 from portal.current import current_resources
 from portal.errors import NotFound, ObjectMissing
 from portal.models import Video
+from portal.signed_playlists import SentPlaylist, as_sent
 from portal.storage.bucket import MASTER_MAX_AGE_S, output_prefix
 from portal.transcoding import (
     MASTER_NAME,
@@ -75,10 +76,10 @@ async def playlist(video_id: UUID, attempt: int, name: str) -> Response:
         raise NotFound
     prefix = output_prefix(video_id, attempt)
     if name == MASTER_NAME:
-        text, max_age_s = await _text(resources, prefix + name), MASTER_MAX_AGE_S
+        found, max_age_s = as_sent(await _text(resources, prefix + name)), MASTER_MAX_AGE_S
     else:
-        text, max_age_s = await _signed_playlist(resources, prefix + name), PLAYLIST_MAX_AGE_S
-    return await _open_to_all(text, content_type=PLAYLIST_TYPE, max_age_s=max_age_s)
+        found, max_age_s = await _signed_playlist(resources, prefix + name), PLAYLIST_MAX_AGE_S
+    return await _open_to_all(found, content_type=PLAYLIST_TYPE, max_age_s=max_age_s)
 
 
 @blueprint.get("/videos/<uuid:video_id>/poster.jpg")
@@ -106,8 +107,8 @@ async def storyboard(video_id: UUID) -> Response:
     video = await Video.get_or_none(id=video_id)
     if video is None or video.published_attempt is None or not video.has_storyboard:
         raise NotFound
-    text = await _addressed_storyboard(resources, output_prefix(video.id, video.published_attempt))
-    return await _open_to_all(text, content_type=VTT_TYPE, max_age_s=PLAYLIST_MAX_AGE_S)
+    found = await _addressed_storyboard(resources, output_prefix(video.id, video.published_attempt))
+    return await _open_to_all(found, content_type=VTT_TYPE, max_age_s=PLAYLIST_MAX_AGE_S)
 
 
 async def _poster_url(resources: Resources, key: str) -> str:
@@ -116,12 +117,12 @@ async def _poster_url(resources: Resources, key: str) -> str:
     return await resources.storage.presign_get(key, ttl_s=resources.config.playback_url_ttl_s)
 
 
-async def _open_to_all(text: str, *, content_type: str, max_age_s: int) -> Response:
-    response = Response(text, content_type=content_type)
+async def _open_to_all(found: SentPlaylist, *, content_type: str, max_age_s: int) -> Response:
+    response = Response(found.body, content_type=content_type)
     response.headers["Access-Control-Allow-Origin"] = "*"
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     response.headers["Cache-Control"] = f"private, max-age={max_age_s}"
-    await response.add_etag()
+    response.set_etag(found.etag)
     return await response.make_conditional(request)
 
 
@@ -132,18 +133,16 @@ async def _is_served(video_id: UUID, attempt: int, name: str) -> bool:
     return bool(await get_connection("default").execute_query_dict(IS_SERVED, values))
 
 
-async def _signed_playlist(resources: Resources, key: str) -> str:
-    cached = resources.signed_playlists.get(key)
-    if cached is not None:
-        return cached
-    text = await _text(resources, key)
-    folder = key.rpartition("/")[0]
-    addresses = await resources.storage.presign_get_many(
-        {f"{folder}/{uri}" for uri in _uris(text)}, ttl_s=resources.config.playback_url_ttl_s
-    )
-    text = sign_playlist(text, lambda uri: addresses[f"{folder}/{uri}"])
-    resources.signed_playlists[key] = text
-    return text
+async def _signed_playlist(resources: Resources, key: str) -> SentPlaylist:
+    async def signed() -> str:
+        text = await _text(resources, key)
+        folder = key.rpartition("/")[0]
+        addresses = await resources.storage.presign_get_many(
+            {f"{folder}/{uri}" for uri in _uris(text)}, ttl_s=resources.config.playback_url_ttl_s
+        )
+        return sign_playlist(text, lambda uri: addresses[f"{folder}/{uri}"])
+
+    return await resources.signed_playlists.get(key, signed)
 
 
 def _uris(text: str) -> set[str]:
@@ -152,22 +151,21 @@ def _uris(text: str) -> set[str]:
     return names | {playlist.map_uri} if playlist.map_uri else names
 
 
-async def _addressed_storyboard(resources: Resources, prefix: str) -> str:
-    key = prefix + STORYBOARD_NAME
-    cached = resources.signed_playlists.get(key)
-    if cached is not None:
-        return cached
-    text = await _text(resources, key)
-    keys = {prefix + match["name"] for match in SPRITE_LINE.finditer(text)}
-    if resources.config.playback_base_url:
-        addresses = {key: f"{resources.config.playback_base_url}/{key}" for key in keys}
-    else:
-        addresses = await resources.storage.presign_get_many(
-            keys, ttl_s=resources.config.playback_url_ttl_s
-        )
-    text = SPRITE_LINE.sub(lambda match: addresses[prefix + match["name"]], text)
-    resources.signed_playlists[key] = text
-    return text
+async def _addressed_storyboard(resources: Resources, prefix: str) -> SentPlaylist:
+    async def addressed() -> str:
+        text = await _text(resources, prefix + STORYBOARD_NAME)
+        keys = {prefix + match["name"] for match in SPRITE_LINE.finditer(text)}
+        addresses = await _addresses(resources, keys)
+        return SPRITE_LINE.sub(lambda match: addresses[prefix + match["name"]], text)
+
+    return await resources.signed_playlists.get(prefix + STORYBOARD_NAME, addressed)
+
+
+async def _addresses(resources: Resources, keys: set[str]) -> dict[str, str]:
+    config = resources.config
+    if config.playback_base_url:
+        return {key: f"{config.playback_base_url}/{key}" for key in keys}
+    return await resources.storage.presign_get_many(keys, ttl_s=config.playback_url_ttl_s)
 
 
 async def _text(resources: Resources, key: str) -> str:

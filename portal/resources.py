@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cachetools import TTLCache
 from procrastinate import App as Queue
 from procrastinate import PsycopgConnector
 
@@ -16,6 +15,7 @@ from portal.batching import BatchReader
 from portal.database import open_database
 from portal.models import Video
 from portal.publishing import CategoryTable, fetch_videos
+from portal.signed_playlists import SignedPlaylists
 from portal.storage.bucket import Storage, open_storage
 from portal.telemetry.service_metrics import ServiceFigures
 from portal.work.janitor import PERIOD_S
@@ -32,7 +32,7 @@ class Resources:
     config: Config
     storage: Storage
     queue: Queue
-    signed_playlists: TTLCache[str, str]
+    signed_playlists: SignedPlaylists
     categories: CategoryTable = field(default_factory=CategoryTable)
     records: BatchReader[Record] = field(default_factory=lambda: BatchReader(fetch_records))
     videos: BatchReader[Video] = field(default_factory=lambda: BatchReader(fetch_videos))
@@ -63,7 +63,6 @@ async def open_resources(config: Config, *, fail_fast: bool = False) -> AsyncIte
             config=config,
             storage=storage,
             queue=queue,
-            # Signing a long playlist takes a while, so it is done once for many viewers; what
-            # is left of the signatures' life must still cover a whole viewing.
-            signed_playlists=TTLCache(maxsize=256, ttl=config.playback_url_ttl_s / 4),
+            # What is left of the signatures' life must still cover a whole viewing.
+            signed_playlists=SignedPlaylists(ttl_s=config.playback_url_ttl_s / 4),
         )

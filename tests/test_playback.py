@@ -21,6 +21,7 @@ from yarl import URL
 from portal.app import create_app
 from portal.config import Config
 from portal.resources import Resources
+from portal.storage.bucket import Storage
 
 PLAYLIST_TYPE = "application/vnd.apple.mpegurl"
 REFUSED = (400, 401, 403)
@@ -232,6 +233,31 @@ async def test_init_segment_is_signed_too(
     assert segment.partition("?")[0] == f"{folder}one.m4s"
     for address in (init, segment):
         assert f"X-Amz-Expires={config.playback_url_ttl_s}" in address
+
+
+async def test_playlist_is_signed_once_for_all_who_ask(
+    client: Client, resources: Resources, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = await with_playlists(client, resources)
+    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
+    sign, may_sign, signed = Storage.presign_get_many, asyncio.Event(), []
+
+    async def sign_slowly(storage: Storage, keys: set[str], *, ttl_s: int) -> dict[str, str]:
+        signed.append(keys)
+        await may_sign.wait()
+        return await sign(storage, keys, ttl_s=ttl_s)
+
+    monkeypatch.setattr(Storage, "presign_get_many", sign_slowly)
+    own = f"/hls/{record['id']}/1"
+    asking = asyncio.gather(*(client.get(f"{own}/low/media.m3u8") for _ in range(10)))
+    # Whoever asks later is through by then, and so those are at the signing, or wait for it.
+    assert (await client.get(f"{own}/master.m3u8")).status_code == 200
+    may_sign.set()
+    answers = await asking
+    assert len({await answer.get_data(as_text=True) for answer in answers}) == 1
+    assert len(signed) == 1
+    etag = {"If-None-Match": answers[0].headers["ETag"]}
+    assert (await client.get(f"{own}/low/media.m3u8", headers=etag)).status_code == 304
 
 
 async def test_renditions_of_later_attempts_are_served_once_complete(
