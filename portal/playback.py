@@ -22,7 +22,7 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 from portal.current import current_resources
 from portal.errors import NotFound, ObjectMissing
 from portal.models import Video
-from portal.signed_playlists import SentPlaylist, as_sent
+from portal.shared_bodies import SharedBody, shared_body
 from portal.storage.bucket import MASTER_MAX_AGE_S, output_prefix
 from portal.transcoding import (
     MASTER_NAME,
@@ -76,7 +76,7 @@ async def playlist(video_id: UUID, attempt: int, name: str) -> Response:
         raise NotFound
     prefix = output_prefix(video_id, attempt)
     if name == MASTER_NAME:
-        found, max_age_s = as_sent(await _text(resources, prefix + name)), MASTER_MAX_AGE_S
+        found, max_age_s = shared_body(await _text(resources, prefix + name)), MASTER_MAX_AGE_S
     else:
         found, max_age_s = await _signed_playlist(resources, prefix + name), PLAYLIST_MAX_AGE_S
     return await _open_to_all(found, content_type=PLAYLIST_TYPE, max_age_s=max_age_s)
@@ -117,7 +117,7 @@ async def _poster_url(resources: Resources, key: str) -> str:
     return await resources.storage.presign_get(key, ttl_s=resources.config.playback_url_ttl_s)
 
 
-async def _open_to_all(found: SentPlaylist, *, content_type: str, max_age_s: int) -> Response:
+async def _open_to_all(found: SharedBody, *, content_type: str, max_age_s: int) -> Response:
     response = Response(found.body, content_type=content_type)
     response.headers["Access-Control-Allow-Origin"] = "*"
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
@@ -133,7 +133,7 @@ async def _is_served(video_id: UUID, attempt: int, name: str) -> bool:
     return bool(await get_connection("default").execute_query_dict(IS_SERVED, values))
 
 
-async def _signed_playlist(resources: Resources, key: str) -> SentPlaylist:
+async def _signed_playlist(resources: Resources, key: str) -> SharedBody:
     async def signed() -> str:
         text = await _text(resources, key)
         folder = key.rpartition("/")[0]
@@ -151,7 +151,7 @@ def _uris(text: str) -> set[str]:
     return names | {playlist.map_uri} if playlist.map_uri else names
 
 
-async def _addressed_storyboard(resources: Resources, prefix: str) -> SentPlaylist:
+async def _addressed_storyboard(resources: Resources, prefix: str) -> SharedBody:
     async def addressed() -> str:
         text = await _text(resources, prefix + STORYBOARD_NAME)
         keys = {prefix + match["name"] for match in SPRITE_LINE.finditer(text)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING
 
 from procrastinate import App as Queue
@@ -15,7 +16,7 @@ from portal.batching import BatchReader
 from portal.database import open_database
 from portal.models import Video
 from portal.publishing import CategoryTable, fetch_videos
-from portal.signed_playlists import SignedPlaylists
+from portal.shared_bodies import SharedBodies
 from portal.storage.bucket import Storage, open_storage
 from portal.telemetry.service_metrics import ServiceFigures
 from portal.work.janitor import PERIOD_S
@@ -32,12 +33,14 @@ class Resources:
     config: Config
     storage: Storage
     queue: Queue
-    signed_playlists: SignedPlaylists
+    signed_playlists: SharedBodies
     categories: CategoryTable = field(default_factory=CategoryTable)
     records: BatchReader[Record] = field(default_factory=lambda: BatchReader(fetch_records))
     videos: BatchReader[Video] = field(default_factory=lambda: BatchReader(fetch_videos))
     progress: BatchReader[Progress] = field(default_factory=lambda: BatchReader(fetch_progress))
     figures: ServiceFigures = field(default_factory=ServiceFigures)
+    # What never changes while the process runs.
+    documents: SharedBodies = field(default_factory=lambda: SharedBodies(ttl_s=inf))
 
 
 @asynccontextmanager
@@ -64,5 +67,5 @@ async def open_resources(config: Config, *, fail_fast: bool = False) -> AsyncIte
             storage=storage,
             queue=queue,
             # What is left of the signatures' life must still cover a whole viewing.
-            signed_playlists=SignedPlaylists(ttl_s=config.playback_url_ttl_s / 4),
+            signed_playlists=SharedBodies(ttl_s=config.playback_url_ttl_s / 4),
         )

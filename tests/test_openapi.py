@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from functools import lru_cache
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from api_kit import CREATED_MEMBERS, Client, metadata, presign, published
 from jsonschema import Draft202012Validator, FormatChecker
 from openapi_spec_validator import OpenAPIV31SpecValidator
@@ -158,6 +160,23 @@ async def test_document_is_valid_openapi_3_1(client: Client) -> None:
 
 async def test_document_is_the_same_every_time(client: Client) -> None:
     assert await document(client) == await document(client)
+
+
+async def test_documents_are_made_once_and_sent_once(
+    client: Client, app: Quart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    provider = app.extensions["QUART_SCHEMA"].openapi_provider
+    make = provider.schema
+    monkeypatch.setattr(provider, "schema", lambda: made.append(1) or make())
+    for path in ("/api/openapi.json", "/api/docs"):
+        made.clear()
+        first, second = await asyncio.gather(client.get(path), client.get(path))
+        assert await first.get_data() == await second.get_data()
+        known = {"If-None-Match": first.headers["ETag"]}
+        assert (await client.get(path, headers=known)).status_code == 304
+        assert first.headers["Cache-Control"] == "no-cache"
+        assert len(made) == 1
 
 
 async def test_every_operation_has_exactly_its_statuses(client: Client) -> None:

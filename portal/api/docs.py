@@ -1,12 +1,18 @@
-"""The API's description: for programs at /api/openapi.json, for people at /api/docs."""
+"""The API's description: for programs at /api/openapi.json, for people at /api/docs.
+
+Both follow from the app alone and take a while to make, so each process makes them once.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from quart import Blueprint, Response, current_app, jsonify, render_template
+from quart import Blueprint, Response, current_app, jsonify, render_template, request
 
 from portal.current import current_resources
+
+if TYPE_CHECKING:
+    from portal.shared_bodies import SharedBody
 
 blueprint = Blueprint("docs", __name__, url_prefix="/api")
 
@@ -14,16 +20,31 @@ blueprint = Blueprint("docs", __name__, url_prefix="/api")
 @blueprint.get("/openapi.json")
 async def openapi() -> Response:
     """The OpenAPI 3.1 document."""
-    return jsonify(_document())
+    found = await current_resources().documents.get("openapi", _json)
+    return await _answer(found, content_type="application/json")
 
 
 @blueprint.get("/docs")
-async def docs() -> str:
+async def docs() -> Response:
     """The same as a page."""
-    resources = current_resources()
-    return await render_template(
-        "api/docs.html", spec=_document(), base_url=resources.config.public_url
-    )
+    found = await current_resources().documents.get("docs", _page)
+    return await _answer(found, content_type="text/html; charset=utf-8")
+
+
+async def _answer(found: SharedBody, *, content_type: str) -> Response:
+    response = Response(found.body, content_type=content_type)
+    response.headers["Cache-Control"] = "no-cache"
+    response.set_etag(found.etag)
+    return await response.make_conditional(request)
+
+
+async def _json() -> str:
+    return str(await jsonify(_document()).get_data(as_text=True))
+
+
+async def _page() -> str:
+    base_url = current_resources().config.public_url
+    return await render_template("api/docs.html", spec=_document(), base_url=base_url)
 
 
 def _document() -> dict[str, Any]:

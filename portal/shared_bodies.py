@@ -1,7 +1,7 @@
-"""Playlists with signed addresses, as they are sent: made once for all who watch.
+"""Bodies of answers that take a while to make: made once for all who ask.
 
-A long film's has megabytes, and a second's signing in it. Those who ask before it is made wait
-for the same one, and what is kept has a limit in bytes.
+The playlist of a long film has megabytes, and a second's signing in it. Those who ask before it
+is made wait for the same one, and what is kept has a limit in bytes.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ MAX_BYTES = 64 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
-class SentPlaylist:
+class SharedBody:
     """The body of an answer, the same object for everyone, and its ETag."""
 
     body: bytes
     etag: str
 
 
-class SignedPlaylists:
+class SharedBodies:
     """One for a process; made in `resources.py`."""
 
     def __init__(self, *, ttl_s: float, max_bytes: int = MAX_BYTES) -> None:
-        self._kept: TTLCache[str, SentPlaylist] = TTLCache(
-            max_bytes, ttl_s, getsizeof=lambda playlist: len(playlist.body)
+        self._kept: TTLCache[str, SharedBody] = TTLCache(
+            max_bytes, ttl_s, getsizeof=lambda shared: len(shared.body)
         )
-        self._coming: dict[str, asyncio.Task[SentPlaylist]] = {}
+        self._coming: dict[str, asyncio.Task[SharedBody]] = {}
 
     @property
     def size_bytes(self) -> int:
         """What is kept at the moment."""
         return int(self._kept.currsize)
 
-    async def get(self, key: str, make: Callable[[], Awaitable[str]]) -> SentPlaylist:
-        """The playlist with this storage key; its text by `make`, unless it is there or coming.
+    async def get(self, key: str, make: Callable[[], Awaitable[str]]) -> SharedBody:
+        """The body with this key; its text by `make`, unless it is there or coming.
 
         What `make` raises is told to all who wait, and not kept.
         """
@@ -52,18 +52,18 @@ class SignedPlaylists:
         # One that goes away must not take it from the others.
         return await asyncio.shield(self._coming[key])
 
-    async def _make(self, key: str, make: Callable[[], Awaitable[str]]) -> SentPlaylist:
+    async def _make(self, key: str, make: Callable[[], Awaitable[str]]) -> SharedBody:
         try:
-            playlist = as_sent(await make())
+            made = shared_body(await make())
             # One that is larger than all there is room for is not kept.
             with suppress(ValueError):
-                self._kept[key] = playlist
-            return playlist
+                self._kept[key] = made
+            return made
         finally:
             del self._coming[key]
 
 
-def as_sent(text: str) -> SentPlaylist:
-    """A playlist's text as an answer."""
+def shared_body(text: str) -> SharedBody:
+    """This text as a body."""
     body = text.encode()
-    return SentPlaylist(body, generate_etag(body))
+    return SharedBody(body, generate_etag(body))
