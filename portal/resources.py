@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ class Resources:
     storage: Storage
     queue: Queue
     signed_playlists: SharedBodies
+    searches: asyncio.Semaphore
     categories: CategoryTable = field(default_factory=CategoryTable)
     records: BatchReader[Record] = field(default_factory=lambda: BatchReader(fetch_records))
     videos: BatchReader[Video] = field(default_factory=lambda: BatchReader(fetch_videos))
@@ -66,6 +68,8 @@ async def open_resources(config: Config, *, fail_fast: bool = False) -> AsyncIte
             config=config,
             storage=storage,
             queue=queue,
+            # Searches cost the most of what anyone may ask for; the others go on beside them.
+            searches=asyncio.Semaphore(config.database_pool_size // 2),
             # What is left of the signatures' life must still cover a whole viewing.
             signed_playlists=SharedBodies(ttl_s=config.playback_url_ttl_s / 4),
         )

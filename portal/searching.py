@@ -7,7 +7,9 @@ fold accents without an extension. The same folding on both sides serves all lan
 - Case, accents and width are folded (Unicode casefold, NFKC without diacritics): "cafe" finds
   "Café", "strasse" finds "Straße", "елка" finds "Ёлка".
 - Every word typed is the beginning of a word: "holi" finds "Holiday". That also stands in for
-  stemming, which would need to know the language.
+  stemming, which would need to know the language. Of more than three, those with one letter or
+  two are whole words, but for the last, which may still be being typed: of what begins with a
+  letter, the index has a good part of the library to go through for each.
 - Scripts without spaces (Chinese, Japanese, Thai, …) are cut into pairs of neighbouring
   characters; what is typed has to have all its pairs in the document. A dictionary would find
   words instead, but each language needs another. A pair more or less in common is rare enough
@@ -32,6 +34,10 @@ from portal.pages.wording import split_tags
 MAX_QUERY_LENGTH = 200
 MAX_QUERY_WORDS = 12
 MAX_WORD_LENGTH = 40
+# Of more beginnings of words than this, the short ones are taken for whole words.
+MAX_SHORT_BEGINNINGS = 3
+# In letters, with those of a Korean syllable counted one by one.
+SHORT_LENGTH = 2
 MAX_TAG_LENGTH = 100
 MAX_SORT_LENGTH = 200
 
@@ -112,7 +118,10 @@ def query_words(text: str) -> list[str]:
             words += [run[at : at + 2] for at in range(len(run) - 1)]
         else:
             words.append(f"{run[:MAX_WORD_LENGTH]}*")
-    return list(dict.fromkeys(words))[:MAX_QUERY_WORDS]
+    typed = list(dict.fromkeys(words))[:MAX_QUERY_WORDS]
+    if sum(word.endswith("*") for word in typed) <= MAX_SHORT_BEGINNINGS:
+        return typed
+    return [*map(_whole_if_short, typed[:-1]), typed[-1]]
 
 
 def words_query(words: list[str], *, fields: tuple[Field, ...] = WORD_FIELDS) -> str:
@@ -124,6 +133,13 @@ def words_query(words: list[str], *, fields: tuple[Field, ...] = WORD_FIELDS) ->
 def tag_query(tag: str) -> str:
     """The tsquery for documents with exactly this tag."""
     return _quoted(f"{Field.WHOLE_TAG}{fold_tag(tag)}")
+
+
+def _whole_if_short(word: str) -> str:
+    stem = word.removesuffix("*")
+    is_short = len(normalize("NFD", stem)) <= SHORT_LENGTH
+    # A character of an unspaced script by itself begins few pairs, and is seldom one.
+    return stem if is_short and not IS_UNSPACED.match(stem) else word
 
 
 def _operand(field: Field, word: str) -> str:

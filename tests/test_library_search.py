@@ -4,15 +4,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
 from api_kit import published, run_sql
 from library_kit import FAILED, add_video, all_titles, read, titles
 from page_rows import READY
-from portal_kit import execute, on_database
+from portal_kit import execute, on_database, until
 from psycopg import sql
 from tortoise import Tortoise
 from tortoise.connection import get_connection
@@ -21,9 +22,10 @@ from tortoise.migrations.api import migrate as tortoise_migrate
 from portal import library
 from portal.config import Config
 from portal.database import _migration_config, migrate, open_database
-from portal.library import list_videos
+from portal.library import LibraryPage, list_videos
 from portal.library_queries import LibraryQuery, Sort
 from portal.models import Video
+from portal.pages import library_pages
 
 if TYPE_CHECKING:
     from quart.typing import TestClientProtocol
@@ -56,6 +58,8 @@ VALUES ('{id}', '{title}', 'Am Meer', '{{1}}', 'Strand, See', 'a.mp4', 'videos/{
         ("黒い猫", "猫"),
         ("한국어 비디오", "한국"),
         ("C++ in 2026", "c 2026"),
+        ("A day in my garden", "a day in m"),
+        ("黒い猫と白い犬が走る夏", "猫 白 犬 夏"),
     ],
 )
 async def test_words_of_any_language_are_found(
@@ -223,6 +227,33 @@ def _expected(
         if tier and category in ("", str(video_category)):
             found.append((tier, -number, text["title"]))
     return [title for _, _, title in sorted(found)]
+
+
+async def test_searches_leave_half_of_the_databases_connections_to_others(
+    client: TestClientProtocol, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_video("Holiday")
+    asked: list[LibraryQuery] = []
+    may_answer = asyncio.Event()
+
+    async def list_slowly(query: LibraryQuery, **named: Any) -> LibraryPage:
+        if query.text:
+            asked.append(query)
+            await may_answer.wait()
+        return await list_videos(query, **named)
+
+    monkeypatch.setattr(library_pages, "list_videos", list_slowly)
+    half = config.database_pool_size // 2
+    searches = [asyncio.create_task(titles(client, q=f"holi {it}")) for it in range(2 * half)]
+    await until(lambda: asyncio.sleep(0, len(asked) >= half), timeout_s=20)
+    assert await titles(client) == ["Holiday"]
+    assert await titles(client, status="failed") == []
+    assert len(asked) == half
+    monkeypatch.setattr(library_pages, "TURN_TIMEOUT_S", 0.01)
+    assert (await client.get("/?q=late")).status_code == 503
+    may_answer.set()
+    assert await asyncio.gather(*searches) == [[]] * 2 * half
+    assert await titles(client, q="holi") == ["Holiday"]
 
 
 async def test_published_video_is_found_at_once(client: TestClientProtocol) -> None:

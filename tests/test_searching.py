@@ -42,6 +42,16 @@ def test_words_typed_are_beginnings_and_pairs_are_not() -> None:
     assert words_query(["holi*"]) == "('aholi':* | 'bholi':* | 'choli':*)"
 
 
+def test_short_words_among_many_are_whole_words_but_for_the_last() -> None:
+    """Thousands of words begin with each of them; only the last is still being typed."""
+    assert query_words("a bc d") == ["a*", "bc*", "d*"]
+    assert query_words("a bc def gh i") == ["a", "bc", "def*", "gh", "i*"]
+    assert query_words("é ñu 한국 सा a") == ["e", "nu", "한국*", "सा", "a*"]
+    # A character can be a word here, and stands anywhere in a run of them.
+    assert query_words("猫 犬 a 鳥 東京都") == ["猫*", "犬*", "a", "鳥*", "東京", "京都"]
+    assert query_words("a b 東京都の朝") == ["a*", "b*", "東京", "京都", "都の", "の朝"]
+
+
 def test_what_is_looked_at_has_a_limit() -> None:
     assert len(query_words(" ".join(map(str, range(1000))))) <= MAX_QUERY_WORDS
     assert len(query_words("x" * 10_000)[0]) < 100

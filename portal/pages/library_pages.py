@@ -6,13 +6,16 @@ because of a mistyped filter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
 from quart import Blueprint, render_template, request
 
 from portal.current import current_resources
+from portal.errors import Overloaded
 from portal.library import list_videos, read_work
 from portal.library_queries import Cursor, LibraryQuery, Sort
 from portal.models import Video, VideoStatus
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 blueprint = Blueprint("library", __name__)
 
 PAGE_SIZE = 24
+# A search takes milliseconds; whoever has waited this long for others to end is told so.
+TURN_TIMEOUT_S = 5.0
 MAX_TAG_LENGTH = 500
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -42,7 +47,8 @@ async def index() -> str:
     query = _query(request.args, names)
     after = Cursor.parse(request.args.get("after", ""), query)
     before = Cursor.parse(request.args.get("before", ""), query)
-    page = await list_videos(query, limit=PAGE_SIZE, after=after, before=before)
+    async with _turn(query, resources.searches):
+        page = await list_videos(query, limit=PAGE_SIZE, after=after, before=before)
     cards = await _cards(page.videos)
     view = library_view(
         query,
@@ -67,6 +73,23 @@ async def progress() -> str:
     cards = await _cards(videos)
     poll = progress_view(cards, is_news=True)
     return await render_template("library/_progress.html", cards=cards, progress=poll)
+
+
+@asynccontextmanager
+async def _turn(query: LibraryQuery, searches: asyncio.Semaphore) -> AsyncIterator[None]:
+    """Wait until one more search may ask the database; what searches for no words goes on."""
+    if not query.words:
+        yield
+        return
+    try:
+        async with asyncio.timeout(TURN_TIMEOUT_S):
+            await searches.acquire()
+    except TimeoutError:
+        raise Overloaded from None
+    try:
+        yield
+    finally:
+        searches.release()
 
 
 async def _cards(videos: list[Video]) -> list[VideoCard]:
