@@ -18,6 +18,7 @@ from portal.database import open_database
 from portal.models import Video
 from portal.publishing import CategoryTable, fetch_videos
 from portal.shared_bodies import SharedBodies
+from portal.single_flight import SingleFlight
 from portal.storage.bucket import Storage, open_storage
 from portal.telemetry.service_metrics import ServiceFigures
 from portal.work.janitor import PERIOD_S
@@ -41,6 +42,7 @@ class Resources:
     videos: BatchReader[Video] = field(default_factory=lambda: BatchReader(fetch_videos))
     progress: BatchReader[Progress] = field(default_factory=lambda: BatchReader(fetch_progress))
     figures: ServiceFigures = field(default_factory=ServiceFigures)
+    readiness: SingleFlight[dict[str, bool]] = field(default_factory=SingleFlight)
     # What never changes while the process runs.
     documents: SharedBodies = field(default_factory=lambda: SharedBodies(ttl_s=inf))
 

@@ -6,13 +6,14 @@ is made wait for the same one, and what is kept has a limit in bytes.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from cachetools import TTLCache
 from werkzeug.http import generate_etag
+
+from portal.single_flight import SingleFlight
 
 MAX_BYTES = 64 * 1024**2
 
@@ -32,7 +33,7 @@ class SharedBodies:
         self._kept: TTLCache[str, SharedBody] = TTLCache(
             max_bytes, ttl_s, getsizeof=lambda shared: len(shared.body)
         )
-        self._coming: dict[str, asyncio.Task[SharedBody]] = {}
+        self._coming: SingleFlight[SharedBody] = SingleFlight()
 
     @property
     def size_bytes(self) -> int:
@@ -47,20 +48,14 @@ class SharedBodies:
         kept = self._kept.get(key)
         if kept is not None:
             return kept
-        if key not in self._coming:
-            self._coming[key] = asyncio.create_task(self._make(key, make))
-        # One that goes away must not take it from the others.
-        return await asyncio.shield(self._coming[key])
+        return await self._coming.get(key, lambda: self._make(key, make))
 
     async def _make(self, key: str, make: Callable[[], Awaitable[str]]) -> SharedBody:
-        try:
-            made = shared_body(await make())
-            # One that is larger than all there is room for is not kept.
-            with suppress(ValueError):
-                self._kept[key] = made
-            return made
-        finally:
-            del self._coming[key]
+        made = shared_body(await make())
+        # One that is larger than all there is room for is not kept.
+        with suppress(ValueError):
+            self._kept[key] = made
+        return made
 
 
 def shared_body(text: str) -> SharedBody:

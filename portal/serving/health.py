@@ -10,12 +10,17 @@ from quart import Blueprint, Response, jsonify
 from tortoise.connection import get_connection
 
 from portal.current import current_resources
+from portal.telemetry.logs import Tally
 
 logger = logging.getLogger(__name__)
 
 blueprint = Blueprint("health", __name__)
 
 CHECK_TIMEOUT_S = 3
+_unreachable = {
+    part: Tally(logger, f"{part} is not reachable", action="readyz")
+    for part in ("database", "storage")
+}
 
 
 @blueprint.get("/healthz")
@@ -26,15 +31,21 @@ async def healthz() -> Response:
 
 @blueprint.get("/readyz")
 async def readyz() -> tuple[Response, int]:
-    """200 when database and storage are reachable, else 503; send traffic elsewhere."""
-    resources = current_resources()
+    """200 when database and storage are reachable, else 503; send traffic elsewhere.
+
+    Anyone may ask, without a limit; those who ask at once share one check.
+    """
+    parts = await current_resources().readiness.get("readyz", _check)
+    body = _uncached(**{part: "ok" if works else "unreachable" for part, works in parts.items()})
+    return body, 200 if all(parts.values()) else 503
+
+
+async def _check() -> dict[str, bool]:
     database, storage = await asyncio.gather(
         _works("database", get_connection("default").execute_query("SELECT 1")),
-        _works("storage", resources.storage.check_bucket()),
+        _works("storage", current_resources().storage.check_bucket()),
     )
-    words = {True: "ok", False: "unreachable"}
-    body = _uncached(database=words[database], storage=words[storage])
-    return body, 200 if database and storage else 503
+    return {"database": database, "storage": storage}
 
 
 async def _works(part: str, check: Awaitable[object]) -> bool:
@@ -42,7 +53,7 @@ async def _works(part: str, check: Awaitable[object]) -> bool:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             await check
     except Exception as exc:  # noqa: BLE001  # whatever it is, the part does not work
-        logger.warning("%s is not reachable: %r", part, exc, extra={"action": "readyz"})
+        _unreachable[part].add(exc)
         return False
     return True
 

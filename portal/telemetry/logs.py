@@ -72,13 +72,14 @@ class Tally:
         self._count = 0
         self._said_at = -TALLY_INTERVAL_S
 
-    def add(self) -> None:
+    def add(self, cause: Exception | None = None) -> None:
         """It has happened once more; the first time is logged at once."""
         self._count += 1
         now = monotonic()
         if now - self._said_at >= TALLY_INTERVAL_S:
             extra = {"action": self._action, "count": self._count}
-            self._logger.warning("%s: %d", self._words, self._count, extra=extra)
+            words = f"{self._words} ({cause!r})" if cause else self._words
+            self._logger.warning("%s: %d", words, self._count, extra=extra)
             self._said_at, self._count = now, 0
 
 
