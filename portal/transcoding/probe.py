@@ -6,6 +6,7 @@ facts into a `Probe`. Limits: MP4 and QuickTime only; http(s) addresses, or an a
 
 import json
 import math
+import signal
 import sys
 from asyncio import timeout
 from asyncio.subprocess import Process
@@ -34,6 +35,9 @@ _MAX_SIDE_PX = 16_384
 _MIN_READABLE_SHARE = 0.9
 _FALLBACK_FPS = Fraction(25)
 _STDERR_TAIL_CHARS = 4000
+# What a machine short of memory, or one that shuts down, ends a probe with; its own limits use
+# other signals. A file that has the machine run short fails as often as it is tried.
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -187,8 +191,9 @@ def _answer(process: Process, *, stdout: bytes, stderr: bytes) -> dict[str, Any]
         return answer
     tail = stderr.decode(errors="replace")[-_STDERR_TAIL_CHARS:]
     detail = f"probe ended with {process.returncode}: {tail}"
-    if process.returncode is not None and process.returncode < 0:
-        # A signal: the file crashed the parser or ran into a limit, and it will do so again.
+    number = -(process.returncode or 0)
+    if number > 0 and number not in _FROM_OUTSIDE:
+        # The file crashed the parser or ran into a limit, and it will do so again.
         raise SourceRejected(RejectCode.DAMAGED, detail=detail)
     raise TranscodeFailed(FailCode.PROBE_FAILED, detail=detail)
 

@@ -96,6 +96,18 @@ class Stack:
         """The running ffmpegs."""
         return [each for each in processes_of(self.folder) if "ffmpeg" in _name(each)]
 
+    def probes(self) -> list[psutil.Process]:
+        """The processes that examine a source; unlike an ffmpeg, none mentions the folder."""
+        found = []
+        for pid in filter(None, map(self.pid, self.workers)):
+            with suppress(psutil.NoSuchProcess):
+                found += [
+                    child
+                    for child in psutil.Process(pid).children()
+                    if "portal.probing" in child.cmdline()
+                ]
+        return found
+
     async def rows(self, query: str, *values: Any) -> list[Any]:
         async with await psycopg.AsyncConnection.connect(
             self.environ["DATABASE_URL"], connect_timeout=5

@@ -89,12 +89,14 @@ def _signal_worker(number: signal.Signals) -> Callable[[Stack, Random], bool]:
     return lambda stack, rng: stack.signal(rng.choice(stack.workers), number)
 
 
-def _signal_encoder(number: signal.Signals) -> Callable[[Stack, Random], bool]:
+def _signal_child(
+    find: Callable[[Stack], list[psutil.Process]], number: signal.Signals
+) -> Callable[[Stack, Random], bool]:
     def send(stack: Stack, rng: Random) -> bool:
-        encoders = stack.encoders()
+        children = find(stack)
         with suppress(psutil.NoSuchProcess):
-            if encoders:
-                rng.choice(encoders).send_signal(number)
+            if children:
+                rng.choice(children).send_signal(number)
                 return True
         return False
 
@@ -114,13 +116,14 @@ def _cut_the_power(stack: Stack, rng: Random) -> bool:
 # A database is told to end by SIGINT: SIGTERM asks it to wait until its clients have left.
 KINDS = {
     "kill worker": Fault(_signal_worker(signal.SIGKILL), costs_attempts=True),
-    "kill ffmpeg": Fault(_signal_encoder(signal.SIGKILL), costs_attempts=True),
+    "kill ffmpeg": Fault(_signal_child(Stack.encoders, signal.SIGKILL), costs_attempts=True),
+    "kill probe": Fault(_signal_child(Stack.probes, signal.SIGKILL), costs_attempts=True),
     "kill web": Fault(_signal("web", signal.SIGKILL), costs_attempts=False),
     "kill storage": Fault(_signal("storage", signal.SIGKILL), costs_attempts=False),
     "kill database": Fault(_signal("database", signal.SIGKILL), costs_attempts=True),
     "power cut": Fault(_cut_the_power, costs_attempts=True),
     "stop worker": Fault(_signal_worker(signal.SIGTERM), costs_attempts=False),
-    "stop ffmpeg": Fault(_signal_encoder(signal.SIGTERM), costs_attempts=True),
+    "stop ffmpeg": Fault(_signal_child(Stack.encoders, signal.SIGTERM), costs_attempts=True),
     "stop web": Fault(_signal("web", signal.SIGTERM), costs_attempts=False),
     "stop storage": Fault(_signal("storage", signal.SIGTERM), costs_attempts=False),
     "stop database": Fault(_signal("database", signal.SIGINT), costs_attempts=True),

@@ -291,6 +291,36 @@ async def test_a_cancelled_probe_leaves_no_process(
     assert not own_probes()
 
 
+SENT_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+CAUSED_BY_THE_FILE = (signal.SIGSEGV, signal.SIGABRT, signal.SIGXCPU, signal.SIGXFSZ)
+
+
+def end_by(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the next probe end by a signal, whatever Python makes of that."""
+    default = f"signal.signal({number:d}, signal.SIG_DFL)" if number != signal.SIGKILL else "pass"
+    code = f"import os, signal; {default}; os.kill(os.getpid(), {number:d})"
+    monkeypatch.setattr(sys.modules[probe.__module__], "_CHILD", ("-I", "-c", code))
+
+
+@pytest.mark.parametrize("number", SENT_FROM_OUTSIDE)
+async def test_a_probe_ended_from_outside_says_nothing_about_the_source(
+    number: signal.Signals, plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end_by(number, monkeypatch)
+    with pytest.raises(TranscodeFailed) as caught:
+        await probe(str(plain))
+    assert caught.value.code == FailCode.PROBE_FAILED
+    assert f"probe ended with -{number:d}" in caught.value.detail
+
+
+@pytest.mark.parametrize("number", CAUSED_BY_THE_FILE)
+async def test_a_source_that_breaks_its_probe_is_refused(
+    number: signal.Signals, plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end_by(number, monkeypatch)
+    assert await rejection(plain) == RejectCode.DAMAGED
+
+
 @pytest.mark.parametrize("address", ["relative.mp4", "ftp://host/a.mp4", "concat:/a|/b", "data:,x"])
 async def test_other_addresses_are_not_accepted(address: str) -> None:
     with pytest.raises(ValueError, match="http"):
