@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,6 +22,8 @@ from portal_kit import (
     run_portal,
     until,
 )
+
+from portal.work import jobs
 
 TRANSCODES = "SELECT status FROM procrastinate_jobs WHERE task_name = 'portal:transcode'"
 
@@ -223,6 +226,21 @@ async def test_killed_worker_leaves_no_ffmpeg_and_its_folder_is_removed(
             return not folder.exists()
 
         await until(is_removed, timeout_s=15)
+
+
+def test_starting_worker_removes_also_what_its_own_process_id_left(tmp_path: Path) -> None:
+    """In a container every worker is process 1."""
+    of_this_id, of_a_living, of_a_dead = (
+        tmp_path / f"worker-{name}" for name in (os.getpid(), os.getppid(), "gone")
+    )
+    for folder in (of_this_id, of_a_living, of_a_dead):
+        (folder / "tmpabc").mkdir(parents=True)
+        (folder / "tmpabc" / "00001.m4s").write_bytes(b"left")
+
+    jobs.remove_leftovers(tmp_path)
+
+    assert list(tmp_path.iterdir()) == [of_a_living]
+    assert (of_a_living / "tmpabc" / "00001.m4s").read_bytes() == b"left"
 
 
 def _processes_mentioning(text: str) -> list[str]:

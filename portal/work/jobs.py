@@ -159,7 +159,7 @@ async def work(config: Config) -> None:
 async def run_worker(resources: Resources) -> None:
     """Work off the queues until SIGTERM or SIGINT; running jobs are then handed back at once."""
     resources.queue.add_tasks_from(tasks, namespace="portal")
-    _remove_leftovers(resources.config.work_dir)
+    remove_leftovers(resources.config.work_dir)
     concurrency = resources.config.worker_concurrency
     async with resources.queue.open_async(), asyncio.TaskGroup() as group:
         logger.info("Worker begins", extra={"action": "worker_begins", "worker": _worker_name()})
@@ -172,6 +172,18 @@ async def run_worker(resources: Resources) -> None:
         await asyncio.wait(lanes, return_when=asyncio.FIRST_COMPLETED)
         for task in (recovery, *lanes):
             task.cancel()
+
+
+def remove_leftovers(work_dir: Path) -> None:
+    """Remove what killed workers of this machine left in the work folder.
+
+    Called before a worker begins: what bears its own process id is another's. In a container
+    each one gets the id of the one before it.
+    """
+    for folder in work_dir.glob("worker-*"):
+        process_id = folder.name.removeprefix("worker-")
+        if process_id == str(os.getpid()) or not Path(f"/proc/{process_id}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 async def _serve(
@@ -203,10 +215,3 @@ def _own_work_dir(work_dir: Path) -> Path:
     own = work_dir / f"worker-{os.getpid()}"
     own.mkdir(parents=True, exist_ok=True)
     return own
-
-
-def _remove_leftovers(work_dir: Path) -> None:
-    """Remove what killed workers of this machine left in the work folder."""
-    for folder in work_dir.glob("worker-*"):
-        if not Path(f"/proc/{folder.name.removeprefix('worker-')}").exists():
-            shutil.rmtree(folder, ignore_errors=True)
