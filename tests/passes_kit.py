@@ -36,6 +36,18 @@ def make_source(path: Path, *, seconds: int = 61, size: str = "1280x720", rate: 
     return path
 
 
+def with_subtitles(file: Path, text: Path, path: Path) -> Path:
+    """A copy of a video with a track of subtitles."""
+    inputs = ["-i", str(file), "-i", str(text), "-map", "0", "-map", "1"]
+    output = ["-c", "copy", "-c:s", "mov_text", str(path)]
+    subprocess.run(
+        [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-y", *inputs, *output],
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    return path
+
+
 async def published_file(client: Client, resources: Resources, file: Path) -> Video:
     """A video created from a file through the API."""
     upload = await presign(client)

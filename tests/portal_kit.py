@@ -28,6 +28,7 @@ from portal.database import migrate
 from portal.embedded import embedded_services
 
 TEMPLATE = "portal_template"
+PAUSE_STEP_S = 0.02
 
 
 @asynccontextmanager
@@ -129,6 +130,15 @@ async def until(
         if monotonic() > deadline:
             pytest.fail(f"the condition did not come true within {timeout_s} s")
         await asyncio.sleep(interval_s)
+
+
+async def longest_pause_s(work: asyncio.Task[Any]) -> float:
+    """How long, at most, nothing else could run on the loop until this work was done."""
+    longest_s, seen_at = 0.0, monotonic()
+    while not work.done():
+        await asyncio.sleep(PAUSE_STEP_S)
+        longest_s, seen_at = max(longest_s, monotonic() - seen_at), monotonic()
+    return longest_s
 
 
 def free_port() -> int:

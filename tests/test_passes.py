@@ -23,11 +23,13 @@ from passes_kit import (
     published_file,
     states,
     variants,
+    with_subtitles,
 )
 from portal_kit import (
     LivePortal,
     create,
     final_status,
+    longest_pause_s,
     make_video,
     process,
     read,
@@ -37,7 +39,7 @@ from portal_kit import (
 
 from portal.models import Attempt, Rendition, Video, VideoStatus
 from portal.resources import Resources
-from portal.transcoding import FailCode, TranscodeFailed
+from portal.transcoding import FailCode, Note, TranscodeFailed
 from portal.work import passes, renditions
 
 LADDER = [*EARLY, *LATER]
@@ -118,6 +120,30 @@ async def test_short_video_is_made_in_one_pass(
     video = await make_playable(video, resources, tmp_path)
     assert set((await states(video)).values()) == {"complete"}
     assert video.complete_job_id is None
+
+
+@pytest.mark.soak
+async def test_huge_subtitles_cost_neither_the_video_nor_the_lease(
+    client: Client, resources: Resources, short_video: Path, tmp_path: Path
+) -> None:
+    """More than a worker reads in, in short lines."""
+    lines = "a\n" * 25_000
+    cues = (
+        f"{number}\n00:00:00,{number * 10:03} --> 00:00:00,{number * 10 + 9:03}\n{lines}"
+        for number in range(100)
+    )
+    text = tmp_path / "huge.srt"
+    text.write_text("\n".join(cues))
+    file = with_subtitles(short_video, text, tmp_path / "huge.mp4")
+    video = await published_file(client, resources, file)
+
+    making = asyncio.create_task(make_playable(video, resources, tmp_path))
+    assert await longest_pause_s(making) < 2.0
+
+    assert (await making).notes == [Note.SUBTITLES_LEFT_OUT]
+    assert set(await states(video)) == {"180p", "audio"}
+    [attempt] = await Attempt.filter(video_id=video.id)
+    assert (attempt.outcome, attempt.worker) == ("published", "test")
 
 
 async def test_pass_after_a_failed_one_is_cautious(

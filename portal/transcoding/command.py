@@ -32,6 +32,8 @@ SEGMENT_S = 4
 SEGMENT_SUFFIX = ".m4s"
 SEGMENT_PATTERN = f"%05d{SEGMENT_SUFFIX}"
 POSTER_PATTERN = "poster-%03d.jpg"
+# Half a day of dense dialogue takes half of it.
+MAX_SUBTITLE_BYTES = 4 * 1024**2
 
 _PIXELS_FOR_ALL_THREADS = 1920 * 1080
 _PROGRESS_PERIOD_S = 0.5
@@ -144,6 +146,11 @@ def subtitle_file(rung: SubtitleRung) -> str:
     return f"{rung.name}/all.vtt"
 
 
+def is_cut_off(subtitle_size_bytes: int) -> bool:
+    """Whether a subtitle track was longer than what was written of it."""
+    return subtitle_size_bytes >= MAX_SUBTITLE_BYTES
+
+
 def _general() -> tuple[str, ...]:
     return (
         *("-nostdin", "-hide_banner", "-nostats", "-y"),
@@ -228,7 +235,9 @@ def _audio_output(rung: AudioRung) -> tuple[str, ...]:
 
 def _subtitle_output(rung: SubtitleRung) -> tuple[str, ...]:
     subtitles = ("-map", f"0:{rung.index}", *_bare(), "-c:s", "webvtt")
-    return (*subtitles, "-f", "webvtt", subtitle_file(rung))
+    # It ends with the packet that reaches the limit; the other outputs go on.
+    limit = ("-fs", str(MAX_SUBTITLE_BYTES))
+    return (*subtitles, *limit, "-f", "webvtt", subtitle_file(rung))
 
 
 def _hls(folder: str, *, segment_s: float) -> tuple[str, ...]:

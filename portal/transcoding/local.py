@@ -18,7 +18,7 @@ from portal.transcoding.errors import FailCode, SourceRejected, TranscodeFailed
 from portal.transcoding.ffmpeg_log import RunReport
 from portal.transcoding.hls import INIT_NAME, MediaPlaylist
 from portal.transcoding.ladder import Plan, Rung
-from portal.transcoding.master import Rendition
+from portal.transcoding.master import Kind, Rendition
 from portal.transcoding.notes import Note, notes_for
 from portal.transcoding.pictures import put_poster, put_storyboard
 from portal.transcoding.probe import Probe
@@ -238,6 +238,7 @@ class _Pass:
         renditions = [
             rendition async for rendition in self._renditions(rungs, playlists, duration_s)
         ]
+        subtitles = [each for each in renditions if each.kind is Kind.SUBTITLES]
         has_poster = self.is_first and await put_poster(self.shipment)
         has_storyboard = self._storyboard is not None and await put_storyboard(
             self.shipment, self._storyboard, duration_s=duration_s
@@ -247,7 +248,11 @@ class _Pass:
             duration_s=duration_s,
             has_poster=has_poster,
             has_storyboard=has_storyboard,
-            notes=notes_for(self.probe, damaged_share=damage),
+            notes=notes_for(
+                self.probe,
+                damaged_share=damage,
+                lacks_subtitles=self.is_first and len(subtitles) < len(self.plan.subtitles),
+            ),
         )
 
     def _check(
@@ -283,7 +288,8 @@ class _Pass:
         for audio in self.plan.audio:
             yield await finish_audio(audio, playlists[audio.name], shipment, target_s=target_s)
         for subtitles in self.plan.subtitles:
-            yield await finish_subtitles(subtitles, shipment, duration_s=duration_s)
+            if finished := await finish_subtitles(subtitles, shipment, duration_s=duration_s):
+                yield finished
 
 
 def _names(*kinds: Sequence[Rung | AudioRung | SubtitleRung]) -> list[str]:

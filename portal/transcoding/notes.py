@@ -19,6 +19,7 @@ class Note(StrEnum):
     FRAME_RATE_REDUCED = "frame_rate_reduced"
     NO_AUDIO = "no_audio"
     SURROUND_DOWNMIXED = "surround_downmixed"
+    SUBTITLES_LEFT_OUT = "subtitles_left_out"
 
     @property
     def words(self) -> str:
@@ -36,15 +37,18 @@ _WORDS = {
     Note.FRAME_RATE_REDUCED: "The frame rate was reduced by leaving out whole frames.",
     Note.NO_AUDIO: "This file has no audio track.",
     Note.SURROUND_DOWNMIXED: "Surround sound was mixed down to stereo.",
+    Note.SUBTITLES_LEFT_OUT: "Subtitles of an unusual size were left out.",
 }
 
 
-def notes_for(probe: Probe, *, damaged_share: float) -> tuple[Note, ...]:
+def notes_for(
+    probe: Probe, *, damaged_share: float, lacks_subtitles: bool = False
+) -> tuple[Note, ...]:
     """Everything worth telling of a source of which this share could not be decoded."""
-    return tuple(_notes(probe, damaged_share))
+    return tuple(_notes(probe, damaged_share, lacks_subtitles=lacks_subtitles))
 
 
-def _notes(probe: Probe, damaged_share: float) -> Iterator[Note]:
+def _notes(probe: Probe, damaged_share: float, *, lacks_subtitles: bool) -> Iterator[Note]:
     if damaged_share > _NOTED_DAMAGE_SHARE:
         yield Note.PARTLY_DAMAGED
     if is_hdr(probe.video):
@@ -57,3 +61,5 @@ def _notes(probe: Probe, damaged_share: float) -> Iterator[Note]:
         yield Note.NO_AUDIO
     if any(track.channels > 2 for track in probe.audio):
         yield Note.SURROUND_DOWNMIXED
+    if lacks_subtitles:
+        yield Note.SUBTITLES_LEFT_OUT

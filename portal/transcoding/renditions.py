@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from portal.transcoding.cmaf import avc_codec, time_scale
-from portal.transcoding.command import SEGMENT_S, subtitle_file
+from portal.transcoding.command import SEGMENT_S, is_cut_off, subtitle_file
 from portal.transcoding.hls import (
     IFRAME_PLAYLIST_NAME,
     INIT_NAME,
@@ -28,7 +28,7 @@ from portal.transcoding.master import Kind, Rendition
 from portal.transcoding.selfcheck import check_stored
 from portal.transcoding.shipping import Shipment
 from portal.transcoding.tracks import AudioRung, SubtitleRung
-from portal.transcoding.webvtt import parse_webvtt, segment_webvtt
+from portal.transcoding.webvtt import Cue, parse_webvtt, segment_webvtt
 
 _AAC_LC = "mp4a.40.2"  # the only audio the encoder makes (RFC 6381)
 _WEBVTT = "wvtt"
@@ -129,11 +129,19 @@ async def finish_audio(
 
 async def finish_subtitles(
     rung: SubtitleRung, shipment: Shipment, *, duration_s: float
-) -> Rendition:
-    """Cut a subtitle track into segments of the presentation's length and put them."""
-    text = await asyncio.to_thread((shipment.work_dir / subtitle_file(rung)).read_text, "utf-8")
+) -> Rendition | None:
+    """Cut a subtitle track into segments of the presentation's length and put them.
+
+    None for one that ffmpeg did not write to its end.
+    """
+    cues = await asyncio.to_thread(_read_cues, shipment.work_dir / subtitle_file(rung))
+    if cues is None:
+        return None
     segments: list[Segment] = []
-    for length_s, segment_text in segment_webvtt(parse_webvtt(text), duration_s=duration_s):
+    cutting = segment_webvtt(cues, duration_s=duration_s)
+    # One at a time: a cue may be in all of them.
+    while cut := await asyncio.to_thread(next, cutting, None):
+        length_s, segment_text = cut
         segment = Segment(uri=f"{len(segments):05}.vtt", duration_s=length_s)
         segments.append(segment)
         await shipment.put(f"{rung.name}/{segment.uri}", segment_text.encode())
@@ -153,6 +161,12 @@ async def finish_subtitles(
         label=rung.label,
         is_default=rung.is_default,
     )
+
+
+def _read_cues(path: Path) -> list[Cue] | None:
+    if is_cut_off(path.stat().st_size):
+        return None
+    return parse_webvtt(path.read_text("utf-8"))
 
 
 async def _put_init(name: str, shipment: Shipment) -> bytes:

@@ -5,7 +5,7 @@ Reads what ffmpeg writes: cues with times and text, no cue identifiers, settings
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 # Long enough that two hours are some dozens of files, short enough to arrive at once.
@@ -29,15 +29,18 @@ class Cue:
 
 def parse_webvtt(text: str) -> list[Cue]:
     """All cues of a file as ffmpeg writes it, which escapes nothing and keeps blank lines."""
-    cues: list[Cue] = []
+    found: list[tuple[re.Match[str], list[str]]] = []
     for line in text.replace("\r\n", "\n").split("\n"):
         if times := _TIMES.match(line):
-            start, end = times.groups()[:3], times.groups()[3:]
-            cues.append(Cue(start_s=_seconds(*start), end_s=_seconds(*end), text=""))
-        elif cues and line:
-            said = f"{cues[-1].text}\n{_escaped(line)}".lstrip("\n")
-            cues[-1] = replace(cues[-1], text=said)
-    return cues
+            found.append((times, []))
+        elif found and line:
+            found[-1][1].append(_escaped(line))
+    return [_cue(times, lines) for times, lines in found]
+
+
+def _cue(times: re.Match[str], lines: Sequence[str]) -> Cue:
+    start, end = times.groups()[:3], times.groups()[3:]
+    return Cue(start_s=_seconds(*start), end_s=_seconds(*end), text="\n".join(lines))
 
 
 def _escaped(text: str) -> str:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
 import pytest
 from checking import check_published
-from engine_kit import Publish, Published, playlist
+from engine_kit import FolderSink, Publish, Published, playlist, transcode
 from hls_checks import attributes, variants
+from portal_kit import longest_pause_s
 from sources import CORNERS, MakeMedia, beeps, card, make_card
 
+from portal.transcoding import Note, SubtitleRung, command
+from portal.transcoding.renditions import finish_subtitles
+from portal.transcoding.shipping import Shipment
 from portal.transcoding.webvtt import Cue, parse_webvtt, segment_webvtt, webvtt
 
 ENGLISH = (
@@ -145,6 +150,44 @@ async def test_a_track_without_a_single_cue_does_no_harm(
         *("-map", "0", "-map", "1", "-c", "copy", "-c:s", "mov_text"),
     )
     check_published(await publish(source), corners=CORNERS, in_sync=True)
+
+
+async def test_a_track_that_is_too_large_is_left_out_and_noted(
+    make_media: MakeMedia, sink: FolderSink, work_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = make_card(make_media, "card.mp4")
+    large = plain.with_name("large.srt")
+    large.write_text(srt(tuple((at / 10, at / 10 + 0.1, "word " * 200) for at in range(60))))
+    small = plain.with_name("small.srt")
+    small.write_text(srt(GERMAN), encoding="utf-8")
+    source = make_media(
+        "one large track.mp4",
+        *("-i", str(plain), "-i", str(large), "-i", str(small)),
+        *("-map", "0", "-map", "1", "-map", "2", "-c", "copy", "-c:s", "mov_text"),
+    )
+    monkeypatch.setattr(command, "MAX_SUBTITLE_BYTES", 20_000)
+
+    result = await transcode(str(source), sink=sink, work_dir=work_dir)
+
+    assert [each.name for each in result.subtitles] == ["subtitles-2"]
+    assert Note.SUBTITLES_LEFT_OUT in result.notes
+    assert not (sink.folder / "subtitles-1").exists()
+    check_published(Published(source, result, sink.folder), corners=CORNERS, in_sync=True)
+
+
+async def test_a_large_track_holds_nobody_up(tmp_path: Path) -> None:
+    """A worker renews its leases on the loop that this runs on."""
+    rung = SubtitleRung(name="subtitles-1", index=1, label="Subtitles", language=None)
+    (tmp_path / rung.name).mkdir()
+    cues = [Cue(start_s=float(at), end_s=at + 1.0, text="a\n" * 50_000) for at in range(20)]
+    (tmp_path / command.subtitle_file(rung)).write_text(webvtt(cues))
+    shipment = Shipment(FolderSink(tmp_path / "sink"), tmp_path, video_names=())
+
+    finishing = asyncio.create_task(finish_subtitles(rung, shipment, duration_s=120.0))
+    assert await longest_pause_s(finishing) < 1.0
+    finished = await finishing
+    assert finished is not None
+    assert finished.size_bytes > 1_000_000
 
 
 CUES = (
