@@ -6,8 +6,9 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import pytest
@@ -37,10 +38,13 @@ from portal_kit import (
     until,
 )
 
+from portal.errors import ObjectMissing
 from portal.models import Attempt, Rendition, Video, VideoStatus
 from portal.resources import Resources
+from portal.storage.bucket import Storage
 from portal.transcoding import FailCode, Note, TranscodeFailed
-from portal.work import passes, renditions
+from portal.work import attempts, passes, renditions
+from portal.work.deletion import delete_video
 
 LADDER = [*EARLY, *LATER]
 ALL_COMPLETE = "SELECT bool_and(state = 'complete') FROM renditions"
@@ -217,18 +221,82 @@ async def test_source_replaced_after_the_first_pass_fails_only_what_is_missing(
     assert set((await states(playable)).values()) == {"complete"}
 
 
-async def test_pass_whose_lease_was_lost_writes_no_playlist(
+async def test_pass_whose_lease_was_lost_writes_what_is_complete_and_no_more(
     client: Client, resources: Resources, playable: Video, tmp_path: Path
 ) -> None:
     before = await master(client, playable)
     attempt = await begun(playable.id)
     await Rendition.filter(name__in=LATER).delete()
-    await Rendition.filter(name=EARLY[0]).update(attempt_number=7)
     await Attempt.filter(id=attempt.id).update(outcome="failed")
     lost = type(attempt)(id=attempt.id, video=attempt.video, number=attempt.number)
     await passes.make_missing(lost, resources, work_dir=tmp_path)
     assert await master(client, playable) == before
     assert (await Video.get(id=playable.id)).complete_job_id is not None
+
+
+class LateStorage:
+    """Stores the first master playlist when it may, and never answers that it has."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self.is_asked, self.may_store, self.has_stored = (asyncio.Event() for _ in range(3))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    async def put(self, key: str, data: bytes | Path, **options: Any) -> None:
+        is_late = key.endswith("/master.m3u8") and not self.is_asked.is_set()
+        if is_late:
+            self.is_asked.set()
+            await self.may_store.wait()
+        await self._storage.put(key, data, **options)
+        if is_late:
+            self.has_stored.set()
+            await asyncio.Event().wait()
+
+
+async def test_playlist_that_a_frozen_worker_overwrote_is_written_again(
+    client: Client,
+    resources: Resources,
+    playable: Video,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attempts, "RENEWAL_S", 0.1)
+    whole = await master(client, playable)
+    sound = Rendition.filter(video_id=playable.id, name="audio")
+    await sound.update(state="planned")
+    frozen = replace(await begun(playable.id), wanted=())
+    late = LateStorage(resources.storage)
+    late_resources = replace(resources, storage=cast("Storage", late))
+    making = asyncio.create_task(
+        passes.make_missing(frozen, late_resources, work_dir=tmp_path),
+    )
+    async with asyncio.timeout(30):
+        await late.is_asked.wait()
+        # Meanwhile another completes a rendition.
+        await sound.update(state="complete")
+        await passes.put_master(playable, resources.storage)
+        late.may_store.set()
+        await late.has_stored.wait()
+        assert await master(client, playable) != whole
+
+        await Attempt.filter(id=frozen.id).update(outcome="failed")
+        await making
+
+    assert await master(client, playable) == whole
+
+
+async def test_deleted_video_gets_no_playlist(
+    resources: Resources, playable: Video, tmp_path: Path
+) -> None:
+    key = f"hls/{playable.id}/1/master.m3u8"
+    attempt = replace(await begun(playable.id), wanted=())
+    await delete_video(playable.id, queue=resources.queue)
+    await resources.storage.delete(key)
+    await passes.make_missing(attempt, resources, work_dir=tmp_path)
+    with pytest.raises(ObjectMissing):
+        await resources.storage.get(key)
 
 
 async def test_playlist_that_a_killed_worker_did_not_write_is_written_by_the_next(

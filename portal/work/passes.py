@@ -119,6 +119,10 @@ async def make_missing(attempt: OpenAttempt, resources: Resources, *, work_dir: 
             # What an earlier pass committed may not have reached the playlist yet.
             await put_master(attempt.video, resources.storage)
             await renditions.give_up(attempt, Failure(str(exc.code), exc.detail))
+        except LeaseLost:
+            # It may have ended a write that was held up, before that was looked at again.
+            await put_master(attempt.video, resources.storage)
+            raise
         else:
             logger.info("Pass is done", extra={"action": "pass_done", "is_last": is_done})
 
@@ -242,6 +246,8 @@ async def put_master(video: Video, storage: Storage) -> None:
     prefix = output_prefix(video.id, video.published_attempt or 0)
     for _ in range(MASTER_ROUNDS):
         entries = await renditions.complete(video)
+        if not entries:  # the video was deleted
+            return
         await _write_master(storage, prefix, master_playlist(entries))
         if await renditions.complete(video) == entries:
             return
