@@ -260,6 +260,28 @@ async def test_worker_killed_with_its_transcode_does_not_hold_the_removal_up(
     assert await stored(storage, video["id"], video["storageKey"]) == []
 
 
+async def test_removal_that_waited_long_is_not_queued_again_while_it_runs(
+    client: Client, resources: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = await published(client)
+    await deletion.delete_video(UUID(record["id"]), queue=resources.queue)
+    await run_sql(
+        resources.config.database_url,
+        "UPDATE procrastinate_jobs SET status = 'doing' WHERE task_name = 'portal:remove';"
+        "UPDATE deletions SET lease_expires_at = now() - interval '1 s'",
+    )
+    list_some, recovered = resources.storage.list_some, []
+
+    async def look_around_first(prefix: str) -> list[str]:
+        recovered.append(await chores.recover_chores(resources))
+        return await list_some(prefix)
+
+    monkeypatch.setattr(resources.storage, "list_some", look_around_first)
+    async with resources.queue.open_async():
+        await deletion.remove_files(UUID(record["id"]), storage=resources.storage)
+    assert recovered == [0]
+
+
 async def test_lost_job_of_a_removal_is_replaced(client: Client, resources: Resources) -> None:
     record = await published(client)
     await deletion.delete_video(UUID(record["id"]), queue=resources.queue)

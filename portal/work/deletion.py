@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 # What a worker had sent when it was stopped is in storage by then.
 SETTLE_S = 5
-# A removal shows with each batch that it lives; storage has less than that for one.
+# A removal shows at its start and with each batch that it lives; storage has less for one.
 LEASE_S = 30
 BATCH_TIMEOUT_S = 20
 
@@ -101,10 +101,12 @@ async def remove_files(video_id: UUID, *, storage: Storage) -> None:
     pending = await Deletion.get_or_none(video_id=video_id)
     if pending is None:
         return
-    removed = 0
+    removed, lease = 0, Deletion.filter(video_id=video_id)
+    # It may have run out while the job waited.
+    await lease.update(lease_expires_at=LEASE_END)
     async for count in remove_below(output_root(video_id), storage):
         removed += count
-        await Deletion.filter(video_id=video_id).update(lease_expires_at=LEASE_END)
+        await lease.update(lease_expires_at=LEASE_END)
     async with _time_limit():
         await storage.delete(pending.storage_key)
     unchanged = Deletion.filter(video_id=video_id, settles_at=pending.settles_at)
