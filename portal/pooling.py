@@ -16,9 +16,14 @@ from psycopg.errors import (
 )
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
+from tortoise.backends.base.client import (
+    TransactionalDBClient,
+    TransactionContext,
+    TransactionContextPooled,
+)
 from tortoise.backends.psycopg.client import AsyncConnectionPool as TortoisePool
-from tortoise.backends.psycopg.client import PsycopgClient
-from tortoise.connection import get_connection
+from tortoise.backends.psycopg.client import PsycopgClient, TransactionWrapper
+from tortoise.connection import get_connection, get_connections
 from tortoise.exceptions import DBConnectionError
 
 from portal.errors import DatabaseUnavailable
@@ -121,6 +126,26 @@ class _Pool(TortoisePool):
             connection.answer_timeout_s = self.answer_timeout_s
 
 
+class _Transaction(TransactionContextPooled):
+    """Gives its connection back also when it fails, or is cancelled, while it begins.
+
+    Tortoise's own would keep it, and leave the task with a transaction that never began.
+    """
+
+    async def __aenter__(self) -> TransactionalDBClient:
+        self.client._connection = None
+        try:
+            return await super().__aenter__()
+        except BaseException:
+            connection = self.client._connection
+            if connection is not None:
+                get_connections().reset(self.token)
+                # The driver believes in a transaction that the server may not know.
+                connection.pgconn.finish()
+                await self.client._parent._pool.release(connection)
+            raise
+
+
 class _Client(PsycopgClient):
     """Tortoise's client, on that pool. One that could not be opened is made anew next time."""
 
@@ -151,6 +176,9 @@ class _Client(PsycopgClient):
             if pool is not None:
                 await pool.close()
             raise
+
+    def _in_transaction(self) -> TransactionContext:
+        return _Transaction(TransactionWrapper(self), self._pool_init_lock)
 
     async def _configure(self, connection: AsyncConnection[Any]) -> None:
         if isinstance(connection, _Connection):

@@ -1,0 +1,72 @@
+"""Transactions that fail or are cancelled at any moment, BEGIN included, leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from database_fault_kit import DatabaseProxy, database_proxy
+
+from portal import database
+from portal.config import Config
+from portal.database import open_database, over_outage, transaction
+
+POOL_SIZE = 2
+# More turns of the loop than it takes to get a connection and begin.
+TURNS = 40
+
+
+@pytest.fixture
+async def proxy(config: Config) -> AsyncIterator[DatabaseProxy]:
+    async with database_proxy(config.database_url) as (proxy, address):
+        few = replace(config, database_url=address, database_pool_size=POOL_SIZE)
+        async with open_database(few):
+            yield proxy
+
+
+async def ask() -> int:
+    async with transaction() as connection:
+        cursor = await connection.execute("SELECT 7 AS answer")
+        row = await cursor.fetchone()
+    assert row is not None
+    answer: int = row["answer"]
+    return answer
+
+
+async def ask_all_at_once() -> list[int]:
+    """Use every connection of the pool at the same time."""
+    everyone = asyncio.Barrier(POOL_SIZE)
+
+    async def ask_together() -> int:
+        async with transaction():
+            async with asyncio.timeout(10):
+                await everyone.wait()
+            return 7
+
+    return await asyncio.gather(*(ask_together() for _ in range(POOL_SIZE)))
+
+
+@pytest.mark.usefixtures("proxy")
+async def test_transaction_cancelled_at_any_moment_gives_its_connection_back() -> None:
+    assert await ask() == 7
+    for turns in range(TURNS):
+        task = asyncio.create_task(ask())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+    assert await ask_all_at_once() == [7] * POOL_SIZE
+
+
+async def test_transaction_whose_begin_is_cut_off_can_be_repeated(
+    proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "OUTAGE_INTERVAL_S", 0.1)
+    assert await ask() == 7
+    for _ in range(POOL_SIZE):
+        proxy.cut_after(0)
+        assert await over_outage(ask, patience_s=2) == 7
+    assert proxy.cuts == POOL_SIZE
+    assert await ask_all_at_once() == [7] * POOL_SIZE
