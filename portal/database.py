@@ -14,6 +14,7 @@ from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from procrastinate.exceptions import ConnectorException
 from psycopg import AsyncConnection, AsyncRawCursor, OperationalError
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
@@ -61,9 +62,18 @@ async def open_database(config: Config, *, fail_fast: bool = False) -> AsyncIter
 
 @asynccontextmanager
 async def transaction() -> AsyncIterator[AsyncConnection[Any]]:
-    """Run the models' queries inside one transaction and hand out its raw connection."""
-    async with in_transaction() as client:
-        yield client._connection  # there is no public way to it
+    """Run the models' queries inside one transaction and hand out its raw connection.
+
+    What the database says to the queue's statements on it is raised as it is, not as the queue
+    wraps it.
+    """
+    try:
+        async with in_transaction() as client:
+            yield client._connection  # there is no public way to it
+    except ConnectorException as exc:
+        if isinstance(exc.__cause__, OperationalError):
+            raise exc.__cause__ from None
+        raise
 
 
 async def server_time() -> datetime:

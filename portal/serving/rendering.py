@@ -14,7 +14,6 @@ from dataclasses import asdict
 import psycopg
 import psycopg_pool
 from jinja2 import TemplateNotFound
-from procrastinate.exceptions import ConnectorException
 from quart import Quart, Response, render_template, request
 from tortoise.exceptions import DBConnectionError
 from werkzeug.exceptions import HTTPException
@@ -63,7 +62,7 @@ def install_error_handlers(app: Quart) -> None:
 
     @app.errorhandler(Exception)
     async def unexpected(error: Exception) -> Response:
-        if _is_database_outage(error):
+        if isinstance(error, DATABASE_ERRORS):
             logger.warning("Database: %s", error, extra={"action": "database_unavailable"})
             return await _answer(DatabaseUnavailable())
         logger.error("Unexpected error", exc_info=error, extra={"action": "internal_error"})
@@ -78,13 +77,6 @@ async def prepared_refusal(app: Quart, error: PortalError) -> Refusal:
         problem = await (await _answer(error)).get_data(as_text=False)
     headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
     return Refusal(error.status, headers, problem, page)
-
-
-def _is_database_outage(error: BaseException | None) -> bool:
-    if isinstance(error, ConnectorException):
-        # The queue's own wrapping of what the database said.
-        error = error.__cause__
-    return isinstance(error, DATABASE_ERRORS)
 
 
 async def _answer(error: PortalError) -> Response:

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from api_kit import Client, rows, run_sql
 from passes_kit import make_playable, published_file
+from portal_kit import make_video
 
 from portal.models import Attempt, VideoStatus
 from portal.resources import Resources
+from portal.transcoding import ladder
 
-# The server ends the connection the first two times that an attempt is closed like this.
+# The server ends the connection the first two times that a row is written like this.
 AWAY = """
 CREATE SEQUENCE tries;
 CREATE FUNCTION go_away() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -22,19 +24,36 @@ BEGIN
   END IF;
   RETURN NEW;
 END $$;
-CREATE TRIGGER away BEFORE UPDATE ON attempts FOR EACH ROW
-WHEN (NEW.outcome = '{outcome}') EXECUTE FUNCTION go_away();
+CREATE TRIGGER away BEFORE {event} FOR EACH ROW
+WHEN ({condition}) EXECUTE FUNCTION go_away();
 """
+PUBLISHED = AWAY.format(event="UPDATE ON attempts", condition="NEW.outcome = 'published'")
+FAILED = AWAY.format(event="UPDATE ON attempts", condition="NEW.outcome = 'failed'")
+ENQUEUED = AWAY.format(
+    event="INSERT ON procrastinate_jobs", condition="NEW.task_name = 'portal:complete'"
+)
 
 
 async def test_pass_is_published_when_the_database_is_back(
     client: Client, resources: Resources, short_video: Path, tmp_path: Path
 ) -> None:
     video = await published_file(client, resources, short_video)
-    await run_sql(resources.config.database_url, AWAY.format(outcome="published"))
+    await run_sql(resources.config.database_url, PUBLISHED)
     video = await make_playable(video, resources, tmp_path)
     assert (video.status, video.published_attempt) == (VideoStatus.READY, 1)
     assert await rows(resources.config.database_url, "SELECT last_value FROM tries") == [(3,)]
+
+
+async def test_pass_is_published_when_the_database_went_away_as_the_next_was_queued(
+    client: Client, resources: Resources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ladder, "EARLY_FROM_S", 0)
+    source = make_video(tmp_path / "wide.mp4", size="640x360")
+    video = await published_file(client, resources, source)
+    await run_sql(resources.config.database_url, ENQUEUED)
+    video = await make_playable(video, resources, tmp_path)
+    assert (video.status, video.published_attempt) == (VideoStatus.READY, 1)
+    assert video.complete_job_id is not None
 
 
 async def test_work_is_handed_back_when_the_database_is_back(
@@ -42,7 +61,7 @@ async def test_work_is_handed_back_when_the_database_is_back(
 ) -> None:
     video = await published_file(client, resources, short_video)
     await resources.storage.delete(video.storage_key)
-    await run_sql(resources.config.database_url, AWAY.format(outcome="failed"))
+    await run_sql(resources.config.database_url, FAILED)
     with pytest.raises(Exception, match="terminat"):
         await make_playable(video, resources, tmp_path)
     [attempt] = await Attempt.filter(video_id=video.id)
