@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from time import monotonic
 from uuid import UUID
 
 import psycopg
 from tortoise.expressions import F, RawSQL
 
-from portal.database import server_time, transaction
+from portal.database import over_outage, server_time, transaction
 from portal.models import Attempt, Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.telemetry.totals import count_attempt
 from portal.transcoding import FailCode
@@ -31,6 +34,9 @@ RENEWAL_S = 5
 HEARTBEAT_S = 1
 MAX_ATTEMPTS = 3
 MAX_DETAIL_LENGTH = 4_000
+# Hours of encoding are worth waiting for the database.
+OUTAGE_PATIENCE_S = 3600.0
+ENDING_PATIENCE_S = 4.0
 
 NOW = RawSQL("now()")
 LEASE_END = RawSQL(f"now() + interval '{LEASE_S} seconds'")
@@ -84,7 +90,7 @@ async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
         AttemptsExhausted: `MAX_ATTEMPTS` were made since the editor last asked for new ones;
             handed-back ones do not count.
     """
-    async with transaction():
+    async with opening() as opened:
         video = await lock_video(video_id)
         if video is None or video.status is not VideoStatus.PROCESSING:
             return None
@@ -94,6 +100,7 @@ async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
         counted = sum(it.number > video.forgiven_attempts for it in failed)
         if counted < MAX_ATTEMPTS:
             attempt = await open_attempt(video, earlier, worker=worker)
+            opened.append(attempt)
     # Raised in the transaction, it would leave the last of them open.
     if counted >= MAX_ATTEMPTS:
         raise AttemptsExhausted
@@ -130,6 +137,35 @@ async def close_abandoned(earlier: Sequence[Attempt]) -> None:
     if any(attempt.outcome is None and attempt.lease_expires_at > now for attempt in earlier):
         raise HeldByAnother
     await close_lost(earlier)
+
+
+@asynccontextmanager
+async def opening() -> AsyncIterator[list[Attempt]]:
+    """A transaction that opens attempts, which its body notes in the list.
+
+    Should the answer to the commit not arrive, they may be open, and nobody works on them; they
+    are handed back.
+    """
+    opened: list[Attempt] = []
+    try:
+        async with transaction():
+            yield opened
+    except (psycopg.OperationalError, asyncio.CancelledError):
+        for attempt in opened:
+            await over_outage(
+                partial(_close, attempt.id, attempt.video_id, attempt.number, Outcome.HANDED_BACK),
+                patience_s=closing_patience_s(),
+            )
+        raise
+
+
+def closing_patience_s() -> float:
+    """How long it is tried to close an attempt after the exception at hand.
+
+    A worker that is told to end is not held up for long by a database that is away.
+    """
+    is_ending = isinstance(sys.exception(), asyncio.CancelledError)
+    return ENDING_PATIENCE_S if is_ending else OUTAGE_PATIENCE_S
 
 
 async def open_attempt(video: Video, earlier: Sequence[Attempt], *, worker: str) -> Attempt:
@@ -175,9 +211,8 @@ class Heartbeat:
             try:
                 await self._beat()
             except psycopg.OperationalError:
-                # A database that is away for less than the lease costs nothing.
-                if age_s > LEASE_S:
-                    raise LeaseLost from None
+                # However long the database was away: whether someone else took over meanwhile is
+                # known once it answers, and until then nothing can be published.
                 logger.warning("Lease not renewed, trying again", extra={"action": "lease_retry"})
 
     async def _beat(self) -> None:
@@ -237,9 +272,19 @@ async def release(attempt: OpenAttempt, outcome: Outcome, failure: Failure | Non
 
     Answers whether its video is still there.
     """
+    return await _close(attempt.id, attempt.video.id, attempt.number, outcome, failure)
+
+
+async def _close(
+    attempt_id: int,
+    video_id: UUID,
+    number: int,
+    outcome: Outcome,
+    failure: Failure | None = None,
+) -> bool:
     async with transaction():
-        video = await lock_video(attempt.video.id)
-        await _end(attempt.id, attempt.video.id, attempt.number, outcome, failure)
+        video = await lock_video(video_id)
+        await _end(attempt_id, video_id, number, outcome, failure)
     return video is not None
 
 

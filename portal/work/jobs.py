@@ -18,6 +18,7 @@ from uuid import UUID
 
 import psycopg
 from procrastinate import BaseRetryStrategy, Blueprint, JobContext, RetryDecision
+from procrastinate.signals import on_stop
 
 from portal.database import server_time
 from portal.errors import Unavailable
@@ -31,6 +32,7 @@ from portal.work import attempts, deletion, janitor, passes, posters, renditions
 from portal.work.attempts import LEASE_S, HeldByAnother
 from portal.work.deletion import SETTLE_S, Unsettled
 from portal.work.enqueuing import CHORES_QUEUE, JANITOR_TASK, TRANSCODE_QUEUE
+from portal.work.patience import PatientConnector
 from portal.work.recovery import recover_forever
 
 if TYPE_CHECKING:
@@ -158,20 +160,28 @@ async def work(config: Config) -> None:
 
 async def run_worker(resources: Resources) -> None:
     """Work off the queues until SIGTERM or SIGINT; running jobs are then handed back at once."""
-    resources.queue.add_tasks_from(tasks, namespace="portal")
+    queue, connector = resources.queue, PatientConnector(resources.config.database_url)
+    queue.add_tasks_from(tasks, namespace="portal")
     remove_leftovers(resources.config.work_dir)
-    concurrency = resources.config.worker_concurrency
-    async with resources.queue.open_async(), asyncio.TaskGroup() as group:
-        logger.info("Worker begins", extra={"action": "worker_begins", "worker": _worker_name()})
-        recovery = group.create_task(recover_forever(resources))
-        lanes = [
-            group.create_task(_serve(TRANSCODE_QUEUE, resources, concurrency, is_main=True)),
-            group.create_task(_serve(CHORES_QUEUE, resources, CHORES_CONCURRENCY)),
-        ]
-        # Either ends when it is told to, or when it can't go on; then so does the other.
-        await asyncio.wait(lanes, return_when=asyncio.FIRST_COMPLETED)
-        for task in (recovery, *lanes):
-            task.cancel()
+    told_to_end = asyncio.Event()
+    with queue.replace_connector(connector), on_stop(told_to_end.set):
+        async with queue.open_async(), asyncio.TaskGroup() as group:
+            name = _worker_name()
+            logger.info("Worker begins", extra={"action": "worker_begins", "worker": name})
+            concurrency = resources.config.worker_concurrency
+            running = [
+                group.create_task(_serve(TRANSCODE_QUEUE, resources, concurrency)),
+                group.create_task(_serve(CHORES_QUEUE, resources, CHORES_CONCURRENCY)),
+                group.create_task(recover_forever(resources)),
+                group.create_task(told_to_end.wait()),
+            ]
+            try:
+                # What can't go on ends the rest, too.
+                await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                connector.is_ending = True
+            for task in running:
+                task.cancel()
 
 
 def remove_leftovers(work_dir: Path) -> None:
@@ -186,9 +196,7 @@ def remove_leftovers(work_dir: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _serve(
-    queue_name: str, resources: Resources, concurrency: int, *, is_main: bool = False
-) -> None:
+async def _serve(queue_name: str, resources: Resources, concurrency: int) -> None:
     """Work off one queue. Chores have a lane of their own: they don't wait for long transcodes."""
     await resources.queue.run_worker_async(
         queues=[queue_name],
@@ -198,7 +206,7 @@ async def _serve(
         additional_context={"resources": resources},
         shutdown_graceful_timeout=0,
         delete_jobs="never",
-        install_signal_handlers=is_main,
+        install_signal_handlers=False,
     )
 
 

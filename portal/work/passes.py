@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -42,7 +41,7 @@ from portal.transcoding import (
 from portal.transcoding.probe import SourceLimits
 from portal.transcoding.process import first_error
 from portal.work import attempts, deletion, renditions
-from portal.work.attempts import LEASE_S, Failure, Heartbeat, LeaseLost, OpenAttempt
+from portal.work.attempts import OUTAGE_PATIENCE_S, Failure, Heartbeat, LeaseLost, OpenAttempt
 from portal.work.renditions import Playable
 from portal.work.sources import SourceChanged, check_source
 
@@ -62,7 +61,6 @@ MASTER_TYPE = "application/vnd.apple.mpegurl"
 MAX_INTERRUPTIONS = 100
 # How often a master playlist that became outdated while it was written is written again.
 MASTER_ROUNDS = 5
-CLOSING_PATIENCE_S = 4.0
 
 
 class SourceInterrupted(StorageUnavailable):
@@ -91,7 +89,7 @@ async def make_playable(attempt: OpenAttempt, resources: Resources, *, work_dir:
             with span("publish"):
                 await over_outage(
                     lambda: renditions.publish(attempt, playable, queue=resources.queue),
-                    patience_s=LEASE_S,
+                    patience_s=OUTAGE_PATIENCE_S,
                 )
         except (SourceRejected, SourceChanged) as exc:
             logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
@@ -112,7 +110,8 @@ async def make_missing(attempt: OpenAttempt, resources: Resources, *, work_dir: 
                 attempt, lambda heartbeat: _later_pass(attempt, resources, heartbeat, work_dir)
             )
             is_done = await over_outage(
-                lambda: renditions.finish(attempt, queue=resources.queue), patience_s=LEASE_S
+                lambda: renditions.finish(attempt, queue=resources.queue),
+                patience_s=OUTAGE_PATIENCE_S,
             )
         except (SourceRejected, SourceChanged) as exc:
             logger.warning("Source refused: %s", exc.code, extra={"action": "source_rejected"})
@@ -153,11 +152,9 @@ async def _closed_afterwards(attempt: OpenAttempt, resources: Resources) -> Asyn
         failure = Failure("internal_error", type(exc).__name__)
         raise
     finally:
-        # A worker that is told to end is not held up for long by a database that is away.
-        is_ending = isinstance(sys.exception(), asyncio.CancelledError)
         is_there = await over_outage(
             lambda: attempts.release(attempt, outcome, failure),
-            patience_s=CLOSING_PATIENCE_S if is_ending else LEASE_S,
+            patience_s=attempts.closing_patience_s(),
         )
         if not is_there:
             video = attempt.video
@@ -210,7 +207,7 @@ async def _later_pass(
 ) -> None:
     if attempt.wanted:
         made = await _make_wanted(attempt, resources, heartbeat, work_dir)
-        await over_outage(lambda: renditions.add(attempt, made), patience_s=LEASE_S)
+        await over_outage(lambda: renditions.add(attempt, made), patience_s=OUTAGE_PATIENCE_S)
     await attempts.hold(attempt)
     await put_master(attempt.video, resources.storage)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -20,7 +21,7 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Status
 from tortoise.connection import get_connection
 
-from portal.database import server_time
+from portal.database import over_outage, server_time
 from portal.work.attempts import LEASE_S
 from portal.work.chores import recover_chores
 from portal.work.enqueuing import replace_job
@@ -104,6 +105,9 @@ async def recover_forever(resources: Resources) -> None:
             await recover_chores(resources)
         except (psycopg.Error, ConnectorException):
             logger.warning("Recovery failed", exc_info=True, extra={"action": "recovery_failed"})
+            await over_outage(server_time, patience_s=math.inf)
+            # No lease could be renewed meanwhile; workers that live do so first.
+            await asyncio.sleep(LEASE_S)
         await asyncio.sleep(RECOVERY_INTERVAL_S)
 
 

@@ -88,13 +88,14 @@ async def begin_completion(video_id: UUID, *, worker: str) -> OpenAttempt | None
     bad rendition holds up no other, the least tried and lowest first. What was tried in vain
     `MAX_TRIES` times has failed. Raises `HeldByAnother`.
     """
-    async with transaction():
+    async with attempts.opening() as opened:
         video = await attempts.lock_video(video_id)
         if video is None or video.status is not VideoStatus.READY or video.complete_job_id is None:
             return None
         earlier = await Attempt.filter(video_id=video_id).order_by("number")
         await attempts.close_abandoned(earlier)
         attempt = await attempts.open_attempt(video, earlier, worker=worker)
+        opened.append(attempt)
         planned = Rendition.filter(video_id=video_id, state=RenditionState.PLANNED)
         await planned.filter(tries__gte=MAX_TRIES).update(state=RenditionState.FAILED)
         missing = await planned.order_by("tries", "position")

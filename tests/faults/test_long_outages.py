@@ -1,0 +1,167 @@
+"""A database that is away for longer than a lease costs no attempt, and ends no worker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from uuid import UUID
+
+import psycopg
+import pytest
+from api_kit import Client, published, rows, run_sql
+from database_fault_kit import DatabaseProxy, database_proxy
+from passes_kit import published_file
+from portal_kit import process, until
+
+from portal import database
+from portal.config import Config
+from portal.database import open_database
+from portal.resources import Resources
+from portal.work import attempts, renditions
+from portal.work.attempts import LEASE_S, Heartbeat, OpenAttempt
+
+Begin = Callable[[UUID], Awaitable[OpenAttempt | None]]
+
+SETTLED_S = 120
+# Longer than a lease, and than anyone waits for a connection.
+LONG_OUTAGE_S = LEASE_S + 15
+OUTCOMES = "SELECT outcome::text FROM attempts ORDER BY number"
+IS_ENCODED = "SELECT 1 FROM attempts WHERE stage <> 'probing' OR outcome IS NOT NULL"
+IS_READY = "SELECT 1 FROM videos WHERE status = 'ready'"
+LEASE_END = "SELECT lease_expires_at FROM attempts"
+READY_LACKING_ONE = """
+UPDATE videos SET status = 'ready', published_attempt = 1, complete_job_id = transcode_job_id;
+INSERT INTO renditions (video_id, kind, name, position, state, tries, copied, is_default)
+SELECT id, 'video', '240p', 0, 'planned', 0, false, false FROM videos
+"""
+
+
+@pytest.fixture
+async def proxied(config: Config) -> AsyncIterator[tuple[DatabaseProxy, Config]]:
+    async with database_proxy(config.database_url) as (proxy, address):
+        yield proxy, replace(config, database_url=address)
+
+
+@pytest.fixture
+async def proxy(
+    proxied: tuple[DatabaseProxy, Config], video_id: UUID, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[DatabaseProxy]:
+    """The way of this process to its database, with a video there."""
+    monkeypatch.setattr(database, "CONNECT_TIMEOUT_S", 1)
+    proxy, config = proxied
+    async with open_database(config):
+        yield proxy
+
+
+@pytest.fixture
+async def video_id(client: Client) -> UUID:
+    return UUID((await published(client))["id"])
+
+
+async def begin_first_pass(video_id: UUID) -> OpenAttempt | None:
+    return await attempts.begin(video_id, worker="test")
+
+
+async def begin_later_pass(video_id: UUID) -> OpenAttempt | None:
+    return await renditions.begin_completion(video_id, worker="test")
+
+
+async def test_lease_that_ran_out_in_an_outage_is_renewed_when_nobody_else_took_it(
+    proxy: DatabaseProxy,
+    config: Config,
+    video_id: UUID,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for name in ("LEASE_S", "RENEWAL_S", "HEARTBEAT_S"):
+        monkeypatch.setattr(attempts, name, 0.1)
+    attempt = await begin_first_pass(video_id)
+    assert attempt is not None
+    before = await rows(config.database_url, LEASE_END)
+    proxy.refuses = True
+    proxy.cut()
+    beating = asyncio.create_task(Heartbeat(attempt).beat_forever())
+
+    async def is_tried_in_vain() -> bool:
+        assert not beating.done(), beating.exception()
+        return caplog.text.count("Lease not renewed") > 1
+
+    await until(is_tried_in_vain, timeout_s=20)
+    proxy.refuses = False
+
+    async def is_renewed() -> bool:
+        assert not beating.done(), beating.exception()
+        return await rows(config.database_url, LEASE_END) != before
+
+    await until(is_renewed, timeout_s=20)
+    await run_sql(config.database_url, "UPDATE attempts SET outcome = 'failed'")
+    with pytest.raises(attempts.LeaseLost):
+        await asyncio.wait_for(beating, 20)
+
+
+@pytest.mark.parametrize("begin", [begin_first_pass, begin_later_pass])
+async def test_attempt_whose_beginning_was_not_confirmed_is_handed_back(
+    begin: Begin, proxy: DatabaseProxy, config: Config, video_id: UUID
+) -> None:
+    if begin is begin_later_pass:
+        await run_sql(config.database_url, READY_LACKING_ONE)
+    proxy.lose_answer(b"COMMIT")
+    with pytest.raises(psycopg.OperationalError):
+        await begin(video_id)
+    assert await rows(config.database_url, OUTCOMES) == [("handed_back",)]
+    assert await begin(video_id) is not None
+
+
+@pytest.mark.parametrize("outage_s", [3, pytest.param(LONG_OUTAGE_S, marks=pytest.mark.soak)])
+async def test_worker_lives_through_an_outage_and_publishes_what_it_made(
+    outage_s: int,
+    proxied: tuple[DatabaseProxy, Config],
+    client: Client,
+    resources: Resources,
+    environ: dict[str, str],
+    short_video: Path,
+) -> None:
+    proxy, config = proxied
+    await published_file(client, resources, short_video)
+    async with process("worker", {**environ, "DATABASE_URL": config.database_url}) as worker:
+
+        async def is_true(query: str) -> bool:
+            assert worker.returncode is None, "the worker ended"
+            return bool(await rows(resources.config.database_url, query))
+
+        await until(partial(is_true, IS_ENCODED), timeout_s=SETTLED_S)
+        proxy.refuses = True
+        proxy.cut()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(worker.wait(), outage_s)
+        proxy.refuses = False
+        await until(partial(is_true, IS_READY), timeout_s=SETTLED_S)
+    assert await rows(resources.config.database_url, OUTCOMES) == [("published",)]
+
+
+@pytest.mark.soak
+async def test_worker_that_is_told_to_end_in_an_outage_ends(
+    proxied: tuple[DatabaseProxy, Config], environ: dict[str, str], tmp_path: Path
+) -> None:
+    proxy, config = proxied
+    environ = {**environ, "DATABASE_URL": config.database_url}
+    async with process("worker", environ, log_dir=tmp_path) as worker:
+        log = tmp_path / "worker.log"
+        await until_logged("Worker begins", log)
+        proxy.refuses = True
+        proxy.cut()
+        await until_logged("Database away", log)
+        worker.terminate()
+        async with asyncio.timeout(30):
+            await worker.wait()
+
+
+async def until_logged(words: str, log: Path) -> None:
+    async def is_logged() -> bool:
+        return words in log.read_text()
+
+    await until(is_logged, timeout_s=SETTLED_S)
