@@ -239,16 +239,21 @@ async def test_objects_of_nobody_go_when_they_are_old(client: Client, resources:
 async def test_work_and_jobs_that_do_not_fit_are_put_right(
     client: Client, resources: Resources
 ) -> None:
-    lost, stuck, pointless = [await published(client) for _ in range(3)]
+    lost, stuck, unheard, pointless = [await published(client) for _ in range(4)]
     await run_sql(
         resources.config.database_url,
         f"DELETE FROM procrastinate_jobs WHERE id = {lost['transcodeJobId']};"
         f"UPDATE procrastinate_jobs SET status = 'doing' WHERE id = {stuck['transcodeJobId']};"
-        f"UPDATE videos SET status = 'failed' WHERE id = '{stuck['id']}';"
+        "INSERT INTO procrastinate_workers (id, last_heartbeat) OVERRIDING SYSTEM VALUE"
+        " VALUES (7, now());"
+        "UPDATE procrastinate_jobs SET status = 'doing', worker_id = 7"
+        f" WHERE id = {unheard['transcodeJobId']};"
+        "UPDATE videos SET status = 'failed'"
+        f" WHERE id IN ('{stuck['id']}', '{unheard['id']}');"
         f"DELETE FROM videos WHERE id = '{pointless['id']}';"
         "UPDATE procrastinate_events SET at = at - interval '1 hour'",
     )
-    wanted = {"work_abandoned": 1, "job_stuck": 1, "job_without_video": 1}
+    wanted = {"work_abandoned": 1, "job_stuck": 2, "job_without_video": 1}
     found = await differences(resources)
     assert {kind: found.get(kind) for kind in wanted} == wanted
     assert await fixed(resources) == 0

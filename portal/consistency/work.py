@@ -20,18 +20,20 @@ from portal.work.queue_state import DEAD_AFTER_S
 if TYPE_CHECKING:
     from portal.consistency.compare import Comparison
 
-STUCK = """
+STUCK = f"""
 SELECT job.id, job.task_name, job.args->>'video_id' AS video_id
 FROM procrastinate_jobs job
 LEFT JOIN procrastinate_workers worker ON worker.id = job.worker_id
 WHERE job.status = 'doing'
-  AND coalesce(worker.last_heartbeat < now() - make_interval(secs => %s), true)
-  AND NOT EXISTS (
-    SELECT 1 FROM procrastinate_events WHERE job_id = job.id AND type = 'started'
-      AND at > now() - make_interval(secs => %s)
-  )
+  AND (coalesce(worker.last_heartbeat < now() - make_interval(secs => %s), true)
+    AND NOT EXISTS (
+      SELECT 1 FROM procrastinate_events WHERE job_id = job.id AND type = 'started'
+        AND at > now() - make_interval(secs => %s)
+    )
+    OR ({recovery.ENDED_UNHEARD}))
 ORDER BY job.id
-"""
+"""  # noqa: S608 - put together from constants
+STUCK_VALUES = [DEAD_AFTER_S, DEAD_AFTER_S, *recovery.ENDED_UNHEARD_VALUES]
 # One that runs finds out for itself, and a removal ends a moment after its row.
 WITHOUT_VIDEO = """
 SELECT job.id, job.task_name, job.args->>'video_id' AS video_id
@@ -52,7 +54,7 @@ async def examine_work(run: Comparison) -> None:
     for row in await database.execute_query_dict(WITHOUT_VIDEO):
         repair = partial(_cancel, row, run)
         await run.report.add(Kind.JOB_WITHOUT_VIDEO, _job(row), repair)
-    for row in await database.execute_query_dict(STUCK, [DEAD_AFTER_S, DEAD_AFTER_S]):
+    for row in await database.execute_query_dict(STUCK, STUCK_VALUES):
         await run.report.add(Kind.JOB_STUCK, _job(row), partial(_end_stuck, row, run))
 
 
@@ -110,7 +112,7 @@ async def _end_stuck(row: Row, run: Comparison) -> str:
 
 async def _is_stuck(row: Row) -> bool:
     """Whether it still is: work that was abandoned may have been queued again by now."""
-    found = await get_connection("default").execute_query_dict(STUCK, [DEAD_AFTER_S, DEAD_AFTER_S])
+    found = await get_connection("default").execute_query_dict(STUCK, STUCK_VALUES)
     return any(each["id"] == row["id"] for each in found)
 
 

@@ -3,7 +3,7 @@
 The queue's own word is not enough: a job may stay in `doing` when its worker dies, or its row may
 be lost. What counts is a video with unfinished work that no live lease and no waiting job covers.
 The reverse happens, too: work that is done, whose job stayed in `doing` since its worker died
-before it could say so, and holds the lock that the video's next job waits for.
+before it could say so, or could not say so, and holds the lock that the video's next job waits for.
 
 All times are the database's. Should its clock, or that of a worker that asked for a pause, be
 set by hours, then what lies too far ahead is brought back to what it can have been at most.
@@ -56,8 +56,34 @@ WHERE job.status IS DISTINCT FROM 'todo'
       AND abs(extract(epoch FROM now() - event.at)) < %s
   )
 """
-# Jobs that nothing refers to any more, of workers that do not live.
-LEFT_RUNNING = """
+# A job whose worker may live, but could not say that it ended: nothing refers to it, and nothing
+# shows it to be running, or to have been a moment ago.
+ENDED_UNHEARD = """
+  job.task_name IN ('portal:transcode', 'portal:complete')
+  AND NOT EXISTS (
+    SELECT 1 FROM videos
+    WHERE videos.id = (job.args->>'video_id')::uuid
+      AND job.id = CASE videos.status
+          WHEN 'processing' THEN videos.transcode_job_id ELSE videos.complete_job_id END
+  )
+  AND NOT EXISTS (
+    SELECT 1 FROM attempts
+    WHERE video_id = (job.args->>'video_id')::uuid
+      AND (outcome IS NULL OR abs(extract(epoch FROM now() - finished_at)) < %s)
+  )
+  AND NOT EXISTS (
+    SELECT 1 FROM tombstones
+    WHERE video_id = (job.args->>'video_id')::uuid
+      AND abs(extract(epoch FROM now() - deleted_at)) < %s
+  )
+  AND NOT EXISTS (
+    SELECT 1 FROM procrastinate_events
+    WHERE job_id = job.id AND type = 'started' AND abs(extract(epoch FROM now() - at)) < %s
+  )
+"""
+ENDED_UNHEARD_VALUES = [LEASE_S] * 3
+# Jobs that nothing refers to any more, and nobody works on.
+LEFT_RUNNING = f"""
 SELECT job.id, job.task_name FROM procrastinate_jobs job
 LEFT JOIN videos video ON video.id = (job.args->>'video_id')::uuid
 WHERE job.status = 'doing'
@@ -72,12 +98,12 @@ WHERE job.status = 'doing'
     WHERE attempt.video_id = video.id AND attempt.outcome IS NULL
       AND attempt.lease_expires_at > now()
   )
-  AND NOT EXISTS (
+  AND (NOT EXISTS (
     SELECT 1 FROM procrastinate_workers worker
     WHERE worker.id = job.worker_id
       AND abs(extract(epoch FROM now() - worker.last_heartbeat)) < %s
-  )
-"""
+  ) OR ({ENDED_UNHEARD}))
+"""  # noqa: S608 - put together from constants
 # A lease is never longer than this.
 TOO_LONG_LEASES = """
 UPDATE attempts SET lease_expires_at = now() + make_interval(secs => %s)
@@ -132,11 +158,12 @@ async def recover_abandoned(resources: Resources) -> int:
 
 
 async def finish_left_running(resources: Resources) -> int:
-    """Close the jobs of dead workers whose work is done; returns how many that were."""
-    rows = await get_connection("default").execute_query_dict(LEFT_RUNNING, [LEASE_S])
+    """Close the jobs whose work is done and that nobody else will; returns how many that were."""
+    values = [LEASE_S, *ENDED_UNHEARD_VALUES]
+    rows = await get_connection("default").execute_query_dict(LEFT_RUNNING, values)
     for row in rows:
         logger.warning(
-            "Job of a dead worker is closed",
+            "Job that was left running is closed",
             extra={"action": "close_job", "job_id": row["id"], "task": row["task_name"]},
         )
         await resources.queue.job_manager.finish_job_by_id_async(

@@ -22,6 +22,11 @@ UPDATE procrastinate_jobs SET status = 'doing', worker_id = 7
 WHERE id = (SELECT max(id) FROM procrastinate_jobs);
 UPDATE procrastinate_events SET at = at - interval '60 s';
 """
+MINUTES_LATER = """
+UPDATE attempts SET lease_expires_at = now() - interval '100 s', outcome = 'failed',
+    finished_at = now() - interval '100 s';
+UPDATE procrastinate_events SET at = now() - interval '100 s'
+"""
 JOBS = "SELECT task_name, status::text FROM procrastinate_jobs ORDER BY id"
 
 
@@ -31,10 +36,11 @@ async def queue(resources: Resources) -> AsyncIterator[None]:
         yield
 
 
+@pytest.mark.parametrize("heard_of", ["60 s", "0 s"])
 async def test_job_whose_work_is_done_does_not_hold_the_next_one_up(
-    client: Client, resources: Resources
+    heard_of: str, client: Client, resources: Resources
 ) -> None:
-    """Killed after a first pass was published, before its job was finished."""
+    """Its worker was killed after the first pass was published, or lives and could not say so."""
     video = await published(client)
     database_url = resources.config.database_url
     await run_sql(
@@ -45,7 +51,11 @@ async def test_job_whose_work_is_done_does_not_hold_the_next_one_up(
             'video:{video["id"]}', NULL, jsonb_build_object('video_id', '{video["id"]}'), NULL
         )::procrastinate_job_to_defer_v1]);
         UPDATE videos SET status = 'ready', published_attempt = 1, complete_job_id =
-            (SELECT max(id) FROM procrastinate_jobs)""",
+            (SELECT max(id) FROM procrastinate_jobs);
+        UPDATE procrastinate_workers SET last_heartbeat = now() - interval '{heard_of}';
+        INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at,
+            started_at, outcome, finished_at) VALUES ('{video["id"]}', 1, 'test', 'transcoding',
+            100, now(), now() - interval '90 s', 'published', now() - interval '60 s')""",
     )
     manager = resources.queue.job_manager
     assert await manager.fetch_job(queues=["transcode"], worker_id=7) is None
@@ -61,14 +71,47 @@ async def test_job_whose_work_is_done_does_not_hold_the_next_one_up(
     assert job.task_name == "portal:complete"
 
 
-async def test_job_of_a_worker_that_lives_is_left_alone(
-    client: Client, resources: Resources
+@pytest.mark.parametrize(
+    "sign_of_life",
+    [
+        "UPDATE attempts SET outcome = NULL, lease_expires_at = now() + interval '10 s'",
+        "UPDATE attempts SET finished_at = now() - interval '5 s'",
+        "UPDATE procrastinate_events SET at = now() - interval '5 s' WHERE type = 'started'",
+    ],
+)
+async def test_job_of_a_worker_that_lives_is_left_alone_as_long_as_it_may_run(
+    sign_of_life: str, client: Client, resources: Resources
 ) -> None:
-    await published(client)
+    video = await published(client)
     database_url = resources.config.database_url
     await run_sql(
         database_url,
-        DEAD_WORKER + "UPDATE videos SET status = 'failed';"
+        DEAD_WORKER
+        + f"""
+        UPDATE videos SET status = 'failed';
+        UPDATE procrastinate_workers SET last_heartbeat = now();
+        INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at,
+            started_at, outcome, finished_at) VALUES ('{video["id"]}', 1, 'test', 'transcoding',
+            100, now(), now() - interval '90 s', 'failed', now() - interval '60 s');
+        {sign_of_life}""",
+    )
+    assert await finish_left_running(resources) == 0
+    await run_sql(database_url, MINUTES_LATER)
+    assert await finish_left_running(resources) == 1
+
+
+async def test_chore_of_a_worker_that_lives_is_left_alone(
+    client: Client, resources: Resources
+) -> None:
+    video = await published(client)
+    database_url = resources.config.database_url
+    await run_sql(
+        database_url, "UPDATE videos SET status = 'ready', published_attempt = 1, duration_s = 9"
+    )
+    await posters.request_poster(UUID(video["id"]), time_s=1.0, queue=resources.queue)
+    await run_sql(
+        database_url,
+        DEAD_WORKER + "UPDATE poster_requests SET state = 'done';"
         "UPDATE procrastinate_workers SET last_heartbeat = now()",
     )
     assert await finish_left_running(resources) == 0
