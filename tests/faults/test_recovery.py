@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from itertools import chain, repeat
+from unittest.mock import AsyncMock
 from uuid import UUID
 
+import psycopg
 import pytest
 from api_kit import Client, published, rows, run_sql
+from portal_kit import until
 
 from portal.resources import Resources
-from portal.work import posters
-from portal.work.recovery import finish_left_running, mend_clocks, recover_abandoned
+from portal.work import attempts, posters, recovery
+from portal.work.attempts import Heartbeat
+from portal.work.recovery import (
+    finish_left_running,
+    mend_clocks,
+    recover_abandoned,
+    recover_forever,
+)
 
 pytestmark = pytest.mark.usefixtures("queue")
 
@@ -127,6 +138,35 @@ async def test_job_with_work_to_do_is_queued_again_and_not_closed(
     assert await finish_left_running(resources) == 0
     assert await recover_abandoned(resources) == 1
     assert await rows(resources.config.database_url, JOBS) == [("portal:transcode", "todo")]
+
+
+async def test_workers_that_live_renew_their_leases_before_recovery_after_an_outage(
+    client: Client, resources: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    video = await published(client)
+    attempt = await attempts.begin(UUID(video["id"]), worker="test")
+    assert attempt is not None
+    ran_out = "UPDATE attempts SET lease_expires_at = now() - interval '1 s';"
+    await run_sql(resources.config.database_url, DEAD_WORKER + ran_out)
+    away_once = AsyncMock(side_effect=chain([psycopg.OperationalError], repeat(None)))
+    recovered = AsyncMock(side_effect=recover_abandoned)
+    monkeypatch.setattr(recovery, "mend_clocks", away_once)
+    monkeypatch.setattr(recovery, "recover_abandoned", recovered)
+    monkeypatch.setattr(recovery, "RECOVERY_INTERVAL_S", 0.01)
+    monkeypatch.setattr(recovery, "LEASE_S", 2)
+    monkeypatch.setattr(attempts, "HEARTBEAT_S", 0.5)
+    monkeypatch.setattr(attempts, "RENEWAL_S", 0)
+    recovering = asyncio.create_task(recover_forever(resources))
+    beating = asyncio.create_task(Heartbeat(attempt).beat_forever())
+
+    async def is_looked_at() -> bool:
+        return recovered.await_count > 1
+
+    await until(is_looked_at, timeout_s=20)
+    recovering.cancel()
+    beating.cancel()
+    await asyncio.wait({recovering, beating})
+    assert await rows(resources.config.database_url, JOBS) == [("portal:transcode", "doing")]
 
 
 @pytest.mark.parametrize("jump", ["1 day", "-1 day"])
