@@ -393,6 +393,34 @@ async def test_stalled_connection_is_given_up_and_replaced(
     await _arrived(engine, site, small_file)
 
 
+async def test_question_for_stored_parts_that_nobody_answers_is_asked_again(
+    engine: Engine, site: Site, big_file: Path
+) -> None:
+    page = engine.page
+    await page.clock.install()
+    await engine.open()
+    held: list[Route] = []
+
+    async def hold_first(route: Route) -> None:
+        # Each lane begins with one such question; it is Uppy that asks with XMLHttpRequest.
+        if route.request.resource_type == "xhr" and not held:
+            held.append(route)
+        else:
+            await route.fallback()
+
+    await page.route("**/api/uploads/*", hold_first)
+    await engine.start(big_file)
+    await until(lambda: _has_taken(site, 3), timeout_s=20)
+    await until(lambda: _is_quiet(site), timeout_s=10)
+    assert held
+    for _ in range(12):
+        await page.clock.run_for(10_000)
+    assert await engine.troubles()
+    await page.clock.resume()
+    await _arrived(engine, site, big_file)
+    assert sorted(_taken(site)) == [1, 2, 3, 4, 5]
+
+
 async def test_two_files_are_sent_at_once_and_others_wait(
     engine: Engine, site: Site, small_file: Path
 ) -> None:

@@ -97,7 +97,10 @@ function send(sending) {
  * @param {Watchdog} stall
  */
 async function signed({ method, partNumber = 1 }, { sign, chunks }, stall) {
-  if (method === "GET" && chunks) return { url: chunks.stateUrl };
+  if (method === "GET" && chunks) {
+    stall.reset();
+    return { url: chunks.stateUrl };
+  }
   if (method !== "PUT") throw new ChunksSent();
   stall.stop();
   const url = await sign(partNumber);
