@@ -1,5 +1,7 @@
 /** JSON calls to the portal's own API, with RFC 9457 problem details turned into errors. */
 
+import { anySignal } from "./any-signal.js";
+
 const TIMEOUT_MS = 30_000;
 
 /** @typedef {{ pointer: string, message: string }} FieldFault */
@@ -58,7 +60,7 @@ export async function requestJson(method, url, options = {}) {
       method,
       headers: { ...type, Accept: "application/json" },
       body: body === undefined ? undefined : JSON.stringify(body),
-      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+      signal: signal ? anySignal([signal, timeout]) : timeout,
       keepalive,
     });
     if (!response.ok) throw await refusal(response);

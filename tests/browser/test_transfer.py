@@ -421,6 +421,16 @@ async def test_question_for_stored_parts_that_nobody_answers_is_asked_again(
     assert sorted(_taken(site)) == [1, 2, 3, 4, 5]
 
 
+async def test_browser_without_signals_made_of_others_uploads_too(
+    engine: Engine, site: Site, big_file: Path
+) -> None:
+    await engine.page.add_init_script("delete AbortSignal.any")
+    await engine.open()
+    assert await engine.page.evaluate("'any' in AbortSignal") is False
+    await engine.start(big_file)
+    await _arrived(engine, site, big_file)
+
+
 async def test_two_files_are_sent_at_once_and_others_wait(
     engine: Engine, site: Site, small_file: Path
 ) -> None:

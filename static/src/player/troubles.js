@@ -1,5 +1,7 @@
 /** What can keep a video from playing, how the kinds are told apart, and what people are told. */
 
+import { anySignal } from "../any-signal.js";
+
 /** @typedef {"network" | "decode" | "gone" | "unsupported"} Trouble */
 
 const TIMEOUT_MS = 10_000;
@@ -38,7 +40,7 @@ export async function lookFor(source, signal) {
   try {
     const response = await fetch(source, {
       cache: "no-store",
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+      signal: anySignal([signal, AbortSignal.timeout(TIMEOUT_MS)]),
     });
     if (response.ok) return "there";
     return [403, 404, 410].includes(response.status) ? "gone" : "unreachable";

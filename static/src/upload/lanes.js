@@ -6,6 +6,7 @@
  * is left of it, while the others go on.
  */
 
+import { anySignal } from "../any-signal.js";
 import { isStale } from "./failures.js";
 import { dealLanes, PartWindow, rangeOf, sizeOf } from "./parts.js";
 import { Patience } from "./patience.js";
@@ -33,7 +34,7 @@ const LANES = 3;
  */
 export async function sendParts(load, signal) {
   const stop = new AbortController();
-  const lanes = new Lanes(load, AbortSignal.any([signal, stop.signal]));
+  const lanes = new Lanes(load, anySignal([signal, stop.signal]));
   try {
     await lanes.run();
   } catch (error) {
