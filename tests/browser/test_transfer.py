@@ -448,20 +448,32 @@ async def test_two_files_are_sent_at_once_and_others_wait(
     await _arrived(engine, site, small_file, name="one")
 
 
-async def test_file_changed_during_upload_is_told_at_once(
+async def test_file_changed_during_upload_is_told_at_once_and_goes_on_when_it_is_back(
     engine: Engine, site: Site, big_file: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "growing.mp4"
     path.write_bytes(big_file.read_bytes())
+    chosen = path.stat()
     site.network.limit_bps = SLOW_BPS
     await engine.start(path)
-    await engine.until_sent(PART_BYTES)
+    await until(lambda: _has_taken(site, 1), timeout_s=20)
     with path.open("ab") as file:
         file.write(b"more")
     os.utime(path, (1, 1))
     await engine.until("failed")
     code = await engine.page.evaluate("() => kit.runs.one.transfer.trouble.code")
     assert code == "file_unreadable"
+
+    # It is what it was, as a drive is that was away for a moment.
+    os.truncate(path, BIG_BYTES)
+    os.utime(path, ns=(chosen.st_atime_ns, chosen.st_mtime_ns))
+    await until(lambda: _is_quiet(site), timeout_s=10)
+    stored = await _stored(await engine.get("uploadId"), site)
+    site.network.log.clear()
+    await engine.call("retry")
+    await _arrived(engine, site, path)
+    assert stored
+    assert sorted(_taken(site)) == sorted({1, 2, 3, 4, 5} - stored)
 
 
 async def test_parts_far_ahead_of_the_lowest_unconfirmed_one_wait(engine: Engine) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import re
 from pathlib import Path
 
 import pytest
 from browser_kit import Complaints
-from playwright.async_api import BrowserContext, Page, expect
+from playwright.async_api import BrowserContext, Page, Route, expect
 from upload_page_kit import STORAGE, choose, fill_in, open_upload, padded, row
 
 MIB = 2**20
@@ -114,6 +116,48 @@ async def test_large_upload_says_how_far_it_is_and_sends_the_rest(
     assert sent
     assert not any("partNumber=2" in url for url in sent)
     await expect(place.get_by_role("checkbox").first).to_be_checked()
+
+
+async def test_file_that_was_away_for_a_moment_goes_on_where_it_was(
+    page: Page, large_film: Path
+) -> None:
+    sent: list[str] = []
+    page.on("request", lambda put: sent.append(put.url) if put.method == "PUT" else None)
+    late_parts = re.compile("/parts/[3-9]$")
+    go_on = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await go_on.wait()
+        await route.continue_()
+
+    await page.route(late_parts, hold)
+    chosen = large_film.stat()
+    await open_upload(page)
+    async with page.expect_request_finished(lambda put: "partNumber=2" in put.url):
+        await choose(page, large_film)
+    place = row(page, large_film.name)
+    await place.get_by_label("Title").fill("On a stick")
+    await place.get_by_role("checkbox").first.check()
+    await place.get_by_role("button", name="Publish video").click()
+    # A browser doesn't read a file that seems to have changed.
+    os.utime(large_film, (1, 1))
+    go_on.set()
+    await expect(place.get_by_role("alert")).to_contain_text("be read any more")
+    os.utime(large_film, ns=(chosen.st_atime_ns, chosen.st_mtime_ns))
+    go_on.clear()
+    async with page.expect_request(late_parts):
+        await place.get_by_role("button", name="Try again").click()
+    os.utime(large_film, (1, 1))
+    go_on.set()
+    await expect(place.get_by_role("alert")).to_contain_text("be read any more")
+    # Chosen again it is known, and was to be published.
+    os.utime(large_film, ns=(chosen.st_atime_ns, chosen.st_mtime_ns))
+    await choose(page, large_film)
+    await expect(page.locator("[data-row]")).to_have_count(1)
+    await page.wait_for_url("**/videos/*", timeout=20_000)
+    await expect(page.get_by_role("heading", level=1)).to_have_text("On a stick")
+    assert len({url.partition("?")[0] for url in sent}) == 1
+    assert len([url for url in sent if "partNumber=2" in url]) == 1
 
 
 async def test_stored_upload_is_published_without_its_file(page: Page, film: Path) -> None:

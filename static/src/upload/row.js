@@ -115,9 +115,10 @@ export class Row {
    * @param {string} contentType
    */
   take(file, contentType) {
-    const isContinued = this.source.saved !== null;
+    const isContinued = this.source.unfinished !== null;
     this.#isRefused = false;
-    this.wantsPublish = false;
+    // For a file that went away on its way, what was asked for still holds.
+    if (!this.source.transfer?.lacksFile) this.wantsPublish = false;
     this.view.showFile(file);
     this.view.hideDetails(false);
     if (!isContinued) this.details.prefill(file.name);

@@ -30,6 +30,8 @@ const MAX_AGE_MS = 30 * 24 * 3600 * 1000;
  * @property {number} saved_at milliseconds since the epoch
  */
 
+/** What a Transfer itself knows. @typedef {Omit<Saved, "uploadId" | "details" | "saved_at">} Begun */
+
 /** @type {Map<string, () => void>} gives back this page's lock of an upload */
 const releases = new Map();
 /** @type {Map<string, any>} details typed before the upload was saved for the first time */
@@ -87,18 +89,19 @@ export function forget(id) {
 }
 
 /**
- * @param {Saved} saved
+ * @param {Begun} saved
  * @param {File} file
  * @returns {Promise<boolean>} whether this is the file that was being uploaded
  */
 export async function matches(saved, file) {
   if (saved.fileName !== file.name || saved.size_bytes !== file.size) return false;
-  return saved.fingerprint === (await fingerprint(file));
+  // Without one nothing was sent: the file could not be read from the beginning.
+  return !saved.fingerprint || saved.fingerprint === (await fingerprint(file));
 }
 
 /**
  * Writes down how far a Transfer is; details stay as they were.
- * @param {Omit<Saved, "uploadId" | "details" | "saved_at">} state
+ * @param {Begun} state
  */
 export function save(state) {
   const before = read(state.id);

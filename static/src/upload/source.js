@@ -10,6 +10,7 @@ const IN_FLIGHT = new Set(["waiting", "sending", "offline", "confirming"]);
 const NEEDS_EDITOR = new Set(["failed", "paused", "cancelled"]);
 
 /** @typedef {import("./saved.js").Saved} Saved */
+/** @typedef {import("./saved.js").Begun} Begun */
 
 export class Source {
   /** @type {Transfer | null} */
@@ -27,6 +28,11 @@ export class Source {
   /** Whether it is an upload of another visit that needs its file again. */
   get isDormant() {
     return this.saved !== null && !this.saved.isStored;
+  }
+
+  /** What goes on once its file is chosen again. @returns {Begun | null} */
+  get unfinished() {
+    return this.saved ?? (this.transfer?.lacksFile ? this.transfer.begun : null);
   }
 
   /** Whether the file has arrived. */
@@ -68,18 +74,19 @@ export class Source {
     return this.transfer?.key ?? this.saved?.key ?? "";
   }
 
-  /** @param {File} file */
+  /** @param {File} file @returns {boolean} whether choosing it again is of no use */
   holds(file) {
+    if (this.transfer?.lacksFile) return false;
     const own = this.transfer?.file;
     return (
       own?.name === file.name && own.size === file.size && own.lastModified === file.lastModified
     );
   }
 
-  /** @param {File} file @returns {Promise<boolean>} whether this continues the saved upload */
+  /** @param {File} file @returns {Promise<boolean>} whether this continues the unfinished upload */
   async awaits(file) {
     try {
-      return this.saved !== null && (await matches(this.saved, file));
+      return this.unfinished !== null && (await matches(this.unfinished, file));
     } catch {
       // It can't be read; sending it will say so.
       return false;
@@ -87,7 +94,7 @@ export class Source {
   }
 
   /**
-   * Sends a file, or the rest of it where the saved upload is of this file.
+   * Sends a file, or the rest of it where the unfinished upload is of this file.
    * @param {File} file
    * @param {string} contentType
    * @param {object} options
@@ -96,7 +103,7 @@ export class Source {
    * @param {(transfer: Transfer) => void} options.onProgress
    */
   send(file, contentType, { urls, onChange, onProgress }) {
-    const transfer = new Transfer(file, { contentType, saved: this.saved, urls });
+    const transfer = new Transfer(file, { contentType, saved: this.unfinished, urls });
     this.transfer = transfer;
     this.saved = null;
     this.isLost = false;

@@ -40,7 +40,7 @@ export class Transfer extends EventTarget {
    * @param {File} file
    * @param {object} options
    * @param {string} options.contentType
-   * @param {import("./saved.js").Saved | null} [options.saved] an upload of this file to continue
+   * @param {import("./saved.js").Begun | null} [options.saved] an upload of this file to continue
    * @param {import("./upload-api.js").Urls} options.urls
    */
   constructor(file, { contentType, saved = null, urls }) {
@@ -70,6 +70,27 @@ export class Transfer extends EventTarget {
 
   get uploadId() {
     return uploadIdOf(this.key);
+  }
+
+  /** What another Transfer goes on from. @returns {import("./saved.js").Begun} */
+  get begun() {
+    return {
+      id: this.id,
+      key: this.key,
+      fileName: this.file.name,
+      size_bytes: this.file.size,
+      contentType: this.contentType,
+      fingerprint: this.#fingerprint,
+      isStored: this.#isStored,
+    };
+  }
+
+  /** Whether it failed for a file that may come back, or be chosen again. */
+  get lacksFile() {
+    const { state, trouble } = this;
+    return (
+      state === "failed" && trouble instanceof TransferFailed && trouble.code === "file_unreadable"
+    );
   }
 
   start() {
@@ -179,15 +200,7 @@ export class Transfer extends EventTarget {
 
   #save() {
     if (!this.key || this.state === "cancelled") return;
-    save({
-      id: this.id,
-      key: this.key,
-      fileName: this.file.name,
-      size_bytes: this.file.size,
-      contentType: this.contentType,
-      fingerprint: this.#fingerprint,
-      isStored: this.#isStored,
-    });
+    save(this.begun);
   }
 
   /** @param {number} sent_bytes */

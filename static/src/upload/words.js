@@ -37,8 +37,8 @@ function failedTransfer({ status, code }) {
 const FAILURES = {
   file_unreadable: {
     title: "The file can’t be read any more",
-    text: "It was moved, changed or removed since you chose it. Choose it again.",
-    canRetry: false,
+    text: "It was moved, changed or removed since you chose it, or its drive is away. Try again once it is back, or choose it again; what has arrived stays.",
+    canRetry: true,
   },
   etag_hidden: {
     title: "The file storage isn’t set up for uploads in parts",
