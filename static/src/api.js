@@ -40,31 +40,50 @@ export function postJson(url, body, signal) {
 }
 
 /**
+ * @typedef {object} Options
+ * @property {unknown} [body]
+ * @property {string} [ifMatch] the ETag of what is to be changed
+ * @property {AbortSignal} [signal]
+ * @property {number} [timeout_ms]
+ * @property {boolean} [keepalive] lets the request outlive the page
+ */
+
+/**
  * @param {string} method
  * @param {string} url
- * @param {object} [options]
- * @param {unknown} [options.body]
- * @param {AbortSignal} [options.signal]
- * @param {number} [options.timeout_ms]
- * @param {boolean} [options.keepalive] lets the request outlive the page
+ * @param {Options} [options]
  * @returns {Promise<any>} the JSON of a 2xx answer, or null where it has none
  * @throws {Refused | NoAnswer} or the signal's reason
  */
-export async function requestJson(method, url, options = {}) {
-  const { body, signal, timeout_ms = TIMEOUT_MS, keepalive = false } = options;
+export async function requestJson(method, url, options) {
+  return (await request(method, url, options)).json;
+}
+
+/**
+ * @param {string} method
+ * @param {string} url
+ * @param {Options} [options]
+ * @returns {Promise<{ json: any, etag: string }>} a 2xx answer; null and empty where it has none
+ * @throws {Refused | NoAnswer} or the signal's reason
+ */
+export async function request(method, url, options = {}) {
+  const { body, ifMatch, signal, timeout_ms = TIMEOUT_MS, keepalive = false } = options;
   const timeout = AbortSignal.timeout(timeout_ms);
   /** @type {Record<string, string>} */
-  const type = body === undefined ? {} : { "Content-Type": "application/json" };
+  const headers = { Accept: "application/json" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (ifMatch) headers["If-Match"] = ifMatch;
   try {
     const response = await fetch(url, {
       method,
-      headers: { ...type, Accept: "application/json" },
+      headers,
       body: body === undefined ? undefined : JSON.stringify(body),
       signal: signal ? anySignal([signal, timeout]) : timeout,
       keepalive,
     });
     if (!response.ok) throw await refusal(response);
-    return response.status === 204 ? null : await response.json();
+    const json = response.status === 204 ? null : await response.json();
+    return { json, etag: response.headers.get("ETag") ?? "" };
   } catch (error) {
     if (error instanceof Refused) throw error;
     signal?.throwIfAborted();

@@ -6,9 +6,9 @@
 import { Details } from "./details.js";
 import { Fields } from "./fields.js";
 import { findingsOf } from "./findings.js";
-import { NotPublished, publish } from "./publication.js";
+import { NotPublished, Publication } from "./publication.js";
 import { RowView } from "./row-view.js";
-import { forget } from "./saved.js";
+import { forget, saveRequest } from "./saved.js";
 import { Source } from "./source.js";
 import { STORED, shownState, shownSubmit } from "./states.js";
 import {
@@ -58,6 +58,9 @@ export class Row {
     this.view = new RowView(root);
     this.fields = new Fields(this.view.form);
     this.details = new Details(this.fields, () => this.#savedId);
+    this.publication = new Publication(page.urls.publish, (request) =>
+      saveRequest(this.#savedId, request),
+    );
     this.#listen();
   }
 
@@ -135,6 +138,7 @@ export class Row {
     this.view.showFile({ name: saved.fileName, size: saved.size_bytes });
     if (saved.details) this.details.restore(saved.details);
     else this.details.prefill(saved.fileName);
+    this.publication.restore(saved.request);
     this.#showSaved(saved, null);
     const { state, sent_bytes } = await this.page.askProgress(saved);
     // Meanwhile its file may have been chosen.
@@ -311,8 +315,7 @@ export class Row {
     this.#isPublishing = true;
     this.#showSubmit();
     try {
-      const id = await publish(this.page.urls.publish, { ...details, fileName, key });
-      this.#published(details.title, id);
+      this.#published(await this.publication.publish({ ...details, fileName, key }));
     } catch (error) {
       if (!(error instanceof NotPublished)) throw error;
       this.#notPublished(error);
@@ -323,16 +326,14 @@ export class Row {
     }
   }
 
-  /**
-   * @param {string} title
-   * @param {string} videoId
-   */
-  #published(title, videoId) {
+  /** @param {import("./publication.js").Published} video */
+  #published(video) {
+    const { title } = video;
     const id = this.#savedId;
     this.details.stop();
     this.isPublished = true;
     if (id) forget(id);
-    const address = this.page.urls.video.replace("VIDEO_ID", encodeURIComponent(videoId));
+    const address = this.page.urls.video.replace("VIDEO_ID", encodeURIComponent(video.id));
     if (this.page.isAlone(this)) return location.assign(address);
     this.view.showPublished(title, address);
     this.page.announcer.say(`“${title}” is published.`);

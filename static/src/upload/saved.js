@@ -27,10 +27,11 @@ const MAX_AGE_MS = 30 * 24 * 3600 * 1000;
  * @property {string} fingerprint
  * @property {boolean} isStored storage has the whole file; it only waits to be published
  * @property {any} details what was typed about it, or null
+ * @property {any} request to publish it, which the portal may have done; or null
  * @property {number} saved_at milliseconds since the epoch
  */
 
-/** What a Transfer itself knows. @typedef {Omit<Saved, "uploadId" | "details" | "saved_at">} Begun */
+/** What a Transfer itself knows. @typedef {Omit<Saved, "uploadId" | "details" | "request" | "saved_at">} Begun */
 
 /** @type {Map<string, () => void>} gives back this page's lock of an upload */
 const releases = new Map();
@@ -78,6 +79,16 @@ export function saveDetails(id, details) {
 }
 
 /**
+ * Keeps a request to publish until its answer is there.
+ * @param {string} id
+ * @param {unknown} request anything JSON can hold; null for none
+ */
+export function saveRequest(id, request) {
+  const saved = read(id);
+  if (saved) write({ ...saved, request });
+}
+
+/**
  * Published or discarded: no longer to be continued.
  * @param {string} id
  */
@@ -100,7 +111,7 @@ export async function matches(saved, file) {
 }
 
 /**
- * Writes down how far a Transfer is; details stay as they were.
+ * Writes down how far a Transfer is; the rest stays as it was.
  * @param {Begun} state
  */
 export function save(state) {
@@ -108,7 +119,8 @@ export function save(state) {
   const details = before?.details ?? early.get(state.id) ?? null;
   early.delete(state.id);
   const saved_at = before?.saved_at ?? Date.now();
-  write({ ...state, uploadId: uploadIdOf(state.key), details, saved_at });
+  const request = before?.request ?? null;
+  write({ ...state, uploadId: uploadIdOf(state.key), details, request, saved_at });
 }
 
 /**

@@ -1,0 +1,92 @@
+"""Publishing over a line that loses the portal's answers: one video, with what was typed last."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from api_kit import rows
+from browser_kit import Complaints
+from playwright.async_api import Page, Route, expect
+from portal_kit import LivePortal
+from upload_page_kit import choose, fill_in, open_upload
+
+
+@pytest.fixture
+def own_film(short_video: Path, tmp_path: Path) -> Path:
+    """A video of a name that no other test uses."""
+    return Path(shutil.copyfile(short_video, tmp_path / f"{tmp_path.name}.mp4"))
+
+
+@pytest.fixture(autouse=True)
+def expected(complaints: Complaints) -> None:
+    """Answers are lost here."""
+    complaints.expect("Failed to load resource")
+
+
+async def _publish_without_an_answer(page: Page, path: Path, *, title: str) -> None:
+    """The portal gets the request (and does it, if it is right), but its answer is lost."""
+
+    async def lose(route: Route) -> None:
+        await route.fetch()
+        await route.abort()
+
+    await page.route("**/api/videos", lose, times=1)
+    await open_upload(page)
+    await choose(page, path)
+    await fill_in(page, title=title)
+    await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+    await page.get_by_role("button", name="Publish video").click()
+    await expect(page.get_by_role("alert")).to_contain_text("be reached")
+
+
+async def _titles(live_portal: LivePortal, path: Path) -> list[str]:
+    """Those of all videos made from a file of this name."""
+    query = "SELECT title FROM videos WHERE file_name = %s"
+    return [title for (title,) in await rows(live_portal.environ["DATABASE_URL"], query, path.name)]
+
+
+@pytest.mark.parametrize("is_left", [False, True], ids=["same page", "another visit"])
+async def test_details_changed_after_a_lost_answer_belong_to_the_same_video(
+    page: Page, live_portal: LivePortal, own_film: Path, is_left: bool
+) -> None:
+    await _publish_without_an_answer(page, own_film, title="The habour")
+    if is_left:
+        context = page.context
+        await page.close()
+        page = await context.new_page()
+        await open_upload(page)
+        await expect(page.get_by_text("only publishing is missing")).to_be_visible()
+    await page.get_by_label("Title").fill("The harbour")
+    await page.get_by_role("button", name="Publish video").click()
+    await page.wait_for_url("**/videos/*")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("The harbour")
+    assert await _titles(live_portal, own_film) == ["The harbour"]
+
+
+async def test_refusal_that_was_lost_does_not_stand_in_the_way_of_what_is_right(
+    page: Page, live_portal: LivePortal, own_film: Path
+) -> None:
+    await _publish_without_an_answer(page, own_film, title="t" * 201)
+    await page.get_by_label("Title").fill("Short enough")
+    await page.get_by_role("button", name="Publish video").click()
+    await page.wait_for_url("**/videos/*")
+    assert await _titles(live_portal, own_film) == ["Short enough"]
+
+
+async def test_what_others_wrote_after_a_lost_answer_is_not_overwritten(
+    page: Page, live_portal: LivePortal, own_film: Path
+) -> None:
+    await _publish_without_an_answer(page, own_film, title="The habour")
+    query = "SELECT id FROM videos WHERE file_name = %s"
+    [(video_id,)] = await rows(live_portal.environ["DATABASE_URL"], query, own_film.name)
+    address = f"/api/videos/{video_id}/metadata"
+    details = await (await page.request.get(address)).json()
+    headers = {"If-Match": "*"}
+    changed = await page.request.put(address, data={**details, "title": "Hamburg"}, headers=headers)
+    assert changed.status == 200
+    await page.get_by_label("Title").fill("The harbour")
+    await page.get_by_role("button", name="Publish video").click()
+    await page.wait_for_url("**/videos/*")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Hamburg")
