@@ -176,6 +176,19 @@ async def test_stored_upload_is_published_without_its_file(page: Page, film: Pat
     await expect(page.locator("[data-transfer]")).to_be_hidden()
 
 
+async def test_stored_uploads_together_are_shown_as_uploaded(
+    page: Page, film: Path, short_video: Path
+) -> None:
+    await open_upload(page)
+    await choose(page, film, short_video)
+    await expect(page.locator("[data-batch]")).to_contain_text("2 of 2 uploaded")
+    page = await _leave(page, page.context)
+    batch = page.locator("[data-batch]")
+    await expect(batch).to_contain_text("2 of 2 uploaded")
+    await expect(batch.locator("[data-percent]")).to_have_text("Uploaded")
+    await expect(batch.get_by_role("progressbar")).to_have_js_property("value", 1)
+
+
 async def test_discarded_upload_is_gone_for_good(page: Page, film: Path) -> None:
     await _begin(page, film, title="Not wanted")
     page = await _leave(page, page.context)

@@ -27,10 +27,12 @@ export class Batch {
     const loads = rows.flatMap((row) => row.source.load ?? []);
     const sent_bytes = loads.reduce((sum, load) => sum + load.sent_bytes, 0);
     const total_bytes = loads.reduce((sum, load) => sum + load.total_bytes, 0);
-    const share = this.#overall.update(sent_bytes, total_bytes);
-    this.#announce(share, loads.length);
+    const sent = this.#overall.update(sent_bytes, total_bytes);
+    this.#announce(sent, loads.length);
     this.root.hidden = rows.length < 2;
     if (this.root.hidden) return;
+    // What an earlier visit has sent adds no bytes, but is there.
+    const share = rows.every((row) => row.source.isSent) ? 1 : sent;
     this.meter.value = share;
     this.#text("[data-percent]", share < 1 ? `${Math.floor(share * 100)} %` : "Uploaded");
     this.#text("[data-count]", countInWords(rows));
