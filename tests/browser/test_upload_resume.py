@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from browser_kit import Complaints
 from playwright.async_api import BrowserContext, Page, Route, expect
+from portal_kit import until
 from upload_page_kit import STORAGE, choose, fill_in, open_upload, padded, row
 
 MIB = 2**20
@@ -200,6 +201,27 @@ async def test_discarded_upload_is_gone_for_good(page: Page, film: Path) -> None
     await expect(page.get_by_label("Title")).to_have_value("")
     page = await _leave(page, page.context)
     await expect(page.locator("[data-transfer]")).to_be_hidden()
+
+
+async def test_page_without_locks_does_not_offer_its_own_upload(page: Page, film: Path) -> None:
+    # As over plain http on another host.
+    no_locks = "Object.defineProperty(Navigator.prototype, 'locks', { value: undefined })"
+    await page.add_init_script(no_locks)
+    await page.clock.install(time=0)
+    await page.clock.pause_at(1_000)
+    await page.route(STORAGE, lambda route: route.abort())
+    await open_upload(page)
+    await choose(page, film)
+
+    async def is_kept() -> bool:
+        kept: int = await page.evaluate("localStorage.length")
+        return kept > 0
+
+    await until(is_kept, timeout_s=10)
+    # Past the moment at which the page looks again for what others have left.
+    await page.clock.run_for(3_000)
+    await expect(page.locator("[data-row]")).to_have_count(1)
+    await expect(page.get_by_text("Unfinished upload")).to_be_hidden()
 
 
 async def test_upload_of_another_open_tab_is_left_alone(page: Page, film: Path) -> None:

@@ -108,7 +108,10 @@ class UploadPage {
 
   /** Offers what earlier visits left unfinished. */
   async #restore() {
-    const found = (await savedUploads()).filter(({ id }) => !this.#restored.has(id));
+    const kept = await savedUploads();
+    // Where there are no locks, this page's own uploads are among them.
+    const own = new Set(this.#rows.map((row) => row.source.id));
+    const found = kept.filter(({ id }) => !this.#restored.has(id) && !own.has(id));
     const [first] = this.#rows;
     if (found.length && first?.source.isEmpty && !first.holdsWork) this.#drop(first);
     for (const saved of found) {
