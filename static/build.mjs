@@ -10,6 +10,7 @@ import { promisify } from "node:util";
 import { brotliCompress, gzip } from "node:zlib";
 import { build } from "esbuild";
 import { strictCsp } from "./strict-csp.mjs";
+import { uppyOnline } from "./uppy-online.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const dist = path.join(here, "dist");
@@ -34,7 +35,7 @@ async function bundle() {
     target: ["chrome111", "firefox113", "safari16.4"],
     legalComments: "linked",
     metafile: true,
-    plugins: [strictCsp],
+    plugins: [strictCsp, uppyOnline],
     logLevel: "warning",
   });
   /** @type {Record<string, string>} */

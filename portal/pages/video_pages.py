@@ -12,7 +12,7 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal import publishing
 from portal.current import current_resources, read_progress, read_video
-from portal.errors import NothingToRetry, VideoNotFound
+from portal.errors import NothingToRetry, Unavailable, VideoNotFound
 from portal.models import PosterRequest, Video, VideoStatus
 from portal.pages.about_views import facts_view, share_view, story_view
 from portal.pages.page_views import remaining_view, status_view
@@ -30,7 +30,16 @@ async def upload() -> str:
         "upload/index.html",
         categories=await current_resources().categories.names(),
         limits=upload_limits(current_resources().config),
+        storage_url=await _storage_url(),
     )
+
+
+async def _storage_url() -> str:
+    """Where browsers send files; empty where storage isn't set up, so that nothing can be sent."""
+    try:
+        return await current_resources().storage.public_origin()
+    except Unavailable:
+        return ""
 
 
 @blueprint.get("/videos/<video_id>")

@@ -312,10 +312,25 @@ async def test_offline_upload_says_so_and_goes_on_by_itself(
     await slow_down(page)
     await choose(page, long_upload)
     await expect(page.locator("[data-rest]").first).to_contain_text("/s")
+    # A line that is slowed down already goes on in spite of this word; nobody answers on it.
+    await page.route("**/*", lambda route: route.abort())
     await page.context.set_offline(True)
     await expect(page.locator("[data-percent]").first).to_contain_text("Offline")
+    await page.unroute("**/*")
     await page.context.set_offline(False)
     await slow_down(page, 0)
+    await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+
+
+async def test_machine_without_network_uploads_to_a_portal_of_its_own(
+    page: Page, complaints: Complaints, short_video: Path
+) -> None:
+    # Storage is only asked whether it is there, with a request that it refuses.
+    complaints.expect("Failed to load resource")
+    no_network = "Object.defineProperty(Navigator.prototype, 'onLine', { value: false })"
+    await page.add_init_script(no_network)
+    await open_upload(page)
+    await choose(page, short_video)
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
 
 

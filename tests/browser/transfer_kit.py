@@ -48,7 +48,7 @@ _DRIVER = """async (address) => {
     input.type = "file";
     input.id = "engine-file";
     document.body.append(input);
-    const urls = { presign: "/api/videos/presign", uploads: "/api/uploads" };
+    const urls = { presign: "/api/videos/presign", uploads: "/api/uploads", storage: "/" };
     const runs = {};
     const start = async (name, savedId) => {
         const file = input.files[0];

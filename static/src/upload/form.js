@@ -56,6 +56,7 @@ class UploadPage {
     const urls = {
       presign: dataset.presignUrl ?? "",
       uploads: dataset.uploadsUrl ?? "",
+      storage: dataset.storageUrl ?? "",
       publish: dataset.publishUrl ?? "",
       video: dataset.videoUrl ?? "",
     };

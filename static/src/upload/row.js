@@ -25,7 +25,7 @@ import {
 /**
  * What rows need of the page.
  * @typedef {object} Surroundings
- * @property {{ presign: string, uploads: string, publish: string, video: string }} urls
+ * @property {import("./upload-api.js").Urls & { publish: string, video: string }} urls
  * @property {import("./findings.js").Limits} limits
  * @property {import("./preflight.js").Preflight} preflight
  * @property {import("./announcer.js").Announcer} announcer

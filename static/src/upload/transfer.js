@@ -3,6 +3,7 @@
  * and start, pause, resume, retry, cancel. How the bytes get there is `delivery.js`'s business.
  */
 
+import { areReachable } from "./connection.js";
 import { Delivery } from "./delivery.js";
 import { TransferFailed } from "./failures.js";
 import { claim, fingerprint, forget, newId, save } from "./saved.js";
@@ -97,7 +98,7 @@ export class Transfer extends EventTarget {
     if (this.#isStarted) return;
     this.#isStarted = true;
     const { signal } = this.#listening;
-    window.addEventListener("offline", () => this.#wentOffline(), { signal });
+    window.addEventListener("offline", () => ACTIVE.has(this.state) && this.#go(), { signal });
     window.addEventListener("online", () => this.state === "offline" && this.#go(), { signal });
     claim(this.id);
     this.#go();
@@ -129,11 +130,24 @@ export class Transfer extends EventTarget {
   }
 
   #go() {
-    if (!navigator.onLine) return this.#show("offline", null);
-    const stop = new AbortController();
-    this.#stop = stop;
+    this.#stop.abort();
+    this.#stop = new AbortController();
+    const { signal } = this.#stop;
+    if (navigator.onLine) this.#begin(signal);
+    else this.#beginIfReachable(signal);
+  }
+
+  /** @param {AbortSignal} signal */
+  #begin(signal) {
     this.#show("waiting", null);
-    this.#run = this.#deliver(this.#run, stop.signal);
+    this.#run = this.#deliver(this.#run, signal);
+  }
+
+  /** @param {AbortSignal} signal */
+  async #beginIfReachable(signal) {
+    this.#show("offline", null);
+    const isReachable = await areReachable([location.href, this.api.urls.storage], signal);
+    if (isReachable && !signal.aborted) this.#begin(signal);
   }
 
   /**
@@ -182,11 +196,7 @@ export class Transfer extends EventTarget {
     this.#show("failed", error instanceof Error ? error : new Error(String(error)));
   }
 
-  #wentOffline() {
-    if (ACTIVE.has(this.state)) this.#halt("offline");
-  }
-
-  /** @param {"paused" | "offline" | "cancelled"} state */
+  /** @param {"paused" | "cancelled"} state */
   #halt(state) {
     this.#stop.abort();
     this.#show(state, null);

@@ -3,7 +3,7 @@
 import { postJson, Refused, requestJson } from "../api.js";
 import { canRetry } from "./failures.js";
 
-/** @typedef {{ presign: string, uploads: string }} Urls */
+/** @typedef {{ presign: string, uploads: string, storage: string }} Urls */
 /** @typedef {{ partNumber: number, sizeBytes: number, etag: string }} Part */
 /**
  * @typedef {object} UploadState
