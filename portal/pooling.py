@@ -5,6 +5,7 @@ Named as the engine in `database.tortoise_config`; Tortoise looks for `client_cl
 
 from __future__ import annotations
 
+import asyncio
 import select
 from time import monotonic
 from typing import Any
@@ -103,7 +104,7 @@ class _Pool(TortoisePool):
     async def _live(self, timeout: float | None) -> AsyncConnection[Any]:  # noqa: ASYNC109
         deadline = monotonic() + (self.timeout if timeout is None else timeout)
         while True:
-            connection = await super().getconn(deadline - monotonic())
+            connection = await self._taken(deadline - monotonic())
             try:
                 is_alive = await _is_alive(connection)
             except BaseException:
@@ -112,6 +113,16 @@ class _Pool(TortoisePool):
             if is_alive:
                 return connection
             await self.putconn(connection)
+
+    async def _taken(self, timeout: float) -> AsyncConnection[Any]:  # noqa: ASYNC109
+        """As the pool's own, which forgets a cancellation that comes together with a connection."""
+        task = asyncio.current_task()
+        before = task.cancelling() if task else 0
+        connection = await super().getconn(timeout)
+        if task and task.cancelling() > before:
+            await self.putconn(connection)
+            raise asyncio.CancelledError
+        return connection
 
     async def _require_answer(self, connection: AsyncConnection[Any]) -> None:
         # An idle connection looks alive as long as the server's machine says nothing.

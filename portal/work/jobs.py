@@ -163,8 +163,8 @@ async def run_worker(resources: Resources) -> None:
     queue, connector = resources.queue, PatientConnector(resources.config.database_url)
     queue.add_tasks_from(tasks, namespace="portal")
     remove_leftovers(resources.config.work_dir)
-    told_to_end = asyncio.Event()
-    with queue.replace_connector(connector), on_stop(told_to_end.set):
+    ending = asyncio.Event()
+    with queue.replace_connector(connector), on_stop(ending.set):
         async with queue.open_async(), asyncio.TaskGroup() as group:
             name = _worker_name()
             logger.info("Worker begins", extra={"action": "worker_begins", "worker": name})
@@ -172,14 +172,15 @@ async def run_worker(resources: Resources) -> None:
             running = [
                 group.create_task(_serve(TRANSCODE_QUEUE, resources, concurrency)),
                 group.create_task(_serve(CHORES_QUEUE, resources, CHORES_CONCURRENCY)),
-                group.create_task(recover_forever(resources)),
-                group.create_task(told_to_end.wait()),
+                group.create_task(recover_forever(resources, ending)),
+                group.create_task(ending.wait()),
             ]
             try:
                 # What can't go on ends the rest, too.
                 await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 connector.is_ending = True
+                ending.set()
             for task in running:
                 task.cancel()
 

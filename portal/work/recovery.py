@@ -121,9 +121,10 @@ TOO_LONG_PAUSES = (
 )
 
 
-async def recover_forever(resources: Resources) -> None:
-    """Look for abandoned work every few seconds; runs in every worker."""
-    while True:
+async def recover_forever(resources: Resources, ending: asyncio.Event) -> None:
+    """Look for abandoned work every few seconds; runs in every worker until that ends."""
+    # It is cancelled, too; but the queue's pool may forget a cancellation.
+    while not ending.is_set():
         try:
             await mend_clocks()
             await recover_abandoned(resources)

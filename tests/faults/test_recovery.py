@@ -156,7 +156,7 @@ async def test_workers_that_live_renew_their_leases_before_recovery_after_an_out
     monkeypatch.setattr(recovery, "LEASE_S", 2)
     monkeypatch.setattr(attempts, "HEARTBEAT_S", 0.5)
     monkeypatch.setattr(attempts, "RENEWAL_S", 0)
-    recovering = asyncio.create_task(recover_forever(resources))
+    recovering = asyncio.create_task(recover_forever(resources, asyncio.Event()))
     beating = asyncio.create_task(Heartbeat(attempt).beat_forever())
 
     async def is_looked_at() -> bool:

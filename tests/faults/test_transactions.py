@@ -60,6 +60,27 @@ async def test_transaction_cancelled_at_any_moment_gives_its_connection_back() -
     assert await ask_all_at_once() == [7] * POOL_SIZE
 
 
+@pytest.mark.usefixtures("proxy")
+async def test_task_cancelled_in_the_moment_its_connection_comes_is_cancelled() -> None:
+    for turns in range(5 * TURNS):
+        may_end = asyncio.Event()
+        held = [asyncio.create_task(hold(may_end)) for _ in range(POOL_SIZE)]
+        task = asyncio.create_task(ask())
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        may_end.set()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        is_told = task.cancel()
+        await asyncio.wait({task, *held})
+        assert task.cancelled() == is_told, turns
+
+
+async def hold(may_end: asyncio.Event) -> None:
+    async with transaction():
+        await may_end.wait()
+
+
 async def test_transaction_whose_begin_is_cut_off_can_be_repeated(
     proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
