@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 from chaos import chaos
 from fault_kit import Source, Stack, running_stack
+from injuries import KINDS
 from seaweed_kit import prepare_seaweed
 
 DEFAULT_SEEDS = [int(os.environ.get("PORTAL_FAULT_SEED", "1"))]
 SOAK_SEEDS = list(range(100, 112))
 SEAWEED_SEEDS = list(range(200, 203))
+# Asked to end, SeaweedFS may serve half of its parts for minutes; whoever runs it kills it then.
+SEAWEED_KINDS = {name: fault for name, fault in KINDS.items() if name != "stop storage"}
 
 
 @pytest.mark.parametrize("seed", DEFAULT_SEEDS)
@@ -44,4 +47,6 @@ async def test_nothing_is_lost_doubled_or_left_on_another_storage(
     folder = fault_folder / f"seaweed-{seed}"
     folder.mkdir()
     async with running_stack(folder, seaweed=prepare_seaweed(folder / "storage")) as stack:
-        await chaos(stack, sources, fault_tally, seed=seed, faults=20, videos=8)
+        await chaos(
+            stack, sources, fault_tally, seed=seed, faults=20, videos=8, kinds=SEAWEED_KINDS
+        )
