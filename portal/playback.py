@@ -118,12 +118,11 @@ async def _poster_url(resources: Resources, key: str) -> str:
 
 
 async def _open_to_all(found: SharedBody, *, content_type: str, max_age_s: int) -> Response:
-    response = Response(found.body, content_type=content_type)
+    cache_control = f"private, max-age={max_age_s}"
+    response = await found.answer(content_type=content_type, cache_control=cache_control)
     response.headers["Access-Control-Allow-Origin"] = "*"
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
-    response.headers["Cache-Control"] = f"private, max-age={max_age_s}"
-    response.set_etag(found.etag)
-    return await response.make_conditional(request)
+    return response
 
 
 async def _is_served(video_id: UUID, attempt: int, name: str) -> bool:

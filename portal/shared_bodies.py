@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from cachetools import TTLCache
+from quart import Response, request
 from werkzeug.http import generate_etag
 
 from portal.single_flight import SingleFlight
@@ -24,6 +25,13 @@ class SharedBody:
 
     body: bytes
     etag: str
+
+    async def answer(self, *, content_type: str, cache_control: str) -> Response:
+        """The answer to the request at hand, which may know this body by its ETag."""
+        response = Response(self.body, content_type=content_type)
+        response.headers["Cache-Control"] = cache_control
+        response.set_etag(self.etag)
+        return await response.make_conditional(request)
 
 
 class SharedBodies:

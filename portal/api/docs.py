@@ -5,14 +5,11 @@ Both follow from the app alone and take a while to make, so each process makes t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from quart import Blueprint, Response, current_app, jsonify, render_template, request
+from quart import Blueprint, Response, current_app, jsonify, render_template
 
 from portal.current import current_resources
-
-if TYPE_CHECKING:
-    from portal.shared_bodies import SharedBody
 
 blueprint = Blueprint("docs", __name__, url_prefix="/api")
 
@@ -21,21 +18,14 @@ blueprint = Blueprint("docs", __name__, url_prefix="/api")
 async def openapi() -> Response:
     """The OpenAPI 3.1 document."""
     found = await current_resources().documents.get("openapi", _json)
-    return await _answer(found, content_type="application/json")
+    return await found.answer(content_type="application/json", cache_control="no-cache")
 
 
 @blueprint.get("/docs")
 async def docs() -> Response:
     """The same as a page."""
     found = await current_resources().documents.get("docs", _page)
-    return await _answer(found, content_type="text/html; charset=utf-8")
-
-
-async def _answer(found: SharedBody, *, content_type: str) -> Response:
-    response = Response(found.body, content_type=content_type)
-    response.headers["Cache-Control"] = "no-cache"
-    response.set_etag(found.etag)
-    return await response.make_conditional(request)
+    return await found.answer(content_type="text/html; charset=utf-8", cache_control="no-cache")
 
 
 async def _json() -> str:
