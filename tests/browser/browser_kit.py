@@ -24,6 +24,8 @@ OpenContext = Callable[..., Awaitable[BrowserContext]]
 Publish = Callable[[Path, str], Awaitable[str]]
 Finish = Callable[[str], Awaitable[str]]
 
+# Finds the `ready_video`: videos of other tests may fill the first page of the whole library.
+READY_SEARCH = "/?q=A+ready+video"
 PLAY_TIMEOUT_S = 20
 SCREENSHOTS = Path(__file__).with_name("screenshots")
 SCREENSHOT_WIDTHS = (360, 1440)

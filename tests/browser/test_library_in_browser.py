@@ -6,7 +6,13 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from browser_kit import Complaints, OpenContext, axe_findings, photograph_at_widths
+from browser_kit import (
+    READY_SEARCH,
+    Complaints,
+    OpenContext,
+    axe_findings,
+    photograph_at_widths,
+)
 from library_rows import Rows
 from playwright.async_api import Page, Request, Route, expect
 from portal_kit import LivePortal, fresh_database, run_portal
@@ -49,12 +55,11 @@ def rows(shelf: LivePortal) -> Rows:
 
 
 async def test_published_videos_are_shown(page: Page, ready_video: str, failed_video: str) -> None:
-    # Videos of other tests may fill the first page of the whole library.
     await page.goto("/?status=failed")
     await expect(
         page.locator(f"#card-{failed_video}").get_by_text("Failed", exact=True)
     ).to_be_visible()
-    await page.goto("/?q=A+ready+video")
+    await page.goto(READY_SEARCH)
     card = page.locator(f"#card-{ready_video}")
     await expect(card.get_by_role("link", name="A ready video")).to_be_visible()
     await expect(card.locator(".card__duration")).to_contain_text("0:02")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from browser_kit import OpenContext
+from browser_kit import READY_SEARCH, OpenContext
 from playwright.async_api import Locator, Page, expect
 from portal_kit import until
 
-# Videos of other tests may fill the first page of the whole library.
-SEARCH = "/?q=A+ready+video"
 LAYOUT_SHIFT = """
 () => new Promise((resolve) => {
     let total = 0;
@@ -28,7 +26,7 @@ async def test_hover_shows_the_storyboard_where_the_pointer_is(
     page = await (await open_context(reduced_motion="reduce")).new_page()
     boards: list[str] = []
     page.on("request", lambda it: boards.append(it.url) if "storyboard" in it.url else None)
-    await page.goto(SEARCH)
+    await page.goto(READY_SEARCH)
     card = page.locator(f"#card-{ready_video}")
     await card.scroll_into_view_if_needed()
     media = card.locator(".card__media")
@@ -57,7 +55,7 @@ async def test_focus_plays_the_storyboard_unless_motion_is_unwanted(
 ) -> None:
     context = await open_context()
     page = await context.new_page()
-    await page.goto(SEARCH)
+    await page.goto(READY_SEARCH)
     card = page.locator(f"#card-{ready_video}")
     await _tab_to(page, f"/videos/{ready_video}")
     await expect(card.locator("canvas")).to_be_visible()
@@ -70,7 +68,7 @@ async def test_focus_plays_the_storyboard_unless_motion_is_unwanted(
     page = await context.new_page()
     asked: list[str] = []
     page.on("request", lambda it: asked.append(it.url) if "storyboard" in it.url else None)
-    await page.goto(SEARCH)
+    await page.goto(READY_SEARCH)
     await _tab_to(page, f"/videos/{ready_video}")
     card = page.locator(f"#card-{ready_video}")
     await page.wait_for_timeout(300)  # more than a preview waits for

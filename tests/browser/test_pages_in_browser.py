@@ -10,6 +10,7 @@ from time import monotonic
 import aiohttp
 import pytest
 from browser_kit import (
+    READY_SEARCH,
     SCREENSHOT_WIDTHS,
     Complaints,
     OpenContext,
@@ -188,7 +189,7 @@ async def test_pages_are_readable_without_scripts(
 ) -> None:
     context = await open_context(java_script_enabled=False)
     page = await context.new_page()
-    await page.goto("/?q=A+ready+video")
+    await page.goto(READY_SEARCH)
     await page.get_by_role("link", name="A ready video").first.click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("A ready video")
     await expect(page.get_by_role("link", name="open the stream")).to_be_visible()

@@ -38,6 +38,13 @@ UPDATE attempts SET lease_expires_at = now() - interval '100 s', outcome = 'fail
     finished_at = now() - interval '100 s';
 UPDATE procrastinate_events SET at = now() - interval '100 s'
 """
+# An attempt that ended a minute ago, with this outcome.
+ENDED_ATTEMPT = """
+INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at, started_at,
+    outcome, finished_at)
+VALUES ('{video_id}', 1, 'test', 'transcoding', 100, now(), now() - interval '90 s', '{outcome}',
+    now() - interval '60 s');
+"""
 JOBS = "SELECT task_name, status::text FROM procrastinate_jobs ORDER BY id"
 
 
@@ -64,9 +71,7 @@ async def test_job_whose_work_is_done_does_not_hold_the_next_one_up(
         UPDATE videos SET status = 'ready', published_attempt = 1, complete_job_id =
             (SELECT max(id) FROM procrastinate_jobs);
         UPDATE procrastinate_workers SET last_heartbeat = now() - interval '{heard_of}';
-        INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at,
-            started_at, outcome, finished_at) VALUES ('{video["id"]}', 1, 'test', 'transcoding',
-            100, now(), now() - interval '90 s', 'published', now() - interval '60 s')""",
+        {ENDED_ATTEMPT.format(video_id=video["id"], outcome="published")}""",
     )
     manager = resources.queue.job_manager
     assert await manager.fetch_job(queues=["transcode"], worker_id=7) is None
@@ -101,9 +106,7 @@ async def test_job_of_a_worker_that_lives_is_left_alone_as_long_as_it_may_run(
         + f"""
         UPDATE videos SET status = 'failed';
         UPDATE procrastinate_workers SET last_heartbeat = now();
-        INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at,
-            started_at, outcome, finished_at) VALUES ('{video["id"]}', 1, 'test', 'transcoding',
-            100, now(), now() - interval '90 s', 'failed', now() - interval '60 s');
+        {ENDED_ATTEMPT.format(video_id=video["id"], outcome="failed")}
         {sign_of_life}""",
     )
     assert await finish_left_running(resources) == 0
