@@ -126,6 +126,13 @@ async def test_metadata_keeps_the_rules_of_creation(client: Client) -> None:
     assert (await read(client, record))[0]["title"] == record["title"]
 
 
+@pytest.mark.parametrize("etag", ['"99"', '"x"', '"\u00ff"', "nonsense"])
+async def test_what_is_wrong_is_told_before_a_conflict(client: Client, etag: str) -> None:
+    record = await published(client)
+    body = {**BODY, "categoryIds": [32_768]}
+    assert set(await faults(await put(client, record, body, etag))) == {"/categoryIds/0"}
+
+
 async def test_unknown_video_has_no_metadata(client: Client) -> None:
     await problem(await client.get("/api/videos/none/metadata"), 404, "video_not_found")
     await problem(await put(client, {"id": "none"}, BODY, "*"), 404, "video_not_found")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from quart import Blueprint, Response, request
@@ -13,14 +12,14 @@ from portal.api.bodies import json_response, read_json, validated
 from portal.api.openapi import document_problems
 from portal.api.schemas import DeletedVideo, EditHeaders, References, VideoMetadata
 from portal.current import current_resources
-from portal.errors import MetadataChanged, VersionRequired
+from portal.errors import VersionRequired
 from portal.work.deletion import delete_video
 
 if TYPE_CHECKING:
     from portal.models import Video
 
-# A version's number, within what a database's integer holds.
-VERSION = re.compile(r"[0-9]{1,9}")
+# Versions are counted from 1: no video's newest is this one.
+OUTDATED = 0
 
 blueprint = Blueprint("api_editing", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Editing"])
@@ -89,10 +88,7 @@ def _version_read(video: Video) -> int | None:
     tags = request.if_match
     if tags.star_tag:
         return None
-    if tags.contains(str(video.metadata_version)):
-        return video.metadata_version
-    # Perhaps an answer was lost: the version named is compared when what is sent is known.
-    named = [int(tag) for tag in tags.as_set() if tag and VERSION.fullmatch(tag)]
-    if not named:
-        raise MetadataChanged
-    return named[0]
+    # Another version is no conflict yet: perhaps only an answer was lost, and what is sent, once
+    # it is known to be right, is what is recorded.
+    newest = video.metadata_version
+    return newest if tags.contains(str(newest)) else OUTDATED
