@@ -65,10 +65,11 @@ async def test_deleted_video_is_gone_at_once_everywhere(
     assert response.status_code == 202
     assert await response.get_json() == {"id": str(video.id)}
     assert (await client.get(master)).status_code == 404
-    for path in ("", "/facts", "/story", "/edit", "/share", "/poster.jpg", "/poster"):
+    for path in ("", "/facts", "/story", "/edit", "/share", "/poster.jpg"):
         assert (await client.get(f"/videos/{video.id}{path}")).status_code == 404, path
     # Fragments that pages ask for again.
-    for path in (f"/videos/{video.id}/status", f"/embed/{video.id}/stage"):
+    polled = [f"/videos/{video.id}/{name}" for name in ("status", "remaining", "poster")]
+    for path in (*polled, f"/embed/{video.id}/stage"):
         response = await client.get(path)
         assert response.status_code == 410, path
         html = str(await response.get_data(as_text=True))

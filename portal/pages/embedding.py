@@ -18,6 +18,7 @@ from quart import Blueprint, Response, render_template, request, url_for
 from portal.current import current_resources, read_progress, read_video
 from portal.errors import VideoNotFound
 from portal.models import Video, VideoStatus
+from portal.pages.fragments import polled
 from portal.pages.page_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_url, status_view
 from portal.plain_text import shown
 from portal.serving.crowds import allow_sharing
@@ -70,17 +71,12 @@ async def embed(video_id: str) -> str:
 
 
 @blueprint.get("/embed/<video_id>/stage")
-async def stage(video_id: str) -> str | tuple[str, int]:
-    """The fragment of that page that changes; it asks for itself while processing.
-
-    410 once the video is gone, as with the fragment of the video's own page.
-    """
+@polled(gone="embed/_gone.html")
+async def stage(video_id: str) -> str:
+    """The fragment of that page that changes; it asks for itself while processing."""
     allow_framing(request.scope)
     allow_sharing(request.scope)
-    try:
-        return await render_template("embed/_stage.html", **await _context(video_id))
-    except VideoNotFound:
-        return await render_template("embed/_gone.html"), 410
+    return await render_template("embed/_stage.html", **await _context(video_id))
 
 
 @blueprint.get("/oembed")

@@ -11,6 +11,7 @@ from portal import publishing
 from portal.current import current_resources
 from portal.errors import FieldError, InvalidRequest, NotFound, VideoNotFound
 from portal.models import PosterRequest
+from portal.pages.fragments import polled
 from portal.pages.poster_views import poster_view
 from portal.work import posters
 from portal.work.deletion import delete_video, was_deleted
@@ -20,6 +21,7 @@ blueprint = Blueprint("managing", __name__)
 
 
 @blueprint.get("/videos/<video_id>/poster")
+@polled(gone="videos/_gone.html")
 async def poster(video_id: str) -> str:
     """The fragment with a video's poster; it asks for itself while a new one is being cut."""
     return await _poster(video_id, watched=_watched())

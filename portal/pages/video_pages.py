@@ -12,9 +12,10 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal import publishing
 from portal.current import current_resources, read_progress, read_video
-from portal.errors import NothingToRetry, Unavailable, VideoNotFound
+from portal.errors import NothingToRetry, Unavailable
 from portal.models import PosterRequest, Video, VideoStatus
 from portal.pages.about_views import facts_view, share_view, story_view
+from portal.pages.fragments import polled
 from portal.pages.page_views import remaining_view, status_view
 from portal.pages.poster_views import PosterView, poster_view
 from portal.pages.upload_views import upload_limits
@@ -61,19 +62,15 @@ async def video(video_id: str) -> str:
 
 
 @blueprint.get("/videos/<video_id>/status")
-async def status(video_id: str) -> str | tuple[str, int]:
-    """The fragment with a video's state alone; it asks for itself again while processing.
-
-    410 once the video is gone, which pages show: a 404 may come from a proxy that lost the portal.
-    """
+@polled(gone="videos/_gone.html")
+async def status(video_id: str) -> str:
+    """The fragment with a video's state alone; it asks for itself again while processing."""
     allow_sharing(request.scope)
-    try:
-        return await _status_fragment(await read_video(video_id))
-    except VideoNotFound:
-        return await render_template("videos/_gone.html"), 410
+    return await _status_fragment(await read_video(video_id))
 
 
 @blueprint.get("/videos/<video_id>/remaining")
+@polled(gone="videos/_gone.html")
 async def remaining(video_id: str) -> str:
     """The fragment with what is missing of a ready video; it asks for itself until done."""
     allow_sharing(request.scope)

@@ -47,6 +47,15 @@ PHOTOGRAPHED = [
     pytest.param("dark", SCREENSHOT_WIDTHS[0], marks=pytest.mark.soak),
     pytest.param("light", SCREENSHOT_WIDTHS[1], marks=pytest.mark.soak),
 ]
+# What may still be under way of a video that plays: the video's number, and what says so.
+WORK_ON_READY = [
+    (901, "UPDATE videos SET complete_job_id = 901 WHERE id = %s"),
+    (
+        902,
+        "INSERT INTO poster_requests (video_id, number, time_s, state, tries, job_id,"
+        " lease_expires_at) VALUES (%s, 1, 0, 'waiting', 0, 1, now())",
+    ),
+]
 # What has the focus, and whether something about it says so.
 FOCUSED = """() => {
     const it = document.activeElement;
@@ -256,6 +265,25 @@ async def test_pages_of_a_video_that_is_deleted_meanwhile_say_so_and_ask_no_more
     await expect(frame.get_by_role("heading")).to_have_text("This video was deleted")
     for page in (detail, frame):
         await expect(page.locator("[hx-trigger^=every]")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("number", "work"), WORK_ON_READY, ids=["quality", "poster"])
+async def test_page_of_a_ready_video_that_is_deleted_says_so_and_asks_no_more(
+    page: Page, complaints: Complaints, idle_portal: LivePortal, number: int, work: str
+) -> None:
+    # The row has no files that its player could load.
+    complaints.expect("status of 404")
+    rows = Rows(idle_portal.environ["DATABASE_URL"])
+    video_id = await rows.add(number, "Soon deleted")
+    await rows.run(work, video_id)
+    await page.goto(f"{idle_portal.base_url}/videos/{video_id}")
+    await expect(page.locator("[hx-trigger^=every]")).to_have_count(1)
+    complaints.expect("status of 410")
+    await page.request.post(f"{idle_portal.base_url}/api/videos/{video_id}/deletion")
+
+    await expect(page.locator("section#status")).to_contain_text("This video was deleted")
+    await expect(page.locator("[data-status-live]")).to_have_text("This video was deleted")
+    await expect(page.locator("video, [hx-trigger^=every]")).to_have_count(0)
 
 
 async def test_focus_stays_on_the_page_when_a_failed_video_is_tried_again(
