@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from browser_kit import Publish, play_past
 from passes_kit import make_source
 from player_kit import open_player, read, wait_for
@@ -64,8 +65,11 @@ async def test_qualities_that_come_later_reach_whoever_is_watching(
     await wait_for(page, f"Math.abs(video.videoHeight - {best}) <= 4")
 
 
-async def test_quality_that_comes_before_the_players_scripts_opens_no_second_stream(
-    page: Page, ready_video: str
+@pytest.mark.parametrize(
+    ("awaited", "streams"), [("**/static/chunk-hls-stream-*.js", 1), ("**/master.m3u8", 2)]
+)
+async def test_quality_that_comes_before_the_stream_does_not_change_where_it_begins(
+    page: Page, ready_video: str, awaited: str, streams: int
 ) -> None:
     is_added = asyncio.Event()
     opened: list[str] = []
@@ -75,12 +79,11 @@ async def test_quality_that_comes_before_the_players_scripts_opens_no_second_str
         await is_added.wait()
         await route.continue_()
 
-    scripts = "**/static/chunk-hls-stream-*.js"
-    await page.route(scripts, hold)
-    async with page.expect_request(scripts):
+    await page.route(awaited, hold)
+    async with page.expect_request(awaited):
         await page.goto(f"/videos/{ready_video}?t=1")
     await page.evaluate("document.body.dispatchEvent(new Event('quality-added'))")
     is_added.set()
     await wait_for(page, "video.readyState >= 2 && video.currentTime >= 1")
     await play_past(page, 1.2)
-    assert len(opened) == 1
+    assert len(opened) == streams

@@ -53,6 +53,11 @@ class Player {
     if (this.#isToldToPlay) video.play().catch(() => {}); // browsers may refuse to, with sound
   }
 
+  /** Where it is, or where it is to begin. */
+  get #position_s() {
+    return this.video.currentTime || startPosition_s(this.video);
+  }
+
   get #isToldToPlay() {
     return this.#query.get("autoplay") === "1";
   }
@@ -176,9 +181,8 @@ class Player {
     const { video } = this;
     this.#isWell();
     this.controller.focus();
-    const isWatched = video.currentTime > 0;
-    const isToPlay = isWatched && !video.paused;
-    this.#open(isWatched ? video.currentTime : startPosition_s(video));
+    const isToPlay = video.currentTime > 0 && !video.paused;
+    this.#open(this.#position_s);
     if (isToPlay) video.play().catch(() => {});
   }
 
@@ -186,7 +190,7 @@ class Player {
     const { video, signal } = this;
     // One that is still to come will have them from the beginning.
     if (!this.#stream || this.#stream.adoptQualities()) return;
-    const reopen = () => this.#open(video.currentTime || null);
+    const reopen = () => this.#open(this.#position_s);
     if (video.paused) reopen();
     else video.addEventListener("pause", reopen, { once: true, signal });
   }
