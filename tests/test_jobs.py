@@ -185,9 +185,14 @@ async def test_source_replaced_after_creation_is_not_transcoded(
     assert await rows(web, "SELECT failure_code FROM videos") == [("source_changed",)]
 
 
-async def test_storage_outage_costs_no_attempt(web: LivePortal, short_video: Path) -> None:
+@pytest.mark.parametrize(
+    "wrong", [("S3_ENDPOINT_URL", "http://127.0.0.1:1"), ("AWS_SECRET_ACCESS_KEY", "of-another")]
+)
+async def test_storage_outage_costs_no_attempt(
+    web: LivePortal, short_video: Path, wrong: tuple[str, str]
+) -> None:
     await create(web.base_url, short_video)
-    without_storage = {**web.environ, "S3_ENDPOINT_URL": "http://127.0.0.1:1"}
+    without_storage = {**web.environ, **dict([wrong])}
 
     async def is_handed_back() -> bool:
         return ("handed_back",) in await rows(web, "SELECT outcome FROM attempts")
