@@ -30,3 +30,13 @@ def test_failure_codes_are_documented() -> None:
 
     for code in (*RejectCode, SourceChanged.code, TRANSCODE_FAILED):
         assert f"`{code}`" in README
+
+
+def test_whatever_is_survived_is_shown_by_tests_that_exist() -> None:
+    section = README.partition("\n## What it survives\n")[2].partition("\n## ")[0]
+    shown_by = re.findall(r"^\| (?!---|what ).+ \| ([^|]+) \|$", section, flags=re.MULTILINE)
+    assert len(shown_by) > 80
+    for cell in shown_by:
+        files = re.findall(r"\]\((tests/[^)]+\.py)\)", cell)
+        assert files, cell
+        assert all((ROOT / file).is_file() for file in files), cell
