@@ -23,7 +23,8 @@ from portal.current import current_resources
 from portal.errors import NotFound, ObjectMissing
 from portal.models import Video
 from portal.shared_bodies import SharedBody, shared_body
-from portal.storage.bucket import MASTER_MAX_AGE_S, output_prefix
+from portal.storage.bucket import MASTER_MAX_AGE_S
+from portal.storage.layout import output_prefix
 from portal.transcoding import (
     MASTER_NAME,
     SPRITE_LINE,

@@ -30,10 +30,10 @@ from portal.errors import (
     VideoNotFound,
 )
 from portal.models import Attempt, Category, Rendition, RenditionState, Video, VideoStatus
-from portal.storage.bucket import UPLOAD_KEY, upload_key
+from portal.storage.layout import UPLOAD_KEY, upload_id, upload_key
 from portal.telemetry import metrics
 from portal.transcoding import RejectCode
-from portal.upload_rows import explain_missing, require_publishable, upload_id
+from portal.upload_rows import explain_missing, require_publishable
 from portal.work import sources
 from portal.work.attempts import lock_video
 from portal.work.enqueuing import defer_completion, defer_transcode

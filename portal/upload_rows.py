@@ -14,7 +14,7 @@ from tortoise.connection import get_connection
 
 from portal.database import transaction
 from portal.errors import KeyAlreadyUsed, UploadNotFound, UploadNotIssued
-from portal.storage.bucket import UPLOAD_KEY
+from portal.storage.layout import UPLOAD_KEY, upload_id
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -59,11 +59,6 @@ class UploadRow:
     size_bytes: int | None
     is_discarded: bool
     has_video: bool
-
-
-def upload_id(key: str) -> str:
-    """The unique id inside a storage key, `videos/<unique id>.<extension>`."""
-    return key.partition("/")[2].partition(".")[0]
 
 
 async def row_with_key(key: str) -> UploadRow:

@@ -36,6 +36,7 @@ from portal.parts import (
     size_of_part,
     whole_parts,
 )
+from portal.storage.layout import upload_id
 from portal.telemetry import metrics
 from portal.upload_rows import (
     UploadRow,
@@ -48,7 +49,6 @@ from portal.upload_rows import (
     refuse_used,
     row_with_id,
     row_with_key,
-    upload_id,
 )
 
 if TYPE_CHECKING:

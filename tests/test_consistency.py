@@ -25,7 +25,7 @@ from portal.consistency import compare
 from portal.consistency.merging import OutOfOrder, merged
 from portal.models import Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.resources import Resources
-from portal.storage.bucket import output_prefix
+from portal.storage.layout import output_prefix
 from portal.work import deletion, posters
 
 PLAYLIST = """#EXTM3U

@@ -20,7 +20,8 @@ from portal.config import Config
 from portal.errors import StorageUnavailable
 from portal.models import Attempt, Deletion, Upload, Video
 from portal.resources import Resources, open_resources
-from portal.storage.bucket import Storage, open_storage, output_prefix
+from portal.storage.bucket import Storage, open_storage
+from portal.storage.layout import output_prefix
 from portal.storage.listing import LIST_LIMIT
 from portal.work import chores, deletion
 from portal.work.deletion import Unsettled

@@ -15,14 +15,13 @@ from portal.consistency.findings import Kind, Repair
 from portal.consistency.merging import merged, rows_by_key
 from portal.consistency.video_files import Problem, examine_video, unused_objects
 from portal.publishing import parse_video_id
-from portal.storage.bucket import output_root
+from portal.storage.layout import OUTPUT_FOLDER, output_root
 from portal.storage.listing import StoredObject, entries_of, objects_below
 from portal.work import deletion
 
 if TYPE_CHECKING:
     from portal.consistency.compare import Comparison
 
-FOLDER = "hls/"
 VIDEOS = """
 SELECT id::text AS key, status::text AS status FROM videos
 WHERE id > %s ORDER BY id LIMIT %s
@@ -45,13 +44,13 @@ async def compare_outputs(run: Comparison) -> None:
             repair = partial(_remove_objects, [entry], run)
             await run.report.add(Kind.OBJECT_UNUSED, entry.key, repair)
         elif not await _is_known(name):
-            await _report_folder(FOLDER + name + "/", run)
+            await _report_folder(OUTPUT_FOLDER + name + "/", run)
 
 
 async def _entries(run: Comparison) -> AsyncIterator[tuple[str, StoredObject | str]]:
-    async for entry in entries_of(FOLDER, run.storage):
+    async for entry in entries_of(OUTPUT_FOLDER, run.storage):
         key = entry if isinstance(entry, str) else entry.key
-        yield key.removeprefix(FOLDER).removesuffix("/"), entry
+        yield key.removeprefix(OUTPUT_FOLDER).removesuffix("/"), entry
 
 
 async def _is_known(name: str) -> bool:

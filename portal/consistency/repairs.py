@@ -20,7 +20,7 @@ from portal.models import (
     Video,
     VideoStatus,
 )
-from portal.storage.bucket import output_prefix
+from portal.storage.layout import output_prefix
 from portal.storage.listing import entries_of
 from portal.transcoding import Kind as Medium
 from portal.work import passes, posters

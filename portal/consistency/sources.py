@@ -13,6 +13,7 @@ from portal.consistency.findings import Kind
 from portal.consistency.merging import merged, rows_by_key
 from portal.errors import ObjectMissing
 from portal.models import Video
+from portal.storage.layout import UPLOAD_FOLDER
 from portal.storage.listing import objects_below
 from portal.work.sources import holds_source, identify
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from portal.consistency.compare import Comparison
     from portal.storage.listing import StoredObject
 
-FOLDER = "videos/"
 UPLOADS = """
 SELECT uploads.key, videos.id::text AS video_id, videos.size_bytes, videos.source_etag,
        greatest(uploads.created_at, active_at) < %s AS is_idle
@@ -52,7 +52,7 @@ async def compare_sources(run: Comparison) -> None:
 
 
 async def _objects(run: Comparison) -> AsyncIterator[tuple[str, StoredObject]]:
-    async for stored in objects_below(FOLDER, run.storage):
+    async for stored in objects_below(UPLOAD_FOLDER, run.storage):
         yield stored.key, stored
 
 

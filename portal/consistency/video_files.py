@@ -11,7 +11,7 @@ from uuid import UUID
 from portal.consistency.findings import Kind
 from portal.errors import ObjectMissing
 from portal.models import Attempt, Rendition, RenditionState, Video, VideoStatus
-from portal.storage.bucket import output_prefix, output_root
+from portal.storage.layout import output_prefix, output_root
 from portal.storage.listing import StoredObject, objects_below
 from portal.transcoding import (
     MASTER_NAME,

@@ -12,6 +12,7 @@ from tortoise.connection import get_connection
 from portal.consistency import repairs
 from portal.consistency.findings import Kind
 from portal.errors import ListingRefused
+from portal.storage.layout import UPLOAD_FOLDER
 from portal.storage.listing import OpenMultipart, open_multiparts
 from portal.work import chores, janitor, recovery
 from portal.work.attempts import LEASE_S
@@ -61,7 +62,7 @@ async def examine_work(run: Comparison) -> None:
 async def examine_multiparts(run: Comparison) -> None:
     """Report unfinished uploads in parts that the database did not record, or never issued."""
     try:
-        async for page in open_multiparts("videos/", run.storage):
+        async for page in open_multiparts(UPLOAD_FOLDER, run.storage):
             old = [it for it in page if it.begun_at < run.limits.unrecorded_since]
             unrecorded = await janitor.unrecorded(old)
             unknown = [it for it in old if it.begun_at < run.limits.idle_since]

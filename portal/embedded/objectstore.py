@@ -22,10 +22,9 @@ from pathlib import Path
 from portal.embedded.addresses import authority, http_status, local_peer
 from portal.embedded.datafolder import DataFolder, write_private
 from portal.embedded.processes import ChildSpec, LogFile, UpError
+from portal.storage.layout import UPLOAD_FOLDER
 
 BUCKET = "portal"
-# Where `bucket.upload_key` puts what people send, many at once.
-UPLOADS = "videos"
 # The server refuses short access keys. Letters and digits only: the pair is passed as CSV.
 ACCESS_KEY_BYTES = 12
 SECRET_BYTES = 24
@@ -96,7 +95,7 @@ class ObjectStore:
 
 def prepare_object_store(folder: DataFolder, *, host: str, port: int) -> ObjectStore:
     """Make the bucket, the folder of uploads and, once, the credentials."""
-    for path in (folder.objects / BUCKET, folder.objects / BUCKET / UPLOADS):
+    for path in (folder.objects / BUCKET, folder.objects / BUCKET / UPLOAD_FOLDER):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     access_key, secret_key = _credentials(folder.storage_key)
     return ObjectStore(host, port, folder.objects, access_key, secret_key, folder.log("storage"))

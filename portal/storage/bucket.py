@@ -1,4 +1,4 @@
-"""Object storage: keys, presigned addresses, and the few object operations the portal needs.
+"""Object storage: presigned addresses, and the few object operations the portal needs.
 
 Botocore's errors are translated at this boundary, by `storage_calls`.
 Media bytes of uploads never pass through here; clients talk to storage directly.
@@ -7,7 +7,6 @@ Media bytes of uploads never pass through here; clients talk to storage directly
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from uuid import UUID
 
 import aioboto3
 from botocore.config import Config as ClientConfig
@@ -39,23 +37,6 @@ FOREVER_S = 31_536_000
 MASTER_MAX_AGE_S = 5
 # Times of writing have whole seconds; within one, what was written can still change unseen.
 FRESH = timedelta(seconds=2)
-# As `upload_key` makes them.
-UPLOAD_KEY = re.compile(r"videos/[0-9a-f]{32}\.[a-z0-9]{1,255}")
-
-
-def upload_key(upload_id: UUID, extension: str) -> str:
-    """Storage key of a raw file: `videos/<unique id>.<extension>`."""
-    return f"videos/{upload_id.hex}.{extension}"
-
-
-def output_prefix(video_id: UUID | str, attempt: int) -> str:
-    """Where one transcoding attempt writes; published output is never written again."""
-    return f"hls/{video_id}/{attempt}/"
-
-
-def output_root(video_id: UUID | str) -> str:
-    """Where everything that was made of a video lies."""
-    return f"hls/{video_id}/"
 
 
 class StorageKept(Exception):

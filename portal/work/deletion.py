@@ -32,7 +32,7 @@ from portal.models import (
     Upload,
     Video,
 )
-from portal.storage.bucket import output_root
+from portal.storage.layout import output_root
 from portal.work.attempts import lock_video
 from portal.work.enqueuing import defer_removal
 

@@ -26,7 +26,8 @@ from portal import uploads
 from portal.database import server_time, transaction
 from portal.errors import ListingRefused, StorageUnavailable
 from portal.models import Attempt, Deletion, Tombstone, Video
-from portal.storage.bucket import StorageKept, output_prefix, output_root
+from portal.storage.bucket import StorageKept
+from portal.storage.layout import UPLOAD_FOLDER, output_prefix, output_root
 from portal.storage.listing import OpenMultipart, entries_of, open_multiparts
 from portal.work import deletion
 from portal.work.attempts import close_lost, lock_video
@@ -138,7 +139,7 @@ async def abort_unrecorded(limits: Limits, storage: Storage) -> int:
     """Abort multipart uploads that nobody recorded: the portal was killed after it began them."""
     aborted = 0
     try:
-        async for page in open_multiparts("videos/", storage):
+        async for page in open_multiparts(UPLOAD_FOLDER, storage):
             old = [it for it in page if it.begun_at < limits.unrecorded_since]
             for each in await unrecorded(old):
                 await storage.multiparts.abort(each.key, each.multipart_id)

@@ -22,7 +22,8 @@ import psycopg
 from portal.database import over_outage
 from portal.errors import StorageUnavailable, Unavailable
 from portal.models import Outcome, Video
-from portal.storage.bucket import MASTER_MAX_AGE_S, Storage, output_prefix
+from portal.storage.bucket import MASTER_MAX_AGE_S, Storage
+from portal.storage.layout import output_prefix
 from portal.telemetry.spans import span
 from portal.transcoding import (
     MASTER_NAME,

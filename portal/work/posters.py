@@ -24,7 +24,7 @@ from tortoise.expressions import F
 from portal.database import server_time, transaction
 from portal.errors import NotPlayable, ObjectMissing, StorageUnavailable, Unavailable, VideoNotFound
 from portal.models import PosterRequest, PosterState, Rendition, RenditionState, Video, VideoStatus
-from portal.storage.bucket import output_prefix
+from portal.storage.layout import output_prefix
 from portal.transcoding import (
     POSTER_NAME,
     Kind,

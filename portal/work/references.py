@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from portal.errors import ObjectMissing
 from portal.models import Rendition, RenditionState, Video
-from portal.storage.bucket import output_prefix
+from portal.storage.layout import output_prefix
 from portal.transcoding import MASTER_NAME, playlist_uris
 
 if TYPE_CHECKING:
