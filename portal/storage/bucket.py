@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import aioboto3
 from botocore.config import Config as ClientConfig
+from botocore.handlers import add_expect_header
 
 from portal.errors import StorageUnavailable
 from portal.storage.listing import LIST_LIMIT, Page, read_page
@@ -234,8 +235,9 @@ async def open_storage(config: Config, *, fail_fast: bool = False) -> AsyncItera
         )
 
 
-def _client(session: Any, endpoint_url: str) -> Any:
-    return session.client(
+@asynccontextmanager
+async def _client(session: Any, endpoint_url: str) -> AsyncIterator[Any]:
+    making = session.client(
         "s3",
         endpoint_url=endpoint_url or None,
         config=ClientConfig(
@@ -251,3 +253,9 @@ def _client(session: Any, endpoint_url: str) -> Any:
             response_checksum_validation="when_required",
         ),
     )
+    async with making as client:
+        # It would send a body only when asked to go on (100 Continue), and wait for that without a
+        # limit. A server that refuses a request without reading it need not ask: the embedded one
+        # then waits for the body, and both wait for ever.
+        client.meta.events.unregister("before-call.s3", add_expect_header)
+        yield client

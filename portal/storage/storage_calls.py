@@ -28,8 +28,11 @@ REFUSED_PARTS_CODES = frozenset({"InvalidPart", "InvalidPartOrder", "EntityTooSm
 REFUSALS = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 # Of overload, and of a line that is too slow, some servers say that they were the client's fault.
 SLOW_CODES = frozenset({"RequestTimeout", "SlowDown"})
-# Where someone waits; the clients' own limits, with their retries, add up to a minute.
+# Where someone waits.
 CALL_TIMEOUT_S = 6.0
+# Where nobody does: enough for a segment over a slow line. The client's own limits, with their
+# retries, add up to a minute, but there is none on how long a server may take to read a body.
+PATIENT_TIMEOUT_S = 180.0
 
 
 class StorageCalls:
@@ -43,7 +46,8 @@ class StorageCalls:
         """Around one call, which concerns this key, or keys that begin so."""
         if self._outage is None:
             with translated_errors(key):
-                yield
+                async with asyncio.timeout(timeout_s or PATIENT_TIMEOUT_S):
+                    yield
             return
         async with self._outage.trying():
             with translated_errors(key), _noted(self._outage):
