@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,12 +57,15 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What is audited. `folder` is mentioned by each of its processes; `roots` may run on."""
+    """What is audited. `folder` is mentioned by each of its processes.
+
+    `roots` tells which may run on. Asked again and again: one may just be started anew.
+    """
 
     environ: Mapping[str, str]
     folder: Path
     accepted: Sequence[Accepted]
-    roots: Collection[int] = ()
+    roots: Callable[[], Collection[int]] = tuple
 
 
 @dataclass(slots=True)
@@ -249,8 +252,9 @@ async def _check_processes(scene: Scene, findings: Findings) -> None:
 
 
 def _left_running(scene: Scene) -> list[str]:
-    own = set(scene.roots)
-    for root in scene.roots:
+    roots = scene.roots()
+    own = set(roots)
+    for root in roots:
         with suppress(psutil.NoSuchProcess):
             own |= {child.pid for child in psutil.Process(root).children(recursive=True)}
     return [_describe(each) for each in processes_of(scene.folder) if each.pid not in own]

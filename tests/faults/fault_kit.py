@@ -138,7 +138,9 @@ class Stack:
 
     @property
     def scene(self) -> Scene:
-        roots = [pid for name in self.roots if (pid := self.pid(name)) is not None]
+        def roots() -> list[int]:
+            return [pid for name in self.roots if (pid := self.pid(name)) is not None]
+
         return Scene(environ=self.environ, folder=self.folder, accepted=self.accepted, roots=roots)
 
     async def _tell(self) -> None:

@@ -338,7 +338,10 @@ async def test_everything_published_in_bad_weather_is_ready_in_the_end(
     environ = {**editors.environ, "S3_ENDPOINT_URL": proxy.target}
     await until(lambda: is_settled(environ), timeout_s=400, interval_s=0.3)
     scene = Scene(
-        environ=environ, folder=editors.folder, accepted=editors.accepted, roots=editors.pids
+        environ=environ,
+        folder=editors.folder,
+        accepted=editors.accepted,
+        roots=lambda: editors.pids,
     )
     await audit(scene)
     async with await psycopg.AsyncConnection.connect(environ["DATABASE_URL"]) as connection:
