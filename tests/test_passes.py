@@ -372,6 +372,7 @@ async def is_whole(portal: LivePortal, video: dict[str, Any]) -> bool:
     return bool(await rows(portal.environ["DATABASE_URL"], query))
 
 
+@pytest.mark.soak
 async def test_killed_worker_costs_only_what_it_was_making(web: LivePortal, source: Path) -> None:
     video = await create(web.base_url, source)
     database_url = web.environ["DATABASE_URL"]

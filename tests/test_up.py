@@ -150,6 +150,7 @@ async def test_a_second_interrupt_ends_it_at_once(tmp_path: Path) -> None:
     assert (code, took_s < 3) == (0, True)
 
 
+@pytest.mark.soak
 async def test_a_child_that_does_not_end_is_killed_within_the_limit(tmp_path: Path) -> None:
     async with running(tmp_path) as portal:
         children = portal.children()

@@ -55,6 +55,7 @@ async def test_worker_without_room_hands_back_what_another_then_makes(
             assert await final_status(portal.base_url, video["id"], timeout_s=90) == "ready"
 
 
+@pytest.mark.soak
 async def test_full_storage_takes_nothing_by_halves_and_goes_on_once_there_is_room(
     environ: dict[str, str], storage_disk: Path, tmp_path: Path
 ) -> None:
