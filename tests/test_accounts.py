@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from portal.embedded.accounts import open_the_way
-from portal.embedded.processes import SystemUser
+from portal.bundled.os_account import open_the_way
+from portal.bundled.processes import SystemUser
 
 OTHER = SystemUser("other", 65533, 65533)
 

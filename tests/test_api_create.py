@@ -25,9 +25,9 @@ from api_kit import (
     uploaded,
 )
 
-from portal.app import create_app
 from portal.config import Config
-from portal.resources import Resources
+from portal.web.app import create_app
+from portal.web.resources import Resources
 
 OTHER_METADATA: list[dict[str, Any]] = [
     {"title": "Another"},

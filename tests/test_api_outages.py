@@ -16,9 +16,10 @@ from portal_kit import TEMPLATE, execute, free_port, on_database, until
 from psycopg import sql
 from quart import Response
 
-from portal import database, publishing
-from portal.app import create_app
 from portal.config import Config
+from portal.database import connection
+from portal.videos import publishing
+from portal.web.app import create_app
 
 FEW_SECONDS = 12
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
@@ -67,7 +68,7 @@ async def test_database_away_gives_503_within_seconds_to_everyone(config: Config
 async def test_portal_recovers_by_itself_from_a_start_before_its_database(
     services: dict[str, str], config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "CONNECT_TIMEOUT_S", 1)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
     name = f"late_{uuid4().hex}"
     late = on_database(services, name)["DATABASE_URL"]
     async with started(replace(config, database_url=late)) as client:
@@ -99,7 +100,7 @@ async def test_pooled_connections_that_died_are_replaced_unnoticed(
 async def test_database_that_refuses_connections_for_a_while_is_used_again(
     services: dict[str, str], config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "CONNECT_TIMEOUT_S", 1)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
     async with started(config) as client:
         await go_away_and_come_back(services, client, config)
 

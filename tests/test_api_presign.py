@@ -10,10 +10,10 @@ import aiohttp
 import pytest
 from api_kit import RAW_FILE, Client, faults, metadata, presign, put, rows
 
-from portal.app import create_app
 from portal.config import Config
 from portal.errors import ObjectMissing
-from portal.resources import Resources
+from portal.web.app import create_app
+from portal.web.resources import Resources
 
 
 async def test_categories_are_a_fixed_table(client: Client) -> None:

@@ -12,9 +12,9 @@ from api_kit import Client, published, run_sql
 from portal_kit import until
 from tortoise.exceptions import OperationalError
 
-from portal.api.records import Record, fetch_records
-from portal.batching import BatchReader
 from portal.config import Config
+from portal.web.api.records import Record, fetch_records
+from portal.web.data_loader import BatchReader
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from api_kit import metadata, rows, run_sql
 from portal_kit import LivePortal, final_status, process, run_portal, until, upload
 
-from portal.telemetry.causes import caused_work, current_cause
 from portal.telemetry.logs import log_context
+from portal.telemetry.trace_context import caused_work, current_cause
 
 
 def lines_of_job(log: Path, job_id: int) -> list[dict[str, Any]]:

@@ -19,16 +19,16 @@ import psutil
 import pytest
 
 import portal
-from portal.embedded.children import (
+from portal.bundled.leftovers import end_leftovers, remember
+from portal.bundled.processes import ChildSpec, LineOutput, LogFile, UpError
+from portal.bundled.supervisor import (
     ChildFailed,
     Children,
     KeepsDying,
     RestartPolicy,
     running_children,
 )
-from portal.embedded.leftovers import end_leftovers, remember
-from portal.embedded.processes import ChildSpec, LineOutput, LogFile, UpError
-from portal.embedded.terminal import Terminal
+from portal.bundled.terminal import Terminal
 
 QUICK = RestartPolicy(first_pause_s=0.01, longest_pause_s=0.02)
 PATIENCE_S = 10.0

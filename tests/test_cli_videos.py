@@ -14,8 +14,8 @@ from api_kit import Client, published, run_sql
 from janitor_kit import ended_attempt
 from page_rows import READY, make_attempt, make_rendition, make_row
 
-from portal.models import Deletion, Outcome, Rendition, RenditionState, Video, VideoStatus
-from portal.resources import Resources
+from portal.database.models import Deletion, Outcome, Rendition, RenditionState, Video, VideoStatus
+from portal.web.resources import Resources
 
 
 async def portal(environ: dict[str, str], *arguments: str, typed: str = "") -> tuple[int, str, str]:

@@ -15,9 +15,9 @@ import pytest
 from aiohttp import web
 from portal_kit import LivePortal, run_portal
 
-from portal.client import client_uploads
-from portal.client.client_calls import Api, Refused
-from portal.client.client_uploads import send_file
+from portal.client import uploads
+from portal.client.calls import Api, Refused
+from portal.client.uploads import send_file
 from portal.config import Config
 from portal.storage.bucket import Storage, open_storage
 
@@ -115,7 +115,7 @@ def large_file(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_uploads, "pause_s", lambda attempt: 0.05)
+    monkeypatch.setattr(uploads, "pause_s", lambda attempt: 0.05)
 
 
 async def sent(api: Api, file: Path) -> str:
@@ -178,12 +178,12 @@ async def test_later_parts_wait_for_an_earlier_one(
     api: Api, large_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the window allows: storage would have to keep them in memory."""
-    monkeypatch.setattr(client_uploads, "WINDOW_BYTES", 2 * PART_BYTES)
+    monkeypatch.setattr(uploads, "WINDOW_BYTES", 2 * PART_BYTES)
     under_way: set[int] = set()
     widest = 0
-    put = client_uploads._PartSender._put
+    put = uploads._PartSender._put
 
-    async def watched(sender: object, part: client_uploads._Part, address: str) -> int:
+    async def watched(sender: object, part: uploads._Part, address: str) -> int:
         nonlocal widest
         under_way.add(part.number)
         widest = max(widest, max(under_way) - min(under_way))
@@ -192,7 +192,7 @@ async def test_later_parts_wait_for_an_earlier_one(
         finally:
             under_way.discard(part.number)
 
-    monkeypatch.setattr(client_uploads._PartSender, "_put", watched)
+    monkeypatch.setattr(uploads._PartSender, "_put", watched)
     await sent(api, large_file)
     assert widest == 1
 
@@ -201,7 +201,7 @@ async def test_answers_without_words_are_asked_for_again_or_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As a server gives them that is stopped in the middle of a request, or a proxy before it."""
-    monkeypatch.setattr("portal.client.client_calls.pause_s", lambda attempt: 0.0)
+    monkeypatch.setattr("portal.client.calls.pause_s", lambda attempt: 0.0)
     answers = [
         web.Response(status=500),
         web.Response(status=502, text="<html>Bad gateway</html>", content_type="text/html"),

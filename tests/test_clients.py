@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from hypercorn.typing import HTTPScope
 
-from portal.serving.clients import Clients, client_of, counted_as
+from portal.web.server.clients import Clients, client_of, counted_as
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 

@@ -21,12 +21,12 @@ from portal_kit import create, run_portal, until
 from test_cli_videos import portal
 from upload_kit import multipart_uploads, started
 
-from portal.consistency import compare
-from portal.consistency.merging import OutOfOrder, merged
-from portal.models import Outcome, Rendition, RenditionState, Video, VideoStatus
-from portal.resources import Resources
-from portal.storage.layout import output_prefix
-from portal.work import deletion, posters
+from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
+from portal.maintenance.consistency.compare import compare
+from portal.maintenance.consistency.merging import OutOfOrder, merged
+from portal.storage.keys import output_prefix
+from portal.videos import deletion, posters
+from portal.web.resources import Resources
 
 PLAYLIST = """#EXTM3U
 #EXT-X-VERSION:6

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from portal.serving.clients import CLIENT
-from portal.serving.crowds import (
+from portal.web.server.clients import CLIENT
+from portal.web.server.request_context import allow_framing, may_be_framed
+from portal.web.server.response_cache import (
     MAX_ADDRESSES,
     MAX_AGE_S,
     MAX_KEPT_BYTES,
     Crowds,
     allow_sharing,
 )
-from portal.serving.middleware import allow_framing, may_be_framed
 
 HOST = b"portal.example"
 

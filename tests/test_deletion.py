@@ -17,14 +17,15 @@ from passes_kit import make_playable, published_file
 from portal_kit import LivePortal, create, final_status, process, run_portal, until
 
 from portal.config import Config
+from portal.database.models import Attempt, Deletion, Upload, Video
 from portal.errors import StorageUnavailable
-from portal.models import Attempt, Deletion, Upload, Video
-from portal.resources import Resources, open_resources
+from portal.maintenance import side_jobs
 from portal.storage.bucket import Storage, open_storage
-from portal.storage.layout import output_prefix
+from portal.storage.keys import output_prefix
 from portal.storage.listing import LIST_LIMIT
-from portal.work import chores, deletion
-from portal.work.deletion import Unsettled
+from portal.videos import deletion
+from portal.videos.deletion import Unsettled
+from portal.web.resources import Resources, open_resources
 
 
 @pytest.fixture
@@ -275,7 +276,7 @@ async def test_removal_that_waited_long_is_not_queued_again_while_it_runs(
     list_some, recovered = resources.storage.list_some, []
 
     async def look_around_first(prefix: str) -> list[str]:
-        recovered.append(await chores.recover_chores(resources))
+        recovered.append(await side_jobs.recover_chores(resources))
         return await list_some(prefix)
 
     monkeypatch.setattr(resources.storage, "list_some", look_around_first)
@@ -293,8 +294,8 @@ async def test_lost_job_of_a_removal_is_replaced(client: Client, resources: Reso
         "UPDATE deletions SET lease_expires_at = now() - interval '1 s'",
     )
     async with resources.queue.open_async():
-        assert await chores.recover_chores(resources) == 1
-        assert await chores.recover_chores(resources) == 0
+        assert await side_jobs.recover_chores(resources) == 1
+        assert await side_jobs.recover_chores(resources) == 0
     [promised] = await Deletion.all()
     found = await rows(
         resources.config.database_url,

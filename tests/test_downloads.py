@@ -10,8 +10,8 @@ import pytest
 from api_kit import RAW_FILE, Client, published
 from quart import Quart
 
-from portal.app import create_app
 from portal.config import Config
+from portal.web.app import create_app
 
 
 @pytest.fixture

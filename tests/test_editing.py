@@ -12,9 +12,9 @@ from api_kit import Client, faults, metadata, problem, published
 from page_rows import READY, make_row
 from quart import Response
 
+from portal.database.models import Video
 from portal.errors import FieldError
-from portal.models import Video
-from portal.pages.editing_views import TypedMetadata, edit_form
+from portal.web.pages.editing_views import TypedMetadata, edit_form
 
 FORM = {"title": "New", "description": "Words", "categoryIds": ["2", "5"], "tags": "a, b"}
 BODY = {"title": "New", "description": "Words", "categoryIds": [2, 5], "tags": "a, b"}

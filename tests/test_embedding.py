@@ -11,8 +11,8 @@ import pytest
 from test_pages import READY, make_row, read
 
 from portal.config import Config
-from portal.models import Video, VideoStatus
-from portal.pages.embedding import frame_size
+from portal.database.models import Video, VideoStatus
+from portal.web.pages.embedding import frame_size
 
 if TYPE_CHECKING:
     from quart.typing import TestClientProtocol

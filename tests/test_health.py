@@ -9,9 +9,9 @@ import pytest
 from api_kit import Client
 from portal_kit import free_port, until
 
-from portal.app import create_app
 from portal.config import Config
 from portal.storage.bucket import Storage
+from portal.web.app import create_app
 
 NOWHERE = "http://127.0.0.1:{port}"
 

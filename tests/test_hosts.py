@@ -9,9 +9,9 @@ from api_kit import Client, problem
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.app import create_app
 from portal.config import Config
-from portal.serving.hosts import ANY, is_own_host
+from portal.web.app import create_app
+from portal.web.server.hosts import ANY, is_own_host
 
 PUBLIC = "https://Portal.example.org:8443/films"
 OWN = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from front_end import STATIC, install_tools, run_node
 from page_rows import READY, make_attempt, make_rendition, make_row
 
-from portal.models import VideoStatus
+from portal.database.models import VideoStatus
 
 if TYPE_CHECKING:
     from quart.typing import TestClientProtocol

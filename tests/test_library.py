@@ -10,9 +10,9 @@ from api_kit import UNKNOWN_VIDEO_ID
 from library_kit import FAILED, add_video, all_titles, read, titles
 from page_rows import READY, make_attempt
 
-from portal import library
-from portal.models import Video
-from portal.pages.library_pages import PAGE_SIZE
+from portal.database.models import Video
+from portal.videos import library
+from portal.web.pages.library import PAGE_SIZE
 
 if TYPE_CHECKING:
     from quart.typing import TestClientProtocol
@@ -46,7 +46,7 @@ async def test_count_is_told_and_ends_somewhere(
     await add_video("Holiday", 2)
     assert "<strong>2 videos</strong> for “holiday”" in (await read(client, q="holiday")).text
     monkeypatch.setattr(library, "COUNT_CAP", 1)
-    monkeypatch.setattr("portal.pages.library_views.COUNT_CAP", 1)
+    monkeypatch.setattr("portal.web.pages.library_views.COUNT_CAP", 1)
     assert "1+ videos" in (await read(client)).text
 
 

@@ -12,9 +12,9 @@ from hostile_texts import ALL
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.library_queries import Cursor, LibraryQuery, Sort
-from portal.pages.wording import split_tags
-from portal.searching import query_words, search_columns, tag_query, words_query
+from portal.database.search import query_words, search_columns, tag_query, words_query
+from portal.videos.library_queries import Cursor, LibraryQuery, Sort
+from portal.web.pages.formatting import split_tags
 
 texts = st.text(max_size=300) | st.sampled_from(ALL)
 storable = texts.filter(lambda text: "\0" not in text)

@@ -19,13 +19,13 @@ from tortoise import Tortoise
 from tortoise.connection import get_connection
 from tortoise.migrations.api import migrate as tortoise_migrate
 
-from portal import library
 from portal.config import Config
-from portal.database import _migration_config, migrate, open_database
-from portal.library import LibraryPage, list_videos
-from portal.library_queries import LibraryQuery, Sort
-from portal.models import Video
-from portal.pages import library_pages
+from portal.database.connection import _migration_config, migrate, open_database
+from portal.database.models import Video
+from portal.videos import library
+from portal.videos.library import LibraryPage, list_videos
+from portal.videos.library_queries import LibraryQuery, Sort
+from portal.web.pages import library as library_pages
 
 if TYPE_CHECKING:
     from quart.typing import TestClientProtocol

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from portal.pages.linking import MAX_ADDRESS_LENGTH, REL, linked
+from portal.web.pages.links import MAX_ADDRESS_LENGTH, REL, linked
 
 
 class Reader(HTMLParser):

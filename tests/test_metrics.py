@@ -19,13 +19,13 @@ from portal_kit import create, final_status, free_port, run_portal, until
 from prometheus_client.parser import text_string_to_metric_families
 from upload_kit import stored
 
-from portal.app import create_app
 from portal.config import Config
-from portal.models import Outcome
-from portal.telemetry import service_metrics
-from portal.telemetry.service_metrics import ServiceFigures
-from portal.work import attempts
-from portal.work.attempts import Failure
+from portal.database.models import Outcome
+from portal.processing import attempts
+from portal.processing.attempts import Failure
+from portal.web import service_metrics
+from portal.web.app import create_app
+from portal.web.service_metrics import ServiceFigures
 
 TOKEN = "a-token-for-the-test"
 JOBS = "portal_jobs"

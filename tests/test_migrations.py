@@ -11,7 +11,7 @@ from tortoise import Tortoise
 from tortoise.migrations.api import migrate as tortoise_migrate
 
 from portal.config import Config
-from portal.database import _migration_config, migrate
+from portal.database.connection import _migration_config, migrate
 
 VIDEO = """
 INSERT INTO uploads (key, file_name, content_type, created_at)

@@ -15,12 +15,12 @@ from portal_kit import until
 from psycopg.conninfo import conninfo_to_dict
 from wire_kit import silent_server
 
-from portal import database
-from portal.app import create_app
+from portal.concurrency.circuit_breaker import PAUSE_S, Outage
 from portal.config import Config
+from portal.database import connection
 from portal.errors import DatabaseUnavailable
-from portal.outages import PAUSE_S, Outage
-from portal.storage import storage_calls
+from portal.storage import calls
+from portal.web.app import create_app
 
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
 # Each would wait for a second or more if it were not told at once.
@@ -121,8 +121,8 @@ async def started(config: Config) -> AsyncIterator[Client]:
 async def test_database_that_stops_answering_is_not_waited_for_by_everyone(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "CONNECT_TIMEOUT_S", 1)
-    monkeypatch.setattr(database, "WEB_ANSWER_TIMEOUT_S", 2.0)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
+    monkeypatch.setattr(connection, "WEB_ANSWER_TIMEOUT_S", 2.0)
     wire = Wire(config)
     async with (
         wire.opened() as address,
@@ -158,7 +158,7 @@ async def _answers(client: Client, path: str) -> bool:
 async def test_database_that_hangs_from_the_start_is_not_waited_for_by_everyone(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database, "CONNECT_TIMEOUT_S", 1)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
     async with asyncio.timeout(SOON_S):
         with silent_server() as silent:
             hung = replace(config, database_url=f"postgresql://a@{silent}/b")
@@ -171,7 +171,7 @@ async def test_database_that_hangs_from_the_start_is_not_waited_for_by_everyone(
 async def test_storage_that_never_answers_is_not_waited_for_by_everyone(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage_calls, "CALL_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(calls, "CALL_TIMEOUT_S", 1.0)
     async with started(config) as client:
         body = metadata(await uploaded(client))
     with silent_server() as silent:

@@ -8,7 +8,7 @@ import pytest
 from api_kit import UNKNOWN_VIDEO_ID
 from page_rows import NOW, READY, make_attempt, make_rendition, make_row
 
-from portal.models import RenditionState, Video, VideoStatus
+from portal.database.models import RenditionState, Video, VideoStatus
 
 if TYPE_CHECKING:
     from quart.typing import TestClientProtocol

@@ -38,13 +38,14 @@ from portal_kit import (
     until,
 )
 
+from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.errors import ObjectMissing
-from portal.models import Attempt, Rendition, Video, VideoStatus
-from portal.resources import Resources
+from portal.processing import attempts, passes, renditions
 from portal.storage.bucket import Storage
-from portal.transcoding import FailCode, Note, TranscodeFailed
-from portal.work import attempts, passes, renditions
-from portal.work.deletion import delete_video
+from portal.transcoding.errors import FailCode, TranscodeFailed
+from portal.transcoding.planning.notes import Note
+from portal.videos.deletion import delete_video
+from portal.web.resources import Resources
 
 LADDER = [*EARLY, *LATER]
 ALL_COMPLETE = "SELECT bool_and(state = 'complete') FROM renditions"

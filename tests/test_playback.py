@@ -18,10 +18,10 @@ from api_kit import Client, published, run_sql
 from portal_kit import LivePortal, create, final_status, read
 from yarl import URL
 
-from portal.app import create_app
 from portal.config import Config
-from portal.resources import Resources
 from portal.storage.bucket import Storage
+from portal.web.app import create_app
+from portal.web.resources import Resources
 
 PLAYLIST_TYPE = "application/vnd.apple.mpegurl"
 REFUSED = (400, 401, 403)

@@ -16,17 +16,18 @@ from page_rows import READY, make_row
 from passes_kit import make_playable, published_file
 from portal_kit import process, until
 
+from portal.database.models import Deletion, PosterRequest, PosterState, Video
 from portal.errors import NotPlayable, StorageUnavailable
-from portal.models import Deletion, PosterRequest, PosterState, Video
 from portal.storage.bucket import open_storage
-from portal.transcoding import TranscodeFailed, cut_frame
-from portal.work import deletion, posters
-from portal.work.posters import poster_key
+from portal.transcoding.encoding.frames import cut_frame
+from portal.transcoding.errors import TranscodeFailed
+from portal.videos import deletion, posters
+from portal.videos.posters import poster_key
 
 if TYPE_CHECKING:
     from quart import Response
 
-    from portal.resources import Resources
+    from portal.web.resources import Resources
 
 SHADES = 60
 

@@ -14,10 +14,10 @@ import pytest
 from portal_kit import LivePortal, until
 from wire_kit import Answer, Peer, Served, ask, connected, request, served, silent_server
 
-from portal import app as app_module
 from portal.config import Config
-from portal.serving import connections
-from portal.serving.assets import static_dist_dir
+from portal.web import app as app_module
+from portal.web.assets import static_dist_dir
+from portal.web.server import connection_limit
 
 JSON = "Content-Type: application/json"
 PRESIGN = "/api/videos/presign"
@@ -201,7 +201,7 @@ async def test_client_that_never_reads_its_answers_is_given_up(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app_module, "RESPONSE_TIMEOUT_S", 1)
-    monkeypatch.setattr(connections, "CLOSE_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(connection_limit, "CLOSE_TIMEOUT_S", 0.5)
     async with (
         served(config, monkeypatch) as server,
         connected(server, receive_buffer_bytes=4096) as peer,

@@ -16,16 +16,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from werkzeug.datastructures import Headers, MultiDict
 
-from portal.api.bodies import validated
-from portal.api.schemas import CreatedVideo, CreateVideoRequest, PresignRequest, VideoMetadata
-from portal.api.upload_schemas import StartUploadRequest
 from portal.config import Config, ConfigError
 from portal.errors import CrossSiteRequest, FieldError, InvalidRequest
-from portal.pages.editing_views import typed_metadata
-from portal.pages.embedding import frame_size
-from portal.pages.linking import linked
-from portal.pages.wording import clock, queue_words, size, split_tags, time_left
-from portal.parts import (
+from portal.storage.multipart import StoredPart
+from portal.storage.presigning import _attachment
+from portal.uploads.parts import (
     MAX_FILE_BYTES,
     MAX_PARTS,
     MIB,
@@ -36,9 +31,14 @@ from portal.parts import (
     size_of_part,
     whole_parts,
 )
-from portal.serving.origins import require_same_origin
-from portal.storage.multiparts import StoredPart
-from portal.storage.presigning import _attachment
+from portal.web.api.json_bodies import validated
+from portal.web.api.schemas import CreatedVideo, CreateVideoRequest, PresignRequest, VideoMetadata
+from portal.web.api.upload_schemas import StartUploadRequest
+from portal.web.pages.editing_views import typed_metadata
+from portal.web.pages.embedding import frame_size
+from portal.web.pages.formatting import clock, queue_words, size, split_tags, time_left
+from portal.web.pages.links import linked
+from portal.web.server.origins import require_same_origin
 
 texts = st.one_of(
     st.text(max_size=300), st.sampled_from(ALL), st.lists(st.sampled_from(ALL)).map("".join)

@@ -15,12 +15,12 @@ from api_kit import Client, metadata, presign, problem, published
 from quart import Quart, Response
 from wire_kit import served
 
-from portal.app import create_app
-from portal.client import client_calls
-from portal.client.client_calls import Api
+from portal.client import calls
+from portal.client.calls import Api
 from portal.config import Config
 from portal.errors import PortalError
-from portal.serving.rate_limits import MAX_CLIENTS, TokenBuckets
+from portal.web.app import create_app
+from portal.web.server.rate_limit import MAX_CLIENTS, TokenBuckets
 
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
 PROXY = "10.0.0.1"
@@ -188,7 +188,7 @@ async def test_command_line_waits_as_long_as_it_is_told(
         aiohttp.ClientSession() as session,
     ):
         api = Api(session, server.url)
-        monkeypatch.setattr(client_calls, "pause_s", lambda attempt: 0.0)
+        monkeypatch.setattr(calls, "pause_s", lambda attempt: 0.0)
         begun_at = time.monotonic()
         for _ in range(31):
             assert await api.call("POST", "/api/videos/presign", PRESIGN)

@@ -24,9 +24,9 @@ def test_every_setting_is_in_the_configuration_table() -> None:
 
 
 def test_failure_codes_are_documented() -> None:
-    from portal.publishing import TRANSCODE_FAILED
-    from portal.transcoding import RejectCode
-    from portal.work.sources import SourceChanged
+    from portal.processing.sources import SourceChanged
+    from portal.transcoding.errors import RejectCode
+    from portal.videos.publishing import TRANSCODE_FAILED
 
     for code in (*RejectCode, SourceChanged.code, TRANSCODE_FAILED):
         assert f"`{code}`" in README

@@ -11,7 +11,7 @@ import pytest
 from portal_kit import create, final_status, read, until
 from up_kit import Portal, running
 
-from portal.embedded import load_environment
+from portal.bundled.data_folder import load_environment
 
 STOP_LIMIT_S = 10.0
 

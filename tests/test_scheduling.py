@@ -13,12 +13,12 @@ import pytest
 from api_kit import run_sql
 from page_rows import READY, make_row
 
-from portal.database import transaction
-from portal.models import Video
-from portal.resources import Resources
-from portal.work.enqueuing import TRANSCODE_QUEUE, defer_completion, defer_transcode
-from portal.work.progress import fetch_progress
-from portal.work.scheduling import EPOCH, completion_priority, first_pass_priority
+from portal.database.connection import transaction
+from portal.database.models import Video
+from portal.queue.enqueue import TRANSCODE_QUEUE, defer_completion, defer_transcode
+from portal.queue.priority import EPOCH, completion_priority, first_pass_priority
+from portal.videos.progress import fetch_progress
+from portal.web.resources import Resources
 
 GB = 10**9
 NOW = datetime(2026, 7, 1, tzinfo=UTC)

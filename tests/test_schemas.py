@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from portal.api.schemas import (
+from portal.web.api.schemas import (
     CreatedVideo,
     CreateVideoRequest,
     PresignRequest,

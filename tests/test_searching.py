@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.searching import MAX_QUERY_WORDS, fold, query_words, search_columns, words_query
+from portal.database.search import MAX_QUERY_WORDS, fold, query_words, search_columns, words_query
 
 
 @pytest.mark.parametrize(

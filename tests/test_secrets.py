@@ -61,7 +61,7 @@ class Processes:
         self.arguments.add(arguments)
         is_ffmpeg = "ffmpeg" in Path(arguments.partition("\0")[0]).name
         # imageio-ffmpeg asks the program for its version before it tells where it lies.
-        if (is_ffmpeg and "-version" not in arguments) or "portal.probing" in arguments:
+        if (is_ffmpeg and "-version" not in arguments) or "portal.transcoding.probing" in arguments:
             environment = (folder / "environ").read_bytes().decode(errors="replace")
             self.environments.add(environment)
 
@@ -216,7 +216,13 @@ async def test_no_secret_is_told(
 def _check_coverage(told: dict[str, list[str]]) -> None:
     """A test that looked at nothing would pass."""
     arguments = "\n".join(told["arguments"])
-    for program in ("source.invalid", "portal.probing", "rclone", "postgres", sys.executable):
+    for program in (
+        "source.invalid",
+        "portal.transcoding.probing",
+        "rclone",
+        "postgres",
+        sys.executable,
+    ):
         assert program in arguments, program
     assert "http_proxy" in "\n".join(told["environments"])
     assert "storage_unavailable" in told["web"][0]

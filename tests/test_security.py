@@ -11,8 +11,8 @@ from page_rows import READY, make_row
 from quart import Quart
 
 from portal.config import Config
-from portal.serving.origins import SAFE_METHODS
-from portal.serving.security import security_headers
+from portal.web.server.origins import SAFE_METHODS
+from portal.web.server.security_headers import security_headers
 
 STORAGE = "https://files.example"
 PATHS = ["/", "/upload", "/api/categories", "/api/docs", "/api/nothing", "/nothing", "/healthz"]

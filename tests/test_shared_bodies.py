@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from portal.errors import NotFound
-from portal.shared_bodies import SharedBodies, SharedBody
+from portal.web.body_cache import SharedBodies, SharedBody
 
 KEY = "hls/1/1/low/media.m3u8"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from portal.serving.assets import load_manifest, static_dist_dir
+from portal.web.assets import load_manifest, static_dist_dir
 
 if TYPE_CHECKING:
     from quart.typing import TestClientProtocol

@@ -12,7 +12,7 @@ import pytest
 
 from portal.config import Config
 from portal.errors import StorageUnavailable
-from portal.storage import storage_calls
+from portal.storage import calls
 from portal.storage.bucket import Storage, open_storage
 
 MEGABYTES = bytes(32 * 1024 * 1024)
@@ -63,7 +63,7 @@ async def test_what_is_written_is_sent_unasked(config: Config) -> None:
 async def test_server_that_stops_reading_is_given_up(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage_calls, "PATIENT_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(calls, "PATIENT_TIMEOUT_S", 1.0)
     async with storage_at(read_nothing, config) as storage, asyncio.timeout(10):
         with pytest.raises(StorageUnavailable):
             await storage.put("hls/a", MEGABYTES, content_type="video/mp4")

@@ -10,10 +10,10 @@ from page_rows import make_attempt, make_rendition, make_row
 from werkzeug.datastructures import Headers
 
 from portal.config import Config
+from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.errors import CrossSiteRequest
-from portal.models import Outcome, Rendition, RenditionState, Video, VideoStatus
-from portal.serving.origins import require_same_origin
-from portal.transcoding import Kind
+from portal.transcoding.packaging.master import Kind
+from portal.web.server.origins import require_same_origin
 
 READY = {"status": VideoStatus.READY, "published_attempt": 1}
 FAILED = {

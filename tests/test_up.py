@@ -17,8 +17,8 @@ import psycopg
 import pytest
 from up_kit import CHILDREN, PATIENCE_S, command, environment, running
 
-from portal.embedded.addresses import free_port
-from portal.embedded.datafolder import load_environment
+from portal.bundled.addresses import free_port
+from portal.bundled.data_folder import load_environment
 
 # On a busy machine; alone it takes two.
 READY_LIMIT_S = 30.0

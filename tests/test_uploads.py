@@ -27,10 +27,10 @@ from upload_kit import (
 )
 from yarl import URL
 
-from portal.app import create_app
 from portal.config import Config
 from portal.errors import ObjectMissing
-from portal.resources import Resources
+from portal.web.app import create_app
+from portal.web.resources import Resources
 
 FILE = os.urandom(1 * MIB) * 35 + b"the end"
 UNKNOWN_ID = "0" * 32

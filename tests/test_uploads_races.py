@@ -29,13 +29,14 @@ from upload_kit import (
     stored,
 )
 
-from portal import database, uploads
-from portal.app import create_app
 from portal.config import Config
+from portal.database import connection
 from portal.errors import ObjectMissing
-from portal.resources import Resources
 from portal.storage.bucket import ObjectInfo, Storage, open_storage
-from portal.upload_rows import row_with_key
+from portal.uploads import service as uploads
+from portal.uploads.rows import row_with_key
+from portal.web.app import create_app
+from portal.web.resources import Resources
 
 FEW_SECONDS = 12
 REFUSE = """
@@ -316,7 +317,7 @@ async def test_database_away_gives_503(
     client: Client, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     upload = await started(client, 3)
-    monkeypatch.setattr(database, "CONNECT_TIMEOUT_S", 1)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
     away = replace(config, database_url=f"postgresql://nobody@127.0.0.1:{free_port()}/nothing")
     async with create_app(away).test_app() as app:
         answers = await asyncio.gather(*(ask() for ask in calls(app.test_client(), upload)))
@@ -343,7 +344,7 @@ async def test_part_that_broke_off_does_not_count(client: Client) -> None:
 async def test_more_parts_than_a_page_holds_are_all_seen(
     app: Quart, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.storage.multiparts.PARTS_PAGE", 2)
+    monkeypatch.setattr("portal.storage.multipart.PARTS_PAGE", 2)
     upload = await started(client, 7 * 3 * PART_BYTES)
     data = bytes(PART_BYTES)
     sent = [1, 2, 4, 5, 6]

@@ -15,7 +15,7 @@ from test_uploads import *  # noqa: F403  # the same behaviour, whatever the ser
 from test_uploads_races import *  # noqa: F403
 from upload_kit import PART_BYTES, complete, content, look, put_to, send_part, sign, started
 
-from portal.resources import Resources
+from portal.web.resources import Resources
 
 pytestmark = pytest.mark.soak
 

@@ -8,7 +8,7 @@ import pytest
 from engine_kit import Publish, playlist, shown
 from sources import MakeMedia, make_card
 
-from portal.transcoding.cmaf import SegmentError, avc_codec, inspect_segment
+from portal.transcoding.packaging.cmaf import SegmentError, avc_codec, inspect_segment
 
 
 @pytest.fixture

@@ -11,11 +11,10 @@ from uuid import uuid4
 import pytest
 from aiohttp import web
 
-from portal.transcoding import FailCode, TranscodeFailed
-from portal.transcoding.errors import without_signatures
-from portal.transcoding.ffmpeg import Brake, Progress, parse_progress, run
-from portal.transcoding.ffmpeg_log import Log, RunReport
-from portal.transcoding.process import Limits
+from portal.processes.child import Limits
+from portal.transcoding.encoding.ffmpeg import Brake, Progress, parse_progress, run
+from portal.transcoding.encoding.ffmpeg_log import Log, RunReport
+from portal.transcoding.errors import FailCode, TranscodeFailed, without_signatures
 
 FindProcesses = Callable[[str], list[int]]
 Eventually = Callable[..., Awaitable[None]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from portal.transcoding.hls import (
+from portal.transcoding.packaging.hls import (
     PlaylistError,
     Segment,
     bandwidths_bps,

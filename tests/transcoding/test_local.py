@@ -12,12 +12,10 @@ import av
 import pytest
 from engine_kit import Publish, frames, playlist, transcode
 
-from portal.transcoding import (
-    MASTER_NAME,
-    POSTER_NAME,
-    SourceRejected,
-    Stage,
-)
+from portal.transcoding.encoding.pictures import POSTER_NAME
+from portal.transcoding.encoding.progress import Stage
+from portal.transcoding.errors import SourceRejected
+from portal.transcoding.packaging.master import MASTER_NAME
 
 MakeMedia = Callable[..., Path]
 

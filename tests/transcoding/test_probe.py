@@ -12,15 +12,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from portal.transcoding import (
-    FailCode,
-    RejectCode,
-    SourceRejected,
-    TranscodeFailed,
-    probe,
-)
-from portal.transcoding.probe import SourceLimits
-from portal.transcoding.process import Limits, spawn, stop
+from portal.processes.child import Limits, spawn, stop
+from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
+from portal.transcoding.probing.probe import SourceLimits, probe
 
 MakeMedia = Callable[..., Path]
 Serve = Callable[..., Awaitable[str]]
@@ -42,7 +36,7 @@ def own_probes() -> list[int]:
             parent = (entry / "stat").read_text().rpartition(")")[2].split()[1] if arguments else ""
         except OSError:  # it ended while we looked
             continue
-        if b"portal.probing" in arguments and parent == str(os.getpid()):
+        if b"portal.transcoding.probing" in arguments and parent == str(os.getpid()):
             found.append(int(entry.name))
     return found
 

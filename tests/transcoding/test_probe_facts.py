@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.transcoding import probe
+from portal.transcoding.probing.probe import probe
 
 MakeMedia = Callable[..., Path]
 

@@ -8,15 +8,13 @@ from pathlib import Path
 import pytest
 from engine_kit import Published, playlist
 
-from portal.transcoding import (
-    FailCode,
-    MediaPlaylist,
-    RejectCode,
-    SourceRejected,
-    TranscodeFailed,
-    parse_media_playlist,
+from portal.transcoding.encoding.output_validation import (
+    check_aligned,
+    check_duration,
+    check_stored,
 )
-from portal.transcoding.selfcheck import check_aligned, check_duration, check_stored
+from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
+from portal.transcoding.packaging.hls import MediaPlaylist, parse_media_playlist
 
 FRAME_S = 1001 / 30000
 

@@ -9,7 +9,9 @@ import pytest
 from aiohttp import web
 from engine_kit import transcode
 
-from portal.transcoding import MASTER_NAME, FailCode, Stage, TranscodeFailed
+from portal.transcoding.encoding.progress import Stage
+from portal.transcoding.errors import FailCode, TranscodeFailed
+from portal.transcoding.packaging.master import MASTER_NAME
 
 MakeMedia = Callable[..., Path]
 FindProcesses = Callable[[str], list[int]]
@@ -65,7 +67,7 @@ async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
     processes_naming: FindProcesses,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("portal.transcoding.command._RECONNECT_MAX_S", 1)
+    monkeypatch.setattr("portal.transcoding.encoding.command._RECONNECT_MAX_S", 1)
     content = await asyncio.to_thread(long_video.read_bytes)
 
     async def serve_until_segments_arrive(request: web.Request) -> web.StreamResponse:
@@ -124,8 +126,8 @@ class SlowSink:
 async def test_a_slow_sink_holds_ffmpeg_up_instead_of_filling_the_disk(
     long_video: Path, work_dir: Path, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.transcoding.shipping._MAX_BACKLOG_FILES", 6)
-    monkeypatch.setattr("portal.transcoding.shipping._RELEASE_BACKLOG_FILES", 3)
+    monkeypatch.setattr("portal.transcoding.encoding.segment_upload._MAX_BACKLOG_FILES", 6)
+    monkeypatch.setattr("portal.transcoding.encoding.segment_upload._RELEASE_BACKLOG_FILES", 3)
     sink, percents = SlowSink(), [0.0]
 
     async def remember(stage: Stage, percent: float, seconds_left: float | None) -> None:

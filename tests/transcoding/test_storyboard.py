@@ -12,7 +12,7 @@ import pytest
 from engine_kit import Publish, Published
 from sources import MakeMedia, card, make_card
 
-from portal.transcoding import STORYBOARD_NAME
+from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 
 Place = tuple[float, float, str, tuple[int, int, int, int]]
 _CUE = re.compile(

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from engine_kit import FolderSink, Publish, transcode
 
-from portal.transcoding.veil import veiled
+from portal.transcoding.encoding.source_proxy import veiled
 
 SIGNED = "?X-Amz-Credential=KEYID&X-Amz-Signature=5ec7e7"
 SECRETS = ("KEYID", "5ec7e7")

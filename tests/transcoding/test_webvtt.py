@@ -13,10 +13,12 @@ from hls_checks import attributes, variants
 from portal_kit import longest_pause_s
 from sources import CORNERS, MakeMedia, beeps, card, make_card
 
-from portal.transcoding import Note, SubtitleRung, command
-from portal.transcoding.renditions import finish_subtitles
-from portal.transcoding.shipping import Shipment
-from portal.transcoding.webvtt import Cue, parse_webvtt, segment_webvtt, webvtt
+from portal.transcoding.encoding import command
+from portal.transcoding.encoding.finishing import finish_subtitles
+from portal.transcoding.encoding.segment_upload import Shipment
+from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, segment_webvtt, webvtt
+from portal.transcoding.planning.notes import Note
+from portal.transcoding.planning.tracks import SubtitleRung
 
 ENGLISH = (
     (0.5, 1.5, 'Fish & <Küsse>, "100 %"'),
