@@ -6,15 +6,12 @@ import json
 import random
 import struct
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from front_end import build_hook, install_tools
-
-sys.path.insert(0, str(Path(__file__).with_name("browser")))
 from upload_page_kit import ffmpeg, make_files
 
 SCRIPT = Path(__file__).with_name("examine_file.mjs")

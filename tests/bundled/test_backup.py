@@ -11,12 +11,12 @@ from urllib.parse import urljoin
 
 import aiohttp
 import pytest
+from command_line import portal
 from portal_kit import create, final_status, fresh_database, read, run_portal, until
 from seaweed_kit import seaweed_server
-from test_cli_videos import portal
 from up_kit import environment, running
 
-README = Path(__file__).parents[1] / "README.md"
+README = Path(__file__).parents[2] / "README.md"
 
 # The commands of the README, with names for the places that the reader chooses.
 TOOLS = (

@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import sys
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from api_kit import Client, published, run_sql
+from command_line import portal
 from janitor_kit import ended_attempt
 from page_rows import READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import Deletion, Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.web.resources import Resources
-
-
-async def portal(environ: dict[str, str], *arguments: str, typed: str = "") -> tuple[int, str, str]:
-    """Run the `portal` command to its end; returns exit code, output and errors."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "portal", *arguments),
-        env={"PATH": os.environ["PATH"], **environ},
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    async with asyncio.timeout(120):
-        out, err = await process.communicate(typed.encode())
-    assert b"Traceback" not in out + err
-    return process.returncode or 0, out.decode(), err.decode()
 
 
 async def document(environ: dict[str, str], *arguments: str) -> Any:

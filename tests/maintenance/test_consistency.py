@@ -13,12 +13,12 @@ import aioboto3
 import pytest
 from api_kit import Client, published, run_sql
 from botocore.config import Config as ClientConfig
+from command_line import portal
 from deletion_kit import stored
 from janitor_kit import ended_attempt, hence, put_master, put_output
 from page_rows import READY, make_rendition
 from passes_kit import make_playable, published_file
 from portal_kit import create, run_portal, until
-from test_cli_videos import portal
 from upload_kit import multipart_uploads, started
 
 from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
