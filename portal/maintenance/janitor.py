@@ -24,8 +24,9 @@ from tortoise.connection import get_connection
 
 from portal.database.connection import server_time, transaction
 from portal.database.models import Attempt, Deletion, Tombstone, Video
+from portal.database.rows import lock_video
 from portal.errors import ListingRefused, StorageUnavailable
-from portal.processing.attempts import close_lost, lock_video
+from portal.processing.attempts import close_lost
 from portal.processing.references import used_folders
 from portal.storage.bucket import StorageKept
 from portal.storage.keys import UPLOAD_FOLDER, output_prefix, output_root

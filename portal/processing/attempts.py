@@ -24,6 +24,7 @@ from tortoise.expressions import F, RawSQL
 
 from portal.database.connection import over_outage, server_time, transaction
 from portal.database.models import Attempt, Outcome, Rendition, RenditionState, Video, VideoStatus
+from portal.database.rows import NOW, lock_video
 from portal.database.totals import count_attempt
 from portal.transcoding.errors import FailCode
 
@@ -38,7 +39,6 @@ MAX_DETAIL_LENGTH = 4_000
 OUTAGE_PATIENCE_S = 3600.0
 ENDING_PATIENCE_S = 4.0
 
-NOW = RawSQL("now()")
 LEASE_END = RawSQL(f"now() + interval '{LEASE_S} seconds'")
 
 
@@ -121,11 +121,6 @@ def count_interruptions(video: Video, earlier: Sequence[Attempt]) -> int:
         and it.number > video.forgiven_attempts
         for it in earlier
     )
-
-
-async def lock_video(video_id: UUID) -> Video | None:
-    """The video, which nobody else changes until the end of the transaction at hand."""
-    return await Video.filter(id=video_id).select_for_update().get_or_none()
 
 
 async def close_abandoned(earlier: Sequence[Attempt]) -> None:

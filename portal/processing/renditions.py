@@ -14,8 +14,9 @@ from uuid import UUID
 
 from portal.database.connection import transaction
 from portal.database.models import Attempt, Rendition, RenditionState, Video, VideoStatus
+from portal.database.rows import NOW, lock_video
 from portal.processing import attempts
-from portal.processing.attempts import NOW, Failure, LeaseLost, OpenAttempt
+from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
 from portal.queue.enqueue import defer_completion
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.packaging.master import Rendition as MadeRendition
@@ -48,7 +49,7 @@ async def plan(attempt: OpenAttempt, planned: Plan, *, wanted: Collection[str]) 
         if row.kind is not Kind.VIDEO or row.name in wanted:
             row.attempt_number, row.tries = attempt.number, 1
     async with transaction():
-        await attempts.lock_video(attempt.video.id)
+        await lock_video(attempt.video.id)
         await attempts.hold(attempt)
         await Rendition.filter(video_id=attempt.video.id).delete()
         await Rendition.bulk_create(rows)
@@ -61,7 +62,7 @@ async def publish(attempt: OpenAttempt, playable: Playable, *, queue: Queue) -> 
     """
     made = playable.made
     async with transaction() as connection:
-        await attempts.lock_video(attempt.video.id)
+        await lock_video(attempt.video.id)
         await attempts.publish(attempt, media_s=made.duration_s)
         await _record(attempt, made)
         missing = await _left_to_make(attempt)
@@ -90,7 +91,7 @@ async def begin_completion(video_id: UUID, *, worker: str) -> OpenAttempt | None
     `MAX_TRIES` times has failed. Raises `HeldByAnother`.
     """
     async with attempts.opening() as opened:
-        video = await attempts.lock_video(video_id)
+        video = await lock_video(video_id)
         if video is None or video.status is not VideoStatus.READY or video.complete_job_id is None:
             return None
         earlier = await Attempt.filter(video_id=video_id).order_by("number")
@@ -125,7 +126,7 @@ async def forget(attempt: OpenAttempt, names: Collection[str]) -> None:
 async def add(attempt: OpenAttempt, made: Made) -> None:
     """Record renditions made for a ready video; the attempt stays open. Raises `LeaseLost`."""
     async with transaction():
-        video = await attempts.lock_video(attempt.video.id)
+        video = await lock_video(attempt.video.id)
         await attempts.hold(attempt)
         await _record(attempt, made)
         known = video.notes if video else []
@@ -141,7 +142,7 @@ async def finish(attempt: OpenAttempt, *, queue: Queue) -> bool:
     `LeaseLost`.
     """
     async with transaction() as connection:
-        await attempts.lock_video(attempt.video.id)
+        await lock_video(attempt.video.id)
         # One without wanted renditions only writes the master playlist anew.
         media_s = (attempt.video.duration_s or 0.0) if attempt.wanted else 0.0
         await attempts.publish(attempt, media_s=media_s)
@@ -156,7 +157,7 @@ async def finish(attempt: OpenAttempt, *, queue: Queue) -> bool:
 async def give_up(attempt: OpenAttempt, failure: Failure) -> None:
     """Fail all that is missing of a ready video, which stays ready. Raises `LeaseLost`."""
     async with transaction():
-        await attempts.lock_video(attempt.video.id)
+        await lock_video(attempt.video.id)
         await attempts.fail(attempt, failure)
         planned = Rendition.filter(video_id=attempt.video.id, state=RenditionState.PLANNED)
         await planned.update(

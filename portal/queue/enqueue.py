@@ -11,7 +11,7 @@ from uuid import UUID
 
 from portal.database.connection import transaction
 from portal.database.models import Video, VideoStatus
-from portal.processing.attempts import lock_video
+from portal.database.rows import lock_video
 from portal.queue.priority import completion_priority, first_pass_priority
 from portal.telemetry.trace_context import current_cause
 

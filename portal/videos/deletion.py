@@ -31,8 +31,8 @@ from portal.database.models import (
     Upload,
     Video,
 )
+from portal.database.rows import lock_video
 from portal.errors import StorageUnavailable, VideoNotFound
-from portal.processing.attempts import lock_video
 from portal.queue.enqueue import defer_removal
 from portal.storage.keys import output_root
 

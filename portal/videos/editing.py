@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from portal.database.connection import transaction
+from portal.database.rows import lock_video
 from portal.errors import MetadataChanged, VideoNotFound
-from portal.processing.attempts import lock_video
 from portal.web.api.schemas import VideoMetadata
 
 if TYPE_CHECKING:

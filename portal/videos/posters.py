@@ -30,8 +30,8 @@ from portal.database.models import (
     Video,
     VideoStatus,
 )
+from portal.database.rows import NOW, lock_video
 from portal.errors import NotPlayable, ObjectMissing, StorageUnavailable, Unavailable, VideoNotFound
-from portal.processing.attempts import NOW, lock_video
 from portal.queue.enqueue import defer_poster
 from portal.storage.keys import output_prefix
 from portal.transcoding.encoding.frames import cut_frame

@@ -18,6 +18,7 @@ from tortoise.exceptions import IntegrityError
 
 from portal.database.connection import transaction
 from portal.database.models import Attempt, Category, Rendition, RenditionState, Video, VideoStatus
+from portal.database.rows import lock_video
 from portal.errors import (
     FieldError,
     InvalidRequest,
@@ -29,7 +30,6 @@ from portal.errors import (
     VideoNotFound,
 )
 from portal.processing import sources
-from portal.processing.attempts import lock_video
 from portal.queue.enqueue import defer_completion, defer_transcode
 from portal.storage.keys import UPLOAD_KEY, upload_id, upload_key
 from portal.telemetry import metrics

@@ -18,10 +18,10 @@ from portal.database.models import (
     Video,
     VideoStatus,
 )
+from portal.database.rows import NOW, lock_video
 from portal.errors import NotPlayable, VideoNotFound
 from portal.maintenance.consistency.video_files import is_settled
 from portal.processing import passes
-from portal.processing.attempts import NOW, lock_video
 from portal.processing.sources import holds_source
 from portal.queue.enqueue import defer_completion, defer_transcode
 from portal.storage.keys import output_prefix
