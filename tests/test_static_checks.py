@@ -34,6 +34,12 @@ def test_types_pass_mypy() -> None:
     run(sys.executable, "-m", "mypy", cwd=ROOT)
 
 
+def test_imports_keep_the_contracts_of_the_floors() -> None:
+    # Without its cache, which is not safe under several test processes.
+    lint_imports = Path(sys.executable).with_name("lint-imports")
+    run(str(lint_imports), "--no-cache", cwd=ROOT)
+
+
 def test_templates_hold_no_inline_script_or_style() -> None:
     for path in _templates():
         text = path.read_text(encoding="utf-8")
