@@ -254,3 +254,20 @@ def test_compose_asks_for_what_its_example_of_an_environment_has() -> None:
     used = set(re.findall(r"\{\$(\w+)", text_of("docs/deploy/Caddyfile")))
     proxy = yaml.safe_load(text_of("docs/deploy/compose.yaml"))["services"]["proxy"]
     assert used == set(proxy["environment"])
+
+
+def test_code_map_has_every_package_and_no_other() -> None:
+    text = text_of("docs/architecture.md")
+    table = rows(section(text, "## Code map").partition("\nOutside of the package:")[0])
+    mapped = {name for cell, *_ in table for name in names(cell)}
+    for name in mapped:
+        assert (ROOT / "portal" / name).exists(), name
+    top = {path.name for path in (ROOT / "portal").iterdir() if (path / "__init__.py").is_file()}
+    assert {f"{name}/" for name in top} <= mapped
+
+
+def test_guides_name_places_that_exist() -> None:
+    for page in ("docs/architecture.md", "docs/contributing.md"):
+        for place in re.findall(r"`((?:portal|tests|static|templates)/[\w/.-]*)`", text_of(page)):
+            is_built = place == "static/dist/" or "screenshots" in place
+            assert is_built or (ROOT / place).exists(), place
