@@ -49,8 +49,8 @@ _DRIVER = """async (address) => {
     input.id = "engine-file";
     document.body.append(input);
     const urls = {
-        presign: "/api/videos/presign", uploads: "/api/uploads", publish: "/api/videos",
-        storage: "/", inspector: "/static/none.js",
+        presignUrl: "/api/videos/presign", uploadsUrl: "/api/uploads", publishUrl: "/api/videos",
+        storageUrl: "/", preflightUrl: "/static/none.js",
     };
     const limits = { size_bytes: 0, duration_s: 0, pixels: 0 };
     const store = new engine.Store({ urls, limits }, new AbortController().signal);

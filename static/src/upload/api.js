@@ -12,7 +12,9 @@ const REACH_TIMEOUT_MS = 5_000;
 const KEY = /^videos\/([0-9a-f]{32})\./;
 
 /** @typedef {{ pointer: string, message: string }} FieldFault */
-/** @typedef {{ presign: string, uploads: string, publish: string, storage: string }} Urls */
+/**
+ * @typedef {{ presignUrl: string, uploadsUrl: string, publishUrl: string, storageUrl: string }} Urls
+ */
 /** @typedef {{ partNumber: number, sizeBytes: number, etag: string }} Part */
 /**
  * @typedef {object} UploadState
@@ -46,10 +48,7 @@ export class Refused extends Error {
 /** There was no answer: no connection, or none in time. */
 export class NoAnswer extends Error {}
 
-/**
- * The portal's own id of the upload with this key, or empty.
- * @param {string} key
- */
+/** The portal's own id of the upload with this key, or empty. @param {string} key */
 export function uploadIdOf(key) {
   return KEY.exec(key)?.[1] ?? "";
 }
@@ -69,7 +68,7 @@ export class Api {
    */
   presign(file, contentType, signal) {
     const body = { fileName: file.name, contentType };
-    return requestJson("POST", this.urls.presign, { body, signal });
+    return requestJson("POST", this.urls.presignUrl, { body, signal });
   }
 
   /**
@@ -80,7 +79,7 @@ export class Api {
    * @returns {Promise<UploadState>}
    */
   begin(key, sizeBytes) {
-    return requestJson("POST", this.urls.uploads, { body: { key, sizeBytes } });
+    return requestJson("POST", this.urls.uploadsUrl, { body: { key, sizeBytes } });
   }
 
   /**
@@ -114,10 +113,7 @@ export class Api {
     return requestJson("POST", url, { signal, timeout_ms: COMPLETE_TIMEOUT_MS });
   }
 
-  /**
-   * Removes what has been sent.
-   * @param {string} key
-   */
+  /** Removes what has been sent. @param {string} key */
   remove(key) {
     return requestJson("DELETE", this.#uploadUrl(key), { keepalive: true });
   }
@@ -127,7 +123,7 @@ export class Api {
    * @returns {Promise<{ id: string, title: string }>} with the title that the video has by now
    */
   publish(body) {
-    return requestJson("POST", this.urls.publish, { body });
+    return requestJson("POST", this.urls.publishUrl, { body });
   }
 
   /** @param {string} videoId */
@@ -157,7 +153,7 @@ export class Api {
       signal: anySignal([signal, AbortSignal.timeout(REACH_TIMEOUT_MS)]),
     });
     try {
-      await Promise.all([location.href, this.urls.storage].map((url) => fetch(url, init)));
+      await Promise.all([location.href, this.urls.storageUrl].map((url) => fetch(url, init)));
       return true;
     } catch {
       return false;
@@ -166,12 +162,12 @@ export class Api {
 
   /** @param {string} key */
   #uploadUrl(key) {
-    return `${this.urls.uploads}/${uploadIdOf(key)}`;
+    return `${this.urls.uploadsUrl}/${uploadIdOf(key)}`;
   }
 
   /** @param {string} videoId */
   #metadataUrl(videoId) {
-    return `${this.urls.publish}/${videoId}/metadata`;
+    return `${this.urls.publishUrl}/${videoId}/metadata`;
   }
 }
 
@@ -231,10 +227,7 @@ async function request(method, url, options = {}) {
   }
 }
 
-/**
- * @param {Response} response
- * @returns {Promise<Refused>}
- */
+/** @param {Response} response @returns {Promise<Refused>} */
 async function refusal(response) {
   // A proxy in front may answer in HTML; then the status alone has to do.
   const problem = await response.json().catch(() => ({}));

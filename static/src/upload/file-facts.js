@@ -27,10 +27,7 @@ import { OutOfBudget, readBoxes } from "./file-boxes.js";
 const ENCRYPTED = new Set(["encv", "enca", "drmi", "drms"]);
 const QUICKTIME_BRAND = "qt  ";
 
-/**
- * @param {Blob} file
- * @returns {Promise<Facts>}
- */
+/** @param {Blob} file @returns {Promise<Facts>} */
 export async function examine(file) {
   try {
     const { outline, slim } = await readBoxes(file);
@@ -44,10 +41,7 @@ export async function examine(file) {
   }
 }
 
-/**
- * @param {Outcome} outcome
- * @returns {Facts}
- */
+/** @param {Outcome} outcome @returns {Facts} */
 function nothing(outcome) {
   return {
     outcome,
@@ -71,10 +65,7 @@ function verdict({ index, hasMedia, hasFragments }) {
   return hasMedia && !hasFragments ? "truncated" : "not_a_video";
 }
 
-/**
- * @param {import("./file-boxes.js").Slim} slim
- * @returns {Promise<Facts>}
- */
+/** @param {import("./file-boxes.js").Slim} slim @returns {Promise<Facts>} */
 async function tracks({ bytes, sampleCounts }) {
   Logging.level = LogLevel.Silent;
   const input = new Input({ source: new BufferSource(bytes), formats: [MP4, QTFF] });

@@ -78,10 +78,7 @@ export function findingsOf(facts, limits) {
   });
 }
 
-/**
- * @param {Facts} facts
- * @param {Limits} limits
- */
+/** @param {Facts} facts @param {Limits} limits */
 function codesOf(facts, limits) {
   if (facts.outcome === "unknown") return ["unreadable"];
   if (facts.outcome !== "read") return [facts.outcome];
@@ -89,10 +86,7 @@ function codesOf(facts, limits) {
   return refusals.length ? refusals : notesOf(facts);
 }
 
-/**
- * @param {Facts} facts
- * @param {Limits} limits
- */
+/** @param {Facts} facts @param {Limits} limits */
 function refusalsOf({ isEncrypted, video, duration_s }, limits) {
   if (isEncrypted) return ["encrypted"];
   if (!video) return ["no_video_track"];
@@ -129,10 +123,7 @@ const CODECS = {
   mpeg4: "MPEG-4",
 };
 
-/**
- * @param {Facts} facts
- * @returns {string} such as "1920 × 1080 · 2:14 · 30 fps · H.264 · stereo"
- */
+/** @param {Facts} facts @returns {string} such as "1920 × 1080 · 2:14 · 30 fps · H.264 · stereo" */
 export function factsInWords({ video, audio, duration_s }) {
   const parts = [];
   if (video) parts.push(`${video.width} × ${video.height}`);

@@ -97,10 +97,7 @@ function write(upload) {
   }
 }
 
-/**
- * Published or given up: no longer to be continued.
- * @param {string} id
- */
+/** Published or given up: no longer to be continued. @param {string} id */
 export function forget(id) {
   clearTimeout(unsaved.get(id)?.timer);
   unsaved.delete(id);
@@ -161,10 +158,7 @@ function hex(bytes) {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/**
- * FNV-1a, twice with different starts.
- * @param {Uint8Array} bytes
- */
+/** FNV-1a, twice with different starts. @param {Uint8Array} bytes */
 function fnv1a(bytes) {
   let one = 0x811c9dc5;
   let other = 0x9747b28c;
@@ -195,10 +189,7 @@ function storedNames() {
   return Object.keys(storage() ?? {}).filter((name) => name.startsWith(PREFIX));
 }
 
-/**
- * @param {string} name
- * @returns {Saved | null}
- */
+/** @param {string} name @returns {Saved | null} */
 function read(name) {
   try {
     return JSON.parse(storage()?.getItem(name) ?? "null");

@@ -16,13 +16,8 @@ const GATHER_MS = 300;
 
 /** @typedef {import("./state.js").State} State */
 
-/**
- * @param {HTMLElement} root
- * @param {AbortSignal} signal
- */
-export function startUploadPage(root, signal) {
-  new UploadPage(root, signal);
-}
+/** @type {import("../lifecycle.js").Start} */
+export const startUploadPage = (root, signal) => new UploadPage(root, signal);
 
 class UploadPage {
   /** @type {Map<number, RowView>} by number */
@@ -30,10 +25,7 @@ class UploadPage {
   /** @type {string[]} */
   #unsaid = [];
 
-  /**
-   * @param {HTMLElement} root
-   * @param {AbortSignal} signal
-   */
+  /** @param {HTMLElement} root @param {AbortSignal} signal */
   constructor(root, signal) {
     this.root = root;
     this.signal = signal;
@@ -41,8 +33,7 @@ class UploadPage {
     this.input = /** @type {HTMLInputElement} */ (element(this.drop, "input"));
     this.list = element(root, "[data-rows]");
     this.batch = element(root, "[data-batch]");
-    const first = new RowView(element(this.list, "[data-row]"), root.dataset.videoUrl ?? "");
-    this.#rows.set(1, first);
+    const first = this.#adopt(1, element(this.list, "[data-row]"));
     this.store = new Store(settingsOf(root, first), signal);
     this.store.subscribe((state, before) => this.#draw(state, before));
     this.#listen();
@@ -53,7 +44,7 @@ class UploadPage {
   }
 
   #listen() {
-    const { root, store, list, signal } = this;
+    const { store, list, signal } = this;
     acceptDrops(this.drop, (files) => store.choose(files), signal);
     const take = () => takeFiles(this.input, (files) => store.choose(files));
     this.input.addEventListener("change", take, { signal });
@@ -63,8 +54,7 @@ class UploadPage {
     list.addEventListener("input", (event) => this.#edited(event), { signal });
     list.addEventListener("change", (event) => this.#fileChosen(event), { signal });
     list.addEventListener("submit", (event) => this.#submitted(event), { signal });
-    const publishAll = () => this.#submit(store.state.uploads.filter(isOpen).map(numberOf));
-    element(root, "[data-action=publish-all]").addEventListener("click", publishAll, { signal });
+    element(this.batch, "button").addEventListener("click", () => this.#submit(), { signal });
     const ask = (/** @type {Event} */ event) => {
       if (store.state.uploads.some(is.holdsWork)) event.preventDefault();
     };
@@ -86,10 +76,7 @@ class UploadPage {
     if (details) this.store.dispatch({ type: "edited", number, details, pointer });
   }
 
-  /**
-   * An unfinished upload gets its file.
-   * @param {Event} event
-   */
+  /** An unfinished upload gets its file. @param {Event} event */
   #fileChosen({ target }) {
     if (!(target instanceof HTMLInputElement) || target.type !== "file") return;
     const asking = is.uploadOf(this.store.state, rowNumber(target));
@@ -99,32 +86,30 @@ class UploadPage {
   /** @param {Event} event */
   #submitted(event) {
     event.preventDefault();
-    this.#submit([rowNumber(event.target)]);
+    this.#submit(rowNumber(event.target));
   }
 
-  /** @param {number[]} numbers */
-  #submit(numbers) {
-    for (const number of numbers) {
-      // Browsers fill in fields without an event when they restore a page.
-      const details = this.#rows.get(number)?.read();
-      if (details) this.store.dispatch({ type: "edited", number, details, pointer: "" });
+  /** @param {number} [number] of the row; all without one */
+  #submit(number) {
+    // Browsers fill in fields without an event when they restore a page.
+    for (const [number, view] of this.#rows) {
+      this.store.dispatch({ type: "edited", number, details: view.read(), pointer: "" });
     }
-    this.store.dispatch({ type: "submitted", numbers });
+    this.store.dispatch({ type: "submitted", number });
   }
 
-  /**
-   * @param {State} state
-   * @param {State} before
-   */
+  /** @param {State} state @param {State} before */
   #draw(state, before) {
     const { uploads, destination } = state;
     for (const [number, view] of this.#rows) {
-      if (!is.uploadOf(state, number)) view.root.remove();
-      if (!is.uploadOf(state, number)) this.#rows.delete(number);
+      if (is.uploadOf(state, number)) continue;
+      view.root.remove();
+      this.#rows.delete(number);
     }
     for (const upload of uploads) {
-      const view = this.#rows.get(upload.number) ?? this.#addRow(upload.number);
-      view.draw(upload, is.uploadOf(before, upload.number), state);
+      const { number } = upload;
+      const add = () => this.#adopt(number, stamp(this.root, "[data-row-template]", number));
+      (this.#rows.get(number) ?? add()).draw(upload, is.uploadOf(before, number), state);
     }
     this.root.classList.toggle("upload--several", uploads.length > 1);
     this.root.classList.toggle(
@@ -133,7 +118,7 @@ class UploadPage {
     );
     if (state.fileFaults !== before.fileFaults) this.#drawFaults(state.fileFaults);
     this.#drawBatch(state);
-    this.#focus(state.focus);
+    if (state.focus) this.#focus(state.focus);
     this.#say(state.news);
     if (destination && !before.destination) {
       const url = this.root.dataset.videoUrl ?? "";
@@ -141,11 +126,10 @@ class UploadPage {
     }
   }
 
-  /** @param {number} number */
-  #addRow(number) {
-    const row = stamp(this.root, "[data-row-template]", number);
+  /** @param {number} number @param {HTMLElement} row */
+  #adopt(number, row) {
     const view = new RowView(row, this.root.dataset.videoUrl ?? "");
-    this.list.append(row);
+    if (!row.isConnected) this.list.append(row);
     this.#rows.set(number, view);
     return view;
   }
@@ -178,18 +162,13 @@ class UploadPage {
     setText(this.batch, "button", isWaiting ? "Waiting…" : "Publish all");
   }
 
-  /** @param {State["focus"]} focus */
-  #focus(focus) {
-    if (!focus) return;
-    const view = this.#rows.get(focus.number ?? 0);
-    const place = focus.target === "fault" ? view?.atFault : view?.panel;
-    (place ?? this.input).focus();
+  /** @param {NonNullable<State["focus"]>} focus */
+  #focus({ number, target }) {
+    const view = this.#rows.get(number ?? 0);
+    (view ? (target === "fault" ? view.atFault : view.panel) : this.input).focus();
   }
 
-  /**
-   * In turn and without flooding.
-   * @param {string[]} news
-   */
+  /** In turn and without flooding. @param {string[]} news */
   #say(news) {
     const isIdle = this.#unsaid.length === 0;
     this.#unsaid.push(...news.filter((words) => !this.#unsaid.includes(words)));
@@ -201,20 +180,10 @@ class UploadPage {
   }
 }
 
-/**
- * @param {HTMLElement} root
- * @param {RowView} first
- * @returns {import("./store.js").Page}
- */
+/** @param {HTMLElement} root @param {RowView} first @returns {import("./store.js").Page} */
 function settingsOf({ dataset }, first) {
   return {
-    urls: {
-      presign: dataset.presignUrl ?? "",
-      uploads: dataset.uploadsUrl ?? "",
-      storage: dataset.storageUrl ?? "",
-      publish: dataset.publishUrl ?? "",
-      inspector: dataset.preflightUrl ?? "",
-    },
+    urls: /** @type {import("./store.js").Urls} */ ({ ...dataset }),
     limits: {
       size_bytes: Number(dataset.maxSizeBytes),
       duration_s: Number(dataset.maxDurationS),
@@ -224,15 +193,7 @@ function settingsOf({ dataset }, first) {
   };
 }
 
-/** @param {{ number: number }} upload */
-function numberOf({ number }) {
-  return number;
-}
-
-/**
- * @param {EventTarget | null} target
- * @param {string} selector
- */
+/** @param {EventTarget | null} target @param {string} selector */
 function closest(target, selector) {
   return target instanceof Element ? target.closest(selector) : null;
 }
@@ -242,15 +203,7 @@ function rowNumber(target) {
   return Number(closest(target, "[data-row]")?.getAttribute("data-row"));
 }
 
-/** @param {import("./upload.js").Upload} upload */
-function isOpen(upload) {
-  return is.isPublishable(upload) && upload.publishing === "";
-}
-
-/**
- * @param {HTMLInputElement} input
- * @param {(files: File[]) => void} onFiles
- */
+/** @param {HTMLInputElement} input @param {(files: File[]) => void} onFiles */
 function takeFiles(input, onFiles) {
   const files = [...(input.files ?? [])];
   // Emptied, so that choosing the same file again counts as a change.
@@ -259,8 +212,7 @@ function takeFiles(input, onFiles) {
 }
 
 /**
- * Files may be dropped on the zone or elsewhere: a near miss must not make the browser leave the page
- * to open the file.
+ * A near miss of the drop zone must not make the browser leave the page to open the file.
  * @param {HTMLElement} zone
  * @param {(files: File[]) => void} onFiles
  * @param {AbortSignal} signal

@@ -111,18 +111,12 @@ function detailsOf({ title, description, categoryIds, tags }) {
   return { title, description, categoryIds, tags };
 }
 
-/**
- * @param {Details} one
- * @param {Details} other
- */
+/** @param {Details} one @param {Details} other */
 function isSame(one, other) {
   return JSON.stringify(detailsOf(one)) === JSON.stringify(detailsOf(other));
 }
 
-/**
- * @param {Api} api
- * @param {Request} request
- */
+/** @param {Api} api @param {Request} request */
 function post(api, request) {
   return retrying(() => api.publish(request), { isWorthIt: isBusy });
 }

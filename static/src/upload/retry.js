@@ -21,10 +21,7 @@ const LONGEST_PAUSE_MS = 15_000;
  * - `incomplete`: storage accepted everything, and still does not have it.
  */
 export class TransferFailed extends Error {
-  /**
-   * @param {number} status
-   * @param {FailureCode} [code]
-   */
+  /** @param {number} status @param {FailureCode} [code] */
   constructor(status, code = "") {
     super(`transfer failed with status ${status}${code && ` (${code})`}`);
     this.status = status;
@@ -43,10 +40,7 @@ const STALE_CODES = new Set([
 /** Answers about this moment, not about the request. */
 const PASSING_STATUSES = new Set([408, 425, 429]);
 
-/**
- * Whether reading the upload's state is what to do next.
- * @param {unknown} error
- */
+/** Whether reading the upload's state is what to do next. @param {unknown} error */
 export function isStale(error) {
   if (error instanceof Refused) return STALE_CODES.has(error.code);
   return error instanceof TransferFailed && error.status === 404;
@@ -135,10 +129,7 @@ async function spend(budget, error, signal) {
   budget.started_at = performance.now();
 }
 
-/**
- * @param {Error} error
- * @param {number} failures before it
- */
+/** @param {Error} error @param {number} failures before it */
 function pauseAfter(error, failures) {
   const longest_ms = Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS);
   // Parts and tabs that failed together must not come back together.

@@ -16,10 +16,7 @@ const POINTERS = ["/file", "/title", "/description", "/tags", "/categoryIds"];
 export class RowView {
   #company = "";
 
-  /**
-   * @param {HTMLElement} root
-   * @param {string} videoUrl with VIDEO_ID in it
-   */
+  /** @param {HTMLElement} root @param {string} videoUrl with VIDEO_ID in it */
   constructor(root, videoUrl) {
     this.root = root;
     this.videoUrl = videoUrl;
@@ -43,7 +40,7 @@ export class RowView {
    */
   draw(upload, before, state) {
     const isAlone = is.isAlone(state, upload.number);
-    const others = state.uploads.filter(({ publishing }) => publishing !== "published").length;
+    const others = state.uploads.filter(is.isUnpublished).length;
     const company = `${isAlone} ${others > 1}`;
     if (upload === before && company === this.#company) return;
     this.#company = company;
@@ -85,10 +82,7 @@ export class RowView {
     element(this.panel, "[data-findings]").replaceChildren(...items);
   }
 
-  /**
-   * @param {Standing} standing
-   * @param {Upload} upload
-   */
+  /** @param {Standing} standing @param {Upload} upload */
   #drawStanding({ art = "file", figure, rest = "", trouble, unfinished, buttons }, upload) {
     const meter = element(this.panel, "progress");
     element(this.panel, "[data-art]").dataset.art = art;
@@ -162,10 +156,7 @@ export class RowView {
     }
   }
 
-  /**
-   * @param {string} pointer
-   * @returns {HTMLInputElement[]}
-   */
+  /** @param {string} pointer @returns {HTMLInputElement[]} */
   #inputs(pointer) {
     const selector = `[data-field="${pointer}"] :is(input, textarea)`;
     return /** @type {HTMLInputElement[]} */ ([...this.form.querySelectorAll(selector)]);

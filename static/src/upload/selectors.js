@@ -12,11 +12,7 @@ const IN_FLIGHT = new Set(["waiting", "sending", "confirming", "offline"]);
 const UNPUBLISHABLE = new Set(["empty", "unfinished", "cancelled", "refused"]);
 const WITHOUT_FILE = new Set(["cancelled", "refused"]);
 
-/**
- * @param {State} state
- * @param {number} number
- * @returns {Upload | undefined}
- */
+/** @param {State} state @param {number} number @returns {Upload | undefined} */
 export function uploadOf({ uploads }, number) {
   return uploads.find((upload) => upload.number === number);
 }
@@ -50,7 +46,7 @@ export function isRestored({ file, phase }) {
 
 /** @param {Upload} upload whether it would go on if its file was chosen again */
 export function isUnfinished(upload) {
-  return upload.publishing !== "published" && (lacksFile(upload) || isRestored(upload));
+  return isUnpublished(upload) && (lacksFile(upload) || isRestored(upload));
 }
 
 /** @param {Upload} upload whether something was typed that nobody else would put back */
@@ -58,20 +54,25 @@ export function isTyped({ details, cleanDetails }) {
   return JSON.stringify(details) !== JSON.stringify(cleanDetails);
 }
 
+/** @param {Upload} upload */
+export function isUnpublished({ publishing }) {
+  return publishing !== "published";
+}
+
 /** @param {Upload} upload whether leaving the page would lose something, or stop it */
 export function holdsWork(upload) {
-  if (upload.publishing === "published") return false;
-  return (upload.file !== null && !WITHOUT_FILE.has(upload.phase)) || isTyped(upload);
+  const holdsFile = upload.file !== null && !WITHOUT_FILE.has(upload.phase);
+  return isUnpublished(upload) && (holdsFile || isTyped(upload));
 }
 
 /** @param {Upload} upload whether it can be published, now or later */
-export function isPublishable({ phase, publishing }) {
-  return publishing !== "published" && !UNPUBLISHABLE.has(phase);
+export function isPublishable(upload) {
+  return isUnpublished(upload) && !UNPUBLISHABLE.has(upload.phase);
 }
 
 /** @param {Upload} upload whether it takes part in what is said of all */
 export function isCounted(upload) {
-  return isPublishable(upload) || upload.publishing === "published";
+  return isPublishable(upload) || !isUnpublished(upload);
 }
 
 /** @param {Upload | undefined} upload whether what was sent of it is no longer wanted */
@@ -106,10 +107,7 @@ export function faultOf({ uploads, limits }, file) {
   return unsuitable(file, contentTypeOf(file), limits.size_bytes);
 }
 
-/**
- * @param {Upload} upload
- * @param {File} file
- */
+/** @param {Upload} upload @param {File} file */
 function holds(upload, file) {
   const own = upload.file;
   if (!own || upload.publishing === "published" || lacksFile(upload)) return false;
@@ -196,12 +194,12 @@ export const NO_PROGRESS = {
 
 /**
  * @param {Overall} before
- * @param {Upload[]} counted
- * @param {{ isSending: boolean, now_ms: number | null }} options `now_ms` is null where no bytes
- *   were reported
+ * @param {Upload[]} uploads
+ * @param {number | null} now_ms null where no bytes were reported
  * @returns {Overall}
  */
-export function overallOf(before, counted, { isSending, now_ms }) {
+export function overallOf(before, uploads, now_ms) {
+  const counted = uploads.filter((upload) => upload.file && isCounted(upload));
   const sent_bytes = counted.reduce((sum, upload) => sum + upload.sent_bytes, 0);
   const total_bytes = counted.reduce((sum, upload) => sum + upload.size_bytes, 0);
   let { share, base, rate } = before;
@@ -214,7 +212,7 @@ export function overallOf(before, counted, { isSending, now_ms }) {
   const done = left_bytes > 0 ? Math.max(0, sent_bytes - base.sent_bytes) / left_bytes : 0;
   share = Math.max(share, base.share + (1 - base.share) * done);
   if (total_bytes > 0 && sent_bytes >= total_bytes) share = 1;
-  if (!isSending) rate = NO_RATE;
+  if (!counted.some(isInFlight)) rate = NO_RATE;
   else if (now_ms !== null) rate = measured(rate, sent_bytes, now_ms);
   return { share, count: counted.length, sent_bytes, total_bytes, base, rate };
 }

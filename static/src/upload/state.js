@@ -9,18 +9,11 @@ import { newsOf } from "./words.js";
 
 /** So many files are sent at once; the others wait in the order of their rows. */
 const FILE_CONCURRENCY = 2;
+const ON_FILES = { target: /** @type {const} */ ("files") };
 
 /** @typedef {row.Upload} Upload */
-/** @typedef {{ size_bytes: number, duration_s: number, pixels: number }} Limits 0 means no limit */
-/**
- * `match` is the row of the unfinished upload that the file continues.
- * @typedef {{ file: File, id: string, match: number | null }} Choice
- */
-/**
- * What a transfer tells of itself.
- * @typedef {{ key?: string, fingerprint?: string, phase?: "sending" | "confirming" | "sent",
- *   sent_bytes?: number, trouble?: Error | null }} TransferNews
- */
+/** @typedef {import("./findings.js").Limits} Limits */
+/** @typedef {{ file: File, id: string, match: number | null }} Choice `match`: row it continues */
 /**
  * `news` and `focus` belong to the last event alone: what screen readers are told, and where the
  * keyboard goes on. `destination` is the video whose page comes next; empty while this one stays.
@@ -36,7 +29,7 @@ const FILE_CONCURRENCY = 2;
  *   inspected: { inspection: row.Inspection },
  *   edited: { details: row.Details, pointer: string },
  *   requested: { request: Upload["request"] },
- *   transferred: { news: TransferNews, now_ms: number },
+ *   transferred: { news: import("./transfer.js").TransferNews, now_ms: number },
  *   failed: { error: Error },
  *   reachable: {}, pause: {}, resume: {}, retry: {},
  * }} RowEvents
@@ -47,7 +40,7 @@ const FILE_CONCURRENCY = 2;
  *   restored: { saved: row.Saved[] },
  *   chosen: { choices: Choice[], now: number, from?: number },
  *   mismatched: { number: number, message: string },
- *   submitted: { numbers: number[] },
+ *   submitted: { number?: number },
  *   published: { number: number, video: NonNullable<Upload["video"]> },
  *   refused: { number: number, error: import("./publication.js").NotPublished },
  *   connected: { isOnline: boolean },
@@ -79,26 +72,15 @@ export function initialState(limits, details, isOnline = true) {
   };
 }
 
-/**
- * @param {State} before
- * @param {UploadEvent} event
- * @returns {State}
- */
+/** @param {State} before @param {UploadEvent} event @returns {State} */
 export function reduce(before, event) {
   const state = started(handled({ ...before, news: [], focus: null }, event));
   const now_ms = event.type === "transferred" ? event.now_ms : null;
-  const counted = state.uploads.filter((upload) => upload.file && is.isCounted(upload));
-  const isSending = counted.some(is.isInFlight);
-  const overall = is.overallOf(before.overall, counted, { isSending, now_ms });
-  const after = { ...state, overall };
+  const after = { ...state, overall: is.overallOf(before.overall, state.uploads, now_ms) };
   return { ...after, news: [...state.news, ...newsOf(before, after)] };
 }
 
-/**
- * @param {State} state
- * @param {any} event
- * @returns {State}
- */
+/** @param {State} state @param {any} event @returns {State} */
 function handled(state, event) {
   const change = rowHandlers[/** @type {keyof RowEvents} */ (event.type)];
   if (change) return updated(state, event.number, (upload) => change(upload, event, state));
@@ -126,11 +108,9 @@ const rowHandlers = {
 
   reachable: (upload) => (upload.phase === "offline" ? row.queued(upload, true) : upload),
 
-  pause: (upload) =>
-    is.isInFlight(upload) ? { ...upload, phase: "paused", failure: null } : upload,
+  pause: (it) => (is.isInFlight(it) ? { ...it, phase: "paused", failure: null } : it),
 
-  resume: (upload, _event, { isOnline }) =>
-    upload.phase === "paused" ? row.queued(upload, isOnline) : upload,
+  resume: (it, _event, { isOnline }) => (it.phase === "paused" ? row.queued(it, isOnline) : it),
 
   retry: (upload, _event, { isOnline }) => {
     const isGone = upload.phase === "cancelled" || is.isLost(upload);
@@ -156,10 +136,8 @@ const pageHandlers = {
     for (const choice of choices) {
       const fault = is.faultOf(next, choice.file);
       if (fault) next = { ...next, fileFaults: [...next.fileFaults, fault] };
-      else {
-        next = withChoice(next, choice, now);
-        names.push(choice.file.name);
-      }
+      else next = withChoice(next, choice, now);
+      if (!fault) names.push(choice.file.name);
     }
     const what = names.length > 1 ? `${names.length} files` : names[0];
     return { ...next, news: [...next.fileFaults, ...(what ? [`Uploading ${what}.`] : [])] };
@@ -171,18 +149,22 @@ const pageHandlers = {
     return { ...next, focus: { number, target: "fault" }, news: [message] };
   },
 
-  submitted(state, { numbers }) {
-    const next = numbers.reduce((it, number) => updated(it, number, row.submitted), state);
-    if (state.uploads.every(({ phase }) => phase === "empty")) {
+  submitted(state, { number }) {
+    /** @param {Upload} it */
+    const isMeant = (it) =>
+      number === undefined ? is.isPublishable(it) && !it.publishing : it.number === number;
+    const uploads = state.uploads.map((it) => (isMeant(it) ? row.submitted(it) : it));
+    if (uploads.every(({ phase }) => phase === "empty")) {
       const words = "Choose the video file to publish.";
-      return { ...next, fileFaults: [words], news: [words], focus: { target: "files" } };
+      return { ...state, uploads, fileFaults: [words], news: [words], focus: ON_FILES };
     }
-    const first = numbers.find((number) => is.uploadOf(next, number)?.faults.length);
-    return first ? { ...next, focus: { number: first, target: "fault" } } : next;
+    const first = uploads.find((it) => it.faults.length && isMeant(it));
+    return { ...state, uploads, focus: first ? { number: first.number, target: "fault" } : null };
   },
 
   published(state, { number, video }) {
-    const next = updated(state, number, (upload) => row.published(upload, video));
+    const publishing = /** @type {const} */ ("published");
+    const next = updated(state, number, (it) => ({ ...it, video, publishing, request: null }));
     if (is.isAlone(state, number)) return { ...next, destination: video.id };
     return { ...next, news: [`“${video.title}” is published.`] };
   },
@@ -193,16 +175,17 @@ const pageHandlers = {
   },
 
   connected(state, { isOnline }) {
-    const uploads = state.uploads.map((upload) => {
-      const isConcerned = isOnline ? upload.phase === "offline" : is.isInFlight(upload);
-      return isConcerned ? row.queued(upload, isOnline) : upload;
-    });
+    const uploads = state.uploads.map((it) =>
+      // Those that are under way come to a stop, and go on afterwards.
+      is.isInFlight(it) && (!isOnline || it.phase === "offline") ? row.queued(it, isOnline) : it,
+    );
     return { ...state, isOnline, uploads };
   },
 
   cancel(state, { number }) {
     if (is.isAlone(state, number)) return pageHandlers.remove(state, { number });
-    return updated(state, number, row.cancelled);
+    const phase = /** @type {const} */ ("cancelled");
+    return updated(state, number, (it) => ({ ...it, phase, publishing: "", failure: null }));
   },
 
   remove(state, { number }) {
@@ -214,21 +197,18 @@ const pageHandlers = {
       (it) => it.number !== number || uploads.length === 1 || (isAlone && is.isTyped(it)),
     );
     const next = left[Math.min(at, left.length - 1)];
-    const isFile = next !== undefined && next.phase !== "empty";
-    const focus = isFile ? { number: next.number, target: "panel" } : { target: "files" };
-    return { ...state, uploads: left, focus: /** @type {State["focus"]} */ (focus) };
+    if (!next || next.phase === "empty") return { ...state, uploads: left, focus: ON_FILES };
+    return { ...state, uploads: left, focus: { number: next.number, target: "panel" } };
   },
 
   copy(state, { number }) {
     const { categoryIds, tags } = is.uploadOf(state, number)?.details ?? row.NO_DETAILS;
-    const isOther = (/** @type {Upload} */ it) =>
-      it.number !== number && it.publishing !== "published";
+    const others = state.uploads.filter((it) => it.number !== number && is.isUnpublished(it));
     const uploads = state.uploads.map((it) =>
-      isOther(it) ? row.withCategories(it, { categoryIds, tags }) : it,
+      others.includes(it) ? row.withCategories(it, { categoryIds, tags }) : it,
     );
-    const count = uploads.filter(isOther).length;
-    const others = count === 1 ? "the other video" : `${count} other videos`;
-    return { ...state, uploads, news: [`Categories and tags are used for ${others}, too.`] };
+    const what = others.length === 1 ? "the other video" : `${others.length} other videos`;
+    return { ...state, uploads, news: [`Categories and tags are used for ${what}, too.`] };
   },
 };
 
@@ -243,12 +223,7 @@ function updated(state, number, change) {
   return { ...state, uploads };
 }
 
-/**
- * @param {State} state
- * @param {Choice} choice
- * @param {number} now
- * @returns {State}
- */
+/** @param {State} state @param {Choice} choice @param {number} now @returns {State} */
 function withChoice(state, { file, id, match }, now) {
   /** @param {Upload} upload */
   const take = (upload) =>
@@ -259,11 +234,7 @@ function withChoice(state, { file, id, match }, now) {
   return { ...state, uploads, nextNumber: state.nextNumber + 1 };
 }
 
-/**
- * Starts what may start: transfers up to the limit, publications of what has arrived.
- * @param {State} state
- * @returns {State}
- */
+/** Transfers start up to the limit, publications of what has arrived. @type {(state: State) => State} */
 function started(state) {
   let free = FILE_CONCURRENCY - state.uploads.filter(is.isRunning).length;
   const uploads = state.uploads.map((upload) => {

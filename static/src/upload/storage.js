@@ -102,10 +102,7 @@ export function rangeOf({ partSizeBytes, sizeBytes }, number) {
   return { start, end: Math.min(start + partSizeBytes, sizeBytes) };
 }
 
-/**
- * @param {UploadState} upload
- * @param {number} number
- */
+/** @param {UploadState} upload @param {number} number */
 export function sizeOf(upload, number) {
   const { start, end } = rangeOf(upload, number);
   return end - start;
@@ -115,10 +112,7 @@ export function sizeOf(upload, number) {
 export class PartQueue {
   #next = 0;
 
-  /**
-   * @param {number[]} numbers ascending
-   * @param {number} part_bytes
-   */
+  /** @param {number[]} numbers ascending @param {number} part_bytes */
   constructor(numbers, part_bytes) {
     this.numbers = numbers;
     this.part_bytes = part_bytes;

@@ -17,9 +17,10 @@ const INSPECTION_TIMEOUT_MS = 10_000;
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
 /** @typedef {{ transfer: Transfer, stop: AbortController, ended: Promise<void> }} Run */
+/** @typedef {import("./api.js").Urls & { preflightUrl: string }} Urls */
 /**
  * @typedef {object} Page
- * @property {import("./api.js").Urls & { inspector: string }} urls
+ * @property {Urls} urls
  * @property {import("./findings.js").Limits} limits
  * @property {import("./upload.js").Details} [details] what the first row's fields hold already
  */
@@ -35,10 +36,7 @@ export class Store {
   /** One file after the other. @type {Promise<import("./file-facts.js").Facts | null>} */
   #inspected = Promise.resolve(null);
 
-  /**
-   * @param {Page} page
-   * @param {AbortSignal} signal ends all
-   */
+  /** @param {Page} page @param {AbortSignal} signal ends all */
   constructor({ urls, limits, details }, signal) {
     this.urls = urls;
     this.signal = signal;
@@ -100,11 +98,7 @@ export class Store {
     this.dispatch({ type: "chosen", choices, now: Date.now(), from: asking?.number });
   }
 
-  /**
-   * @param {number} number
-   * @param {Upload | undefined} was
-   * @param {Upload | undefined} now
-   */
+  /** @param {number} number @param {Upload | undefined} was @param {Upload | undefined} now */
   #follow(number, was, now) {
     if (was === now) return;
     if (taskOf(was) !== taskOf(now)) this.#startTask(number, now);
@@ -118,10 +112,7 @@ export class Store {
     if (now.publishing === "published") browser.forget(now.id);
   }
 
-  /**
-   * @param {number} number
-   * @param {Upload | undefined} upload
-   */
+  /** @param {number} number @param {Upload | undefined} upload */
   #startTask(number, upload) {
     const before = this.#runs.get(number);
     before?.stop.abort();
@@ -141,14 +132,10 @@ export class Store {
     this.#runs.set(number, { transfer, stop, ended });
   }
 
-  /**
-   * @param {number} number
-   * @param {Transfer} transfer
-   * @param {AbortSignal} signal
-   */
+  /** @param {number} number @param {Transfer} transfer @param {AbortSignal} signal */
   async #send(number, transfer, signal) {
     if (signal.aborted) return;
-    /** @param {import("./state.js").TransferNews} news */
+    /** @param {import("./transfer.js").TransferNews} news */
     const report = (news) => {
       if (signal.aborted) return;
       this.dispatch({ type: "transferred", number, news, now_ms: performance.now() });
@@ -165,10 +152,7 @@ export class Store {
     }
   }
 
-  /**
-   * @param {number} number
-   * @param {AbortSignal} signal
-   */
+  /** @param {number} number @param {AbortSignal} signal */
   async #reach(number, signal) {
     const isReachable = !signal.aborted && (await this.#api.isReachable(signal));
     if (isReachable && !signal.aborted) this.dispatch({ type: "reachable", number });
@@ -190,13 +174,10 @@ export class Store {
     if (arrived) this.dispatch({ type: "looked", number, ...arrived });
   }
 
-  /**
-   * @param {number} number
-   * @param {File} file
-   */
+  /** @param {number} number @param {File} file */
   async #inspect(number, file) {
     // A browser without module workers uploads without this.
-    const read = () => readFacts(this.urls.inspector, file, this.signal).catch(() => null);
+    const read = () => readFacts(this.urls.preflightUrl, file, this.signal).catch(() => null);
     this.#inspected = this.#inspected.then(read);
     const facts = await this.#inspected;
     const now = is.uploadOf(this.state, number);
@@ -223,10 +204,7 @@ export class Store {
   }
 }
 
-/**
- * @param {Upload | undefined} upload
- * @returns {"" | "send" | "reach"}
- */
+/** @param {Upload | undefined} upload @returns {"" | "send" | "reach"} */
 function taskOf(upload) {
   if (upload?.phase === "offline") return "reach";
   return upload && is.isRunning(upload) ? "send" : "";

@@ -15,15 +15,22 @@ const SINGLE_PUT_LIMIT_BYTES = 64 * 2 ** 20;
 const MAX_REPAIRS = 5;
 
 /** @typedef {import("./api.js").UploadState} UploadState */
-/** @typedef {import("./state.js").TransferNews} TransferNews */
+/**
+ * What a transfer tells of itself.
+ * @typedef {{ key?: string, fingerprint?: string, phase?: "sending" | "confirming" | "sent",
+ *   sent_bytes?: number, trouble?: Error | null }} TransferNews
+ */
 
 export class Transfer {
   /** @type {Map<number, string>} what storage answered to each part sent from here */
   #etags = new Map();
   #isAllSent = false;
   #repairs = 0;
+  #signal = new AbortController().signal;
   /** @type {(news: TransferNews) => void} */
-  report = () => {};
+  #report = () => {};
+  /** Something has arrived. */
+  #succeeded = () => {};
 
   /**
    * @param {{ file: File, contentType: string, key: string, fingerprint: string }} source `key`
@@ -44,36 +51,14 @@ export class Transfer {
    * @returns {Promise<void>} when storage has confirmed that it has the whole file
    */
   async run(report, signal) {
-    this.report = report;
+    this.#report = report;
+    this.#signal = signal;
     this.#repairs = 0;
     await this.#readFingerprint();
-    const onTrouble = (/** @type {Error} */ trouble) => {
-      if (!isStale(trouble)) this.report({ trouble });
-    };
-    await retrying(
-      async (succeeded) => {
-        while (!(await this.#round(signal, succeeded))) this.report({ trouble: null });
-      },
-      { signal, onTrouble },
-    );
-  }
-
-  /**
-   * @param {AbortSignal} signal
-   * @param {() => void} succeeded bytes have arrived
-   * @returns {Promise<boolean>} whether storage has it all
-   */
-  async #round(signal, succeeded) {
-    this.report({ phase: this.#isAllSent ? "confirming" : "sending" });
-    const upload = this.key ? await this.#read(signal) : null;
-    if (this.#isWhole(upload)) return true;
-    if (this.#isAllSent) this.#countRepair(upload);
-    if (this.file.size <= SINGLE_PUT_LIMIT_BYTES) {
-      await this.#sendWhole(upload, signal);
-      succeeded();
-      return false;
-    }
-    return this.#advance(upload, signal, succeeded);
+    await retrying((succeeded) => this.#rounds(succeeded), {
+      signal,
+      onTrouble: (trouble) => isStale(trouble) || report({ trouble }),
+    });
   }
 
   async #readFingerprint() {
@@ -82,7 +67,24 @@ export class Transfer {
     } catch {
       throw new TransferFailed(0, "file_unreadable");
     }
-    this.report({ fingerprint: this.fingerprint });
+    this.#report({ fingerprint: this.fingerprint });
+  }
+
+  /** @param {() => void} succeeded */
+  async #rounds(succeeded) {
+    this.#succeeded = succeeded;
+    while (!(await this.#round())) this.#report({ trouble: null });
+  }
+
+  /** @returns {Promise<boolean>} whether storage has it all */
+  async #round() {
+    this.#report({ phase: this.#isAllSent ? "confirming" : "sending" });
+    const upload = this.key ? await this.#read() : null;
+    if (this.#isWhole(upload)) return true;
+    if (this.#isAllSent) this.#countRepair(upload);
+    if (this.file.size > SINGLE_PUT_LIMIT_BYTES) return this.#advance(upload);
+    await this.#sendWhole(upload);
+    return false;
   }
 
   /** @param {UploadState | null} upload */
@@ -90,10 +92,9 @@ export class Transfer {
     return upload?.state === "stored" && upload.sizeBytes === this.file.size;
   }
 
-  /** @param {AbortSignal} signal */
-  async #read(signal) {
+  async #read() {
     try {
-      return await this.api.read(this.key, signal);
+      return await this.api.read(this.key, this.#signal);
     } catch (error) {
       if (!(error instanceof Refused && error.code === "upload_not_issued")) throw error;
       // The portal has forgotten it since: its database was restored, for instance.
@@ -102,59 +103,51 @@ export class Transfer {
     }
   }
 
-  /**
-   * @param {UploadState | null} upload
-   * @param {AbortSignal} signal
-   */
-  async #sendWhole(upload, signal) {
+  async #presign() {
+    const issued = await this.api.presign(this.file, this.contentType, this.#signal);
+    this.#setKey(issued.key);
+    return issued.uploadUrl;
+  }
+
+  /** @param {UploadState | null} upload */
+  async #sendWhole(upload) {
     // An address signed earlier may have expired, and an object of another size may be there.
     if (upload?.state === "stored") await this.api.remove(this.key);
     this.#isAllSent = false;
-    const { key, uploadUrl } = await this.api.presign(this.file, this.contentType, signal);
-    this.#setKey(key);
-    await put(uploadUrl, this.file, {
+    await put(await this.#presign(), this.file, {
       contentType: this.contentType,
-      onProgress: (sent_bytes) => this.report({ sent_bytes }),
-      signal,
+      onProgress: (sent_bytes) => this.#report({ sent_bytes }),
+      signal: this.#signal,
     });
     this.#isAllSent = true;
+    this.#succeeded();
   }
 
-  /**
-   * @param {UploadState | null} upload
-   * @param {AbortSignal} signal
-   * @param {() => void} succeeded
-   */
-  async #advance(upload, signal, succeeded) {
-    if (!this.key) this.#setKey((await this.api.presign(this.file, this.contentType, signal)).key);
+  /** @param {UploadState | null} upload */
+  async #advance(upload) {
+    if (!this.key) await this.#presign();
     const begun =
       upload?.state === "uploading" ? upload : await this.api.begin(this.key, this.file.size);
-    signal.throwIfAborted();
+    this.#signal.throwIfAborted();
     const numbers = partsToSend(begun, this.#etags);
-    if (begun.state === "stored" || !numbers.length) return this.#complete(signal);
-    await this.#sendParts(begun, numbers, signal, succeeded);
+    if (begun.state === "stored" || !numbers.length) return this.#complete();
+    await this.#sendParts(begun, numbers);
     return false;
   }
 
-  /** @param {AbortSignal} signal */
-  async #complete(signal) {
+  async #complete() {
     this.#isAllSent = true;
-    this.report({ phase: "confirming" });
-    if (this.#isWhole(await this.api.complete(this.key, signal))) return true;
+    this.#report({ phase: "confirming" });
+    if (this.#isWhole(await this.api.complete(this.key, this.#signal))) return true;
     throw new TransferFailed(200, "incomplete");
   }
 
-  /**
-   * @param {UploadState} upload
-   * @param {number[]} numbers
-   * @param {AbortSignal} signal
-   * @param {() => void} succeeded
-   */
-  async #sendParts(upload, numbers, signal, succeeded) {
+  /** @param {UploadState} upload @param {number[]} numbers */
+  async #sendParts(upload, numbers) {
     const missing_bytes = numbers.reduce((sum, number) => sum + sizeOf(upload, number), 0);
     const stored_bytes = this.file.size - missing_bytes;
     this.#isAllSent = false;
-    this.report({ phase: "sending", sent_bytes: stored_bytes });
+    this.#report({ phase: "sending", sent_bytes: stored_bytes });
     for (const number of numbers) this.#etags.delete(number);
     const sending = {
       file: this.file,
@@ -162,17 +155,17 @@ export class Transfer {
       numbers,
       sign: this.api.signPart.bind(this.api, this.key),
       /** @param {number} sent_bytes */
-      onProgress: (sent_bytes) => this.report({ sent_bytes: stored_bytes + sent_bytes }),
+      onProgress: (sent_bytes) => this.#report({ sent_bytes: stored_bytes + sent_bytes }),
       /** @type {(number: number, etag: string) => void} */
       onPart: (number, etag) => {
         this.#etags.set(number, etag);
-        this.report({ trouble: null });
-        succeeded();
+        this.#report({ trouble: null });
+        this.#succeeded();
       },
       /** @param {Error} trouble */
-      onTrouble: (trouble) => this.report({ trouble }),
+      onTrouble: (trouble) => this.#report({ trouble }),
     };
-    await sendParts(sending, signal);
+    await sendParts(sending, this.#signal);
     this.#isAllSent = true;
   }
 
@@ -188,7 +181,7 @@ export class Transfer {
   #setKey(key) {
     this.key = key;
     this.#etags.clear();
-    this.report({ key });
+    this.#report({ key });
   }
 }
 

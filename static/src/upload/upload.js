@@ -49,11 +49,7 @@ import * as is from "./selectors.js";
 /** @type {Details} */
 export const NO_DETAILS = { title: "", description: "", categoryIds: [], tags: "" };
 
-/**
- * @param {number} number
- * @param {Details} [details]
- * @returns {Upload}
- */
+/** @param {number} number @param {Details} [details] @returns {Upload} */
 export function emptyUpload(number, details = NO_DETAILS) {
   return {
     number,
@@ -82,16 +78,11 @@ export function emptyUpload(number, details = NO_DETAILS) {
   };
 }
 
-/**
- * @param {number} number
- * @param {Saved} saved by an earlier visit
- * @returns {Upload}
- */
+/** @param {number} number @param {Saved} saved by an earlier visit @returns {Upload} */
 export function restoredUpload(number, saved) {
-  const { id, key, fileName, size_bytes, contentType, fingerprint, request, saved_at } = saved;
-  const known = { id, key, fileName, size_bytes, contentType, fingerprint, request, saved_at };
-  const upload = { ...emptyUpload(number, { ...NO_DETAILS, ...saved.details }), ...known };
-  return withArrived(saved.details ? upload : prefilled(upload), saved.isStored, null);
+  const { uploadId: _id, isStored, details, ...known } = saved;
+  const upload = { ...emptyUpload(number, { ...NO_DETAILS, ...details }), ...known };
+  return withArrived(details ? upload : prefilled(upload), isStored, null);
 }
 
 /**
@@ -146,27 +137,19 @@ function titleOf(fileName) {
     .trim();
 }
 
-/**
- * Sending begins again from nothing.
- * @param {Upload} upload
- * @returns {Upload}
- */
+/** Sending begins again from nothing. @param {Upload} upload @returns {Upload} */
 export function restarted(upload) {
   return { ...upload, key: "", sent_bytes: 0, request: null };
 }
 
-/**
- * @param {Upload} upload
- * @param {boolean} isOnline
- * @returns {Upload}
- */
+/** @param {Upload} upload @param {boolean} isOnline @returns {Upload} */
 export function queued(upload, isOnline) {
   return { ...upload, phase: isOnline ? "waiting" : "offline", failure: null };
 }
 
 /**
  * @param {Upload} upload
- * @param {import("./state.js").TransferNews} news
+ * @param {import("./transfer.js").TransferNews} news
  * @param {number} now_ms
  * @returns {Upload}
  */
@@ -181,11 +164,7 @@ export function withNews(upload, { sent_bytes, trouble, ...rest }, now_ms) {
   return next;
 }
 
-/**
- * @param {Upload} upload
- * @param {Inspection} inspection of its file
- * @returns {Upload}
- */
+/** @param {Upload} upload @param {Inspection} inspection of its file @returns {Upload} */
 export function withInspection(upload, inspection) {
   const isRefused = inspection.findings.some(({ weight }) => weight === "refuse");
   if (!isRefused) return { ...upload, inspection };
@@ -226,23 +205,6 @@ export function emptied(upload) {
   if (is.isRestored(upload)) return empty;
   const { details, prefilledTitle, cleanDetails, faults } = upload;
   return { ...empty, details, prefilledTitle, cleanDetails, faults };
-}
-
-/**
- * @param {Upload} upload
- * @returns {Upload}
- */
-export function cancelled(upload) {
-  return { ...upload, phase: "cancelled", publishing: "", failure: null };
-}
-
-/**
- * @param {Upload} upload
- * @param {NonNullable<Upload["video"]>} video
- * @returns {Upload}
- */
-export function published(upload, video) {
-  return { ...upload, video, publishing: "published", request: null };
 }
 
 /**

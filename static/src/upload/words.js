@@ -16,10 +16,7 @@ import * as is from "./selectors.js";
  *   trouble?: { title: string, text: string }, unfinished?: string, buttons: Button[] }} Standing
  */
 
-/**
- * @param {Upload} upload
- * @returns {Standing}
- */
+/** @param {Upload} upload @returns {Standing} */
 export function standingOf(upload) {
   const percent = `${Math.floor((upload.sent_bytes / upload.size_bytes) * 100)} %`;
   if (upload.publishing === "published") return { art: "good", buttons: [] };
@@ -113,10 +110,7 @@ const TRANSFER_TROUBLES = {
   ],
 };
 
-/**
- * @param {Error | null} error
- * @returns {[title: string, text: string]}
- */
+/** @param {Error | null} error @returns {[title: string, text: string]} */
 function transferTrouble(error) {
   if (error instanceof NotPublished) return ["This file has to be uploaded again", error.words];
   if (error instanceof Refused) {
@@ -164,10 +158,7 @@ export function submitOf(upload) {
   return { label: "Waiting for the upload…", isBusy: true, words };
 }
 
-/**
- * What is said of all files, once there are several.
- * @param {State} state
- */
+/** What is said of all files, once there are several. @param {State} state */
 export function batchOf({ uploads, overall }) {
   const counted = uploads.filter(is.isCounted);
   const open = counted.filter(is.isPublishable);
@@ -234,10 +225,7 @@ function findingsInWords({ phase, fileName, inspection }) {
   return `${fileName}: ${inspection.findings.map(({ title }) => `${title}.`).join(" ")}`;
 }
 
-/**
- * @param {is.Overall} before
- * @param {is.Overall} after
- */
+/** @param {is.Overall} before @param {is.Overall} after */
 function quarterInWords(before, after) {
   const quarter = Math.floor(after.share * 4) * 25;
   if (quarter <= Math.floor(before.share * 4) * 25) return [];
