@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
-from portal.serving.hosts import ANY, host_name
 from portal.telemetry import tracing
+from portal.web.server.hosts import ANY, host_name
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 MAX_DIGITS = 15

@@ -23,10 +23,10 @@ from quart import Quart
 from quart.typing import TestClientProtocol
 from turns import in_turn
 
-from portal.app import create_app
+from portal.bundled.os_account import database_account
 from portal.config import Config
-from portal.embedded.accounts import database_account
-from portal.resources import Resources
+from portal.web.app import create_app
+from portal.web.resources import Resources
 
 # The same examples every time, however busy the machine; `HYPOTHESIS_PROFILE=soak` tries others.
 settings.register_profile(

@@ -8,9 +8,9 @@ from typing import Any
 from api_kit import run_sql
 from page_rows import READY, make_attempt, make_rendition, make_row
 
-from portal.models import Outcome, Video
-from portal.resources import Resources
-from portal.storage.layout import output_prefix
+from portal.database.models import Outcome, Video
+from portal.storage.keys import output_prefix
+from portal.web.resources import Resources
 
 LONG_AGO = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 MASTER_HEAD = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n"

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from page_rows import make_row
 
-from portal.models import Video, VideoStatus
+from portal.database.models import Video, VideoStatus
 
 if TYPE_CHECKING:
     from quart.typing import TestClientProtocol

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from portal.models import Attempt, Rendition, RenditionState, Upload, Video, VideoStatus
-from portal.transcoding import Kind
+from portal.database.models import Attempt, Rendition, RenditionState, Upload, Video, VideoStatus
+from portal.transcoding.packaging.master import Kind
 
 READY = {
     "status": VideoStatus.READY,

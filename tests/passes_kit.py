@@ -14,10 +14,10 @@ import psutil
 from api_kit import Client, metadata, presign
 from portal_kit import until
 
-from portal.models import Rendition, Video
-from portal.resources import Resources
-from portal.work import attempts, passes, renditions
-from portal.work.attempts import OpenAttempt
+from portal.database.models import Rendition, Video
+from portal.processing import attempts, passes, renditions
+from portal.processing.attempts import OpenAttempt
+from portal.web.resources import Resources
 
 # What a long 720p source gets first, and what later.
 EARLY, LATER = ["360p"], ["240p", "480p", "720p"]

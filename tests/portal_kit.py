@@ -23,9 +23,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from portal.bundled.services import embedded_services
 from portal.config import Config
-from portal.database import migrate
-from portal.embedded import embedded_services
+from portal.database.connection import migrate
 
 TEMPLATE = "portal_template"
 PAUSE_STEP_S = 0.02

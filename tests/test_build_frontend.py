@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from front_end import STATIC, build_hook
 
-from portal.serving.assets import FrontEndNotBuilt, load_manifest
+from portal.web.assets import FrontEndNotBuilt, load_manifest
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hostile_texts import ALL, DIRECTIONS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.plain_text import MAX_MARKS, is_blank, shown
+from portal.text import MAX_MARKS, is_blank, shown
 
 DIRECTION_CONTROLS = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 

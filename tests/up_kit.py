@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 import portal
-from portal.embedded.addresses import free_port
+from portal.bundled.addresses import free_port
 
 # For what has no limit of its own, on a machine busy with other tests.
 PATIENCE_S = 40.0

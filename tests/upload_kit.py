@@ -10,7 +10,7 @@ from api_kit import Client, presign, rows
 from quart import Response
 from yarl import URL
 
-from portal.resources import Resources
+from portal.web.resources import Resources
 
 MIB = 1024**2
 PART_BYTES = 16 * MIB

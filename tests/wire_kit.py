@@ -19,10 +19,10 @@ from hypercorn.asyncio import run as hypercorn_run
 from hypercorn.asyncio import serve
 from portal_kit import answers, free_port, until
 
-from portal.app import create_app
 from portal.config import Config
-from portal.serving import connections
-from portal.serving.web import server_config
+from portal.web.app import create_app
+from portal.web.server import connection_limit
+from portal.web.server.hypercorn import server_config
 
 ANSWER_TIMEOUT_S = 30
 
@@ -58,7 +58,7 @@ async def served(
     # What `install` replaces is put back after the test.
     for module, name in ((hypercorn_run, "TCPServer"), (hypercorn_protocol, "H11Protocol")):
         monkeypatch.setattr(module, name, vars(module)[name])
-    connections.install(config.max_connections)
+    connection_limit.install(config.max_connections)
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(serve(create_app(config), server, shutdown_trigger=stop.wait))

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from portal import library, publishing
+from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.errors import PortalError
-from portal.library_queries import LibraryQuery
-from portal.models import Attempt, Rendition, Video, VideoStatus
-from portal.resources import Resources, open_resources
-from portal.work import deletion
-from portal.work.queue_state import jobs_of_video, read_queue
+from portal.queue.rows import jobs_of_video, read_queue
+from portal.videos import deletion, library, publishing
+from portal.videos.library_queries import LibraryQuery
+from portal.web.resources import Resources, open_resources
 
 if TYPE_CHECKING:
     from portal.config import Config

@@ -21,10 +21,10 @@ from tortoise.exceptions import OperationalError
 from yarl import URL
 
 from portal.config import Config
-from portal.consistency import compare
 from portal.errors import ObjectMissing, StorageCondition, StorageUnavailable
-from portal.resources import Resources, open_resources
+from portal.maintenance.consistency.compare import compare
 from portal.storage.bucket import Storage
+from portal.web.resources import Resources, open_resources
 
 CHECK_TIMEOUT_S = 20
 PROBE_TYPE = "video/mp4"

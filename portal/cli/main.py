@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from portal import __version__
-from portal.cli.cli_kit import data_dir_option, quiet, read_config, run
-from portal.cli.cli_videos import queue, videos
+from portal.cli.common import data_dir_option, quiet, read_config, run
+from portal.cli.videos import queue, videos
 
 DEFAULT_ADDRESS = "http://127.0.0.1:8000"
 
@@ -34,7 +34,7 @@ def main() -> None:
 )
 def up(host: str, port: int, data_dir: Path) -> None:
     """Run everything on this machine: database, storage, web and one worker."""
-    from portal.embedded.up import up as run_up
+    from portal.bundled.up import up as run_up
 
     asyncio.run(run_up(host=host, port=port, data_dir=data_dir))
 
@@ -45,7 +45,7 @@ def up(host: str, port: int, data_dir: Path) -> None:
 @click.option("--workers", type=click.IntRange(1, 64), help="Processes; WEB_WORKERS by default.")
 def web(host: str | None, port: int | None, workers: int | None) -> None:
     """Serve the pages, the JSON API and the playlists."""
-    from portal.serving.web import serve
+    from portal.web.server.hypercorn import serve
 
     # The app, in this process or in several, reads the same settings again.
     given = {"HOST": host, "PORT": port, "WEB_WORKERS": workers}
@@ -56,7 +56,7 @@ def web(host: str | None, port: int | None, workers: int | None) -> None:
 @main.command()
 def worker() -> None:
     """Transcode videos from the queue until stopped."""
-    from portal.work.jobs import work
+    from portal.worker.tasks import work
 
     config = read_config()
     run(work(config))
@@ -65,7 +65,7 @@ def worker() -> None:
 @main.command()
 def migrate() -> None:
     """Bring the database to the newest version."""
-    from portal.database import migrate as run_migrations
+    from portal.database.connection import migrate as run_migrations
 
     config = read_config()
     run(run_migrations(config))

@@ -12,8 +12,8 @@ from pathlib import Path
 import aiohttp
 import click
 
-from portal.client.client_calls import REQUEST_TIMEOUT, Api
-from portal.client.client_uploads import send_file
+from portal.client.calls import REQUEST_TIMEOUT, Api
+from portal.client.uploads import send_file
 
 POLL_INTERVAL_S = 1.0
 CONTENT_TYPES = {

@@ -21,10 +21,10 @@ from botocore.config import Config as ClientConfig
 from botocore.handlers import add_expect_header
 
 from portal.errors import StorageUnavailable
+from portal.storage.calls import MISSING_CODES, StorageCalls, translated_errors
 from portal.storage.listing import LIST_LIMIT, Page, read_page
-from portal.storage.multiparts import Multiparts
+from portal.storage.multipart import Multiparts
 from portal.storage.presigning import Presigner
-from portal.storage.storage_calls import MISSING_CODES, StorageCalls, translated_errors
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -16,7 +16,7 @@ from botocore.auth import S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.exceptions import NoCredentialsError
 
-from portal.plain_text import shown
+from portal.text import shown
 
 
 class Presigner:

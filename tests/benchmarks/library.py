@@ -34,7 +34,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from portal_kit import fresh_database, migrated_services, run_portal  # noqa: E402  # beside this
 
-from portal.searching import search_columns  # noqa: E402  # as above
+from portal.database.search import search_columns  # noqa: E402  # as above
 
 AIM_P99_MS = 50
 DEEP_PAGES = 40

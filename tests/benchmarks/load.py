@@ -38,7 +38,7 @@ from portal_kit import (  # noqa: E402
     run_portal,
 )
 
-from portal.serving.connections import raise_descriptor_limit  # noqa: E402
+from portal.web.server.connection_limit import raise_descriptor_limit  # noqa: E402
 
 # The portal's lines go to where the tables go.
 QUIET = {"LOG_LEVEL": "WARNING"}

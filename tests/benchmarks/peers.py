@@ -17,7 +17,8 @@ from pathlib import Path
 
 from encoding_kit import Cost, run_ffmpeg
 
-from portal.transcoding import Probe, Rung
+from portal.transcoding.planning.ladder import Rung
+from portal.transcoding.probing.probe import Probe
 
 SEGMENT_S = 4
 AUDIO_BPS = 128_000

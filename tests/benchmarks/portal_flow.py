@@ -21,7 +21,7 @@ import aiohttp
 import psutil
 from peers import Outcome, Task
 
-from portal.transcoding import parse_media_playlist
+from portal.transcoding.packaging.hls import parse_media_playlist
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 

@@ -23,9 +23,9 @@ from pathlib import Path
 
 from encoding_kit import Cost, Scores, make_clip, run_ffmpeg, vmaf
 
-from portal.transcoding import Rung, probe
-from portal.transcoding.command import Encode, encode_arguments
-from portal.transcoding.ladder import plan_ladder
+from portal.transcoding.encoding.command import Encode, encode_arguments
+from portal.transcoding.planning.ladder import Rung, plan_ladder
+from portal.transcoding.probing.probe import probe
 
 UNCAPPED_BPS = 200_000_000
 SCREEN_SHORT_SIDE = 1080

@@ -30,8 +30,8 @@ from encoding_kit import make_clip, run_ffmpeg, vmaf
 from peers import Outcome, Task, floor, mediacms, peertube
 from portal_flow import descendants_cpu_s, portal
 
-from portal.transcoding import Rung, plan_renditions, probe
-from portal.transcoding.ladder import PRESET
+from portal.transcoding.planning.ladder import PRESET, Rung, plan_renditions
+from portal.transcoding.probing.probe import probe
 
 MADE_S = 66
 VMAF_S = 20

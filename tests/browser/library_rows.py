@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from portal.searching import search_columns
+from portal.database.search import search_columns
 
 
 class Rows:

@@ -20,7 +20,7 @@ from hostile_texts import DIRECTIONS, LINKS, MARKUP, ODDITIES
 from playwright.async_api import Page, Request
 from portal_kit import LivePortal, fresh_database, run_portal
 
-from portal.plain_text import shown
+from portal.text import shown
 
 MAX_TITLE = 200
 # Texts that have to share a title, so that all are in one.

@@ -22,7 +22,7 @@ from portal_kit import until
 from seaweed_kit import seaweed_server
 from transfer_kit import LANES, MIB, PART_BYTES, Engine, Site, file_digest, open_site
 
-from portal.embedded.services import embedded_services
+from portal.bundled.services import embedded_services
 
 pytestmark = pytest.mark.soak
 

@@ -32,16 +32,16 @@ from portal_kit import answers, free_port, make_video, until
 from seaweed_kit import SeaweedServer
 from up_kit import REPOSITORY
 
-from portal.client.client_calls import REQUEST_TIMEOUT, Api, Refused
-from portal.client.client_uploads import send_file
+from portal.bundled.data_folder import open_data_folder
+from portal.bundled.postgres import prepare_postgres, release_socket_folder
+from portal.bundled.processes import ChildSpec, LogFile
+from portal.bundled.services import start_embedded
+from portal.bundled.supervisor import RestartPolicy, running_children
+from portal.client.calls import REQUEST_TIMEOUT, Api, Refused
+from portal.client.uploads import send_file
 from portal.config import Config
-from portal.database import migrate
-from portal.embedded.children import RestartPolicy, running_children
-from portal.embedded.datafolder import open_data_folder
-from portal.embedded.postgres import prepare_postgres, release_socket_folder
-from portal.embedded.processes import ChildSpec, LogFile
-from portal.embedded.services import start_embedded
-from portal.parts import MIB
+from portal.database.connection import migrate
+from portal.uploads.parts import MIB
 
 Result = TypeVar("Result")
 
@@ -104,7 +104,7 @@ class Stack:
                 found += [
                     child
                     for child in psutil.Process(pid).children()
-                    if "portal.probing" in child.cmdline()
+                    if "portal.transcoding.probing" in child.cmdline()
                 ]
         return found
 

@@ -22,7 +22,7 @@ from injuries import UP_KINDS
 from portal_kit import answers, free_port, until
 from up_kit import children_of, command, environment
 
-from portal.embedded import load_environment
+from portal.bundled.data_folder import load_environment
 
 START_TIMEOUT_S = 60.0
 RESTART_PAUSE_S = 0.5

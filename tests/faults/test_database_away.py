@@ -9,9 +9,9 @@ from api_kit import Client, rows, run_sql
 from passes_kit import make_playable, published_file
 from portal_kit import make_video
 
-from portal.models import Attempt, VideoStatus
-from portal.resources import Resources
-from portal.transcoding import ladder
+from portal.database.models import Attempt, VideoStatus
+from portal.transcoding.planning import ladder
+from portal.web.resources import Resources
 
 # The server ends the connection the first two times that a row is written like this.
 AWAY = """

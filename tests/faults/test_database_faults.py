@@ -24,12 +24,12 @@ from psycopg import sql
 from quart import Response
 from storage_fault_kit import seeds, send
 
-from portal import database
-from portal.app import create_app
 from portal.config import Config
-from portal.database import CONNECT_TIMEOUT_S
-from portal.models import Attempt, Outcome, Video, VideoStatus
-from portal.resources import open_resources
+from portal.database import connection
+from portal.database.connection import CONNECT_TIMEOUT_S
+from portal.database.models import Attempt, Outcome, Video, VideoStatus
+from portal.web.app import create_app
+from portal.web.resources import open_resources
 
 # A statement that waits for a connection, and one more that replaces it.
 PATIENCE_S = 20
@@ -131,8 +131,8 @@ async def test_creations_while_backends_are_terminated_make_one_video_each(
 async def test_frozen_database_gives_503_to_everyone_and_is_used_again_by_itself(
     proxied: tuple[DatabaseProxy, Config], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert database.WEB_ANSWER_TIMEOUT_S <= PATIENCE_S
-    monkeypatch.setattr(database, "WEB_ANSWER_TIMEOUT_S", 3)
+    assert connection.WEB_ANSWER_TIMEOUT_S <= PATIENCE_S
+    monkeypatch.setattr(connection, "WEB_ANSWER_TIMEOUT_S", 3)
     proxy, config = proxied
     app = create_app(config)
     async with app.test_app():

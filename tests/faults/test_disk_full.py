@@ -13,7 +13,7 @@ from fault_kit import small_disk
 from portal_kit import create, final_status, make_video, process, run_portal, until
 from storage_fault_kit import send
 
-from portal.embedded.services import embedded_services
+from portal.bundled.services import embedded_services
 
 # What is left of storage's disk beside a source: too little for what is made of it.
 ROOM_BYTES = 100_000

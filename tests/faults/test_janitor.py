@@ -23,15 +23,15 @@ from page_rows import make_attempt, make_row
 from portal_kit import process, until
 from upload_kit import content, look, multipart_uploads, send_part, sign, started
 
-from portal import publishing
 from portal.config import Config
+from portal.database.models import Attempt, Deletion, Outcome, Tombstone, Upload, Video, VideoStatus
 from portal.errors import ObjectMissing, StorageUnavailable
-from portal.models import Attempt, Deletion, Outcome, Tombstone, Upload, Video, VideoStatus
-from portal.resources import Resources
+from portal.maintenance.janitor import BATCH, Limits, Tidied, tidy
+from portal.processing import attempts
+from portal.processing.attempts import LeaseLost, OpenAttempt
 from portal.storage.bucket import open_storage
-from portal.work import attempts, deletion
-from portal.work.attempts import LeaseLost, OpenAttempt
-from portal.work.janitor import BATCH, Limits, Tidied, tidy
+from portal.videos import deletion, publishing
+from portal.web.resources import Resources
 
 REPETITIONS = [
     *range(6),

@@ -17,12 +17,12 @@ from database_fault_kit import DatabaseProxy, database_proxy
 from passes_kit import published_file
 from portal_kit import process, until
 
-from portal import database
 from portal.config import Config
-from portal.database import open_database
-from portal.resources import Resources
-from portal.work import attempts, renditions
-from portal.work.attempts import LEASE_S, Heartbeat, OpenAttempt
+from portal.database import connection
+from portal.database.connection import open_database
+from portal.processing import attempts, renditions
+from portal.processing.attempts import LEASE_S, Heartbeat, OpenAttempt
+from portal.web.resources import Resources
 
 Begin = Callable[[UUID], Awaitable[OpenAttempt | None]]
 
@@ -51,7 +51,7 @@ async def proxy(
     proxied: tuple[DatabaseProxy, Config], video_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[DatabaseProxy]:
     """The way of this process to its database, with a video there."""
-    monkeypatch.setattr(database, "CONNECT_TIMEOUT_S", 1)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
     proxy, config = proxied
     async with open_database(config):
         yield proxy

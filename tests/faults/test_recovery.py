@@ -13,15 +13,17 @@ import pytest
 from api_kit import Client, published, rows, run_sql
 from portal_kit import until
 
-from portal.resources import Resources
-from portal.work import attempts, posters, recovery
-from portal.work.attempts import Heartbeat
-from portal.work.recovery import (
+from portal.maintenance import recovery
+from portal.maintenance.recovery import (
     finish_left_running,
     mend_clocks,
     recover_abandoned,
     recover_forever,
 )
+from portal.processing import attempts
+from portal.processing.attempts import Heartbeat
+from portal.videos import posters
+from portal.web.resources import Resources
 
 pytestmark = pytest.mark.usefixtures("queue")
 

@@ -19,10 +19,10 @@ from portal_kit import make_video
 from seaweed_kit import SeaweedServer, seaweed_server
 from storage_fault_kit import Asked, StorageProxy, seeds, send, soaked, storage_proxy
 
-from portal.app import create_app
 from portal.config import Config
-from portal.models import Video, VideoStatus
-from portal.resources import Resources
+from portal.database.models import Video, VideoStatus
+from portal.web.app import create_app
+from portal.web.resources import Resources
 
 SERVERS = ("embedded", "seaweed")
 

@@ -30,10 +30,10 @@ from upload_kit import (
 )
 from yarl import URL
 
-from portal.app import create_app
 from portal.config import Config
 from portal.errors import ObjectMissing
-from portal.resources import Resources
+from portal.web.app import create_app
+from portal.web.resources import Resources
 
 OWN, SECRET = b"the attacker's own file", b"somebody else's file"
 REFUSALS = range(400, 500)

@@ -43,14 +43,14 @@ from storage_fault_kit import (
 from upload_kit import PART_BYTES, content, multipart_uploads, put_to, start
 
 from portal.config import Config
+from portal.database.models import Attempt, Deletion, Outcome, Video, VideoStatus
 from portal.errors import Unavailable
-from portal.models import Attempt, Deletion, Outcome, Video, VideoStatus
-from portal.resources import Resources
-from portal.storage.storage_calls import CALL_TIMEOUT_S
-from portal.transcoding import TranscodeFailed
-from portal.work import attempts, passes
-from portal.work.deletion import Unsettled, remove_files
-from portal.work.janitor import Tidied, tidy
+from portal.maintenance.janitor import Tidied, tidy
+from portal.processing import attempts, passes
+from portal.storage.calls import CALL_TIMEOUT_S
+from portal.transcoding.errors import TranscodeFailed
+from portal.videos.deletion import Unsettled, remove_files
+from portal.web.resources import Resources
 
 OTHERS = (
     Fault.CUT_ANSWER,

@@ -12,10 +12,10 @@ import pytest
 from fault_kit import AT_ONCE
 from portal_kit import free_port, until
 
+from portal.bundled.data_folder import open_data_folder
+from portal.bundled.services import start_embedded
+from portal.bundled.supervisor import running_children
 from portal.config import Config
-from portal.embedded.children import running_children
-from portal.embedded.datafolder import open_data_folder
-from portal.embedded.services import start_embedded
 from portal.errors import StorageUnavailable
 from portal.storage.bucket import ObjectInfo, Storage, open_storage
 

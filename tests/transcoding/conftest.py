@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 from engine_kit import FolderSink, Publish, Published, transcode
 
-from portal.transcoding import Stage
-from portal.transcoding.ffmpeg import ffmpeg_path
+from portal.transcoding.encoding.ffmpeg import ffmpeg_path
+from portal.transcoding.encoding.progress import Stage
 
 MakeMedia = Callable[..., Path]
 

@@ -12,26 +12,19 @@ from pathlib import Path
 import av
 from measuring import Heard, Shown, listen, look
 
-from portal.transcoding import (
-    MASTER_NAME,
-    Kind,
-    Made,
+from portal.transcoding.encoding.progress import OnProgress, Stage
+from portal.transcoding.encoding.segment_upload import Sink
+from portal.transcoding.encoding.transcode import Made, make_renditions
+from portal.transcoding.packaging.hls import (
+    INIT_NAME,
     MediaPlaylist,
-    Note,
-    OnProgress,
-    Plan,
-    Probe,
-    Rendition,
-    Sink,
-    Stage,
-    make_renditions,
-    master_playlist,
     media_playlist_name,
     parse_media_playlist,
-    plan_renditions,
-    probe,
 )
-from portal.transcoding.hls import INIT_NAME
+from portal.transcoding.packaging.master import MASTER_NAME, Kind, Rendition, master_playlist
+from portal.transcoding.planning.ladder import Plan, plan_renditions
+from portal.transcoding.planning.notes import Note
+from portal.transcoding.probing.probe import Probe, probe
 
 MASTER_TYPE = "application/vnd.apple.mpegurl"
 

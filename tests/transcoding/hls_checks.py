@@ -12,7 +12,8 @@ from pathlib import Path
 
 import av
 
-from portal.transcoding import MASTER_NAME, Kind, Made, Rendition
+from portal.transcoding.encoding.transcode import Made
+from portal.transcoding.packaging.master import MASTER_NAME, Kind, Rendition
 
 _ATTRIBUTE = re.compile(r'([A-Z0-9-]+)=("[^"]*"|[^,]*)')
 _NAMED = re.compile(r'URI="([^"]*)"')

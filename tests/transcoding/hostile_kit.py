@@ -21,7 +21,7 @@ from mp4_kit import (
     track,
 )
 
-from portal.transcoding import RejectCode
+from portal.transcoding.errors import RejectCode
 
 MIB = 1024**2
 

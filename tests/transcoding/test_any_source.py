@@ -12,20 +12,21 @@ from hypothesis import strategies as st
 from test_ladder import a_probe
 from test_master import a_sound, a_text, a_video, here
 
-from portal.transcoding import AudioTrack, SubtitleTrack, plan_renditions, sign_playlist
-from portal.transcoding.cmaf import SegmentError, avc_codec, inspect_segment
-from portal.transcoding.hls import (
+from portal.transcoding.packaging.cmaf import SegmentError, avc_codec, inspect_segment
+from portal.transcoding.packaging.hls import (
     PlaylistError,
     Segment,
     bandwidths_bps,
     iframe_playlist,
     media_playlist,
     parse_media_playlist,
+    sign_playlist,
     target_duration_s,
 )
-from portal.transcoding.ladder import capped_fps
-from portal.transcoding.tracks import language_tag
-from portal.transcoding.webvtt import parse_webvtt, segment_webvtt
+from portal.transcoding.packaging.webvtt import parse_webvtt, segment_webvtt
+from portal.transcoding.planning.ladder import capped_fps, plan_renditions
+from portal.transcoding.planning.tracks import language_tag
+from portal.transcoding.probing.probe import AudioTrack, SubtitleTrack
 
 sides = st.integers(2, 16_384)
 rates = st.fractions(Fraction(1, 10), Fraction(1_000)).map(lambda it: it.limit_denominator(1001))

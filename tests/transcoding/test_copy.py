@@ -10,7 +10,8 @@ from engine_kit import FolderSink, Publish, joined, make_pass, payloads, playlis
 from matrix_rows import X265
 from sources import CORNERS, MakeMedia, as_yuv, beeps, card, lavfi, make_card
 
-from portal.transcoding import Rung, plan_renditions, probe
+from portal.transcoding.planning.ladder import Rung, plan_renditions
+from portal.transcoding.probing.probe import probe
 
 TWO_SECONDS = ("-g", "50")
 

@@ -16,7 +16,8 @@ import pytest
 from checking import check_published
 from engine_kit import FolderSink, Published, transcode
 
-from portal.transcoding import Plan, SourceRejected
+from portal.transcoding.errors import SourceRejected
+from portal.transcoding.planning.ladder import Plan
 
 CORPUS = os.environ.get("PORTAL_CORPUS", "")
 OF_EACH_KIND = 1

@@ -9,7 +9,9 @@ from engine_kit import FolderSink, shown, transcode
 from hls_checks import check_hls
 from sources import MakeMedia
 
-from portal.transcoding import MASTER_NAME, Note, RejectCode, SourceRejected
+from portal.transcoding.errors import RejectCode, SourceRejected
+from portal.transcoding.packaging.master import MASTER_NAME
+from portal.transcoding.planning.notes import Note
 
 
 def with_a_hole(source: Path, target: Path, *, share: float) -> Path:

@@ -10,8 +10,8 @@ import pytest
 from checking import check_published
 from engine_kit import Publish, joined
 
-from portal.transcoding import Note
-from portal.transcoding.ffmpeg import ffmpeg_path
+from portal.transcoding.encoding.ffmpeg import ffmpeg_path
+from portal.transcoding.planning.notes import Note
 
 MakeMedia = Callable[..., Path]
 

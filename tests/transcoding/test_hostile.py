@@ -13,8 +13,9 @@ from aiohttp import web
 from hostile_kit import HOSTILE, PLAYABLE, SLOW
 from mp4_kit import FILE_TYPE, box, png_movie
 
-from portal.transcoding import FailCode, RejectCode, SourceRejected, TranscodeFailed, probe
-from portal.transcoding.ffmpeg import Progress, run
+from portal.transcoding.encoding.ffmpeg import Progress, run
+from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
+from portal.transcoding.probing.probe import probe
 
 IN_NONBLOCK, IN_ACCESS, IN_OPEN = os.O_NONBLOCK, 0x1, 0x20
 # Nearly all take a tenth of a second; what is slow fills memory up to the limit.

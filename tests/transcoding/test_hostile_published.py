@@ -23,7 +23,7 @@ from mp4_kit import FILE_TYPE, box, png_movie
 from portal_kit import LivePortal, create, final_status, fresh_database, read, run_portal
 from test_hostile import IMPOSTORS, Neighbourhood, alias, neighbourhood, unopened
 
-from portal.transcoding import RejectCode
+from portal.transcoding.errors import RejectCode
 
 __all__ = ["neighbourhood"]  # a fixture
 

@@ -5,14 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from portal.transcoding import (
-    AudioTrack,
-    Probe,
-    Rung,
-    SubtitleTrack,
-    VideoTrack,
-    plan_renditions,
-)
+from portal.transcoding.planning.ladder import Rung, plan_renditions
+from portal.transcoding.probing.probe import AudioTrack, Probe, SubtitleTrack, VideoTrack
 
 SIZES = [
     (1920, 1080),

@@ -12,17 +12,11 @@ from engine_kit import FolderSink, Published, Result, make_pass
 from hls_checks import variants
 from sources import CORNERS, MakeMedia, as_yuv, beeps, card, make_card
 
-from portal.transcoding import (
-    MASTER_NAME,
-    Kind,
-    Plan,
-    master_playlist,
-    media_playlist_name,
-    plan_renditions,
-    probe,
-    segment_starts_s,
-)
-from portal.transcoding.ffmpeg import ffmpeg_path
+from portal.transcoding.encoding.ffmpeg import ffmpeg_path
+from portal.transcoding.packaging.hls import media_playlist_name, segment_starts_s
+from portal.transcoding.packaging.master import MASTER_NAME, Kind, master_playlist
+from portal.transcoding.planning.ladder import Plan, plan_renditions
+from portal.transcoding.probing.probe import probe
 
 LARGE = "1280x720"  # 360p at once, 720p at once when copied, the others later
 

@@ -13,7 +13,9 @@ import psutil
 import pytest
 from sources import MakeMedia, beeps, card, make_card
 
-from portal.transcoding import make_renditions, plan_renditions, probe
+from portal.transcoding.encoding.transcode import make_renditions
+from portal.transcoding.planning.ladder import plan_renditions
+from portal.transcoding.probing.probe import probe
 
 pytestmark = pytest.mark.soak
 

@@ -6,7 +6,8 @@ from fractions import Fraction
 import pytest
 from hls_checks import attributes, variants
 
-from portal.transcoding import Kind, Rendition, master_playlist, sign_playlist
+from portal.transcoding.packaging.hls import sign_playlist
+from portal.transcoding.packaging.master import Kind, Rendition, master_playlist
 
 
 def a_video(height: int, bandwidth_bps: int, **otherwise: object) -> Rendition:

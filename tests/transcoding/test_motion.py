@@ -10,7 +10,7 @@ from checking import check_published
 from engine_kit import Publish, frames
 from sources import CORNERS, MakeMedia, as_yuv, beeps, card, lavfi, make_card
 
-from portal.transcoding import Note
+from portal.transcoding.planning.notes import Note
 
 SIZE = "544x304"
 _STEP_PX = 2  # the bar's way from one field to the next

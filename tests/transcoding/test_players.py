@@ -13,8 +13,8 @@ from engine_kit import Publish, Published
 from measuring import flashes_s, listen, look
 from sources import MakeMedia, make_card
 
-from portal.transcoding import MASTER_NAME
-from portal.transcoding.ffmpeg import ffmpeg_path
+from portal.transcoding.encoding.ffmpeg import ffmpeg_path
+from portal.transcoding.packaging.master import MASTER_NAME
 
 _LIMIT_S = 60
 

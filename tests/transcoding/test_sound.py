@@ -8,7 +8,7 @@ from engine_kit import Publish, Published
 from hls_checks import attributes
 from sources import CORNERS, MakeMedia, card, lavfi, make_card, tone
 
-from portal.transcoding import Note
+from portal.transcoding.planning.notes import Note
 
 TONES_HZ = {"und": 440, "eng": 660, "deu": 990}
 SURROUND = ("FL", "FR", "FC", "LFE", "BL", "BR")

@@ -1,0 +1,106 @@
+"""Hosts, ports and whether something answers there."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import os
+import socket
+from collections.abc import Iterable
+from contextlib import closing
+
+from portal.bundled.processes import UpError
+
+ANSWER_TIMEOUT_S = 2.0
+# Reserved for documentation (RFC 5737, RFC 3849): asked for the route, never sent to.
+ELSEWHERE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
+
+
+def authority(host: str, port: int) -> str:
+    """`host:port`, with the brackets of an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_any_address(host: str) -> bool:
+    """Whether the host stands for all addresses of this machine."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def local_peer(host: str) -> str:
+    """How this machine itself reaches what listens on `host`."""
+    if is_any_address(host):
+        return "::1" if ":" in host else "127.0.0.1"
+    return host
+
+
+def reachable_host(host: str) -> str:
+    """How others reach what listens on `host`: its primary address, else the machine's name."""
+    if not is_any_address(host):
+        return host
+    for family, address in ELSEWHERE:
+        with closing(socket.socket(family, socket.SOCK_DGRAM)) as probe:
+            try:
+                probe.connect((address, 9))
+            except OSError:
+                continue
+            return str(probe.getsockname()[0])
+    return socket.gethostname()
+
+
+def check_port(host: str, port: int) -> None:
+    """Raise `UpError`, in one line with the remedy, unless the port can be listened on."""
+    try:
+        _listen(host, port)
+    except socket.gaierror as exc:
+        raise UpError(f"the host {host} is unknown: choose another --host") from exc
+    except OSError as exc:
+        messages = {
+            errno.EADDRINUSE: f"port {port} on {host} is in use: choose another with --port",
+            errno.EACCES: f"port {port} needs special rights: choose one above 1023 with --port",
+            errno.EADDRNOTAVAIL: f"{host} is no address of this machine: choose another --host",
+        }
+        fallback = f"cannot listen on {authority(host, port)}: {os.strerror(exc.errno or 0)}"
+        raise UpError(messages.get(exc.errno or 0, fallback)) from exc
+
+
+def free_port(host: str, preferred: Iterable[int] = ()) -> int:
+    """The first of the preferred ports that is free, else any free one."""
+    for port in preferred:
+        try:
+            return _listen(host, port)
+        except OSError:
+            continue
+    return _listen(host, 0)
+
+
+async def http_status(host: str, port: int, path: str) -> int | None:
+    """The status code of a GET, None when nothing answers in time."""
+    try:
+        async with asyncio.timeout(ANSWER_TIMEOUT_S):
+            reader, writer = await asyncio.open_connection(host, port)
+            try:
+                request = f"GET {path} HTTP/1.1\r\nHost: {authority(host, port)}\r\n"
+                writer.write(f"{request}Connection: close\r\n\r\n".encode())
+                line = await reader.readline()
+            finally:
+                writer.close()
+    except (OSError, TimeoutError):
+        return None
+    words = line.split()
+    return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
+
+
+def _listen(host: str, port: int) -> int:
+    """Listen for a moment; returns the port. Connections that are just ending do not matter."""
+    family, kind, _, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    with closing(socket.socket(family, kind)) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(1)
+        return int(listener.getsockname()[1])

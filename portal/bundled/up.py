@@ -1,0 +1,240 @@
+"""`portal up`: everything on one machine, from an empty folder to an address to open.
+
+Decides what runs, in which order and with which settings; `children` keeps it running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from portal.bundled.addresses import (
+    authority,
+    check_port,
+    free_port,
+    http_status,
+    local_peer,
+    reachable_host,
+)
+from portal.bundled.data_folder import DataFolder, claim, open_data_folder, save_environment
+from portal.bundled.leftovers import end_leftovers
+from portal.bundled.postgres import release_socket_folder
+from portal.bundled.processes import ChildSpec, LineOutput, UpError
+from portal.bundled.services import start_embedded
+from portal.bundled.supervisor import Children, running_children
+from portal.bundled.terminal import Terminal, open_terminal
+
+__all__ = ["UpError", "up"]
+
+logger = logging.getLogger(__name__)
+
+# The storage gets the next port, so that its address stays the same from start to start.
+STORAGE_PORTS_TRIED = 20
+MIGRATE_TIMEOUT_S = 3600
+# With 0.5 s for last lines and 3 s for database and storage, all is over within 10 s.
+STOP_GRACE_S = 5.5
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+# Would lead libpq or the AWS client elsewhere than to the embedded parts.
+LIBPQ_PREFIX = "PG"
+FOREIGN_AWS = frozenset(
+    {
+        "AWS_PROFILE",
+        "AWS_DEFAULT_PROFILE",
+        "AWS_SESSION_TOKEN",
+        "AWS_SECURITY_TOKEN",
+        "AWS_DEFAULT_REGION",
+        "AWS_ENDPOINT_URL",
+        "AWS_ENDPOINT_URL_S3",
+        "AWS_ROLE_ARN",
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+    }
+)
+# What leads to parts the user brings.
+OWN_DATABASE = ("DATABASE_URL",)
+OWN_STORAGE = ("S3_ENDPOINT_URL", "S3_BUCKET")
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is asked for, checked, and what follows from it."""
+
+    host: str
+    port: int
+    folder: DataFolder
+    environ: Mapping[str, str]
+
+    @property
+    def brings_database(self) -> bool:
+        return any(self.environ.get(name) for name in OWN_DATABASE)
+
+    @property
+    def brings_storage(self) -> bool:
+        return any(self.environ.get(name) for name in OWN_STORAGE)
+
+    @property
+    def public_url(self) -> str:
+        given = self.environ.get("PUBLIC_URL", "").rstrip("/")
+        return given or f"http://{authority(reachable_host(self.host), self.port)}"
+
+    @property
+    def storage_port(self) -> int | None:
+        if self.brings_storage:
+            return None
+        after = range(self.port + 1, min(self.port + 1 + STORAGE_PORTS_TRIED, 65536))
+        return free_port(self.host, after)
+
+
+async def up(*, host: str, port: int, data_dir: Path) -> None:
+    """Run the portal until told to stop. Raises `UpError` when it cannot start or go on."""
+    with _stop_signals() as stop:
+        folder = open_data_folder(data_dir)
+        with claim(folder), open_terminal() as terminal:
+            await asyncio.to_thread(end_leftovers, folder.roster)
+            check_port(host, port)
+            plan = _Plan(host, port, folder, os.environ)
+            try:
+                async with running_children(roster=folder.roster) as children:
+                    stop.hurry = children.hurry
+                    await stop.or_end_of(_run(plan, children, terminal))
+                    terminal.say("Stopping; press Ctrl-C again to stop at once.")
+            finally:
+                release_socket_folder(folder)
+            terminal.say(f"Stopped. Start again on {folder.shown} to continue.")
+
+
+class _Stop:
+    """The user's wish to end; the second one is in a hurry."""
+
+    def __init__(self) -> None:
+        self.requested = asyncio.Event()
+        self.hurry: Callable[[], None] = lambda: None
+
+    def request(self) -> None:
+        if self.requested.is_set():
+            self.hurry()
+        self.requested.set()
+
+    async def or_end_of(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work until it ends, fails or the wish is there."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work), group.create_task(self._wait())]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                task.cancel()
+
+    async def _wait(self) -> None:
+        await self.requested.wait()
+
+
+@contextmanager
+def _stop_signals() -> Iterator[_Stop]:
+    loop, stop = asyncio.get_running_loop(), _Stop()
+    # Under nohup the end of the terminal must go unnoticed.
+    heard = [s for s in STOP_SIGNALS if s != signal.SIGHUP or _heeded(s)]
+    for number in heard:
+        loop.add_signal_handler(number, stop.request)
+    try:
+        yield stop
+    finally:
+        for number in heard:
+            loop.remove_signal_handler(number)
+
+
+def _heeded(number: signal.Signals) -> bool:
+    return signal.getsignal(number) is not signal.SIG_IGN
+
+
+async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
+    embedded = await start_embedded(
+        children,
+        plan.folder,
+        host=plan.host,
+        storage_port=plan.storage_port,
+        public_host=urlsplit(plan.public_url).hostname or "",
+        database=not plan.brings_database,
+    )
+    settings = _settings(plan, embedded)
+    save_environment(plan.folder, _to_remember(plan, settings))
+    portal = partial(_portal_child, environ=_child_environ(plan, settings), terminal=terminal)
+    await children.run(portal("migrate", ready_timeout_s=MIGRATE_TIMEOUT_S))
+    web = portal("web", "--host", plan.host, "--port", str(plan.port), ready=_web_answers(plan))
+    await children.start(web, portal("worker"))
+    terminal.say(_announcement(plan))
+    await asyncio.Event().wait()
+
+
+def _settings(plan: _Plan, embedded: Mapping[str, str]) -> dict[str, str]:
+    """All settings `portal up` decides; a public storage address given by the user stays."""
+    settings = {
+        **embedded,
+        "HOST": plan.host,
+        "PORT": str(plan.port),
+        "PUBLIC_URL": plan.public_url,
+        "LOG_FORMAT": plan.environ.get("LOG_FORMAT") or "text",
+    }
+    if given := plan.environ.get("S3_PUBLIC_ENDPOINT_URL"):
+        settings["S3_PUBLIC_ENDPOINT_URL"] = given
+    return settings
+
+
+def _to_remember(plan: _Plan, settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings and what the user brings, so that another shell can do without both."""
+    theirs = {
+        name: value
+        for name, value in _child_environ(plan, {}).items()
+        if name in OWN_DATABASE or name.startswith(("S3_", "AWS_"))
+    }
+    return {**theirs, **settings}
+
+
+def _child_environ(plan: _Plan, settings: Mapping[str, str]) -> dict[str, str]:
+    """The user's environment without what would lead astray, and the settings over it."""
+    kept = {
+        name: value
+        for name, value in plan.environ.items()
+        if (plan.brings_storage or name not in FOREIGN_AWS)
+        and (plan.brings_database or not name.startswith(LIBPQ_PREFIX))
+    }
+    return {**kept, **settings, "PYTHONUNBUFFERED": "1"}
+
+
+def _portal_child(
+    command: str, *arguments: str, environ: Mapping[str, str], terminal: Terminal, **options: Any
+) -> ChildSpec:
+    return ChildSpec(
+        name=command,
+        argv=(sys.executable, "-m", "portal", command, *arguments),
+        environ=environ,
+        output=LineOutput(terminal.named(command)),
+        ending=((signal.SIGTERM, STOP_GRACE_S),),
+        **options,
+    )
+
+
+def _web_answers(plan: _Plan) -> Callable[[], Coroutine[Any, Any, bool]]:
+    async def answers() -> bool:
+        return await http_status(local_peer(plan.host), plan.port, "/healthz") == 200
+
+    return answers
+
+
+def _announcement(plan: _Plan) -> str:
+    rows = [
+        f"The portal is ready: {plan.public_url}",
+        f"Its data is in {plan.folder.root}",
+        "Press Ctrl-C to stop; nothing is lost.",
+    ]
+    width = max(map(len, rows)) + 2
+    rule = "-" * width
+    return "\n".join(["", rule, *(f" {row}" for row in rows), rule, ""])

@@ -1,0 +1,102 @@
+"""What the commands for operators share: settings, errors in one line, tables, JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from portal.config import Config, ConfigError
+from portal.text import shown
+
+Result = TypeVar("Result")
+
+MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
+
+data_dir_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Use the running `portal up` of this folder instead of the environment's settings.",
+)
+json_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, for programs."
+)
+
+
+def read_config(data_dir: Path | None = None) -> Config:
+    """The settings, from a data folder or the environment; all faults are told at once."""
+    if data_dir is not None:
+        from portal.bundled.data_folder import load_environment
+
+        os.environ.update(load_environment(data_dir))
+    try:
+        return Config.from_env()
+    except ConfigError as exc:
+        raise click.ClickException(str(exc)) from exc
+
+
+def run(work: Coroutine[Any, Any, Result]) -> Result:
+    """Run to the end, and tell what everyone runs into in one line."""
+    import psycopg
+    from procrastinate.exceptions import ConnectorException
+    from tortoise.exceptions import DBConnectionError, OperationalError
+
+    from portal.errors import PortalError
+
+    try:
+        return asyncio.run(work)
+    except (psycopg.OperationalError, DBConnectionError, ConnectorException) as exc:
+        raise click.ClickException(f"The database cannot be used: {exc}") from exc
+    except OperationalError as exc:  # Tortoise's name for a query the schema does not bear
+        raise click.ClickException(
+            f"The database does not fit: {exc}\nRun `portal migrate` with the same settings."
+        ) from exc
+    except PortalError as exc:
+        raise click.ClickException(exc.detail) from exc
+
+
+def quiet() -> None:
+    """Keep the libraries' own warnings back: the command says what there is to say."""
+    logging.disable(logging.CRITICAL)
+
+
+def print_json(document: Any) -> None:
+    """Print a document; times and ids as text."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+
+
+def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print columns as wide as what is in them; the last one may be cut by the terminal."""
+    lines = [[one_line(cell) for cell in row] for row in (heads, *rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
+    for number, line in enumerate(lines):
+        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        click.echo(click.style(text.rstrip(), bold=number == 0))
+
+
+def one_line(value: object) -> str:
+    """A value as text that stays where it is printed, whoever wrote it."""
+    return " ".join(shown(str(value)).split())
+
+
+def age(moment: datetime | None) -> str:
+    """How long ago, or how far ahead, in one unit: "3 min", "in 12 s"."""
+    if moment is None:
+        return "-"
+    seconds = (datetime.now(UTC) - moment).total_seconds()
+    return duration(seconds) if seconds >= 0 else f"in {duration(-seconds)}"
+
+
+def duration(seconds: float) -> str:
+    """A duration in its largest fitting unit."""
+    for unit_s, name in ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "min")):
+        if seconds >= 2 * unit_s:
+            return f"{seconds / unit_s:.0f} {name}"
+    return f"{seconds:.0f} s"

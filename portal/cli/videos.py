@@ -1,0 +1,175 @@
+"""`portal videos` and `portal queue`: look at a portal's videos and jobs, and act on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from portal.cli.common import (
+    age,
+    data_dir_option,
+    json_option,
+    one_line,
+    print_json,
+    print_table,
+    quiet,
+    read_config,
+    run,
+)
+
+MAX_LIMIT = 10_000
+JOB_HEADS = ("JOB", "TASK", "STATUS", "QUEUED", "STARTED", "DUE", "VIDEO")
+LEASE_HEADS = ("WORKER", "STAGE", "PERCENT", "LEASE ENDS", "VIDEO")
+STATUSES = ("processing", "ready", "failed")
+
+
+@click.group()
+def videos() -> None:
+    """List, show, retry and delete videos."""
+
+
+@videos.command("list")
+@click.option("--status", type=click.Choice(STATUSES), help="Only videos with this status.")
+@click.option("--search", default="", help="Words in title, tags or description.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, MAX_LIMIT))
+@json_option
+@data_dir_option
+def list_command(
+    status: str | None, search: str, limit: int, as_json: bool, data_dir: Path | None
+) -> None:
+    """List videos, the newest first."""
+    from portal.cli.administration import list_videos
+
+    quiet()
+    found, total = run(
+        list_videos(read_config(data_dir), status=status, search=search, limit=limit)
+    )
+    if as_json:
+        print_json({"videos": found, "total": total})
+        return
+    heads = ("ID", "STATUS", "AGE", "LENGTH", "MB", "TITLE")
+    print_table(heads, [_row_of(video) for video in found])
+    if total > len(found):
+        click.echo(f"{len(found)} of {total}; see --limit.")
+
+
+@videos.command("show")
+@click.argument("video_id", metavar="ID")
+@json_option
+@data_dir_option
+def show_command(video_id: str, as_json: bool, data_dir: Path | None) -> None:
+    """Show the whole record of a video: renditions, attempts, jobs, and why it failed."""
+    from portal.cli.administration import describe_video
+
+    quiet()
+    found = run(describe_video(read_config(data_dir), video_id))
+    if as_json:
+        print_json(found)
+        return
+    tables = {name: found.pop(name) for name in ("renditions", "attempts", "jobs")}
+    width = max(map(len, found))
+    for name, value in found.items():
+        click.echo(f"{name.ljust(width)}  {'-' if value is None else one_line(value)}")
+    for name, rows in tables.items():
+        click.echo()
+        click.echo(click.style(f"{len(rows)} {name}", bold=True))
+        if rows:
+            print_table([head.upper() for head in rows[0]], [_cells(row) for row in rows])
+
+
+@videos.command("retry")
+@click.argument("video_ids", metavar="ID...", nargs=-1, required=True)
+@data_dir_option
+def retry_command(video_ids: tuple[str, ...], data_dir: Path | None) -> None:
+    """Try again what failed: a failed video, or the renditions that a ready one lacks."""
+    from portal.cli.administration import retry_video
+
+    _each(video_ids, data_dir, retry_video, done="is tried again")
+
+
+@videos.command("delete")
+@click.argument("video_ids", metavar="ID...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Don't ask.")
+@data_dir_option
+def delete_command(video_ids: tuple[str, ...], yes: bool, data_dir: Path | None) -> None:
+    """Delete videos with everything they own. There is no way back."""
+    from portal.cli.administration import delete_video
+
+    if not yes:
+        what = video_ids[0] if len(video_ids) == 1 else f"{len(video_ids)} videos"
+        click.confirm(f"Delete {what} and all files?", abort=True)
+    _each(video_ids, data_dir, delete_video, done="is deleted; its files follow")
+
+
+@click.command()
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, MAX_LIMIT))
+@json_option
+@data_dir_option
+def queue(limit: int, as_json: bool, data_dir: Path | None) -> None:
+    """Show the jobs that wait, run and failed, the workers, and what is stalled."""
+    from portal.cli.administration import describe_queue
+
+    quiet()
+    found = run(describe_queue(read_config(data_dir), limit=limit))
+    if as_json:
+        print_json(found)
+        return
+    _print_queue(found)
+
+
+def _print_queue(found: dict[str, list[dict[str, Any]]]) -> None:
+    counts, jobs = found["counts"], found["jobs"]
+    alive = sum(not worker["is_dead"] for worker in found["workers"])
+    total = sum(row["jobs"] for row in counts)
+    click.echo(f"{total} jobs wait, run or failed; {alive} lanes of workers live.")
+    if counts:
+        print_table(("QUEUE", "STATUS", "JOBS", "OLDEST"), [_count_row(row) for row in counts])
+    if jobs:
+        click.echo()
+        print_table(JOB_HEADS, [_job_row(job) for job in jobs])
+    if found["leases"]:
+        click.echo()
+        print_table(LEASE_HEADS, [_lease_row(lease) for lease in found["leases"]])
+    if total > len(jobs):
+        click.echo(f"{len(jobs)} of {total} jobs shown; see --limit.")
+
+
+def _count_row(row: dict[str, Any]) -> tuple[object, ...]:
+    return row["queue"], row["status"], row["jobs"], age(row["oldest"])
+
+
+def _job_row(job: dict[str, Any]) -> tuple[object, ...]:
+    status = "stalled" if job["is_stalled"] else job["status"]
+    times = (age(job["queued_at"]), age(job["started_at"]), age(job["scheduled_at"]))
+    return (job["id"], job["task"].removeprefix("portal:"), status, *times, job["video_id"] or "-")
+
+
+def _lease_row(lease: dict[str, Any]) -> tuple[object, ...]:
+    ends = "lost" if lease["is_lost"] else age(lease["lease_expires_at"])
+    return lease["worker"], lease["stage"], f"{lease['percent']:.0f}", ends, lease["video_id"]
+
+
+def _row_of(video: dict[str, Any]) -> tuple[object, ...]:
+    length = "-" if video["duration_s"] is None else f"{video['duration_s']:.0f} s"
+    status = video["status"] if video["stage"] is None else f"{video['percent']:.0f} %"
+    megabytes = f"{video['size_bytes'] / 1e6:.1f}"
+    return video["id"], status, age(video["created_at"]), length, megabytes, video["title"]
+
+
+def _cells(row: dict[str, Any]) -> list[object]:
+    return ["-" if value is None else value for value in row.values()]
+
+
+def _each(video_ids: tuple[str, ...], data_dir: Path | None, act: Any, *, done: str) -> None:
+    """Do it for each; what is refused is told, and the rest is done all the same."""
+    quiet()
+    refused = run(act(read_config(data_dir), video_ids))
+    for video_id in video_ids:
+        if video_id in refused:
+            click.echo(f"Error: {video_id}: {refused[video_id]}", err=True)
+        else:
+            click.echo(f"{video_id} {done}.")
+    if refused:
+        raise SystemExit(1)

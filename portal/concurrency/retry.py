@@ -1,0 +1,67 @@
+"""Try again after a failure: growing pauses with jitter, up to a cap, for a time or for ever.
+
+`Backoff` says how long to wait; the queue and the supervisor of child processes, which wait by
+their own means, ask it for seconds. `retry` waits and calls again by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from math import inf
+from random import uniform
+from time import monotonic
+from typing import TypeVar
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+MAX_DOUBLINGS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Pauses that double from `first_s` to `cap_s`, each shortened at random by up to a half.
+
+    The jitter keeps those that failed together from coming back together.
+    """
+
+    first_s: float = 1.0
+    cap_s: float = 60.0
+
+    def pause_s(self, failures: int) -> float:
+        """Seconds to wait after so many failures in a row, counted from 1."""
+        whole_s = min(self.first_s * 2.0 ** min(failures - 1, MAX_DOUBLINGS), self.cap_s)
+        return whole_s * uniform(0.5, 1.0)  # noqa: S311  # no secret
+
+
+async def retry(
+    work: Callable[[], Awaitable[Result]],
+    *,
+    on: Callable[[Exception], bool],
+    backoff: Backoff,
+    patience_s: float = inf,
+    what: str = "",
+) -> Result:
+    """Call `work` until it succeeds, fails otherwise than `on` expects, or `patience_s` is over.
+
+    Only for work that may be repeated. The last failure is raised as it is; `what` names, in the
+    log, the part that is away.
+    """
+    deadline = monotonic() + patience_s
+    failures = 0
+    while True:
+        try:
+            return await work()
+        except Exception as exc:
+            if not on(exc) or monotonic() > deadline:
+                raise
+            failures += 1
+            pause_s = backoff.pause_s(failures)
+            logger.warning(
+                "%s away, trying again", what, extra={"action": "retry", "failures": failures}
+            )
+        await asyncio.sleep(pause_s)

@@ -1,0 +1,163 @@
+"""The connection to PostgreSQL: Tortoise's configuration, its life, and the migrations.
+
+The one place that reaches into Tortoise's psycopg backend, so that procrastinate can enqueue
+on the connection of a running transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from procrastinate.exceptions import ConnectorException
+from psycopg import AsyncConnection, AsyncRawCursor, OperationalError
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import dict_row
+from tortoise import Tortoise
+from tortoise.connection import get_connection
+from tortoise.migrations.api import migrate as tortoise_migrate
+from tortoise.transactions import in_transaction
+
+if TYPE_CHECKING:
+    from portal.config import Config
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+CONNECT_TIMEOUT_S = 5
+OUTAGE_INTERVAL_S = 1.0
+RECONNECT_TIMEOUT_S = 1
+# A statement that runs longer is a bug or an overloaded server; either way it must end.
+STATEMENT_TIMEOUT_MS = 15_000
+ANSWER_TIMEOUT_S = STATEMENT_TIMEOUT_MS / 1000 + 3
+# Where someone waits; no query takes the web longer than some tens of milliseconds.
+WEB_ANSWER_TIMEOUT_S = 8.0
+# Any number that no other user of the database picks: it keeps two migrations apart.
+MIGRATION_LOCK_ID = 7_306_815_001
+
+
+@asynccontextmanager
+async def open_database(config: Config, *, fail_fast: bool = False) -> AsyncIterator[None]:
+    """Bind the models to the database. Connections are made on first use.
+
+    With `fail_fast` nobody waits for a database that is known to be away.
+
+    The binding is global to the process, because a server answers requests in other tasks
+    than the one that started it.
+    """
+    context = await Tortoise.init(
+        tortoise_config(config, fail_fast=fail_fast), _enable_global_fallback=True
+    )
+    try:
+        yield
+    finally:
+        await context.close_connections()
+
+
+@asynccontextmanager
+async def transaction() -> AsyncIterator[AsyncConnection[Any]]:
+    """Run the models' queries inside one transaction and hand out its raw connection.
+
+    What the database says to the queue's statements on it is raised as it is, not as the queue
+    wraps it.
+    """
+    try:
+        async with in_transaction() as client:
+            yield client._connection  # there is no public way to it
+    except ConnectorException as exc:
+        if isinstance(exc.__cause__, OperationalError):
+            raise exc.__cause__ from None
+        raise
+
+
+async def server_time() -> datetime:
+    """The database's clock; the one that all machines of a portal share."""
+    rows = await get_connection("default").execute_query_dict("SELECT now()")
+    now: datetime = rows[0]["now"]
+    return now
+
+
+async def over_outage(work: Callable[[], Awaitable[Result]], *, patience_s: float) -> Result:
+    """Do this, and again each second while the database is away, for that long at most.
+
+    For transactions that may be repeated: when the answer to the last commit was lost, it counts.
+    """
+    deadline = monotonic() + patience_s
+    while True:
+        try:
+            return await work()
+        except OperationalError:
+            if monotonic() > deadline:
+                raise
+            logger.warning("Database away, trying again", extra={"action": "database_retry"})
+        await asyncio.sleep(OUTAGE_INTERVAL_S)
+
+
+async def migrate(config: Config) -> None:
+    """Bring the database to the newest version. Safe to run from several machines at once."""
+    async with await AsyncConnection.connect(
+        config.database_url, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True
+    ) as guard:
+        await guard.execute("SELECT pg_advisory_lock(%s)", (MIGRATION_LOCK_ID,))
+        try:
+            await tortoise_migrate(config=_migration_config(config))
+        finally:
+            await Tortoise.close_connections()
+
+
+def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any]:
+    """Tortoise's settings for `config.database_url`, any libpq parameter included."""
+    parameters = dict(conninfo_to_dict(config.database_url))
+    options = parameters.pop("options", None) or ""
+    credentials = {
+        "user": parameters.pop("user", None),
+        "password": parameters.pop("password", None),
+        "host": parameters.pop("host", None),
+        "port": parameters.pop("port", None) or 5432,
+        "database": parameters.pop("dbname", None),
+        "application_name": parameters.pop("application_name", "portal"),
+        "server_settings": {"connect_timeout": CONNECT_TIMEOUT_S, **parameters},
+        # Passed to psycopg for each connection; the first two are what Tortoise relies on.
+        "kwargs": {
+            "autocommit": True,
+            "row_factory": dict_row,
+            "options": f"{options} -c statement_timeout={STATEMENT_TIMEOUT_MS}",
+        },
+        "minsize": 1,
+        "maxsize": config.database_pool_size,
+        "timeout": CONNECT_TIMEOUT_S,
+        # Tried in vain for this long, a connection is given up and made anew for the next request;
+        # with more patience the pool's growing pauses would outlast an outage by minutes.
+        "reconnect_timeout": RECONNECT_TIMEOUT_S,
+        # The server's own limit works only as long as the server does.
+        "answer_timeout_s": WEB_ANSWER_TIMEOUT_S if fail_fast else ANSWER_TIMEOUT_S,
+        "fail_fast": fail_fast,
+    }
+    return {
+        "connections": {"default": {"engine": "portal.database.pool", "credentials": credentials}},
+        "apps": {
+            "portal": {
+                "models": ["portal.database.models"],
+                "migrations": "portal.database.migrations",
+                "default_connection": "default",
+            }
+        },
+    }
+
+
+def _migration_config(config: Config) -> dict[str, Any]:
+    """As `tortoise_config`, for Tortoise's migration recorder.
+
+    It writes asyncpg's placeholders ($1) whatever the backend; psycopg understands them with
+    its raw cursors.
+    """
+    settings = tortoise_config(config)
+    credentials = settings["connections"]["default"]["credentials"]
+    credentials["kwargs"]["cursor_factory"] = AsyncRawCursor
+    return settings

@@ -1,0 +1,319 @@
+"""The database tables.
+
+Models hold data only; transactions and use cases live in `publishing.py` and `jobs.py`.
+The tables themselves are made by `migrations/`, never generated from here outside of tests.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from tortoise import fields
+from tortoise.contrib.postgres.fields import ArrayField, TSVectorField
+from tortoise.contrib.postgres.indexes import GinIndex
+from tortoise.models import Model
+
+from portal.database.search import search_columns
+from portal.transcoding.packaging.master import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+    from uuid import UUID
+
+    from tortoise.backends.base.client import BaseDBAsyncClient
+
+SEARCHED_FIELDS = frozenset({"title", "description", "tags"})
+
+
+class VideoStatus(StrEnum):
+    """What became of a video's transcoding."""
+
+    PROCESSING = "processing"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class Outcome(StrEnum):
+    """How an attempt ended. An attempt without an outcome is running, or was abandoned."""
+
+    PUBLISHED = "published"
+    FAILED = "failed"
+    HANDED_BACK = "handed_back"
+
+
+class RenditionState(StrEnum):
+    """What became of a rendition. One that is being made is still planned."""
+
+    PLANNED = "planned"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+class PosterState(StrEnum):
+    """How a poster that an editor asked for stands."""
+
+    WAITING = "waiting"
+    WORKING = "working"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class Category(Model):
+    """A row of the fixed category table; laid by a migration, never edited by the portal."""
+
+    id = fields.SmallIntField(primary_key=True, generated=False)
+    name = fields.CharField(max_length=100, unique=True)
+
+    class Meta:
+        table = "categories"
+        ordering = ("id",)
+
+
+class Upload(Model):
+    """A storage key issued by the portal, whether or not a file has arrived under it.
+
+    `multipart_id` is storage's name of the unfinished upload in parts, if there is one, and
+    `size_bytes` the size announced when it was started. A discarded upload was given up by its
+    owner: its key can no longer be used. `active_at` is when one in parts was last heard of: it was
+    started, completed, or a part's address was signed.
+    """
+
+    key = fields.CharField(max_length=400, primary_key=True)
+    file_name = fields.CharField(max_length=255)
+    content_type = fields.CharField(max_length=40)
+    multipart_id: str | None = fields.TextField(null=True)
+    size_bytes: int | None = fields.BigIntField(null=True)
+    is_discarded = fields.BooleanField(default=False, db_default=False)
+    active_at: datetime | None = fields.DatetimeField(null=True)
+    created_at = fields.DatetimeField(auto_now_add=True)
+
+    class Meta:
+        table = "uploads"
+
+
+class Video(Model):
+    """A published video: what was submitted, and what became of its transcoding.
+
+    `upload_id` is the storage key of the raw file. `published_attempt` is the number of the
+    attempt that made the video ready and whose master playlist is played; it is set exactly when
+    the status is ready. `complete_job_id` is set while a ready video's ladder is being completed.
+    Attempts up to `forgiven_attempts` do not count: the editor asked for new ones after them.
+
+    `metadata_version` counts the edits of title, description, categories and tags, from 1;
+    `submitted_digest` is of what the video was created with, once that has been edited.
+    `poster_version` is 0 for the poster that transcoding chose, else the number of the request
+    that it came from.
+
+    `search` and `sort_title` follow from title, description and tags and are written with them by
+    `save`, and so by `create`; a query's `update` has to write `searching.search_columns` itself.
+    """
+
+    id = fields.UUIDField(primary_key=True)
+    title = fields.TextField()
+    description = fields.TextField()
+    category_ids: list[int] = ArrayField("smallint")
+    tags = fields.TextField()
+    file_name = fields.CharField(max_length=255)
+    upload: fields.OneToOneRelation[Upload] = fields.OneToOneField(
+        "portal.Upload",
+        related_name="video",
+        source_field="storage_key",
+        on_delete=fields.RESTRICT,
+    )
+    transcode_job_id = fields.BigIntField(unique=True)
+    status = fields.CharEnumField(VideoStatus, max_length=10, default=VideoStatus.PROCESSING)
+    size_bytes = fields.BigIntField()
+    source_etag = fields.CharField(max_length=200)
+    duration_s: float | None = fields.FloatField(null=True)
+    width: int | None = fields.IntField(null=True)
+    height: int | None = fields.IntField(null=True)
+    published_attempt: int | None = fields.IntField(null=True)
+    failure_code = fields.CharField(max_length=60, null=True)
+    failure_message: str | None = fields.TextField(null=True)
+    notes: list[str] = ArrayField("text", default=list)
+    has_poster = fields.BooleanField(default=False)
+    has_storyboard = fields.BooleanField(default=False)
+    complete_job_id: int | None = fields.BigIntField(null=True)
+    forgiven_attempts = fields.IntField(default=0)
+    metadata_version = fields.IntField(default=1)
+    submitted_digest: str | None = fields.CharField(max_length=64, null=True)  # type: ignore[assignment]
+    poster_version = fields.IntField(default=0)
+    search = TSVectorField(default="")
+    sort_title = fields.TextField(default="")
+    created_at: datetime = fields.DatetimeField()
+    updated_at: datetime = fields.DatetimeField()
+
+    if TYPE_CHECKING:
+        upload_id: str
+
+    class Meta:
+        table = "videos"
+        # The library is read a page at a time, in each of its orders; the order by duration has
+        # an index on an expression, which only the migration knows.
+        indexes = (
+            ("created_at", "id"),
+            ("sort_title", "id"),
+            ("status",),
+            GinIndex(fields=["search"]),
+            GinIndex(fields=["category_ids"]),
+        )
+
+    @property
+    def storage_key(self) -> str:
+        """Storage key of the uploaded raw file."""
+        return self.upload_id
+
+    async def save(
+        self,
+        using_db: BaseDBAsyncClient | None = None,
+        update_fields: Iterable[str] | None = None,
+        force_create: bool = False,
+        force_update: bool = False,
+    ) -> None:
+        """Write the row, or these fields of it, and with them what is searched."""
+        written = None if update_fields is None else set(update_fields)
+        if written is None or not written.isdisjoint(SEARCHED_FIELDS):
+            columns = search_columns(title=self.title, description=self.description, tags=self.tags)
+            self.search, self.sort_title = columns["search"], columns["sort_title"]
+            written = None if written is None else written | columns.keys()
+        await super().save(using_db, written, force_create, force_update)
+
+
+class Attempt(Model):
+    """One pass over a video's source; its output lives under `hls/<video id>/<number>/`.
+
+    The lease is the portal's own proof of life: a worker renews it while it works, and an
+    attempt whose lease ran out is abandoned and may be taken over (see `recovery.py`). The error
+    is the operator's; what editors are told is the video's failure. Of a swept attempt storage
+    holds nothing but what is in use.
+    """
+
+    id = fields.BigIntField(primary_key=True)
+    video: fields.ForeignKeyRelation[Video] = fields.ForeignKeyField(
+        "portal.Video", related_name="attempts", on_delete=fields.CASCADE
+    )
+    number = fields.IntField()
+    worker = fields.CharField(max_length=200)
+    lease_expires_at: datetime = fields.DatetimeField()
+    stage = fields.CharField(max_length=20)
+    percent = fields.FloatField(default=0.0)
+    eta_s: float | None = fields.FloatField(null=True)
+    started_at: datetime = fields.DatetimeField()
+    finished_at: datetime | None = fields.DatetimeField(null=True)
+    outcome: Outcome | None = fields.CharEnumField(  # type: ignore[assignment]  # null is untyped
+        Outcome, max_length=12, null=True
+    )
+    error_code = fields.CharField(max_length=60, null=True)
+    error_detail: str | None = fields.TextField(null=True)
+    is_swept = fields.BooleanField(default=False, db_default=False)
+
+    if TYPE_CHECKING:
+        video_id: UUID
+
+    class Meta:
+        table = "attempts"
+        unique_together = (("video", "number"),)
+
+
+class Rendition(Model):
+    """One rendition of a video: planned after the first look at the source, measured when made.
+
+    It lies in the folder of the attempt `attempt_number`, the last one that began to make it. An
+    attempt that is open and bears that number is making it now. `tries` counts those attempts,
+    handed-back ones aside; `error_detail` is for the operator.
+    """
+
+    id = fields.BigIntField(primary_key=True)
+    video: fields.ForeignKeyRelation[Video] = fields.ForeignKeyField(
+        "portal.Video", related_name="renditions", on_delete=fields.CASCADE
+    )
+    kind = fields.CharEnumField(Kind, max_length=10)
+    name = fields.CharField(max_length=40)
+    position = fields.IntField()
+    state = fields.CharEnumField(RenditionState, max_length=10, default=RenditionState.PLANNED)
+    attempt_number: int | None = fields.IntField(null=True)
+    tries = fields.IntField(default=0)
+    error_code = fields.CharField(max_length=60, null=True)
+    error_detail: str | None = fields.TextField(null=True)
+    copied = fields.BooleanField(default=False)
+    width: int | None = fields.IntField(null=True)
+    height: int | None = fields.IntField(null=True)
+    frame_rate = fields.CharField(max_length=30, null=True)
+    codecs = fields.CharField(max_length=100, null=True)
+    bandwidth_bps: int | None = fields.BigIntField(null=True)
+    average_bandwidth_bps: int | None = fields.BigIntField(null=True)
+    iframe_bandwidth_bps: int | None = fields.BigIntField(null=True)
+    size_bytes: int | None = fields.BigIntField(null=True)
+    segment_count: int | None = fields.IntField(null=True)
+    channels: int | None = fields.IntField(null=True)
+    language = fields.CharField(max_length=60, null=True)
+    label: str | None = fields.TextField(null=True)
+    is_default = fields.BooleanField(default=False)
+
+    if TYPE_CHECKING:
+        video_id: UUID
+
+    class Meta:
+        table = "renditions"
+        unique_together = (("video", "name"),)
+        ordering = ("position",)
+
+
+class PosterRequest(Model):
+    """The last poster that an editor asked for from the playhead of a video's player.
+
+    `number` counts a video's requests and names the poster; no two ever share a name. While the
+    state is working, the worker that cuts it holds the lease.
+    """
+
+    id = fields.BigIntField(primary_key=True)
+    video: fields.OneToOneRelation[Video] = fields.OneToOneField(
+        "portal.Video", related_name="poster_request", on_delete=fields.CASCADE
+    )
+    number = fields.IntField()
+    time_s = fields.FloatField()
+    state = fields.CharEnumField(PosterState, max_length=10, default=PosterState.WAITING)
+    tries = fields.IntField(default=0)
+    job_id = fields.BigIntField()
+    lease_expires_at: datetime = fields.DatetimeField()
+    error_code = fields.CharField(max_length=60, null=True)
+
+    if TYPE_CHECKING:
+        video_id: UUID
+
+    class Meta:
+        table = "poster_requests"
+
+
+class Deletion(Model):
+    """A deleted video whose files are still to be removed from storage.
+
+    Someone who was still writing them may have done so until `settles_at`: the removal looks
+    again after that. The lease is renewed while files are being removed.
+    """
+
+    video_id = fields.UUIDField(primary_key=True)
+    storage_key = fields.CharField(max_length=400)
+    job_id = fields.BigIntField()
+    settles_at: datetime = fields.DatetimeField()
+    lease_expires_at: datetime = fields.DatetimeField()
+
+    class Meta:
+        table = "deletions"
+
+
+class Tombstone(Model):
+    """A video that was deleted a while ago.
+
+    The address that its file was uploaded to may still be valid, and a worker that stood still may
+    still be writing: the janitor has storage looked through once more when neither can be.
+    """
+
+    video_id = fields.UUIDField(primary_key=True)
+    storage_key = fields.CharField(max_length=400)
+    deleted_at: datetime = fields.DatetimeField()
+
+    class Meta:
+        table = "tombstones"

@@ -1,0 +1,179 @@
+"""The ways back from what a comparison found. Each answers why it can't be done, or nothing.
+
+What is made again comes from the uploaded file, and only from the very file that was published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from portal.database.connection import transaction
+from portal.database.models import (
+    Attempt,
+    PosterRequest,
+    Rendition,
+    RenditionState,
+    Video,
+    VideoStatus,
+)
+from portal.database.rows import NOW, lock_video
+from portal.errors import NotPlayable, VideoNotFound
+from portal.maintenance.consistency.video_files import is_settled
+from portal.processing import passes
+from portal.processing.sources import holds_source
+from portal.queue.enqueue import defer_completion, defer_transcode
+from portal.storage.keys import output_prefix
+from portal.storage.listing import entries_of
+from portal.transcoding.packaging.master import Kind as Medium
+from portal.videos import posters
+
+if TYPE_CHECKING:
+    from procrastinate import App as Queue
+    from psycopg import AsyncConnection
+
+    from portal.maintenance.consistency.compare import Comparison
+    from portal.maintenance.consistency.findings import Repair
+    from portal.storage.bucket import Storage
+    from portal.storage.listing import StoredObject
+    from portal.web.resources import Resources
+
+SOURCE_GONE = "can't be repaired: the uploaded file is gone or another one; upload it again"
+CHANGED = "changed meanwhile; run it again"
+# Where a poster is taken from when nobody chose a frame.
+POSTER_SHARE = 0.1
+
+
+def once(repair: Repair) -> Repair:
+    """A repair of several differences at once; it is carried out for the first of them."""
+    answers: list[str] = []
+
+    async def carry_out() -> str:
+        if not answers:
+            answers.append(await repair())
+        return answers[0]
+
+    return carry_out
+
+
+async def make_again(video_id: UUID, names: Sequence[str], resources: Resources) -> str:
+    """Queue lost renditions of a ready video.
+
+    Alone, if segments to go by are left; else the video is transcoded anew, as is the only way to
+    sound and subtitles. Until then it is processing: it could not be played well anyway.
+    """
+    video = await Video.get_or_none(id=video_id)
+    if video is None or not await holds_source(video, resources.storage):
+        return SOURCE_GONE
+    async with transaction() as connection:
+        found = await lock_video(video_id)
+        if found is None or found.status is not VideoStatus.READY:
+            return CHANGED
+        rows = await Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
+        lost = [row for row in rows if row.name in names]
+        if _can_be_completed(found, rows, lost):
+            await _plan_again(found, lost, resources.queue, connection)
+        else:
+            await _start_again(found, resources.queue, connection)
+            return ""
+    await passes.put_master(found, resources.storage)
+    return ""
+
+
+async def write_master(video_id: UUID, storage: Storage) -> str:
+    """Write the master playlist of a ready video from its rows."""
+    video = await Video.get_or_none(id=video_id)
+    if video is None or video.status is not VideoStatus.READY:
+        return ""
+    rows = await Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
+    if not any(row.kind is Medium.VIDEO for row in rows):
+        return "can't be repaired: no rendition is left"
+    unknown = await _unknown_folders(video, storage)
+    if unknown:
+        return f"can't be repaired: {', '.join(unknown)} is in no row of the database"
+    await passes.put_master(video, storage)
+    return ""
+
+
+async def cut_poster(video_id: UUID, resources: Resources) -> str:
+    """Queue the frame that was chosen, or one near the beginning, as the poster."""
+    chosen = await PosterRequest.get_or_none(video_id=video_id)
+    video = await Video.get_or_none(id=video_id)
+    duration_s = (video.duration_s if video else None) or 0.0
+    time_s = chosen.time_s if chosen else duration_s * POSTER_SHARE
+    try:
+        await posters.request_poster(video_id, time_s=time_s, queue=resources.queue)
+    except (VideoNotFound, NotPlayable):
+        # It is made anew, with all that belongs to it, or was deleted.
+        return ""
+    return ""
+
+
+async def drop_storyboard(video_id: UUID) -> str:
+    """Have players do without: only transcoding anew would make another one."""
+    await Video.filter(id=video_id).update(has_storyboard=False)
+    return ""
+
+
+async def remove_unused(video_id: UUID, found: Sequence[StoredObject], run: Comparison) -> str:
+    """Remove objects that nothing of a video refers to, unless it is worked on by now."""
+    async with transaction():
+        video = await lock_video(video_id)
+        if video is not None and not await is_settled(video, run.limits.settled_since):
+            return CHANGED
+        if await Attempt.filter(video_id=video_id, outcome=None).exists():
+            return "an attempt is still open; the janitor closes it first"
+    for stored in found:
+        await run.storage.delete(stored.key)
+    return ""
+
+
+def _can_be_completed(
+    video: Video, rows: Collection[Rendition], lost: Collection[Rendition]
+) -> bool:
+    """Whether a later pass can make what is lost: video, by the segments of the first pass."""
+    kept = [row for row in rows if row not in lost and row.kind is Medium.VIDEO]
+    has_measure = any(row.attempt_number == video.published_attempt for row in kept)
+    return has_measure and all(row.kind is Medium.VIDEO for row in lost)
+
+
+async def _plan_again(
+    video: Video, lost: Sequence[Rendition], queue: Queue, connection: AsyncConnection[Any]
+) -> None:
+    await Rendition.filter(id__in=[row.id for row in lost]).update(
+        state=RenditionState.PLANNED, attempt_number=None, tries=0
+    )
+    numbers = [row.attempt_number for row in lost]
+    await Attempt.filter(video_id=video.id, number__in=numbers).update(is_swept=False)
+    if video.complete_job_id is None:
+        job_id = await defer_completion(video, queue, connection)
+        await Video.filter(id=video.id).update(complete_job_id=job_id)
+
+
+async def _start_again(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> None:
+    last = await Attempt.filter(video_id=video.id).order_by("-number").first()
+    await Attempt.filter(video_id=video.id).update(is_swept=False)
+    await Rendition.filter(video_id=video.id).delete()
+    # A poster that an editor chose lies with what is lost.
+    await PosterRequest.filter(video_id=video.id).delete()
+    await Video.filter(id=video.id).update(
+        status=VideoStatus.PROCESSING,
+        published_attempt=None,
+        complete_job_id=None,
+        poster_version=0,
+        transcode_job_id=await defer_transcode(
+            video.id, queue, connection, size_bytes=video.size_bytes, since=video.created_at
+        ),
+        forgiven_attempts=last.number if last else 0,
+        updated_at=NOW,
+    )
+
+
+async def _unknown_folders(video: Video, storage: Storage) -> list[str]:
+    """Folders beside the master playlist that no row knows, such as the sound of old videos."""
+    prefix = output_prefix(video.id, video.published_attempt or 0)
+    known = {row.name for row in await Rendition.filter(video_id=video.id)}
+    folders = [it async for it in entries_of(prefix, storage) if isinstance(it, str)]
+    names = [folder.removeprefix(prefix).rstrip("/") for folder in folders]
+    return [name for name in names if name not in known]

@@ -1,0 +1,108 @@
+"""Compares uploads and videos with the uploaded files below `videos/`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tortoise.connection import get_connection
+
+from portal.database.models import Video
+from portal.errors import ObjectMissing
+from portal.maintenance.consistency.findings import Kind
+from portal.maintenance.consistency.merging import merged, rows_by_key
+from portal.processing.sources import holds_source, identify
+from portal.storage.keys import UPLOAD_FOLDER
+from portal.storage.listing import objects_below
+from portal.uploads import service as uploads
+
+if TYPE_CHECKING:
+    from portal.maintenance.consistency.compare import Comparison
+    from portal.storage.listing import StoredObject
+
+UPLOADS = """
+SELECT uploads.key, videos.id::text AS video_id, videos.size_bytes, videos.source_etag,
+       greatest(uploads.created_at, active_at) < %s AS is_idle
+FROM uploads LEFT JOIN videos ON videos.storage_key = uploads.key
+WHERE uploads.key > %s ORDER BY uploads.key LIMIT %s
+"""
+IS_KNOWN = """
+SELECT 1 FROM uploads WHERE key = %s
+UNION ALL SELECT 1 FROM deletions WHERE storage_key = %s
+UNION ALL SELECT 1 FROM tombstones WHERE storage_key = %s
+"""
+
+Row = Mapping[str, Any]
+
+
+async def compare_sources(run: Comparison) -> None:
+    """Report every uploaded file that is missing, changed, abandoned or unknown."""
+    rows = rows_by_key(UPLOADS, [run.overdue_since], first="")
+    async for key, row, stored in merged(rows, _objects(run)):
+        if row is None:
+            if stored is not None and not await _is_known(key):
+                subject = f"{key} ({stored.size_bytes:,} bytes)"
+                await run.report.add(Kind.OBJECT_UNUSED, subject, partial(_remove, stored, run))
+        elif row["video_id"] is not None:
+            await _check_source(row, stored, run)
+        elif row["is_idle"]:
+            repair = partial(_discard, key, run)
+            await run.report.add(Kind.UPLOAD_ABANDONED, key, repair)
+
+
+async def _objects(run: Comparison) -> AsyncIterator[tuple[str, StoredObject]]:
+    async for stored in objects_below(UPLOAD_FOLDER, run.storage):
+        yield stored.key, stored
+
+
+async def _check_source(row: Row, stored: StoredObject | None, run: Comparison) -> None:
+    if stored is not None and stored.etag == row["source_etag"]:
+        return
+    video = await Video.get_or_none(id=row["video_id"])
+    if video is None or await holds_source(video, run.storage):
+        return
+    subject = f"video {row['video_id']}: {row['key']}"
+    try:
+        found = await identify(row["key"], run.storage)
+    except ObjectMissing:
+        await run.report.add(Kind.SOURCE_MISSING, subject, _upload_again)
+        return
+    if found.size_bytes != row["size_bytes"]:
+        subject += f", {found.size_bytes:,} bytes instead of {row['size_bytes']:,}"
+        await run.report.add(Kind.SOURCE_CHANGED, subject, _upload_again)
+    else:
+        repair = partial(_accept, row, found.etag, run)
+        await run.report.add(Kind.SOURCE_CHANGED, f"{subject}, another ETag", repair)
+
+
+async def _is_known(key: str) -> bool:
+    rows = await get_connection("default").execute_query_dict(IS_KNOWN, [key, key, key])
+    return bool(rows)
+
+
+async def _upload_again() -> str:
+    return "can't be repaired: upload the file again and delete this video"
+
+
+async def _accept(row: Row, etag: str, run: Comparison) -> str:
+    """Storage gives restored objects other ETags; whether that is so only the operator knows."""
+    if not run.accepts_sources:
+        return "after a restore, --accept-sources takes it for the same file"
+    await Video.filter(id=row["video_id"], source_etag=row["source_etag"]).update(source_etag=etag)
+    return ""
+
+
+async def _remove(stored: StoredObject, run: Comparison) -> str:
+    if not run.is_old(stored):
+        return run.too_young
+    if await _is_known(stored.key):
+        return "in use by now"
+    await run.storage.delete(stored.key)
+    return ""
+
+
+async def _discard(key: str, run: Comparison) -> str:
+    since = run.limits.idle_since
+    done = await uploads.discard_abandoned(key, idle_since=since, storage=run.storage)
+    return "" if done else "in use by now"

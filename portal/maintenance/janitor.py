@@ -1,0 +1,286 @@
+"""The janitor: removes from storage what nobody needs any more. A periodic task of the workers.
+
+It removes only what this database can vouch for: uploads it issued, attempts it counted, videos
+it deleted. An object that the database knows nothing of may belong to a newer state of it, or to
+another portal; those are shown, and removed on demand, by `portal doctor --deep`.
+
+Each removal is decided in a transaction that locks the row and makes the decision final (an
+upload discarded, an attempt closed), and carried out afterwards; the row that tells of it goes, or
+is marked, last. So a janitor that is killed is continued by the next one, several at once do no
+harm, and what is published meanwhile is left alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from botocore.exceptions import ClientError
+from tortoise.connection import get_connection
+
+from portal.database.connection import server_time, transaction
+from portal.database.models import Attempt, Deletion, Tombstone, Video
+from portal.database.rows import lock_video
+from portal.errors import ListingRefused, StorageUnavailable
+from portal.processing.attempts import close_lost
+from portal.processing.references import used_folders
+from portal.storage.bucket import StorageKept
+from portal.storage.keys import UPLOAD_FOLDER, output_prefix, output_root
+from portal.storage.listing import OpenMultipart, entries_of, open_multiparts
+from portal.uploads import service as uploads
+from portal.videos import deletion
+
+if TYPE_CHECKING:
+    from portal.config import Config
+    from portal.storage.bucket import Storage
+    from portal.web.resources import Resources
+
+logger = logging.getLogger(__name__)
+
+# Every hour; each is queued once, however many workers there are.
+CRON = "7 * * * *"
+PERIOD_S = 3600
+DAY_S = 24 * 3600
+# What was begun with an address just before it ran out may take this long to arrive.
+ARRIVAL_S = 6 * 3600
+# Recording a multipart upload takes the portal seconds.
+UNRECORDED_S = 3600
+BATCH = 100
+
+IDLE_UPLOADS = """
+SELECT key FROM uploads
+WHERE key > %s
+  AND (greatest(created_at, active_at) < %s OR is_discarded AND multipart_id IS NOT NULL)
+  AND NOT EXISTS (SELECT FROM videos WHERE storage_key = key)
+ORDER BY key LIMIT %s
+"""
+KNOWN_KEYS = """
+SELECT key, multipart_id FROM uploads WHERE key = ANY(%s)
+UNION ALL
+SELECT storage_key, NULL FROM tombstones WHERE storage_key = ANY(%s)
+"""
+# Final videos none of whose attempts was under way, or may have been, since then.
+SETTLED = """
+(videos.status = 'failed' OR videos.status = 'ready' AND videos.complete_job_id IS NULL)
+AND NOT EXISTS (
+  SELECT FROM attempts later WHERE later.video_id = videos.id
+    AND greatest(later.started_at, later.lease_expires_at) > %s
+)
+"""
+SWEEPABLE = f"""
+SELECT attempts.video_id::text AS id FROM attempts
+JOIN videos ON videos.id = attempts.video_id
+WHERE NOT attempts.is_swept AND attempts.video_id > %s AND {SETTLED}
+GROUP BY attempts.video_id ORDER BY attempts.video_id LIMIT %s
+"""  # noqa: S608 - constants of this file
+IS_SETTLED = f"SELECT FROM videos WHERE id = %s AND {SETTLED}"
+DUE_TOMBSTONES = """
+SELECT video_id::text AS id FROM tombstones
+WHERE video_id > %s AND deleted_at < %s
+ORDER BY video_id LIMIT %s
+"""
+FIRST_ID = str(UUID(int=0))
+
+
+@dataclass(slots=True)
+class Tidied:
+    """How much was removed: uploads, unrecorded multipart uploads, objects of unused folders."""
+
+    uploads: int = 0
+    multiparts: int = 0
+    attempts: int = 0
+    objects: int = 0
+    deleted_videos: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What happened before these moments is over.
+
+    `idle_since`: an upload untouched since then is abandoned, and no address that was signed for
+    one can still be used. `settled_since`: nobody writes to, or plays from, attempts of before.
+    """
+
+    idle_since: datetime
+    settled_since: datetime
+    unrecorded_since: datetime
+
+    @classmethod
+    def at(cls, now: datetime, config: Config) -> Limits:
+        """The limits at this moment."""
+        idle_s = max(DAY_S, config.upload_url_ttl_s + ARRIVAL_S)
+        return cls(
+            idle_since=now - timedelta(seconds=idle_s),
+            settled_since=now - timedelta(seconds=max(DAY_S, config.playback_url_ttl_s)),
+            unrecorded_since=now - timedelta(seconds=UNRECORDED_S),
+        )
+
+
+async def tidy(resources: Resources, *, now: datetime | None = None) -> Tidied:
+    """Remove everything that is due; `now` is the database's time unless a test says otherwise.
+
+    Raises `StorageUnavailable` when storage is away.
+    """
+    limits = Limits.at(now or await server_time(), resources.config)
+    storage, done = resources.storage, Tidied()
+    # In this order: an upload that is forgotten can't vouch for its multipart uploads any more.
+    done.multiparts = await abort_unrecorded(limits, storage)
+    done.uploads = await discard_abandoned(limits, storage)
+    await sweep_attempts(limits, storage, done)
+    done.deleted_videos = await bury_deleted(limits, resources)
+    logger.info("Tidied up", extra={"action": "janitor", **asdict(done)})
+    return done
+
+
+async def abort_unrecorded(limits: Limits, storage: Storage) -> int:
+    """Abort multipart uploads that nobody recorded: the portal was killed after it began them."""
+    aborted = 0
+    try:
+        async for page in open_multiparts(UPLOAD_FOLDER, storage):
+            old = [it for it in page if it.begun_at < limits.unrecorded_since]
+            for each in await unrecorded(old):
+                await storage.multiparts.abort(each.key, each.multipart_id)
+                aborted += 1
+    except ListingRefused:
+        logger.info("Storage lists no unfinished uploads", extra={"action": "janitor"})
+    return aborted
+
+
+async def unrecorded(found: list[OpenMultipart]) -> list[OpenMultipart]:
+    """Those whose key this portal issued, but which it never recorded or has replaced."""
+    recorded = await _recorded(found)
+    return [it for it in found if it.key in recorded and recorded[it.key] != it.multipart_id]
+
+
+async def unknown(found: list[OpenMultipart]) -> list[OpenMultipart]:
+    """Those whose key this database does not know."""
+    known = await _recorded(found)
+    return [it for it in found if it.key not in known]
+
+
+async def discard_abandoned(limits: Limits, storage: Storage) -> int:
+    """Remove uploads that nobody went on with or made a video of, and their rows."""
+    removed = 0
+    async for row in _batches(IDLE_UPLOADS, "key", "", limits.idle_since):
+        try:
+            removed += await uploads.discard_abandoned(
+                row["key"], idle_since=limits.idle_since, storage=storage
+            )
+        except (ClientError, StorageUnavailable) as exc:
+            _skip_if_kept(exc)
+    return removed
+
+
+async def sweep_attempts(limits: Limits, storage: Storage, done: Tidied) -> None:
+    """Remove the output of attempts that the published video does not use."""
+    async for row in _batches(SWEEPABLE, "id", FIRST_ID, limits.settled_since):
+        try:
+            swept = await _sweep_video(UUID(row["id"]), limits, storage)
+        except (ClientError, StorageUnavailable) as exc:
+            _skip_if_kept(exc)
+        else:
+            done.objects += swept
+            done.attempts += swept > 0
+
+
+async def bury_deleted(limits: Limits, resources: Resources) -> int:
+    """Have the files of deleted videos looked for once more; returns how many videos."""
+    buried = 0
+    async for row in _batches(DUE_TOMBSTONES, "id", FIRST_ID, limits.idle_since):
+        tombstone = await Tombstone.get_or_none(video_id=row["id"])
+        if tombstone is None or await Deletion.exists(video_id=tombstone.video_id):
+            continue
+        if await _has_files(tombstone, resources.storage):
+            await deletion.look_again(
+                tombstone.video_id, tombstone.storage_key, queue=resources.queue
+            )
+        await tombstone.delete()
+        buried += 1
+    return buried
+
+
+async def _has_files(tombstone: Tombstone, storage: Storage) -> bool:
+    places = (tombstone.storage_key, output_root(tombstone.video_id))
+    return any([await storage.list_some(place) for place in places])
+
+
+async def _recorded(found: list[OpenMultipart]) -> dict[str, str | None]:
+    """The multipart upload recorded for each of the keys that the database knows."""
+    keys = [each.key for each in found]
+    rows = await get_connection("default").execute_query_dict(KNOWN_KEYS, [keys, keys])
+    return {row["key"]: row["multipart_id"] for row in rows}
+
+
+async def _sweep_video(video_id: UUID, limits: Limits, storage: Storage) -> int:
+    """Returns the number of objects removed."""
+    decided = await _close_attempts(video_id, limits)
+    if decided is None:
+        return 0
+    video, attempts = decided
+    # What is closed can no longer be published, so nothing of it comes into use from here on.
+    used = await used_folders(video, storage)
+    if used is None:
+        logger.warning(
+            "Master playlist is missing, see `portal doctor --deep`",
+            extra={"action": "janitor", "video_id": str(video_id)},
+        )
+        return 0
+    removed = 0
+    for attempt in attempts:
+        async for prefix in _unused(video, attempt.number, used, storage):
+            async for count in deletion.remove_below(prefix, storage):
+                removed += count
+    await Attempt.filter(id__in=[attempt.id for attempt in attempts]).update(is_swept=True)
+    return removed
+
+
+async def _close_attempts(video_id: UUID, limits: Limits) -> tuple[Video, list[Attempt]] | None:
+    """The video and its attempts to sweep, all of them closed; None if it is no longer settled."""
+    async with transaction() as connection:
+        video = await lock_video(video_id)
+        settled = await connection.execute(IS_SETTLED, [video_id, limits.settled_since])
+        if video is None or not settled.rowcount:
+            return None
+        attempts = await Attempt.filter(video_id=video_id, is_swept=False)
+        await close_lost(attempts)
+    return video, attempts
+
+
+async def _unused(
+    video: Video, number: int, used: set[str], storage: Storage
+) -> AsyncIterator[str]:
+    """The prefixes below an attempt's folder that nothing leads to."""
+    prefix, root = output_prefix(video.id, number), output_root(video.id)
+    own = {name for name in used if name.startswith(f"{number}/")}
+    if number != video.published_attempt and not own:
+        yield prefix
+        return
+    # Collected first: lists of some servers lose their place when entries vanish.
+    folders = [entry async for entry in entries_of(prefix, storage) if isinstance(entry, str)]
+    for folder in folders:
+        if folder.removeprefix(root) not in own:
+            yield folder
+
+
+async def _batches(
+    query: str, column: str, first: str, limit: datetime
+) -> AsyncIterator[Mapping[str, Any]]:
+    """The rows of a query by ascending key, fetched in batches."""
+    last, is_more = first, True
+    while is_more:
+        rows = await get_connection("default").execute_query_dict(query, [last, limit, BATCH])
+        for row in rows:
+            yield row
+        is_more = len(rows) == BATCH
+        last = rows[-1][column] if rows else last
+
+
+def _skip_if_kept(exc: ClientError | StorageUnavailable) -> None:
+    """What storage refuses to remove must not keep the janitor from the rest."""
+    if isinstance(exc, StorageUnavailable) and not isinstance(exc.__cause__, StorageKept):
+        raise exc
+    logger.warning("Not removed", exc_info=exc, extra={"action": "janitor_refused"})

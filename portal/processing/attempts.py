@@ -1,0 +1,304 @@
+"""The life of a transcoding attempt: begun under a lease, kept alive, ended exactly once.
+
+The lease is the portal's own, since procrastinate can leave the job of a dead worker in `doing`
+for ever. Times are the database's, so that the clocks of worker machines do not matter. Every
+change is conditional on the attempt still being open; whoever finds it closed has lost it and
+discards its work. Transactions lock the video first, so that no two wait for each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from time import monotonic
+from uuid import UUID
+
+import psycopg
+from tortoise.expressions import F, RawSQL
+
+from portal.database.connection import over_outage, server_time, transaction
+from portal.database.models import Attempt, Outcome, Rendition, RenditionState, Video, VideoStatus
+from portal.database.rows import NOW, lock_video
+from portal.database.totals import count_attempt
+from portal.transcoding.errors import FailCode
+
+logger = logging.getLogger(__name__)
+
+LEASE_S = 20
+RENEWAL_S = 5
+HEARTBEAT_S = 1
+MAX_ATTEMPTS = 3
+MAX_DETAIL_LENGTH = 4_000
+# Hours of encoding are worth waiting for the database.
+OUTAGE_PATIENCE_S = 3600.0
+ENDING_PATIENCE_S = 4.0
+
+LEASE_END = RawSQL(f"now() + interval '{LEASE_S} seconds'")
+
+
+class LeaseLost(Exception):
+    """The attempt was closed or taken over; what it made must not be published."""
+
+
+class HeldByAnother(Exception):
+    """Another worker holds a live lease on the video."""
+
+
+class AttemptsExhausted(Exception):
+    """The video was tried as often as is allowed, without a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt failed: a code for programs, and detail for the operator."""
+
+    code: str
+    detail: str = ""
+
+
+ABANDONED = Failure("worker_lost", "The worker ended without handing its work back.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAttempt:
+    """An attempt this process holds the lease of.
+
+    `is_cautious` tells that an earlier one failed. `wanted` names the renditions to make of a
+    video that is ready; it is empty in a first pass, which has yet to plan them. `interruptions`
+    counts the earlier ones that storage broke off by not delivering the source.
+    """
+
+    id: int
+    video: Video
+    number: int
+    is_cautious: bool = False
+    wanted: tuple[str, ...] = ()
+    interruptions: int = 0
+
+
+async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
+    """Take the lease on a processing video; None when there is nothing left to do for it.
+
+    Raises:
+        HeldByAnother: a live lease exists.
+        AttemptsExhausted: `MAX_ATTEMPTS` were made since the editor last asked for new ones;
+            handed-back ones do not count.
+    """
+    async with opening() as opened:
+        video = await lock_video(video_id)
+        if video is None or video.status is not VideoStatus.PROCESSING:
+            return None
+        earlier = await Attempt.filter(video_id=video_id).order_by("number")
+        failed = [it for it in earlier if it.outcome is not Outcome.HANDED_BACK]
+        await close_abandoned(earlier)
+        counted = sum(it.number > video.forgiven_attempts for it in failed)
+        if counted < MAX_ATTEMPTS:
+            attempt = await open_attempt(video, earlier, worker=worker)
+            opened.append(attempt)
+    # Raised in the transaction, it would leave the last of them open.
+    if counted >= MAX_ATTEMPTS:
+        raise AttemptsExhausted
+    return OpenAttempt(
+        id=attempt.id,
+        video=video,
+        number=attempt.number,
+        is_cautious=bool(failed),
+        interruptions=count_interruptions(video, earlier),
+    )
+
+
+def count_interruptions(video: Video, earlier: Sequence[Attempt]) -> int:
+    """How many attempts storage broke off since the editor last asked for new ones."""
+    return sum(
+        it.outcome is Outcome.HANDED_BACK
+        and it.error_code == FailCode.SOURCE_UNREACHABLE
+        and it.number > video.forgiven_attempts
+        for it in earlier
+    )
+
+
+async def close_abandoned(earlier: Sequence[Attempt]) -> None:
+    """Close what dead workers left open at a locked video, or raise `HeldByAnother`.
+
+    A worker that wakes up after all finds its attempt lost.
+    """
+    now = await server_time()
+    if any(attempt.outcome is None and attempt.lease_expires_at > now for attempt in earlier):
+        raise HeldByAnother
+    await close_lost(earlier)
+
+
+@asynccontextmanager
+async def opening() -> AsyncIterator[list[Attempt]]:
+    """A transaction that opens attempts, which its body notes in the list.
+
+    Should the answer to the commit not arrive, they may be open, and nobody works on them; they
+    are handed back.
+    """
+    opened: list[Attempt] = []
+    try:
+        async with transaction():
+            yield opened
+    except (psycopg.OperationalError, asyncio.CancelledError):
+        for attempt in opened:
+            await over_outage(
+                partial(_close, attempt.id, attempt.video_id, attempt.number, Outcome.HANDED_BACK),
+                patience_s=closing_patience_s(),
+            )
+        raise
+
+
+def closing_patience_s() -> float:
+    """How long it is tried to close an attempt after the exception at hand.
+
+    A worker that is told to end is not held up for long by a database that is away.
+    """
+    is_ending = isinstance(sys.exception(), asyncio.CancelledError)
+    return ENDING_PATIENCE_S if is_ending else OUTAGE_PATIENCE_S
+
+
+async def open_attempt(video: Video, earlier: Sequence[Attempt], *, worker: str) -> Attempt:
+    """Open the next attempt at a locked video at which no other is open."""
+    now = await server_time()
+    return await Attempt.create(
+        video_id=video.id,
+        number=earlier[-1].number + 1 if earlier else 1,
+        worker=worker,
+        stage="probing",
+        lease_expires_at=now + timedelta(seconds=LEASE_S),
+        started_at=now,
+    )
+
+
+async def close_lost(attempts: Sequence[Attempt]) -> None:
+    """Close a locked video's open attempts; a worker that wakes up finds its own lost."""
+    for attempt in attempts:
+        if attempt.outcome is None:
+            await _end(attempt.id, attempt.video_id, attempt.number, Outcome.FAILED, ABANDONED)
+
+
+class Heartbeat:
+    """Renews the lease of an attempt and writes its progress, at most once a second."""
+
+    def __init__(self, attempt: OpenAttempt) -> None:
+        self._attempt_id = attempt.id
+        self._progress: tuple[str, float, float | None] = ("probing", 0.0, None)
+        self._written: tuple[str, float, float | None] = self._progress
+        self._renewed_at = monotonic()
+
+    async def report(self, stage: str, percent: float, eta_s: float | None) -> None:
+        """Note the progress; it is written with the next beat."""
+        self._progress = (stage, percent, eta_s)
+
+    async def beat_forever(self) -> None:
+        """Run beside the work. Raises `LeaseLost` when the attempt is no longer ours."""
+        while True:
+            await asyncio.sleep(HEARTBEAT_S)
+            age_s = monotonic() - self._renewed_at
+            if self._progress == self._written and age_s < RENEWAL_S:
+                continue
+            try:
+                await self._beat()
+            except psycopg.OperationalError:
+                # However long the database was away: whether someone else took over meanwhile is
+                # known once it answers, and until then nothing can be published.
+                logger.warning("Lease not renewed, trying again", extra={"action": "lease_retry"})
+
+    async def _beat(self) -> None:
+        stage, percent, eta_s = progress = self._progress
+        changed = await Attempt.filter(id=self._attempt_id, outcome=None).update(
+            stage=stage, percent=percent, eta_s=eta_s, lease_expires_at=LEASE_END
+        )
+        if not changed:
+            raise LeaseLost
+        self._written = progress
+        self._renewed_at = monotonic()
+
+
+async def hold(attempt: OpenAttempt) -> None:
+    """Make sure that the attempt is still ours, and renew its lease; else raise `LeaseLost`."""
+    changed = await Attempt.filter(id=attempt.id, outcome=None).update(lease_expires_at=LEASE_END)
+    if not changed:
+        raise LeaseLost
+
+
+async def publish(attempt: OpenAttempt, *, media_s: float) -> None:
+    """Close the attempt as the one that made what it was begun for, or raise `LeaseLost`.
+
+    That were renditions of a video of `media_s` seconds. Part of a caller's transaction.
+    """
+    changed = await Attempt.filter(id=attempt.id, outcome=None).update(
+        outcome=Outcome.PUBLISHED, finished_at=NOW, percent=100.0
+    )
+    if not changed:
+        raise LeaseLost
+    await count_attempt(attempt.id, media_s=media_s)
+
+
+async def reject(attempt: OpenAttempt, failure: Failure, *, message: str) -> None:
+    """Close the attempt and fail its processing video for good, or raise `LeaseLost`."""
+    async with transaction():
+        await lock_video(attempt.video.id)
+        await fail(attempt, failure)
+        await fail_video(attempt.video.id, code=failure.code, message=message)
+
+
+async def fail_video(video_id: UUID, *, code: str, message: str) -> None:
+    """Mark a processing video failed, with a reason for programs and one for people."""
+    await Video.filter(id=video_id, status=VideoStatus.PROCESSING).update(
+        status=VideoStatus.FAILED, failure_code=code, failure_message=message, updated_at=NOW
+    )
+
+
+async def fail(attempt: OpenAttempt, failure: Failure) -> None:
+    """Close the attempt as failed, or raise `LeaseLost`; part of a caller's transaction."""
+    if not await _end(attempt.id, attempt.video.id, attempt.number, Outcome.FAILED, failure):
+        raise LeaseLost
+
+
+async def release(attempt: OpenAttempt, outcome: Outcome, failure: Failure | None) -> bool:
+    """Close the attempt if it is still open, so that another can begin at once.
+
+    Answers whether its video is still there.
+    """
+    return await _close(attempt.id, attempt.video.id, attempt.number, outcome, failure)
+
+
+async def _close(
+    attempt_id: int,
+    video_id: UUID,
+    number: int,
+    outcome: Outcome,
+    failure: Failure | None = None,
+) -> bool:
+    async with transaction():
+        video = await lock_video(video_id)
+        await _end(attempt_id, video_id, number, outcome, failure)
+    return video is not None
+
+
+async def _end(
+    attempt_id: int, video_id: UUID, number: int, outcome: Outcome, failure: Failure | None
+) -> bool:
+    """Close an open attempt and say of the renditions it was making what became of them."""
+    code, detail = (failure.code, failure.detail[-MAX_DETAIL_LENGTH:]) if failure else (None, None)
+    changed = await Attempt.filter(id=attempt_id, outcome=None).update(
+        outcome=outcome, finished_at=NOW, error_code=code, error_detail=detail
+    )
+    if not changed:
+        return False
+    await count_attempt(attempt_id)
+    unfinished = Rendition.filter(
+        video_id=video_id, attempt_number=number, state=RenditionState.PLANNED
+    )
+    if outcome is Outcome.HANDED_BACK:
+        await unfinished.update(tries=F("tries") - 1)
+    else:
+        await unfinished.update(error_code=code, error_detail=detail)
+    return True

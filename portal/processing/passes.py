@@ -1,0 +1,292 @@
+"""A worker's passes over a source: the first makes a video playable, later ones its other sizes.
+
+A pass runs under a lease and leaves its attempt closed however it ends. Whatever it writes lies
+in a folder of its own but for the master playlist, which has one address from the first pass on
+and is written again after each later one. Rows are committed before a master playlist names
+them, so a worker killed at any moment loses at most the renditions it was making.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, TypeVar
+
+import psycopg
+
+from portal.database.connection import over_outage
+from portal.database.models import Outcome, Video
+from portal.errors import StorageUnavailable, Unavailable
+from portal.processes.child import first_error
+from portal.processing import attempts, renditions
+from portal.processing.attempts import OUTAGE_PATIENCE_S, Failure, Heartbeat, LeaseLost, OpenAttempt
+from portal.processing.renditions import Playable
+from portal.processing.sources import SourceChanged, check_source
+from portal.storage.bucket import MASTER_MAX_AGE_S, Storage
+from portal.storage.keys import output_prefix
+from portal.telemetry.spans import span
+from portal.transcoding.encoding.transcode import Made, make_renditions
+from portal.transcoding.errors import DiskFull, FailCode, SourceRejected, TranscodeFailed
+from portal.transcoding.packaging.hls import media_playlist_name, segment_starts_s
+from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
+from portal.transcoding.planning.ladder import plan_renditions
+from portal.transcoding.probing.probe import SourceLimits, probe
+from portal.videos import deletion
+
+if TYPE_CHECKING:
+    from portal.config import Config
+    from portal.web.resources import Resources
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+# Long enough for a slow source; ffmpeg reads it by ranges for as long as it encodes.
+SOURCE_URL_TTL_S = 24 * 3600
+MASTER_TYPE = "application/vnd.apple.mpegurl"
+# A storage that never delivers a source that it has must not be asked for ever; with the pauses
+# between them so many tries take a quarter of an hour at least.
+MAX_INTERRUPTIONS = 100
+# How often a master playlist that became outdated while it was written is written again.
+MASTER_ROUNDS = 5
+
+
+class SourceInterrupted(StorageUnavailable):
+    """Storage has the source, and broke off while it was read. It costs no attempt, at first."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSink:
+    """Where the transcoder puts its output: a folder of the bucket."""
+
+    storage: Storage
+    prefix: str
+
+    async def put(self, name: str, data: bytes | Path, content_type: str) -> None:
+        """Write one output file under its name relative to the attempt."""
+        await self.storage.put(self.prefix + name, data, content_type=content_type)
+
+
+async def make_playable(attempt: OpenAttempt, resources: Resources, *, work_dir: Path) -> None:
+    """Carry out a first pass: the video becomes ready, or failed when its source is at fault."""
+    async with _closed_afterwards(attempt, resources):
+        try:
+            playable = await _under_lease(
+                attempt, lambda heartbeat: _first_pass(attempt, resources, heartbeat, work_dir)
+            )
+            with span("publish"):
+                await over_outage(
+                    lambda: renditions.publish(attempt, playable, queue=resources.queue),
+                    patience_s=OUTAGE_PATIENCE_S,
+                )
+        except (SourceRejected, SourceChanged) as exc:
+            logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
+            failure = Failure(str(exc.code), exc.detail)
+            await attempts.reject(attempt, failure, message=exc.message)
+        else:
+            logger.info("Video is ready", extra={"action": "video_ready"})
+
+
+async def make_missing(attempt: OpenAttempt, resources: Resources, *, work_dir: Path) -> None:
+    """Carry out a later pass, and see to it that another follows if more is missing.
+
+    The video stays ready whatever happens; a source at fault fails what is missing.
+    """
+    async with _closed_afterwards(attempt, resources):
+        try:
+            await _under_lease(
+                attempt, lambda heartbeat: _later_pass(attempt, resources, heartbeat, work_dir)
+            )
+            is_done = await over_outage(
+                lambda: renditions.finish(attempt, queue=resources.queue),
+                patience_s=OUTAGE_PATIENCE_S,
+            )
+        except (SourceRejected, SourceChanged) as exc:
+            logger.warning("Source refused: %s", exc.code, extra={"action": "source_rejected"})
+            # What an earlier pass committed may not have reached the playlist yet.
+            await put_master(attempt.video, resources.storage)
+            await renditions.give_up(attempt, Failure(str(exc.code), exc.detail))
+        except LeaseLost:
+            # It may have ended a write that was held up, before that was looked at again.
+            await put_master(attempt.video, resources.storage)
+            raise
+        else:
+            logger.info("Pass is done", extra={"action": "pass_done", "is_last": is_done})
+
+
+@asynccontextmanager
+async def _closed_afterwards(attempt: OpenAttempt, resources: Resources) -> AsyncIterator[None]:
+    """Leave the attempt closed however its work ends; a lost lease ends it without a word.
+
+    What was written of a video that was deleted meanwhile is seen to.
+    """
+    outcome, failure = Outcome.FAILED, None
+    logger.info("Pass begun", extra={"action": "pass_begun", "attempt": attempt.number})
+    try:
+        yield
+    except LeaseLost:
+        logger.warning("Lease lost, work discarded", extra={"action": "lease_lost"})
+    except (asyncio.CancelledError, Unavailable, DiskFull, psycopg.OperationalError) as exc:
+        outcome = Outcome.HANDED_BACK
+        logger.warning("Handed back: %s", exc or "told to end", extra={"action": "handed_back"})
+        if isinstance(exc, SourceInterrupted):
+            failure = Failure(FailCode.SOURCE_UNREACHABLE, str(exc.__cause__))
+        raise
+    except TranscodeFailed as exc:
+        logger.warning("%s: %s", exc, exc.detail, extra={"action": "transcode_failed"})
+        failure = Failure(exc.code, exc.detail)
+        raise
+    except Exception as exc:
+        failure = Failure("internal_error", type(exc).__name__)
+        raise
+    finally:
+        is_there = await over_outage(
+            lambda: attempts.release(attempt, outcome, failure),
+            patience_s=attempts.closing_patience_s(),
+        )
+        if not is_there:
+            video = attempt.video
+            await deletion.look_again(video.id, video.storage_key, queue=resources.queue)
+
+
+async def _under_lease(
+    attempt: OpenAttempt, work: Callable[[Heartbeat], Awaitable[Result]]
+) -> Result:
+    heartbeat = Heartbeat(attempt)
+    try:
+        async with asyncio.TaskGroup() as group:
+            beating = group.create_task(heartbeat.beat_forever())
+            result = await work(heartbeat)
+            beating.cancel()
+    except BaseExceptionGroup as failures:
+        raise first_error(failures) from None
+    return result
+
+
+async def _first_pass(
+    attempt: OpenAttempt, resources: Resources, heartbeat: Heartbeat, work_dir: Path
+) -> Playable:
+    storage, sink = resources.storage, _sink(attempt, resources.storage)
+    async with _checked_source(attempt, storage) as source_url:
+        with span("probe"):
+            found = await probe(source_url, limits=_limits(resources.config))
+        plan = plan_renditions(found)
+        wanted = plan.first_pass(cautious=attempt.is_cautious)
+        await renditions.plan(attempt, plan, wanted=wanted)
+        with TemporaryDirectory(dir=work_dir) as folder:
+            made = await make_renditions(
+                source_url,
+                found,
+                plan,
+                wanted=wanted,
+                is_first=True,
+                starts_s=None,
+                sink=sink,
+                work_dir=Path(folder),
+                on_progress=heartbeat.report,
+            )
+    playlist = master_playlist([("", rendition) for rendition in made.renditions])
+    await _write_master(storage, sink.prefix, playlist)
+    return Playable(made=made, width=found.video.width, height=found.video.height)
+
+
+async def _later_pass(
+    attempt: OpenAttempt, resources: Resources, heartbeat: Heartbeat, work_dir: Path
+) -> None:
+    if attempt.wanted:
+        made = await _make_wanted(attempt, resources, heartbeat, work_dir)
+        await over_outage(lambda: renditions.add(attempt, made), patience_s=OUTAGE_PATIENCE_S)
+    await attempts.hold(attempt)
+    await put_master(attempt.video, resources.storage)
+
+
+async def _make_wanted(
+    attempt: OpenAttempt, resources: Resources, heartbeat: Heartbeat, work_dir: Path
+) -> Made:
+    async with _checked_source(attempt, resources.storage) as source_url:
+        with span("probe"):
+            found = await probe(source_url, limits=_limits(resources.config))
+        plan = plan_renditions(found)
+        planned = {rung.name for rung in plan.video}
+        await renditions.forget(attempt, set(attempt.wanted) - planned)
+        with TemporaryDirectory(dir=work_dir) as folder:
+            return await make_renditions(
+                source_url,
+                found,
+                plan,
+                wanted=[name for name in attempt.wanted if name in planned],
+                is_first=False,
+                starts_s=await _segment_starts_s(attempt.video, resources.storage),
+                sink=_sink(attempt, resources.storage),
+                work_dir=Path(folder),
+                on_progress=heartbeat.report,
+            )
+
+
+async def put_master(video: Video, storage: Storage) -> None:
+    """Write a ready video's master playlist with all that is complete now.
+
+    A worker that was held up here may overwrite what another wrote meanwhile, so it looks again.
+    """
+    prefix = output_prefix(video.id, video.published_attempt or 0)
+    for _ in range(MASTER_ROUNDS):
+        entries = await renditions.complete(video)
+        if not entries:  # the video was deleted
+            return
+        await _write_master(storage, prefix, master_playlist(entries))
+        if await renditions.complete(video) == entries:
+            return
+
+
+async def _write_master(storage: Storage, prefix: str, playlist: str) -> None:
+    await storage.put(
+        prefix + MASTER_NAME,
+        playlist.encode(),
+        content_type=MASTER_TYPE,
+        max_age_s=MASTER_MAX_AGE_S,
+    )
+
+
+async def _segment_starts_s(video: Video, storage: Storage) -> tuple[float, ...]:
+    lowest = await renditions.lowest_complete(video)
+    prefix = output_prefix(video.id, lowest.attempt_number or 0)
+    text = await storage.get(prefix + media_playlist_name(lowest.name))
+    return segment_starts_s(text.decode())
+
+
+@asynccontextmanager
+async def _checked_source(attempt: OpenAttempt, storage: Storage) -> AsyncIterator[str]:
+    """An address of the very object that was published, before, in and after what is done with it.
+
+    It is read by many requests, so whatever is made of it counts only once it is known to have
+    stayed. An outage of storage, or another file put there, looks like a bad source to ffmpeg; it
+    must not count as one.
+    """
+    await check_source(attempt.video, storage)
+    key = attempt.video.storage_key
+    try:
+        yield await storage.presign_internal_get(key, ttl_s=SOURCE_URL_TTL_S)
+    except (TranscodeFailed, SourceRejected) as exc:
+        await check_source(attempt.video, storage)
+        is_broken_off = exc.code == FailCode.SOURCE_UNREACHABLE
+        if is_broken_off and attempt.interruptions < MAX_INTERRUPTIONS:
+            raise SourceInterrupted from exc
+        raise
+    await check_source(attempt.video, storage)
+
+
+def _sink(attempt: OpenAttempt, storage: Storage) -> StorageSink:
+    return StorageSink(storage, output_prefix(attempt.video.id, attempt.number))
+
+
+def _limits(config: Config) -> SourceLimits:
+    return SourceLimits(
+        max_pixels=config.max_source_pixels,
+        max_duration_s=config.max_source_duration_s,
+        max_size_bytes=config.max_source_bytes,
+    )

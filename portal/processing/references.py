@@ -1,0 +1,43 @@
+"""Which folders of a video's output are in use: those that its rows or its master playlist name.
+
+Rows alone don't do: videos of before 0.2 have sound that only their master playlist knows of.
+Names here are relative to `hls/<video id>/`, such as `1/720p/`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from portal.database.models import Rendition, RenditionState, Video
+from portal.errors import ObjectMissing
+from portal.storage.keys import output_prefix
+from portal.transcoding.packaging.hls import playlist_uris
+from portal.transcoding.packaging.master import MASTER_NAME
+
+if TYPE_CHECKING:
+    from portal.storage.bucket import Storage
+
+
+async def used_folders(video: Video, storage: Storage) -> set[str] | None:
+    """The folders of complete renditions; None when a ready video's master playlist is missing."""
+    rows = await Rendition.filter(video_id=video.id, state=RenditionState.COMPLETE)
+    folders = {f"{row.attempt_number}/{row.name}/" for row in rows}
+    if video.published_attempt is None:
+        return folders
+    try:
+        master = await storage.get(output_prefix(video.id, video.published_attempt) + MASTER_NAME)
+    except ObjectMissing:
+        return None
+    return folders | named_folders(master.decode(), video.published_attempt)
+
+
+def named_folders(master: str, published_attempt: int) -> set[str]:
+    """The folders of the playlists that a master playlist names."""
+    return {posixpath.dirname(name) + "/" for name in named_playlists(master, published_attempt)}
+
+
+def named_playlists(master: str, published_attempt: int) -> set[str]:
+    """The playlists that a master playlist names, such as `1/720p/playlist.m3u8`."""
+    paths = (posixpath.join(str(published_attempt), uri) for uri in playlist_uris(master))
+    return {posixpath.normpath(path) for path in paths}

@@ -1,0 +1,276 @@
+"""The renditions of a video in the database: planned, measured when made, given up.
+
+Each function is one transaction under the lease of an attempt. A rendition counts as complete
+only once its row says so; master playlists are written from the rows, never the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from portal.database.connection import transaction
+from portal.database.models import Attempt, Rendition, RenditionState, Video, VideoStatus
+from portal.database.rows import NOW, lock_video
+from portal.processing import attempts
+from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
+from portal.queue.enqueue import defer_completion
+from portal.transcoding.packaging.master import Kind
+from portal.transcoding.packaging.master import Rendition as MadeRendition
+
+if TYPE_CHECKING:
+    from procrastinate import App as Queue
+
+    from portal.transcoding.encoding.transcode import Made
+    from portal.transcoding.planning.ladder import Plan
+
+MAX_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Playable:
+    """What a first pass made, and the source's display size."""
+
+    made: Made
+    width: int
+    height: int
+
+
+async def plan(attempt: OpenAttempt, planned: Plan, *, wanted: Collection[str]) -> None:
+    """Record everything that is to be made, `wanted` and sound and subtitles by this attempt."""
+    rows = [
+        Rendition(video_id=attempt.video.id, position=position, **members)
+        for position, members in enumerate(_planned(planned))
+    ]
+    for row in rows:
+        if row.kind is not Kind.VIDEO or row.name in wanted:
+            row.attempt_number, row.tries = attempt.number, 1
+    async with transaction():
+        await lock_video(attempt.video.id)
+        await attempts.hold(attempt)
+        await Rendition.filter(video_id=attempt.video.id).delete()
+        await Rendition.bulk_create(rows)
+
+
+async def publish(attempt: OpenAttempt, playable: Playable, *, queue: Queue) -> None:
+    """Make the video ready with what a first pass made, and see to what is missing.
+
+    The job that completes the ladder is queued in the same transaction. Raises `LeaseLost`.
+    """
+    made = playable.made
+    async with transaction() as connection:
+        await lock_video(attempt.video.id)
+        await attempts.publish(attempt, media_s=made.duration_s)
+        await _record(attempt, made)
+        missing = await _left_to_make(attempt)
+        job_id = await defer_completion(attempt.video, queue, connection) if missing else None
+        changed = await Video.filter(id=attempt.video.id, status=VideoStatus.PROCESSING).update(
+            status=VideoStatus.READY,
+            published_attempt=attempt.number,
+            complete_job_id=job_id,
+            duration_s=made.duration_s,
+            width=playable.width,
+            height=playable.height,
+            notes=[note.value for note in made.notes],
+            has_poster=made.has_poster,
+            has_storyboard=made.has_storyboard,
+            updated_at=NOW,
+        )
+        if not changed:
+            raise LeaseLost
+
+
+async def begin_completion(video_id: UUID, *, worker: str) -> OpenAttempt | None:
+    """Take the lease on a ready video that is to be completed; None when it is not.
+
+    All that is missing is tried together once; what failed then is made one at a time, so that a
+    bad rendition holds up no other, the least tried and lowest first. What was tried in vain
+    `MAX_TRIES` times has failed. Raises `HeldByAnother`.
+    """
+    async with attempts.opening() as opened:
+        video = await lock_video(video_id)
+        if video is None or video.status is not VideoStatus.READY or video.complete_job_id is None:
+            return None
+        earlier = await Attempt.filter(video_id=video_id).order_by("number")
+        await attempts.close_abandoned(earlier)
+        attempt = await attempts.open_attempt(video, earlier, worker=worker)
+        opened.append(attempt)
+        planned = Rendition.filter(video_id=video_id, state=RenditionState.PLANNED)
+        await planned.filter(tries__gte=MAX_TRIES).update(state=RenditionState.FAILED)
+        missing = await planned.order_by("tries", "position")
+        alone = any(row.tries for row in missing)
+        begun = missing[:1] if alone else missing
+        for row in begun:
+            row.attempt_number, row.tries = attempt.number, row.tries + 1
+            await row.save(update_fields=["attempt_number", "tries"])
+    wanted = tuple(row.name for row in begun)
+    return OpenAttempt(
+        id=attempt.id,
+        video=video,
+        number=attempt.number,
+        wanted=wanted,
+        interruptions=attempts.count_interruptions(video, earlier),
+    )
+
+
+async def forget(attempt: OpenAttempt, names: Collection[str]) -> None:
+    """Drop planned renditions that a newer version of the portal would no longer make."""
+    await Rendition.filter(
+        video_id=attempt.video.id, state=RenditionState.PLANNED, name__in=list(names)
+    ).delete()
+
+
+async def add(attempt: OpenAttempt, made: Made) -> None:
+    """Record renditions made for a ready video; the attempt stays open. Raises `LeaseLost`."""
+    async with transaction():
+        video = await lock_video(attempt.video.id)
+        await attempts.hold(attempt)
+        await _record(attempt, made)
+        known = video.notes if video else []
+        news = [note.value for note in made.notes if note.value not in known]
+        if news:
+            await Video.filter(id=attempt.video.id).update(notes=[*known, *news])
+
+
+async def finish(attempt: OpenAttempt, *, queue: Queue) -> bool:
+    """Close the attempt; True when nothing is left to do, else another job was queued for it.
+
+    A job of its own for each pass lets videos that wait to be playable go first. Raises
+    `LeaseLost`.
+    """
+    async with transaction() as connection:
+        await lock_video(attempt.video.id)
+        # One without wanted renditions only writes the master playlist anew.
+        media_s = (attempt.video.duration_s or 0.0) if attempt.wanted else 0.0
+        await attempts.publish(attempt, media_s=media_s)
+        planned = Rendition.filter(video_id=attempt.video.id, state=RenditionState.PLANNED)
+        job_id = None
+        if await planned.exists():
+            job_id = await defer_completion(attempt.video, queue, connection)
+        await Video.filter(id=attempt.video.id).update(complete_job_id=job_id)
+    return job_id is None
+
+
+async def give_up(attempt: OpenAttempt, failure: Failure) -> None:
+    """Fail all that is missing of a ready video, which stays ready. Raises `LeaseLost`."""
+    async with transaction():
+        await lock_video(attempt.video.id)
+        await attempts.fail(attempt, failure)
+        planned = Rendition.filter(video_id=attempt.video.id, state=RenditionState.PLANNED)
+        await planned.update(
+            state=RenditionState.FAILED, error_code=failure.code, error_detail=failure.detail
+        )
+        await Video.filter(id=attempt.video.id).update(complete_job_id=None)
+
+
+async def complete(video: Video) -> list[tuple[str, MadeRendition]]:
+    """All complete renditions, each with its folder relative to the video's master playlist."""
+    rows = await Rendition.filter(video_id=video.id, state=RenditionState.COMPLETE)
+    return [(_folder(row, video), _measured(row)) for row in rows]
+
+
+async def lowest_complete(video: Video) -> Rendition:
+    """The video rendition whose segments all later ones have to agree with."""
+    [lowest] = await Rendition.filter(
+        video_id=video.id,
+        kind=Kind.VIDEO,
+        state=RenditionState.COMPLETE,
+        attempt_number=video.published_attempt,
+    ).limit(1)
+    return lowest
+
+
+def _planned(planned: Plan) -> Iterator[dict[str, Any]]:
+    for rung in planned.video:
+        yield {
+            "kind": Kind.VIDEO,
+            "name": rung.name,
+            "width": rung.width,
+            "height": rung.height,
+            "frame_rate": str(rung.fps),
+            "copied": rung.copied,
+        }
+    for kind, tracks in ((Kind.AUDIO, planned.audio), (Kind.SUBTITLES, planned.subtitles)):
+        for track in tracks:
+            yield {
+                "kind": kind,
+                "name": track.name,
+                "language": track.language,
+                "label": track.label,
+                "is_default": track.is_default,
+            }
+
+
+async def _record(attempt: OpenAttempt, made: Made) -> None:
+    for rendition in made.renditions:
+        row = Rendition.filter(video_id=attempt.video.id, name=rendition.name)
+        changed = await row.update(
+            state=RenditionState.COMPLETE,
+            attempt_number=attempt.number,
+            error_code=None,
+            error_detail=None,
+            **_measures(rendition),
+        )
+        if not changed:
+            raise LookupError(f"rendition {rendition.name} was made but never planned")
+
+
+async def _left_to_make(attempt: OpenAttempt) -> bool:
+    """Whether video renditions are missing after a first pass.
+
+    Only a first pass makes sound and subtitles, so what it left out cannot be had. A video
+    rendition that it left out could not be copied; it has yet to be tried as an encode.
+    """
+    left = Rendition.filter(video_id=attempt.video.id, state=RenditionState.PLANNED)
+    await left.exclude(kind=Kind.VIDEO).delete()
+    await left.filter(attempt_number=attempt.number).update(
+        attempt_number=None, tries=0, copied=False
+    )
+    return await left.exists()
+
+
+def _measures(rendition: MadeRendition) -> dict[str, Any]:
+    return {
+        "codecs": rendition.codecs,
+        "bandwidth_bps": rendition.bandwidth_bps,
+        "average_bandwidth_bps": rendition.average_bandwidth_bps,
+        "iframe_bandwidth_bps": rendition.iframe_bandwidth_bps,
+        "size_bytes": rendition.size_bytes,
+        "segment_count": rendition.segment_count,
+        "width": rendition.width,
+        "height": rendition.height,
+        "frame_rate": str(rendition.fps) if rendition.fps is not None else None,
+        "copied": rendition.copied,
+        "channels": rendition.channels,
+        "language": rendition.language,
+        "label": rendition.label,
+        "is_default": rendition.is_default,
+    }
+
+
+def _measured(row: Rendition) -> MadeRendition:
+    return MadeRendition(
+        kind=row.kind,
+        name=row.name,
+        codecs=row.codecs or "",
+        bandwidth_bps=row.bandwidth_bps or 0,
+        average_bandwidth_bps=row.average_bandwidth_bps or 0,
+        iframe_bandwidth_bps=row.iframe_bandwidth_bps,
+        size_bytes=row.size_bytes or 0,
+        segment_count=row.segment_count or 0,
+        width=row.width,
+        height=row.height,
+        fps=Fraction(row.frame_rate) if row.frame_rate else None,
+        copied=row.copied,
+        channels=row.channels,
+        language=row.language,
+        label=row.label,
+        is_default=row.is_default,
+    )
+
+
+def _folder(row: Rendition, video: Video) -> str:
+    return "" if row.attempt_number == video.published_attempt else f"../{row.attempt_number}/"

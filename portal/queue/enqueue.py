@@ -1,0 +1,116 @@
+"""Puts the jobs of a video into the queue, within the transaction that makes them necessary.
+
+Which of the waiting ones is next is decided in `scheduling.py`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from portal.database.connection import transaction
+from portal.database.models import Video, VideoStatus
+from portal.database.rows import lock_video
+from portal.queue.priority import completion_priority, first_pass_priority
+from portal.telemetry.trace_context import current_cause
+
+if TYPE_CHECKING:
+    from procrastinate import App as Queue
+    from psycopg import AsyncConnection
+
+TRANSCODE_TASK = "portal:transcode"
+COMPLETE_TASK = "portal:complete"
+REMOVE_TASK = "portal:remove"
+POSTER_TASK = "portal:poster"
+JANITOR_TASK = "portal:janitor"
+TRANSCODE_QUEUE = "transcode"
+# Short work, which does not wait for the slots that transcoding takes.
+CHORES_QUEUE = "chores"
+# Someone is looking on.
+POSTER_PRIORITY = 10
+
+
+async def defer_transcode(
+    video_id: UUID,
+    queue: Queue,
+    connection: AsyncConnection[Any],
+    *,
+    size_bytes: int,
+    since: datetime,
+) -> int:
+    """Queue the job that makes a video playable, which waits since then; returns the job's id."""
+    task = queue.configure_task(
+        TRANSCODE_TASK,
+        queue=TRANSCODE_QUEUE,
+        lock=video_lock(video_id),
+        priority=first_pass_priority(size_bytes, since=since),
+        connection=connection,
+    )
+    return await task.defer_async(video_id=str(video_id), cause=current_cause())
+
+
+async def defer_completion(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> int:
+    """Queue the job that completes a ready video's ladder; returns the job's id."""
+    task = queue.configure_task(
+        COMPLETE_TASK,
+        queue=TRANSCODE_QUEUE,
+        lock=video_lock(video.id),
+        priority=completion_priority(video.size_bytes, since=video.created_at),
+        connection=connection,
+    )
+    return await task.defer_async(video_id=str(video.id), cause=current_cause())
+
+
+async def defer_removal(video_id: UUID, queue: Queue, connection: AsyncConnection[Any]) -> int:
+    """Queue the job that removes a deleted video's files; returns the job's id.
+
+    Its lock lets it begin only once a transcode that was under way has ended.
+    """
+    task = queue.configure_task(
+        REMOVE_TASK, queue=CHORES_QUEUE, lock=video_lock(video_id), connection=connection
+    )
+    return await task.defer_async(video_id=str(video_id), cause=current_cause())
+
+
+async def defer_poster(
+    video_id: UUID, number: int, queue: Queue, connection: AsyncConnection[Any]
+) -> int:
+    """Queue the job that cuts a poster; returns the job's id.
+
+    It has a lock of its own: completing a long video's ladder takes hours, and does not mind.
+    """
+    task = queue.configure_task(
+        POSTER_TASK,
+        queue=CHORES_QUEUE,
+        lock=f"poster:{video_id}",
+        priority=POSTER_PRIORITY,
+        connection=connection,
+    )
+    return await task.defer_async(video_id=str(video_id), number=number, cause=current_cause())
+
+
+async def replace_job(video_id: UUID, former_job_id: int, *, queue: Queue) -> None:
+    """Give a video whose job was lost a new one, unless someone else did so meanwhile."""
+    async with transaction() as connection:
+        video = await lock_video(video_id)
+        if video is None:
+            return
+        if video.status is VideoStatus.PROCESSING and video.transcode_job_id == former_job_id:
+            video.transcode_job_id = await defer_transcode(
+                video_id,
+                queue,
+                connection,
+                size_bytes=video.size_bytes,
+                since=video.created_at,
+            )
+            video.updated_at = datetime.now(UTC)
+            await video.save(update_fields=["transcode_job_id", "updated_at"])
+        elif video.status is VideoStatus.READY and video.complete_job_id == former_job_id:
+            video.complete_job_id = await defer_completion(video, queue, connection)
+            await video.save(update_fields=["complete_job_id"])
+
+
+def video_lock(video_id: UUID) -> str:
+    """The queue runs one job of a video at a time."""
+    return f"video:{video_id}"

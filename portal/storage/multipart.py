@@ -1,0 +1,138 @@
+"""Uploads in parts, as S3 has them: begun, given their parts' addresses, completed or given up.
+
+Which of them belong to what is for `uploads`; this module only speaks to storage.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from portal.errors import ListingRefused, MultipartMissing, ObjectMissing, StorageUnavailable
+from portal.storage.calls import code_of, translated_errors
+from portal.storage.listing import LIST_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from portal.storage.calls import StorageCalls
+    from portal.storage.presigning import Presigner
+
+# Putting thousands of parts together may take storage a while.
+COMPLETE_TIMEOUT_S = 60
+# Servers without ListMultipartUploads, and credentials that don't allow it.
+REFUSED_LISTING_CODES = frozenset({"NotImplemented", "MethodNotAllowed", "AccessDenied"})
+# Parts that a page of ListParts holds, here as at most servers.
+PARTS_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """One part of an unfinished upload. `etag` is as storage gave it, quotes included."""
+
+    number: int
+    size_bytes: int
+    etag: str
+
+
+class Multiparts:
+    """Those of one bucket; `Storage.multiparts`."""
+
+    def __init__(self, client: Any, bucket: str, *, public: Presigner, calls: StorageCalls) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._public = public
+        self._calls = calls
+
+    async def create(self, key: str, *, content_type: str) -> str:
+        """Begin an upload in parts; returns storage's id for it."""
+        async with self._calls.about(key):
+            answer = await self._client.create_multipart_upload(
+                Bucket=self._bucket, Key=key, ContentType=content_type
+            )
+        multipart_id: str = answer["UploadId"]
+        return multipart_id
+
+    async def presign_part(
+        self, key: str, multipart_id: str, number: int, *, size_bytes: int, ttl_s: int
+    ) -> str:
+        """Address for a browser to PUT one part to, of exactly this size."""
+        with translated_errors(key):
+            return await self._public.part(
+                key, multipart_id, number, size_bytes=size_bytes, ttl_s=ttl_s
+            )
+
+    async def list_parts(self, key: str, multipart_id: str) -> list[StoredPart]:
+        """The parts stored so far, by number; or `MultipartMissing`."""
+        found: dict[int, StoredPart] = {}
+        marker = 0
+        while True:
+            page = await self._parts_page(key, multipart_id, marker)
+            # By number, for some servers' pages begin with the marker and others' after it.
+            found.update((part.number, part) for part in map(_stored_part, page.get("Parts", [])))
+            following = int(page.get("NextPartNumberMarker") or 0)
+            if not page.get("IsTruncated") or following <= marker:
+                return [found[number] for number in sorted(found)]
+            marker = following
+
+    async def complete(self, key: str, multipart_id: str, parts: Collection[StoredPart]) -> None:
+        """Make the object of these parts.
+
+        Raises `MultipartMissing`, also for an upload that was completed before, or `PartsRefused`.
+        """
+        named = [{"PartNumber": part.number, "ETag": part.etag} for part in parts]
+        async with self._calls.about(key, timeout_s=COMPLETE_TIMEOUT_S):
+            await self._client.complete_multipart_upload(
+                Bucket=self._bucket,
+                Key=key,
+                UploadId=multipart_id,
+                MultipartUpload={"Parts": named},
+            )
+
+    async def abort(self, key: str, multipart_id: str) -> None:
+        """Give up an upload in parts; one already gone is no error."""
+        with suppress(MultipartMissing, ObjectMissing):
+            async with self._calls.about(key):
+                await self._client.abort_multipart_upload(
+                    Bucket=self._bucket, Key=key, UploadId=multipart_id
+                )
+
+    async def page(self, prefix: str, after: tuple[str, str]) -> dict[str, Any]:
+        """An answer to ListMultipartUploads, after this key and upload; see `listing`.
+
+        Raises `ListingRefused`.
+        """
+        key, multipart_id = after
+        markers = {"KeyMarker": key, "UploadIdMarker": multipart_id}
+        try:
+            async with self._calls.about(prefix):
+                answer: dict[str, Any] = await self._client.list_multipart_uploads(
+                    Bucket=self._bucket,
+                    Prefix=prefix,
+                    MaxUploads=LIST_LIMIT,
+                    **{name: value for name, value in markers.items() if value},
+                )
+        except (ClientError, StorageUnavailable) as exc:
+            cause = exc if isinstance(exc, ClientError) else exc.__cause__
+            if code_of(cause) in REFUSED_LISTING_CODES:
+                raise ListingRefused(prefix) from exc
+            raise
+        return answer
+
+    async def _parts_page(self, key: str, multipart_id: str, marker: int) -> dict[str, Any]:
+        async with self._calls.about(key):
+            page: dict[str, Any] = await self._client.list_parts(
+                Bucket=self._bucket,
+                Key=key,
+                UploadId=multipart_id,
+                PartNumberMarker=marker,
+                MaxParts=PARTS_PAGE,
+            )
+        return page
+
+
+def _stored_part(part: dict[str, Any]) -> StoredPart:
+    return StoredPart(part["PartNumber"], part["Size"], part["ETag"])

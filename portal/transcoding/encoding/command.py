@@ -1,0 +1,268 @@
+"""Compose the ffmpeg commands of a pass. Pure.
+
+`encode_arguments` is the one decode for all renditions that need encoding, with sound, subtitles,
+poster and storyboard beside them in the first pass. `copy_arguments` delivers the source's own
+stream. All renditions begin their segments at the same instants: an encoder makes key frames only
+where it is told to, by a rule that gives the same answer in every pass or by a list.
+
+The source's name stands in argv, which other users of the same machine can list; `veil.py` makes
+one of a signed address that tells them nothing.
+"""
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from portal.transcoding.encoding.filters import (
+    POSTER_CANDIDATES,
+    POSTER_MAX_SIDE,
+    POSTER_PAD,
+    STORYBOARD_PAD,
+    filter_graph,
+)
+from portal.transcoding.packaging.hls import INIT_NAME, PLAYLIST_NAME
+from portal.transcoding.planning.ladder import PRESET, Rung
+from portal.transcoding.planning.storyboard import PICTURE_PATTERN, SPRITE_PATTERN, Storyboard
+from portal.transcoding.planning.tracks import AudioRung, SubtitleRung
+from portal.transcoding.probing.probe import Probe, source_address
+
+SEGMENT_S = 4
+SEGMENT_SUFFIX = ".m4s"
+SEGMENT_PATTERN = f"%05d{SEGMENT_SUFFIX}"
+POSTER_PATTERN = "poster-%03d.jpg"
+# Half a day of dense dialogue takes half of it.
+MAX_SUBTITLE_BYTES = 4 * 1024**2
+
+_PIXELS_FOR_ALL_THREADS = 1920 * 1080
+_PROGRESS_PERIOD_S = 0.5
+# Sound this far from its time is heard to be: half of what is noticed (ITU-R BT.1359: 45 ms early).
+_MAX_DRIFT_S = 0.02
+_PICTURE_GROWTH = 4
+_MIN_MAX_PIXELS = 1920 * 1080
+_READ_TIMEOUT_US = 30_000_000
+_RECONNECT_MAX_S = 15
+_TICKS_PER_FRAME = 100
+_VARIABLE_TIME_BASE = "1:90000"
+# Above any key frame distance the forced ones leave, also for a burst of frames.
+_KEYFRAME_NEVER = 600
+# Key frames stand only where segments begin, so every one begins a segment.
+_EVERY_KEYFRAME_S = 0.1
+# Measured from the previous key frame and not from zero: no segment is short but the last.
+_KEYFRAME_RULE = f"expr:if(isnan(prev_forced_t),1,gte(t,prev_forced_t+{SEGMENT_S}))"
+# The muxer ends a segment before it knows when the next begins, and goes by the last frame's
+# duration, which the encoder only guesses: here it is the true distance. It also takes the delay
+# between decoding and showing a segment's first frame to be that of the very first, which is so
+# only at a constant rate: other sources are encoded without reordering (no B-frames).
+_TRUE_DURATIONS = "setts=pts=PTS:dts=DTS:duration='if(eq(NEXT_DTS,NOPTS),DURATION,NEXT_DTS-DTS)'"
+# A listed time is rounded; a frame this close before it is meant.
+_KEYFRAME_TOLERANCE_FRAMES = 0.25
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Encode:
+    """Everything an encoding pass depends on.
+
+    `starts_s` are the segment starts of renditions that exist already; None leaves the choice to
+    the rule. `storyboard` is None for a pass that makes neither storyboard nor poster.
+    """
+
+    source_url: str
+    probe: Probe
+    rungs: Sequence[Rung]
+    audio: Sequence[AudioRung]
+    subtitles: Sequence[SubtitleRung]
+    storyboard: Storyboard | None
+    starts_s: Sequence[float] | None
+
+
+def encode_arguments(task: Encode) -> tuple[str, ...]:
+    """The arguments after the program's name, for a run in the working folder.
+
+    Output names are relative, because ffmpeg expands percent signs in them. A folder of each
+    rendition's name must exist.
+    """
+    has_pictures = task.rungs or task.storyboard
+    graph = filter_graph(task.probe, task.rungs, task.storyboard) if has_pictures else ""
+    return (
+        *_general(),
+        # How much damage is too much is judged afterwards.
+        *("-max_error_rate", "1"),
+        *_input(task.source_url, task.probe),
+        *(("-filter_complex", graph) if graph else ()),
+        *(argument for rung in task.rungs for argument in _video_output(task, rung)),
+        *(argument for rung in task.audio for argument in _audio_output(rung)),
+        *(argument for rung in task.subtitles for argument in _subtitle_output(rung)),
+        *(_picture_outputs() if task.storyboard else ()),
+    )
+
+
+def copy_arguments(source_url: str, probe: Probe, rung: Rung) -> tuple[str, ...]:
+    """As above, for the rendition that is the source's own stream."""
+    return (
+        *_general(),
+        *_input(source_url, probe),
+        *("-map", f"0:{probe.video.index}", *_bare(), "-c:v", "copy"),
+        *_hls(rung.name, segment_s=SEGMENT_S),
+    )
+
+
+def check_arguments(files: Sequence[Path]) -> tuple[str, ...]:
+    """Decode some files of our own and stop at the first fault."""
+    inputs = [("-f", "mov", "-protocol_whitelist", "file", "-i", f"file:{path}") for path in files]
+    return (
+        *_general(),
+        "-xerror",
+        *(argument for source in inputs for argument in ("-err_detect", "explode", *source)),
+        *(argument for number in range(len(files)) for argument in ("-map", str(number))),
+        *("-f", "null", "-"),
+    )
+
+
+def sprite_arguments(storyboard: Storyboard) -> tuple[str, ...]:
+    """Tile the pictures of a storyboard, for a run in the working folder."""
+    pictures = ("-f", "image2", "-protocol_whitelist", "file", "-i", PICTURE_PATTERN)
+    sprites = _jpegs(SPRITE_PATTERN, "5", "-start_number", "0")
+    return (*_general(), *pictures, "-vf", storyboard.tiling, *sprites)
+
+
+def frame_arguments(source_name: str, frame_name: str, *, number: int) -> tuple[str, ...]:
+    """Write one picture, counted from 0 as they are shown, of a file of our own as JPEG."""
+    fit = (
+        f"scale=w='min(iw,{POSTER_MAX_SIDE})':h='min(ih,{POSTER_MAX_SIDE})'"
+        ":force_original_aspect_ratio=decrease:force_divisible_by=2:out_range=pc"
+    )
+    return (
+        *_general(),
+        *("-protocol_whitelist", "file", "-f", "mov", "-i", f"file:{source_name}"),
+        *("-map", "0:v:0", *_bare(), "-vf", f"select='eq(n,{number})',{fit}"),
+        *_jpegs(frame_name, "3", "-frames:v", "1", "-update", "1"),
+    )
+
+
+def subtitle_file(rung: SubtitleRung) -> str:
+    """Where a subtitle track lies whole, before it is cut into segments."""
+    return f"{rung.name}/all.vtt"
+
+
+def is_cut_off(subtitle_size_bytes: int) -> bool:
+    """Whether a subtitle track was longer than what was written of it."""
+    return subtitle_size_bytes >= MAX_SUBTITLE_BYTES
+
+
+def _general() -> tuple[str, ...]:
+    return (
+        *("-nostdin", "-hide_banner", "-nostats", "-y"),
+        *("-progress", "pipe:1", "-stats_period", str(_PROGRESS_PERIOD_S)),
+    )
+
+
+def _input(source_url: str, probe: Probe) -> tuple[str, ...]:
+    address, protocols = source_address(source_url)
+    network = (
+        *("-rw_timeout", str(_READ_TIMEOUT_US), "-reconnect", "1"),
+        *("-reconnect_on_network_error", "1", "-reconnect_on_http_error", "429,5xx"),
+        *("-reconnect_delay_max", str(_RECONNECT_MAX_S)),
+    )
+    return (
+        *("-protocol_whitelist", protocols),
+        *(network if protocols != "file" else ()),
+        *("-max_pixels", str(_max_pixels(probe)), "-f", "mov", "-i", address),
+    )
+
+
+def _max_pixels(probe: Probe) -> int:
+    """The largest picture to decode. The probe saw the first; a later one may claim anything."""
+    seen = probe.video.coded_width * probe.video.coded_height
+    return max(_MIN_MAX_PIXELS, seen * _PICTURE_GROWTH)
+
+
+def _bare() -> tuple[str, ...]:
+    """Nothing of the source's metadata: where a video was taken is nobody's business."""
+    return ("-map_metadata", "-1", "-map_chapters", "-1")
+
+
+def _video_output(task: Encode, rung: Rung) -> tuple[str, ...]:
+    exact = f"{rung.fps.denominator}:{rung.fps.numerator * _TICKS_PER_FRAME}"
+    time_base = exact if task.probe.video.constant_rate else _VARIABLE_TIME_BASE
+    return (
+        *("-map", f"[{rung.name}]", *_bare()),
+        *("-c:v", "libx264", "-preset", PRESET, "-profile:v", "high", "-pix_fmt", "yuv420p"),
+        *("-threads", str(_threads(rung))),
+        *("-crf", str(rung.crf), "-maxrate", str(rung.max_bitrate_bps)),
+        *("-bufsize", str(rung.buffer_bits)),
+        *("-force_key_frames", _keyframes(task.starts_s, rung), "-forced-idr", "1"),
+        *("-sc_threshold", "0", "-g", str(_KEYFRAME_NEVER)),
+        *(() if task.probe.video.constant_rate else ("-bf", "0")),
+        # Keeps each frame's own time and drops only exact duplicates; the time base decides how
+        # finely. Ticks of 1/fps would be exact for a constant rate such as 30000/1001, but move
+        # a track that does not begin on one; parts of it are exact too and move it by less.
+        *("-fps_mode", "vfr", "-enc_time_base", time_base),
+        *("-bsf:v", _TRUE_DURATIONS),
+        *_hls(rung.name, segment_s=_EVERY_KEYFRAME_S),
+    )
+
+
+def _threads(rung: Rung) -> int:
+    """Encoder threads of a rung: its share of the processors, and one to catch up with.
+
+    The rungs run beside each other. On two processors, two threads each take 2 % less time than
+    x264's own choice for a ladder up to 1080p, and one thread each 2 to 12 % more.
+    """
+    processors = os.cpu_count() or 1
+    share = rung.width * rung.height / _PIXELS_FOR_ALL_THREADS
+    return min(processors, math.ceil(processors * share) + 1)
+
+
+def _keyframes(starts_s: Sequence[float] | None, rung: Rung) -> str:
+    if starts_s is None:
+        return _KEYFRAME_RULE
+    early_s = _KEYFRAME_TOLERANCE_FRAMES / float(rung.fps)
+    return ",".join(f"{max(0.0, start_s - early_s):.4f}" for start_s in starts_s)
+
+
+def _audio_output(rung: AudioRung) -> tuple[str, ...]:
+    return (
+        *("-map", f"0:{rung.index}", *_bare()),
+        # Silence for what is missing, at the start and in gaps: audio stays with the picture.
+        *("-af", f"aresample=async=1:min_hard_comp={_MAX_DRIFT_S}:first_pts=0"),
+        *("-c:a", "aac", "-b:a", str(rung.bitrate_bps)),
+        *("-ac", str(rung.channels), "-ar", str(rung.sample_rate_hz)),
+        *_hls(rung.name, segment_s=SEGMENT_S),
+    )
+
+
+def _subtitle_output(rung: SubtitleRung) -> tuple[str, ...]:
+    subtitles = ("-map", f"0:{rung.index}", *_bare(), "-c:s", "webvtt")
+    # It ends with the packet that reaches the limit; the other outputs go on.
+    limit = ("-fs", str(MAX_SUBTITLE_BYTES))
+    return (*subtitles, *limit, "-f", "webvtt", subtitle_file(rung))
+
+
+def _hls(folder: str, *, segment_s: float) -> tuple[str, ...]:
+    return (
+        # Left to itself the muxer delays the picture by its B-frame reordering and the sound not
+        # at all. Disabled, both carry the offset in an edit list and begin at zero together.
+        *("-avoid_negative_ts", "disabled"),
+        *("-f", "hls", "-hls_time", str(segment_s), "-hls_list_size", "0"),
+        *("-hls_playlist_type", "vod", "-hls_segment_type", "fmp4"),
+        *("-hls_flags", "independent_segments+temp_file"),
+        *("-hls_fmp4_init_filename", INIT_NAME),
+        *("-hls_segment_filename", f"{folder}/{SEGMENT_PATTERN}"),
+        f"{folder}/{PLAYLIST_NAME}",
+    )
+
+
+def _picture_outputs() -> Iterator[str]:
+    frames = ("-frames:v", str(POSTER_CANDIDATES + 1))
+    yield from ("-map", f"[{POSTER_PAD}]", *_jpegs(POSTER_PATTERN, "3", *frames))
+    yield from ("-map", f"[{STORYBOARD_PAD}]", *_jpegs(PICTURE_PATTERN, "3"))
+
+
+def _jpegs(pattern: str, quality: str, *options: str) -> tuple[str, ...]:
+    return (
+        *(*options, "-fps_mode", "passthrough"),
+        *("-c:v", "mjpeg", "-q:v", quality, "-pix_fmt", "yuv420p", "-color_range", "pc"),
+        *("-strict", "unofficial", "-f", "image2", pattern),
+    )

@@ -1,0 +1,166 @@
+"""Compose the filter graph of a pass: one decoded picture becomes every rung's, the poster's and
+the storyboard's. Pure.
+
+The picture is scaled once to the largest rung of the pass and each lower rung from the one above
+it, because scaling costs what its input is large. HDR is scaled first and mapped then, for the
+same reason. The poster's few candidates are picked before any of that.
+
+Shapes: sizes are (width, height) in pixels, upright.
+"""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from portal.transcoding.planning.ladder import Rung, frame_step, is_hdr
+from portal.transcoding.planning.storyboard import Storyboard
+from portal.transcoding.probing.probe import Probe, VideoTrack
+
+POSTER_CANDIDATES = 10
+POSTER_PAD, STORYBOARD_PAD = "poster", "storyboard"
+POSTER_MAX_SIDE = 1280
+_POSTER_FROM, _POSTER_TO = 0.1, 0.6
+
+Size = tuple[int, int]
+
+# A variable-rate source may burst above the cap; frames closer than this share of 1/fps go. It
+# spares the jitter of 60 fps, and makes every fourth of 240 and every second of 120 stay.
+_BURST_SHARE = 0.82
+_MAX_FPS = 60
+_DEINTERLACER_MIN_PX = 3
+
+# Code points of ISO/IEC 23091-2.
+_UNSPECIFIED = 2
+_PQ = 16
+_SDR_WHITE_NITS = 203
+_HD_MIN_HEIGHT = 720
+
+
+def filter_graph(probe: Probe, rungs: Sequence[Rung], storyboard: Storyboard | None) -> str:
+    """The graph for `-filter_complex`; its outputs are the rungs' names and the two pads above.
+
+    `storyboard` is None for a pass that makes neither it nor the poster.
+    """
+    top_down = sorted(rungs, key=lambda rung: rung.width * rung.height, reverse=True)
+    chains = [_source(probe, with_poster=storyboard is not None)]
+    if storyboard:
+        chains.append(_poster(probe))
+    if storyboard:
+        chains.append(_storyboard(probe, storyboard, has_rungs=bool(rungs)))
+    if top_down:
+        chains.append(f"[picture]{','.join(_finish(probe.video, _size(top_down[0])))}[scaled0]")
+    for place, rung in enumerate(top_down):
+        chains += _rung(place, rung, top_down[place + 1 : place + 2], storyboard)
+    return ";".join(chains)
+
+
+def _source(probe: Probe, *, with_poster: bool) -> str:
+    steps = ",".join(_prepare(probe))
+    outputs = "split=2[picture][still]" if with_poster else "null[picture]"
+    return f"[0:{probe.video.index}]{steps},{outputs}"
+
+
+def _storyboard(probe: Probe, storyboard: Storyboard, *, has_rungs: bool) -> str:
+    """From the lowest rung's picture, or from the source's when no rung is encoded."""
+    own = () if has_rungs else _finish(probe.video, (storyboard.width, storyboard.height))
+    steps = ",".join((*own, *storyboard.filters()))
+    return f"[{'smallest' if has_rungs else 'picture'}]{steps}[{STORYBOARD_PAD}]"
+
+
+def _rung(
+    place: int, rung: Rung, following: Sequence[Rung], storyboard: Storyboard | None
+) -> Iterator[str]:
+    """Hand a rung's picture to its encoder and on to the next lower rung."""
+    branches = f"[{rung.name}]"
+    if following:
+        branches += f"[next{place}]"
+        yield f"[next{place}]{_scale(_size(following[0]))}[scaled{place + 1}]"
+    elif storyboard:
+        branches += "[smallest]"
+    yield f"[scaled{place}]split={branches.count('[')}{branches}"
+
+
+def _prepare(probe: Probe) -> Iterator[str]:
+    """From decoded frames (already turned upright by ffmpeg) to the frames that are shown."""
+    video = probe.video
+    is_tall_enough = min(video.coded_width, video.coded_height) >= _DEINTERLACER_MIN_PX
+    if video.interlaced and is_tall_enough:
+        yield "bwdif=mode=send_frame:deint=interlaced"
+    yield from _thin_out(video)
+    # A track may begin late, after its audio; its first picture then stands from the start. One
+    # that begins before zero would lose frames: it is moved, unless that would part it from audio.
+    shift = "" if probe.audio else "-min(STARTPTS,0)"
+    yield f"setpts='if(eq(N,0),0,PTS{shift})'"
+
+
+def _thin_out(video: VideoTrack) -> Iterator[str]:
+    step = frame_step(video.fps)
+    if video.constant_rate:
+        if step > 1:
+            yield f"framestep={step}"
+        return
+    target = video.fps / step if step > 1 else Fraction(_MAX_FPS)
+    shortest_s = _BURST_SHARE / float(target)
+    yield f"select='isnan(prev_selected_t)+gte(t-prev_selected_t,{shortest_s:.6f})'"
+
+
+def _finish(video: VideoTrack, size: Size) -> Iterator[str]:
+    """Scale, and bring the colours to what every screen shows: BT.709 in 8-bit 4:2:0."""
+    scale = _scale(size)
+    if video.has_alpha:
+        # What shows through is black; the colours under transparent pixels can be anything.
+        yield "format=gbrap,premultiply=inplace=1,format=gbrp"
+    if is_hdr(video):
+        yield scale
+        yield from _tone_map("smpte2084" if video.color_transfer == _PQ else "arib-std-b67")
+    else:
+        matrix = _assumed_matrix(video)
+        yield f"{scale}:in_color_matrix={matrix}:out_color_matrix=bt709:out_range=tv"
+    yield "format=yuv420p"
+    yield "setparams=colorspace=bt709:color_primaries=bt709:color_trc=bt709:range=tv"
+    yield "setsar=1"
+
+
+def _tone_map(transfer: str) -> Iterator[str]:
+    """From HDR light to BT.709, in linear floating point, where SDR white is at 203 nits.
+
+    That level is ITU-R BT.2408's. The curve keeps what is darker as it is and folds highlights
+    into what is left above. Ten bits of BT.2020 that do not name their curve are taken for HLG:
+    made to look right on SDR screens too, it is the milder mistake.
+    """
+    yield f"zscale=tin={transfer}:pin=bt2020:min=bt2020nc:t=linear:npl={_SDR_WHITE_NITS}"
+    yield "format=gbrpf32le"
+    yield "zscale=p=bt709"
+    yield "tonemap=mobius:desat=0"
+    yield "zscale=t=bt709:m=bt709:r=tv"
+
+
+def _assumed_matrix(video: VideoTrack) -> str:
+    """Untagged video is BT.709 when HD and BT.601 when not, as players assume too."""
+    if video.color_space != _UNSPECIFIED:
+        return "auto"
+    return "bt709" if min(video.width, video.height) >= _HD_MIN_HEIGHT else "bt601"
+
+
+def _size(rung: Rung) -> Size:
+    return (rung.width, rung.height)
+
+
+def _scale(size: Size) -> str:
+    """Bicubic; what other kernels cost and bring stands in `ladder.py`."""
+    return f"scale={size[0]}:{size[1]}:flags=bicubic"
+
+
+def _poster(probe: Probe) -> str:
+    """The first frame and a few of the first half; the caller takes the one with most detail."""
+    video = probe.video
+    duration_s = video.duration_s or probe.duration_s
+    from_s, to_s = duration_s * _POSTER_FROM, duration_s * _POSTER_TO
+    every_s = (to_s - from_s) / POSTER_CANDIDATES
+    pick = (
+        f"select='eq(n,0)+between(t,{from_s:.3f},{to_s:.3f})"
+        f"*(isnan(prev_selected_t)+gte(t-prev_selected_t,{every_s:.4f}))'"
+    )
+    shrink = min(1.0, POSTER_MAX_SIDE / max(video.width, video.height))
+    width, height = (max(2, round(side * shrink)) for side in (video.width, video.height))
+    finish = ",".join(_finish(video, (width, height)))
+    return f"[still]{pick},{finish},scale=out_range=pc[{POSTER_PAD}]"

@@ -1,0 +1,92 @@
+"""Check what was written before anyone is told about it. Pure.
+
+Catches what ffmpeg's exit code does not: a source that ended early without an error, a segment
+that never arrived, renditions that can't be switched between.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from portal.transcoding.encoding.ffmpeg_log import RunReport
+from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
+from portal.transcoding.packaging.cmaf import SegmentFacts
+from portal.transcoding.packaging.hls import MediaPlaylist
+from portal.transcoding.probing.probe import Probe
+
+# Of a damaged source this much must have decoded; less is no use to anyone.
+MIN_DECODED_SHARE = 0.9
+# The audio may be longer or shorter than the picture, so only the picture is measured.
+_SHORTFALL_S = 1.0
+_ROUNDING_S = 0.002
+_MAX_COPIED_SEGMENT_S = 12.0
+
+
+def check_stored(name: str, playlist: MediaPlaylist, sizes_bytes: Mapping[str, int]) -> None:
+    """Raise TranscodeFailed unless every file a rendition names was stored, and no other."""
+    if not playlist.complete or not playlist.segments or playlist.map_uri is None:
+        raise _incomplete(f"the playlist of {name} is not finished")
+    named = {f"{name}/{uri}" for uri in _uris(playlist)}
+    stored = {path for path, size in sizes_bytes.items() if path.startswith(f"{name}/") and size}
+    if named != stored:
+        odd = sorted(named ^ stored)[:3]
+        raise _incomplete(f"{name} names other files than were stored, such as {odd}")
+
+
+def check_aligned(
+    name: str, playlist: MediaPlaylist, starts_s: Sequence[float], *, frame_s: float
+) -> None:
+    """Raise TranscodeFailed unless a rendition's segments begin where the others' do."""
+    own = playlist.starts_s
+    if len(own) != len(starts_s) or any(
+        abs(start_s - other_s) > frame_s + _ROUNDING_S
+        for start_s, other_s in zip(own, starts_s, strict=True)
+    ):
+        raise _incomplete(f"the segments of {name} begin at other times than the others'")
+
+
+def damaged_share(probe: Probe, report: RunReport) -> float:
+    """Which share of the source is missing, did not decode, or only with patched places."""
+    packets = (report.frames_decoded or 0) + (report.decode_errors or 0)
+    faulty = report.faults / packets if packets else 0.0
+    return max(1.0 - probe.readable_share, faulty)
+
+
+def check_damage(share: float) -> None:
+    """Raise SourceRejected when too much of the source is damaged."""
+    if share > 1.0 - MIN_DECODED_SHARE:
+        raise SourceRejected(RejectCode.DAMAGED, detail=f"{share:.0%} could not be decoded")
+
+
+def check_delivery(probe: Probe, report: RunReport) -> None:
+    """Raise TranscodeFailed when something is missing that storage may have failed to deliver."""
+    packets = (report.frames_decoded or 0) + (report.decode_errors or 0)
+    is_short = report.frames_decoded is not None and packets < (probe.video.frame_count or 0)
+    if report.network_faults and (report.faults or is_short):
+        detail = f"{packets} packets came, {report.faults} of them with faults"
+        raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail=detail)
+
+
+def check_duration(written_s: float, probe: Probe) -> None:
+    """Raise SourceRejected when much less was written than the source claims to hold."""
+    expected_s = probe.video.duration_s
+    if expected_s is None:  # fragmented: the file's own claim is often wrong
+        return
+    if written_s < min(expected_s - _SHORTFALL_S, expected_s * MIN_DECODED_SHARE):
+        detail = f"{written_s:.1f} s were written of {expected_s:.1f} s"
+        raise SourceRejected(RejectCode.DAMAGED, detail=detail)
+
+
+def is_deliverable(playlist: MediaPlaylist, facts: Sequence[SegmentFacts], probe: Probe) -> bool:
+    """Whether a copied stream can be switched to at each segment, and is all there."""
+    return (
+        all(fact.is_closed for fact in facts)
+        and all(segment.duration_s <= _MAX_COPIED_SEGMENT_S for segment in playlist.segments)
+        and sum(fact.sample_count for fact in facts) == probe.video.frame_count
+    )
+
+
+def _uris(playlist: MediaPlaylist) -> list[str]:
+    return [playlist.map_uri or "", *(segment.uri for segment in playlist.segments)]
+
+
+def _incomplete(detail: str) -> TranscodeFailed:
+    return TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=detail)

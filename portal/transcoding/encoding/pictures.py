@@ -1,0 +1,57 @@
+"""Choose the poster and finish the storyboard from the pictures a first pass left behind."""
+
+import asyncio
+from pathlib import Path
+
+from portal.transcoding.encoding import ffmpeg
+from portal.transcoding.encoding.command import POSTER_PATTERN, sprite_arguments
+from portal.transcoding.encoding.segment_upload import Shipment
+from portal.transcoding.planning.storyboard import (
+    PICTURE_PATTERN,
+    SPRITE_PATTERN,
+    STORYBOARD_NAME,
+    Storyboard,
+)
+
+POSTER_NAME = "poster.jpg"
+_TILING_LIMIT_S = 300.0
+
+
+async def put_poster(shipment: Shipment) -> bool:
+    """Put the candidate with most detail: black and blurred pictures make small files.
+
+    The first frame is often a title, or not yet sharp: it is taken when there is no other.
+    """
+    found = await asyncio.to_thread(_found, shipment.work_dir, POSTER_PATTERN)
+    candidates = found[1:] or found
+    if candidates:
+        sizes_bytes = [await asyncio.to_thread(_size_bytes, path) for path in candidates]
+        await shipment.put(POSTER_NAME, candidates[sizes_bytes.index(max(sizes_bytes))])
+    return bool(candidates)
+
+
+async def put_storyboard(shipment: Shipment, storyboard: Storyboard, *, duration_s: float) -> bool:
+    """Tile the pictures, put the sprites, and then the WebVTT that leads to them."""
+    pictures = await asyncio.to_thread(_found, shipment.work_dir, PICTURE_PATTERN)
+    if not pictures:
+        return False
+    await ffmpeg.run(
+        sprite_arguments(storyboard),
+        on_progress=ffmpeg.ignore_progress,
+        timeout_s=_TILING_LIMIT_S,
+        cwd=shipment.work_dir,
+    )
+    for path in await asyncio.to_thread(_found, shipment.work_dir, SPRITE_PATTERN):
+        await shipment.put(path.name, path)
+    text = storyboard.vtt(duration_s=duration_s, pictures=len(pictures))
+    await shipment.put(STORYBOARD_NAME, text.encode())
+    return True
+
+
+def _found(work_dir: Path, pattern: str) -> list[Path]:
+    prefix, _, suffix = pattern.partition("%")
+    return sorted(work_dir.glob(f"{prefix}*{Path(suffix).suffix}"))
+
+
+def _size_bytes(path: Path) -> int:
+    return path.stat().st_size

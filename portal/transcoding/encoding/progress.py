@@ -1,0 +1,63 @@
+"""How far a pass is, for people watching: a percentage that never falls and an honest estimate."""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from portal.transcoding.encoding.ffmpeg import Progress
+
+_PROBED_PERCENT = 1.0
+TRANSCODED_PERCENT = 97.0
+_ESTIMATE_AFTER_S = 3.0
+
+
+class Stage(StrEnum):
+    """What a transcode is doing."""
+
+    PROBING = "probing"
+    TRANSCODING = "transcoding"
+    FINISHING = "finishing"
+
+
+# Stage, percent (0 to 100, never falling), seconds left or None while that is unknown.
+OnProgress = Callable[[Stage, float, float | None], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Report:
+    """Turns ffmpeg's position into percent of a pass, which may take several runs of ffmpeg.
+
+    The present run covers the pass from the share `begins_at` to the share `ends_at`.
+    """
+
+    on_progress: OnProgress
+    duration_s: float
+    percent: float = _PROBED_PERCENT
+    begins_at: float = 0.0
+    ends_at: float = 0.0
+    started_at: float = field(default_factory=time.monotonic)
+
+    async def stage(self, stage: Stage, percent: float | None = None) -> None:
+        """Announce a stage, and at its end the percentage that is certain."""
+        self.percent = max(self.percent, percent or 0.0)
+        await self.on_progress(stage, self.percent, None)
+
+    def next_run(self, *, ends_at: float) -> None:
+        """A run of ffmpeg begins that carries the pass to this share of the whole."""
+        self.begins_at, self.ends_at = self.ends_at, ends_at
+        self.started_at = time.monotonic()
+
+    async def encoded(self, progress: Progress) -> None:
+        """Take one report of ffmpeg's."""
+        done = min(1.0, progress.out_time_s / self.duration_s)
+        whole = self.begins_at + done * (self.ends_at - self.begins_at)
+        span = TRANSCODED_PERCENT - _PROBED_PERCENT
+        self.percent = max(self.percent, _PROBED_PERCENT + whole * span)
+        await self.on_progress(Stage.TRANSCODING, self.percent, self._seconds_left(done))
+
+    def _seconds_left(self, done: float) -> float | None:
+        elapsed_s = time.monotonic() - self.started_at
+        if elapsed_s < _ESTIMATE_AFTER_S or done <= 0:
+            return None
+        return elapsed_s / done * (1 - done)

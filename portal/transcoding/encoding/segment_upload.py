@@ -1,0 +1,148 @@
+"""Carry finished files to storage while ffmpeg is still writing the next ones.
+
+The folder ffmpeg writes to is the queue: a segment counts as finished once it has lost its
+temporary name. Each is looked into on its way, deleted as soon as the sink has it, and ffmpeg is
+held up when the sink falls behind, so the disk holds a bounded amount however long the video is.
+"""
+
+import asyncio
+import shutil
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from portal.processes.child import first_error
+from portal.telemetry.spans import span
+from portal.transcoding.encoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
+from portal.transcoding.encoding.ffmpeg import Brake
+from portal.transcoding.encoding.ffmpeg_log import RunReport
+from portal.transcoding.errors import FailCode, TranscodeFailed
+from portal.transcoding.packaging.cmaf import SegmentError, SegmentFacts, inspect_segment
+
+FIRST_SEGMENT_NAME = SEGMENT_PATTERN % 0
+_SCAN_PERIOD_S = 0.2
+_CONCURRENT_PUTS = 4
+# Hold ffmpeg above the first and release it below the second.
+_MAX_BACKLOG_FILES = 48
+_RELEASE_BACKLOG_FILES = 16
+_CONTENT_TYPES = {
+    ".m3u8": "application/vnd.apple.mpegurl",
+    ".m4s": "video/iso.segment",
+    ".mp4": "video/mp4",
+    ".jpg": "image/jpeg",
+    ".vtt": "text/vtt; charset=utf-8",
+}
+
+
+class Sink(Protocol):
+    """Where the output goes. `put` returns once the data is stored, and raises when it isn't.
+
+    Names are relative, such as `720p/00012.m4s`. A put must have a time limit of its own.
+    """
+
+    async def put(self, name: str, data: Path | bytes, content_type: str) -> None: ...
+
+
+@dataclass(slots=True)
+class Shipment:
+    """What goes from one working folder to one sink, and what was learned of it on the way.
+
+    `facts` are those of the segments of `video_names`. The first segment of each rendition stays
+    on disk for the check at the end.
+    """
+
+    sink: Sink
+    work_dir: Path
+    video_names: Collection[str]
+    brake: Brake = field(default_factory=Brake)
+    sizes_bytes: dict[str, int] = field(default_factory=dict)
+    facts: dict[str, SegmentFacts] = field(default_factory=dict)
+
+    async def follow(self, encoding: asyncio.Task[RunReport], names: Collection[str]) -> None:
+        """Ship every segment of these renditions until `encoding` has ended and none is left."""
+        waiting: asyncio.Queue[str | None] = asyncio.Queue()
+        try:
+            with span("ship"):
+                async with asyncio.TaskGroup() as tasks:
+                    for _ in range(_CONCURRENT_PUTS):
+                        tasks.create_task(self._ship(waiting))
+                    await self._scan(encoding, names, waiting)
+                    for _ in range(_CONCURRENT_PUTS):
+                        waiting.put_nowait(None)
+        except BaseExceptionGroup as group:
+            raise first_error(group) from None
+
+    async def put(self, name: str, data: Path | bytes) -> None:
+        """Store one file and remember its size."""
+        size_bytes = len(data) if isinstance(data, bytes) else await _size_bytes(data)
+        await self.sink.put(name, data, _CONTENT_TYPES[Path(name).suffix])
+        self.sizes_bytes[name] = size_bytes
+
+    def size_bytes(self, rendition: str) -> int:
+        """What the files of a rendition take in storage."""
+        return sum(self.sizes_bytes[name] for name in self._names_of(rendition))
+
+    async def forget(self, rendition: str) -> None:
+        """What was made of a rendition does not count; it will be made again."""
+        for name in list(self._names_of(rendition)):
+            del self.sizes_bytes[name]
+            self.facts.pop(name, None)
+        await asyncio.to_thread(shutil.rmtree, self.work_dir / rendition)
+
+    def _names_of(self, rendition: str) -> Iterator[str]:
+        return (name for name in self.sizes_bytes if name.startswith(f"{rendition}/"))
+
+    async def _scan(
+        self,
+        encoding: asyncio.Task[RunReport],
+        names: Collection[str],
+        waiting: asyncio.Queue[str | None],
+    ) -> None:
+        seen: set[str] = set()
+        while True:
+            ended = encoding.done()  # before looking, so that the last look misses nothing
+            found = await asyncio.to_thread(_finished_segments, self.work_dir, names)
+            for name in sorted(found - seen):
+                waiting.put_nowait(name)
+            seen |= found
+            if ended:
+                return
+            self._balance(len(found - self.sizes_bytes.keys()))
+            await asyncio.wait({encoding}, timeout=_SCAN_PERIOD_S)
+
+    def _balance(self, backlog_files: int) -> None:
+        if backlog_files > _MAX_BACKLOG_FILES:
+            self.brake.held = True
+        elif backlog_files < _RELEASE_BACKLOG_FILES:
+            self.brake.held = False
+
+    async def _ship(self, waiting: asyncio.Queue[str | None]) -> None:
+        while (name := await waiting.get()) is not None:
+            path = self.work_dir / name
+            rendition, _, segment = name.partition("/")
+            if rendition in self.video_names:
+                self.facts[name] = await asyncio.to_thread(_inspect, path)
+            await self.put(name, path)
+            if segment != FIRST_SEGMENT_NAME:
+                await asyncio.to_thread(path.unlink)
+
+
+async def _size_bytes(path: Path) -> int:
+    return (await asyncio.to_thread(path.stat)).st_size
+
+
+def _inspect(path: Path) -> SegmentFacts:
+    try:
+        return inspect_segment(path.read_bytes())
+    except SegmentError as exc:
+        raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=f"{path.name}: {exc}") from exc
+
+
+def _finished_segments(work_dir: Path, names: Collection[str]) -> set[str]:
+    return {
+        f"{rendition}/{path.name}"
+        for rendition in names
+        for path in (work_dir / rendition).iterdir()
+        if path.suffix == SEGMENT_SUFFIX
+    }

@@ -1,0 +1,139 @@
+"""Write the multivariant (master) playlist from what was measured of the renditions. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from portal.transcoding.packaging.hls import IFRAME_PLAYLIST_NAME, VERSION, media_playlist_name
+
+MASTER_NAME = "master.m3u8"
+_AUDIO_GROUP = "audio"
+_SUBTITLES_GROUP = "subtitles"
+# Players take the first variant before they know the link: Apple's authoring guide wants about
+# 2 Mbit/s there.
+_FIRST_VARIANT_BPS = 2_500_000
+
+
+class Kind(StrEnum):
+    """What a rendition is of."""
+
+    VIDEO = "video"
+    AUDIO = "audio"
+    SUBTITLES = "subtitles"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rendition:
+    """One rendition as it was written. A video's bandwidths are without the audio.
+
+    `width`, `height`, `fps` and `iframe_bandwidth_bps` are a video's, `channels` an audio's.
+    `copied` means that the source's own stream is delivered.
+    """
+
+    kind: Kind
+    name: str
+    codecs: str
+    bandwidth_bps: int
+    average_bandwidth_bps: int
+    size_bytes: int
+    segment_count: int
+    width: int | None = None
+    height: int | None = None
+    fps: Fraction | None = None
+    copied: bool = False
+    iframe_bandwidth_bps: int | None = None
+    channels: int | None = None
+    language: str | None = None
+    label: str | None = None
+    is_default: bool = False
+
+
+# A rendition and the folder it lies in, relative to the master: "" or for example "../2/".
+Entry = tuple[str, Rendition]
+
+
+def master_playlist(entries: Sequence[Entry]) -> str:
+    """Write the multivariant playlist; the variant players should start with comes first."""
+    videos = _rising(entry for entry in entries if entry[1].kind is Kind.VIDEO)
+    audios = [entry for entry in entries if entry[1].kind is Kind.AUDIO]
+    subtitles = [entry for entry in entries if entry[1].kind is Kind.SUBTITLES]
+    lines = [
+        *("#EXTM3U", f"#EXT-X-VERSION:{VERSION}", "#EXT-X-INDEPENDENT-SEGMENTS"),
+        *(_audio_media(folder, audio) for folder, audio in audios),
+        *(_subtitles_media(folder, track) for folder, track in subtitles),
+    ]
+    groups = _Groups([audio for _, audio in audios], has_subtitles=bool(subtitles))
+    for folder, video in _starting_order(videos, groups):
+        lines += [groups.stream_inf(video), folder + media_playlist_name(video.name)]
+    lines += [_iframe_stream_inf(folder, video) for folder, video in videos]
+    return "\n".join(lines) + "\n"
+
+
+class _Groups:
+    """What every variant adds from the renditions it is played with."""
+
+    def __init__(self, audios: Sequence[Rendition], *, has_subtitles: bool) -> None:
+        # The player hears one of them: the dearest counts.
+        self._bandwidth_bps = max((audio.bandwidth_bps for audio in audios), default=0)
+        self._average_bps = max((audio.average_bandwidth_bps for audio in audios), default=0)
+        self._codecs = sorted({audio.codecs for audio in audios})
+        self._attributes = [f'AUDIO="{_AUDIO_GROUP}"'] if audios else []
+        self._attributes += [f'SUBTITLES="{_SUBTITLES_GROUP}"'] if has_subtitles else []
+
+    def bandwidth_bps(self, video: Rendition) -> int:
+        return video.bandwidth_bps + self._bandwidth_bps
+
+    def stream_inf(self, video: Rendition) -> str:
+        codecs = ",".join([video.codecs, *self._codecs])
+        attributes = [
+            f"BANDWIDTH={self.bandwidth_bps(video)}",
+            f"AVERAGE-BANDWIDTH={video.average_bandwidth_bps + self._average_bps}",
+            f'CODECS="{codecs}"',
+            f"RESOLUTION={video.width}x{video.height}",
+            f"FRAME-RATE={float(video.fps or 0):.3f}",
+            *self._attributes,
+        ]
+        return f"#EXT-X-STREAM-INF:{','.join(attributes)}"
+
+
+def _rising(videos: Iterator[Entry]) -> list[Entry]:
+    return sorted(videos, key=lambda entry: entry[1].bandwidth_bps)
+
+
+def _starting_order(videos: Sequence[Entry], groups: _Groups) -> list[Entry]:
+    affordable = [e for e in videos if groups.bandwidth_bps(e[1]) <= _FIRST_VARIANT_BPS]
+    first = affordable[-1] if affordable else videos[0]
+    return [first, *(entry for entry in videos if entry is not first)]
+
+
+def _audio_media(folder: str, audio: Rendition) -> str:
+    return _media("AUDIO", _AUDIO_GROUP, folder, audio, f'CHANNELS="{audio.channels}"')
+
+
+def _subtitles_media(folder: str, track: Rendition) -> str:
+    return _media("SUBTITLES", _SUBTITLES_GROUP, folder, track, "FORCED=NO")
+
+
+def _media(kind: str, group: str, folder: str, rendition: Rendition, extra: str) -> str:
+    attributes = [
+        f"TYPE={kind}",
+        f'GROUP-ID="{group}"',
+        f'NAME="{rendition.label}"',
+        *([f'LANGUAGE="{rendition.language}"'] if rendition.language else []),
+        f"DEFAULT={'YES' if rendition.is_default else 'NO'}",
+        "AUTOSELECT=YES",
+        extra,
+        f'URI="{folder}{media_playlist_name(rendition.name)}"',
+    ]
+    return f"#EXT-X-MEDIA:{','.join(attributes)}"
+
+
+def _iframe_stream_inf(folder: str, video: Rendition) -> str:
+    attributes = [
+        f"BANDWIDTH={video.iframe_bandwidth_bps}",
+        f'CODECS="{video.codecs}"',
+        f"RESOLUTION={video.width}x{video.height}",
+        f'URI="{folder}{video.name}/{IFRAME_PLAYLIST_NAME}"',
+    ]
+    return f"#EXT-X-I-FRAME-STREAM-INF:{','.join(attributes)}"

@@ -1,0 +1,245 @@
+"""Decide what is made of a source. Pure: no I/O, the same probe gives the same plan.
+
+The top rung is always the source's own picture, so nothing an editor uploaded is thrown away,
+and nothing is ever enlarged. Below it come the standard sizes, each at least a quarter smaller
+in each direction than the one above: closer neighbours cost an encode and look the same.
+A size is a box, not a height: a 1920x800 film is "1080p", and 1080x1920 is too.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from portal.transcoding.planning.tracks import AudioRung, SubtitleRung, plan_audio, plan_subtitles
+from portal.transcoding.probing.probe import Probe, VideoTrack
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quality:
+    """How a standard size is encoded: constant quality `crf`, capped at `max_bitrate_bps`."""
+
+    short_side: int
+    crf: int
+    max_bitrate_bps: int
+
+
+# Chosen by measurement (tests/benchmarks/quality.py; VMAF 0.6.1 of each rung at its own size,
+# three real 1080p clips: a forest, a street, a room; kbit/s beside it):
+#
+#            240p      360p      480p       720p       1080p
+#   forest   87  327   91  759   95 1472    97 2544    99 4272
+#   street   78  336   87  777   93 1541    98 3588    97 6532
+#   room     92  110   92  196   92  306    92  623    94 1479
+#
+# With a crf of 20 the 1080p rung gains about one point for 40 % more bits; with 26 it loses three
+# or four. Where low rungs score low their cap holds, and is meant to: they are for poor links.
+# Presets at equal VMAF, 360p and 720p: faster takes 13 to 16 % fewer bits than veryfast for 1.4 to
+# 1.8 times the processor time; at 360p fast and medium take 22 % fewer for 2.0 and 2.6 times.
+# Scaling 1080p to 360p, VMAF at equal bits: lanczos 55, bicubic 53, area 49, bilinear 42; bicubic
+# costs 9 % less than lanczos. 1440p and 2160p follow from the others, for want of footage.
+#
+# The caps are for 16:9 at 30 fps; other shapes and rates follow from them. Apple's HLS authoring
+# specification has 145 kbit/s at 416x234, 365 at 640x360, 1100 at 768x432, 3000 and 4500 at 720p,
+# 6000 and 7800 at 1080p: these are near its rates.
+PRESET = "veryfast"
+LADDER = (
+    # 240 keeps a picture moving on the poorest link and costs about 3 % of encoding 1080p.
+    Quality(short_side=240, crf=23, max_bitrate_bps=300_000),
+    Quality(short_side=360, crf=23, max_bitrate_bps=700_000),
+    Quality(short_side=480, crf=23, max_bitrate_bps=1_400_000),
+    Quality(short_side=720, crf=23, max_bitrate_bps=3_300_000),
+    Quality(short_side=1080, crf=23, max_bitrate_bps=6_000_000),
+    Quality(short_side=1440, crf=23, max_bitrate_bps=9_300_000),
+    Quality(short_side=2160, crf=23, max_bitrate_bps=17_000_000),
+)
+
+# Sources at least this long become playable before their ladder is complete.
+EARLY_FROM_S = 60
+# The best rung that is quickly made: good enough to start watching.
+_EARLY_SHORT_SIDE = 360
+
+_WIDEST = Fraction(16, 9)
+_MIN_STEP = Fraction(5, 4)
+_MAX_FPS = 60
+_REFERENCE_FPS = 30
+# Smaller pictures hold more detail per pixel, so the rate falls more slowly than the area;
+# likewise a doubled frame rate needs about 1.4 times the bits.
+_AREA_EXPONENT = 0.75
+_FPS_EXPONENT = 0.5
+_MIN_BITRATE_BPS = 150_000
+_BUFFER_S = 1.5
+
+# What a copied stream may be. Beyond twice the rung's cap most links would stall on it, unless it
+# is little anyway; key frames further apart would make segments too long to switch at.
+_COPY_PROFILES = frozenset({"Constrained Baseline", "Baseline", "Main", "High"})
+_COPY_MAX_BITRATE_RATIO = 2
+_COPY_ALWAYS_BITRATE_BPS = 2_500_000
+_COPY_MAX_KEY_DISTANCE_S = 6.0
+_COPY_MAX_START_S = 0.001
+_UNSPECIFIED, _BT2020 = 2, 9
+_HDR_TRANSFERS = frozenset({16, 18})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rung:
+    """One video rendition. `copied` means that the source's own stream is delivered as it is."""
+
+    name: str
+    width: int
+    height: int
+    fps: Fraction
+    crf: int
+    max_bitrate_bps: int
+    copied: bool = False
+
+    @property
+    def buffer_bits(self) -> int:
+        """The decoder buffer that goes with the cap."""
+        return round(self.max_bitrate_bps * _BUFFER_S)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """All renditions of a source; `video` is lowest first and never empty."""
+
+    duration_s: float
+    video: tuple[Rung, ...]
+    audio: tuple[AudioRung, ...]
+    subtitles: tuple[SubtitleRung, ...]
+
+    def first_pass(self, *, cautious: bool = False) -> tuple[str, ...]:
+        """The video renditions to make before the video is ready.
+
+        All of a short source; of a long one, or when it is to be done with `cautious` steps, one
+        that is good enough to start with and the one that is only copied.
+        """
+        if self.duration_s < EARLY_FROM_S and not cautious:
+            return tuple(rung.name for rung in self.video)
+        low = [rung for rung in self.video if _short_side(rung) <= _EARLY_SHORT_SIDE]
+        early = low[-1] if low else self.video[0]
+        return tuple(rung.name for rung in self.video if rung is early or rung.copied)
+
+
+def plan_renditions(probe: Probe) -> Plan:
+    """Everything that is to be made of a source."""
+    return Plan(
+        duration_s=probe.duration_s,
+        video=plan_ladder(probe),
+        audio=plan_audio(probe),
+        subtitles=plan_subtitles(probe),
+    )
+
+
+def plan_ladder(probe: Probe) -> tuple[Rung, ...]:
+    """The video renditions for a source, lowest first; never empty."""
+    video = probe.video
+    fps = capped_fps(video.fps)
+    scales = _scales(size_class(video.width, video.height))
+    rungs = [_rung(video, scale=scale, fps=fps) for scale in scales]
+    if not _can_copy(video, rungs[-1]):
+        return tuple(rungs)
+    return (*_below_source_rate(rungs[:-1], video), replace(rungs[-1], copied=True))
+
+
+def size_class(width: int, height: int) -> Fraction:
+    """The short side of the smallest 16:9 box, upright or not, that the picture fits in."""
+    return max(Fraction(min(width, height)), max(width, height) / _WIDEST)
+
+
+def capped_fps(fps: Fraction) -> Fraction:
+    """At most 60, by leaving out whole frames: 120 becomes 60, 100 becomes 50."""
+    return fps / frame_step(fps)
+
+
+def frame_step(fps: Fraction) -> int:
+    """Keep one frame of this many."""
+    return max(1, math.ceil(fps / _MAX_FPS))
+
+
+def is_hdr(video: VideoTrack) -> bool:
+    """Whether the light levels are those of PQ or HLG, said outright or by ten bits of BT.2020."""
+    is_wide = video.color_primaries == _BT2020 and "10" in video.pix_fmt
+    unsaid = video.color_transfer == _UNSPECIFIED and is_wide
+    return unsaid or video.color_transfer in _HDR_TRANSFERS
+
+
+def _short_side(rung: Rung) -> Fraction:
+    return size_class(rung.width, rung.height)
+
+
+def _scales(source: Fraction) -> list[Fraction]:
+    """Factors from the source's size to each rung's, rising; the last is 1 unless above 2160."""
+    top = min(source, Fraction(LADDER[-1].short_side))
+    standard = [Fraction(quality.short_side) for quality in LADDER]
+    below = [side for side in standard if side * _MIN_STEP <= top]
+    return [side / source for side in (*below, top)]
+
+
+def _rung(video: VideoTrack, *, scale: Fraction, fps: Fraction) -> Rung:
+    width, height = _even(video.width * scale), _even(video.height * scale)
+    short_side = size_class(video.width, video.height) * scale
+    quality = next(q for q in LADDER if short_side <= q.short_side)
+    return Rung(
+        name=f"{math.floor(short_side)}p",
+        width=width,
+        height=height,
+        fps=fps,
+        crf=quality.crf,
+        max_bitrate_bps=_max_bitrate_bps(width * height, fps, quality),
+    )
+
+
+def _even(length: Fraction) -> int:
+    """Round down to an even number: 4:2:0 chroma needs it, and up would enlarge."""
+    return max(2, math.floor(length) // 2 * 2)
+
+
+def _max_bitrate_bps(pixels: int, fps: Fraction, quality: Quality) -> int:
+    standard_pixels = quality.short_side**2 * _WIDEST
+    motion = math.pow(max(1.0, float(fps / _REFERENCE_FPS)), _FPS_EXPONENT)
+    return _rounded(quality.max_bitrate_bps * _for_area(pixels / standard_pixels) * motion)
+
+
+def _for_area(ratio: Fraction) -> float:
+    return math.pow(ratio, _AREA_EXPONENT)
+
+
+def _rounded(rate_bps: float) -> int:
+    return max(_MIN_BITRATE_BPS, round(rate_bps / 1000) * 1000)
+
+
+def _can_copy(video: VideoTrack, top: Rung) -> bool:
+    """Whether players everywhere take the source's stream as it is, and can switch to it."""
+    return (
+        video.codec == "h264"
+        and video.profile in _COPY_PROFILES
+        and video.pix_fmt == "yuv420p"
+        and not (video.interlaced or video.rotation or video.mirrored)
+        and not (video.full_range or is_hdr(video))
+        and video.sar == 1
+        and (video.coded_width, video.coded_height) == (top.width, top.height)
+        and video.fps == top.fps
+        and video.constant_rate
+        and video.closed_gops
+        and abs(video.start_s) <= _COPY_MAX_START_S
+        and video.max_key_distance_s is not None
+        and video.max_key_distance_s <= _COPY_MAX_KEY_DISTANCE_S
+        and video.bitrate_bps is not None
+        and video.bitrate_bps <= _max_copied_bitrate_bps(top)
+    )
+
+
+def _max_copied_bitrate_bps(top: Rung) -> int:
+    return max(top.max_bitrate_bps * _COPY_MAX_BITRATE_RATIO, _COPY_ALWAYS_BITRATE_BPS)
+
+
+def _below_source_rate(rungs: Sequence[Rung], video: VideoTrack) -> list[Rung]:
+    """Cap the lower rungs by what the copied one takes: a smaller picture never costs more."""
+    source_pixels = video.coded_width * video.coded_height
+    return [
+        replace(rung, max_bitrate_bps=min(rung.max_bitrate_bps, rate_bps))
+        for rung in rungs
+        for ratio in (Fraction(rung.width * rung.height, source_pixels),)
+        for rate_bps in (_rounded((video.bitrate_bps or 0) * _for_area(ratio)),)
+    ]

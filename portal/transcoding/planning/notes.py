@@ -1,0 +1,65 @@
+"""What an editor should know of how a source was treated. Pure."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from portal.transcoding.planning.ladder import frame_step, is_hdr
+from portal.transcoding.probing.probe import Probe
+
+# A decoder that joins an open group of pictures leaves a few frames out; that is no damage.
+_NOTED_DAMAGE_SHARE = 0.005
+
+
+class Note(StrEnum):
+    """Something that is not as in the source. The values are stored: never rename one."""
+
+    PARTLY_DAMAGED = "partly_damaged"
+    HDR_CONVERTED = "hdr_converted"
+    DEINTERLACED = "deinterlaced"
+    FRAME_RATE_REDUCED = "frame_rate_reduced"
+    NO_AUDIO = "no_audio"
+    SURROUND_DOWNMIXED = "surround_downmixed"
+    SUBTITLES_LEFT_OUT = "subtitles_left_out"
+
+    @property
+    def words(self) -> str:
+        """A sentence for the editor."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Note.PARTLY_DAMAGED: (
+        "Parts of this file are damaged or missing and were left out. "
+        "If you have an undamaged copy, upload that."
+    ),
+    Note.HDR_CONVERTED: "HDR was converted to standard colours.",
+    Note.DEINTERLACED: "The picture was deinterlaced.",
+    Note.FRAME_RATE_REDUCED: "The frame rate was reduced by leaving out whole frames.",
+    Note.NO_AUDIO: "This file has no audio track.",
+    Note.SURROUND_DOWNMIXED: "Surround sound was mixed down to stereo.",
+    Note.SUBTITLES_LEFT_OUT: "Subtitles of an unusual size were left out.",
+}
+
+
+def notes_for(
+    probe: Probe, *, damaged_share: float, lacks_subtitles: bool = False
+) -> tuple[Note, ...]:
+    """Everything worth telling of a source of which this share could not be decoded."""
+    return tuple(_notes(probe, damaged_share, lacks_subtitles=lacks_subtitles))
+
+
+def _notes(probe: Probe, damaged_share: float, *, lacks_subtitles: bool) -> Iterator[Note]:
+    if damaged_share > _NOTED_DAMAGE_SHARE:
+        yield Note.PARTLY_DAMAGED
+    if is_hdr(probe.video):
+        yield Note.HDR_CONVERTED
+    if probe.video.interlaced:
+        yield Note.DEINTERLACED
+    if frame_step(probe.video.fps) > 1:
+        yield Note.FRAME_RATE_REDUCED
+    if not probe.audio:
+        yield Note.NO_AUDIO
+    if any(track.channels > 2 for track in probe.audio):
+        yield Note.SURROUND_DOWNMIXED
+    if lacks_subtitles:
+        yield Note.SUBTITLES_LEFT_OUT

@@ -1,0 +1,112 @@
+"""Plan what becomes of a source's sound and subtitles. Pure; names and languages of renditions.
+
+Every audio track becomes a rendition, the default one first; text subtitles become WebVTT.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from langcodes import Language
+from langcodes.tag_parser import LanguageTagError
+
+from portal.transcoding.probing.probe import AudioTrack, Probe, SubtitleTrack
+
+_SAMPLE_RATE_HZ = 48_000
+_MAX_LABEL_LENGTH = 100
+# Control characters, what turns the direction of text around, and halves of surrogate pairs.
+_UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_STEREO_BITRATE_BPS = 128_000
+_MONO_BITRATE_BPS = 80_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AudioRung:
+    """One audio rendition in AAC-LC, of the source's stream `index`; more channels become two."""
+
+    name: str
+    index: int
+    label: str
+    language: str | None
+    is_default: bool
+    channels: int
+    bitrate_bps: int
+    sample_rate_hz: int = _SAMPLE_RATE_HZ
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubtitleRung:
+    """One subtitle rendition in WebVTT, of the source's stream `index`."""
+
+    name: str
+    index: int
+    label: str
+    language: str | None
+    is_default: bool = False
+
+
+def plan_audio(probe: Probe) -> tuple[AudioRung, ...]:
+    """The audio renditions, the default first; none for a source without sound."""
+    labels = _labels(probe.audio, kind="Audio")
+    return tuple(
+        AudioRung(
+            name="audio" if number == 0 else f"audio-{number + 1}",
+            index=track.index,
+            label=label,
+            language=language_tag(track.language),
+            is_default=number == 0,
+            channels=min(2, track.channels),
+            bitrate_bps=_MONO_BITRATE_BPS if track.channels == 1 else _STEREO_BITRATE_BPS,
+        )
+        for number, (track, label) in enumerate(zip(probe.audio, labels, strict=True))
+    )
+
+
+def plan_subtitles(probe: Probe) -> tuple[SubtitleRung, ...]:
+    """The subtitle renditions, in the source's order."""
+    labels = _labels(probe.subtitles, kind="Subtitles")
+    return tuple(
+        SubtitleRung(
+            name=f"subtitles-{number + 1}",
+            index=track.index,
+            label=label,
+            language=language_tag(track.language),
+        )
+        for number, (track, label) in enumerate(zip(probe.subtitles, labels, strict=True))
+    )
+
+
+def language_tag(language: str | None) -> str | None:
+    """A file's language code as HLS wants it (RFC 5646): `eng` becomes `en`."""
+    try:
+        tag = Language.get(language).to_tag() if language else "und"
+    except LanguageTagError:
+        return None
+    return None if tag == "und" else tag
+
+
+def _labels(tracks: Sequence[AudioTrack | SubtitleTrack], *, kind: str) -> Iterator[str]:
+    """What a player's menu calls each track; no two the same, as RFC 8216 (4.3.4.1.1) demands."""
+    used: set[str] = set()
+    for number, track in enumerate(tracks):
+        tag = language_tag(track.language)
+        plain = kind if len(tracks) == 1 else f"{kind} {number + 1}"
+        wanted = track.title or _language_name(tag) or plain
+        clean = _attribute(wanted) or plain
+        label = clean if clean not in used else f"{clean} ({number + 1})"
+        used.add(label)
+        yield label
+
+
+def _attribute(text: str) -> str:
+    """The text as an attribute can hold it: a quote would end that, a line break the tag.
+
+    Nor may it turn around or hide the menu it is shown in.
+    """
+    words = " ".join(text.replace('"', "'").split())
+    return _UNSHOWN.sub("", words)[:_MAX_LABEL_LENGTH].strip()
+
+
+def _language_name(tag: str | None) -> str:
+    language = Language.get(tag or "und")
+    return language.display_name() if tag and language.is_valid() else ""

@@ -1,0 +1,200 @@
+"""The database's side of uploads in parts: which multipart upload belongs to a key, and its size.
+
+Rows are changed on the condition that they are still as they were read. Whoever makes a video of
+an upload, or changes the upload, locks its row first, so that they see each other.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tortoise.connection import get_connection
+
+from portal.database.connection import transaction
+from portal.errors import KeyAlreadyUsed, UploadNotFound, UploadNotIssued
+from portal.storage.keys import UPLOAD_KEY, upload_id
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from psycopg import AsyncConnection
+
+UPLOAD_ID = re.compile(r"[0-9a-f]{32}")
+
+UPLOAD = """
+SELECT key, content_type, multipart_id, size_bytes, is_discarded,
+       EXISTS (SELECT FROM videos WHERE storage_key = key) AS has_video
+FROM uploads WHERE
+"""
+UPLOAD_WITH_KEY = UPLOAD + "key = %s"
+UPLOAD_WITH_ID = UPLOAD + "substr(key, 8, 32) = %s"
+# Makes creations of a video and changes of its upload wait for each other.
+LOCK = "SELECT FROM uploads WHERE key = %s FOR NO KEY UPDATE"
+RECORD_START = """
+UPDATE uploads SET multipart_id = %s, size_bytes = %s, active_at = now() WHERE key = %s
+"""
+# Parts are signed many at once; a minute more or less is nothing to a day.
+RECORD_ACTIVITY = """
+UPDATE uploads SET active_at = now()
+WHERE substr(key, 8, 32) = %s AND NOT is_discarded
+  AND greatest(created_at, active_at) < now() - interval '1 minute'
+"""
+RECORD_END = "UPDATE uploads SET multipart_id = NULL WHERE key = %s AND multipart_id = %s"
+DISCARD = "UPDATE uploads SET is_discarded = true WHERE key = %s"
+IS_IDLE = "SELECT FROM uploads WHERE key = %s AND greatest(created_at, active_at) < %s"
+FORGET = """
+DELETE FROM uploads WHERE key = %s AND is_discarded AND greatest(created_at, active_at) < %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class UploadRow:
+    """What the database holds of an upload; see `models.Upload`."""
+
+    key: str
+    content_type: str
+    multipart_id: str | None
+    size_bytes: int | None
+    is_discarded: bool
+    has_video: bool
+
+
+async def row_with_key(key: str) -> UploadRow:
+    """The upload with this storage key; `UploadNotIssued` for an unknown or discarded one."""
+    # The database takes offence at some texts: NUL, lone surrogates.
+    return _not_discarded(await _row(UPLOAD_WITH_KEY, key if UPLOAD_KEY.fullmatch(key) else ""))
+
+
+async def row_with_id(upload_id: str) -> UploadRow:
+    """The upload whose key holds this unique id; `UploadNotIssued` for unknown or discarded."""
+    return _not_discarded(await _row_with_id(upload_id))
+
+
+def refuse_used(row: UploadRow) -> None:
+    """Raise `KeyAlreadyUsed` for an upload that a video was made of."""
+    if row.has_video:
+        raise KeyAlreadyUsed("This key belongs to a video. Ask for a new upload address.")
+
+
+async def record_activity(upload_id: str) -> None:
+    """Record that someone goes on with an upload, so that it is not taken for abandoned.
+
+    Called before the row is read: either the janitor sees this, or the reader sees its doing.
+    """
+    await get_connection("default").execute_query(RECORD_ACTIVITY, [_valid_id(upload_id)])
+
+
+async def record_start(row: UploadRow, multipart_id: str, size_bytes: int) -> bool:
+    """Record the multipart upload, unless someone changed the row since it was read."""
+    async with transaction() as connection:
+        if await _locked_row(row.key, connection) != row:
+            return False
+        await connection.execute(RECORD_START, [multipart_id, size_bytes, row.key])
+    return True
+
+
+async def record_end(row: UploadRow) -> None:
+    """Record that the multipart upload is no more: it has become a file, or was removed."""
+    await get_connection("default").execute_query(RECORD_END, [row.key, row.multipart_id])
+
+
+async def mark_discarded(upload_id: str) -> UploadRow:
+    """Give an upload up, once and for all; `KeyAlreadyUsed` if a video was made of it."""
+    key = (await _row_with_id(upload_id)).key
+    async with transaction() as connection:
+        row = await _locked_row(key, connection)
+        refuse_used(row)
+        await connection.execute(DISCARD, [key])
+    return row
+
+
+async def mark_abandoned(key: str, *, idle_since: datetime) -> UploadRow | None:
+    """Give up an upload that nobody has touched since then; None when there is no such one.
+
+    One that was discarded before is answered as well, one that a video has never is.
+    """
+    async with transaction() as connection:
+        try:
+            row = await _locked_row(key, connection)
+        except UploadNotIssued:
+            return None
+        is_idle = (await connection.execute(IS_IDLE, [key, idle_since])).rowcount
+        if row.has_video or not (is_idle or row.is_discarded):
+            return None
+        await connection.execute(DISCARD, [key])
+    return row
+
+
+async def forget(key: str, *, idle_since: datetime) -> None:
+    """Forget a discarded upload that nobody has touched since then."""
+    await get_connection("default").execute_query(FORGET, [key, idle_since])
+
+
+async def require_publishable(key: str, size_bytes: int, connection: AsyncConnection[Any]) -> None:
+    """Raise `UploadNotFound` unless the file of this size under the key is a finished upload.
+
+    Runs in the transaction that records the video, and keeps the upload as it is until its end.
+    """
+    try:
+        row = await _locked_row(key, connection)
+    except UploadNotIssued as exc:
+        raise UploadNotFound from exc
+    if row.is_discarded or row.multipart_id is not None:
+        raise _unfinished(row)
+    if row.size_bytes not in (None, size_bytes):
+        raise UploadNotFound(
+            f"The uploaded file has {size_bytes:,} bytes where {row.size_bytes:,} were announced. "
+            "Ask for a new upload address and upload the file again."
+        )
+
+
+async def explain_missing(key: str) -> UploadNotFound:
+    """The error for a key under which storage has no file, in words that fit."""
+    try:
+        return _unfinished(await _row(UPLOAD_WITH_KEY, key))
+    except UploadNotIssued:
+        # Abandoned, and removed this very moment.
+        return UploadNotFound()
+
+
+def _unfinished(row: UploadRow) -> UploadNotFound:
+    if row.is_discarded:
+        return UploadNotFound("This upload was discarded. Ask for a new upload address.")
+    if row.multipart_id is not None:
+        return UploadNotFound(
+            "The upload in parts is not complete. Send the parts that are missing, then "
+            f"POST /api/uploads/{upload_id(row.key)}/complete, then try again."
+        )
+    return UploadNotFound()
+
+
+def _not_discarded(row: UploadRow) -> UploadRow:
+    if row.is_discarded:
+        raise UploadNotIssued("This upload was discarded. Get a key from POST /api/videos/presign.")
+    return row
+
+
+async def _row_with_id(upload_id: str) -> UploadRow:
+    return await _row(UPLOAD_WITH_ID, _valid_id(upload_id))
+
+
+def _valid_id(upload_id: str) -> str:
+    return upload_id if UPLOAD_ID.fullmatch(upload_id) else ""
+
+
+async def _row(query: str, value: str) -> UploadRow:
+    rows = await get_connection("default").execute_query_dict(query, [value])
+    if not rows:
+        raise UploadNotIssued
+    return UploadRow(**rows[0])
+
+
+async def _locked_row(key: str, connection: AsyncConnection[Any]) -> UploadRow:
+    await connection.execute(LOCK, [key])
+    # A statement of its own, so that it sees what was committed while waiting for the lock.
+    row = await (await connection.execute(UPLOAD_WITH_KEY, [key])).fetchone()
+    if row is None:
+        raise UploadNotIssued
+    return UploadRow(**row)

@@ -1,0 +1,184 @@
+"""What can be asked of the library, and its parts in SQL. Pure: nothing here asks the database.
+
+What best matches comes first, by tiers: videos with all words in the title, then those with all in
+title and tags, then the others, the newest first in each. A tier is a tsquery that the index
+answers by itself; a computed rank would have every matching row read and sorted, and could not be
+paged through while videos are added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import cached_property
+from math import isfinite
+from uuid import UUID
+
+from psycopg import sql
+
+from portal.database.models import VideoStatus
+from portal.database.search import WORD_FIELDS, query_words, tag_query, words_query
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+MAX_CURSOR_LENGTH = 1_000
+CURSOR_PARTS = 3
+
+
+class Sort(StrEnum):
+    """The orders of the library."""
+
+    RELEVANCE = "relevance"
+    NEWEST = "newest"
+    OLDEST = "oldest"
+    TITLE = "title"
+    LONGEST = "longest"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A unique order: by an expression that has an index, then by id; `backwards` also tiers."""
+
+    key: str
+    descending: bool
+    backwards: bool = False
+
+    def reverse(self) -> Order:
+        """The same from its end."""
+        return Order(self.key, descending=not self.descending, backwards=not self.backwards)
+
+
+NEWEST = Order("created_at", descending=True)
+ORDERS = {
+    Sort.RELEVANCE: NEWEST,
+    Sort.NEWEST: NEWEST,
+    Sort.OLDEST: Order("created_at", descending=False),
+    Sort.TITLE: Order("sort_title", descending=False),
+    # Videos without a known duration come last.
+    Sort.LONGEST: Order("coalesce(duration_s, -1)", descending=True),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """A tsquery, empty for any document; `whole` includes what the tiers above match."""
+
+    number: int
+    own: str
+    whole: str
+
+
+@dataclass(frozen=True)
+class LibraryQuery:
+    """What of the library is asked for."""
+
+    text: str = ""
+    category_id: int | None = None
+    status: VideoStatus | None = None
+    tag: str = ""
+    sort: Sort = Sort.NEWEST
+
+    @cached_property
+    def words(self) -> list[str]:
+        """What of the text can be searched."""
+        return query_words(self.text)
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether not the whole library is asked for."""
+        return bool(self.text or self.category_id or self.status or self.tag)
+
+    @property
+    def finds_nothing(self) -> bool:
+        """Whether a text was given that nothing can match, such as punctuation only."""
+        return bool(self.text) and not self.words
+
+    @cached_property
+    def tiers(self) -> tuple[Tier, ...]:
+        """From what matches best; a single one unless the best match is wanted first."""
+        tag = tag_query(self.tag) if self.tag else ""
+        if self.sort is Sort.RELEVANCE and self.words:
+            return tuple(self._ranked(tag))
+        whole = _all_of(tag, words_query(self.words))
+        return (Tier(0, whole, whole),)
+
+    def _ranked(self, tag: str) -> Iterator[Tier]:
+        above = ""
+        for number in range(len(WORD_FIELDS)):
+            words = words_query(self.words, fields=WORD_FIELDS[: number + 1])
+            own = _all_of(tag, words, f"!({above})" if above else "")
+            yield Tier(number, own, _all_of(tag, words))
+            above = words
+
+    def where(self, search: str) -> sql.Composable:
+        """The condition for what matches this tsquery and the filters."""
+        conditions = list(self._conditions(search))
+        return sql.SQL(" AND ").join(conditions) if conditions else sql.SQL("true")
+
+    def _conditions(self, search: str) -> Iterator[sql.Composable]:
+        if search:
+            yield matches(search)
+        if self.category_id is not None:
+            category = sql.Literal(self.category_id)
+            yield sql.SQL("category_ids @> ARRAY[{}]::smallint[]").format(category)
+        if self.status is not None:
+            yield sql.SQL("status = {}").format(sql.Literal(self.status.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """A place in the library: right after a video, in the order and tier it was found in."""
+
+    tier: int
+    value: datetime | float | str
+    video_id: UUID
+
+    def __str__(self) -> str:
+        value = self.value
+        written = (value - EPOCH) // MICROSECOND if isinstance(value, datetime) else value
+        return f"{self.tier}-{self.video_id.hex}-{written}"
+
+    @classmethod
+    def parse(cls, text: str, query: LibraryQuery) -> Cursor | None:
+        """The place that this text names; None if it names none in what is asked for."""
+        parts = text[:MAX_CURSOR_LENGTH].replace("\0", "").split("-", CURSOR_PARTS - 1)
+        if len(parts) != CURSOR_PARTS:
+            return None
+        try:
+            place = cls(int(parts[0]), _value(parts[2], ORDERS[query.sort]), UUID(hex=parts[1]))
+        except (ValueError, OverflowError):
+            return None
+        return place if place.tier in range(len(query.tiers)) else None
+
+    def beyond(self, order: Order, *, key: str) -> sql.Composable:
+        """The condition for what comes after this place, within its tier."""
+        return sql.SQL("({key}, id) {sign} ({value}, {id})").format(
+            key=sql.SQL(key),
+            sign=sql.SQL("<" if order.descending else ">"),
+            value=sql.Literal(self.value),
+            id=sql.Literal(self.video_id),
+        )
+
+
+def matches(search: str) -> sql.Composable:
+    """The condition for documents that match a tsquery; any document matches an empty one."""
+    if not search:
+        return sql.SQL("true")
+    return sql.SQL("search @@ {}::tsquery").format(sql.Literal(search))
+
+
+def _all_of(*queries: str) -> str:
+    return " & ".join(query for query in queries if query)
+
+
+def _value(text: str, order: Order) -> datetime | float | str:
+    if order.key == NEWEST.key:
+        return EPOCH + int(text) * MICROSECOND
+    if order.key == ORDERS[Sort.TITLE].key:
+        return text
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(text)
+    return number

@@ -1,0 +1,230 @@
+"""Posters that editors choose: the frame under the playhead, cut from a rendition by a worker.
+
+A request is a row; its job reads one segment from storage, cuts the frame with the confined
+ffmpeg, writes it under a name of its own, and only then makes it the video's poster. The web
+process cuts nothing: a worker has the limits, the work folder and the recovery for it, and cuts
+beside a transcode, since chores have a queue of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import psycopg
+from tortoise.expressions import F
+
+from portal.database.connection import server_time, transaction
+from portal.database.models import (
+    PosterRequest,
+    PosterState,
+    Rendition,
+    RenditionState,
+    Video,
+    VideoStatus,
+)
+from portal.database.rows import NOW, lock_video
+from portal.errors import NotPlayable, ObjectMissing, StorageUnavailable, Unavailable, VideoNotFound
+from portal.queue.enqueue import defer_poster
+from portal.storage.keys import output_prefix
+from portal.transcoding.encoding.frames import cut_frame
+from portal.transcoding.encoding.pictures import POSTER_NAME
+from portal.transcoding.errors import TranscodeFailed
+from portal.transcoding.packaging.hls import (
+    MediaPlaylist,
+    PlaylistError,
+    media_playlist_name,
+    parse_media_playlist,
+)
+from portal.transcoding.packaging.master import Kind
+from portal.videos import deletion
+
+if TYPE_CHECKING:
+    from procrastinate import App as Queue
+
+    from portal.storage.bucket import Storage
+
+logger = logging.getLogger(__name__)
+
+MAX_TRIES = 3
+# Of everything a job does; the lease outlasts it.
+JOB_TIMEOUT_S = 60
+LEASE_S = 75
+# A frame larger than a poster is only a longer way to it.
+ENOUGH_PIXELS_ACROSS = 1080
+UNREADABLE = "rendition_unreadable"
+EXHAUSTED = "worker_lost"
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A request that this process has the lease of. One that is done is left to tidy up after."""
+
+    video: Video
+    number: int
+    time_s: float
+    is_done: bool
+
+    @property
+    def key(self) -> str:
+        return poster_key(self.video.id, self.video.published_attempt or 0, self.number)
+
+
+def poster_key(video_id: UUID, attempt: int, version: int) -> str:
+    """Storage key of a version of a video's poster; 0 is the one that transcoding chose."""
+    name = POSTER_NAME if version == 0 else f"poster-{version}.jpg"
+    return output_prefix(video_id, attempt) + name
+
+
+async def request_poster(video_id: UUID, *, time_s: float, queue: Queue) -> PosterRequest:
+    """Ask for the frame at this time as the poster; a request before it that waits is void.
+
+    Raises `VideoNotFound`, or `NotPlayable` while there is nothing to take a frame from.
+    """
+    async with transaction() as connection:
+        video = await lock_video(video_id)
+        if video is None:
+            raise VideoNotFound
+        if video.status is not VideoStatus.READY:
+            raise NotPlayable
+        earlier = await PosterRequest.get_or_none(video_id=video_id)
+        number = earlier.number + 1 if earlier else 1
+        request = earlier or PosterRequest(video_id=video_id)
+        request.number, request.tries, request.error_code = number, 0, None
+        request.time_s = min(max(time_s, 0.0), video.duration_s or 0.0)
+        request.state = PosterState.WAITING
+        request.job_id = await defer_poster(video_id, number, queue, connection)
+        request.lease_expires_at = await server_time() + timedelta(seconds=LEASE_S)
+        await request.save()
+    logger.info("Poster asked for", extra={"action": "poster", "video_id": str(video_id)})
+    return request
+
+
+async def make_poster(
+    video_id: UUID, number: int, *, storage: Storage, queue: Queue, work_dir: Path
+) -> None:
+    """Carry out a request. May run any number of times; a void one does nothing."""
+    task = await _begin(video_id, number)
+    if task is None:
+        return
+    try:
+        async with asyncio.timeout(JOB_TIMEOUT_S):
+            if not task.is_done:
+                picture = await _picture(task, storage, work_dir)
+                await storage.put(task.key, picture, content_type="image/jpeg")
+                await _finish(task, storage, queue)
+            await _remove_unused(task.video.id, storage)
+    except (TranscodeFailed, ObjectMissing, PlaylistError) as exc:
+        code = exc.code if isinstance(exc, TranscodeFailed) else UNREADABLE
+        logger.warning("No frame was cut: %s", exc, extra={"action": "poster_failed"})
+        await _fail(task, code)
+    except TimeoutError as exc:
+        await _hand_back(task)
+        raise StorageUnavailable from exc
+    except (asyncio.CancelledError, Unavailable, psycopg.OperationalError):
+        await _hand_back(task)
+        raise
+
+
+async def _begin(video_id: UUID, number: int) -> _Task | None:
+    async with transaction():
+        video = await lock_video(video_id)
+        request = await PosterRequest.get_or_none(video_id=video_id, number=number)
+        if video is None or request is None or request.state is PosterState.FAILED:
+            return None
+        if request.state is not PosterState.DONE:
+            request.state, request.tries = PosterState.WORKING, request.tries + 1
+            if request.tries > MAX_TRIES:
+                request.state, request.error_code = PosterState.FAILED, EXHAUSTED
+        request.lease_expires_at = await server_time() + timedelta(seconds=LEASE_S)
+        await request.save()
+    if request.state is PosterState.FAILED:
+        return None
+    return _Task(video, number, request.time_s, is_done=request.state is PosterState.DONE)
+
+
+async def _picture(task: _Task, storage: Storage, work_dir: Path) -> bytes:
+    rendition = await _best(task.video)
+    folder = output_prefix(task.video.id, rendition.attempt_number or 0)
+    text = await storage.get(folder + media_playlist_name(rendition.name))
+    playlist = parse_media_playlist(text.decode())
+    place = _place(playlist, task.time_s)
+    folder += f"{rendition.name}/"
+    init = await storage.get(folder + (playlist.map_uri or ""))
+    segment = await storage.get(folder + playlist.segments[place].uri)
+    with TemporaryDirectory(dir=work_dir) as own:
+        at_s = task.time_s - playlist.starts_s[place]
+        return await cut_frame(init, segment, at_s=at_s, work_dir=Path(own))
+
+
+async def _best(video: Video) -> Rendition:
+    """The smallest complete rendition that is large enough, or the largest."""
+    rows = await Rendition.filter(video_id=video.id, kind=Kind.VIDEO, state=RenditionState.COMPLETE)
+    if not rows:
+        raise ObjectMissing(str(video.id))
+    rows.sort(key=_pixels_across)
+    enough = [row for row in rows if _pixels_across(row) >= ENOUGH_PIXELS_ACROSS]
+    return enough[0] if enough else rows[-1]
+
+
+def _pixels_across(row: Rendition) -> int:
+    return min(row.width or 0, row.height or 0)
+
+
+def _place(playlist: MediaPlaylist, time_s: float) -> int:
+    """Which segment is playing at this time; the last one when it is later than all."""
+    for place, (_, next_s) in enumerate(pairwise(playlist.starts_s)):
+        if time_s < next_s:
+            return place
+    return len(playlist.segments) - 1
+
+
+async def _finish(task: _Task, storage: Storage, queue: Queue) -> None:
+    """Make what was written the video's poster, unless the request is void by now."""
+    async with transaction():
+        video = await lock_video(task.video.id)
+        request = PosterRequest.filter(video_id=task.video.id, number=task.number)
+        is_current = video is not None and bool(await request.update(state=PosterState.DONE))
+        if is_current:
+            await Video.filter(id=task.video.id).update(
+                poster_version=task.number, has_poster=True, updated_at=NOW
+            )
+            logger.info("Poster replaced", extra={"action": "poster_replaced"})
+    if video is None:
+        await deletion.look_again(task.video.id, task.video.storage_key, queue=queue)
+    elif not is_current:
+        await storage.delete(task.key)
+
+
+async def _remove_unused(video_id: UUID, storage: Storage) -> None:
+    """Remove posters that were replaced; what a later request has written is its own to see to."""
+    video = await Video.get_or_none(id=video_id)
+    if video is None:
+        return
+    used = poster_key(video_id, video.published_attempt or 0, video.poster_version)
+    request = await PosterRequest.get_or_none(video_id=video_id)
+    newest = request.number if request else video.poster_version
+    coming = poster_key(video_id, video.published_attempt or 0, newest)
+    for key in await storage.list_some(used.rpartition("/")[0] + "/poster"):
+        if key not in (used, coming):
+            await storage.delete(key)
+
+
+async def _fail(task: _Task, code: str) -> None:
+    await PosterRequest.filter(video_id=task.video.id, number=task.number).update(
+        state=PosterState.FAILED, error_code=code
+    )
+
+
+async def _hand_back(task: _Task) -> None:
+    """It waits again, and the try does not count."""
+    await PosterRequest.filter(
+        video_id=task.video.id, number=task.number, state=PosterState.WORKING
+    ).update(state=PosterState.WAITING, tries=F("tries") - 1)

@@ -1,0 +1,280 @@
+"""The use cases of the portal; owns the transactions that publish a video.
+
+Knows nothing of HTTP requests. Transactions here never span a call to storage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4
+
+from tortoise.connection import get_connection
+from tortoise.exceptions import IntegrityError
+
+from portal.database.connection import transaction
+from portal.database.models import Attempt, Category, Rendition, RenditionState, Video, VideoStatus
+from portal.database.rows import lock_video
+from portal.errors import (
+    FieldError,
+    InvalidRequest,
+    KeyAlreadyUsed,
+    NothingToRetry,
+    ObjectMissing,
+    StorageUnavailable,
+    UploadNotFound,
+    VideoNotFound,
+)
+from portal.processing import sources
+from portal.queue.enqueue import defer_completion, defer_transcode
+from portal.storage.keys import UPLOAD_KEY, upload_id, upload_key
+from portal.telemetry import metrics
+from portal.transcoding.errors import RejectCode
+from portal.uploads import service as uploads
+from portal.uploads.rows import explain_missing, require_publishable
+from portal.videos import editing
+from portal.web.api.schemas import CreateVideoRequest, PresignRequest
+
+if TYPE_CHECKING:
+    from procrastinate import App as Queue
+    from psycopg import AsyncConnection
+
+    from portal.storage.bucket import ObjectInfo, Storage
+
+logger = logging.getLogger(__name__)
+
+# Storage's own time limits, with its retries, are longer than someone waits for an answer.
+HEAD_TIMEOUT_S = 8
+TRANSCODE_FAILED = "transcode_failed"
+# Another try may end otherwise: the fault was not the file's, or an operator may raise a limit.
+RETRY_HELPS = frozenset(
+    {TRANSCODE_FAILED, RejectCode.TOO_LARGE, RejectCode.TOO_LONG, RejectCode.FILE_TOO_LARGE}
+)
+
+# Asked for every request, so in SQL: building such a query anew costs more than running it.
+ISSUE_UPLOAD = """
+INSERT INTO uploads (key, file_name, content_type, created_at) VALUES (%s, %s, %s, now())
+"""
+UPLOAD_WITH_KEY = "SELECT 1 FROM uploads WHERE key = %s"
+VIDEO_WITH_KEY = "SELECT 1 FROM videos WHERE storage_key = %s"
+
+
+@dataclass(frozen=True, slots=True)
+class BegunUpload:
+    """Where a client may PUT its file, and the key to come back with."""
+
+    upload_url: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A video, and whether this call made it or an earlier one with the same metadata did."""
+
+    video: Video
+    created: bool
+
+
+class CategoryTable:
+    """The fixed category table, read once from the database."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, str] = {}
+
+    async def names(self) -> Mapping[int, str]:
+        """Category names by id, in the order of ids."""
+        if not self._names:
+            self._names = {category.id: category.name for category in await Category.all()}
+        return self._names
+
+
+async def begin_upload(request: PresignRequest, *, storage: Storage, url_ttl_s: int) -> BegunUpload:
+    """Issue a storage key and a presigned PUT address for it."""
+    extension = request.file_name.rpartition(".")[2].lower()
+    key = upload_key(uuid4(), extension)
+    upload_url = await storage.presign_put(key, content_type=request.content_type, ttl_s=url_ttl_s)
+    row = [key, request.file_name, request.content_type]
+    await get_connection("default").execute_insert(ISSUE_UPLOAD, row)
+    metrics.UPLOAD_ISSUED.inc()
+    return BegunUpload(upload_url=upload_url, key=key)
+
+
+async def is_issued(key: str) -> bool:
+    """Whether the portal issued this storage key."""
+    # The database takes offence at some texts: NUL, lone surrogates, more than a key's length.
+    return bool(UPLOAD_KEY.fullmatch(key)) and await _holds(UPLOAD_WITH_KEY, key)
+
+
+async def publish(
+    request: CreateVideoRequest, *, storage: Storage, queue: Queue, max_source_bytes: int
+) -> Published:
+    """Record the video and start its transcoding, both or neither.
+
+    Calling again with the same key and metadata gives the same video; this makes a retry after
+    a lost answer safe. A signed PUT can't limit what is sent, so a file that is too large is
+    removed here; a `max_source_bytes` of 0 is no limit.
+
+    Raises:
+        UploadNotFound: storage holds no file, or an empty one, under the key, or the upload in
+            parts is not complete.
+        InvalidRequest: the file is too large.
+        KeyAlreadyUsed: the key belongs to a video with other metadata.
+    """
+    if await _holds(VIDEO_WITH_KEY, request.key):
+        existing = await Video.get_or_none(upload_id=request.key)
+        if existing is None:
+            # Deleted this very moment; its file goes, too.
+            raise UploadNotFound
+        return _same_or_conflict(existing, request)
+    source = await _uploaded_object(request.key, storage)
+    if source.size_bytes == 0:
+        raise UploadNotFound("The uploaded file is empty. Upload it again, then retry.")
+    if 0 < max_source_bytes < source.size_bytes:
+        await uploads.discard(upload_id(request.key), storage=storage)
+        raise _too_large(source, max_source_bytes)
+    return await _record(request, source, queue)
+
+
+def _too_large(source: ObjectInfo, max_source_bytes: int) -> InvalidRequest:
+    message = (
+        f"The uploaded file has {source.size_bytes:,} bytes, and this portal takes at most "
+        f"{max_source_bytes:,}. It was removed; ask for a new address and send a smaller file."
+    )
+    return InvalidRequest([FieldError("/key", message)])
+
+
+async def _uploaded_object(key: str, storage: Storage) -> ObjectInfo:
+    try:
+        async with asyncio.timeout(HEAD_TIMEOUT_S):
+            return await sources.identify(key, storage)
+    except ObjectMissing as exc:
+        raise await explain_missing(key) from exc
+    except TimeoutError as exc:
+        raise StorageUnavailable from exc
+
+
+async def _holds(query: str, key: str) -> bool:
+    return bool(await get_connection("default").execute_query_dict(query, [key]))
+
+
+async def _record(request: CreateVideoRequest, source: ObjectInfo, queue: Queue) -> Published:
+    try:
+        video = await _insert(request, source, queue)
+    except IntegrityError:
+        # Of requests with the same key the first wins; the storage key of a video is unique.
+        existing = await Video.get_or_none(upload_id=request.key)
+        if existing is None:
+            if await is_issued(request.key):
+                raise
+            # The video was deleted a moment ago, and its key with it.
+            raise UploadNotFound from None
+        return _same_or_conflict(existing, request)
+    metrics.count_published(source.size_bytes)
+    logger.info(
+        "Video created",
+        extra={"action": "create", "video_id": str(video.id), "job_id": video.transcode_job_id},
+    )
+    return Published(video, created=True)
+
+
+async def _insert(request: CreateVideoRequest, source: ObjectInfo, queue: Queue) -> Video:
+    video_id, now = uuid4(), datetime.now(UTC)
+    async with transaction() as connection:
+        await require_publishable(request.key, source.size_bytes, connection)
+        return await Video.create(
+            id=video_id,
+            title=request.title,
+            description=request.description,
+            category_ids=list(request.category_ids),
+            tags=request.tags,
+            file_name=request.file_name,
+            upload_id=request.key,
+            transcode_job_id=await defer_transcode(
+                video_id, queue, connection, size_bytes=source.size_bytes, since=now
+            ),
+            size_bytes=source.size_bytes,
+            source_etag=source.etag,
+            created_at=now,
+            updated_at=now,
+        )
+
+
+async def retry_transcode(video: Video, *, queue: Queue) -> None:
+    """Try again what failed of a video: all of it, or the renditions that a ready one lacks.
+
+    Raises `NothingToRetry` when nothing failed, or someone else has asked already.
+    """
+    async with transaction() as connection:
+        found = await lock_video(video.id)
+        if found is not None and found.status is VideoStatus.FAILED:
+            await _retry_video(found, queue, connection)
+        elif found is not None and found.status is VideoStatus.READY:
+            await _retry_renditions(found, queue, connection)
+        else:
+            raise NothingToRetry
+    logger.info("Retry asked for", extra={"action": "retry", "video_id": str(video.id)})
+
+
+async def _retry_video(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> None:
+    last = await Attempt.filter(video_id=video.id).order_by("-number").first()
+    now = datetime.now(UTC)
+    await Video.filter(id=video.id).update(
+        status=VideoStatus.PROCESSING,
+        failure_code=None,
+        failure_message=None,
+        transcode_job_id=await defer_transcode(
+            video.id, queue, connection, size_bytes=video.size_bytes, since=now
+        ),
+        forgiven_attempts=last.number if last else 0,
+        updated_at=now,
+    )
+
+
+async def _retry_renditions(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> None:
+    failed = Rendition.filter(video_id=video.id, state=RenditionState.FAILED)
+    changed = await failed.update(
+        state=RenditionState.PLANNED,
+        attempt_number=None,
+        tries=0,
+        error_code=None,
+        error_detail=None,
+    )
+    if not changed:
+        raise NothingToRetry
+    if video.complete_job_id is None:
+        job_id = await defer_completion(video, queue, connection)
+        await Video.filter(id=video.id).update(complete_job_id=job_id)
+
+
+def _same_or_conflict(video: Video, request: CreateVideoRequest) -> Published:
+    submitted = editing.metadata_of(request)
+    if not editing.was_created_with(video, submitted, request.file_name):
+        raise KeyAlreadyUsed
+    return Published(video, created=False)
+
+
+async def get_video(video_id: str) -> Video:
+    """The video with this id; `VideoNotFound` for an unknown or malformed one."""
+    parsed = parse_video_id(video_id)
+    video = await Video.get_or_none(id=parsed) if parsed else None
+    if video is None:
+        raise VideoNotFound
+    return video
+
+
+async def fetch_videos(video_ids: Sequence[UUID]) -> dict[UUID, Video]:
+    """Those of these videos that there are."""
+    return {video.id: video for video in await Video.filter(id__in=video_ids)}
+
+
+def parse_video_id(text: str) -> UUID | None:
+    """The id, in its canonical form only: an address that names a video has one spelling."""
+    try:
+        parsed = UUID(text)
+    except ValueError:
+        return None
+    return parsed if str(parsed) == text else None

@@ -1,0 +1,42 @@
+"""The API's description: for programs at /api/openapi.json, for people at /api/docs.
+
+Both follow from the app alone and take a while to make, so each process makes them once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quart import Blueprint, Response, current_app, jsonify, render_template
+
+from portal.web.context import current_resources
+
+blueprint = Blueprint("docs", __name__, url_prefix="/api")
+
+
+@blueprint.get("/openapi.json")
+async def openapi() -> Response:
+    """The OpenAPI 3.1 document."""
+    found = await current_resources().documents.get("openapi", _json)
+    return await found.answer(content_type="application/json", cache_control="no-cache")
+
+
+@blueprint.get("/docs")
+async def docs() -> Response:
+    """The same as a page."""
+    found = await current_resources().documents.get("docs", _page)
+    return await found.answer(content_type="text/html; charset=utf-8", cache_control="no-cache")
+
+
+async def _json() -> str:
+    return str(await jsonify(_document()).get_data(as_text=True))
+
+
+async def _page() -> str:
+    base_url = current_resources().config.public_url
+    return await render_template("api/docs.html", spec=_document(), base_url=base_url)
+
+
+def _document() -> dict[str, Any]:
+    document: dict[str, Any] = current_app.extensions["QUART_SCHEMA"].openapi_provider.schema()
+    return document

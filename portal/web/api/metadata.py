@@ -1,0 +1,94 @@
+"""The JSON API for editors: read and change a video's metadata, delete a video."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from quart import Blueprint, Response, request
+from quart_schema import document_headers, document_request, document_response, tag_blueprint
+
+from portal.errors import VersionRequired
+from portal.videos import editing, publishing
+from portal.videos.deletion import delete_video
+from portal.web.api.json_bodies import json_response, read_json, validated
+from portal.web.api.openapi import document_problems
+from portal.web.api.schemas import DeletedVideo, EditHeaders, References, VideoMetadata
+from portal.web.context import current_resources
+
+if TYPE_CHECKING:
+    from portal.database.models import Video
+
+# Versions are counted from 1: no video's newest is this one.
+OUTDATED = 0
+
+blueprint = Blueprint("api_editing", __name__, url_prefix="/api")
+tag_blueprint(blueprint, ["Editing"])
+
+
+@blueprint.get("/videos/<id>/metadata")
+@document_response(VideoMetadata)
+@document_problems(404, 503)
+async def get_metadata(id: str) -> Response:
+    """Read what editors may change of a video.
+
+    The ETag names this version of it; send it back in If-Match with a change.
+    """
+    response = _metadata(await publishing.get_video(id))
+    return await response.make_conditional(request)
+
+
+@blueprint.put("/videos/<id>/metadata")
+@document_headers(EditHeaders)
+@document_request(VideoMetadata)
+@document_response(VideoMetadata)
+@document_problems(400, 403, 404, 412, 413, 415, 422, 428, 503)
+async def put_metadata(id: str) -> Response:
+    """Change a video's title, description, categories and tags.
+
+    The same rules hold as for its creation. If-Match must name the version that was read (or be
+    `*`, which overwrites whatever is there); when someone else has changed the metadata since,
+    nothing is written. Sending a change again that is recorded already is no conflict.
+    """
+    resources = current_resources()
+    video = await publishing.get_video(id)
+    version = _version_read(video)
+    references = References(
+        category_ids=(await resources.categories.names()).keys(), key_is_issued=True
+    )
+    metadata = validated(VideoMetadata, await read_json(), context=references)
+    return _metadata(await editing.save_metadata(video.id, metadata, version=version))
+
+
+@blueprint.post("/videos/<id>/deletion")
+@document_response(DeletedVideo, 202)
+@document_problems(403, 404, 503)
+async def delete(id: str) -> Response:
+    """Delete a video for ever, with the file it was made from.
+
+    No body is needed. The record is gone at once, and with it the playlists; the files follow
+    soon after. The storage key is void: upload the file anew to publish it again.
+    """
+    resources = current_resources()
+    video = await publishing.get_video(id)
+    await delete_video(video.id, queue=resources.queue)
+    return json_response(DeletedVideo(id=id), 202)
+
+
+def _metadata(video: Video) -> Response:
+    response = json_response(editing.recorded(video))
+    response.headers["Cache-Control"] = "no-cache"
+    response.set_etag(str(video.metadata_version))
+    return response
+
+
+def _version_read(video: Video) -> int | None:
+    """The version that If-Match names (RFC 9110, 13.1.1), None for any."""
+    if "If-Match" not in request.headers:
+        raise VersionRequired
+    tags = request.if_match
+    if tags.star_tag:
+        return None
+    # Another version is no conflict yet: perhaps only an answer was lost, and what is sent, once
+    # it is known to be right, is what is recorded.
+    newest = video.metadata_version
+    return newest if tags.contains(str(newest)) else OUTDATED

@@ -1,0 +1,186 @@
+"""The JSON API: thin views that check the request, call a use case, and shape the answer."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from typing import Any
+
+from quart import Blueprint, Response, request, url_for
+from quart.blueprints import BlueprintSetupState
+from quart_schema import document_request, document_response, tag_blueprint
+from werkzeug.routing import BaseConverter
+
+from portal.database.models import Video
+from portal.videos import publishing
+from portal.web.api.json_bodies import json_response, read_json, validated
+from portal.web.api.openapi import document_problems
+from portal.web.api.schemas import (
+    CategoryList,
+    CategoryRecord,
+    CreatedVideo,
+    CreateVideoRequest,
+    PresignRequest,
+    PresignResponse,
+    References,
+    RetrievedVideo,
+)
+from portal.web.api.transcode_schemas import TranscodeRecord, transcode_record
+from portal.web.context import current_resources, read_progress, read_record
+from portal.web.playback import master_url
+
+blueprint = Blueprint("api", __name__, url_prefix="/api")
+tag_blueprint(blueprint, ["Videos"])
+
+
+@blueprint.get("/categories")
+@document_response(CategoryList)
+@document_problems(503)
+async def categories() -> Response:
+    """List the categories a video may be filed under.
+
+    The table is fixed; ids never change.
+    """
+    names = await current_resources().categories.names()
+    return Response(_category_list(tuple(names.items())), content_type="application/json")
+
+
+@blueprint.post("/videos/presign")
+@document_request(PresignRequest)
+@document_response(PresignResponse)
+@document_problems(400, 403, 413, 415, 422, 503)
+async def presign() -> Response:
+    """Ask for an address to upload a file to.
+
+    PUT the raw bytes to `uploadUrl` with the announced Content-Type, then send `key` to
+    POST /api/videos.
+    """
+    resources = current_resources()
+    upload = await publishing.begin_upload(
+        validated(PresignRequest, await read_json()),
+        storage=resources.storage,
+        url_ttl_s=resources.config.upload_url_ttl_s,
+    )
+    return json_response(PresignResponse(upload_url=upload.upload_url, key=upload.key))
+
+
+@blueprint.post("/videos")
+@document_request(CreateVideoRequest)
+@document_response(CreatedVideo, 201)
+@document_response(CreatedVideo, 200)
+@document_problems(400, 403, 409, 413, 415, 422, 503)
+async def create_video() -> Response:
+    """Create a video from an uploaded file and start its transcoding.
+
+    Sending the same key with the same metadata again answers 200 with the same record, so a
+    request whose answer was lost may be repeated.
+    """
+    resources = current_resources()
+    body = await read_json()
+    published = await publishing.publish(
+        validated(CreateVideoRequest, body, context=await _references(body)),
+        storage=resources.storage,
+        queue=resources.queue,
+        max_source_bytes=resources.config.max_source_bytes,
+    )
+    response = json_response(
+        CreatedVideo(**_members(published.video)), 201 if published.created else 200
+    )
+    response.headers["Location"] = url_for("api.get_video", id=str(published.video.id))
+    return response
+
+
+class IdConverter(BaseConverter):
+    """A video's id in a path; not the word that another route has in the same place."""
+
+    regex = r"(?!presign$)[^/]+"
+    part_isolating = True
+
+
+@blueprint.record_once
+def _install_converter(state: BlueprintSetupState) -> None:
+    state.app.url_map.converters["video"] = IdConverter
+
+
+@blueprint.get("/videos/<video:id>")
+@document_response(RetrievedVideo)
+@document_problems(404, 503)
+async def get_video(id: str) -> Response:
+    """Read a video's record.
+
+    Poll this until `status` is ready or failed. Send the ETag of the last answer in
+    If-None-Match to get 304 while nothing changed.
+    """
+    record = await read_record(id)
+    address = master_url(current_resources().config, record["id"], record["published_attempt"])
+    body = RetrievedVideo(**record, playback_url=address).model_dump_json()
+    response = Response(body, content_type="application/json")
+    response.headers["Cache-Control"] = "no-cache"
+    response.set_etag(hashlib.blake2b(body.encode(), digest_size=12).hexdigest())
+    return await response.make_conditional(request)
+
+
+@blueprint.get("/videos/<id>/transcode")
+@document_response(TranscodeRecord)
+@document_problems(404, 503)
+async def get_transcode(id: str) -> Response:
+    """See how a video's transcoding stands.
+
+    `stage` is the way to ready: waiting, probing, transcoding, finishing, then ready or failed.
+    A long video is ready before all its renditions are made; `remaining` then tells how far the
+    rest is, and is null once the ladder is complete.
+    """
+    return await _transcode(await publishing.get_video(id))
+
+
+@blueprint.post("/videos/<id>/transcode")
+@document_response(TranscodeRecord, 202)
+@document_problems(403, 404, 409, 503)
+async def retry_transcode(id: str) -> Response:
+    """Try again what failed: a failed video, or the renditions that a ready one lacks.
+
+    No body is needed. A failed video is processing again and gets another `transcodeJobId`.
+    """
+    resources = current_resources()
+    video = await publishing.get_video(id)
+    await publishing.retry_transcode(video, queue=resources.queue)
+    return await _transcode(video, 202)
+
+
+async def _transcode(video: Video, status: int = 200) -> Response:
+    found = await read_progress(video.id)
+    video_url = f"{current_resources().config.public_url}/videos/{video.id}"
+    response = json_response(transcode_record(found, video_url=video_url), status)
+    response.headers["Cache-Control"] = "no-cache"
+    return response
+
+
+@lru_cache(maxsize=1)
+def _category_list(rows: tuple[tuple[int, str], ...]) -> str:
+    records = [CategoryRecord(id=number, name=name) for number, name in rows]
+    return CategoryList(categories=records).model_dump_json()
+
+
+def _members(video: Video) -> dict[str, Any]:
+    return {
+        "id": str(video.id),
+        "title": video.title,
+        "description": video.description,
+        "category_ids": video.category_ids,
+        "tags": video.tags,
+        "file_name": video.file_name,
+        "storage_key": video.storage_key,
+        "transcode_job_id": str(video.transcode_job_id),
+        "status": video.status,
+        "size_bytes": video.size_bytes,
+        "created_at": video.created_at,
+        "updated_at": video.updated_at,
+    }
+
+
+async def _references(body: Any) -> References:
+    key = body.get("key") if isinstance(body, dict) else None
+    return References(
+        category_ids=(await current_resources().categories.names()).keys(),
+        key_is_issued=isinstance(key, str) and await publishing.is_issued(key),
+    )

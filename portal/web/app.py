@@ -1,0 +1,157 @@
+"""Makes the one Quart app that serves the JSON API, the pages and the playlists.
+
+Puts the parts together: blueprints, templates, error pages, headers, and the lifespan that opens
+database, storage and queue.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import AsyncGenerator
+from functools import lru_cache
+
+from quart import Quart, request
+
+from portal.config import Config
+from portal.errors import Unavailable
+from portal.telemetry import spans, tracing
+from portal.telemetry.logs import configure_logging, current_fields
+from portal.telemetry.metrics import RequestMeter
+from portal.text import shown
+from portal.web import error_rendering, health, metrics_page, playback, static_files
+from portal.web.api import docs, metadata, uploads, videos
+from portal.web.api.openapi import install_openapi
+from portal.web.assets import load_manifest, static_dist_dir, templates_dir
+from portal.web.pages import editing, embedding, library, managing, video
+from portal.web.resources import Resources, open_resources
+from portal.web.server import concurrency_limit, origins, request_validation
+from portal.web.server.clients import Clients
+from portal.web.server.prepared_answers import Refusals
+from portal.web.server.rate_limit import RateLimits
+from portal.web.server.request_context import RequestMiddleware, note_route
+from portal.web.server.response_cache import Crowds
+from portal.web.server.security_headers import security_headers
+
+logger = logging.getLogger(__name__)
+
+MAX_BODY_BYTES = 64 * 1024
+BODY_TIMEOUT_S = 20
+# For a client to take an answer; the largest are playlists of some megabytes.
+RESPONSE_TIMEOUT_S = 60
+BLUEPRINT_MODULES = (
+    videos,
+    docs,
+    metadata,
+    editing,
+    embedding,
+    health,
+    library,
+    managing,
+    metrics_page,
+    video,
+    playback,
+    static_files,
+    uploads,
+)
+
+
+def create_app(config: Config | None = None) -> Quart:
+    """The app, with its settings from the environment unless given."""
+    config = config or Config.from_env()
+    configure_logging(config)
+    app = Quart(
+        "portal",
+        static_folder=None,
+        template_folder=str(templates_dir()),
+    )
+    # An address has one spelling; werkzeug's redirect would name the host that the client sent.
+    app.url_map.merge_slashes = False
+    app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
+    app.config["BODY_TIMEOUT"] = BODY_TIMEOUT_S
+    app.config["RESPONSE_TIMEOUT"] = RESPONSE_TIMEOUT_S
+    install_openapi(app)
+    for module in BLUEPRINT_MODULES:
+        app.register_blueprint(module.blueprint)
+    tracing.start("web")
+    if config.metrics or tracing.is_wanted(os.environ):
+        app.before_request(_note_route)
+    app.before_request(origins.refuse_other_names)
+    app.before_request(RateLimits(config).refuse_excess)
+    app.before_request(origins.refuse_other_sites)
+    error_rendering.install_error_handlers(app)
+    _install_templates(app)
+    _install_middleware(app, config)
+    return app
+
+
+async def _note_route() -> None:
+    """Tell metrics and traces which rule the request matched: there are few, and many paths."""
+    if request.url_rule is not None:
+        route = _readable(request.url_rule.rule)
+        note_route(request.scope, route)
+        request_id = str(current_fields().get("request_id", ""))
+        spans.describe(
+            f"{request.method} {route}", **{"http.route": route, "portal.request_id": request_id}
+        )
+
+
+@lru_cache
+def _readable(rule: str) -> str:
+    """A rule without the kinds of its variables: /videos/<id>."""
+    return re.sub(r"<\w+:", "<", rule)
+
+
+def _install_templates(app: Quart) -> None:
+    manifest = load_manifest(static_dist_dir())
+    app.jinja_env.trim_blocks = True
+    app.jinja_env.lstrip_blocks = True
+
+    app.add_template_filter(shown)
+
+    @app.template_global()
+    def asset_url(name: str) -> str:
+        return f"/static/{manifest[name]}"
+
+
+def _install_middleware(app: Quart, config: Config) -> None:
+    refusals: Refusals = {}
+    limited = concurrency_limit.Admission(
+        Crowds(tracing.traced(app.asgi_app)),
+        refusals,
+        limit=config.max_concurrent_requests,
+        clients=Clients(config.trusted_proxies),
+    )
+    meter = RequestMeter() if config.metrics else None
+    middleware = RequestMiddleware(request_validation.Gate(limited, refusals), meter)
+    app.asgi_app = middleware  # type: ignore[method-assign]  # Quart's way
+    _install_lifespan(app, config, middleware)
+
+    @app.before_serving
+    async def prepare() -> None:
+        for error in (*request_validation.ERRORS, *concurrency_limit.ERRORS):
+            refusals[error] = await error_rendering.prepared_refusal(app, error())
+
+
+def _install_lifespan(app: Quart, config: Config, middleware: RequestMiddleware) -> None:
+    @app.while_serving
+    async def resources() -> AsyncGenerator[None]:
+        async with open_resources(config, fail_fast=True) as opened:
+            app.extensions["portal"] = opened
+            storage_origin = await _storage_origin(opened)
+            middleware.set_headers(
+                security_headers(config, storage_origin),
+                frameable=security_headers(config, storage_origin, frameable=True),
+            )
+            yield
+        await tracing.flush()
+
+
+async def _storage_origin(resources: Resources) -> str:
+    try:
+        return await resources.storage.public_origin()
+    except Unavailable as exc:
+        # Without credentials there is nothing to sign with; `portal doctor` says what to do.
+        logger.error("Storage is not configured: %s", exc.__cause__, extra={"action": "start"})
+        return resources.config.s3_public_endpoint_url

@@ -1,0 +1,72 @@
+"""Bodies of answers that take a while to make: made once for all who ask.
+
+The playlist of a long film has megabytes, and a second's signing in it. Those who ask before it
+is made wait for the same one, and what is kept has a limit in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from cachetools import TTLCache
+from quart import Response, request
+from werkzeug.http import generate_etag
+
+from portal.concurrency.single_flight import SingleFlight
+
+MAX_BYTES = 64 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class SharedBody:
+    """The body of an answer, the same object for everyone, and its ETag."""
+
+    body: bytes
+    etag: str
+
+    async def answer(self, *, content_type: str, cache_control: str) -> Response:
+        """The answer to the request at hand, which may know this body by its ETag."""
+        response = Response(self.body, content_type=content_type)
+        response.headers["Cache-Control"] = cache_control
+        response.set_etag(self.etag)
+        return await response.make_conditional(request)
+
+
+class SharedBodies:
+    """One for a process; made in `resources.py`."""
+
+    def __init__(self, *, ttl_s: float, max_bytes: int = MAX_BYTES) -> None:
+        self._kept: TTLCache[str, SharedBody] = TTLCache(
+            max_bytes, ttl_s, getsizeof=lambda shared: len(shared.body)
+        )
+        self._coming: SingleFlight[SharedBody] = SingleFlight()
+
+    @property
+    def size_bytes(self) -> int:
+        """What is kept at the moment."""
+        return int(self._kept.currsize)
+
+    async def get(self, key: str, make: Callable[[], Awaitable[str]]) -> SharedBody:
+        """The body with this key; its text by `make`, unless it is there or coming.
+
+        What `make` raises is told to all who wait, and not kept.
+        """
+        kept = self._kept.get(key)
+        if kept is not None:
+            return kept
+        return await self._coming.get(key, lambda: self._make(key, make))
+
+    async def _make(self, key: str, make: Callable[[], Awaitable[str]]) -> SharedBody:
+        made = shared_body(await make())
+        # One that is larger than all there is room for is not kept.
+        with suppress(ValueError):
+            self._kept[key] = made
+        return made
+
+
+def shared_body(text: str) -> SharedBody:
+    """This text as a body."""
+    body = text.encode()
+    return SharedBody(body, generate_etag(body))

@@ -1,0 +1,59 @@
+"""Reads by id, where many clients poll at once.
+
+What is asked for while a query is under way is fetched together by the next one. A read never
+sees less than what was committed before it was asked for, and a busy portal asks its database
+once where a hundred pollers asked the portal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Generic, TypeVar
+from uuid import UUID
+
+from portal.database.pool import refuse_if_away
+
+Value = TypeVar("Value")
+
+
+class BatchReader(Generic[Value]):
+    """One for each kind of reading in a process; made in `resources.py`.
+
+    `fetch` reads what there is of some ids, at most once at a time. Values are shared by all who
+    asked for them, who must not change them.
+    """
+
+    def __init__(self, fetch: Callable[[Sequence[UUID]], Awaitable[Mapping[UUID, Value]]]) -> None:
+        self._fetch = fetch
+        self._asked: dict[UUID, asyncio.Future[Value | None]] = {}
+        self._reading: asyncio.Task[None] | None = None
+
+    async def read(self, key: UUID) -> Value | None:
+        """What there is of this id, or None."""
+        refuse_if_away()
+        if key not in self._asked:
+            self._asked[key] = asyncio.get_running_loop().create_future()
+        answer = self._asked[key]
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read_all())
+        # One asker that goes away must not take the answer from the others.
+        return await asyncio.shield(answer)
+
+    async def _read_all(self) -> None:
+        while self._asked:
+            asked, self._asked = self._asked, {}
+            try:
+                found = await self._fetch(list(asked))
+            except Exception as exc:  # noqa: BLE001  # it is the askers' to handle
+                _fail(asked, exc)
+            else:
+                for key, answer in asked.items():
+                    answer.set_result(found.get(key))
+        self._reading = None
+
+
+def _fail(asked: Mapping[UUID, asyncio.Future[Value | None]], exc: Exception) -> None:
+    for answer in asked.values():
+        answer.set_exception(exc)
+        answer.exception()  # seen, even if all who asked have gone

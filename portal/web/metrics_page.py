@@ -1,0 +1,42 @@
+"""`/metrics` for Prometheus: there only when METRICS is on, and for who has the token, if any."""
+
+from __future__ import annotations
+
+import asyncio
+from hmac import compare_digest
+
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from quart import Blueprint, Response, request
+
+from portal.errors import NotFound
+from portal.telemetry.metrics import process_registry
+from portal.web.context import current_resources
+from portal.web.service_metrics import Figures, service_registry
+
+blueprint = Blueprint("metrics", __name__)
+
+
+@blueprint.get("/metrics")
+async def metrics() -> Response:
+    """The figures of the web processes, and of the service if the database answers."""
+    resources = current_resources()
+    if not resources.config.metrics:
+        raise NotFound
+    if not _is_allowed(resources.config.metrics_token):
+        headers = {"WWW-Authenticate": 'Bearer realm="metrics"'}
+        return Response("Send METRICS_TOKEN as a bearer token.\n", 401, headers)
+    figures = await resources.figures.read()
+    # Off the event loop: with several processes there are files to read.
+    text = await asyncio.to_thread(_exposition, figures)
+    response = Response(text, content_type=CONTENT_TYPE_PLAIN_0_0_4)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _is_allowed(token: str) -> bool:
+    given = request.headers.get("Authorization", "")
+    return not token or compare_digest(given.encode(), f"Bearer {token}".encode())
+
+
+def _exposition(figures: Figures | None) -> bytes:
+    return generate_latest(process_registry()) + generate_latest(service_registry(figures))

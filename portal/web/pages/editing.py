@@ -1,0 +1,110 @@
+"""Editing a video's metadata in its page: the story, the form that takes its place, and both
+without scripts as a page of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quart import Blueprint, make_response, redirect, render_template, request, url_for
+
+from portal.errors import InvalidRequest, MetadataChanged
+from portal.videos import editing, publishing
+from portal.web.api.json_bodies import validated
+from portal.web.api.schemas import References, VideoMetadata
+from portal.web.context import current_resources
+from portal.web.pages.about_views import story_view
+from portal.web.pages.editing_views import EditForm, edit_form, typed_metadata
+
+if TYPE_CHECKING:
+    from quart.typing import ResponseReturnValue
+
+    from portal.database.models import Video
+
+blueprint = Blueprint("editing", __name__)
+
+MAX_VERSION_DIGITS = 9
+# What else of the page shows metadata fetches itself again.
+SAVED = '{"metadata-saved": {"target": "body"}}'
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """Nothing was saved; the form says why."""
+
+    form: EditForm
+    status: int
+
+
+@blueprint.get("/videos/<video_id>/edit")
+async def edit(video_id: str) -> str:
+    """The form as a page of its own."""
+    found = await publishing.get_video(video_id)
+    form = edit_form(found, await current_resources().categories.names())
+    return await render_template("videos/edit.html", form=form, title=found.title)
+
+
+@blueprint.post("/videos/<video_id>/edit")
+async def save(video_id: str) -> ResponseReturnValue:
+    """Save, and show the video's page; or the form again, which says what is wrong."""
+    found, refused = await _save(video_id)
+    if refused is None:
+        return redirect(url_for("pages.video", video_id=found.id), 303)
+    html = await render_template("videos/edit.html", form=refused.form, title=found.title)
+    return html, refused.status
+
+
+@blueprint.get("/videos/<video_id>/story")
+async def story(video_id: str) -> str:
+    """The fragment with a video's title and description."""
+    return await _story(await publishing.get_video(video_id))
+
+
+@blueprint.get("/videos/<video_id>/story/form")
+async def story_form(video_id: str) -> str:
+    """The form, as the fragment that takes the story's place."""
+    found = await publishing.get_video(video_id)
+    form = edit_form(found, await current_resources().categories.names())
+    return await render_template("videos/_form.html", form=form)
+
+
+@blueprint.post("/videos/<video_id>/story")
+async def save_story(video_id: str) -> ResponseReturnValue:
+    """Save, and show the story again; or the form, which says what is wrong."""
+    found, refused = await _save(video_id)
+    if refused is not None:
+        return await render_template("videos/_form.html", form=refused.form), refused.status
+    response = await make_response(await _story(found))
+    response.headers["HX-Trigger"] = SAVED
+    return response
+
+
+async def _save(video_id: str) -> tuple[Video, _Refused | None]:
+    resources = current_resources()
+    found = await publishing.get_video(video_id)
+    categories = await resources.categories.names()
+    sent = await request.form
+    typed = typed_metadata(sent)
+    version = _version(sent.get("version", ""))
+    references = References(category_ids=categories.keys(), key_is_issued=True)
+    try:
+        metadata = validated(VideoMetadata, typed.body(), context=references)
+        return await editing.save_metadata(found.id, metadata, version=version), None
+    except InvalidRequest as exc:
+        form = edit_form(found, categories, typed=typed, version=version, errors=exc.errors)
+        return found, _Refused(form, exc.status)
+    except MetadataChanged:
+        newest = await publishing.get_video(video_id)
+        form = edit_form(newest, categories, typed=typed, is_conflict=True)
+        return newest, _Refused(form, 409)
+
+
+def _version(text: str) -> int:
+    """The version that the form was made from; 0, which never is the newest, for none."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= MAX_VERSION_DIGITS
+    return int(text) if is_number else 0
+
+
+async def _story(found: Video) -> str:
+    return await render_template("videos/_story.html", story=story_view(found))

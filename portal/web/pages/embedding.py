@@ -1,0 +1,189 @@
+"""Videos on other sites: a bare player page to be framed, and oEmbed, by which sites find it.
+
+The player page is the one answer of the portal that others may frame. It sets no cookies, and
+knows nothing of who watches. Addresses in oEmbed answers are made from `PUBLIC_URL` alone, never
+from what a request says of its host.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from urllib.parse import urlsplit
+
+from markupsafe import Markup
+from quart import Blueprint, Response, render_template, request, url_for
+
+from portal.database.models import Video, VideoStatus
+from portal.errors import VideoNotFound
+from portal.text import shown
+from portal.web.context import current_resources, read_progress, read_video
+from portal.web.pages.fragments import polled
+from portal.web.pages.status_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_url, status_view
+from portal.web.server.request_context import allow_framing
+from portal.web.server.response_cache import allow_sharing
+
+blueprint = Blueprint("embedding", __name__)
+
+PROVIDER_NAME = "Portal"
+OEMBED_VERSION = "1.0"
+# Consumers may keep an answer this long.
+CACHE_AGE_S = 3600
+# A frame's width when nobody says what fits; its height follows from the video's shape.
+FRAME_WIDTH = 640
+# What the player needs of the browser beyond what any frame may do.
+PERMISSIONS = "autoplay; fullscreen; picture-in-picture"
+IFRAME = Markup(
+    '<iframe src="{src}" width="{width}" height="{height}" title="{title}" frameborder="0"'
+    ' allow="{permissions}" allowfullscreen loading="lazy"></iframe>'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a player in a frame shows beside the video."""
+
+    page_url: str
+
+
+class QueryRefused(Exception):
+    """An oEmbed question that can't be answered: what is wrong with it, and a status."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+@blueprint.app_template_global()
+def public_url(path: str) -> str:
+    """The absolute address of a path, as people elsewhere reach it."""
+    return f"{current_resources().config.public_url}{path}"
+
+
+@blueprint.get("/embed/<video_id>")
+async def embed(video_id: str) -> str:
+    """The player alone, or what there is to say while there is none."""
+    allow_framing(request.scope)
+    allow_sharing(request.scope)
+    return await render_template("embed/page.html", **await _context(video_id))
+
+
+@blueprint.get("/embed/<video_id>/stage")
+@polled(gone="embed/_gone.html")
+async def stage(video_id: str) -> str:
+    """The fragment of that page that changes; it asks for itself while processing."""
+    allow_framing(request.scope)
+    allow_sharing(request.scope)
+    return await render_template("embed/_stage.html", **await _context(video_id))
+
+
+@blueprint.get("/oembed")
+async def oembed() -> Response:
+    """How to embed a video, as oEmbed 1.0 (oembed.com) has it; for any site to read."""
+    try:
+        return _open_to_all(await _oembed(), status=200)
+    except (QueryRefused, VideoNotFound) as exc:
+        return _open_to_all({"status": exc.status, "detail": exc.detail}, status=exc.status)
+
+
+async def _context(video_id: str) -> dict[str, object]:
+    found = await read_video(video_id)
+    progress = await read_progress(found.id)
+    page_url = public_url(url_for("pages.video", video_id=found.id))
+    return {
+        "title": shown(found.title),
+        "status": status_view(found, progress, config=current_resources().config),
+        "stage_url": url_for("embedding.stage", video_id=found.id),
+        "page_url": page_url,
+        "frame": Frame(page_url),
+    }
+
+
+async def _oembed() -> dict[str, object]:
+    if request.args.get("format", "json") != "json":
+        raise QueryRefused(501, "Answers are JSON; ask with format=json.")
+    limits = (_limit("maxwidth"), _limit("maxheight"))
+    video = await _video_at(request.args.get("url", ""))
+    width, height = frame_size(video.width, video.height, limits=limits)
+    answer: dict[str, object] = {
+        "version": OEMBED_VERSION,
+        "type": "video",
+        "provider_name": PROVIDER_NAME,
+        "provider_url": public_url("/"),
+        "title": shown(video.title),
+        "cache_age": CACHE_AGE_S,
+        "width": width,
+        "height": height,
+        "html": iframe(video, width=width, height=height),
+    }
+    return answer | _thumbnail(video, width=width, height=height)
+
+
+def frame_size(
+    width: int | None, height: int | None, *, limits: tuple[int | None, int | None]
+) -> tuple[int, int]:
+    """The size of a frame in the video's shape, within (width, height) where they are given."""
+    shape = Fraction(width or DEFAULT_WIDTH, height or DEFAULT_HEIGHT)
+    max_width, max_height = limits
+    frame_width = max_width or (FRAME_WIDTH if max_height is None else round(max_height * shape))
+    if max_height is not None:
+        frame_width = min(frame_width, int(max_height * shape))
+    frame_width = max(frame_width, 1)
+    frame_height = max(int(frame_width / shape), 1)
+    # A picture of a few columns can't keep its shape within less than its height.
+    return frame_width, min(frame_height, max_height or frame_height)
+
+
+def iframe(video: Video, *, width: int, height: int) -> str:
+    """HTML that shows a video's player on another page."""
+    src = public_url(url_for("embedding.embed", video_id=video.id))
+    return IFRAME.format(
+        src=src, width=width, height=height, title=shown(video.title), permissions=PERMISSIONS
+    )
+
+
+def _thumbnail(video: Video, *, width: int, height: int) -> dict[str, object]:
+    # One image serves every size, so what is told is the size to show it in.
+    path = poster_url(video)
+    if path is None:
+        return {}
+    return {
+        "thumbnail_url": public_url(path),
+        "thumbnail_width": width,
+        "thumbnail_height": height,
+    }
+
+
+async def _video_at(address: str) -> Video:
+    if not address:
+        raise QueryRefused(400, "Send the address of a video as url.")
+    try:
+        parts, own = urlsplit(address), urlsplit(current_resources().config.public_url)
+    except ValueError as exc:
+        raise QueryRefused(400, "This url is not an address.") from exc
+    path = parts.path.removeprefix(own.path)
+    folder, _, video_id = path.strip("/").rpartition("/")
+    if parts.netloc.lower() != own.netloc.lower() or folder not in {"videos", "embed"}:
+        raise VideoNotFound
+    video = await read_video(video_id)
+    if video.status is not VideoStatus.READY:
+        raise VideoNotFound
+    return video
+
+
+def _limit(name: str) -> int | None:
+    text = request.args.get(name)
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 6 and int(text)):
+        raise QueryRefused(400, f"Send {name} as a whole positive number.")
+    return int(text)
+
+
+def _open_to_all(body: dict[str, object], *, status: int) -> Response:
+    response = Response(json.dumps(body), status, content_type="application/json")
+    response.headers["Access-Control-Allow-Origin"] = "*"
+    response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    return response

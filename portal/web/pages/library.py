@@ -1,0 +1,120 @@
+"""The library: every video as a card, searched, filtered and sorted, a page at a time.
+
+What the address asks for and cannot be had is ignored: a library never answers with an error
+because of a mistyped filter.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
+
+from quart import Blueprint, render_template, request
+
+from portal.database.models import Video, VideoStatus
+from portal.database.search import MAX_QUERY_LENGTH
+from portal.errors import Overloaded
+from portal.videos.library import list_videos, read_work
+from portal.videos.library_queries import Cursor, LibraryQuery, Sort
+from portal.videos.publishing import parse_video_id
+from portal.web.context import current_resources
+from portal.web.pages.library_views import VideoCard, library_view, progress_view, video_cards
+from portal.web.server.response_cache import allow_sharing
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+
+blueprint = Blueprint("library", __name__)
+
+PAGE_SIZE = 24
+# A search takes milliseconds; whoever has waited this long for others to end is told so.
+TURN_TIMEOUT_S = 5.0
+MAX_TAG_LENGTH = 500
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+@blueprint.get("/")
+async def index() -> str:
+    """The library; scripts ask for it, too, and take the results out of it."""
+    allow_sharing(request.scope)
+    resources = current_resources()
+    names = await resources.categories.names()
+    query = _query(request.args, names)
+    after = Cursor.parse(request.args.get("after", ""), query)
+    before = Cursor.parse(request.args.get("before", ""), query)
+    async with _turn(query, resources.searches):
+        page = await list_videos(query, limit=PAGE_SIZE, after=after, before=before)
+    cards = await _cards(page.videos)
+    view = library_view(
+        query,
+        page,
+        category_names=names,
+        portal_url=resources.config.public_url,
+    )
+    return await render_template(
+        "library/index.html",
+        library=view,
+        cards=cards,
+        progress=progress_view(cards, is_news=False),
+    )
+
+
+@blueprint.get("/library/progress")
+async def progress() -> str:
+    """The cards of videos that were being processed, and the element that asks for them again."""
+    allow_sharing(request.scope)
+    asked = [parse_video_id(text) for text in request.args.getlist("id")[:PAGE_SIZE]]
+    videos = await Video.filter(id__in=[video_id for video_id in asked if video_id])
+    cards = await _cards(videos)
+    poll = progress_view(cards, is_news=True)
+    return await render_template("library/_progress.html", cards=cards, progress=poll)
+
+
+@asynccontextmanager
+async def _turn(query: LibraryQuery, searches: asyncio.Semaphore) -> AsyncIterator[None]:
+    """Wait until one more search may ask the database; what searches for no words goes on."""
+    if not query.words:
+        yield
+        return
+    try:
+        async with asyncio.timeout(TURN_TIMEOUT_S):
+            await searches.acquire()
+    except TimeoutError:
+        raise Overloaded from None
+    try:
+        yield
+    finally:
+        searches.release()
+
+
+async def _cards(videos: list[Video]) -> list[VideoCard]:
+    return video_cards(videos, await read_work(_processing(videos)))
+
+
+def _processing(videos: list[Video]) -> list[UUID]:
+    return [video.id for video in videos if video.status is VideoStatus.PROCESSING]
+
+
+def _query(args: Mapping[str, str], category_names: Mapping[int, str]) -> LibraryQuery:
+    text = " ".join(args.get("q", "").replace("\0", " ").split())[:MAX_QUERY_LENGTH]
+    category = args.get("category", "")
+    category_id = next((it for it in category_names if str(it) == category), None)
+    sort = _choice(Sort, args.get("sort", ""))
+    if sort is None or (sort is Sort.RELEVANCE and not text):
+        sort = Sort.RELEVANCE if text else Sort.NEWEST
+    return LibraryQuery(
+        text=text,
+        category_id=category_id,
+        status=_choice(VideoStatus, args.get("status", "")),
+        tag=" ".join(args.get("tag", "").replace("\0", " ").split())[:MAX_TAG_LENGTH],
+        sort=sort,
+    )
+
+
+def _choice(choices: type[Choice], text: str) -> Choice | None:
+    return next((choice for choice in choices if choice.value == text), None)

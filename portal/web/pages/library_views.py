@@ -1,0 +1,213 @@
+"""What the library's templates see: the form with its choices, cards, and where to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from quart import url_for
+
+from portal.database.models import Video, VideoStatus
+from portal.text import shown
+from portal.videos.library import COUNT_CAP, LibraryPage, Work
+from portal.videos.library_queries import Cursor, LibraryQuery, Sort
+from portal.web.pages.formatting import Moment, clock, moment
+from portal.web.pages.status_views import STATUS_WORDS, poster_url
+
+WAITING_WORDS = "Waiting for its turn"
+STAGE_WORDS = {"probing": "Examining", "transcoding": "Converting", "finishing": "Checking"}
+SORT_WORDS = {
+    Sort.RELEVANCE: "Best match",
+    Sort.NEWEST: "Newest first",
+    Sort.OLDEST: "Oldest first",
+    Sort.TITLE: "Title A–Z",  # noqa: RUF001 - a dash
+    Sort.LONGEST: "Longest first",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VideoCard:
+    """A video in the library. `percent` is None while nothing is measured, or when it is final."""
+
+    id: str
+    url: str
+    title: str
+    status: str
+    status_words: str
+    stage_words: str
+    percent: int | None
+    poster_url: str | None
+    storyboard_url: str | None
+    duration: str | None
+    duration_iso: str | None
+    created: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An option of a select."""
+
+    value: str
+    words: str
+    is_chosen: bool
+    is_hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryView:
+    """The form as it was sent, how much was found, and the addresses of other pages of it."""
+
+    text: str
+    tag: str
+    categories: list[Choice]
+    statuses: list[Choice]
+    sorts: list[Choice]
+    is_filtered: bool
+    is_empty: bool
+    count_words: str
+    filter_words: str
+    without_tag_url: str
+    clear_url: str
+    first_url: str | None
+    previous_url: str | None
+    next_url: str | None
+    portal_url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgressView:
+    """`url` asks for the cards that are still being processed; None when all are final."""
+
+    url: str | None
+    news: str
+
+
+def library_view(
+    query: LibraryQuery,
+    page: LibraryPage,
+    *,
+    category_names: Mapping[int, str],
+    portal_url: str,
+) -> LibraryView:
+    """Everything around the cards."""
+    return LibraryView(
+        text=query.text,
+        tag=query.tag,
+        categories=_choices(category_names.items(), query.category_id, every="All categories"),
+        statuses=_choices(STATUS_WORDS.items(), query.status, every="Any status"),
+        sorts=_sorts(query),
+        is_filtered=query.is_filtered,
+        is_empty=not page.videos and page.is_first,
+        count_words=_count_words(page.total),
+        filter_words=_filter_words(query),
+        without_tag_url=_url(query, tag=""),
+        clear_url=url_for("library.index"),
+        first_url=None if page.is_first else _url(query),
+        previous_url=_page_url(query, before=page.previous),
+        next_url=_page_url(query, after=page.next),
+        portal_url=portal_url,
+    )
+
+
+def video_cards(videos: Sequence[Video], work: Mapping[UUID, Work]) -> list[VideoCard]:
+    """Videos as the library shows them."""
+    return [_card(video, work.get(video.id)) for video in videos]
+
+
+def progress_view(cards: Sequence[VideoCard], *, is_news: bool) -> ProgressView:
+    """Which of these to ask for again, and what there is to tell if those that are final are so
+    since they were last asked for.
+    """
+    unfinished = [card.id for card in cards if card.status == VideoStatus.PROCESSING]
+    final = [card for card in cards if card.status != VideoStatus.PROCESSING]
+    return ProgressView(
+        url=url_for("library.progress", id=unfinished) if unfinished else None,
+        news=" ".join(_news(card) for card in final) if is_news else "",
+    )
+
+
+def _card(video: Video, work: Work | None) -> VideoCard:
+    is_ready = video.status is VideoStatus.READY
+    has_storyboard = is_ready and video.has_storyboard
+    return VideoCard(
+        id=str(video.id),
+        url=url_for("pages.video", video_id=video.id),
+        title=shown(video.title),
+        status=video.status.value,
+        status_words=STATUS_WORDS[video.status],
+        stage_words=_stage_words(video, work),
+        percent=int(work.percent) if work and work.stage else None,
+        poster_url=poster_url(video),
+        storyboard_url=url_for("playback.storyboard", video_id=video.id)
+        if has_storyboard
+        else None,
+        duration=clock(video.duration_s) if video.duration_s is not None else None,
+        duration_iso=f"PT{video.duration_s:.0f}S" if video.duration_s is not None else None,
+        created=moment(video.created_at),
+    )
+
+
+def _stage_words(video: Video, work: Work | None) -> str:
+    if video.status is not VideoStatus.PROCESSING:
+        return ""
+    if work is None or work.stage is None:
+        return WAITING_WORDS
+    words = STAGE_WORDS.get(work.stage, "Processing")
+    return f"{words} · {int(work.percent)} %" if work.percent >= 1 else words
+
+
+def _news(card: VideoCard) -> str:
+    if card.status == VideoStatus.READY:
+        return f"“{card.title}” is ready."
+    return f"“{card.title}” could not be processed."
+
+
+def _choices(named: Iterable[tuple[object, str]], chosen: object, *, every: str) -> list[Choice]:
+    choices = [Choice(str(value), words, value == chosen) for value, words in named]
+    return [Choice("", every, chosen is None), *choices]
+
+
+def _sorts(query: LibraryQuery) -> list[Choice]:
+    """The orders; the first is the one that goes without saying, and has no value.
+
+    That is the newest first, unless there is something to match.
+    """
+    usual = Sort.RELEVANCE if query.text else Sort.NEWEST
+    others = [
+        Choice(it.value, SORT_WORDS[it], it is query.sort, is_hidden=it is usual)
+        for it in SORT_WORDS
+        if it is not Sort.RELEVANCE
+    ]
+    return [Choice("", SORT_WORDS[usual], usual is query.sort), *others]
+
+
+def _count_words(total: int) -> str:
+    if total > COUNT_CAP:
+        return f"{COUNT_CAP:,}+ videos"
+    return "1 video" if total == 1 else f"{total:,} videos" if total else "No videos"
+
+
+def _filter_words(query: LibraryQuery) -> str:
+    return f"for “{shown(query.text)}”" if query.text else ""
+
+
+def _page_url(query: LibraryQuery, **place: Cursor | None) -> str | None:
+    places = {name: str(cursor) for name, cursor in place.items() if cursor is not None}
+    return _url(query, **places) if places else None
+
+
+def _url(query: LibraryQuery, **changes: str) -> str:
+    """The shortest address of a query: what goes without saying is left out."""
+    default_sort = Sort.RELEVANCE if query.text else Sort.NEWEST
+    parameters = {
+        "q": query.text,
+        "category": str(query.category_id or ""),
+        "status": query.status or "",
+        "tag": query.tag,
+        "sort": "" if query.sort is default_sort else query.sort.value,
+        **changes,
+    }
+    named: dict[str, Any] = {name: text for name, text in parameters.items() if text}
+    return url_for("library.index", **named)

@@ -1,0 +1,57 @@
+"""What the template of the poster's tool shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from quart import url_for
+
+from portal.database.models import PosterState
+from portal.web.pages.status_views import poster_url
+
+if TYPE_CHECKING:
+    from portal.database.models import PosterRequest, Video
+
+WORDS = {
+    PosterState.WAITING: "Waiting for the worker …",
+    PosterState.WORKING: "Cutting the frame …",
+    PosterState.DONE: "This frame is the poster now.",
+    PosterState.FAILED: "The frame couldn’t be cut. Try again, or choose another one.",  # noqa: RUF001 - typography
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PosterView:
+    """The poster of a ready video, and how its replacement stands.
+
+    `url` asks for the fragment again while `is_pending`. `words` is empty when nothing is news.
+    """
+
+    url: str
+    action: str
+    fragment_action: str
+    image_url: str | None
+    version: int
+    is_pending: bool
+    has_failed: bool
+    words: str
+    duration_s: float
+
+
+def poster_view(video: Video, asked: PosterRequest | None, *, watched: int = 0) -> PosterView:
+    """The end of a request is told to who `watched` it; that one is under way, to everyone."""
+    is_pending = asked is not None and asked.state in (PosterState.WAITING, PosterState.WORKING)
+    is_news = asked is not None and (is_pending or asked.number == watched)
+    watching = asked.number if asked is not None and is_pending else watched
+    return PosterView(
+        url=url_for("managing.poster", video_id=video.id, watched=watching),
+        action=url_for("managing.replace_poster", video_id=video.id),
+        fragment_action=url_for("managing.replace_poster_fragment", video_id=video.id),
+        image_url=poster_url(video),
+        version=video.poster_version,
+        is_pending=is_pending,
+        has_failed=is_news and asked is not None and asked.state is PosterState.FAILED,
+        words=WORDS[asked.state] if asked is not None and is_news else "",
+        duration_s=video.duration_s or 0.0,
+    )

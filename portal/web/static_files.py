@@ -1,0 +1,57 @@
+"""The built scripts, styles and images, compressed beforehand by the build.
+
+Their names carry a hash of their content, so that browsers may keep them for ever.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+from pathlib import Path
+
+from quart import Blueprint, Response, request, send_from_directory
+
+from portal.errors import NotFound
+from portal.web.assets import static_dist_dir
+
+blueprint = Blueprint("static_files", __name__)
+
+MAX_AGE_S = 31_536_000
+# Names of content codings with the ending of the file that holds it, best first (RFC 7932, 1952).
+ENCODINGS = {"br": ".br", "gzip": ".gz"}
+# What the build makes; other names, some too long for any file system, are not looked for.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+# Told here and not by the machine's own tables, which differ.
+TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+
+@blueprint.get("/static/<name>")
+async def static_file(name: str) -> Response:
+    """A built file, in the best encoding that the browser takes."""
+    if not NAME.fullmatch(name) or name.endswith(tuple(ENCODINGS.values())):
+        raise NotFound
+    encoding = _encoding(static_dist_dir() / name)
+    response = await send_from_directory(
+        static_dist_dir(),
+        name + ENCODINGS.get(encoding, ""),
+        mimetype=_type(name),
+        cache_timeout=MAX_AGE_S,
+    )
+    if encoding:
+        response.headers["Content-Encoding"] = encoding
+    response.headers["Vary"] = "Accept-Encoding"
+    return response
+
+
+def _encoding(path: Path) -> str:
+    """The first coding that both sides have, or none."""
+    accepted = request.accept_encodings
+    for name, ending in ENCODINGS.items():
+        if accepted[name] > 0 and path.with_name(path.name + ending).exists():
+            return name
+    return ""
+
+
+def _type(name: str) -> str:
+    guessed, _ = mimetypes.guess_type(name)
+    return TYPES.get(Path(name).suffix) or guessed or "application/octet-stream"

@@ -1,0 +1,28 @@
+/** Prints, for each file named, what the upload page finds out about it, and how much it reads. */
+
+import { openAsBlob } from "node:fs";
+import { examine } from "../../static/src/upload/file-facts.js";
+import { factsInWords, findingsOf } from "../../static/src/upload/findings.js";
+
+// Only the answers go to stdout.
+console.info = console.error;
+const [limits, ...paths] = process.argv.slice(2);
+
+for (const path of paths) {
+  const blob = await openAsBlob(path);
+  let read_bytes = 0;
+  const counted = {
+    size: blob.size,
+    slice(start, end) {
+      const piece = blob.slice(start, end);
+      read_bytes += piece.size;
+      return piece;
+    },
+  };
+  const began_ms = performance.now();
+  const facts = await examine(counted);
+  const took_ms = performance.now() - began_ms;
+  const findings = findingsOf(facts, JSON.parse(limits));
+  const words = factsInWords(facts);
+  console.log(JSON.stringify({ facts, findings, words, read_bytes, took_ms }));
+}

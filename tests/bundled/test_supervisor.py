@@ -1,0 +1,325 @@
+"""The supervision on its own, with tiny children."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import portal
+from portal.bundled.leftovers import end_leftovers, remember
+from portal.bundled.processes import ChildSpec, LineOutput, LogFile, UpError
+from portal.bundled.supervisor import (
+    ChildFailed,
+    Children,
+    KeepsDying,
+    RestartPolicy,
+    running_children,
+)
+from portal.bundled.terminal import Terminal
+
+QUICK = RestartPolicy(first_pause_s=0.01, longest_pause_s=0.02)
+PATIENCE_S = 10.0
+REPOSITORY = Path(portal.__file__).parents[1]
+
+# Says its name and number when it starts, and its name when it is asked to end.
+POLITE = """
+import os, signal, sys
+def end(*_):
+    os.write(1, f"end {sys.argv[1]}\\n".encode())
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+os.write(1, f"start {sys.argv[1]} {os.getpid()}\\n".encode())
+while True:
+    signal.pause()
+"""
+SLEEPER = (sys.executable, "-S", "-c", "import signal; signal.pause()")
+STUBBORN = POLITE.replace("sys.exit(0)", "pass")
+
+
+def child(name: str, code: str, output: Any, **options: Any) -> ChildSpec:
+    return ChildSpec(
+        name=name,
+        argv=(sys.executable, "-S", "-c", textwrap.dedent(code), name),
+        environ={},
+        output=output,
+        **options,
+    )
+
+
+def said(lines: list[str], text: str) -> Callable[[], Awaitable[bool]]:
+    """A readiness probe: the child has said so."""
+
+    async def probe() -> bool:
+        return any(line.startswith(text) for line in lines)
+
+    return probe
+
+
+async def until(condition: Callable[[], object], timeout_s: float = PATIENCE_S) -> None:
+    async with asyncio.timeout(timeout_s):
+        while not condition():  # noqa: ASYNC110  # other processes set no event
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def polite(lines: list[str], code: str = POLITE, **options: Any) -> AsyncIterator[Children]:
+    async with running_children(policy=QUICK) as children:
+        spec = child("one", code, LineOutput(lines.append), ready=said(lines, "start"), **options)
+        await children.start(spec)
+        yield children
+
+
+async def test_children_start_in_order_and_end_in_reverse() -> None:
+    lines: list[str] = []
+    async with running_children() as children:
+        for name in ("first", "second"):
+            output, ready = LineOutput(lines.append), said(lines, f"start {name}")
+            await children.start(child(name, POLITE, output, ready=ready))
+
+    words = [line.split()[:2] for line in lines]
+    assert words == [["start", "first"], ["start", "second"], ["end", "second"], ["end", "first"]]
+
+
+async def test_a_killed_child_is_started_again() -> None:
+    lines: list[str] = []
+    async with polite(lines) as children:
+        pid = children.pid("one")
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: len([line for line in lines if line.startswith("start")]) == 2)
+        assert children.pid("one") not in (None, pid)
+
+
+def test_pauses_double_up_to_the_longest() -> None:
+    policy = RestartPolicy(first_pause_s=1, longest_pause_s=5)
+
+    assert [policy.pause_s(deaths) for deaths in (1, 2, 3, 4, 5)] == [1, 2, 4, 5, 5]
+
+
+async def test_a_child_that_keeps_dying_ends_all_and_is_named_with_its_last_words() -> None:
+    lines: list[str] = []
+    dying = child("broken", "import sys; print('no disk'); sys.exit(3)", LineOutput(lines.append))
+
+    with pytest.raises(KeepsDying) as caught:  # noqa: PT012  # raised where the block is left
+        async with polite(lines) as children:
+            await children.start(dying)
+            await asyncio.Event().wait()
+
+    assert "broken died 5 times in a row" in caught.value.message
+    assert "exit status 3" in caught.value.message
+    assert "no disk" in caught.value.message
+    assert lines.count("no disk") == 5
+    assert "end one" in lines  # the others were asked, not killed
+
+
+async def test_a_child_that_lived_long_starts_with_a_clean_record() -> None:
+    lines: list[str] = []
+    policy = RestartPolicy(first_pause_s=0.01, settled_s=0.1, deaths_allowed=2)
+    life = "import time; print('here'); time.sleep(0.2)"
+    async with running_children(policy=policy) as children:
+        await children.start(child("one", life, LineOutput(lines.append)))
+        await until(lambda: len(lines) >= 4)
+
+
+async def test_a_child_that_never_gets_ready_counts_as_dead() -> None:
+    async def never() -> bool:
+        return False
+
+    lines: list[str] = []
+    policy = RestartPolicy(first_pause_s=0.01, deaths_allowed=2)
+    spec = child("idle", POLITE, LineOutput(lines.append), ready=never, ready_timeout_s=0.3)
+
+    with pytest.raises(KeepsDying, match=r"idle .* not ready within 0\.3 s"):
+        async with running_children(policy=policy) as children:
+            await children.start(spec)
+
+
+async def test_a_program_that_is_missing_is_told_at_once() -> None:
+    spec = ChildSpec(
+        name="ghost", argv=("/nonexistent/ghost",), environ={}, output=LineOutput(lambda _: None)
+    )
+
+    with pytest.raises(UpError, match=r"ghost cannot be started: .*No such file"):
+        async with running_children() as children:
+            await children.start(spec)
+
+
+async def test_a_child_that_will_not_end_is_killed_with_what_it_started() -> None:
+    lines: list[str] = []
+    code = f"""
+    import subprocess, sys
+    helper = subprocess.Popen([sys.executable, "-S", "-c", "import signal; signal.pause()"])
+    print("helper", helper.pid, flush=True)
+    {textwrap.indent(STUBBORN, "    ").strip()}
+    """
+    async with polite(lines, code, ending=((signal.SIGTERM, 0.2),)):
+        helper = int(lines[0].split()[1])
+        assert psutil.pid_exists(helper)
+
+    await until(lambda: is_gone(helper))
+    assert "end one" in lines
+
+
+async def test_in_a_hurry_nobody_is_waited_for() -> None:
+    lines: list[str] = []
+    async with polite(lines, STUBBORN, ending=((signal.SIGTERM, 60),)) as children:
+        asyncio.get_running_loop().call_later(0.1, children.hurry)
+        began = time.monotonic()
+
+    assert time.monotonic() - began < 5
+
+
+async def test_the_error_of_the_block_arrives_as_it_was_raised() -> None:
+    with pytest.raises(ZeroDivisionError):  # noqa: PT012  # as above
+        async with running_children() as children:
+            await children.start(child("one", POLITE, LineOutput(lambda _: None)))
+            raise ZeroDivisionError
+
+
+async def test_cancelling_the_block_ends_the_children() -> None:
+    lines: list[str] = []
+
+    async def block() -> None:
+        async with polite(lines):
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(block())
+    await until(lambda: lines)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert lines[-1] == "end one"
+
+
+async def test_a_single_run_that_fails_is_told_with_its_last_lines() -> None:
+    spec = child(
+        "migrate", "import sys; print('bad column'); sys.exit(1)", LineOutput(lambda _: None)
+    )
+
+    with pytest.raises(ChildFailed, match=r"(?s)migrate failed \(exit status 1\).*bad column"):
+        async with running_children() as children:
+            await children.run(spec)
+
+
+async def test_a_single_run_has_a_time_limit() -> None:
+    spec = child("slow", POLITE, LineOutput(lambda _: None), ready_timeout_s=0.2)
+
+    with pytest.raises(ChildFailed, match="slow did not finish"):
+        async with running_children() as children:
+            await children.run(spec)
+
+
+async def test_endless_output_without_a_line_end_is_cut_and_read() -> None:
+    lines: list[str] = []
+    async with running_children() as children:
+        await children.run(child("loud", "print('x' * 1_000_000)", LineOutput(lines.append)))
+
+    assert sum(map(len, lines)) == 1_000_000
+    assert max(map(len, lines)) < 100_000
+
+
+async def test_a_log_file_stays_small_and_keeps_the_last_lines(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "loud.log", limit_bytes=1000)
+    async with running_children() as children:
+        for number in range(3):
+            await children.run(child("loud", f"print('{number}' * 1500)", log))
+    log.trim()
+
+    assert (tmp_path / "loud.log").stat().st_size <= 1000
+    assert (tmp_path / "loud.1.log").read_text().strip() == "2" * 1500
+
+
+async def test_a_log_file_tells_only_of_the_latest_life(tmp_path: Path) -> None:
+    log = LogFile(tmp_path / "two.log")
+    async with running_children() as children:
+        await children.run(child("two", "print('before')", log))
+        await children.run(child("two", "print('after')", log))
+
+    assert log.tail() == ["after"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the children")
+async def test_children_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    code = f"""
+    import asyncio, sys
+    from pathlib import Path
+    from portal.embedded.children import running_children
+    from portal.embedded.processes import ChildSpec, LogFile
+
+    async def main():
+        spec = ChildSpec(name="one", argv=(sys.executable, "-S", "-c", {POLITE!r}, "one"),
+                         environ={{}}, output=LogFile(Path({str(notes)!r})))
+        async with running_children() as children:
+            await children.start(spec)
+            await asyncio.Event().wait()
+
+    asyncio.run(main())
+    """
+    parent = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", textwrap.dedent(code)), env={"PYTHONPATH": str(REPOSITORY)}
+    )
+    await until(lambda: notes.exists() and notes.read_text().startswith("start"))
+    pid = int(notes.read_text().split()[2])
+    parent.kill()
+    await parent.wait()
+
+    await until(lambda: is_gone(pid))
+    assert "end one" in notes.read_text()  # it was asked, and could put things in order
+
+
+async def test_leftovers_of_an_earlier_start_are_ended(tmp_path: Path) -> None:
+    roster = tmp_path / "children"
+    orphan = subprocess.Popen(SLEEPER)  # noqa: ASYNC220  # asyncio would wait for it as well
+    remember(roster, [(orphan.pid, signal.SIGTERM)])
+
+    assert await asyncio.to_thread(end_leftovers, roster) == 1
+    assert is_gone(orphan.pid)
+    orphan.wait()
+    assert not roster.exists()
+
+
+async def test_a_process_that_got_the_number_of_an_old_child_is_left_alone(tmp_path: Path) -> None:
+    roster = tmp_path / "children"
+    stranger = await asyncio.create_subprocess_exec(*SLEEPER)
+    roster.write_text(json.dumps([[stranger.pid, time.time() - 3600, signal.SIGTERM]]))
+
+    try:
+        assert await asyncio.to_thread(end_leftovers, roster) == 0
+        assert stranger.returncode is None
+    finally:
+        stranger.kill()
+        await stranger.wait()
+
+
+def test_a_terminal_that_is_held_never_makes_the_portal_wait() -> None:
+    reader, writer = os.pipe()
+    terminal = Terminal(writer)
+    try:
+        began = time.monotonic()
+        for _ in range(20_000):
+            terminal.say("x" * 100)
+        assert time.monotonic() - began < 2
+    finally:
+        os.close(reader)  # lets the thread go
+        terminal.close()
+        os.close(writer)
+
+
+def is_gone(pid: int) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    return True

@@ -1,0 +1,214 @@
+"""`portal up`, the real thing: its start, its end, and everything that may happen between."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psutil
+import psycopg
+import pytest
+from up_kit import CHILDREN, PATIENCE_S, command, environment, running
+
+from portal.bundled.addresses import free_port
+from portal.bundled.data_folder import load_environment
+
+# On a busy machine; alone it takes two.
+READY_LIMIT_S = 30.0
+STOP_LIMIT_S = 10.0
+
+
+def fail(data: Path, port: int = 0, **environ: str) -> str:
+    """Run it where it cannot start; returns what it said, exit code 1 being checked."""
+    result = subprocess.run(
+        command(data, port or free_port("127.0.0.1")),
+        env=environment(**environ),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert result.returncode == 1
+    return result.stdout + result.stderr
+
+
+def one_line(text: str) -> str:
+    assert text.startswith("portal up: ")
+    assert text.count("\n") == 1
+    return text
+
+
+async def until_gone(processes: list[psutil.Process]) -> None:
+    _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=STOP_LIMIT_S)
+    assert alive == []
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder outside pytest's own one.
+
+    Run as root, the database has an account of its own, and any other pytest that starts would
+    close the common folder to it.
+    """
+    with TemporaryDirectory(prefix="portal-test-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def busy_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+async def test_from_an_empty_folder_to_an_open_address_and_back(tmp_path: Path) -> None:
+    data, began = tmp_path / "data", time.monotonic()
+    async with running(data) as portal:
+        assert time.monotonic() - began < READY_LIMIT_S
+        assert portal.address in portal.said
+        assert str(data) in portal.said
+        assert await portal.status("/") == 200
+        assert await portal.status("/readyz") == 200
+        children = portal.children()
+        assert children.keys() == CHILDREN.keys()
+
+        code, took_s = await portal.stop(signal.SIGINT)
+
+    assert (code, took_s < STOP_LIMIT_S) == (0, True)
+    await until_gone(list(children.values()))
+    assert "Traceback" not in portal.said
+
+
+async def test_what_was_stored_is_there_after_a_restart(tmp_path: Path) -> None:
+    async with running(tmp_path):
+        await execute(tmp_path, "CREATE TABLE kept AS SELECT 7 AS seven")
+    async with running(tmp_path) as portal:
+        assert await execute(tmp_path, "SELECT seven FROM kept") == 1
+        code, took_s = await portal.stop(signal.SIGTERM)
+    assert (code, took_s < STOP_LIMIT_S) == (0, True)
+
+
+async def execute(data: Path, statement: str) -> int:
+    """The number of rows, by the settings left for other shells."""
+    address = load_environment(data)["DATABASE_URL"]
+    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
+        return (await connection.execute(statement.encode())).rowcount
+
+
+async def test_every_killed_child_comes_back(tmp_path: Path) -> None:
+    async with running(tmp_path) as portal:
+        before = portal.children()
+        for child in before.values():
+            child.kill()
+        async with asyncio.timeout(PATIENCE_S):
+            while not (  # noqa: ASYNC110  # other processes set no event
+                portal.children().keys() == CHILDREN.keys()
+                and await portal.status("/readyz") == 200
+            ):
+                await asyncio.sleep(0.1)
+        after = portal.children()
+        assert not {child.pid for child in before.values()} & {c.pid for c in after.values()}
+        code, _ = await portal.stop()
+    assert code == 0
+    for name in CHILDREN:
+        assert f"{name} died: killed by SIGKILL" in portal.said
+
+
+async def test_killed_itself_it_leaves_nobody_and_starts_again_at_once(tmp_path: Path) -> None:
+    port = free_port("127.0.0.1")
+    async with running(tmp_path, port) as portal:
+        children = list(portal.children().values())
+        portal.process.kill()
+        await portal.process.wait()
+        # No pause: the old children may still be ending.
+        async with running(tmp_path, port) as again:
+            assert await again.status("/readyz") == 200
+            await until_gone(children)
+
+
+async def test_only_one_portal_uses_a_folder(tmp_path: Path) -> None:
+    async with running(tmp_path) as portal:
+        told = one_line(await asyncio.to_thread(fail, tmp_path))
+        assert f"another portal (pid {portal.process.pid}) is already using {tmp_path}" in told
+        assert await portal.status("/healthz") == 200
+
+
+@pytest.mark.soak
+async def test_a_second_interrupt_ends_it_at_once(tmp_path: Path) -> None:
+    async with running(tmp_path) as portal:
+        worker = portal.children()["worker"]
+        worker.suspend()  # it cannot end in time
+        portal.process.send_signal(signal.SIGINT)
+        await portal.read_until("Stopping")
+        code, took_s = await portal.stop(signal.SIGINT)
+    assert (code, took_s < 3) == (0, True)
+
+
+@pytest.mark.soak
+async def test_a_child_that_does_not_end_is_killed_within_the_limit(tmp_path: Path) -> None:
+    async with running(tmp_path) as portal:
+        children = portal.children()
+        children["worker"].suspend()
+        children["storage"].suspend()
+        code, took_s = await portal.stop(signal.SIGHUP)
+    assert (code, took_s < STOP_LIMIT_S) == (0, True)
+    await until_gone(list(children.values()))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("my videos", id="spaces"),
+        pytest.param("long" + "/deep" * 40, id="long", marks=pytest.mark.soak),
+    ],
+)
+async def test_any_data_folder_will_do(tmp_path: Path, name: str) -> None:
+    async with running(tmp_path / name) as portal:
+        assert await portal.status("/readyz") == 200
+
+
+async def test_parts_the_user_brings_are_used_instead(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    async with running(tmp_path, **environ) as portal:
+        assert await portal.status("/readyz") == 200
+        assert portal.children().keys() == {"web", "worker"}
+    assert not (tmp_path / "postgres").exists()
+
+
+def test_a_port_in_use_is_told_in_one_line(tmp_path: Path, busy_port: int) -> None:
+    told = one_line(fail(tmp_path, busy_port))
+
+    assert f"port {busy_port} on 127.0.0.1 is in use: choose another with --port" in told
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    told = one_line(fail(tmp_path / "file" / "data"))
+
+    assert "cannot be used: Not a directory" in told
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    # Root may write to any folder but those that the kernel makes up.
+    folder = tmp_path if os.geteuid() else Path("/sys/portal")
+
+    told = one_line(fail(folder))
+
+    assert "Permission denied" in told or "Operation not permitted" in told
+
+
+def test_a_bad_setting_ends_the_start_and_is_named(tmp_path: Path) -> None:
+    told = fail(tmp_path, LOG_LEVEL="LOUD")
+
+    assert "portal up: migrate failed" in told
+    assert "LOG_LEVEL" in told
+    assert "Traceback" not in told

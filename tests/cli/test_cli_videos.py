@@ -1,0 +1,161 @@
+"""`portal videos` and `portal queue`, as an operator types them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from api_kit import Client, published, run_sql
+from command_line import portal
+from janitor_kit import ended_attempt
+from page_rows import READY, make_attempt, make_rendition, make_row
+
+from portal.database.models import Deletion, Outcome, Rendition, RenditionState, Video, VideoStatus
+from portal.web.resources import Resources
+
+
+async def document(environ: dict[str, str], *arguments: str) -> Any:
+    code, out, err = await portal(environ, *arguments, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+async def test_list_filters_and_prints_a_table_or_json(
+    client: Client, environ: dict[str, str]
+) -> None:
+    await make_row(1, title="Harbour at dawn", **READY)
+    await make_row(2, title="Harbour at night", status=VideoStatus.FAILED)
+    working = await make_row(3, title="Mountains")
+    await make_attempt(working, percent=41.6)
+
+    code, out, _ = await portal(environ, "videos", "list")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0].split() == ["ID", "STATUS", "AGE", "LENGTH", "MB", "TITLE"]
+    assert "Mountains" in lines[1]
+    assert "42 %" in lines[1]
+    assert len(lines) == 4
+
+    found = await document(environ, "videos", "list", "--search", "harb", "--status", "failed")
+    assert [video["title"] for video in found["videos"]] == ["Harbour at night"]
+    assert found["total"] == 1
+    _, out, _ = await portal(environ, "videos", "list", "--limit", "2")
+    assert "2 of 3" in out
+
+
+async def test_what_editors_typed_moves_nothing_on_the_terminal(
+    client: Client, environ: dict[str, str]
+) -> None:
+    text = "Film \u202egnp.exe\u2066 \x1b[2J\x9b31m\r\n9 videos"
+    video = await make_row(1, title=text, description=text)
+    for command in (("list",), ("show", str(video.id))):
+        code, out, _ = await portal(environ, "videos", *command)
+        assert code == 0
+        told = [line for line in out.splitlines() if "Film" in line]
+        assert told
+        assert all(line.endswith("Film gnp.exe [2J31m 9 videos") for line in told)
+
+
+async def test_show_tells_the_whole_record(client: Client, environ: dict[str, str]) -> None:
+    record = await published(client)
+    video = await Video.get(id=record["id"])
+    await Video.filter(id=video.id).update(
+        status=VideoStatus.FAILED, failure_code="damaged", failure_message="It can't be decoded."
+    )
+    await ended_attempt(video, 1, Outcome.FAILED, error_code="ffmpeg_failed", error_detail="moov")
+    await make_rendition(video, "360p", state=RenditionState.FAILED)
+
+    shown = await document(environ, "videos", "show", record["id"])
+    assert shown["failure_code"] == "damaged"
+    assert shown["storage_key"] == record["storageKey"]
+    assert shown["attempts"][0]["error_detail"] == "moov"
+    assert shown["renditions"][0]["name"] == "360p"
+    assert [job["task"] for job in shown["jobs"]] == ["portal:transcode"]
+
+    code, out, _ = await portal(environ, "videos", "show", record["id"])
+    assert code == 0
+    for text in ("It can't be decoded.", "1 attempts", "1 renditions", "1 jobs", "ffmpeg_failed"):
+        assert text in out
+
+
+async def test_retry_does_what_it_can_and_names_what_it_can_not(
+    client: Client, environ: dict[str, str]
+) -> None:
+    failed = await make_row(10_001, status=VideoStatus.FAILED, failure_code="transcode_failed")
+    lacking = await make_row(10_002, **READY)
+    await make_rendition(lacking, "720p", state=RenditionState.FAILED)
+    whole = await make_row(10_003, **READY)
+
+    ids = [str(video.id) for video in (failed, lacking, whole)]
+    code, out, err = await portal(environ, "videos", "retry", *ids)
+
+    assert code == 1
+    assert out.count("is tried again") == 2
+    assert f"{whole.id}: Nothing of this video has failed" in err
+    assert (await Video.get(id=failed.id)).status is VideoStatus.PROCESSING
+    assert await Rendition.filter(video_id=lacking.id, state=RenditionState.PLANNED).exists()
+    queue = await document(environ, "queue")
+    assert sorted(job["task"] for job in queue["jobs"]) == ["portal:complete", "portal:transcode"]
+
+
+async def test_delete_asks_first(client: Client, environ: dict[str, str]) -> None:
+    video = await make_row(**READY)
+    code, _, err = await portal(environ, "videos", "delete", str(video.id), typed="n\n")
+    assert code == 1
+    assert "Aborted" in err
+    assert await Video.exists(id=video.id)
+    code, out, _ = await portal(environ, "videos", "delete", str(video.id), "--yes")
+    assert code == 0
+    assert "is deleted" in out
+    assert not await Video.exists(id=video.id)
+    assert await Deletion.exists(video_id=video.id)
+
+
+@pytest.mark.parametrize("command", ["show", "retry", "delete"])
+async def test_unknown_ids_are_named(client: Client, environ: dict[str, str], command: str) -> None:
+    more = ("--yes",) if command == "delete" else ()
+    unknown = "nonsense" if command == "show" else str(uuid4())
+    code, _, err = await portal(environ, "videos", command, unknown, *more)
+    assert code == 1
+    assert "There is no video with this id" in err
+
+
+async def test_queue_shows_waiting_stalled_and_leases(
+    client: Client, resources: Resources, environ: dict[str, str]
+) -> None:
+    first, second = await published(client), await published(client)
+    await make_attempt(await Video.get(id=first["id"]), worker="here:42", percent=12)
+    await run_sql(
+        environ["DATABASE_URL"],
+        f"UPDATE procrastinate_jobs SET status = 'doing' WHERE args->>'video_id' = '{first['id']}'",
+    )
+    code, out, _ = await portal(environ, "queue")
+    assert code == 0
+    assert "2 jobs wait, run or failed; 0 lanes of workers live." in out
+    [stalled] = [line for line in out.splitlines() if "stalled" in line]
+    assert first["id"] in stalled
+    [waiting] = [line for line in out.splitlines() if second["id"] in line]
+    assert "todo" in waiting
+    [lease] = [line for line in out.splitlines() if "here:42" in line]
+    assert "12" in lease
+    found = await document(environ, "queue")
+    assert {row["status"]: row["jobs"] for row in found["counts"]} == {"doing": 1, "todo": 1}
+    _, out, _ = await portal(environ, "queue", "--limit", "1")
+    assert "1 of 2 jobs shown" in out
+
+
+async def test_commands_tell_what_is_wrong_with_the_database(
+    services: dict[str, str], environ: dict[str, str]
+) -> None:
+    away = {**environ, "DATABASE_URL": "postgresql://x@127.0.0.1:9/x"}
+    code, _, err = await portal(away, "queue")
+    assert code == 1
+    assert "The database cannot be used" in err
+    code, _, err = await portal(services, "videos", "list")
+    assert code == 1
+    assert "portal migrate" in err
+    code, _, err = await portal({}, "queue")
+    assert code == 1
+    assert "DATABASE_URL is not set" in err

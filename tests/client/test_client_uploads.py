@@ -1,0 +1,227 @@
+"""`portal publish` sends large files in parts, and goes on when the line or storage fails."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import aiohttp
+import click
+import pytest
+from aiohttp import web
+from portal_kit import LivePortal, run_portal
+
+from portal.client import uploads
+from portal.client.calls import Api, Refused
+from portal.client.uploads import send_file
+from portal.config import Config
+from portal.storage.bucket import Storage, open_storage
+
+LARGE_BYTES = 70 * 1024**2
+PART_BYTES = 16 * 1024**2
+
+Hook = Callable[[], Awaitable[None]]
+
+
+class Line:
+    """A line to storage for as many connections as there are; some break off half-way."""
+
+    def __init__(self, target: str) -> None:
+        parts = urlsplit(target)
+        self._target = (parts.hostname, parts.port)
+        self.address = ""
+        self.broken = 0
+        self.on_break: Hook | None = None
+        self.breaks_left = 0
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Line]:
+        server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
+        self.address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        try:
+            yield self
+        finally:
+            server.close()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        above, below = await asyncio.open_connection(*self._target)
+        try:
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._copy(reader, below, may_break=True))
+                both.create_task(self._copy(above, writer, may_break=False))
+        except* OSError:
+            pass
+        finally:
+            for end in (below, writer):
+                end.transport.abort()
+
+    async def _copy(
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, may_break: bool
+    ) -> None:
+        passed = 0
+        while data := await source.read(256 * 1024):
+            target.write(data)
+            await target.drain()
+            passed += len(data)
+            if may_break and self.breaks_left and passed > PART_BYTES // 2:
+                self.breaks_left -= 1
+                self.broken += 1
+                if self.on_break is not None:
+                    await self.on_break()
+                raise ConnectionAbortedError
+        raise ConnectionResetError
+
+
+@pytest.fixture
+async def line(environ: dict[str, str]) -> AsyncIterator[Line]:
+    async with Line(environ["S3_ENDPOINT_URL"]).opened() as line:
+        yield line
+
+
+@pytest.fixture
+async def portal(environ: dict[str, str], line: Line) -> AsyncIterator[LivePortal]:
+    """A portal whose clients reach storage by that line."""
+    settings = {**environ, "S3_PUBLIC_ENDPOINT_URL": line.address}
+    async with run_portal(settings, worker=False) as portal:
+        yield portal
+
+
+@pytest.fixture
+async def storage(config: Config) -> AsyncIterator[Storage]:
+    async with open_storage(config) as storage:
+        yield storage
+
+
+@pytest.fixture
+async def api(portal: LivePortal) -> AsyncIterator[Api]:
+    async with aiohttp.ClientSession() as session:
+        yield Api(session, portal.base_url)
+
+
+@pytest.fixture
+def large_file(tmp_path: Path) -> Path:
+    """No two parts of it are the same."""
+    path = tmp_path / "large.mp4"
+    with path.open("wb") as file:
+        for number in range(0, LARGE_BYTES, 1024**2):
+            file.write(hashlib.sha256(str(number).encode()).digest() * 32_768)
+        file.write(b"the end")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "pause_s", lambda attempt: 0.05)
+
+
+async def sent(api: Api, file: Path) -> str:
+    """Send a file as `portal publish` does; returns its key."""
+    presign = {"fileName": file.name, "contentType": "video/mp4"}
+    upload = await api.call("POST", "/api/videos/presign", presign)
+    await send_file(api, file, upload, content_type="video/mp4")
+    key: str = upload["key"]
+    return key
+
+
+async def arrived_whole(storage: Storage, key: str, file: Path) -> bool:
+    stored = hashlib.sha256(await storage.get(key)).digest()
+    return stored == hashlib.sha256(file.read_bytes()).digest()
+
+
+async def test_large_file_arrives_in_parts(api: Api, storage: Storage, large_file: Path) -> None:
+    key = await sent(api, large_file)
+    assert await arrived_whole(storage, key, large_file)
+    upload = await api.call("GET", f"/api/uploads/{key[7:39]}")
+    assert (upload["state"], upload["partCount"]) == ("stored", 5)
+
+
+async def test_small_file_goes_at_once(api: Api, storage: Storage, tmp_path: Path) -> None:
+    file = tmp_path / "small.mp4"
+    file.write_bytes(b"small")
+    assert await arrived_whole(storage, await sent(api, file), file)
+
+
+async def test_parts_that_break_off_are_sent_again(
+    api: Api, storage: Storage, large_file: Path, line: Line
+) -> None:
+    line.breaks_left = 6
+    assert await arrived_whole(storage, await sent(api, large_file), large_file)
+    assert line.broken == 6
+
+
+async def test_upload_that_storage_loses_is_started_again(
+    api: Api, storage: Storage, large_file: Path, line: Line
+) -> None:
+    async def lose_all() -> None:
+        answer = await storage._client.list_multipart_uploads(Bucket=storage.bucket)
+        for upload in answer.get("Uploads", []):
+            await storage.multiparts.abort(upload["Key"], upload["UploadId"])
+
+    line.breaks_left, line.on_break = 1, lose_all
+    assert await arrived_whole(storage, await sent(api, large_file), large_file)
+    assert line.broken == 1
+
+
+async def test_line_that_always_breaks_ends_in_words(
+    api: Api, large_file: Path, line: Line
+) -> None:
+    line.breaks_left = 1_000
+    with pytest.raises(click.ClickException, match="could not be sent"):
+        await sent(api, large_file)
+
+
+async def test_later_parts_wait_for_an_earlier_one(
+    api: Api, large_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the window allows: storage would have to keep them in memory."""
+    monkeypatch.setattr(uploads, "WINDOW_BYTES", 2 * PART_BYTES)
+    under_way: set[int] = set()
+    widest = 0
+    put = uploads._PartSender._put
+
+    async def watched(sender: object, part: uploads._Part, address: str) -> int:
+        nonlocal widest
+        under_way.add(part.number)
+        widest = max(widest, max(under_way) - min(under_way))
+        try:
+            return await put(sender, part, address)  # type: ignore[arg-type]
+        finally:
+            under_way.discard(part.number)
+
+    monkeypatch.setattr(uploads._PartSender, "_put", watched)
+    await sent(api, large_file)
+    assert widest == 1
+
+
+async def test_answers_without_words_are_asked_for_again_or_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a server gives them that is stopped in the middle of a request, or a proxy before it."""
+    monkeypatch.setattr("portal.client.calls.pause_s", lambda attempt: 0.0)
+    answers = [
+        web.Response(status=500),
+        web.Response(status=502, text="<html>Bad gateway</html>", content_type="text/html"),
+        web.json_response("gone", status=504),
+        web.json_response({"key": "found"}),
+        web.json_response(["gone"], status=404),
+    ]
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        return answers.pop(0)
+
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        [(host, port)] = runner.addresses
+        async with aiohttp.ClientSession() as session:
+            api = Api(session, f"http://{host}:{port}")
+            assert await api.call("GET", "/api/videos/1") == {"key": "found"}
+            with pytest.raises(Refused, match="status 404"):
+                await api.call("GET", "/api/videos/1")
+    finally:
+        await runner.cleanup()

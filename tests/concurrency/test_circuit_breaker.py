@@ -1,0 +1,191 @@
+"""A database or storage that takes connections and never answers: nobody waits twice for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from time import monotonic
+from uuid import uuid4
+
+import pytest
+from api_kit import Client, metadata, presign, problem, published, put, uploaded
+from portal_kit import until
+from psycopg.conninfo import conninfo_to_dict
+from wire_kit import silent_server
+
+from portal.concurrency.circuit_breaker import PAUSE_S, Outage
+from portal.config import Config
+from portal.database import connection
+from portal.errors import DatabaseUnavailable
+from portal.storage import calls
+from portal.web.app import create_app
+
+PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
+# Each would wait for a second or more if it were not told at once.
+MANY = 60
+SOON_S = 25
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 50.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+async def test_after_an_outage_one_tries_and_the_others_are_told_at_once() -> None:
+    clock = Clock()
+    outage = Outage(DatabaseUnavailable, clock=clock)
+    outage.refuse()
+    outage.found_away()
+    with pytest.raises(DatabaseUnavailable):
+        outage.refuse()
+    clock.now_s += PAUSE_S
+    async with outage.trying() as is_try:
+        assert is_try
+        with pytest.raises(DatabaseUnavailable):
+            outage.refuse()
+    # That try told nothing, so the next one tries.
+    async with outage.trying() as is_try:
+        assert is_try
+        outage.found_back()
+    async with outage.trying() as is_try:
+        assert not is_try
+        outage.refuse()
+
+
+async def test_try_that_fails_starts_the_pause_again() -> None:
+    clock = Clock()
+    outage = Outage(DatabaseUnavailable, clock=clock)
+    outage.found_away()
+    clock.now_s += PAUSE_S
+    async with outage.trying():
+        outage.found_away()
+    with pytest.raises(DatabaseUnavailable):
+        outage.refuse()
+
+
+class Wire:
+    """Carries connections to the database, unless it is frozen: then bytes are kept waiting."""
+
+    def __init__(self, config: Config) -> None:
+        self._target = conninfo_to_dict(config.database_url)
+        self.flows = asyncio.Event()
+        self.flows.set()
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[str]:
+        """The address of the database by this wire."""
+        server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        name, user = self._target["dbname"], self._target["user"]
+        plain = "sslmode=disable&gssencmode=disable"
+        try:
+            yield f"postgresql://{user}@127.0.0.1:{port}/{name}?{plain}"
+        finally:
+            server.close()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        folder = self._target["host"]
+        port = self._target.get("port") or 5432
+        above = await asyncio.open_unix_connection(f"{folder}/.s.PGSQL.{port}")
+        try:
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._copy(reader, above[1]))
+                both.create_task(self._copy(above[0], writer))
+        except* OSError:
+            pass
+        finally:
+            for end in (writer, above[1]):
+                end.transport.abort()
+
+    async def _copy(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while data := await source.read(65536):
+            await self.flows.wait()
+            sink.write(data)
+            await sink.drain()
+        with suppress(OSError):
+            sink.write_eof()
+
+
+@asynccontextmanager
+async def started(config: Config) -> AsyncIterator[Client]:
+    app = create_app(config)
+    async with app.test_app():
+        yield app.test_client()
+
+
+async def test_database_that_stops_answering_is_not_waited_for_by_everyone(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
+    monkeypatch.setattr(connection, "WEB_ANSWER_TIMEOUT_S", 2.0)
+    wire = Wire(config)
+    async with (
+        wire.opened() as address,
+        started(replace(config, database_url=address)) as client,
+    ):
+        record = await published(client)
+        paths = [f"/api/videos/{record['id']}", f"/api/videos/{uuid4()}/transcode", "/upload"]
+        assert (await client.get("/upload")).status_code == 200
+        wire.flows.clear()
+        begun_at = monotonic()
+        caught = [client.get(paths[number % 2]) for number in range(MANY)]
+        for response in await asyncio.gather(*caught):
+            await problem(response, 503, "database_unavailable")
+        # One after the other: each of them would wait its time out.
+        for number in range(MANY):
+            response = await client.get(paths[number % 2])
+            await problem(response, 503, "database_unavailable")
+            assert response.headers["Retry-After"]
+        page = await client.get("/")
+        assert (page.status_code, page.mimetype) == (503, "text/html")
+        assert monotonic() - begun_at < SOON_S
+        for path in ("/healthz", "/upload", "/api/categories"):
+            assert (await client.get(path)).status_code == 200, path
+        assert (await (await client.get("/readyz")).get_json())["database"] == "unreachable"
+        wire.flows.set()
+        await until(lambda: _answers(client, paths[0]), timeout_s=30)
+
+
+async def _answers(client: Client, path: str) -> bool:
+    return (await client.get(path)).status_code == 200
+
+
+async def test_database_that_hangs_from_the_start_is_not_waited_for_by_everyone(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
+    async with asyncio.timeout(SOON_S):
+        with silent_server() as silent:
+            hung = replace(config, database_url=f"postgresql://a@{silent}/b")
+            async with started(hung) as client:
+                for _ in range(MANY):
+                    response = await client.get(f"/api/videos/{uuid4()}/transcode")
+                    await problem(response, 503, "database_unavailable")
+
+
+async def test_storage_that_never_answers_is_not_waited_for_by_everyone(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "CALL_TIMEOUT_S", 1.0)
+    async with started(config) as client:
+        body = metadata(await uploaded(client))
+    with silent_server() as silent:
+        hung = replace(config, s3_endpoint_url=f"http://{silent}")
+        async with started(hung) as other:
+            begun_at = monotonic()
+            for _ in range(MANY):
+                await problem(
+                    await other.post("/api/videos", json=body), 503, "storage_unavailable"
+                )
+            assert monotonic() - begun_at < SOON_S
+            # What needs no answer of storage goes on, signing included.
+            upload = await presign(other)
+            assert await put(upload["uploadUrl"], b"raw") == 200
+            assert (await other.get("/")).status_code == 200
+    async with started(config) as client:
+        assert (await client.post("/api/videos", json=body)).status_code == 201

@@ -1,0 +1,56 @@
+"""Pauses between tries, and who gives up when."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.concurrency.retry import Backoff, retry
+
+AT_ONCE = Backoff(first_s=0.001, cap_s=0.002)
+
+
+class Flaky:
+    """Fails so many times before it succeeds."""
+
+    def __init__(self, failures: int, error: Exception) -> None:
+        self.failures = failures
+        self.error = error
+        self.calls = 0
+
+    async def __call__(self) -> str:
+        self.calls += 1
+        if self.calls <= self.failures:
+            raise self.error
+        return "done"
+
+
+def test_pauses_double_up_to_the_cap_and_vary_by_at_most_a_half() -> None:
+    backoff = Backoff(first_s=1, cap_s=10)
+    for failures, whole_s in ((1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (5_000, 10)):
+        pauses = {backoff.pause_s(failures) for _ in range(50)}
+        assert all(whole_s / 2 <= pause_s <= whole_s for pause_s in pauses)
+        assert len(pauses) > 1
+
+
+async def test_what_fails_as_expected_is_tried_until_it_succeeds() -> None:
+    work = Flaky(3, ConnectionError("away"))
+    assert await retry(work, on=is_connection, backoff=AT_ONCE) == "done"
+    assert work.calls == 4
+
+
+async def test_another_failure_is_raised_at_once() -> None:
+    work = Flaky(3, ValueError("wrong"))
+    with pytest.raises(ValueError, match="wrong"):
+        await retry(work, on=is_connection, backoff=AT_ONCE)
+    assert work.calls == 1
+
+
+async def test_the_last_failure_is_raised_when_patience_is_over() -> None:
+    work = Flaky(10_000, ConnectionError("away"))
+    with pytest.raises(ConnectionError, match="away"):
+        await retry(work, on=is_connection, backoff=AT_ONCE, patience_s=0.05)
+    assert work.calls > 1
+
+
+def is_connection(exc: Exception) -> bool:
+    return isinstance(exc, ConnectionError)

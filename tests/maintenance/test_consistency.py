@@ -1,0 +1,335 @@
+"""`portal doctor --deep`: says what differs between database and storage, and repairs it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import aioboto3
+import pytest
+from api_kit import Client, published, run_sql
+from botocore.config import Config as ClientConfig
+from command_line import portal
+from deletion_kit import stored
+from janitor_kit import ended_attempt, hence, put_master, put_output
+from page_rows import READY, make_rendition
+from passes_kit import make_playable, published_file
+from portal_kit import create, run_portal, until
+from upload_kit import multipart_uploads, started
+
+from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
+from portal.maintenance.consistency.compare import compare
+from portal.maintenance.consistency.merging import OutOfOrder, merged
+from portal.storage.keys import output_prefix
+from portal.videos import deletion, posters
+from portal.web.resources import Resources
+
+PLAYLIST = """#EXTM3U
+#EXT-X-VERSION:6
+#EXT-X-TARGETDURATION:4
+#EXT-X-MAP:URI="init.mp4"
+#EXTINF:4.0,
+00000.m4s
+#EXTINF:2.0,
+00001.m4s
+#EXT-X-ENDLIST
+"""
+SEGMENTS = ("init.mp4", "00000.m4s", "00001.m4s", "iframes.m3u8")
+
+
+@pytest.fixture
+async def environ(environ: dict[str, str]) -> dict[str, str]:
+    """A bucket of its own, too: what other tests leave in theirs would be found."""
+    name = f"bucket-{uuid4().hex}"
+    session = aioboto3.Session(
+        environ["AWS_ACCESS_KEY_ID"], environ["AWS_SECRET_ACCESS_KEY"], region_name="us-east-1"
+    )
+    settings = ClientConfig(s3={"addressing_style": "path"})
+    endpoint = environ["S3_ENDPOINT_URL"]
+    async with session.client("s3", endpoint_url=endpoint, config=settings) as client:
+        await client.create_bucket(Bucket=name)
+    return {**environ, "S3_BUCKET": name}
+
+
+async def differences(resources: Resources, **options: Any) -> dict[str, int]:
+    """How many differences of each kind there are."""
+    report = await compare(resources, **options)
+    found = report.document()["differences"]
+    return {kind: each["count"] for kind, each in found.items()}
+
+
+async def fixed(resources: Resources, **options: Any) -> int:
+    """Repair; returns how many differences are left."""
+    return (await compare(resources, fix=True, **options)).left
+
+
+async def put_rendition(resources: Resources, video: Video, name: str, attempt: int) -> None:
+    """A rendition with all its files."""
+    await make_rendition(video, name, attempt_number=attempt, codecs="avc1.64001f")
+    await put_output(resources, video, attempt, *(f"{name}/{each}" for each in SEGMENTS))
+    key = f"{output_prefix(video.id, attempt)}{name}/playlist.m3u8"
+    await resources.storage.put(key, PLAYLIST.encode(), content_type="text/plain")
+
+
+async def grown_video(client: Client, resources: Resources) -> Video:
+    """A ready video whose second rendition was made by a later attempt; its source is there."""
+    record = await published(client)
+    await run_sql(resources.config.database_url, "DELETE FROM procrastinate_jobs")
+    await Video.filter(id=record["id"]).update(**{**READY, "has_poster": False})
+    video = await Video.get(id=record["id"])
+    for number in (1, 2):
+        await ended_attempt(video, number, Outcome.PUBLISHED)
+        await put_rendition(resources, video, f"{number * 360}p", number)
+    await put_master(resources, video, "360p/playlist.m3u8", "../2/720p/playlist.m3u8")
+    return video
+
+
+async def test_healthy_portal_has_no_differences(
+    client: Client, resources: Resources, short_video: Path, tmp_path: Path
+) -> None:
+    video = await published_file(client, resources, short_video)
+    await make_playable(video, resources, tmp_path)
+    await published(client)
+    await started(client, 3)
+    deleted = await published(client)
+    await client.post(f"/api/videos/{deleted['id']}/deletion")
+    assert await differences(resources) == {}
+
+
+async def test_everything_that_a_ready_video_lost_is_told_and_made_again(
+    client: Client, resources: Resources, short_video: Path, tmp_path: Path
+) -> None:
+    video = await published_file(client, resources, short_video)
+    video = await make_playable(video, resources, tmp_path)
+    prefix = output_prefix(video.id, 1)
+    master = await resources.storage.get(prefix + "master.m3u8")
+
+    await resources.storage.delete(prefix + "master.m3u8")
+    assert await differences(resources) == {"master_missing": 1}
+    assert await fixed(resources) == 0
+    assert await resources.storage.get(prefix + "master.m3u8") == master
+
+    await resources.storage.delete(prefix + "poster.jpg")
+    await resources.storage.delete(prefix + "storyboard-000.jpg")
+    assert await differences(resources) == {"poster_missing": 1, "storyboard_missing": 1}
+    assert await fixed(resources) == 0
+    await posters.make_poster(
+        video.id, 1, storage=resources.storage, queue=resources.queue, work_dir=tmp_path
+    )
+    assert await differences(resources) == {}
+
+    # The sound comes from a first pass only: everything is made anew.
+    for key in await resources.storage.list_some(prefix + "audio"):
+        await resources.storage.delete(key)
+    assert await differences(resources) == {"rendition_incomplete": 1, "master_outdated": 1}
+    assert await fixed(resources) == 0
+    video = await make_playable(await Video.get(id=video.id), resources, tmp_path)
+    assert video.status is VideoStatus.READY
+    assert video.published_attempt == 2
+    assert video.has_storyboard
+    assert await differences(resources) == {}
+    # What was played before goes when nobody plays it any more.
+    assert await differences(resources, now=hence(hours=27)) == {"object_unused": 2}
+
+
+async def test_rendition_that_lost_a_segment_is_made_again_alone(
+    client: Client, resources: Resources
+) -> None:
+    video = await grown_video(client, resources)
+    assert await differences(resources) == {}
+    await resources.storage.delete(f"{output_prefix(video.id, 2)}720p/00001.m4s")
+
+    report = await compare(resources)
+    [example] = report.document()["differences"]["rendition_incomplete"]["examples"]
+    assert "720p without 2/720p/00001.m4s" in example
+    assert await fixed(resources) == 0
+
+    video = await Video.get(id=video.id)
+    assert video.status is VideoStatus.READY
+    assert video.complete_job_id is not None
+    lost = await Rendition.get(video_id=video.id, name="720p")
+    assert lost.state is RenditionState.PLANNED
+    master = await resources.storage.get(output_prefix(video.id, 1) + "master.m3u8")
+    assert b"360p/playlist.m3u8" in master
+    assert b"720p" not in master
+
+
+async def test_nothing_is_made_again_of_another_file(client: Client, resources: Resources) -> None:
+    video = await grown_video(client, resources)
+    await resources.storage.put(video.storage_key, b"another", content_type="video/mp4")
+    await resources.storage.delete(f"{output_prefix(video.id, 1)}360p/00000.m4s")
+    assert await differences(resources) == {"source_changed": 1, "rendition_incomplete": 1}
+    assert await fixed(resources) == 2
+    assert (await Video.get(id=video.id)).status is VideoStatus.READY
+
+
+async def test_outdated_master_playlist_is_written_again(
+    client: Client, resources: Resources
+) -> None:
+    """As a worker leaves it that is killed before it wrote the grown one."""
+    video = await grown_video(client, resources)
+    await put_master(resources, video, "360p/playlist.m3u8")
+    assert await differences(resources) == {"master_outdated": 1}
+    assert await fixed(resources) == 0
+    assert await differences(resources) == {}
+    master = await resources.storage.get(output_prefix(video.id, 1) + "master.m3u8")
+    assert b"../2/720p/playlist.m3u8" in master
+
+
+async def test_sound_of_old_videos_is_not_written_out_of_their_playlist(
+    client: Client, resources: Resources
+) -> None:
+    video = await grown_video(client, resources)
+    await put_output(resources, video, 1, "audio/playlist.m3u8", "audio/00000.m4s")
+    await resources.storage.delete(output_prefix(video.id, 1) + "master.m3u8")
+    report = await compare(resources, fix=True)
+    [example] = report.document()["differences"]["master_missing"]["examples"]
+    assert "audio is in no row" in example
+    assert report.left == 1
+
+
+async def test_missing_source_is_told_and_can_not_be_repaired(
+    client: Client, resources: Resources
+) -> None:
+    record = await published(client)
+    await resources.storage.delete(record["storageKey"])
+    report = await compare(resources, fix=True)
+    [example] = report.document()["differences"]["source_missing"]["examples"]
+    assert record["id"] in example
+    assert "upload the file again" in example
+    assert report.left == 1
+
+
+async def test_restored_source_is_accepted_on_demand_if_it_has_its_size(
+    client: Client, resources: Resources
+) -> None:
+    record = await published(client)
+    await Video.filter(id=record["id"]).update(source_etag="of-the-former-bucket")
+    assert await fixed(resources) == 1
+    assert await fixed(resources, accepts_sources=True) == 0
+    assert await differences(resources) == {}
+    await resources.storage.put(
+        record["storageKey"], b"longer or shorter", content_type="video/mp4"
+    )
+    assert await fixed(resources, accepts_sources=True) == 1
+
+
+async def test_objects_of_nobody_go_when_they_are_old(client: Client, resources: Resources) -> None:
+    video = await grown_video(client, resources)
+    kept = await stored(resources.storage, video.id, video.storage_key)
+    storage, nobody = resources.storage, uuid4()
+    strange = [f"videos/{uuid4().hex}.mp4", "hls/stray", f"hls/{nobody}/1/master.m3u8"]
+    for key in strange:
+        await storage.put(key, b"x", content_type="video/mp4")
+    of_known = await put_output(resources, video, 7, "360p/00000.m4s")
+
+    assert await differences(resources) == {"object_unused": 3}
+    assert await fixed(resources) == 3, "someone may be writing them"
+    assert await fixed(resources, now=hence(hours=27)) == 0
+
+    for key in (*strange, *of_known):
+        assert await storage.list_some(key) == []
+    assert await stored(storage, video.id, video.storage_key) == kept
+
+
+async def test_work_and_jobs_that_do_not_fit_are_put_right(
+    client: Client, resources: Resources
+) -> None:
+    lost, stuck, unheard, pointless = [await published(client) for _ in range(4)]
+    await run_sql(
+        resources.config.database_url,
+        f"DELETE FROM procrastinate_jobs WHERE id = {lost['transcodeJobId']};"
+        f"UPDATE procrastinate_jobs SET status = 'doing' WHERE id = {stuck['transcodeJobId']};"
+        "INSERT INTO procrastinate_workers (id, last_heartbeat) OVERRIDING SYSTEM VALUE"
+        " VALUES (7, now());"
+        "UPDATE procrastinate_jobs SET status = 'doing', worker_id = 7"
+        f" WHERE id = {unheard['transcodeJobId']};"
+        "UPDATE videos SET status = 'failed'"
+        f" WHERE id IN ('{stuck['id']}', '{unheard['id']}');"
+        f"DELETE FROM videos WHERE id = '{pointless['id']}';"
+        "UPDATE procrastinate_events SET at = at - interval '1 hour'",
+    )
+    wanted = {"work_abandoned": 1, "job_stuck": 2, "job_without_video": 1}
+    found = await differences(resources)
+    assert {kind: found.get(kind) for kind in wanted} == wanted
+    assert await fixed(resources) == 0
+    assert await differences(resources) == {}
+
+
+async def test_uploads_that_nobody_goes_on_with_are_told(
+    client: Client, resources: Resources
+) -> None:
+    upload = await started(client, 3)
+    strange = f"videos/{uuid4().hex}.mp4"
+    await resources.storage.multiparts.create(strange, content_type="video/mp4")
+    late = hence(hours=27)
+    assert await differences(resources) == {}
+    assert await differences(resources, now=late) == {"upload_abandoned": 1, "multipart_stale": 1}
+    assert await fixed(resources, now=late) == 0
+    assert await differences(resources, now=late) == {}
+    for key in (upload["key"], strange):
+        assert await multipart_uploads(resources, key) == []
+
+
+async def test_command_prints_some_of_each_kind_and_its_exit_code_tells(
+    client: Client, resources: Resources, environ: dict[str, str]
+) -> None:
+    code, out, err = await portal(environ, "doctor", "--deep")
+    assert code == 0, err
+    assert "Database and storage agree" in out
+    records = await asyncio.gather(*(published(client) for _ in range(12)))
+    for record in records:
+        await resources.storage.delete(record["storageKey"])
+    code, out, _ = await portal(environ, "doctor", "--deep")
+    assert code == 1
+    assert "12 videos whose uploaded file is gone" in out
+    assert "and 2 more" in out
+    code, out, _ = await portal(environ, "doctor", "--deep", "--fix", "--json")
+    assert code == 1
+    assert json.loads(out)["left"] == 12
+    code, _, err = await portal(environ, "doctor", "--fix")
+    assert code == 2
+    assert "go with --deep" in err
+    code, out, _ = await portal({**environ, "S3_BUCKET": "missing"}, "doctor", "--deep")
+    assert code == 1
+    assert "no bucket 'missing'" in out
+
+
+async def test_nothing_is_told_of_a_portal_at_work(
+    resources: Resources, environ: dict[str, str], short_video: Path
+) -> None:
+    async with run_portal(environ) as live:
+        records = [await create(live.base_url, short_video) for _ in range(2)]
+        await deletion.delete_video(
+            (await Video.get(id=records[0]["id"])).id, queue=resources.queue
+        )
+
+        async def is_ready() -> bool:
+            assert await differences(resources) == {}
+            video = await Video.get(id=records[1]["id"])
+            return video.status is VideoStatus.READY
+
+        await until(is_ready, timeout_s=120)
+    assert await differences(resources) == {}
+
+
+async def test_streams_are_read_side_by_side_and_only_in_order() -> None:
+    async def stream(*keys: str) -> AsyncIterator[tuple[str, str]]:
+        for key in keys:
+            yield key, key.upper()
+
+    found = [each async for each in merged(stream("a", "b", "d"), stream("b", "c", "e", "f"))]
+    assert found == [
+        ("a", "A", None),
+        ("b", "B", "B"),
+        ("c", None, "C"),
+        ("d", "D", None),
+        ("e", None, "E"),
+        ("f", None, "F"),
+    ]
+    with pytest.raises(OutOfOrder):
+        [each async for each in merged(stream("a"), stream("b", "a"))]

@@ -1,0 +1,462 @@
+"""Playable early, completed later, and whatever happens then takes nothing away."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import aiohttp
+import pytest
+from api_kit import Client, rows, run_sql
+from passes_kit import (
+    EARLY,
+    LATER,
+    begun,
+    kill_ffmpeg,
+    make_missing,
+    make_playable,
+    make_source,
+    published_file,
+    states,
+    variants,
+    with_subtitles,
+)
+from portal_kit import (
+    LivePortal,
+    create,
+    final_status,
+    longest_pause_s,
+    make_video,
+    process,
+    read,
+    run_portal,
+    until,
+)
+
+from portal.database.models import Attempt, Rendition, Video, VideoStatus
+from portal.errors import ObjectMissing
+from portal.processing import attempts, passes, renditions
+from portal.storage.bucket import Storage
+from portal.transcoding.errors import FailCode, TranscodeFailed
+from portal.transcoding.planning.notes import Note
+from portal.videos.deletion import delete_video
+from portal.web.resources import Resources
+
+LADDER = [*EARLY, *LATER]
+ALL_COMPLETE = "SELECT bool_and(state = 'complete') FROM renditions"
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A minute of 720p."""
+    return make_source(tmp_path_factory.mktemp("media") / "minute.mp4")
+
+
+@pytest.fixture
+async def playable(client: Client, resources: Resources, source: Path, tmp_path: Path) -> Video:
+    """A long video after its first pass."""
+    video = await published_file(client, resources, source)
+    return await make_playable(video, resources, tmp_path)
+
+
+@pytest.fixture
+async def web(environ: dict[str, str]) -> AsyncIterator[LivePortal]:
+    """A portal without a worker, so that tests start and kill their own."""
+    async with run_portal(environ, worker=False) as portal:
+        yield portal
+
+
+async def master(client: Client, video: Video) -> str:
+    response = await client.get(f"/hls/{video.id}/{video.published_attempt}/master.m3u8")
+    assert response.status_code == 200
+    return str(await response.get_data(as_text=True))
+
+
+async def test_long_video_is_playable_before_its_ladder_is_complete(
+    client: Client, resources: Resources, playable: Video, tmp_path: Path
+) -> None:
+    assert playable.status is VideoStatus.READY
+    assert await states(playable) == {
+        **dict.fromkeys([*EARLY, "audio"], "complete"),
+        **dict.fromkeys(LATER, "planned"),
+    }
+    early = await master(client, playable)
+    assert variants(early) == [f"{name}/playlist.m3u8" for name in EARLY]
+
+    assert await make_missing(playable, resources, tmp_path) is True
+
+    assert set((await states(playable)).values()) == {"complete"}
+    whole = await master(client, playable)
+    later = [f"../2/{name}/playlist.m3u8" for name in LATER]
+    assert sorted(variants(whole)) == [*later, *variants(early)]
+    for uri in variants(whole):
+        address = f"/hls/{playable.id}/1/{uri}".replace("/1/../", "/")
+        for name in (address, address.replace("playlist", "iframes")):
+            assert (await client.get(name)).status_code == 200, name
+    video = await Video.get(id=playable.id)
+    assert (video.status, video.published_attempt) == (VideoStatus.READY, 1)
+    assert video.complete_job_id is None
+    assert video.transcode_job_id == playable.transcode_job_id
+
+
+async def test_later_segments_begin_where_the_first_ones_do(
+    resources: Resources, playable: Video, tmp_path: Path
+) -> None:
+    await make_missing(playable, resources, tmp_path)
+
+    async def durations(attempt: int, name: str) -> list[str]:
+        text = await resources.storage.get(f"hls/{playable.id}/{attempt}/{name}/playlist.m3u8")
+        return [line for line in text.decode().splitlines() if line.startswith("#EXTINF")]
+
+    first = await durations(1, EARLY[0])
+    assert len(first) > 10
+    assert [await durations(2, name) for name in LATER] == [first] * len(LATER)
+
+
+async def test_short_video_is_made_in_one_pass(
+    client: Client, resources: Resources, short_video: Path, tmp_path: Path
+) -> None:
+    video = await published_file(client, resources, short_video)
+    video = await make_playable(video, resources, tmp_path)
+    assert set((await states(video)).values()) == {"complete"}
+    assert video.complete_job_id is None
+
+
+@pytest.mark.soak
+async def test_huge_subtitles_cost_neither_the_video_nor_the_lease(
+    client: Client, resources: Resources, short_video: Path, tmp_path: Path
+) -> None:
+    """More than a worker reads in, in short lines."""
+    lines = "a\n" * 25_000
+    cues = (
+        f"{number}\n00:00:00,{number * 10:03} --> 00:00:00,{number * 10 + 9:03}\n{lines}"
+        for number in range(100)
+    )
+    text = tmp_path / "huge.srt"
+    text.write_text("\n".join(cues))
+    file = with_subtitles(short_video, text, tmp_path / "huge.mp4")
+    video = await published_file(client, resources, file)
+
+    making = asyncio.create_task(make_playable(video, resources, tmp_path))
+    assert await longest_pause_s(making) < 2.0
+
+    assert (await making).notes == [Note.SUBTITLES_LEFT_OUT]
+    assert set(await states(video)) == {"180p", "audio"}
+    [attempt] = await Attempt.filter(video_id=video.id)
+    assert (attempt.outcome, attempt.worker) == ("published", "test")
+
+
+async def test_pass_after_a_failed_one_is_cautious(
+    client: Client, resources: Resources, tmp_path: Path
+) -> None:
+    file = make_video(tmp_path / "short.mp4", seconds=1, size="854x480")
+    video = await published_file(client, resources, file)
+    task = asyncio.create_task(make_playable(video, resources, tmp_path))
+    await kill_ffmpeg(task)
+    with pytest.raises(TranscodeFailed):
+        await task
+
+    video = await make_playable(video, resources, tmp_path)
+
+    assert video.status is VideoStatus.READY
+    assert (await states(video))["240p"] == "planned"
+    assert video.complete_job_id is not None
+    [failed, _] = await Attempt.filter(video_id=video.id).order_by("number")
+    assert failed.error_code in set(FailCode)
+
+
+async def test_rendition_that_fails_alone_holds_up_no_other(
+    client: Client, resources: Resources, playable: Video, tmp_path: Path
+) -> None:
+    async def killed_pass() -> tuple[str, ...]:
+        attempt = await begun(playable.id)
+        task = asyncio.create_task(passes.make_missing(attempt, resources, work_dir=tmp_path))
+        await kill_ffmpeg(task)
+        with pytest.raises(TranscodeFailed):
+            await task
+        return attempt.wanted
+
+    assert await killed_pass() == tuple(LATER)
+    for name, folder in (("240p", "../3"), ("480p", "../4")):
+        assert await make_missing(playable, resources, tmp_path) is False
+        assert (await states(playable))[name] == "complete"
+        assert f"{folder}/{name}/playlist.m3u8" in variants(await master(client, playable))
+    assert [await killed_pass(), await killed_pass()] == [("720p",), ("720p",)]
+    assert await make_missing(playable, resources, tmp_path) is True
+
+    failed = await Rendition.get(video_id=playable.id, name="720p")
+    assert (failed.state, failed.tries) == ("failed", 3)
+    assert failed.error_code in set(FailCode)
+    video = await Video.get(id=playable.id)
+    assert (video.status, video.complete_job_id) == (VideoStatus.READY, None)
+    assert len(variants(await master(client, playable))) == 3
+
+
+async def test_source_replaced_after_the_first_pass_fails_only_what_is_missing(
+    client: Client, resources: Resources, playable: Video, tmp_path: Path
+) -> None:
+    before = await master(client, playable)
+    original = await resources.storage.get(playable.storage_key)
+    await resources.storage.put(playable.storage_key, b"another", content_type="video/mp4")
+
+    assert await make_missing(playable, resources, tmp_path) is True
+
+    found = await states(playable)
+    assert {name: found[name] for name in LATER} == dict.fromkeys(LATER, "failed")
+    codes = await Rendition.filter(state="failed").values_list("error_code", flat=True)
+    assert codes == ["source_changed"] * len(LATER)
+    assert (await Video.get(id=playable.id)).status is VideoStatus.READY
+    assert await master(client, playable) == before
+
+    await resources.storage.put(playable.storage_key, original, content_type="video/mp4")
+    # Where storage computes no ETag, the time of writing is part of what stands in for it.
+    restored = await resources.storage.head(playable.storage_key)
+    await Video.filter(id=playable.id).update(source_etag=restored.etag)
+    assert (await client.post(f"/api/videos/{playable.id}/transcode")).status_code == 202
+    assert await make_missing(playable, resources, tmp_path) is True
+    assert set((await states(playable)).values()) == {"complete"}
+
+
+async def test_pass_whose_lease_was_lost_writes_what_is_complete_and_no_more(
+    client: Client, resources: Resources, playable: Video, tmp_path: Path
+) -> None:
+    before = await master(client, playable)
+    attempt = await begun(playable.id)
+    await Rendition.filter(name__in=LATER).delete()
+    await Attempt.filter(id=attempt.id).update(outcome="failed")
+    lost = type(attempt)(id=attempt.id, video=attempt.video, number=attempt.number)
+    await passes.make_missing(lost, resources, work_dir=tmp_path)
+    assert await master(client, playable) == before
+    assert (await Video.get(id=playable.id)).complete_job_id is not None
+
+
+class LateStorage:
+    """Stores the first master playlist when it may, and never answers that it has."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self.is_asked, self.may_store, self.has_stored = (asyncio.Event() for _ in range(3))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._storage, name)
+
+    async def put(self, key: str, data: bytes | Path, **options: Any) -> None:
+        is_late = key.endswith("/master.m3u8") and not self.is_asked.is_set()
+        if is_late:
+            self.is_asked.set()
+            await self.may_store.wait()
+        await self._storage.put(key, data, **options)
+        if is_late:
+            self.has_stored.set()
+            await asyncio.Event().wait()
+
+
+async def test_playlist_that_a_frozen_worker_overwrote_is_written_again(
+    client: Client,
+    resources: Resources,
+    playable: Video,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attempts, "RENEWAL_S", 0.1)
+    whole = await master(client, playable)
+    sound = Rendition.filter(video_id=playable.id, name="audio")
+    await sound.update(state="planned")
+    frozen = replace(await begun(playable.id), wanted=())
+    late = LateStorage(resources.storage)
+    late_resources = replace(resources, storage=cast("Storage", late))
+    making = asyncio.create_task(
+        passes.make_missing(frozen, late_resources, work_dir=tmp_path),
+    )
+    async with asyncio.timeout(30):
+        await late.is_asked.wait()
+        # Meanwhile another completes a rendition.
+        await sound.update(state="complete")
+        await passes.put_master(playable, resources.storage)
+        late.may_store.set()
+        await late.has_stored.wait()
+        assert await master(client, playable) != whole
+
+        await Attempt.filter(id=frozen.id).update(outcome="failed")
+        await making
+
+    assert await master(client, playable) == whole
+
+
+async def test_deleted_video_gets_no_playlist(
+    resources: Resources, playable: Video, tmp_path: Path
+) -> None:
+    key = f"hls/{playable.id}/1/master.m3u8"
+    attempt = replace(await begun(playable.id), wanted=())
+    await delete_video(playable.id, queue=resources.queue)
+    await resources.storage.delete(key)
+    await passes.make_missing(attempt, resources, work_dir=tmp_path)
+    with pytest.raises(ObjectMissing):
+        await resources.storage.get(key)
+
+
+async def test_playlist_that_a_killed_worker_did_not_write_is_written_by_the_next(
+    client: Client, resources: Resources, playable: Video, tmp_path: Path
+) -> None:
+    await make_missing(playable, resources, tmp_path)
+    whole = await master(client, playable)
+    early = "#EXTM3U\n"
+    key = f"hls/{playable.id}/1/master.m3u8"
+    await resources.storage.put(key, early.encode(), content_type=passes.MASTER_TYPE)
+    await Video.filter(id=playable.id).update(complete_job_id=playable.complete_job_id)
+    assert await make_missing(playable, resources, tmp_path) is True
+    assert await master(client, playable) == whole
+
+
+async def test_what_serves_the_bucket_may_keep_all_but_the_growing_playlist(
+    resources: Resources, playable: Video
+) -> None:
+    folder = f"hls/{playable.id}/1/"
+    assert await _kept_for(resources, folder + "master.m3u8") == "public, max-age=5"
+    segment = folder + f"{EARLY[0]}/00000.m4s"
+    assert await _kept_for(resources, segment) == "public, max-age=31536000"
+
+
+async def _kept_for(resources: Resources, key: str) -> str:
+    address = await resources.storage.presign_internal_get(key, ttl_s=60)
+    async with aiohttp.ClientSession() as session, session.get(address) as answer:
+        assert answer.status == 200
+        return answer.headers["Cache-Control"]
+
+
+async def test_work_that_is_done_is_not_begun_again(
+    resources: Resources, playable: Video, tmp_path: Path
+) -> None:
+    assert await make_missing(playable, resources, tmp_path) is True
+    assert await renditions.begin_completion(playable.id, worker="test") is None
+
+
+@asynccontextmanager
+async def worker_in_mid_completion(
+    portal: LivePortal,
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A worker that completes the ladder of a ready video, for the caller to end."""
+    query = """
+        SELECT 1 FROM attempts JOIN videos ON videos.id = video_id
+        WHERE number > published_attempt AND outcome IS NULL AND stage = 'transcoding'
+    """
+
+    async def is_completing() -> bool:
+        return bool(await rows(portal.environ["DATABASE_URL"], query))
+
+    async with process("worker", portal.environ) as worker:
+        await until(is_completing, timeout_s=60, interval_s=0.05)
+        yield worker
+
+
+async def plays(portal: LivePortal, video: dict[str, Any]) -> list[str]:
+    """The variants of the video, after a look at each of their playlists."""
+    record = await read(portal.base_url, video["id"])
+    assert record["status"] == "ready"
+    async with aiohttp.ClientSession(raise_for_status=True) as session:
+        async with session.get(record["playbackUrl"]) as response:
+            found = variants(await response.text())
+        for uri in found:
+            async with session.get(record["playbackUrl"].replace("master.m3u8", uri)) as response:
+                assert (await response.text()).startswith("#EXTM3U")
+    return found
+
+
+async def is_whole(portal: LivePortal, video: dict[str, Any]) -> bool:
+    assert set(EARLY) <= {uri.split("/")[-2] for uri in await plays(portal, video)}
+    query = "SELECT 1 FROM videos WHERE complete_job_id IS NULL"
+    return bool(await rows(portal.environ["DATABASE_URL"], query))
+
+
+@pytest.mark.soak
+async def test_killed_worker_costs_only_what_it_was_making(web: LivePortal, source: Path) -> None:
+    video = await create(web.base_url, source)
+    database_url = web.environ["DATABASE_URL"]
+    async with worker_in_mid_completion(web) as worker:
+        worker.kill()
+        assert await worker.wait() == -signal.SIGKILL
+    assert len(await plays(web, video)) == len(EARLY)
+    # What a passing of the lease looks like, without waiting for it.
+    await run_sql(database_url, "UPDATE attempts SET lease_expires_at = now() - interval '1 s'")
+    await run_sql(database_url, "UPDATE procrastinate_events SET at = at - interval '60 s'")
+    await run_sql(database_url, "UPDATE attempts SET finished_at = finished_at - interval '60 s'")
+
+    async with process("worker", web.environ):
+        await until(lambda: is_whole(web, video), timeout_s=90, interval_s=0.5)
+
+    made = await rows(database_url, "SELECT name, state, attempt_number FROM renditions")
+    assert {name: number for name, _, number in made if name in EARLY} == dict.fromkeys(EARLY, 1)
+    assert {name for name, state, _ in made if state == "complete"} == {*LADDER, "audio"}
+    assert min(number for name, _, number in made if name in LATER) == 3
+    assert (await read(web.base_url, video["id"]))["transcodeJobId"] == video["transcodeJobId"]
+
+
+@pytest.mark.soak
+async def test_stopped_worker_hands_the_ladder_back_at_no_cost(
+    web: LivePortal, source: Path
+) -> None:
+    video = await create(web.base_url, source)
+    database_url = web.environ["DATABASE_URL"]
+    async with worker_in_mid_completion(web) as worker:
+        worker.terminate()
+        async with asyncio.timeout(8):
+            assert await worker.wait() == 0
+    assert await rows(database_url, "SELECT outcome FROM attempts ORDER BY number") == [
+        ("published",),
+        ("handed_back",),
+    ]
+    tries = "SELECT DISTINCT state, tries FROM renditions WHERE attempt_number = 2"
+    assert await rows(database_url, tries) == [("planned", 0)]
+    async with process("worker", web.environ):
+        await until(lambda: is_whole(web, video), timeout_s=90, interval_s=0.5)
+    # Both again in one pass.
+    assert await rows(database_url, "SELECT max(number) FROM attempts") == [(3,)]
+
+
+@pytest.mark.soak
+async def test_ladder_whose_job_was_lost_is_completed(web: LivePortal, source: Path) -> None:
+    video = await create(web.base_url, source)
+    database_url = web.environ["DATABASE_URL"]
+    async with worker_in_mid_completion(web) as worker:
+        worker.terminate()
+        await worker.wait()
+    await run_sql(database_url, "DELETE FROM procrastinate_jobs")
+    await run_sql(database_url, "UPDATE attempts SET finished_at = finished_at - interval '60 s'")
+    async with process("worker", web.environ):
+        await until(lambda: is_whole(web, video), timeout_s=90, interval_s=0.5)
+    assert await rows(database_url, ALL_COMPLETE) == [(True,)]
+
+
+@pytest.mark.soak
+async def test_storage_outage_during_completion_costs_no_try(web: LivePortal, source: Path) -> None:
+    await create(web.base_url, source)
+    database_url = web.environ["DATABASE_URL"]
+    async with worker_in_mid_completion(web) as worker:
+        worker.terminate()
+        await worker.wait()
+
+    async def is_handed_back_again() -> bool:
+        query = "SELECT 1 FROM attempts WHERE number = 3 AND outcome = 'handed_back'"
+        return bool(await rows(database_url, query))
+
+    async with process("worker", {**web.environ, "S3_ENDPOINT_URL": "http://127.0.0.1:1"}):
+        await until(is_handed_back_again, timeout_s=40)
+    tries = "SELECT DISTINCT tries FROM renditions WHERE state = 'planned'"
+    assert await rows(database_url, tries) == [(0,)]
+    assert await rows(database_url, "SELECT status FROM videos") == [("ready",)]
+
+
+async def test_every_video_is_playable_before_any_ladder_is_completed(
+    web: LivePortal, source: Path
+) -> None:
+    videos = [await create(web.base_url, source) for _ in range(2)]
+    async with process("worker", web.environ):
+        for video in videos:
+            assert await final_status(web.base_url, video["id"], timeout_s=90) == "ready"
+    begun_at = "SELECT number FROM attempts ORDER BY started_at LIMIT 2"
+    assert await rows(web.environ["DATABASE_URL"], begun_at) == [(1,), (1,)]

@@ -1,0 +1,69 @@
+"""Storage servers that behave oddly, below what S3 says of them: no call waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+
+import pytest
+
+from portal.config import Config
+from portal.errors import StorageUnavailable
+from portal.storage import calls
+from portal.storage.bucket import Storage, open_storage
+
+MEGABYTES = bytes(32 * 1024 * 1024)
+ALL_WELL = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def storage_at(behave: Behaviour, config: Config) -> AsyncIterator[Storage]:
+    """A worker's storage whose server treats every connection like this."""
+    writers: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        await behave(reader, writer)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    async with open_storage(replace(config, s3_endpoint_url=f"http://{host}:{port}")) as storage:
+        yield storage
+    server.close()
+    for writer in writers:
+        writer.transport.abort()
+
+
+async def take_silently(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Reads a request to its end before the first word, as a server may that is asked to go on."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = re.search(rb"\r\ncontent-length: *(\d+)", head, re.IGNORECASE)
+    assert length
+    await reader.readexactly(int(length[1]))
+    writer.write(ALL_WELL)
+    await writer.drain()
+    writer.close()
+
+
+async def read_nothing(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Takes a connection, and freezes."""
+    with suppress(ConnectionError):
+        await writer.wait_closed()
+
+
+async def test_what_is_written_is_sent_unasked(config: Config) -> None:
+    async with storage_at(take_silently, config) as storage, asyncio.timeout(10):
+        await storage.put("hls/a", b"segment", content_type="video/mp4")
+
+
+async def test_server_that_stops_reading_is_given_up(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "PATIENT_TIMEOUT_S", 1.0)
+    async with storage_at(read_nothing, config) as storage, asyncio.timeout(10):
+        with pytest.raises(StorageUnavailable):
+            await storage.put("hls/a", MEGABYTES, content_type="video/mp4")

@@ -1,0 +1,98 @@
+"""A worker's logs name the request that a job goes back to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from api_kit import metadata, rows, run_sql
+from portal_kit import LivePortal, final_status, process, run_portal, until, upload
+
+from portal.telemetry.logs import log_context
+from portal.telemetry.trace_context import caused_work, current_cause
+
+
+def lines_of_job(log: Path, job_id: int) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    return [line for line in lines if line.get("job_id") == job_id]
+
+
+async def send(portal: LivePortal, path: str, request_id: str, body: Any = None) -> dict[str, Any]:
+    headers = {"X-Request-ID": request_id}
+    async with (
+        aiohttp.ClientSession(portal.base_url, headers=headers) as session,
+        session.post(path, json=body) as response,
+    ):
+        assert response.ok, await response.text()
+        assert response.headers["X-Request-ID"] == request_id
+        answer: dict[str, Any] = await response.json()
+    return answer
+
+
+async def retried(portal: LivePortal, video_id: str, request_id: str) -> int:
+    """Ask for another try of a failed video; returns the job's id."""
+    await send(portal, f"/api/videos/{video_id}/transcode", request_id)
+    query = "SELECT transcode_job_id FROM videos WHERE id = %s"
+    ((job_id,),) = await rows(portal.environ["DATABASE_URL"], query, video_id)
+    found: int = job_id
+    return found
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """No video: a worker is done with it at once."""
+    path = tmp_path / "notes.mp4"
+    path.write_text("These are notes, not a video.\n" * 100)
+    return path
+
+
+async def test_logs_of_a_job_name_the_request_that_asked_for_it(
+    environ: dict[str, str], notes: Path, tmp_path: Path
+) -> None:
+    environ = {**environ, "LOG_FORMAT": "json"}
+    log = tmp_path / "worker.log"
+    async with run_portal(environ, worker=False, log_dir=tmp_path) as portal:
+        body = metadata(await upload(portal.base_url, notes))
+        video = await send(portal, "/api/videos", "the-create-call", body)
+        async with process("worker", environ, log_dir=tmp_path):
+            assert await final_status(portal.base_url, video["id"]) == "failed"
+            retry_id = await retried(portal, video["id"], "the-retry-call")
+            await until_done(portal, retry_id)
+
+        old_id = await retried(portal, video["id"], "forgotten")
+        # As a version of the portal before this one would have queued it.
+        change = f"UPDATE procrastinate_jobs SET args = args - 'cause' WHERE id = {old_id}"
+        await run_sql(portal.environ["DATABASE_URL"], change)
+        async with process("worker", environ, log_dir=tmp_path):
+            await until_done(portal, old_id)
+        assert await final_status(portal.base_url, video["id"]) == "failed"
+
+    assert lines_of_job(log, retry_id)
+    assert lines_of_job(log, old_id)
+    first = lines_of_job(log, int(video["transcodeJobId"]))
+    assert first
+    assert {line["request_id"] for line in first} == {"the-create-call"}
+    assert {line["video_id"] for line in first} == {video["id"]}
+    assert {line["request_id"] for line in lines_of_job(log, retry_id)} == {"the-retry-call"}
+    assert not any("request_id" in line for line in lines_of_job(log, old_id))
+
+
+async def until_done(portal: LivePortal, job_id: int) -> None:
+    """Wait for the end of a job, which comes after that of its work."""
+    query = "SELECT 1 FROM procrastinate_jobs WHERE id = %s AND status = 'succeeded'"
+
+    async def is_done() -> bool:
+        return bool(await rows(portal.environ["DATABASE_URL"], query, job_id))
+
+    await until(is_done, timeout_s=60)
+
+
+async def test_a_job_of_a_job_goes_back_to_the_same_request() -> None:
+    assert current_cause() == {}
+    with caused_work("test", {"request_id": "first"}, video_id="1"):
+        assert current_cause() == {"request_id": "first"}
+    with log_context(request_id="second"):
+        assert current_cause() == {"request_id": "second"}

@@ -1,0 +1,164 @@
+"""One trace tells a video's whole way, and nothing of it is paid for unless it is wanted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import aiohttp
+import pytest
+from api_kit import metadata
+from collector_kit import Collector, collecting
+from portal_kit import final_status, free_port, run_portal, until, upload
+from up_kit import REPOSITORY
+
+from portal.config import Config
+from portal.telemetry import tracing
+
+DATABASE = {"DATABASE_URL": "postgresql://portal@db/portal"}
+REQUEST_ID = "the-request-that-is-traced"
+
+
+async def published_video(base_url: str, file: Path) -> str:
+    body = metadata(await upload(base_url, file))
+    headers = {"X-Request-ID": REQUEST_ID}
+    async with (
+        aiohttp.ClientSession(base_url, headers=headers) as session,
+        session.post("/api/videos", json=body) as response,
+    ):
+        assert response.status == 201
+        video_id: str = (await response.json())["id"]
+    return video_id
+
+
+async def all_told(collector: Collector) -> None:
+    """The job is told last, when it has ended."""
+
+    async def is_told() -> bool:
+        return bool(collector.named("portal:transcode"))
+
+    await until(is_told, timeout_s=30)
+
+
+async def test_one_trace_leads_from_the_request_to_the_finished_video(
+    environ: dict[str, str], short_video: Path
+) -> None:
+    async with (
+        collecting() as collector,
+        run_portal({**environ, **collector.settings()}) as portal,
+    ):
+        video_id = await published_video(portal.base_url, short_video)
+        assert await final_status(portal.base_url, video_id) == "ready"
+        await all_told(collector)
+
+    (create,) = collector.named("POST /api/videos")
+    assert create.service == "portal-web"
+    assert create.attributes["portal.request_id"] == REQUEST_ID
+    assert not create.parent_id
+    trace = [span for span in collector.spans if span.trace_id == create.trace_id]
+
+    (job,) = collector.named("portal:transcode")
+    assert job.service == "portal-worker"
+    assert job.parent_id == create.span_id
+    assert job.attributes["video_id"] == video_id
+    assert job.attributes["request_id"] == REQUEST_ID
+    for name in ("probe", "encode", "ship", "finish", "publish"):
+        assert any(span.name == name for span in trace), name
+        line = collector.line_of(collector.named(name)[0])
+        assert line[-2:] == ["portal:transcode", "POST /api/videos"]
+    for service in ("portal-web", "portal-worker"):
+        own = [span for span in trace if span.service == service]
+        assert any("db.statement" in span.attributes for span in own), "no database statement"
+        assert any(span.name == "HEAD" for span in own), "no call to storage"
+    (head, *_) = [span for span in trace if span.name == "PUT" and span.service == "portal-worker"]
+    assert "ship" in collector.line_of(head) or "finish" in collector.line_of(head)
+
+    polled = [span for span in collector.spans if span.name == "GET /api/videos/<id>"]
+    assert polled, "named by its route"
+    roots = {span.name for span in collector.spans if not span.parent_id}
+    assert all(name.split()[0] in ("GET", "POST") and "/" in name for name in roots), roots
+
+
+@pytest.mark.soak
+async def test_a_collector_that_is_away_costs_nothing_but_the_traces(
+    environ: dict[str, str], tmp_path: Path
+) -> None:
+    # Ending both in time, too: `run_portal` kills what hangs, and fails.
+    nowhere = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{free_port()}"}
+    notes = tmp_path / "notes.mp4"
+    notes.write_text("These are notes, not a video.\n" * 100)
+    async with run_portal({**environ, **nowhere}) as portal:
+        video_id = await published_video(portal.base_url, notes)
+        assert await final_status(portal.base_url, video_id) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_wanted"),
+    [
+        ({}, False),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, True),
+        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://collector:4318/v1/traces"}, True),
+        ({"OTEL_TRACES_EXPORTER": "otlp"}, True),
+        ({"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c"}, False),
+        ({"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c"}, False),
+    ],
+)
+def test_standard_variables_decide(variables: dict[str, str], is_wanted: bool) -> None:
+    assert tracing.is_wanted(variables) == is_wanted
+    assert Config.from_env({**DATABASE, **variables})
+
+
+@pytest.mark.parametrize(
+    ("variables", "named"),
+    [
+        ({"OTEL_TRACES_EXPORTER": "zipkin"}, "OTEL_TRACES_EXPORTER="),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+            "OTEL_EXPORTER_OTLP_PROTOCOL=",
+        ),
+    ],
+)
+def test_what_is_not_supported_is_named(variables: dict[str, str], named: str) -> None:
+    (fault,) = tracing.faults(variables)
+    assert fault.startswith(named)
+
+
+WITHOUT_PACKAGES = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("opentelemetry"):
+            raise ModuleNotFoundError(name=name)
+sys.meta_path.insert(0, Missing())
+from portal.cli.main import main
+main(["worker"])
+"""
+
+
+def test_without_the_packages_the_start_says_what_to_install() -> None:
+    environ = {**DATABASE, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
+    result = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PACKAGES],
+        env={**environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert "pip install 'portal[otel]'" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_nothing_of_it_is_imported_unless_wanted() -> None:
+    code = "import sys, portal.web.app, portal.worker.tasks; print('opentelemetry' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert result.stdout.strip() == "False"

@@ -1,0 +1,273 @@
+"""Running ffmpeg: its reports, its limits, and that nothing of it outlives the call."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from aiohttp import web
+
+from portal.processes.child import Limits
+from portal.transcoding.encoding.ffmpeg import Brake, Progress, parse_progress, run
+from portal.transcoding.encoding.ffmpeg_log import Log, RunReport
+from portal.transcoding.errors import FailCode, TranscodeFailed, without_signatures
+
+FindProcesses = Callable[[str], list[int]]
+Eventually = Callable[..., Awaitable[None]]
+
+# Real time, so that it is still running when the test looks.
+ENDLESS = ("-nostdin", "-progress", "pipe:1", "-stats_period", "0.1", "-re", "-f", "lavfi")
+
+
+@pytest.fixture
+def marker() -> str:
+    """What no other process on this machine has among its arguments."""
+    return uuid4().hex
+
+
+def endless(marker: str) -> tuple[str, ...]:
+    return (*ENDLESS, "-i", "testsrc2=s=64x64", "-metadata", f"title={marker}", "-f", "null", "-")
+
+
+async def ignore(progress: Progress) -> None:
+    pass
+
+
+def names(pids: list[int]) -> str:
+    """The programs that these processes run."""
+    return " ".join(Path(f"/proc/{pid}/comm").read_text() for pid in pids)
+
+
+def state(pid: int) -> str:
+    """The state letter of a process: T is stopped."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_a_progress_block_is_read() -> None:
+    fields = {"frame": "42", "out_time_us": "1500000", "speed": "2.5x", "progress": "continue"}
+    assert parse_progress(fields) == Progress(out_time_s=1.5, frame=42, speed=2.5, finished=False)
+
+
+def test_what_ffmpeg_does_not_know_yet_is_no_error() -> None:
+    fields = {"frame": "0", "out_time_us": "N/A", "speed": "N/A", "progress": "end"}
+    assert parse_progress(fields) == Progress(out_time_s=0.0, frame=0, speed=None, finished=True)
+
+
+async def test_a_failure_carries_the_end_of_stderr_without_signatures(tmp_path: Path) -> None:
+    missing = tmp_path / "missing.mp4"
+    with pytest.raises(TranscodeFailed) as caught:
+        await run(("-i", str(missing), "-f", "null", "-"), on_progress=ignore, timeout_s=10)
+    assert caught.value.code == FailCode.FFMPEG_FAILED
+    assert "No such file" in caught.value.detail
+
+
+def test_signatures_are_cut_from_any_text() -> None:
+    text = "[http] https://s3.example/b/k.mp4?X-Amz-Signature=abc&X=1: 'http://h/?a=b' failed"
+    assert without_signatures(text) == (
+        "[http] https://s3.example/b/k.mp4?[removed] 'http://h/?[removed]' failed"
+    )
+
+
+def encoding(target: Path, *, size: str = "1920x1080") -> tuple[str, ...]:
+    picture = ("-f", "lavfi", "-i", f"testsrc2=s={size}:d=120")
+    return ("-nostdin", "-y", *picture, "-c:v", "libx264", "-threads", "1", str(target))
+
+
+LIMITS = {
+    FailCode.OUT_OF_MEMORY: Limits(memory_bytes=200 * 1024**2),
+    FailCode.TIMED_OUT: Limits(cpu_s=1),
+    FailCode.OUTPUT_TOO_LARGE: Limits(file_bytes=10_000),
+}
+
+
+@pytest.mark.parametrize("code", LIMITS)
+async def test_a_run_over_its_limits_ends_with_a_code_of_its_own(
+    tmp_path: Path, code: FailCode
+) -> None:
+    with pytest.raises(TranscodeFailed) as caught:
+        await run(
+            encoding(tmp_path / "out.mp4"), on_progress=ignore, timeout_s=60, limits=LIMITS[code]
+        )
+    assert caught.value.code == code
+
+
+async def test_a_run_is_limited_without_being_told(
+    marker: str, processes_naming: FindProcesses, eventually: Eventually
+) -> None:
+    task = asyncio.create_task(run(endless(marker), on_progress=ignore, timeout_s=60))
+    await eventually(lambda: "ffmpeg" in names(processes_naming(marker)))
+    (pid,) = processes_naming(marker)
+    limits = Path(f"/proc/{pid}/limits").read_text()
+    niceness = os.getpriority(os.PRIO_PROCESS, pid)
+    # Where there is none, sessions are no scheduling groups.
+    autogroup = Path(f"/proc/{pid}/autogroup")
+    group = autogroup.read_text() if autogroup.exists() else "nice 19"
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert niceness == 19
+    assert group.strip().endswith("nice 19")
+    rows = {line[:26].strip(): line[26:].split()[0] for line in limits.splitlines()}
+    cores = os.cpu_count() or 1
+    assert int(rows["Max address space"]) == (6 + cores) * 1024**3
+    assert int(rows["Max cpu time"]) == 60 * cores
+    assert int(rows["Max file size"]) == 4 * 1024**3
+
+
+def damaged(source: Path, target: Path) -> Path:
+    """Every twentieth kilobyte of the media is noise; the index behind them is whole."""
+    content = bytearray(source.read_bytes())
+    end = content.index(b"moov")
+    for at in range(20_000, end - 20_000, 20_000):
+        content[at : at + 1000] = b"\xa5" * 1000
+    target.write_bytes(content)
+    return target
+
+
+def decoding(source: Path, *options: str) -> tuple[str, ...]:
+    return ("-nostdin", "-i", str(source), *options, "-f", "null", "-")
+
+
+async def test_decoded_frames_are_reported(plain: Path) -> None:
+    report = await run(decoding(plain), on_progress=ignore, timeout_s=60)
+    assert report == RunReport(frames_decoded=300, decode_errors=0, corrupt_frames=0)
+    report = await run(decoding(plain, "-c", "copy"), on_progress=ignore, timeout_s=60)
+    assert report == RunReport()
+
+
+async def test_damage_is_reported(plain: Path, tmp_path: Path) -> None:
+    source = damaged(plain, tmp_path / "damaged.mp4")
+    report = await run(decoding(source, "-map", "0"), on_progress=ignore, timeout_s=60)
+    assert report.frames_decoded is not None
+    assert report.decode_errors is not None
+    assert report.decode_errors + report.corrupt_frames > 3
+
+
+def test_the_log_keeps_complaints_however_they_come() -> None:
+    log, lines = (
+        Log(),
+        (
+            b"[info] Input #0, mov, from 'x':\n"
+            b"[h264 @ 0x1] [error] error while decoding MB 1 2\n"
+            b"[in#0/mov @ 0x2] [verbose]   Input stream #0:0 (video): 9 packets read (1 bytes); "
+            b"8 frames decoded; 1 decode errors; \n"
+            b"[in#0/mov @ 0x2] [verbose]   Input stream #0:1 (audio): 5 packets read (1 bytes); "
+            b"5 frames decoded; 4 decode errors (9 samples); \n"
+        ),
+    )
+    for at in range(0, len(lines), 7):
+        log.feed(lines[at : at + 7])
+    assert log.text() == "[h264 @ 0x1] [error] error while decoding MB 1 2"
+    assert log.report() == RunReport(frames_decoded=8, decode_errors=1)
+
+
+def test_the_log_does_not_grow() -> None:
+    log = Log()
+    for _ in range(1000):
+        log.feed(b"[error] " + b"x" * 500 + b"\n")
+    log.feed(b"y" * 100_000)
+    assert len(log.text()) < 20_000
+
+
+async def test_a_run_over_its_wall_time_is_ended(
+    marker: str, processes_naming: FindProcesses
+) -> None:
+    with pytest.raises(TranscodeFailed) as caught:
+        await run(endless(marker), on_progress=ignore, timeout_s=0.5)
+    assert caught.value.code == FailCode.TIMED_OUT
+    assert not processes_naming(marker)
+
+
+async def test_a_run_without_progress_is_ended(
+    serve: Callable[..., Awaitable[str]], processes_naming: FindProcesses
+) -> None:
+    async def hang(request: web.Request) -> web.Response:
+        await asyncio.sleep(60)
+        return web.Response()
+
+    arguments = ("-progress", "pipe:1", "-i", await serve(hang), "-f", "null", "-")
+    with pytest.raises(TranscodeFailed) as caught:
+        await run(arguments, on_progress=ignore, timeout_s=30, stall_s=0.5)
+    assert caught.value.code == FailCode.STALLED
+    assert not processes_naming(arguments[3])
+
+
+async def test_cancelling_ends_the_process(
+    marker: str, processes_naming: FindProcesses, eventually: Eventually
+) -> None:
+    task = asyncio.create_task(run(endless(marker), on_progress=ignore, timeout_s=60))
+    await eventually(lambda: processes_naming(marker))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not processes_naming(marker)
+
+
+async def test_an_error_in_the_report_ends_the_process(
+    marker: str, processes_naming: FindProcesses
+) -> None:
+    async def refuse(progress: Progress) -> None:
+        raise LookupError("the record is gone")
+
+    with pytest.raises(LookupError, match="the record is gone"):
+        await run(endless(marker), on_progress=refuse, timeout_s=60)
+    assert not processes_naming(marker)
+
+
+async def test_the_brake_stops_the_process_and_the_clock(
+    marker: str, processes_naming: FindProcesses, eventually: Eventually
+) -> None:
+    brake = Brake()
+    task = asyncio.create_task(
+        run(endless(marker), on_progress=ignore, timeout_s=60, stall_s=1, brake=brake)
+    )
+    await eventually(lambda: processes_naming(marker))
+    pid = processes_naming(marker)[0]
+    brake.held = True
+    await eventually(lambda: state(pid) == "T")
+    # Longer than the stall limit: had the clock gone on, the run would have ended by itself.
+    done, _ = await asyncio.wait({task}, timeout=1.5)
+    assert not done
+    brake.held = False
+    await eventually(lambda: state(pid) != "T")
+    brake.held = True
+    await eventually(lambda: state(pid) == "T")
+    task.cancel()  # a stopped process must end too
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not processes_naming(marker)
+
+
+WORKER = """
+import asyncio
+from portal.transcoding.ffmpeg import run
+
+async def report(progress):
+    print("running", flush=True)
+
+asyncio.run(run({arguments!r}, on_progress=report, timeout_s=60))
+"""
+
+
+async def test_ffmpeg_dies_with_a_killed_worker(
+    marker: str, processes_naming: FindProcesses, eventually: Eventually
+) -> None:
+    script = WORKER.format(arguments=endless(marker))
+    worker = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", script), stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert worker.stdout is not None
+        async with asyncio.timeout(20):
+            await worker.stdout.readline()
+        assert len(processes_naming(marker)) == 2, "the worker and its ffmpeg"
+        os.kill(worker.pid, signal.SIGKILL)
+        await eventually(lambda: not processes_naming(marker))
+    finally:
+        if worker.returncode is None:
+            worker.kill()
+        await worker.communicate()

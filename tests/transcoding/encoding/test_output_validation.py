@@ -1,0 +1,101 @@
+"""The check of what was written finds what is missing, empty, short or out of step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from engine_kit import Published, playlist
+
+from portal.transcoding.encoding.output_validation import (
+    check_aligned,
+    check_duration,
+    check_stored,
+)
+from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
+from portal.transcoding.packaging.hls import MediaPlaylist, parse_media_playlist
+
+FRAME_S = 1001 / 30000
+
+
+@pytest.fixture
+async def published(plain: Path, publish: object) -> Published:
+    return await publish(plain)
+
+
+@pytest.fixture
+def written(published: Published) -> MediaPlaylist:
+    return playlist(published.folder, "240p")
+
+
+@pytest.fixture
+def sizes_bytes(published: Published) -> dict[str, int]:
+    return {
+        str(path.relative_to(published.folder)): path.stat().st_size
+        for path in published.folder.rglob("*")
+        if path.suffix in {".m4s", ".mp4"}
+    }
+
+
+def test_a_complete_rendition_passes(written: MediaPlaylist, sizes_bytes: dict[str, int]) -> None:
+    check_stored("240p", written, sizes_bytes)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"240p/00001.m4s": 0}, {"240p/init.mp4": 0}, {"240p/00009.m4s": 5}],
+    ids=["an empty segment", "an empty init segment", "a segment too many"],
+)
+def test_what_is_empty_or_unnamed_is_found(
+    written: MediaPlaylist, sizes_bytes: dict[str, int], change: dict[str, int]
+) -> None:
+    with pytest.raises(TranscodeFailed) as caught:
+        check_stored("240p", written, {**sizes_bytes, **change})
+    assert caught.value.code == FailCode.OUTPUT_INCOMPLETE
+    assert next(iter(change)) in caught.value.detail
+
+
+@pytest.mark.parametrize("missing", ["240p/00002.m4s", "240p/init.mp4"])
+def test_what_was_never_stored_is_found(
+    written: MediaPlaylist, sizes_bytes: dict[str, int], missing: str
+) -> None:
+    fewer = {name: size for name, size in sizes_bytes.items() if name != missing}
+    with pytest.raises(TranscodeFailed, match="incomplete") as caught:
+        check_stored("240p", written, fewer)
+    assert missing in caught.value.detail
+
+
+def test_an_unfinished_playlist_is_found(
+    published: Published, written: MediaPlaylist, sizes_bytes: dict[str, int]
+) -> None:
+    text = (published.folder / "240p" / "playlist.m3u8").read_text()
+    unfinished = parse_media_playlist(text.replace("#EXT-X-ENDLIST\n", ""))
+    for odd in (unfinished, replace(written, segments=()), replace(written, map_uri=None)):
+        with pytest.raises(TranscodeFailed, match="incomplete") as caught:
+            check_stored("240p", odd, sizes_bytes)
+        assert "not finished" in caught.value.detail
+
+
+def test_segments_may_begin_a_frame_apart_and_no_more(written: MediaPlaylist) -> None:
+    starts_s = written.starts_s
+    check_aligned("240p", written, starts_s, frame_s=FRAME_S)
+    check_aligned("240p", written, [at + FRAME_S for at in starts_s], frame_s=FRAME_S)
+    for other in ([at + 2 * FRAME_S for at in starts_s], starts_s[:-1], (*starts_s, 12.0)):
+        with pytest.raises(TranscodeFailed, match="incomplete") as caught:
+            check_aligned("240p", written, other, frame_s=FRAME_S)
+        assert "begin at other times" in caught.value.detail
+
+
+def test_much_less_than_the_source_claims_is_damage(published: Published) -> None:
+    source = published.result.source
+    check_duration(10.0, source)
+    check_duration(9.2, source)
+    with pytest.raises(SourceRejected) as caught:
+        check_duration(5.0, source)
+    assert caught.value.code == RejectCode.DAMAGED
+
+
+def test_a_fragmented_sources_claim_is_not_believed(published: Published) -> None:
+    source = published.result.source
+    check_duration(1.0, replace(source, video=replace(source.video, duration_s=None)))

@@ -1,0 +1,148 @@
+"""What happens when the sink, the storage or the worker gives up in the middle of a pass."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from aiohttp import web
+from engine_kit import transcode
+
+from portal.transcoding.encoding.progress import Stage
+from portal.transcoding.errors import FailCode, TranscodeFailed
+from portal.transcoding.packaging.master import MASTER_NAME
+
+MakeMedia = Callable[..., Path]
+FindProcesses = Callable[[str], list[int]]
+Eventually = Callable[..., Awaitable[None]]
+
+
+class Folder(Protocol):
+    names: list[str]
+
+    async def put(self, name: str, data: Path | bytes, content_type: str) -> None: ...
+
+
+def files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def left_in(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
+@pytest.fixture
+def long_video(make_video: MakeMedia) -> Path:
+    """Takes long enough to be interrupted."""
+    return make_video("long.mp4", duration_s=40, size="854x480")
+
+
+class FailingSink:
+    """Takes two files and refuses the third, like a storage that went away."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    async def put(self, name: str, data: Path | bytes, content_type: str) -> None:
+        self.taken += 1
+        if self.taken > 2:
+            raise ConnectionError("storage went away")
+
+
+async def test_a_failing_sink_stops_ffmpeg_and_says_why(
+    long_video: Path, work_dir: Path, processes_naming: FindProcesses
+) -> None:
+    with pytest.raises(ConnectionError, match="storage went away"):
+        await transcode(str(long_video), sink=FailingSink(), work_dir=work_dir)
+    assert not processes_naming(str(long_video))
+    assert left_in(work_dir) == []
+
+
+async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
+    serve: Callable[..., Awaitable[str]],
+    long_video: Path,
+    sink: Folder,
+    work_dir: Path,
+    processes_naming: FindProcesses,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("portal.transcoding.encoding.command._RECONNECT_MAX_S", 1)
+    content = await asyncio.to_thread(long_video.read_bytes)
+
+    async def serve_until_segments_arrive(request: web.Request) -> web.StreamResponse:
+        if sink.names:
+            return web.Response(status=503)
+        part = request.http_range
+        start = part.start or 0
+        headers = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"}
+        response = web.StreamResponse(status=206, headers=headers)
+        response.content_length = len(content) - start
+        await response.prepare(request)
+        for at in range(start, len(content), 65536):
+            if sink.names:
+                request.transport.abort()
+                break
+            await response.write(content[at : at + 65536])
+        return response
+
+    address = await serve(serve_until_segments_arrive)
+    with pytest.raises(TranscodeFailed) as caught:
+        await transcode(address, sink=sink, work_dir=work_dir)
+    assert caught.value.code == FailCode.SOURCE_UNREACHABLE
+    assert MASTER_NAME not in sink.names
+    assert not processes_naming(address)
+
+
+async def test_cancelling_leaves_no_process_and_no_file(
+    long_video: Path,
+    sink: Folder,
+    work_dir: Path,
+    processes_naming: FindProcesses,
+    eventually: Eventually,
+) -> None:
+    task = asyncio.create_task(transcode(str(long_video), sink=sink, work_dir=work_dir))
+    await eventually(lambda: sink.names)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not processes_naming(str(long_video))
+    assert left_in(work_dir) == []
+    assert MASTER_NAME not in sink.names
+
+
+class SlowSink:
+    """Takes nothing until it is opened."""
+
+    def __init__(self) -> None:
+        self.opened = asyncio.Event()
+        self.names: list[str] = []
+
+    async def put(self, name: str, data: Path | bytes, content_type: str) -> None:
+        await self.opened.wait()
+        self.names.append(name)
+
+
+async def test_a_slow_sink_holds_ffmpeg_up_instead_of_filling_the_disk(
+    long_video: Path, work_dir: Path, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.transcoding.encoding.segment_upload._MAX_BACKLOG_FILES", 6)
+    monkeypatch.setattr("portal.transcoding.encoding.segment_upload._RELEASE_BACKLOG_FILES", 3)
+    sink, percents = SlowSink(), [0.0]
+
+    async def remember(stage: Stage, percent: float, seconds_left: float | None) -> None:
+        percents.append(percent)
+
+    task = asyncio.create_task(
+        transcode(str(long_video), sink=sink, work_dir=work_dir, on_progress=remember)
+    )
+    await eventually(lambda: len(files_in(work_dir)) > 6)
+    finished, _ = await asyncio.wait({task}, timeout=5)
+    assert not finished
+    assert len(files_in(work_dir)) < 30, "more than 40 would be there without a brake"
+    assert percents[-1] < 97
+    sink.opened.set()
+    result = await task
+    assert result.duration_s == pytest.approx(40, abs=0.2)
+    # Ten segments, an init segment and two playlists.
+    assert len([name for name in sink.names if name.startswith("240p/")]) == 10 + 3

@@ -1,0 +1,145 @@
+"""A signed address stays between the worker and its ffmpeg, and the source is read as before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import aiohttp
+import psutil
+import pytest
+from aiohttp import web
+from engine_kit import FolderSink, Publish, transcode
+
+from portal.transcoding.encoding.source_proxy import veiled
+
+SIGNED = "?X-Amz-Credential=KEYID&X-Amz-Signature=5ec7e7"
+SECRETS = ("KEYID", "5ec7e7")
+
+Serve = Callable[..., Awaitable[str]]
+
+
+def seen_of_children() -> dict[str, str]:
+    """What the system tells of this process's children: argument lists and environments."""
+    found = {}
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+            name = Path(f"/proc/{child.pid}/exe").readlink().name
+            for kind in ("cmdline", "environ"):
+                text = Path(f"/proc/{child.pid}/{kind}").read_bytes().decode(errors="replace")
+                found[f"{name} {kind}"] = found.get(f"{name} {kind}", "") + text
+    return found
+
+
+def outline(folder: Path) -> dict[str, str]:
+    """The names of all files, and the texts of the media playlists."""
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {
+        str(path.relative_to(folder)): path.read_text() if path.match("*/*p/*.m3u8") else ""
+        for path in paths
+    }
+
+
+async def test_neither_arguments_nor_environment_of_a_child_tell_the_address(
+    plain: Path,
+    publish: Publish,
+    serve: Serve,
+    sink: FolderSink,
+    work_dir: Path,
+) -> None:
+    seen: dict[str, str] = {}
+
+    async def watch() -> None:
+        while True:
+            for key, text in seen_of_children().items():
+                seen[key] = seen.get(key, "") + text
+            await asyncio.sleep(0.02)
+
+    watching = asyncio.create_task(watch())
+    try:
+        # Its index lies at the end: reading it takes seeks.
+        await transcode(await serve(plain) + SIGNED, sink=sink, work_dir=work_dir)
+    finally:
+        watching.cancel()
+    told = {key: text for key, text in seen.items() if any(it in text for it in SECRETS)}
+    assert not told
+    ffmpeg = "".join(text for key, text in seen.items() if "ffmpeg" in key)
+    assert "source.invalid" in ffmpeg, "the encoder was never looked at"
+    assert not list(work_dir.iterdir())
+    read_by_path = await publish(plain)
+    assert outline(sink.folder) == outline(read_by_path.folder)
+
+
+async def test_a_source_that_fails_now_and_then_is_still_read_to_its_end(
+    plain: Path, serve: Serve, sink: FolderSink, work_dir: Path
+) -> None:
+    size_bytes = plain.stat().st_size
+    asked = 0
+
+    async def unsteady(request: web.Request) -> web.StreamResponse:
+        """Every second answer is a 503, every fourth breaks off in its middle."""
+        nonlocal asked
+        asked += 1
+        begin = int(request.headers.get("Range", "bytes=0-")[6:].partition("-")[0])
+        if asked > 6 and asked % 2:
+            return web.Response(status=503)
+        headers = {"Content-Range": f"bytes {begin}-{size_bytes - 1}/{size_bytes}"}
+        response = web.StreamResponse(status=206, headers=headers)
+        response.content_length = size_bytes - begin
+        await response.prepare(request)
+        data = plain.read_bytes()[begin:]
+        if asked > 6 and asked % 4 == 0 and len(data) > 200_000:
+            await response.write(data[: len(data) // 2])
+            assert request.transport is not None
+            request.transport.abort()
+            return response
+        with suppress(ConnectionError):
+            await response.write(data)
+        return response
+
+    result = await transcode(await serve(unsteady) + SIGNED, sink=sink, work_dir=work_dir)
+    assert asked > 8, "nothing failed"
+    assert result.duration_s == pytest.approx(10, abs=0.1)
+
+
+async def test_others_on_the_machine_learn_nothing_from_the_proxy() -> None:
+    async with veiled(f"https://files.example/source.mp4{SIGNED}") as source:
+        assert "files.example" not in source.name
+        assert source.environ["no_proxy"] == "files.example"
+        proxy = source.environ["http_proxy"]
+        address = proxy.rpartition("@")[2]
+        async with aiohttp.ClientSession() as session:
+            for guess in (f"http://{address}", f"http://portal:guess@{address}"):
+                async with session.get(source.name, proxy=guess, allow_redirects=False) as answer:
+                    assert answer.status == 407
+                    assert "Location" not in answer.headers
+            async with session.get(source.name, proxy=proxy, allow_redirects=False) as answer:
+                assert answer.status == 302
+                assert answer.headers["Location"].endswith(SIGNED)
+            elsewhere = session.get("http://other.invalid/", proxy=proxy, allow_redirects=False)
+            async with elsewhere as answer:
+                assert answer.status == 403
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(aiohttp.ClientConnectionError):
+            await session.get(source.name, proxy=proxy)
+
+
+async def test_a_path_needs_no_veil(tmp_path: Path) -> None:
+    async with veiled(str(tmp_path / "a.mp4")) as source:
+        assert source.name == str(tmp_path / "a.mp4")
+        assert not source.environ
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        ("http://MinIO:9000/a.mp4", "MinIO"),
+        ("https://files.example/a.mp4", "files.example"),
+        ("http://[::1]:9000/a.mp4", "::1"),
+    ],
+)
+async def test_a_source_is_read_from_its_host_directly(address: str, host: str) -> None:
+    async with veiled(address) as source:
+        assert source.environ["no_proxy"] == host

@@ -1,0 +1,269 @@
+"""A whole first pass with real media: what is written plays, and nothing else is left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Protocol
+
+import av
+import pytest
+from engine_kit import Publish, frames, playlist, transcode
+
+from portal.transcoding.encoding.pictures import POSTER_NAME
+from portal.transcoding.encoding.progress import Stage
+from portal.transcoding.errors import SourceRejected
+from portal.transcoding.packaging.master import MASTER_NAME
+
+MakeMedia = Callable[..., Path]
+
+
+class Folder(Protocol):
+    folder: Path
+    names: list[str]
+    content_types: dict[str, str]
+
+    async def put(self, name: str, data: Path | bytes, content_type: str) -> None: ...
+
+
+class Recorded(Protocol):
+    all: list[tuple[Stage, float, float | None]]
+
+    async def __call__(self, stage: Stage, percent: float, left: float | None) -> None: ...
+
+
+def files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def left_in(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
+
+
+def leave_in(folder: Path, name: str) -> None:
+    folder.mkdir()
+    (folder / name).touch()
+
+
+async def test_all_renditions_play_and_switch_at_the_same_instants(
+    plain: Path, publish: Publish
+) -> None:
+    published = await publish(plain)
+    folder, renditions = published.folder, published.result.renditions
+    assert [rendition.name for rendition in renditions] == ["240p", "360p"]
+    reference = [segment.duration_s for segment in playlist(folder, "240p").segments]
+    assert len(reference) == 3
+    assert sum(reference) == pytest.approx(10, abs=0.1)
+    for rendition in renditions:
+        written = playlist(folder, rendition.name)
+        assert [segment.duration_s for segment in written.segments] == reference
+        assert all(4 <= segment.duration_s <= 6 for segment in written.segments[:-1])
+        for number in range(len(reference)):
+            first = frames(folder, rendition.name, number)[0]
+            assert (first.width, first.height) == (rendition.width, rendition.height)
+            assert first.key_frame
+            assert first.time == pytest.approx(sum(reference[:number]), abs=0.001)
+    samples = sum(frame.samples for frame in frames(folder, "audio"))
+    assert samples == pytest.approx(10 * 48000, rel=0.01)
+
+
+async def test_picture_and_sound_begin_together(plain: Path, publish: Publish) -> None:
+    folder = (await publish(plain)).folder
+    assert frames(folder, "240p", 0)[0].time == pytest.approx(0, abs=0.001)
+    # The encoder's priming samples come before zero and are skipped.
+    assert frames(folder, "audio", 0)[0].time == pytest.approx(0, abs=0.022)
+
+
+async def test_the_rate_of_29_97_stays_exact(plain: Path, publish: Publish) -> None:
+    published = await publish(plain)
+    rates = {rendition.fps for rendition in published.result.renditions}
+    assert rates == {Fraction(30000, 1001)}
+    decoded = frames(published.folder, "240p")
+    assert len(decoded) == 300
+    gaps = {(b.pts - a.pts) * b.time_base for a, b in pairwise(decoded)}
+    assert gaps == {Fraction(1001, 30000)}
+
+
+async def test_playlists_come_after_what_they_name(
+    plain: Path, sink: Folder, work_dir: Path
+) -> None:
+    result = await transcode(str(plain), sink=sink, work_dir=work_dir)
+    assert len(sink.names) == len(set(sink.names))
+    master = (sink.folder / MASTER_NAME).read_text()
+    named = [line for line in master.splitlines() if not line.startswith("#")]
+    assert sorted(named) == ["240p/playlist.m3u8", "360p/playlist.m3u8"]
+    assert 'URI="audio/playlist.m3u8"' in master
+    assert 'CODECS="avc1.64' in master
+    for rendition in ("240p", "360p", "audio"):
+        listed = [
+            f"{rendition}/{segment.uri}" for segment in playlist(sink.folder, rendition).segments
+        ]
+        written = [name for name in sink.names if name.startswith(f"{rendition}/")]
+        assert sorted(name for name in written if name.endswith(".m4s")) == sorted(listed)
+        finished_at = sink.names.index(f"{rendition}/playlist.m3u8")
+        assert all(sink.names.index(name) < finished_at for name in listed)
+    on_disk = sum(
+        path.stat().st_size for path in files_in(sink.folder) if path.parent != sink.folder
+    )
+    assert sum(rendition.size_bytes for rendition in result.made.renditions) == on_disk
+
+
+async def test_every_kind_of_file_has_its_content_type(
+    plain: Path, sink: Folder, work_dir: Path
+) -> None:
+    await transcode(str(plain), sink=sink, work_dir=work_dir)
+    by_suffix = {Path(name).suffix: kind for name, kind in sink.content_types.items()}
+    assert by_suffix == {
+        ".m3u8": "application/vnd.apple.mpegurl",
+        ".m4s": "video/iso.segment",
+        ".mp4": "video/mp4",
+        ".jpg": "image/jpeg",
+        ".vtt": "text/vtt; charset=utf-8",
+    }
+
+
+async def test_progress_never_falls_and_ends_at_100(
+    make_video: MakeMedia, sink: Folder, work_dir: Path, reports: Recorded
+) -> None:
+    source = make_video("ten seconds.mp4", rate="30", size="1280x720", duration_s=10)
+    await transcode(str(source), sink=sink, work_dir=work_dir, on_progress=reports)
+    percents = [percent for _, percent, _ in reports.all]
+    assert percents == sorted(percents)
+    assert percents[-1] == 100.0
+    stages = list(dict.fromkeys(stage for stage, _, _ in reports.all))
+    assert stages == [Stage.TRANSCODING, Stage.FINISHING]
+    assert any(1 < percent < 97 for percent in percents)
+
+
+async def test_nothing_is_left_on_disk(make_video: MakeMedia, sink: Folder, work_dir: Path) -> None:
+    leave_in(work_dir, "of an earlier attempt.m4s")
+    await transcode(str(make_video("short.mp4")), sink=sink, work_dir=work_dir)
+    assert left_in(work_dir) == []
+
+
+async def test_the_poster_is_a_picture_and_not_the_black_lead(
+    make_media: MakeMedia, publish: Publish
+) -> None:
+    source = make_media(
+        "black lead.mp4",
+        *("-f", "lavfi", "-i", "color=black:s=640x360:r=25:d=2"),
+        *("-f", "lavfi", "-i", "testsrc2=s=640x360:r=25:d=4"),
+        *("-filter_complex", "[0][1]concat", "-pix_fmt", "yuv420p"),
+    )
+    published = await publish(source)
+    assert published.result.made.has_poster
+    with av.open(str(published.folder / POSTER_NAME)) as container:
+        frame = next(container.decode(video=0))
+    assert (frame.width, frame.height) == (640, 360)
+    assert max(bytes(frame.planes[0])) > 200, "no brighter than black"
+
+
+async def test_a_source_without_sound_becomes_a_silent_stream(
+    make_video: MakeMedia, publish: Publish
+) -> None:
+    published = await publish(make_video("mute.mp4", audio_s=0))
+    assert not published.result.audio
+    assert "AUDIO" not in published.master
+    assert not (published.folder / "audio").exists()
+
+
+@pytest.mark.parametrize(("picture_s", "sound_s"), [(2, 7), (7, 2)])
+async def test_tracks_of_different_length_are_both_kept(
+    make_video: MakeMedia, publish: Publish, picture_s: float, sound_s: float
+) -> None:
+    source = make_video(f"{picture_s}-{sound_s}.mp4", duration_s=picture_s, audio_s=sound_s)
+    published = await publish(source)
+    assert playlist(published.folder, "240p").duration_s == pytest.approx(picture_s, abs=0.1)
+    assert playlist(published.folder, "audio").duration_s == pytest.approx(sound_s, abs=0.1)
+    assert published.result.duration_s == pytest.approx(7, abs=0.1)
+
+
+async def test_a_picture_that_begins_late_stands_from_the_start(
+    make_media: MakeMedia, plain: Path, publish: Publish
+) -> None:
+    source = make_media(
+        "late.mp4",
+        *("-itsoffset", "1.5", "-i", str(plain), "-i", str(plain)),
+        *("-map", "0:v", "-map", "1:a", "-c", "copy"),
+    )
+    published = await publish(source)
+    decoded = frames(published.folder, "240p", 0)
+    assert decoded[0].time == pytest.approx(0, abs=0.001)
+    assert decoded[1].time == pytest.approx(1.5 + 1001 / 30000, abs=0.03)
+
+
+async def test_a_portrait_recording_stands_upright(
+    make_media: MakeMedia, plain: Path, publish: Publish
+) -> None:
+    turned = make_media(
+        "turned90.mp4", "-display_rotation", "90", "-i", str(plain), "-c", "copy", "-t", "2"
+    )
+    published = await publish(turned)
+    top = published.result.renditions[-1]
+    assert (top.width, top.height) == (360, 640)
+    frame = frames(published.folder, "360p", 0)[0]
+    assert (frame.width, frame.height, frame.rotation) == (360, 640, 0)
+
+
+async def test_oblong_pixels_become_square_ones(make_video: MakeMedia, publish: Publish) -> None:
+    published = await publish(make_video("sar.mp4", "-vf", "setsar=16/11", size="352x288"))
+    top = published.result.renditions[-1]
+    assert (top.width, top.height) == (512, 288)
+    with av.open(str(published.folder / "288p" / "init.mp4"), format="mov") as container:
+        stream = container.streams.video[0]
+        assert (stream.width, stream.height) == (512, 288)
+        assert stream.sample_aspect_ratio in (None, 1)
+
+
+async def test_odd_sizes_become_even_ones(make_video: MakeMedia, publish: Publish) -> None:
+    source = make_video("odd.mp4", "-vf", "scale=321:243,setsar=1", "-pix_fmt", "yuv444p")
+    frame = frames((await publish(source)).folder, "243p", 0)[0]
+    assert (frame.width, frame.height, frame.format.name) == (320, 242, "yuv420p")
+
+
+async def test_120_frames_a_second_become_exactly_60(
+    make_video: MakeMedia, publish: Publish
+) -> None:
+    decoded = frames(
+        (await publish(make_video("fast.mp4", rate="120", size="320x180"))).folder, "180p"
+    )
+    assert len(decoded) == 120
+    gaps = {(b.pts - a.pts) * b.time_base for a, b in pairwise(decoded)}
+    assert gaps == {Fraction(1, 60)}
+
+
+async def test_a_variable_rate_keeps_each_frames_own_time(
+    make_media: MakeMedia, publish: Publish
+) -> None:
+    source = make_media(
+        "variable.mp4",
+        *("-f", "lavfi", "-i", "testsrc2=s=320x180:r=30:d=7"),
+        *("-vf", "select='lt(t,2)+not(mod(n,7))'", "-fps_mode", "passthrough"),
+        *("-pix_fmt", "yuv420p", "-g", "999"),  # too long a group to be copied
+    )
+    with av.open(str(source)) as container:
+        times = [frame.time for frame in container.decode(video=0)]
+    published = await publish(source)
+    assert not published.result.renditions[0].copied
+    decoded = frames(published.folder, "180p")
+    assert [frame.time for frame in decoded] == pytest.approx(times, abs=0.0001)
+
+
+async def test_a_source_is_read_over_http(
+    serve: Callable[..., Awaitable[str]], make_video: MakeMedia, sink: Folder, work_dir: Path
+) -> None:
+    address = await serve(make_video("short.mp4"))
+    result = await transcode(f"{address}?X-Amz-Signature=abc", sink=sink, work_dir=work_dir)
+    assert result.duration_s == pytest.approx(2, abs=0.1)
+
+
+async def test_a_refused_source_writes_nothing(
+    tmp_path: Path, sink: Folder, work_dir: Path
+) -> None:
+    source = tmp_path / "notes.mp4"
+    source.write_text("no video")
+    with pytest.raises(SourceRejected):
+        await transcode(str(source), sink=sink, work_dir=work_dir)
+    assert sink.names == []

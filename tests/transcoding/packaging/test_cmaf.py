@@ -1,0 +1,95 @@
+"""Segments and init segments are read for what they are, by comparison with a full decode."""
+
+import struct
+from pathlib import Path
+
+import av
+import pytest
+from engine_kit import Publish, playlist, shown
+from sources import MakeMedia, make_card
+
+from portal.transcoding.packaging.cmaf import SegmentError, avc_codec, inspect_segment
+
+
+@pytest.fixture
+async def folder(make_media: MakeMedia, publish: Publish) -> Path:
+    return (await publish(make_card(make_media, "card.mp4"))).folder
+
+
+async def test_facts_agree_with_the_decoder(folder: Path) -> None:
+    for name in ("240p", "306p"):
+        for number, segment in enumerate(playlist(folder, name).segments):
+            content = (folder / name / segment.uri).read_bytes()
+            facts = inspect_segment(content)
+            assert facts.sample_count == len(shown(folder, name, number))
+            assert facts.is_closed
+            assert 0 < facts.key_size_bytes < len(content)
+
+
+async def test_the_key_frame_ends_where_it_is_said_to(folder: Path) -> None:
+    path = folder / "240p" / "00000.m4s"
+    whole = path.read_bytes()
+    init = folder / "240p" / "init.mp4"
+    joined = folder.parent / "joined.mp4"
+    joined.write_bytes(init.read_bytes() + whole)
+    with av.open(str(joined), format="mov") as container:
+        first = next(packet for packet in container.demux() if packet.size)
+        first_end = (first.pos or 0) + first.size - init.stat().st_size
+    assert inspect_segment(whole).key_size_bytes == first_end
+
+
+def test_a_segment_of_one_frame_is_read(make_media: MakeMedia) -> None:
+    fragments = make_media(
+        "one frame a fragment.mp4",
+        *("-f", "lavfi", "-i", "testsrc2=s=64x64:r=1:d=3", "-c:v", "libx264", "-g", "1"),
+        *("-movflags", "frag_every_frame+empty_moov+default_base_moof", "-pix_fmt", "yuv420p"),
+    )
+    content = fragments.read_bytes()
+    starts = [at for at in range(len(content)) if content[at + 4 : at + 8] == b"moof"]
+    segments = [content[a:b] for a, b in zip(starts, [*starts[1:], len(content)], strict=True)]
+    assert len(segments) == 3
+    assert all(inspect_segment(segment).sample_count == 1 for segment in segments)
+    assert all(inspect_segment(segment).is_closed for segment in segments)
+
+
+def test_an_open_group_of_pictures_is_not_closed(make_media: MakeMedia) -> None:
+    params = "open-gop=1:bframes=3:b-adapt=0:scenecut=0:keyint=10:min-keyint=10"
+    fragments = make_media(
+        "open fragments.mp4",
+        *("-f", "lavfi", "-i", "testsrc2=s=64x64:r=10:d=3", "-c:v", "libx264"),
+        *("-x264-params", params, "-pix_fmt", "yuv420p"),
+        *("-movflags", "frag_keyframe+empty_moov+default_base_moof"),
+    )
+    content = fragments.read_bytes()
+    starts = [at for at in range(len(content)) if content[at + 4 : at + 8] == b"moof"]
+    ends = [*starts[1:], len(content)]
+    closed = [inspect_segment(content[a:b]).is_closed for a, b in zip(starts, ends, strict=True)]
+    assert closed[0]
+    assert not any(closed[1:])
+
+
+async def test_the_codec_string_is_that_of_the_stream(folder: Path) -> None:
+    with av.open(str(folder / "240p" / "init.mp4"), format="mov") as container:
+        avcc = container.streams.video[0].codec_context.extradata or b""
+    assert avc_codec((folder / "240p" / "init.mp4").read_bytes()) == f"avc1.{avcc[1:4].hex()}"
+
+
+@pytest.mark.parametrize("content", [b"....moov....avcC", b"", b"....moov....avc1" + bytes(40)])
+def test_an_init_segment_without_avcc_is_refused(content: bytes) -> None:
+    with pytest.raises(SegmentError):
+        avc_codec(content)
+
+
+async def test_what_is_cut_off_anywhere_in_its_headers_is_refused(folder: Path) -> None:
+    whole = (folder / "240p" / "00000.m4s").read_bytes()
+    (header_bytes,) = struct.unpack_from(">I", whole, whole.index(b"moof") - 4)
+    end = whole.index(b"moof") - 4 + header_bytes
+    for length in range(0, end, 7):
+        with pytest.raises(SegmentError):
+            inspect_segment(whole[:length])
+
+
+@pytest.mark.parametrize("content", [b"", bytes(100), b"\xff" * 100, b"\x00\x00\x00\x08moof"])
+def test_noise_is_refused(content: bytes) -> None:
+    with pytest.raises(SegmentError):
+        inspect_segment(content)

@@ -1,0 +1,132 @@
+"""Playlists: read, written, and signed on the way out."""
+
+import pytest
+
+from portal.transcoding.packaging.hls import (
+    PlaylistError,
+    Segment,
+    bandwidths_bps,
+    iframe_playlist,
+    media_playlist,
+    parse_media_playlist,
+    segment_starts_s,
+    sign_playlist,
+    target_duration_s,
+)
+
+MEDIA = """#EXTM3U
+#EXT-X-VERSION:7
+#EXT-X-TARGETDURATION:4
+#EXT-X-PLAYLIST-TYPE:VOD
+#EXT-X-MAP:URI="init.mp4"
+#EXTINF:4.004000,
+00000.m4s
+#EXTINF:1.5,a title, with a comma
+00001.m4s
+#EXT-X-ENDLIST
+"""
+
+
+def test_a_media_playlist_is_read_whole() -> None:
+    playlist = parse_media_playlist(MEDIA)
+    assert playlist.segments == (
+        Segment(uri="00000.m4s", duration_s=4.004),
+        Segment(uri="00001.m4s", duration_s=1.5),
+    )
+    assert playlist.map_uri == "init.mp4"
+    assert playlist.target_duration_s == 4
+    assert playlist.complete
+    assert playlist.duration_s == pytest.approx(5.504)
+
+
+def test_a_playlist_without_its_end_is_not_complete() -> None:
+    assert not parse_media_playlist(MEDIA.replace("#EXT-X-ENDLIST\n", "")).complete
+
+
+@pytest.mark.parametrize(
+    "text", ["", "hello", "#EXTM3U\n", "#EXTM3U\n#EXT-X-TARGETDURATION:4\n00000.m4s\n"]
+)
+def test_what_is_no_media_playlist_is_refused(text: str) -> None:
+    with pytest.raises(PlaylistError):
+        parse_media_playlist(text)
+
+
+def test_a_short_last_segment_does_not_set_the_peak() -> None:
+    segments = [Segment(uri=f"{n}.m4s", duration_s=d) for n, d in enumerate((4.0, 4.0, 0.04))]
+    peak_bps, average_bps = bandwidths_bps(
+        segments, sizes_bytes=(1_000_000, 500_000, 100_000), target_duration_s=4
+    )
+    assert peak_bps == 2_000_000
+    assert average_bps == round(1_600_000 * 8 / 8.04)
+
+
+def test_a_video_shorter_than_half_a_segment_has_its_average_as_peak() -> None:
+    rates = bandwidths_bps(
+        [Segment(uri="0.m4s", duration_s=0.5)], sizes_bytes=(50_000,), target_duration_s=4
+    )
+    assert rates == (800_000, 800_000)
+
+
+def test_signing_reaches_every_uri_and_nothing_else() -> None:
+    signed = sign_playlist(MEDIA, lambda uri: f"https://cdn.example/{uri}?sig=a%2Fb&x=\\1")
+    expected = (
+        MEDIA.replace("00000.m4s", "https://cdn.example/00000.m4s?sig=a%2Fb&x=\\1")
+        .replace("00001.m4s", "https://cdn.example/00001.m4s?sig=a%2Fb&x=\\1")
+        .replace("init.mp4", "https://cdn.example/init.mp4?sig=a%2Fb&x=\\1")
+    )
+    assert signed == expected
+
+
+@pytest.mark.parametrize("address", ['a"b', "a\nb", "a\u2028b", ""])
+def test_a_signed_address_cannot_write_tags(address: str) -> None:
+    with pytest.raises(PlaylistError):
+        sign_playlist(MEDIA, lambda _: address)
+
+
+SEGMENTS = (
+    Segment(uri="00000.m4s", duration_s=4.004),
+    Segment(uri="00001.m4s", duration_s=4.004),
+    Segment(uri="00002.m4s", duration_s=1.5),
+)
+
+
+def test_what_is_written_is_read_again() -> None:
+    text = media_playlist(SEGMENTS, target_duration_s=4)
+    playlist = parse_media_playlist(text)
+    assert playlist.segments == SEGMENTS
+    assert (playlist.map_uri, playlist.target_duration_s) == ("init.mp4", 4)
+    assert playlist.complete
+    assert "#EXT-X-INDEPENDENT-SEGMENTS\n" in text
+
+
+def test_segments_without_an_init_segment_name_none() -> None:
+    text = media_playlist(SEGMENTS, target_duration_s=4, map_uri=None)
+    assert "EXT-X-MAP" not in text
+    assert parse_media_playlist(text).map_uri is None
+
+
+def test_segments_begin_where_those_before_them_end() -> None:
+    text = media_playlist(SEGMENTS, target_duration_s=4)
+    assert segment_starts_s(text) == pytest.approx((0, 4.004, 8.008))
+
+
+def test_an_i_frame_playlist_reaches_into_the_same_segments() -> None:
+    text = iframe_playlist(SEGMENTS, key_sizes_bytes=(900, 800, 700), target_duration_s=4)
+    lines = text.splitlines()
+    assert "#EXT-X-I-FRAMES-ONLY" in lines
+    at = lines.index("#EXT-X-BYTERANGE:800@0")
+    assert (lines[at - 1], lines[at + 1]) == ("#EXTINF:4.004000,", "00001.m4s")
+    assert parse_media_playlist(text).segments == SEGMENTS
+    with pytest.raises(ValueError, match="shorter"):
+        iframe_playlist(SEGMENTS, key_sizes_bytes=(900, 800), target_duration_s=4)
+
+
+@pytest.mark.parametrize(
+    ("durations_s", "expected"), [((4.4, 1), 4), ((4.5, 1), 5), ((0.04,), 1), ((9.9, 3), 10)]
+)
+def test_no_segment_rounds_to_more_than_the_target(
+    durations_s: tuple[float, ...], expected: int
+) -> None:
+    segments = [Segment(uri=f"{n}.m4s", duration_s=d) for n, d in enumerate(durations_s)]
+    playlist = parse_media_playlist(media_playlist(segments, target_duration_s=1))
+    assert target_duration_s([playlist]) == expected

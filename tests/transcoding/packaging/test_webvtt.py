@@ -1,0 +1,229 @@
+"""Subtitles: what a source says is what is read, at the same time, in every player."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+from checking import check_published
+from engine_kit import FolderSink, Publish, Published, playlist, transcode
+from hls_checks import attributes, variants
+from portal_kit import longest_pause_s
+from sources import CORNERS, MakeMedia, beeps, card, make_card
+
+from portal.transcoding.encoding import command
+from portal.transcoding.encoding.finishing import finish_subtitles
+from portal.transcoding.encoding.segment_upload import Shipment
+from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, segment_webvtt, webvtt
+from portal.transcoding.planning.notes import Note
+from portal.transcoding.planning.tracks import SubtitleRung
+
+ENGLISH = (
+    (0.5, 1.5, 'Fish & <Küsse>, "100 %"'),
+    (2.0, 3.25, "<b>Two</b> lines,\nthe <i>second</i> one"),
+    (3.9, 4.4, "across a cut"),
+    (6.0, 6.9, "1 < 2 && 3 > 2"),
+)
+GERMAN = ((0.25, 1.0, "Grüße aus Zürich — „schön“ 🎬"), (2.5, 6.5, "Übergröße"))
+SHOWN = {
+    'Fish & <Küsse>, "100 %"': 'Fish &amp; &lt;Küsse&gt;, "100 %"',
+    "1 < 2 && 3 > 2": "1 &lt; 2 &amp;&amp; 3 &gt; 2",
+}
+_TIMES = re.compile(r"^(\d\d):(\d\d):(\d\d\.\d{3}) --> (\d\d):(\d\d):(\d\d\.\d{3})$")
+
+
+def srt(cues: tuple[tuple[float, float, str], ...]) -> str:
+    blocks = (
+        f"{number}\n{clock(start_s)} --> {clock(end_s)}\n{text}\n"
+        for number, (start_s, end_s, text) in enumerate(cues, start=1)
+    )
+    return "\n".join(blocks)
+
+
+def clock(seconds: float) -> str:
+    whole, milliseconds = divmod(round(seconds * 1000), 1000)
+    return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02},{milliseconds:03}"
+
+
+def read(text: str) -> list[tuple[float, float, str]]:
+    """The cues of a WebVTT file, by a parser of this test's own."""
+    found: list[tuple[float, float, str]] = []
+    for block in text.split("\n\n"):
+        lines = block.strip("\n").split("\n")
+        if times := _TIMES.match(lines[0]):
+            values = [float(part) for part in times.groups()]
+            starts = values[0] * 3600 + values[1] * 60 + values[2]
+            ends = values[3] * 3600 + values[4] * 60 + values[5]
+            found.append((starts, ends, "\n".join(lines[1:])))
+    return found
+
+
+@pytest.fixture
+async def subtitled(make_media: MakeMedia, publish: Publish) -> Published:
+    """The card with subtitles in two languages."""
+    plain = make_card(make_media, "card.mp4")
+    texts = []
+    for name, cues in (("english", ENGLISH), ("german", GERMAN)):
+        texts.append(plain.with_name(f"{name}.srt"))
+        texts[-1].write_text(srt(cues), encoding="utf-8")
+    source = make_media(
+        "subtitled.mp4",
+        *("-i", str(plain), "-i", str(texts[0]), "-i", str(texts[1])),
+        *("-map", "0", "-map", "1", "-map", "2", "-c", "copy", "-c:s", "mov_text"),
+        *("-metadata:s:s:0", "language=eng", "-metadata:s:s:1", "language=deu"),
+    )
+    return await publish(source)
+
+
+async def test_the_video_is_as_it_would_be_without_subtitles(subtitled: Published) -> None:
+    check_published(subtitled, corners=CORNERS, in_sync=True)
+
+
+async def test_each_cue_has_its_time_and_text(subtitled: Published) -> None:
+    for name, cues in (("subtitles-1", ENGLISH), ("subtitles-2", GERMAN)):
+        text = (subtitled.folder / name / "00000.vtt").read_text("utf-8")
+        written = read(text)
+        assert [cue[2] for cue in written] == [SHOWN.get(words, words) for _, _, words in cues]
+        for (start_s, end_s, _), (expected_start_s, expected_end_s, _) in zip(
+            written, cues, strict=True
+        ):
+            assert start_s == pytest.approx(expected_start_s, abs=0.002)
+            assert end_s == pytest.approx(expected_end_s, abs=0.002)
+
+
+async def test_the_files_say_what_time_it_is(subtitled: Published) -> None:
+    first = (subtitled.folder / "subtitles-1" / "00000.vtt").read_text("utf-8")
+    assert first.startswith("WEBVTT\nX-TIMESTAMP-MAP=")
+    assert "MPEGTS:0" in first.split("\n")[1]
+    assert "LOCAL:00:00:00.000" in first.split("\n")[1]
+
+
+async def test_the_master_offers_both_languages_and_forces_none(subtitled: Published) -> None:
+    lines = [line for line in subtitled.master.splitlines() if "TYPE=SUBTITLES" in line]
+    offered = [attributes(line) for line in lines]
+    assert [(each["LANGUAGE"], each["NAME"], each["DEFAULT"]) for each in offered] == [
+        ("en", "English", "NO"),
+        ("de", "German", "NO"),
+    ]
+    assert all(each["AUTOSELECT"] == "YES" for each in offered)
+    groups = {variant["SUBTITLES"] for variant in variants(subtitled.master).values()}
+    assert groups == {offered[0]["GROUP-ID"]}
+
+
+async def test_subtitles_last_as_long_as_the_video(subtitled: Published) -> None:
+    for name in ("subtitles-1", "subtitles-2"):
+        written = playlist(subtitled.folder, name)
+        assert written.duration_s == pytest.approx(subtitled.result.duration_s, abs=0.01)
+        assert written.map_uri is None
+
+
+async def test_a_copied_top_has_subtitles_too(make_media: MakeMedia, publish: Publish) -> None:
+    plain = make_card(
+        make_media,
+        "copied with text.mp4",
+        *("-g", "50"),
+        picture=card(size="320x180"),
+        sound=beeps(),
+    )
+    text = plain.with_name("german only.srt")
+    text.write_text(srt(GERMAN), encoding="utf-8")
+    source = make_media(
+        "copied and subtitled.mp4",
+        *("-i", str(plain), "-i", str(text), "-map", "0", "-map", "1"),
+        *("-c", "copy", "-c:s", "mov_text"),
+    )
+    published = await publish(source)
+    assert published.result.renditions[0].copied
+    words = read((published.folder / "subtitles-1" / "00000.vtt").read_text("utf-8"))
+    assert [cue[2] for cue in words] == [text for _, _, text in GERMAN]
+    check_published(published, corners=CORNERS, in_sync=True)
+
+
+async def test_a_track_without_a_single_cue_does_no_harm(
+    make_media: MakeMedia, publish: Publish, tmp_path: Path
+) -> None:
+    text = tmp_path / "late.srt"
+    text.write_text(srt(((50.0, 51.0, "after the end"),)))
+    source = make_media(
+        "late text.mp4",
+        *("-i", str(make_card(make_media, "card.mp4")), "-i", str(text), "-t", "7"),
+        *("-map", "0", "-map", "1", "-c", "copy", "-c:s", "mov_text"),
+    )
+    check_published(await publish(source), corners=CORNERS, in_sync=True)
+
+
+async def test_a_track_that_is_too_large_is_left_out_and_noted(
+    make_media: MakeMedia, sink: FolderSink, work_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = make_card(make_media, "card.mp4")
+    large = plain.with_name("large.srt")
+    large.write_text(srt(tuple((at / 10, at / 10 + 0.1, "word " * 200) for at in range(60))))
+    small = plain.with_name("small.srt")
+    small.write_text(srt(GERMAN), encoding="utf-8")
+    source = make_media(
+        "one large track.mp4",
+        *("-i", str(plain), "-i", str(large), "-i", str(small)),
+        *("-map", "0", "-map", "1", "-map", "2", "-c", "copy", "-c:s", "mov_text"),
+    )
+    monkeypatch.setattr(command, "MAX_SUBTITLE_BYTES", 20_000)
+
+    result = await transcode(str(source), sink=sink, work_dir=work_dir)
+
+    assert [each.name for each in result.subtitles] == ["subtitles-2"]
+    assert Note.SUBTITLES_LEFT_OUT in result.notes
+    assert not (sink.folder / "subtitles-1").exists()
+    check_published(Published(source, result, sink.folder), corners=CORNERS, in_sync=True)
+
+
+async def test_a_large_track_holds_nobody_up(tmp_path: Path) -> None:
+    """A worker renews its leases on the loop that this runs on."""
+    rung = SubtitleRung(name="subtitles-1", index=1, label="Subtitles", language=None)
+    (tmp_path / rung.name).mkdir()
+    cues = [Cue(start_s=float(at), end_s=at + 1.0, text="a\n" * 50_000) for at in range(20)]
+    (tmp_path / command.subtitle_file(rung)).write_text(webvtt(cues))
+    shipment = Shipment(FolderSink(tmp_path / "sink"), tmp_path, video_names=())
+
+    finishing = asyncio.create_task(finish_subtitles(rung, shipment, duration_s=120.0))
+    assert await longest_pause_s(finishing) < 1.0
+    finished = await finishing
+    assert finished is not None
+    assert finished.size_bytes > 1_000_000
+
+
+CUES = (
+    Cue(start_s=1.0, end_s=2.5, text="one"),
+    Cue(start_s=59.0, end_s=61.0, text="across\ntwo lines"),
+    Cue(start_s=3600.5, end_s=3601.0, text="late"),
+)
+
+
+def test_what_is_written_is_read_again() -> None:
+    assert tuple(parse_webvtt(webvtt(CUES))) == CUES
+
+
+def test_a_cue_on_a_boundary_is_in_both_segments() -> None:
+    segments = list(segment_webvtt(CUES[:2], duration_s=100.0))
+    assert [length_s for length_s, _ in segments] == [60.0, 40.0]
+    assert [cue[2] for cue in read(segments[0][1])] == ["one", "across\ntwo lines"]
+    assert read(segments[1][1]) == [(59.0, 61.0, "across\ntwo lines")]
+
+
+def test_a_segment_without_cues_is_a_valid_file() -> None:
+    ((length_s, text),) = segment_webvtt([], duration_s=12.5)
+    assert length_s == 12.5
+    assert text.startswith("WEBVTT\n")
+    assert read(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WEBVTT\n\n00:01.000 --> 00:02.000\nshort clock\n",
+        "WEBVTT\r\n\r\nid 7\r\n00:00:01.000 --> 00:00:02.000 line:0\r\nshort clock\r\n",
+        "WEBVTT\n\nNOTE nothing\n\n00:00:01.000 --> 00:00:02.000\nshort clock",
+    ],
+)
+def test_the_forms_a_cue_may_have_are_read(text: str) -> None:
+    assert parse_webvtt(text) == [Cue(start_s=1.0, end_s=2.0, text="short clock")]

@@ -1,0 +1,388 @@
+"""Probing: what is read from a source, and which sources are refused, with real files."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from portal.processes.child import Limits, spawn, stop
+from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
+from portal.transcoding.probing.probe import SourceLimits, probe
+
+MakeMedia = Callable[..., Path]
+Serve = Callable[..., Awaitable[str]]
+
+
+async def rejection(path: Path | str, limits: SourceLimits | None = None) -> RejectCode:
+    with pytest.raises(SourceRejected) as caught:
+        await probe(str(path), limits=limits or SourceLimits())
+    assert caught.value.message.endswith(".")
+    return caught.value.code
+
+
+def own_probes() -> list[int]:
+    """The probes that this very process has started; others may be running on the machine."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            arguments = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
+            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1] if arguments else ""
+        except OSError:  # it ended while we looked
+            continue
+        if b"portal.transcoding.probing" in arguments and parent == str(os.getpid()):
+            found.append(int(entry.name))
+    return found
+
+
+def rewritten(source: Path, target: Path, change: Callable[[bytes], bytes]) -> Path:
+    target.write_bytes(change(source.read_bytes()))
+    return target
+
+
+def without_media_data(content: bytes) -> bytes:
+    start, end = content.index(b"mdat") + 4, content.index(b"moov") - 4
+    return content[:start] + bytes(end - start) + content[end:]
+
+
+async def test_a_plain_source_is_described(plain: Path) -> None:
+    found = await probe(str(plain))
+    assert (found.video.codec, found.video.pix_fmt) == ("h264", "yuv420p")
+    assert (found.video.width, found.video.height) == (640, 360)
+    assert found.video.fps == Fraction(30000, 1001)
+    assert found.video.constant_rate
+    assert found.video.duration_s == pytest.approx(10, abs=0.05)
+    assert len(found.audio) == 1
+    assert (found.audio[0].codec, found.audio[0].channels, found.audio[0].sample_rate_hz) == (
+        "aac",
+        1,
+        44100,
+    )
+
+
+@pytest.mark.parametrize("rotation", [90, -90, 270])
+async def test_a_source_turned_by_a_quarter_is_described_upright(
+    make_media: MakeMedia, plain: Path, rotation: int
+) -> None:
+    turned = make_media(
+        f"turned{rotation}.mp4", "-display_rotation", str(rotation), "-i", str(plain), "-c", "copy"
+    )
+    video = (await probe(str(turned))).video
+    assert (video.width, video.height) == (360, 640)
+    assert (video.coded_width, video.coded_height) == (640, 360)
+
+
+async def test_oblong_pixels_are_made_square(make_video: MakeMedia) -> None:
+    source = make_video("sar.mp4", "-vf", "setsar=16/11", size="352x288")
+    video = (await probe(str(source))).video
+    assert video.sar == Fraction(16, 11)
+    assert (video.width, video.height) == (512, 288)
+
+
+async def test_a_source_without_sound_has_no_audio_track(make_video: MakeMedia) -> None:
+    assert (await probe(str(make_video("mute.mp4", audio_s=0)))).audio == ()
+
+
+async def test_cover_art_is_not_the_video(make_media: MakeMedia, tmp_path: Path) -> None:
+    cover = make_media("cover.png", "-f", "lavfi", "-i", "testsrc2=s=64x64", "-frames:v", "1")
+    song = make_media(
+        "song.m4a",
+        *("-f", "lavfi", "-i", "sine=d=1", "-i", str(cover), "-map", "0", "-map", "1"),
+        *("-c:a", "aac", "-c:v", "copy", "-disposition:v", "attached_pic", "-f", "mp4"),
+    )
+    assert await rejection(song) == RejectCode.NO_VIDEO_TRACK
+
+
+async def test_sound_alone_is_refused(make_media: MakeMedia) -> None:
+    source = make_media("sound.mp4", "-f", "lavfi", "-i", "sine=d=1", "-c:a", "aac")
+    assert await rejection(source) == RejectCode.NO_VIDEO_TRACK
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"Dear all, please find the minutes attached.\n" * 50,
+        b"#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\nfile:///etc/passwd\n#EXT-X-ENDLIST\n",
+        b"ffconcat version 1.0\nfile /etc/passwd\n",
+        b"\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom",
+        os.urandom(4096),
+    ],
+    ids=["empty", "text", "playlist", "concat script", "header only", "noise"],
+)
+async def test_what_is_no_video_is_refused_quickly(tmp_path: Path, content: bytes) -> None:
+    source = tmp_path / "video.mp4"
+    source.write_bytes(content)
+    began = time.monotonic()
+    assert await rejection(source) == RejectCode.NOT_A_VIDEO
+    assert time.monotonic() - began < 5
+
+
+async def test_a_picture_named_mp4_is_refused(make_media: MakeMedia, tmp_path: Path) -> None:
+    picture = make_media("still.png", "-f", "lavfi", "-i", "testsrc2=s=64x64", "-frames:v", "1")
+    source = tmp_path / "still.mp4"
+    source.write_bytes(picture.read_bytes())
+    assert await rejection(source) == RejectCode.NOT_A_VIDEO
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+async def test_a_source_cut_off_behind_its_index_is_refused(
+    make_media: MakeMedia, plain: Path, tmp_path: Path, share: float
+) -> None:
+    front = make_media("faststart.mp4", "-i", str(plain), "-c", "copy", "-movflags", "+faststart")
+    source = rewritten(front, tmp_path / "cut.mp4", lambda data: data[: int(len(data) * share)])
+    assert await rejection(source) == RejectCode.TRUNCATED
+
+
+async def test_a_source_cut_off_before_its_index_is_refused(plain: Path, tmp_path: Path) -> None:
+    source = rewritten(plain, tmp_path / "cut.mp4", lambda content: content[:-20_000])
+    assert await rejection(source) == RejectCode.TRUNCATED
+
+
+async def test_a_source_that_lacks_a_little_is_taken(
+    make_media: MakeMedia, plain: Path, tmp_path: Path
+) -> None:
+    front = make_media("faststart.mp4", "-i", str(plain), "-c", "copy", "-movflags", "+faststart")
+    source = rewritten(front, tmp_path / "cut.mp4", lambda data: data[: int(len(data) * 0.95)])
+    found = await probe(str(source))
+    assert 0.9 <= found.readable_share < 1
+    assert found.size_bytes == source.stat().st_size
+
+
+async def test_a_picture_longer_than_any_limit_is_refused(make_media: MakeMedia) -> None:
+    source = make_media("long.mov", "-f", "lavfi", "-i", "color=s=16640x16:d=0.1", "-c:v", "png")
+    limits = SourceLimits(max_pixels=0)
+    assert await rejection(source, limits) == RejectCode.TOO_LARGE
+
+
+LIMITS = [
+    (SourceLimits(max_pixels=640 * 360 - 1), RejectCode.TOO_LARGE, "0.23 megapixels"),
+    (SourceLimits(max_duration_s=9), RejectCode.TOO_LONG, "9 s"),
+    (SourceLimits(max_size_bytes=100_000), RejectCode.FILE_TOO_LARGE, "0.0001 GB"),
+]
+
+
+@pytest.mark.parametrize(("limits", "code", "words"), LIMITS, ids=[row[1] for row in LIMITS])
+async def test_a_source_over_a_limit_is_refused_in_words_that_name_it(
+    plain: Path, limits: SourceLimits, code: RejectCode, words: str
+) -> None:
+    with pytest.raises(SourceRejected) as caught:
+        await probe(str(plain), limits=limits)
+    assert caught.value.code == code
+    assert words in caught.value.message
+
+
+async def test_a_source_just_within_the_limits_is_taken(plain: Path) -> None:
+    size_bytes = plain.stat().st_size
+    limits = SourceLimits(max_pixels=640 * 360, max_duration_s=11, max_size_bytes=size_bytes)
+    await probe(str(plain), limits=limits)
+    await probe(str(plain), limits=SourceLimits(max_pixels=0, max_duration_s=0, max_size_bytes=0))
+
+
+async def test_stretched_pixels_count_as_they_are_shown(make_video: MakeMedia) -> None:
+    source = make_video("sar.mp4", "-vf", "setsar=16/11", size="352x288")
+    limits = SourceLimits(max_pixels=352 * 288)
+    assert await rejection(source, limits) == RejectCode.TOO_LARGE
+
+
+@pytest.mark.parametrize(("entry", "renamed"), [(b"mp4a", b"enca"), (b"avc1", b"encv")])
+async def test_one_protected_track_is_enough(
+    plain: Path, tmp_path: Path, entry: bytes, renamed: bytes
+) -> None:
+    def rename(content: bytes) -> bytes:
+        at = content.index(entry, content.index(b"stsd"))  # the brand in front stays
+        return content[:at] + renamed + content[at + 4 :]
+
+    source = rewritten(plain, tmp_path / "half.mp4", rename)
+    assert await rejection(source) == RejectCode.ENCRYPTED
+
+
+async def test_a_protected_source_is_refused(make_media: MakeMedia, plain: Path) -> None:
+    source = make_media(
+        "protected.mp4",
+        *("-i", str(plain), "-c", "copy", "-encryption_scheme", "cenc-aes-ctr"),
+        *("-encryption_key", "00112233445566778899aabbccddeeff"),
+        *("-encryption_kid", "000102030405060708090a0b0c0d0e0f"),
+    )
+    assert await rejection(source) == RejectCode.ENCRYPTED
+
+
+async def test_pictures_that_do_not_decode_are_refused(plain: Path, tmp_path: Path) -> None:
+    source = rewritten(plain, tmp_path / "zeroed.mp4", without_media_data)
+    assert await rejection(source) == RejectCode.DAMAGED
+
+
+async def test_a_source_is_read_over_http_wherever_its_index_is(serve: Serve, plain: Path) -> None:
+    assert (await probe(await serve(plain))).video.width == 640
+
+
+async def test_few_requests_are_made_however_long_the_source(
+    serve: Serve, make_video: MakeMedia
+) -> None:
+    source = make_video("minutes.mp4", "-g", "60", "-qp", "10", duration_s=60)
+    asked: list[str] = []
+
+    async def count(request: web.Request) -> web.StreamResponse:
+        asked.append(request.headers.get("Range", ""))
+        return web.FileResponse(source)
+
+    assert (await probe(await serve(count))).video.closed_gops
+    assert 2 < len(asked) < 12
+
+
+@pytest.mark.parametrize("status", [403, 404, 503])
+async def test_a_source_that_is_not_served_is_not_the_editors_fault(
+    serve: Serve, status: int
+) -> None:
+    async def refuse(request: web.Request) -> web.Response:
+        return web.Response(status=status)
+
+    with pytest.raises(TranscodeFailed) as caught:
+        await probe(f"{await serve(refuse)}?X-Amz-Signature=secret")
+    assert caught.value.code == FailCode.SOURCE_UNREACHABLE
+    assert "secret" not in caught.value.detail + str(caught.value)
+
+
+async def test_a_server_that_never_answers_is_given_up(
+    serve: Serve,
+) -> None:
+    async def hang(request: web.Request) -> web.Response:
+        await asyncio.sleep(60)
+        return web.Response()
+
+    address = await serve(hang)
+    with pytest.raises(TranscodeFailed) as caught:
+        await probe(address, timeout_s=1)
+    assert caught.value.code in {FailCode.PROBE_FAILED, FailCode.SOURCE_UNREACHABLE}
+    assert not own_probes()
+
+
+async def test_a_cancelled_probe_leaves_no_process(
+    serve: Serve,
+    processes_naming: Callable[[str], list[int]],
+) -> None:
+    asked = asyncio.Event()
+
+    async def hang(request: web.Request) -> web.Response:
+        asked.set()
+        await asyncio.sleep(60)
+        return web.Response()
+
+    address = await serve(hang)
+    task = asyncio.create_task(probe(f"{address}?X-Amz-Signature=secret"))
+    async with asyncio.timeout(10):
+        await asked.wait()
+    assert not processes_naming("X-Amz-Signature=secret"), "argv is visible to everyone"
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert not own_probes()
+
+
+SENT_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+CAUSED_BY_THE_FILE = (signal.SIGSEGV, signal.SIGABRT, signal.SIGXCPU, signal.SIGXFSZ)
+
+
+def end_by(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the next probe end by a signal, whatever Python makes of that."""
+    default = f"signal.signal({number:d}, signal.SIG_DFL)" if number != signal.SIGKILL else "pass"
+    code = f"import os, signal; {default}; os.kill(os.getpid(), {number:d})"
+    monkeypatch.setattr(sys.modules[probe.__module__], "_CHILD", ("-I", "-c", code))
+
+
+@pytest.mark.parametrize("number", SENT_FROM_OUTSIDE)
+async def test_a_probe_ended_from_outside_says_nothing_about_the_source(
+    number: signal.Signals, plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end_by(number, monkeypatch)
+    with pytest.raises(TranscodeFailed) as caught:
+        await probe(str(plain))
+    assert caught.value.code == FailCode.PROBE_FAILED
+    assert f"probe ended with -{number:d}" in caught.value.detail
+
+
+@pytest.mark.parametrize("number", CAUSED_BY_THE_FILE)
+async def test_a_source_that_breaks_its_probe_is_refused(
+    number: signal.Signals, plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end_by(number, monkeypatch)
+    assert await rejection(plain) == RejectCode.DAMAGED
+
+
+@pytest.mark.parametrize("address", ["relative.mp4", "ftp://host/a.mp4", "concat:/a|/b", "data:,x"])
+async def test_other_addresses_are_not_accepted(address: str) -> None:
+    with pytest.raises(ValueError, match="http"):
+        await probe(address)
+
+
+async def test_a_child_inherits_no_secret_and_low_priority(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+    show = "import os; print(os.nice(0), sorted(os.environ))"
+    process = await spawn((sys.executable, "-I", "-c", show), limits=Limits())
+    try:
+        stdout, _ = await process.communicate()
+    finally:
+        await stop(process)
+    assert stdout.startswith(b"19 ")
+    assert b"AWS" not in stdout
+
+
+async def test_a_child_that_wants_too_much_memory_does_not_get_it() -> None:
+    hungry = (sys.executable, "-I", "-c", "bytearray(800 * 1024**2)")
+    process = await spawn(hungry, limits=Limits(memory_bytes=400 * 1024**2))
+    try:
+        _, stderr = await process.communicate()
+    finally:
+        await stop(process)
+    assert b"MemoryError" in stderr
+
+
+async def test_the_probe_runs_within_limits(
+    serve: Serve,
+) -> None:
+    asked = asyncio.Event()
+
+    async def hang(request: web.Request) -> web.Response:
+        asked.set()
+        await asyncio.sleep(60)
+        return web.Response()
+
+    task = asyncio.create_task(probe(await serve(hang)))
+    async with asyncio.timeout(10):
+        await asked.wait()
+    (pid,) = own_probes()
+    limits = Path(f"/proc/{pid}/limits").read_text()
+    status = Path(f"/proc/{pid}/status").read_text()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    rows = {line[:26].strip(): line[26:].split() for line in limits.splitlines()}
+    assert rows["Max address space"][0] == str(4 * 1024**3)
+    assert rows["Max cpu time"][0] == "18"
+    assert rows["Max file size"][0] == "1"
+    assert rows["Max core file size"][0] == "0"
+    assert int(rows["Max open files"][0]) <= 1024
+    assert "NoNewPrivs:\t1" in status
+
+
+async def test_a_child_over_its_limits_ends(tmp_path: Path) -> None:
+    target = tmp_path / "large"
+    attempts = {
+        "while True: pass": (Limits(cpu_s=1), -signal.SIGXCPU),
+        f"open({str(target)!r}, 'wb').write(bytes(100_000))": (Limits(file_bytes=1000), 1),
+    }
+    for code, (limits, returncode) in attempts.items():
+        process = await spawn((sys.executable, "-I", "-c", code), limits=limits)
+        try:
+            async with asyncio.timeout(15):
+                await process.communicate()
+        finally:
+            await stop(process)
+        assert process.returncode == returncode
+    assert target.stat().st_size <= 1000

@@ -1,0 +1,418 @@
+"""Uploads in parts, against the real storage: all parts arrive, in any order, exactly once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import replace
+from typing import Any
+
+import aiohttp
+import pytest
+from api_kit import Client, faults, metadata, presign, problem, published, put, send
+from upload_kit import (
+    MIB,
+    PART_BYTES,
+    abort_behind,
+    complete,
+    content,
+    look,
+    multipart_id,
+    put_to,
+    send_part,
+    sign,
+    start,
+    started,
+    stored,
+)
+from yarl import URL
+
+from portal.config import Config
+from portal.errors import ObjectMissing
+from portal.web.app import create_app
+from portal.web.resources import Resources
+
+FILE = os.urandom(1 * MIB) * 35 + b"the end"
+UNKNOWN_ID = "0" * 32
+STRANGE_IDS = [UNKNOWN_ID, UNKNOWN_ID.upper(), "x", "%00", "%ED%A0%80", "a" * 5_000]
+OTHER_SITE = {"Sec-Fetch-Site": "cross-site"}
+
+
+async def test_parts_in_any_order_become_the_file(client: Client, resources: Resources) -> None:
+    upload = await started(client, len(FILE))
+    assert upload["state"] == "uploading"
+    assert (upload["partSizeBytes"], upload["partCount"]) == (PART_BYTES, 3)
+    assert upload["parts"] == []
+    etags = {number: await send_part(client, upload, number, FILE) for number in (3, 1, 2)}
+    seen = await look(client, upload)
+    assert {part["partNumber"]: part["etag"] for part in seen["parts"]} == etags
+    done = await complete(client, upload)
+    assert done == {**upload, "state": "stored", "parts": []}
+    assert await look(client, upload) == done
+    arrived = await content(resources, upload["key"])
+    assert hashlib.sha256(arrived).digest() == hashlib.sha256(FILE).digest()
+    created = await client.post("/api/videos", json=metadata(upload["key"]))
+    assert created.status_code == 201
+    assert (await created.get_json())["sizeBytes"] == len(FILE)
+
+
+async def test_object_has_the_type_announced_at_presign(
+    client: Client, resources: Resources
+) -> None:
+    key = (await presign(client, "a.mov", "video/quicktime"))["key"]
+    upload = await started(client, 3, key=key)
+    await send_part(client, upload, 1, b"mov")
+    await complete(client, upload)
+    async with aiohttp.ClientSession() as session:
+        address = URL(await resources.storage.presign_get(key, ttl_s=60), encoded=True)
+        async with session.get(address) as response:
+            assert response.headers["Content-Type"] == "video/quicktime"
+
+
+async def test_small_file_is_one_part(client: Client, resources: Resources) -> None:
+    upload = await started(client, 1)
+    assert upload["partCount"] == 1
+    await send_part(client, upload, 1, b"x")
+    await complete(client, upload)
+    assert await content(resources, upload["key"]) == b"x"
+
+
+async def test_starting_again_answers_what_is_stored_so_far(client: Client) -> None:
+    upload = await started(client, len(FILE))
+    await send_part(client, upload, 2, FILE)
+    again = await start(client, upload["key"], len(FILE))
+    assert again.status_code == 200
+    assert again.headers["Location"] == f"/api/uploads/{upload['uploadId']}"
+    answer = await again.get_json()
+    assert [(part["partNumber"], part["sizeBytes"]) for part in answer["parts"]] == [
+        (2, PART_BYTES)
+    ]
+    assert answer == await look(client, upload)
+
+
+async def test_upload_goes_on_after_a_break(client: Client, resources: Resources) -> None:
+    upload = await started(client, len(FILE))
+    await send_part(client, upload, 1, FILE)
+    seen = await look(client, upload)
+    there = {part["partNumber"] for part in seen["parts"]}
+    for number in set(range(1, seen["partCount"] + 1)) - there:
+        await send_part(client, upload, number, FILE)
+    await complete(client, upload)
+    assert await content(resources, upload["key"]) == FILE
+
+
+async def test_another_size_is_refused(client: Client) -> None:
+    upload = await started(client, len(FILE))
+    await problem(await start(client, upload["key"], len(FILE) + 1), 409, "upload_already_started")
+    assert (await look(client, upload))["sizeBytes"] == len(FILE)
+    done = await stored(client, b"all of it")
+    await problem(await start(client, done["key"], 5), 409, "upload_already_started")
+
+
+async def test_starting_what_is_stored_answers_that_it_is(client: Client) -> None:
+    done = await stored(client, b"all of it")
+    again = await start(client, done["key"], 9)
+    assert again.status_code == 200
+    assert await again.get_json() == done
+
+
+async def test_file_put_at_once_is_seen_as_stored(client: Client) -> None:
+    upload = await presign(client)
+    assert (await look(client, upload))["state"] == "pending"
+    assert await put(upload["uploadUrl"], b"whole") == 200
+    seen = await look(client, upload)
+    assert (seen["state"], seen["sizeBytes"], seen["parts"]) == ("stored", 5, [])
+    assert (await complete(client, upload))["state"] == "stored"
+    assert (await start(client, upload["key"], 5)).status_code == 200
+
+
+async def test_pending_upload_has_no_size(client: Client) -> None:
+    seen = await look(client, await presign(client))
+    assert seen["state"] == "pending"
+    assert seen["sizeBytes"] is seen["partSizeBytes"] is seen["partCount"] is None
+
+
+async def test_missing_parts_are_named(client: Client) -> None:
+    upload = await started(client, 12 * PART_BYTES)
+    path = f"/api/uploads/{upload['uploadId']}/complete"
+    nothing = await problem(await client.post(path), 409, "parts_missing")
+    assert nothing["missingParts"] == list(range(1, 13))
+    assert "1-12" in nothing["detail"]
+    data = bytes(12 * PART_BYTES)
+    for number in (1, 3):
+        await send_part(client, upload, number, data)
+    some = await problem(await client.post(path), 409, "parts_missing")
+    assert some["missingParts"] == [2, *range(4, 13)]
+    assert "2, 4-12" in some["detail"]
+    assert (await look(client, upload))["state"] == "uploading"
+
+
+async def test_at_most_a_thousand_missing_parts_are_listed(client: Client) -> None:
+    upload = await started(client, 5_000 * PART_BYTES)
+    path = f"/api/uploads/{upload['uploadId']}/complete"
+    answer = await problem(await client.post(path), 409, "parts_missing")
+    assert answer["missingParts"] == list(range(1, 1_001))
+    assert "1-5000" in answer["detail"]
+
+
+async def test_storage_refuses_a_part_of_another_size(client: Client) -> None:
+    upload = await started(client, len(FILE))
+    address = await sign(client, upload, 1)
+    for size in (0, 5, PART_BYTES - 1, PART_BYTES + 1):
+        assert (await put_to(address, bytes(size)))[0] == 403, size
+    assert (await put_to(address, bytes(PART_BYTES)))[0] == 200
+    assert [part["partNumber"] for part in (await look(client, upload))["parts"]] == [1]
+
+
+async def test_part_of_another_size_does_not_count(client: Client, resources: Resources) -> None:
+    """Such a part can only come from someone with storage's own credentials."""
+    upload = await started(client, len(FILE))
+    for number in (1, 3):
+        await send_part(client, upload, number, FILE)
+    storage = resources.storage
+    await storage._client.upload_part(
+        Bucket=storage.bucket,
+        Key=upload["key"],
+        UploadId=await multipart_id(resources, upload["key"]),
+        PartNumber=2,
+        Body=b"short",
+    )
+    assert [part["partNumber"] for part in (await look(client, upload))["parts"]] == [1, 3]
+    path = f"/api/uploads/{upload['uploadId']}/complete"
+    assert (await problem(await client.post(path), 409, "parts_missing"))["missingParts"] == [2]
+
+
+async def test_address_of_a_part_opens_nothing_else(client: Client) -> None:
+    upload = await started(client, len(FILE))
+    address = await sign(client, upload, 2)
+    other = (await presign(client))["key"]
+    changed = (
+        address.replace("partNumber=2", "partNumber=1"),
+        address.replace(upload["key"], other),
+    )
+    async with aiohttp.ClientSession() as session:
+        for tampered in changed:
+            assert tampered != address
+            assert (await put_to(tampered, bytes(PART_BYTES)))[0] == 403
+        async with session.get(URL(address, encoded=True)) as response:
+            assert response.status == 403
+
+
+async def test_part_may_be_sent_again(client: Client, resources: Resources) -> None:
+    upload = await started(client, len(FILE))
+    for number in (1, 1, 3, 3, 2, 1):
+        await send_part(client, upload, number, FILE)
+    await complete(client, upload)
+    assert await content(resources, upload["key"]) == FILE
+
+
+async def test_part_numbers_end_with_the_file(client: Client) -> None:
+    upload = await started(client, len(FILE))
+    for number in ("0", "4", "10001", "-1", "01", "1.0", "x", "%00", "9" * 6_000):
+        path = f"/api/uploads/{upload['uploadId']}/parts/{number}"
+        await problem(await client.post(path), 404, "part_not_found")
+
+
+async def test_part_of_an_upload_that_is_not_under_way_has_no_address(client: Client) -> None:
+    for upload in (await presign(client), await stored(client, b"x")):
+        path = f"/api/uploads/{upload['key'][7:39]}/parts/1"
+        await problem(await client.post(path), 409, "upload_not_started")
+
+
+async def test_completing_what_was_never_started_is_refused(client: Client) -> None:
+    upload = await presign(client)
+    path = f"/api/uploads/{upload['key'][7:39]}/complete"
+    await problem(await client.post(path), 409, "upload_not_started")
+
+
+async def test_completing_again_answers_the_same(client: Client) -> None:
+    upload = await started(client, 3)
+    await send_part(client, upload, 1, b"abc")
+    done = await complete(client, upload)
+    assert await complete(client, upload) == done
+    assert (await client.post("/api/videos", json=metadata(upload["key"]))).status_code == 201
+    assert await complete(client, upload) == done
+
+
+async def test_upload_that_storage_has_lost_is_started_anew(
+    client: Client, config: Config, resources: Resources
+) -> None:
+    upload = await started(client, len(FILE))
+    await send_part(client, upload, 1, FILE)
+    await abort_behind(resources, upload)
+    assert (await look(client, upload))["state"] == "pending"
+    path = f"/api/uploads/{upload['uploadId']}/complete"
+    await problem(await client.post(path), 409, "upload_gone")
+    again = await start(client, upload["key"], 3)
+    assert again.status_code == 201
+    renewed = await again.get_json()
+    await send_part(client, renewed, 1, b"new")
+    await complete(client, renewed)
+    assert await content(resources, upload["key"]) == b"new"
+
+
+async def test_lost_object_is_no_stored_one(client: Client, resources: Resources) -> None:
+    done = await stored(client, b"abc")
+    await resources.storage.delete(done["key"])
+    assert (await look(client, done))["state"] == "pending"
+    path = f"/api/uploads/{done['uploadId']}/complete"
+    await problem(await client.post(path), 409, "upload_gone")
+    assert (await start(client, done["key"], 3)).status_code == 201
+
+
+async def test_discarded_upload_leaves_nothing(client: Client, resources: Resources) -> None:
+    upload = await started(client, len(FILE))
+    await send_part(client, upload, 1, FILE)
+    path = f"/api/uploads/{upload['uploadId']}"
+    address = await sign(client, upload, 2)
+    for _ in range(2):
+        response = await client.delete(path)
+        assert response.status_code == 204
+        assert await response.get_data() == b""
+    assert (await put_to(address, bytes(PART_BYTES)))[0] == 404
+    await problem(await client.get(path), 404, "upload_not_issued")
+    await problem(await client.post(f"{path}/parts/1"), 404, "upload_not_issued")
+    await problem(await client.post(f"{path}/complete"), 404, "upload_not_issued")
+    await problem(await start(client, upload["key"], len(FILE)), 404, "upload_not_issued")
+
+
+async def test_discarding_removes_a_file_no_video_uses(
+    client: Client, resources: Resources
+) -> None:
+    done = await stored(client, b"abc")
+    assert (await client.delete(f"/api/uploads/{done['uploadId']}")).status_code == 204
+    body = metadata(done["key"])
+    answer = await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
+    assert "discarded" in answer["detail"]
+    with pytest.raises(ObjectMissing):
+        await resources.storage.head(done["key"])
+
+
+async def test_file_put_after_its_upload_was_discarded_becomes_no_video(client: Client) -> None:
+    """The address is good for some time still."""
+    upload = await presign(client)
+    assert (await client.delete(f"/api/uploads/{upload['key'][7:39]}")).status_code == 204
+    assert await put(upload["uploadUrl"], b"late") == 200
+    body = metadata(upload["key"])
+    await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
+
+
+async def test_file_of_a_video_is_out_of_reach(client: Client, resources: Resources) -> None:
+    record = await published(client)
+    path = f"/api/uploads/{record['storageKey'][7:39]}"
+    await problem(await client.delete(path), 409, "key_already_used")
+    await problem(await start(client, record["storageKey"], 5), 409, "key_already_used")
+    await problem(await client.post(f"{path}/parts/1"), 409, "upload_not_started")
+    assert (await (await client.get(path)).get_json())["state"] == "stored"
+    assert (await resources.storage.head(record["storageKey"])).size_bytes == record["sizeBytes"]
+
+
+async def test_video_is_not_made_of_an_unfinished_upload(
+    client: Client, config: Config, resources: Resources
+) -> None:
+    upload = await started(client, 3)
+    await send_part(client, upload, 1, b"abc")
+    body = metadata(upload["key"])
+    answer = await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
+    assert f"POST /api/uploads/{upload['uploadId']}/complete" in answer["detail"]
+    # Not even when something else lies under the key.
+    await resources.storage.put(upload["key"], b"xyz", content_type="video/mp4")
+    await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
+    await resources.storage.delete(upload["key"])
+    await complete(client, upload)
+    assert (await client.post("/api/videos", json=body)).status_code == 201
+
+
+async def test_video_is_not_made_of_a_file_of_another_size(
+    client: Client, resources: Resources
+) -> None:
+    done = await stored(client, b"abc")
+    await resources.storage.put(done["key"], b"other", content_type="video/mp4")
+    body = metadata(done["key"])
+    answer = await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
+    assert "5" in answer["detail"]
+    assert "3" in answer["detail"]
+    path = f"/api/uploads/{done['uploadId']}/complete"
+    await problem(await client.post(path), 409, "upload_size_differs")
+
+
+@pytest.mark.parametrize("size", [0, -1, 5 * 1024**4 + 1, 10**40])
+async def test_sizes_no_storage_takes_are_refused(client: Client, size: int) -> None:
+    found = await faults(await start(client, (await presign(client))["key"], size))
+    assert set(found) == {"/sizeBytes"}
+
+
+async def test_largest_file_is_divided_within_storages_limits(config: Config) -> None:
+    async with create_app(replace(config, max_source_bytes=0)).test_app() as app:
+        client = app.test_client()
+        upload = await started(client, 5 * 1024**4)
+        assert upload["partCount"] <= 10_000
+        assert upload["partSizeBytes"] % MIB == 0
+        assert upload["partSizeBytes"] * upload["partCount"] >= 5 * 1024**4
+        await sign(client, upload, upload["partCount"])
+
+
+async def test_file_above_the_portals_limit_is_refused(config: Config) -> None:
+    async with create_app(replace(config, max_source_bytes=1_000)).test_app() as app:
+        client = app.test_client()
+        key = (await presign(client))["key"]
+        found = await faults(await start(client, key, 1_001))
+        assert "1,000" in found["/sizeBytes"]
+        assert (await start(client, key, 1_000)).status_code == 201
+
+
+async def test_bodies_are_checked(client: Client) -> None:
+    key = (await presign(client))["key"]
+    wrong: list[tuple[Any, set[str]]] = [
+        ({}, {"/key", "/sizeBytes"}),
+        ({"key": 1, "sizeBytes": "3"}, {"/key", "/sizeBytes"}),
+        ({"key": key, "sizeBytes": 1.5}, {"/sizeBytes"}),
+        ({"key": key, "sizeBytes": True}, {"/sizeBytes"}),
+        ({"key": "\0", "sizeBytes": 1}, {"/key"}),
+        ([], {""}),
+    ]
+    for body, pointers in wrong:
+        assert set(await faults(await client.post("/api/uploads", json=body))) == pointers, body
+    await problem(await send(client, "/api/uploads", b"{"), 400, "malformed_json")
+    await problem(
+        await send(client, "/api/uploads", b"{}", "text/plain"), 415, "unsupported_media_type"
+    )
+    large = b"{}".ljust(65_537)
+    await problem(await send(client, "/api/uploads", large), 413, "request_entity_too_large")
+
+
+@pytest.mark.parametrize("name", STRANGE_IDS)
+async def test_unknown_uploads_are_not_found(client: Client, name: str) -> None:
+    path = f"/api/uploads/{name}"
+    await problem(await client.get(path), 404, "upload_not_issued")
+    await problem(await client.delete(path), 404, "upload_not_issued")
+    await problem(await client.post(f"{path}/complete"), 404, "upload_not_issued")
+    await problem(await client.post(f"{path}/parts/1"), 404, "upload_not_issued")
+    key = f"videos/{name}.mp4"
+    await problem(await start(client, key, 1), 404, "upload_not_issued")
+
+
+async def test_other_sites_pages_are_refused(client: Client) -> None:
+    upload = await started(client, 3)
+    path = f"/api/uploads/{upload['uploadId']}"
+    body = {"key": upload["key"], "sizeBytes": 3}
+    for response in (
+        await client.post("/api/uploads", json=body, headers=OTHER_SITE),
+        await client.post(f"{path}/parts/1", headers=OTHER_SITE),
+        await client.post(f"{path}/complete", headers={"Origin": "https://evil.example"}),
+        await client.delete(path, headers=OTHER_SITE),
+    ):
+        await problem(response, 403, "cross_site_request")
+    assert (await client.get(path, headers=OTHER_SITE)).status_code == 200
+    own = {"Sec-Fetch-Site": "same-origin"}
+    assert (await client.post(f"{path}/parts/1", headers=own)).status_code == 200
+
+
+async def test_storages_own_name_of_an_upload_is_only_in_part_addresses(
+    client: Client, resources: Resources
+) -> None:
+    upload = await started(client, 3)
+    name = await multipart_id(resources, upload["key"])
+    assert name
+    assert name not in str(upload)
+    assert name not in str(await look(client, upload))

@@ -1,0 +1,356 @@
+"""Uploads in parts when calls coincide, answers get lost, or database and storage are away."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from api_kit import Client, metadata, presign, problem, rows, run_sql
+from portal_kit import free_port, until
+from quart import Quart, Response
+from upload_kit import (
+    PART_BYTES,
+    abort_behind,
+    complete,
+    content,
+    look,
+    multipart_id,
+    multipart_uploads,
+    put_to,
+    send_part,
+    sign,
+    start,
+    started,
+    stored,
+)
+
+from portal.config import Config
+from portal.database import connection
+from portal.errors import ObjectMissing
+from portal.storage.bucket import ObjectInfo, Storage, open_storage
+from portal.uploads import service as uploads
+from portal.uploads.rows import row_with_key
+from portal.web.app import create_app
+from portal.web.resources import Resources
+
+FEW_SECONDS = 12
+REFUSE = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$;
+CREATE TRIGGER trap BEFORE UPDATE ON uploads FOR EACH ROW EXECUTE FUNCTION refuse();
+"""
+
+
+def nowhere() -> str:
+    """An address where nothing listens."""
+    return f"http://127.0.0.1:{free_port()}"
+
+
+@asynccontextmanager
+async def storage_at(address: str, app: Quart) -> AsyncIterator[None]:
+    """Let the app look for its storage elsewhere."""
+    resources: Resources = app.extensions["portal"]
+    config = replace(resources.config, s3_endpoint_url=address, s3_public_endpoint_url=address)
+    async with open_storage(config) as storage:
+        app.extensions["portal"] = replace(resources, storage=storage)
+        yield
+    app.extensions["portal"] = resources
+
+
+async def test_simultaneous_starts_end_with_one_upload(
+    client: Client, resources: Resources
+) -> None:
+    key = (await presign(client))["key"]
+    answers = await asyncio.gather(*(start(client, key, 5) for _ in range(8)))
+    assert sorted(answer.status_code for answer in answers) == [*[200] * 7, 201]
+    assert len({str(await answer.get_json()) for answer in answers}) == 1
+    assert await multipart_uploads(resources, key) == [await multipart_id(resources, key)]
+
+
+async def test_simultaneous_starts_with_different_sizes_agree_on_one(
+    client: Client, resources: Resources
+) -> None:
+    key = (await presign(client))["key"]
+    answers = await asyncio.gather(*(start(client, key, size) for size in range(1, 9)))
+    assert sorted(answer.status_code for answer in answers) == [201, *[409] * 7]
+    (winner,) = [await answer.get_json() for answer in answers if answer.status_code == 201]
+    assert await look(client, {"key": key}) == winner
+    assert await multipart_uploads(resources, key) == [await multipart_id(resources, key)]
+
+
+async def test_simultaneous_restarts_of_a_lost_upload_end_with_one(
+    client: Client, resources: Resources
+) -> None:
+    upload = await started(client, 5)
+    lost = await multipart_id(resources, upload["key"])
+    assert lost
+    await resources.storage.multiparts.abort(upload["key"], lost)
+    answers = await asyncio.gather(*(start(client, upload["key"], 5) for _ in range(4)))
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 201]
+    found = await multipart_id(resources, upload["key"])
+    assert found != lost
+    assert await multipart_uploads(resources, upload["key"]) == [found]
+
+
+async def test_simultaneous_completions_all_succeed(client: Client, resources: Resources) -> None:
+    data = bytes(range(256)) * (PART_BYTES // 256) + b"end"
+    upload = await started(client, len(data))
+    for number in (1, 2):
+        await send_part(client, upload, number, data)
+    answers = await asyncio.gather(*(complete(client, upload) for _ in range(6)))
+    assert {answer["state"] for answer in answers} == {"stored"}
+    assert await content(resources, upload["key"]) == data
+    assert await multipart_id(resources, upload["key"]) is None
+
+
+async def test_completion_waits_for_the_file_that_another_one_is_making(
+    client: Client, resources: Resources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Storage has forgotten the parts, and the file does not show yet."""
+    upload = await started(client, 3)
+    await abort_behind(resources, upload)
+    missed, head = asyncio.Event(), Storage.head
+
+    async def watched_head(storage: Storage, key: str) -> ObjectInfo:
+        try:
+            return await head(storage, key)
+        except ObjectMissing:
+            missed.set()
+            raise
+
+    monkeypatch.setattr(Storage, "head", watched_head)
+    completion = asyncio.create_task(complete(client, upload))
+    await missed.wait()
+    await resources.storage.put(upload["key"], b"abc", content_type="video/mp4")
+    assert (await completion)["state"] == "stored"
+
+
+async def test_completion_whose_answer_was_lost_may_be_repeated(
+    client: Client, resources: Resources
+) -> None:
+    """Storage has made the file, and the portal died before it knew."""
+    upload = await started(client, 3)
+    await send_part(client, upload, 1, b"abc")
+    name = await multipart_id(resources, upload["key"])
+    assert name
+    parts = await resources.storage.multiparts.list_parts(upload["key"], name)
+    await resources.storage.multiparts.complete(upload["key"], name, parts)
+    assert (await look(client, upload))["state"] == "stored"
+    assert (await start(client, upload["key"], 3)).status_code == 200
+    assert (await complete(client, upload))["state"] == "stored"
+    assert (await client.post("/api/videos", json=metadata(upload["key"]))).status_code == 201
+
+
+async def test_completion_repeated_after_the_database_went_away_in_the_middle(
+    client: Client, config: Config
+) -> None:
+    upload = await started(client, 3)
+    await send_part(client, upload, 1, b"abc")
+    await run_sql(config.database_url, REFUSE)
+    path = f"/api/uploads/{upload['uploadId']}/complete"
+    await problem(await client.post(path), 503, "database_unavailable")
+    await run_sql(config.database_url, "DROP FUNCTION refuse() CASCADE")
+    assert (await complete(client, upload))["state"] == "stored"
+    assert (await client.post("/api/videos", json=metadata(upload["key"]))).status_code == 201
+
+
+async def test_start_that_cannot_be_recorded_leaves_nothing_in_storage(
+    client: Client, config: Config, resources: Resources
+) -> None:
+    key = (await presign(client))["key"]
+    await run_sql(config.database_url, REFUSE)
+    await problem(await start(client, key, 5), 503, "database_unavailable")
+    assert await multipart_uploads(resources, key) == []
+    await run_sql(config.database_url, "DROP FUNCTION refuse() CASCADE")
+    assert (await start(client, key, 5)).status_code == 201
+
+
+async def test_video_and_discarding_exclude_each_other(
+    client: Client, config: Config, resources: Resources
+) -> None:
+    for round_number in range(6):
+        done = await stored(client, b"abc")
+        calls: list[Awaitable[Response]] = [
+            published_in_the_end(client, done["key"]),
+            client.delete(f"/api/uploads/{done['uploadId']}"),
+        ]
+        # Whichever comes first: both orders are tried.
+        if round_number % 2:
+            calls.reverse()
+        answers = await asyncio.gather(*calls)
+        statuses = {answer.status_code for answer in answers}
+        assert statuses in ({201, 409}, {204, 409}), statuses
+        if 201 in statuses:
+            assert await content(resources, done["key"]) == b"abc"
+        else:
+            with pytest.raises(ObjectMissing):
+                await resources.storage.head(done["key"])
+
+
+async def published_in_the_end(client: Client, key: str) -> Response:
+    """Create a video as clients do: again while storage can't answer.
+
+    A server may break off reading what is removed at this moment.
+    """
+    response = await client.post("/api/videos", json=metadata(key))
+    while response.status_code == 503:
+        await asyncio.sleep(0.2)
+        response = await client.post("/api/videos", json=metadata(key))
+    return response
+
+
+async def test_discarding_waits_for_a_creation_under_way_and_then_refuses(
+    client: Client, config: Config, resources: Resources
+) -> None:
+    done = await stored(client, b"abc")
+    # Holds the creation up after it has locked the upload, before it commits.
+    await run_sql(
+        config.database_url,
+        "CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$"
+        " BEGIN PERFORM pg_sleep(1); RETURN NEW; END $$;"
+        "CREATE TRIGGER trap BEFORE INSERT ON videos FOR EACH ROW EXECUTE FUNCTION linger()",
+    )
+    creation = asyncio.create_task(client.post("/api/videos", json=metadata(done["key"])))
+    await lock_is_held(config, done["key"])
+    refused = await client.delete(f"/api/uploads/{done['uploadId']}")
+    await problem(refused, 409, "key_already_used")
+    assert (await creation).status_code == 201
+    assert await content(resources, done["key"]) == b"abc"
+
+
+async def lock_is_held(config: Config, key: str) -> None:
+    """Wait until a transaction has locked the upload."""
+    query = "SELECT key FROM uploads WHERE key = %s FOR UPDATE SKIP LOCKED"
+
+    async def is_locked() -> bool:
+        return not await rows(config.database_url, query, key)
+
+    await until(is_locked, timeout_s=FEW_SECONDS, interval_s=0.02)
+
+
+async def test_start_during_a_creation_does_not_touch_the_video(
+    client: Client, config: Config, resources: Resources
+) -> None:
+    done = await stored(client, b"abc")
+    begun = await row_with_key(done["key"])
+    assert (await client.post("/api/videos", json=metadata(done["key"]))).status_code == 201
+    # As a start does that looked before the creation and records after it.
+    assert not await uploads._begin(begun, 3, resources.storage)
+    assert await multipart_uploads(resources, done["key"]) == []
+    assert await multipart_id(resources, done["key"]) is None
+
+
+async def test_discarding_goes_on_where_an_outage_of_storage_broke_it_off(
+    app: Quart, client: Client, resources: Resources
+) -> None:
+    upload = await started(client, 3)
+    await send_part(client, upload, 1, b"abc")
+    path = f"/api/uploads/{upload['uploadId']}"
+    async with storage_at(nowhere(), app):
+        await problem(await client.delete(path), 503, "storage_unavailable")
+    # Given up already, though its parts are still there.
+    await problem(await client.post(f"{path}/parts/1"), 404, "upload_not_issued")
+    await problem(await client.post(f"{path}/complete"), 404, "upload_not_issued")
+    assert len(await multipart_uploads(resources, upload["key"])) == 1
+    assert (await client.delete(path)).status_code == 204
+    assert await multipart_uploads(resources, upload["key"]) == []
+
+
+async def test_start_that_was_overtaken_by_a_discarding_is_undone(
+    client: Client, resources: Resources
+) -> None:
+    key = (await presign(client))["key"]
+    begun = await row_with_key(key)
+    assert (await client.delete(f"/api/uploads/{key[7:39]}")).status_code == 204
+    assert not await uploads._begin(begun, 3, resources.storage)
+    assert await multipart_uploads(resources, key) == []
+
+
+def calls(client: Client, upload: dict[str, Any]) -> list[Callable[[], Awaitable[Response]]]:
+    """One of each that needs storage."""
+    path = f"/api/uploads/{upload['uploadId']}"
+    return [
+        lambda: start(client, upload["key"], 3),
+        lambda: client.get(path),
+        lambda: client.post(f"{path}/complete"),
+        lambda: client.delete(path),
+    ]
+
+
+async def test_storage_away_gives_503_within_seconds(app: Quart, client: Client) -> None:
+    ones = [await started(client, 3) for _ in range(4)]
+    for upload in ones:
+        await send_part(client, upload, 1, b"abc")
+    fresh = await presign(client)
+    async with storage_at(nowhere(), app), asyncio.timeout(FEW_SECONDS):
+        answers = await asyncio.gather(
+            *(calls(client, upload)[at]() for at, upload in enumerate(ones)),
+            start(client, fresh["key"], 3),
+        )
+    for response in answers:
+        await problem(response, 503, "storage_unavailable")
+        assert 1 <= int(response.headers["Retry-After"]) <= 60
+    for upload in ones[:3]:
+        assert [part["partNumber"] for part in (await look(client, upload))["parts"]] == [1]
+        await complete(client, upload)
+
+
+async def test_storage_that_never_answers_gives_503_in_bounded_time(
+    app: Quart, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ones = [await started(client, 3) for _ in range(4)]
+    assert uploads.ANSWER_TIMEOUT_S < FEW_SECONDS
+    monkeypatch.setattr(uploads, "ANSWER_TIMEOUT_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it connects, and that is all
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        async with storage_at(address, app), asyncio.timeout(FEW_SECONDS):
+            for at, upload in enumerate(ones):
+                await problem(await calls(client, upload)[at](), 503, "storage_unavailable")
+
+
+async def test_database_away_gives_503(
+    client: Client, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upload = await started(client, 3)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
+    away = replace(config, database_url=f"postgresql://nobody@127.0.0.1:{free_port()}/nothing")
+    async with create_app(away).test_app() as app:
+        answers = await asyncio.gather(*(ask() for ask in calls(app.test_client(), upload)))
+        for response in answers:
+            await problem(response, 503, "database_unavailable")
+            assert response.headers["Retry-After"]
+
+
+async def test_part_that_broke_off_does_not_count(client: Client) -> None:
+    upload = await started(client, 2 * PART_BYTES)
+    address = await sign(client, upload, 1)
+    _, _, host, path = address.split("/", 3)
+    reader, writer = await asyncio.open_connection(*host.split(":"))
+    head = f"PUT /{path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {PART_BYTES}\r\n\r\n"
+    writer.write(head.encode() + bytes(PART_BYTES // 2))
+    await writer.drain()
+    writer.transport.abort()
+    del reader
+    assert (await look(client, upload))["parts"] == []
+    assert (await put_to(address, bytes(PART_BYTES)))[0] == 200
+    assert [part["partNumber"] for part in (await look(client, upload))["parts"]] == [1]
+
+
+async def test_more_parts_than_a_page_holds_are_all_seen(
+    app: Quart, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.storage.multipart.PARTS_PAGE", 2)
+    upload = await started(client, 7 * 3 * PART_BYTES)
+    data = bytes(PART_BYTES)
+    sent = [1, 2, 4, 5, 6]
+    for number in sent:
+        assert (await put_to(await sign(client, upload, number), data))[0] == 200
+    assert [part["partNumber"] for part in (await look(client, upload))["parts"]] == sent
+    path = f"/api/uploads/{upload['uploadId']}/complete"
+    missing = (await problem(await client.post(path), 409, "parts_missing"))["missingParts"]
+    assert missing == [3, *range(7, 22)]

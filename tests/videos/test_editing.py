@@ -1,0 +1,308 @@
+"""Editors change what is said of a video, and never overwrite each other without knowing."""
+
+from __future__ import annotations
+
+import asyncio
+from time import process_time
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from api_kit import Client, faults, metadata, problem, published
+from page_rows import READY, make_row
+from quart import Response
+
+from portal.database.models import Video
+from portal.errors import FieldError
+from portal.web.pages.editing_views import TypedMetadata, edit_form
+
+FORM = {"title": "New", "description": "Words", "categoryIds": ["2", "5"], "tags": "a, b"}
+BODY = {"title": "New", "description": "Words", "categoryIds": [2, 5], "tags": "a, b"}
+URLENCODED = {"Content-Type": "application/x-www-form-urlencoded"}
+UNSAFE = {"Sec-Fetch-Site": "cross-site"}
+
+
+async def read(client: Client, record: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """A video's metadata, and the ETag that came with it."""
+    response = await client.get(f"/api/videos/{record['id']}/metadata")
+    assert response.status_code == 200
+    body: dict[str, Any] = await response.get_json()
+    return body, response.headers["ETag"]
+
+
+async def put(
+    client: Client, record: dict[str, Any], body: dict[str, Any], etag: str | None
+) -> Response:
+    headers = {} if etag is None else {"If-Match": etag}
+    return await client.put(f"/api/videos/{record['id']}/metadata", json=body, headers=headers)
+
+
+async def send_form(client: Client, path: str, version: int | str, **changes: Any) -> Response:
+    """Send the form as a browser does: line ends are CR LF."""
+    fields = {**FORM, **changes, "version": str(version)}
+    fields["description"] = str(fields["description"]).replace("\n", "\r\n")
+    return await client.post(path, data=urlencode(fields, doseq=True), headers=URLENCODED)
+
+
+async def html(response: Response, status: int = 200) -> str:
+    assert response.status_code == status
+    return str(await response.get_data(as_text=True))
+
+
+async def test_put_changes_metadata_and_nothing_else_of_the_record(client: Client) -> None:
+    record = await published(client)
+    before = await (await client.get(f"/api/videos/{record['id']}")).get_json()
+    body, etag = await read(client, record)
+    assert body == {name: record[name] for name in BODY}
+    response = await put(client, record, BODY, etag)
+    assert response.status_code == 200
+    assert await response.get_json() == BODY
+    assert response.headers["ETag"] != etag
+    after = await (await client.get(f"/api/videos/{record['id']}")).get_json()
+    assert after["updatedAt"] > before["updatedAt"]
+    assert after == {**before, **BODY, "updatedAt": after["updatedAt"]}
+
+
+async def test_get_answers_304_until_something_was_changed(client: Client) -> None:
+    record = await published(client)
+    _, etag = await read(client, record)
+    path = f"/api/videos/{record['id']}/metadata"
+    assert (await client.get(path, headers={"If-None-Match": etag})).status_code == 304
+    await put(client, record, BODY, etag)
+    assert (await client.get(path, headers={"If-None-Match": etag})).status_code == 200
+
+
+async def test_put_without_if_match_changes_nothing(client: Client) -> None:
+    record = await published(client)
+    await problem(await put(client, record, BODY, None), 428, "precondition_required")
+    assert (await read(client, record))[0]["title"] == record["title"]
+
+
+@pytest.mark.parametrize("etag", ['"99"', 'W/"1"', '"x"', "nonsense", '"1-"'])
+async def test_put_over_another_version_changes_nothing(client: Client, etag: str) -> None:
+    record = await published(client)
+    await problem(await put(client, record, BODY, etag), 412, "metadata_changed")
+    assert (await read(client, record))[0]["title"] == record["title"]
+
+
+async def test_second_of_two_editors_is_told_and_may_insist(client: Client) -> None:
+    record = await published(client)
+    _, etag = await read(client, record)
+    theirs = {**BODY, "title": "Theirs"}
+    assert (await put(client, record, theirs, etag)).status_code == 200
+    await problem(await put(client, record, BODY, etag), 412, "metadata_changed")
+    found, newest = await read(client, record)
+    assert found == theirs
+    assert (await put(client, record, BODY, newest)).status_code == 200
+    assert (await put(client, record, theirs, "*")).status_code == 200
+
+
+async def test_of_editors_at_the_same_moment_exactly_one_succeeds(client: Client) -> None:
+    record = await published(client)
+    _, etag = await read(client, record)
+    bodies = [{**BODY, "title": f"Editor {number}"} for number in range(8)]
+    answers = await asyncio.gather(*(put(client, record, body, etag) for body in bodies))
+    assert sorted(answer.status_code for answer in answers) == [200] + [412] * 7
+    [winner] = [body for body, it in zip(bodies, answers, strict=True) if it.status_code == 200]
+    assert (await read(client, record))[0] == winner
+
+
+async def test_change_sent_again_after_a_lost_answer_is_no_conflict(client: Client) -> None:
+    record = await published(client)
+    _, etag = await read(client, record)
+    first = await put(client, record, BODY, etag)
+    again = await put(client, record, BODY, etag)
+    assert again.status_code == 200
+    assert again.headers["ETag"] == first.headers["ETag"]
+
+
+async def test_metadata_keeps_the_rules_of_creation(client: Client) -> None:
+    record = await published(client)
+    body = {"title": " ", "description": "x" * 5_001, "categoryIds": [], "tags": 7}
+    found = await faults(await put(client, record, body, "*"))
+    assert set(found) == {"/title", "/description", "/categoryIds", "/tags"}
+    body = {**BODY, "categoryIds": [2, 999]}
+    assert set(await faults(await put(client, record, body, "*"))) == {"/categoryIds/1"}
+    assert (await read(client, record))[0]["title"] == record["title"]
+
+
+@pytest.mark.parametrize("etag", ['"99"', '"x"', '"\u00ff"', "nonsense"])
+async def test_what_is_wrong_is_told_before_a_conflict(client: Client, etag: str) -> None:
+    record = await published(client)
+    body = {**BODY, "categoryIds": [32_768]}
+    assert set(await faults(await put(client, record, body, etag))) == {"/categoryIds/0"}
+
+
+async def test_unknown_video_has_no_metadata(client: Client) -> None:
+    await problem(await client.get("/api/videos/none/metadata"), 404, "video_not_found")
+    await problem(await put(client, {"id": "none"}, BODY, "*"), 404, "video_not_found")
+
+
+async def test_creation_sent_again_after_an_edit_keeps_the_edit(client: Client) -> None:
+    record = await published(client)
+    assert (await put(client, record, BODY, "*")).status_code == 200
+    assert (await put(client, record, {**BODY, "title": "Third"}, "*")).status_code == 200
+    response = await client.post("/api/videos", json=metadata(record["storageKey"]))
+    assert response.status_code == 200
+    assert (await response.get_json())["title"] == "Third"
+    assert (await response.get_json())["id"] == record["id"]
+
+
+async def test_creation_with_other_metadata_conflicts_after_an_edit_too(client: Client) -> None:
+    record = await published(client)
+    await put(client, record, BODY, "*")
+    now = await client.post("/api/videos", json=metadata(record["storageKey"], **BODY))
+    assert now.status_code == 200
+    for change in ({"title": "Never said"}, {"fileName": "other.mp4"}):
+        body = metadata(record["storageKey"], **change)
+        await problem(await client.post("/api/videos", json=body), 409, "key_already_used")
+    assert (await read(client, record))[0] == BODY
+
+
+async def test_form_saves_and_leads_back_without_scripts(client: Client) -> None:
+    video = await make_row(description="Old")
+    page = await html(await client.get(f"/videos/{video.id}/edit"))
+    assert f'action="/videos/{video.id}/edit"' in page
+    assert 'name="version" value="1"' in page
+    assert "hx-post" not in page
+    text = "Line one\nLine two"
+    response = await send_form(client, f"/videos/{video.id}/edit", 1, description=text)
+    assert response.status_code == 303
+    assert response.headers["Location"] == f"/videos/{video.id}"
+    found = await Video.get(id=video.id)
+    assert (found.title, found.description, found.tags) == ("New", text, "a, b")
+    assert found.category_ids == [2, 5]
+    assert found.updated_at > video.updated_at
+
+
+async def test_form_with_faults_says_so_beside_fields_and_keeps_what_was_typed(
+    client: Client,
+) -> None:
+    video = await make_row()
+    for path in ("edit", "story"):
+        page = await html(
+            await send_form(
+                client,
+                f"/videos/{video.id}/{path}",
+                1,
+                title=" ",
+                description="Typed <text>",
+                categoryIds=[],
+                tags="x" * 501,
+            ),
+            422,
+        )
+        assert '<p class="field__error" id="categories-error">Choose at least one' in page
+        assert 'id="title-error">Give a title; it may not be blank.' in page
+        assert 'id="tags-error">Shorten this to at most 500 characters.' in page
+        assert "Typed &lt;text&gt;</textarea>" in page
+        assert 'value="' + "x" * 501 in page
+        assert 'name="version" value="1"' in page
+    assert (await Video.get(id=video.id)).title == "Video 1"
+
+
+async def test_form_with_too_many_categories_says_so(client: Client) -> None:
+    video = await make_row()
+    response = await send_form(client, f"/videos/{video.id}/edit", 1, categoryIds=[""] * 5_000)
+    assert 'id="categories-error">Give at most 64.' in await html(response, 422)
+
+
+async def test_form_with_thousands_of_faults_is_made_at_once(client: Client) -> None:
+    count = 5_000
+    typed = TypedMetadata(title="", description="", category_ids=("",) * count, tags="")
+    errors = [FieldError(f"/categoryIds/{number}", "Wrong.") for number in range(count)]
+    video = await make_row()
+    started_s = process_time()
+    form = edit_form(video, {}, typed=typed, errors=[*errors, FieldError("/title", "Wrong.")])
+    # Each fault looked for among all categories takes several seconds.
+    assert process_time() - started_s < 0.5
+    assert form.faults == {"categoryIds": "Wrong.", "title": "Give the video a title."}
+
+
+async def test_second_form_shows_what_the_first_saved_beside_what_was_typed(
+    client: Client,
+) -> None:
+    video = await make_row()
+    first = await send_form(client, f"/videos/{video.id}/story", 1, title="First <b>")
+    assert first.status_code == 200
+    for path in ("edit", "story"):
+        page = await html(
+            await send_form(client, f"/videos/{video.id}/{path}", 1, title="Second", tags="c"), 409
+        )
+        assert "Someone else has changed this video" in page
+        assert 'value="Second"' in page
+        assert "First &lt;b&gt;" in page
+        assert 'id="tags-theirs"' in page
+        assert 'id="description-theirs"' not in page.replace('-error description-theirs"', "")
+        assert 'name="version" value="2"' in page
+    assert (await Video.get(id=video.id)).title == "First <b>"
+    insisted = await send_form(client, f"/videos/{video.id}/story", 2, title="Second")
+    assert insisted.status_code == 200
+    assert (await Video.get(id=video.id)).title == "Second"
+
+
+async def test_saved_story_comes_back_and_tells_the_rest_of_the_page(client: Client) -> None:
+    video = await make_row()
+    response = await send_form(client, f"/videos/{video.id}/story", 1)
+    assert "metadata-saved" in response.headers["HX-Trigger"]
+    assert ">New</h1>" in await html(response)
+
+
+@pytest.mark.parametrize("version", ["", "0", "-1", "x", "9" * 40])
+async def test_form_without_a_version_overwrites_nothing(client: Client, version: str) -> None:
+    video = await make_row()
+    response = await send_form(client, f"/videos/{video.id}/edit", version)
+    await html(response, 409)
+    assert (await Video.get(id=video.id)).title == "Video 1"
+
+
+async def test_nothing_is_edited_from_another_site(client: Client) -> None:
+    video = await make_row()
+    form = urlencode({**FORM, "version": "1"}, doseq=True)
+    for path in ("edit", "story"):
+        address = f"/videos/{video.id}/{path}"
+        response = await client.post(address, data=form, headers={**URLENCODED, **UNSAFE})
+        assert response.status_code == 403
+    response = await client.put(
+        f"/api/videos/{video.id}/metadata", json=BODY, headers={**UNSAFE, "If-Match": "*"}
+    )
+    await problem(response, 403, "cross_site_request")
+    assert (await Video.get(id=video.id)).title == "Video 1"
+
+
+async def test_page_links_categories_tags_and_addresses_of_the_description(
+    client: Client,
+) -> None:
+    video = await make_row(
+        **READY,
+        category_ids=[3],
+        tags="sea & sun, sea",
+        description="See https://example.org/a?b=1&c=2. <script>",
+    )
+    page = await html(await client.get(f"/videos/{video.id}"))
+    assert 'href="/?category=3"' in page
+    assert 'href="/?tag=sea+%26+sun"' in page
+    link = 'href="https://example.org/a?b=1&amp;c=2" rel="nofollow noopener ugc"'
+    assert link in page
+    assert "&lt;script&gt;" in page
+
+
+async def test_addresses_to_copy_are_those_that_others_reach(client: Client) -> None:
+    waiting = await make_row(1)
+    ready = await make_row(2, **READY, title='A "quoted" title')
+    page = await html(await client.get(f"/videos/{waiting.id}/share"))
+    assert f'/videos/{waiting.id}" readonly' in page
+    assert "embed" not in page
+    page = await html(await client.get(f"/videos/{ready.id}/share"))
+    assert f"/hls/{ready.id}/1/master.m3u8" in page
+    assert f"/embed/{ready.id}&#34;" in page
+    assert "height=&#34;1137&#34;" in page
+    assert "A &amp;#34;quoted&amp;#34; title" in page
+
+
+async def test_library_finds_a_video_by_what_it_says_now(client: Client) -> None:
+    record = await published(client, title="Walrus")
+    await put(client, record, {**BODY, "title": "Narwhal", "tags": "tusk"}, "*")
+    for query, is_found in (("q=narwhal", True), ("tag=tusk", True), ("q=walrus", False)):
+        page = str(await (await client.get(f"/?{query}")).get_data(as_text=True))
+        assert (f'id="card-{record["id"]}"' in page) is is_found, query

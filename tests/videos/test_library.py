@@ -1,0 +1,203 @@
+"""The library's pages: cards, the form without scripts, paging, the poll, and its empty states."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from api_kit import UNKNOWN_VIDEO_ID
+from library_kit import FAILED, add_video, all_titles, read, titles
+from page_rows import READY, make_attempt
+
+from portal.database.models import Video
+from portal.videos import library
+from portal.web.pages.library import PAGE_SIZE
+
+if TYPE_CHECKING:
+    from quart.typing import TestClientProtocol
+
+
+async def test_new_installation_shows_the_ways_in(client: TestClientProtocol) -> None:
+    page = await read(client)
+    assert "No videos yet" in page.text
+    assert 'href="/upload"' in page.text
+    assert "portal publish" in page.text
+    assert 'href="/api/docs"' in page.text
+    assert "<form" not in page.text
+
+
+async def test_cards_show_poster_duration_and_state(client: TestClientProtocol) -> None:
+    ready = await add_video("Ready one", 1, **READY, has_storyboard=True)
+    await add_video("Failed one", 2, **FAILED)
+    page = await read(client)
+    assert f"/videos/{ready.id}/poster.jpg" in page.text
+    assert f'data-storyboard="/videos/{ready.id}/storyboard.vtt"' in page.text
+    assert page.text.count("data-storyboard") == 1
+    assert "1:02:05" in page.text
+    assert "badge--failed" in page.text
+
+
+async def test_count_is_told_and_ends_somewhere(
+    client: TestClientProtocol, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_video("Holiday", 1)
+    assert "1 video<" in (await read(client)).text
+    await add_video("Holiday", 2)
+    assert "<strong>2 videos</strong> for “holiday”" in (await read(client, q="holiday")).text
+    monkeypatch.setattr(library, "COUNT_CAP", 1)
+    monkeypatch.setattr("portal.web.pages.library_views.COUNT_CAP", 1)
+    assert "1+ videos" in (await read(client)).text
+
+
+async def test_form_keeps_what_was_asked_for_and_needs_no_scripts(
+    client: TestClientProtocol,
+) -> None:
+    await add_video("Holiday", category_ids=[12], tags="sea", **READY)
+    page = await read(client, q='a "quote"', category="12", status="ready", tag="sea", sort="title")
+    form = page.text[page.text.index("<form") : page.text.index("</form>")]
+    assert re.search(r'method="get"\s+action="/"', form)
+    assert 'value="a &#34;quote&#34;"' in form
+    for value in ("12", "ready", "title"):
+        assert re.search(rf'<option value="{value}"\s+selected', form)
+    assert re.search(r'name="tag"\s+value="sea"', form)
+    assert 'type="submit"' in form
+    # As a browser sends the form, empty fields and all.
+    assert await titles(client, q="holi", category="", status="", tag="", sort="newest") == [
+        "Holiday"
+    ]
+
+
+async def test_addresses_of_pages_keep_the_query_and_nothing_needless(
+    client: TestClientProtocol,
+) -> None:
+    for number in range(PAGE_SIZE + 1):
+        await add_video(f"Holiday {number}", number, tags="a&b", **READY)
+    page = await read(client, q="holi", tag="a&b", status="ready", category="", sort="relevance")
+    assert page.next is not None
+    query = page.next.split("?")[1].split("&after=")[0]
+    assert query == "q=holi&status=ready&tag=a%26b"
+    last = await read(client, page.next)
+    assert last.titles == ["Holiday 0"]
+    assert last.first == f"/?{query}"
+    assert last.next is None
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["few", "many"])
+@pytest.mark.parametrize(
+    "query",
+    [{}, {"sort": "oldest"}, {"sort": "title"}, {"sort": "longest"}, {"q": "film"}],
+    ids=lambda it: "-".join(it.values()) or "newest",
+)
+async def test_pages_have_no_gaps_or_doubles_while_videos_are_added(
+    client: TestClientProtocol,
+    monkeypatch: pytest.MonkeyPatch,
+    query: dict[str, str],
+    many: bool,
+) -> None:
+    if many:
+        monkeypatch.setattr(library, "COUNT_CAP", 10)
+        monkeypatch.setattr(library, "WALK_STEPS", 15)
+    await _add_equals(PAGE_SIZE * 2 + 7)
+    expected = await all_titles(client, **query)
+    assert len(set(expected)) == len(expected) == PAGE_SIZE * 2 + 7
+
+    page = await read(client, "/", **query)
+    seen = [page.titles]
+    while page.next:
+        await add_video(f"New {len(seen)}", 1000 + len(seen), description="film")
+        page = await read(client, page.next)
+        seen.append([title for title in page.titles if not title.startswith("New")])
+    assert [title for titles in seen for title in titles] == expected
+
+    back: list[str] = []
+    while page.previous:
+        page = await read(client, page.previous)
+        back = [*(title for title in page.titles if not title.startswith("New")), *back]
+    # The first page is a full one, and so may tell again what is on the page after it.
+    assert list(dict.fromkeys(back)) == expected[: -len(seen[-1])]
+    assert page.first is None
+
+
+async def _add_equals(count: int) -> None:
+    """Videos of which many are equal in what they are sorted by."""
+    for number in range(count):
+        where = ("title", "tags", "description")[number % 3]
+        text = {"title": f"Clip {number}", where: f"Clip {number} film"}
+        duration = {"duration_s": float(number % 4)} if number % 5 else {}
+        await add_video(number=number // 3, **{**text, **duration})
+
+
+async def test_page_after_a_deleted_video_goes_on_where_it_stood(
+    client: TestClientProtocol,
+) -> None:
+    for number in range(PAGE_SIZE + 2):
+        await add_video(f"Video {number}", number)
+    page = await read(client)
+    await Video.filter(title=page.titles[-1]).delete()
+    assert page.next is not None
+    assert (await read(client, page.next)).titles == ["Video 1", "Video 0"]
+
+
+async def test_end_of_the_library_leads_back(client: TestClientProtocol) -> None:
+    await add_video("Only one", 5)
+    page = await read(client, "/?after=0-00000000000000000000000000000000-0")
+    assert page.titles == []
+    assert "That was all" in page.text
+    assert page.first == "/"
+
+
+async def test_page_polls_once_for_all_cards_in_the_making(client: TestClientProtocol) -> None:
+    first, second = await add_video("First", 1), await add_video("Second", 2)
+    await add_video("Ready", 3, **READY)
+    await make_attempt(first, percent=41.7)
+    text = (await read(client)).text
+    assert text.count('hx-trigger="every') == 1
+    assert f"/library/progress?id={second.id}&amp;id={first.id}" in text
+    assert "Converting · 41 %" in text
+    assert "Waiting for its turn" in text
+
+
+async def test_poll_brings_cards_and_ends_when_all_are_final(client: TestClientProtocol) -> None:
+    first, second = await add_video("First", 1), await add_video("Second", 2)
+    address = f"/library/progress?id={first.id}&id={second.id}"
+    await Video.filter(id=first.id).update(**READY)
+    text = (await read(client, address)).text
+    assert f'hx-target="#card-{first.id}"' in text
+    assert f"/videos/{first.id}/poster.jpg" in text
+    assert "“First” is ready." in text
+    assert f'hx-get="/library/progress?id={second.id}"' in text
+    await Video.filter(id=second.id).update(**FAILED)
+    text = (await read(client, f"/library/progress?id={second.id}")).text
+    assert "“Second” could not be processed." in text
+    assert "hx-get" not in text
+
+
+async def test_worker_that_died_is_not_shown_as_working(client: TestClientProtocol) -> None:
+    video = await add_video("Abandoned")
+    await make_attempt(video, lease_expires_at=video.created_at)
+    assert "Waiting for its turn" in (await read(client)).text
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?id=", "?id=none", f"?id={UNKNOWN_VIDEO_ID}", "?id=%00", "?" + "id=x&" * 500]
+)
+async def test_poll_for_nothing_ends(client: TestClientProtocol, query: str) -> None:
+    text = (await read(client, f"/library/progress{query}")).text
+    assert 'id="library-poll"' in text
+    assert "hx-get" not in text
+
+
+async def test_best_match_goes_without_saying_for_a_form_without_scripts(
+    client: TestClientProtocol,
+) -> None:
+    await add_video("Title holiday", 1)
+    await add_video("Newer", 2, tags="holiday")
+    page = await read(client)
+    # The order that is shown before anything is typed has no value of its own to send.
+    assert re.search(r'<option value=""\s+selected>Newest first<', page.text)
+    assert await titles(client, q="holiday", sort="") == ["Title holiday", "Newer"]
+    page = await read(client, q="holiday", sort="newest")
+    assert page.titles == ["Newer", "Title holiday"]
+    assert re.search(r'<option value="newest"\s+selected>Newest first<', page.text)
+    assert re.search(r'<option value="">Best match<|<option value=""\s*>Best match<', page.text)

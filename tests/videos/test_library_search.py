@@ -1,0 +1,326 @@
+"""The library's search against the real database: what is found, and in which order."""
+
+# ruff: noqa: RUF001 - words of many languages
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from api_kit import published, run_sql
+from library_kit import FAILED, add_video, all_titles, read, titles
+from page_rows import READY
+from portal_kit import execute, on_database, until
+from psycopg import sql
+from tortoise import Tortoise
+from tortoise.connection import get_connection
+from tortoise.migrations.api import migrate as tortoise_migrate
+
+from portal.config import Config
+from portal.database.connection import _migration_config, migrate, open_database
+from portal.database.models import Video
+from portal.videos import library
+from portal.videos.library import LibraryPage, list_videos
+from portal.videos.library_queries import LibraryQuery, Sort
+from portal.web.pages import library as library_pages
+
+if TYPE_CHECKING:
+    from quart.typing import TestClientProtocol
+
+OLD_VIDEO = """
+INSERT INTO uploads (key, file_name, content_type, created_at)
+VALUES ('videos/{id}.mp4', 'a.mp4', 'video/mp4', now());
+INSERT INTO videos (id, title, description, category_ids, tags, file_name, storage_key,
+                    transcode_job_id, status, size_bytes, source_etag, created_at, updated_at)
+VALUES ('{id}', '{title}', 'Am Meer', '{{1}}', 'Strand, See', 'a.mp4', 'videos/{id}.mp4', {job},
+        'failed', 1, 'e', now(), now());
+"""
+
+
+@pytest.mark.parametrize(
+    ("title", "typed"),
+    [
+        ("Holiday on the coast", "holi"),
+        ("Holiday on the coast", "COAST hol"),
+        ("Café Müller", "cafe muller"),
+        ("Große Straße", "grosse strasse"),
+        ("Les élèves à l’été", "ete eleves"),
+        ("Новогодняя ёлка", "елка"),
+        ("Η Θάλασσα", "θαλασσα"),
+        ("東京の朝と京都の夜", "京都"),
+        ("北京故事", "京故"),
+        ("ภาษาไทยสำหรับทุกคน", "สำหรับ"),
+        ("ガンダム", "ｶﾞﾝﾀﾞﾑ"),
+        ("猫", "猫"),
+        ("黒い猫", "猫"),
+        ("한국어 비디오", "한국"),
+        ("C++ in 2026", "c 2026"),
+        ("A day in my garden", "a day in m"),
+        ("黒い猫と白い犬が走る夏", "猫 白 犬 夏"),
+    ],
+)
+async def test_words_of_any_language_are_found(
+    client: TestClientProtocol, title: str, typed: str
+) -> None:
+    await add_video("Something else entirely, 東 京", tags="other", description="etwas anderes")
+    await add_video(title)
+    assert await titles(client, q=typed) == [title]
+
+
+@pytest.mark.parametrize("typed", ["oliday", "京東", "holiday zebra", "qqq"])
+async def test_what_is_not_there_is_not_found(client: TestClientProtocol, typed: str) -> None:
+    await add_video("Holiday 東京")
+    page = await read(client, q=typed)
+    assert page.titles == []
+    assert "No videos found" in page.text
+    assert 'href="/"' in page.text
+
+
+async def test_title_ranks_before_tags_before_description_then_the_newest(
+    client: TestClientProtocol,
+) -> None:
+    await add_video("Described", 9, description="beach and sea")
+    await add_video("Tagged", 8, tags="beach, sea", description="beach")
+    await add_video("Beach by the sea", 1)
+    await add_video("Beach, sea, sun", 2)
+    await add_video("Beach only", 7, tags="sea")
+    await add_video("Half", 6, tags="beach")
+    expected = ["Beach, sea, sun", "Beach by the sea", "Tagged", "Beach only", "Described"]
+    assert await titles(client, q="sea beach") == expected
+    assert await titles(client, q="sea beach", sort="newest") == [
+        *("Described", "Tagged", "Beach only", "Beach, sea, sun", "Beach by the sea")
+    ]
+
+
+async def test_tag_filter_is_exact_but_for_case_and_accents(client: TestClientProtocol) -> None:
+    await add_video("One", 1, tags="Deep  Sea, café, rock'n'roll, c:\\d")
+    await add_video("Two", 2, tags="deep sea diving")
+    await add_video("deep sea", 3)
+    for tag in ("deep sea", "DEEP SEA", "Cafe", "rock'n'roll", "c:\\d"):
+        assert await titles(client, tag=tag) == ["One"], tag
+    page = await read(client, tag="deep sea", q="one")
+    assert page.titles == ["One"]
+    assert "Remove the filter by tag" in page.text
+
+
+async def test_filters_narrow_together(client: TestClientProtocol) -> None:
+    await add_video("Beach 1", 1, **READY, category_ids=[1, 12], tags="sea")
+    await add_video("Beach 2", 2, **FAILED, category_ids=[12], tags="sea")
+    await add_video("Beach 3", 3, category_ids=[3], tags="sun")
+    assert await titles(client, category="12") == ["Beach 2", "Beach 1"]
+    assert await titles(client, category="12", status="ready") == ["Beach 1"]
+    assert await titles(client, status="processing") == ["Beach 3"]
+    assert await titles(client, q="beach", tag="sea", status="failed") == ["Beach 2"]
+    assert await titles(client, q="beach", category="3", status="failed") == []
+
+
+async def test_orders(client: TestClientProtocol) -> None:
+    await add_video("part 10", 3, **{**READY, "duration_s": 5.0})
+    await add_video("Part 2", 1, **{**READY, "duration_s": 90.0})
+    await add_video("Ähre", 2)
+    assert await titles(client) == ["part 10", "Ähre", "Part 2"]
+    assert await titles(client, sort="oldest") == ["Part 2", "Ähre", "part 10"]
+    assert await titles(client, sort="title") == ["Ähre", "Part 2", "part 10"]
+    assert await titles(client, sort="longest") == ["Part 2", "part 10", "Ähre"]
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *("'&|!:*()<>", "\0", "x" * 10_000, "()", "a'b\\c:*d", "!!!", "%", "{}", "' OR 1=1 --"),
+        *(
+            "🎉",
+            "\ud7ff",
+            "\u202e",
+            "& | !",
+            "<script>alert(1)</script>",
+            "é" * 10_000,
+            "京" * 10_000,
+        ),
+    ],
+)
+async def test_hostile_addresses_are_pages_like_others(
+    client: TestClientProtocol, typed: str
+) -> None:
+    await add_video("Holiday")
+    for name in ("q", "tag", "category", "status", "sort", "after", "before"):
+        page = await read(client, **{name: typed})
+        assert "<script>alert" not in page.text
+        if name not in ("q", "tag"):
+            assert page.titles == ["Holiday"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "category=99&status=lost&sort=best&after=none",
+        "category=1.5&after=0-zz-1",
+        "after=7-00000000000000000000000000000000-1",
+        "after=0-00000000000000000000000000000000-99999999999999999999999",
+        "sort=longest&after=0-00000000000000000000000000000000-nan",
+        "category=%ff%fe&after=%ff",
+        "sort=relevance",
+        "before=0-00000000000000000000000000000000-0",
+        "q=holiday&q=other&category=1&category=2",
+    ],
+)
+async def test_what_cannot_be_had_is_ignored(client: TestClientProtocol, query: str) -> None:
+    await add_video("Holiday \ufffd\ufffd")
+    assert (await read(client, f"/?{query}")).titles == ["Holiday \ufffd\ufffd"]
+
+
+async def test_punctuation_finds_nothing_and_says_so(client: TestClientProtocol) -> None:
+    await add_video("Holiday")
+    page = await read(client, q="'&|")
+    assert page.titles == []
+    assert "No videos found" in page.text
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["few", "many"])
+async def test_search_agrees_with_a_plain_reading_of_every_video(
+    client: TestClientProtocol, monkeypatch: pytest.MonkeyPatch, many: bool
+) -> None:
+    """Both ways of fetching: all matches sorted, and a walk along the order that gives up."""
+    if many:
+        monkeypatch.setattr(library, "COUNT_CAP", 5)
+        monkeypatch.setattr(library, "WALK_STEPS", 30)
+    chance = random.Random(1)  # noqa: S311
+    words = ["sea", "seal", "season", "beach", "beacon", "sun", "sunny", "moon", "film"]
+    videos = []
+    for number in range(90):
+        text = {
+            "title": f"{' '.join(chance.sample(words, 2))} {number}",
+            "tags": ", ".join(chance.sample(words, chance.randint(0, 2))),
+            "description": " ".join(chance.sample(words, chance.randint(0, 4))),
+        }
+        category = chance.choice([1, 2])
+        await add_video(number=number, category_ids=[category], **text)
+        videos.append((number, category, text))
+    for query in ("sea", "sun beac", "moon", "film season sun", "s", "zzz"):
+        for category in ("", "2"):
+            expected = _expected(videos, query, category)
+            assert await all_titles(client, q=query, category=category) == expected
+            newest = sorted(expected, key=lambda title: -int(title.split()[-1]))
+            assert await all_titles(client, q=query, category=category, sort="newest") == newest
+
+
+def _expected(
+    videos: list[tuple[int, int, dict[str, str]]], query: str, category: str
+) -> list[str]:
+    found = []
+    for number, video_category, text in videos:
+        fields = [text["title"], text["tags"].replace(",", " "), text["description"]]
+        tier = next(
+            (
+                end
+                for end in (1, 2, 3)
+                if all(
+                    any(word.startswith(typed) for word in " ".join(fields[:end]).split())
+                    for typed in query.split()
+                )
+            ),
+            None,
+        )
+        if tier and category in ("", str(video_category)):
+            found.append((tier, -number, text["title"]))
+    return [title for _, _, title in sorted(found)]
+
+
+async def test_searches_leave_half_of_the_databases_connections_to_others(
+    client: TestClientProtocol, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_video("Holiday")
+    asked: list[LibraryQuery] = []
+    may_answer = asyncio.Event()
+
+    async def list_slowly(query: LibraryQuery, **named: Any) -> LibraryPage:
+        if query.text:
+            asked.append(query)
+            await may_answer.wait()
+        return await list_videos(query, **named)
+
+    monkeypatch.setattr(library_pages, "list_videos", list_slowly)
+    half = config.database_pool_size // 2
+    searches = [asyncio.create_task(titles(client, q=f"holi {it}")) for it in range(2 * half)]
+    await until(lambda: asyncio.sleep(0, len(asked) >= half), timeout_s=20)
+    assert await titles(client) == ["Holiday"]
+    assert await titles(client, status="failed") == []
+    assert len(asked) == half
+    monkeypatch.setattr(library_pages, "TURN_TIMEOUT_S", 0.01)
+    assert (await client.get("/?q=late")).status_code == 503
+    may_answer.set()
+    assert await asyncio.gather(*searches) == [[]] * 2 * half
+    assert await titles(client, q="holi") == ["Holiday"]
+
+
+async def test_published_video_is_found_at_once(client: TestClientProtocol) -> None:
+    await published(client, title="Café de Paris", tags="Nuit, Ville", description="Filmé à l’aube")
+    for query in ({"q": "cafe"}, {"q": "aube"}, {"tag": "ville"}):
+        assert await titles(client, **query) == ["Café de Paris"]
+
+
+@pytest.mark.parametrize("fields", [None, ["tags", "title"]], ids=["whole-row", "some-fields"])
+async def test_edited_video_is_found_by_its_new_words_alone(
+    client: TestClientProtocol, fields: list[str] | None
+) -> None:
+    await add_video("Before", tags="old")
+    video = await Video.get(title="Before")
+    video.title, video.tags = "After", "new"
+    await video.save(update_fields=fields)
+    assert await titles(client, q="before") == []
+    assert await titles(client, tag="old") == []
+    assert await titles(client, q="afte", tag="new") == ["After"]
+
+
+async def test_saving_other_fields_leaves_the_search_document_alone(
+    client: TestClientProtocol,
+) -> None:
+    video = await add_video("Holiday")
+    await Video.filter(id=video.id).update(title="Never indexed")
+    video.title = "Only in memory"
+    video.size_bytes = 2
+    await video.save(update_fields=["size_bytes"])
+    assert await titles(client, q="holiday") == ["Never indexed"]
+
+
+async def test_indexes_serve_search_and_category(client: TestClientProtocol) -> None:
+    await add_video("Holiday")
+    names = await get_connection("default").execute_query_dict(
+        "SELECT indexdef FROM pg_indexes WHERE tablename = 'videos'"
+    )
+    defined = " ".join(row["indexdef"] for row in names)
+    for columns in (
+        *("gin (search)", "gin (category_ids)", "(sort_title, id)", "(status)"),
+        *("(created_at, id)", "(COALESCE(duration_s, "),
+    ):
+        assert columns in defined
+
+
+async def test_videos_of_older_versions_are_found_after_the_upgrade(
+    services: dict[str, str],
+) -> None:
+    name = f"test_{uuid4().hex}"
+    environ = on_database(services, name)
+    config = Config.from_env(environ)
+    await execute(services, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    try:
+        await tortoise_migrate(config=_migration_config(config), target="portal.0005_multipart")
+    finally:
+        await Tortoise.close_connections()
+    # More than the migration takes at a time.
+    old = [OLD_VIDEO.format(id=uuid4(), title=f"Urlaub {job}", job=job) for job in range(600)]
+    await run_sql(config.database_url, "".join(old))
+
+    await migrate(config)
+
+    async with open_database(config):
+        for query in (LibraryQuery("urlaub 599"), LibraryQuery("meer 599"), LibraryQuery("599")):
+            assert [it.title for it in (await list_videos(query, limit=3)).videos] == ["Urlaub 599"]
+        assert (await list_videos(LibraryQuery(tag="see"), limit=3)).total == 600
+        page = await list_videos(LibraryQuery(sort=Sort.TITLE), limit=3)
+        assert [video.title for video in page.videos] == ["Urlaub 0", "Urlaub 1", "Urlaub 2"]
+    drop = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+    await execute(services, drop)

@@ -1,0 +1,255 @@
+"""Creating a video: the record, safe retries, and what stands in the way."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from api_kit import (
+    CREATED_MEMBERS,
+    RAW_FILE,
+    Client,
+    counts,
+    faults,
+    metadata,
+    presign,
+    problem,
+    published,
+    put,
+    rows,
+    run_sql,
+    send,
+    uploaded,
+)
+
+from portal.config import Config
+from portal.web.app import create_app
+from portal.web.resources import Resources
+
+OTHER_METADATA: list[dict[str, Any]] = [
+    {"title": "Another"},
+    {"title": "Harbour at dawn "},
+    {"description": ""},
+    {"categoryIds": [3, 12]},
+    {"categoryIds": [12, 3, 3]},
+    {"tags": "harbour,morning"},
+    {"fileName": "Harbour.mp4"},
+]
+FOREIGN_KEYS = [
+    "",
+    "videos/00000000000000000000000000000000.mp4",
+    "videos/",
+    "../secret",
+    "hls/x/1/master.m3u8",
+    "videos/\u00fc.mp4",
+    "videos/\n.mp4",
+    "x" * 10_000,
+    f"videos/{'0' * 32}.{'x' * 10_000}",
+]
+UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
+
+
+async def test_creation_answers_the_record_and_where_it_is(client: Client) -> None:
+    body = metadata(await uploaded(client))
+    response = await client.post("/api/videos", json=body)
+    assert response.status_code == 201
+    record = await response.get_json()
+    assert set(record) == CREATED_MEMBERS
+    assert response.headers["Location"] == f"/api/videos/{record['id']}"
+    key = body.pop("key")
+    assert {member: record[member] for member in body} == body
+    assert record["storageKey"] == key
+    assert record["status"] == "processing"
+    assert record["sizeBytes"] == len(RAW_FILE)
+    assert isinstance(record["id"], str)
+    assert isinstance(record["transcodeJobId"], str)
+
+
+async def test_timestamps_are_utc_with_z(client: Client) -> None:
+    before = datetime.now(UTC)
+    record = await published(client)
+    assert UTC_TIME.fullmatch(record["createdAt"])
+    assert UTC_TIME.fullmatch(record["updatedAt"])
+    created = datetime.fromisoformat(record["createdAt"])
+    assert before <= created <= datetime.now(UTC)
+
+
+async def test_timestamps_are_utc_whatever_the_time_zone_of_the_database(config: Config) -> None:
+    far_east = f"{config.database_url}&options=-c%20timezone%3DAsia/Kolkata"
+    app = create_app(replace(config, database_url=far_east))
+    async with app.test_app():
+        client = app.test_client()
+        before = datetime.now(UTC)
+        record = await published(client)
+        read = await (await client.get(f"/api/videos/{record['id']}")).get_json()
+    for member in ("createdAt", "updatedAt"):
+        assert read[member] == record[member]
+        assert UTC_TIME.fullmatch(read[member])
+        assert before <= datetime.fromisoformat(read[member]) <= datetime.now(UTC)
+
+
+async def test_record_names_its_job(client: Client, config: Config) -> None:
+    record = await published(client)
+    query = "SELECT id::text, status::text, args FROM procrastinate_jobs"
+    jobs = await rows(config.database_url, query)
+    [(job_id, status, arguments)] = jobs
+    assert (job_id, status) == (record["transcodeJobId"], "todo")
+    assert arguments == {"video_id": record["id"], "cause": arguments["cause"]}
+    assert arguments["cause"].keys() == {"request_id"}
+
+
+async def test_text_is_kept_exactly_as_submitted(client: Client) -> None:
+    texts = {
+        "title": "  \u200fشريط\u202e e\u0301 \u00e9 \ufeff<b>&amp; ",
+        "description": "line\r\nline\n\ttab \u2028 \U0001f3ac \u0007",
+        "tags": " a,, b ,\u00a0c,",
+    }
+    record = await published(client, **texts)
+    read = await (await client.get(f"/api/videos/{record['id']}")).get_json()
+    assert {member: record[member] for member in texts} == texts
+    assert {member: read[member] for member in texts} == texts
+
+
+async def test_longest_texts_fit(client: Client) -> None:
+    texts = {"title": "😀" * 200, "description": "😀" * 5_000, "tags": "😀" * 500}
+    body = json.dumps(metadata(await uploaded(client), **texts), ensure_ascii=False)
+    response = await send(client, "/api/videos", body.encode())
+    assert response.status_code == 201
+    record = await response.get_json()
+    assert {member: record[member] for member in texts} == texts
+
+
+async def test_escaped_emoji_counts_as_one_character(client: Client) -> None:
+    emoji = r"\ud83d\ude00"
+    text = f'{{"fileName": "{emoji * 251}.mp4", "contentType": "video/mp4"}}'
+    response = await send(client, "/api/videos/presign", text.encode())
+    assert response.status_code == 200
+
+
+async def test_repeated_category_ids_are_kept(client: Client) -> None:
+    assert (await published(client, categoryIds=[3, 1, 3]))["categoryIds"] == [3, 1, 3]
+
+
+async def test_same_request_again_answers_the_same_record(client: Client, config: Config) -> None:
+    body = metadata(await uploaded(client))
+    first = await client.post("/api/videos", json=body)
+    again = await client.post("/api/videos", json={**body, "ignored": True})
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert await again.get_json() == await first.get_json()
+    assert again.headers["Location"] == first.headers["Location"]
+    assert await counts(config.database_url) == (1, 1)
+
+
+async def test_retry_is_safe_even_when_the_file_is_gone(
+    client: Client, resources: Resources
+) -> None:
+    record = await published(client)
+    await resources.storage.delete(record["storageKey"])
+    again = await client.post("/api/videos", json=metadata(record["storageKey"]))
+    assert again.status_code == 200
+    assert await again.get_json() == record
+
+
+async def test_same_key_with_other_metadata_is_a_conflict(client: Client, config: Config) -> None:
+    record = await published(client)
+    for change in OTHER_METADATA:
+        body = metadata(record["storageKey"], **change)
+        response = await client.post("/api/videos", json=body)
+        await problem(response, 409, "key_already_used")
+    assert await counts(config.database_url) == (1, 1)
+    read = await (await client.get(f"/api/videos/{record['id']}")).get_json()
+    assert {member: read[member] for member in record} == record
+
+
+async def test_key_without_a_file_is_a_conflict(client: Client, config: Config) -> None:
+    upload = await presign(client)
+    response = await client.post("/api/videos", json=metadata(upload["key"]))
+    await problem(response, 409, "upload_not_found")
+    assert await counts(config.database_url) == (0, 0)
+    assert await put(upload["uploadUrl"], RAW_FILE) == 200
+    response = await client.post("/api/videos", json=metadata(upload["key"]))
+    assert response.status_code == 201
+
+
+async def test_empty_file_is_a_conflict(client: Client, config: Config) -> None:
+    key = await uploaded(client, b"")
+    response = await client.post("/api/videos", json=metadata(key))
+    body = await problem(response, 409, "upload_not_found")
+    assert "empty" in body["detail"]
+    assert await counts(config.database_url) == (0, 0)
+
+
+async def test_file_deleted_before_creation_is_a_conflict(
+    client: Client, resources: Resources, config: Config
+) -> None:
+    key = await uploaded(client)
+    await resources.storage.delete(key)
+    response = await client.post("/api/videos", json=metadata(key))
+    await problem(response, 409, "upload_not_found")
+    assert await counts(config.database_url) == (0, 0)
+
+
+async def test_key_that_was_not_issued_is_refused(client: Client, config: Config) -> None:
+    for key in FOREIGN_KEYS:
+        found = await faults(await client.post("/api/videos", json=metadata(key)))
+        assert list(found) == ["/key"], key
+        assert "not issued" in found["/key"]
+    assert await counts(config.database_url) == (0, 0)
+
+
+async def test_object_that_bypassed_presign_cannot_be_created(
+    client: Client, resources: Resources
+) -> None:
+    key = "videos/ffffffffffffffffffffffffffffffff.mp4"
+    await resources.storage.put(key, RAW_FILE, content_type="video/mp4")
+    found = await faults(await client.post("/api/videos", json=metadata(key)))
+    assert list(found) == ["/key"]
+
+
+async def test_text_no_database_can_hold_is_refused_at_its_member(client: Client) -> None:
+    text = r'{"title": "\u0000", "description": "a\ud800", "tags": "\udc00\ud800", '
+    text += r'"fileName": "\udfff.mp4", "categoryIds": [1], "key": "videos/\u0000\ud800"}'
+    found = await faults(await send(client, "/api/videos", text.encode()))
+    assert set(found) == {"/title", "/description", "/tags", "/fileName", "/key"}
+    assert all(message.startswith("Remove the ") for message in found.values())
+
+
+async def test_every_fault_is_listed_at_once(client: Client, config: Config) -> None:
+    body = {"title": " ", "categoryIds": [999, 1.5, 1], "tags": 5, "fileName": "noext", "key": "k"}
+    found = await faults(await client.post("/api/videos", json=body))
+    assert set(found) == {
+        "/title",
+        "/description",
+        "/categoryIds/0",
+        "/categoryIds/1",
+        "/tags",
+        "/fileName",
+        "/key",
+    }
+    assert found["/description"] == "This member is required."
+    assert await counts(config.database_url) == (0, 0)
+
+
+async def test_empty_category_list_is_refused(client: Client) -> None:
+    body = metadata(await uploaded(client), categoryIds=[])
+    assert list(await faults(await client.post("/api/videos", json=body))) == ["/categoryIds"]
+
+
+async def test_category_id_is_refused_unless_an_integer_of_the_table(client: Client) -> None:
+    refused = ["1.0", "1e0", "1E0", "true", "null", '"1"', "0", "-1", "17", "32768"]
+    refused += ["9" * 5_000, "-" + "9" * 5_000, "1e400", "[1]"]
+    text = '{"title": "t", "description": "", "tags": "", "fileName": "a.mp4", "key": "k", '
+    text += f'"categoryIds": [1, {", ".join(refused)}]}}'
+    found = await faults(await send(client, "/api/videos", text.encode()))
+    pointers = [f"/categoryIds/{place}" for place in range(1, len(refused) + 1)]
+    assert list(found) == [*pointers, "/key"]
+
+
+async def test_size_beyond_32_bits_is_answered_exactly(client: Client, config: Config) -> None:
+    record = await published(client)
+    await run_sql(config.database_url, f"UPDATE videos SET size_bytes = {2**63 - 1}")
+    response = await client.get(f"/api/videos/{record['id']}")
+    assert b'"sizeBytes":9223372036854775807,' in await response.get_data()

@@ -1,0 +1,188 @@
+"""With the database or storage away: 503 within seconds, nothing written, and no lasting harm."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from time import monotonic
+from uuid import uuid4
+
+import pytest
+from api_kit import Client, counts, metadata, presign, problem, published, rows, run_sql, uploaded
+from portal_kit import TEMPLATE, execute, free_port, on_database, until
+from psycopg import sql
+from quart import Response
+
+from portal.config import Config
+from portal.database import connection
+from portal.videos import publishing
+from portal.web.app import create_app
+
+FEW_SECONDS = 12
+PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
+KILL_ALL = """
+SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+
+
+@asynccontextmanager
+async def started(config: Config) -> AsyncIterator[Client]:
+    app = create_app(config)
+    async with app.test_app():
+        yield app.test_client()
+
+
+def requests(client: Client) -> list[Callable[[], Awaitable[Response]]]:
+    """One of each that needs the database."""
+    body = metadata("videos/" + "0" * 32 + ".mp4")
+    return [
+        lambda: client.get("/api/categories"),
+        lambda: client.post("/api/videos/presign", json=PRESIGN),
+        lambda: client.post("/api/videos", json=body),
+        lambda: client.get(f"/api/videos/{uuid4()}"),
+    ]
+
+
+async def expect_unavailable(response: Response, code: str) -> None:
+    await problem(response, 503, code)
+    assert 1 <= int(response.headers["Retry-After"]) <= 60
+
+
+async def test_database_away_gives_503_within_seconds_to_everyone(config: Config) -> None:
+    away = replace(config, database_url=f"postgresql://nobody@127.0.0.1:{free_port()}/nothing")
+    async with started(away) as client:
+        begun_at = monotonic()
+        *answers, page = await asyncio.gather(*(ask() for ask in requests(client)), client.get("/"))
+        assert monotonic() - begun_at < FEW_SECONDS
+        for response in answers:
+            await expect_unavailable(response, "database_unavailable")
+        assert page.status_code == 503
+        assert page.mimetype == "text/html"
+        assert page.headers["Retry-After"]
+
+
+async def test_portal_recovers_by_itself_from_a_start_before_its_database(
+    services: dict[str, str], config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
+    name = f"late_{uuid4().hex}"
+    late = on_database(services, name)["DATABASE_URL"]
+    async with started(replace(config, database_url=late)) as client:
+        await expect_unavailable(await client.get("/api/categories"), "database_unavailable")
+        create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        await execute(services, create.format(sql.Identifier(name), sql.Identifier(TEMPLATE)))
+
+        async def is_used() -> bool:
+            return (await client.get("/api/categories")).status_code == 200
+
+        await until(is_used, timeout_s=FEW_SECONDS)
+        assert (await client.post("/api/videos/presign", json=PRESIGN)).status_code == 200
+    await execute(services, sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
+
+
+async def test_pooled_connections_that_died_are_replaced_unnoticed(
+    client: Client, config: Config
+) -> None:
+    record = await published(client)
+    address = f"/api/videos/{record['id']}"
+    await asyncio.gather(*(client.get(address) for _ in range(config.database_pool_size * 2)))
+    await run_sql(config.database_url, KILL_ALL)
+    assert (await client.get(address)).status_code == 200
+    await run_sql(config.database_url, KILL_ALL)
+    again = await client.post("/api/videos", json=metadata(record["storageKey"]))
+    assert again.status_code == 200
+
+
+async def test_database_that_refuses_connections_for_a_while_is_used_again(
+    services: dict[str, str], config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
+    async with started(config) as client:
+        await go_away_and_come_back(services, client, config)
+
+
+async def go_away_and_come_back(services: dict[str, str], client: Client, config: Config) -> None:
+    record = await published(client)
+    address = f"/api/videos/{record['id']}"
+    name = config.database_url.partition("?")[0].rpartition("/")[2]
+    switch = sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS {}")
+
+    async def allow_connections(allowed: bool) -> None:
+        await execute(services, switch.format(sql.Identifier(name), sql.Literal(allowed)))
+
+    await allow_connections(False)
+    await execute(services, sql.SQL(KILL_ALL.replace("current_database()", "{}")).format(name))
+    await expect_unavailable(await client.get(address), "database_unavailable")
+    await allow_connections(True)
+
+    async def is_used_again() -> bool:
+        return (await client.get(address)).status_code == 200
+
+    await until(is_used_again, timeout_s=FEW_SECONDS)
+
+
+async def test_storage_away_gives_503_within_seconds_and_writes_nothing(
+    client: Client, config: Config
+) -> None:
+    body = metadata(await uploaded(client))
+    away = f"http://127.0.0.1:{free_port()}"
+    broken = replace(config, s3_endpoint_url=away, s3_public_endpoint_url=away)
+    async with started(broken) as other:
+        begun_at = monotonic()
+        response = await other.post("/api/videos", json=body)
+        assert monotonic() - begun_at < FEW_SECONDS
+        await expect_unavailable(response, "storage_unavailable")
+        assert await counts(config.database_url) == (0, 0)
+        assert (await other.get("/api/categories")).status_code == 200
+    async with started(config) as mended:
+        assert (await mended.post("/api/videos", json=body)).status_code == 201
+
+
+async def test_storage_that_refuses_the_portals_credentials_is_no_fault_of_the_editor(
+    client: Client, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = metadata(await uploaded(client))
+    with monkeypatch.context() as wrong:
+        wrong.setenv("AWS_SECRET_ACCESS_KEY", "of-another")
+        async with started(config) as other:
+            response = await other.post("/api/videos", json=body)
+    await expect_unavailable(response, "storage_unavailable")
+    assert await counts(config.database_url) == (0, 0)
+
+
+async def test_storage_that_never_answers_gives_503_in_bounded_time(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert publishing.HEAD_TIMEOUT_S < FEW_SECONDS
+    monkeypatch.setattr(publishing, "HEAD_TIMEOUT_S", 0.5)
+    async with started(config) as client:
+        body = metadata(await uploaded(client))
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it connects, and that is all
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        broken = replace(config, s3_endpoint_url=address, s3_public_endpoint_url=address)
+        async with started(broken) as client, asyncio.timeout(FEW_SECONDS):
+            response = await client.post("/api/videos", json=body)
+            await expect_unavailable(response, "storage_unavailable")
+
+
+async def test_retry_of_a_creation_needs_no_storage(client: Client, config: Config) -> None:
+    record = await published(client)
+    away = replace(config, s3_endpoint_url=f"http://127.0.0.1:{free_port()}")
+    async with started(away) as other:
+        again = await other.post("/api/videos", json=metadata(record["storageKey"]))
+        assert again.status_code == 200
+        assert await again.get_json() == record
+
+
+async def test_key_is_not_handed_out_when_it_cannot_be_recorded(
+    client: Client, config: Config
+) -> None:
+    await presign(client)
+    await run_sql(config.database_url, "ALTER TABLE uploads ADD CHECK (false) NOT VALID")
+    response = await client.post("/api/videos/presign", json=PRESIGN)
+    assert "uploadUrl" not in await problem(response, 500, "internal_error")
+    assert len(await rows(config.database_url, "SELECT key FROM uploads")) == 1

@@ -1,0 +1,298 @@
+"""The transcode document in every state, and asking for another try from program and page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from api_kit import UNKNOWN_VIDEO_ID, Client, counts, problem, rows
+from page_rows import make_attempt, make_rendition, make_row
+from werkzeug.datastructures import Headers
+
+from portal.config import Config
+from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
+from portal.errors import CrossSiteRequest
+from portal.transcoding.packaging.master import Kind
+from portal.web.server.origins import require_same_origin
+
+READY = {"status": VideoStatus.READY, "published_attempt": 1}
+FAILED = {
+    "status": VideoStatus.FAILED,
+    "failure_code": "transcode_failed",
+    "failure_message": "It did not work.",
+}
+PLANNED: dict[str, Any] = {
+    "state": RenditionState.PLANNED,
+    "attempt_number": None,
+    "average_bandwidth_bps": None,
+    "size_bytes": None,
+}
+
+
+async def document(client: Client, video: Video) -> dict[str, Any]:
+    response = await client.get(f"/api/videos/{video.id}/transcode")
+    assert response.status_code == 200
+    body: dict[str, Any] = await response.get_json()
+    return body
+
+
+def by_name(body: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {rendition["name"]: rendition for rendition in body["renditions"]}
+
+
+async def test_waiting_videos_know_their_place(client: Client) -> None:
+    first, second, third = [await make_row(number) for number in (1, 2, 3)]
+    assert await document(client, first) == {
+        "stage": "waiting",
+        "percent": 0.0,
+        "secondsLeft": None,
+        "queuePosition": 1,
+        "failure": None,
+        "notes": [],
+        "renditions": [],
+        "remaining": None,
+        "posterUrl": None,
+        "storyboardUrl": None,
+    }
+    assert (await document(client, third))["queuePosition"] == 3
+    await make_attempt(first)
+    assert (await document(client, second))["queuePosition"] == 1
+    assert (await document(client, first))["queuePosition"] is None
+
+
+async def test_ladders_wait_behind_all_videos_that_cannot_be_played_yet(client: Client) -> None:
+    ready, other = [
+        await make_row(number, **READY, complete_job_id=number + 10) for number in (1, 2)
+    ]
+    await make_row(3)
+    assert (await document(client, ready))["remaining"]["queuePosition"] == 2
+    assert (await document(client, other))["remaining"]["queuePosition"] == 3
+
+
+async def test_running_pass_tells_how_far_it_is_and_what_it_makes(client: Client) -> None:
+    video = await make_row()
+    await make_attempt(video, 2, stage="transcoding", percent=41.66, eta_s=12.4)
+    await make_rendition(
+        video, "360p", **{**PLANNED, "attempt_number": 2, "frame_rate": "30000/1001"}
+    )
+    await make_rendition(video, "720p", **PLANNED)
+    body = await document(client, video)
+    assert (body["stage"], body["percent"], body["secondsLeft"]) == ("transcoding", 41.7, 12)
+    assert body["queuePosition"] is None
+    renditions = by_name(body)
+    assert (renditions["360p"]["state"], renditions["720p"]["state"]) == ("running", "planned")
+    assert renditions["360p"]["frameRate"] == 29.97
+    assert renditions["360p"]["bandwidth"] is None
+
+
+async def test_ready_video_lists_what_was_made(client: Client, config: Config) -> None:
+    video = await make_row(**READY, has_poster=True, has_storyboard=True, notes=["hdr_converted"])
+    await make_rendition(
+        video, "720p", codecs="avc1.64001f", bandwidth_bps=2_000_000, copied=True, width=1280
+    )
+    audio = {"kind": Kind.AUDIO, "position": 9000, "language": "en", "width": None, "height": None}
+    await Rendition.create(video=video, name="audio", state="complete", attempt_number=1, **audio)
+    body = await document(client, video)
+    assert (body["stage"], body["percent"], body["remaining"]) == ("ready", 100.0, None)
+    assert by_name(body)["720p"] == {
+        "name": "720p",
+        "kind": "video",
+        "state": "complete",
+        "width": 1280,
+        "height": 360,
+        "frameRate": None,
+        "codecs": "avc1.64001f",
+        "bandwidth": 2_000_000,
+        "averageBandwidth": 1_234_567,
+        "sizeBytes": 7_654_321,
+        "language": None,
+        "copied": True,
+        "errorCode": None,
+    }
+    assert (by_name(body)["audio"]["kind"], by_name(body)["audio"]["language"]) == ("audio", "en")
+    [note] = body["notes"]
+    assert note["code"] == "hdr_converted"
+    assert note["message"]
+    page = f"{config.public_url}/videos/{video.id}"
+    assert body["posterUrl"] == f"{page}/poster.jpg"
+    assert body["storyboardUrl"] == f"{page}/storyboard.vtt"
+
+
+async def test_ladder_under_way_never_counts_less_than_before(client: Client) -> None:
+    video = await make_row(**READY, complete_job_id=5)
+    await make_rendition(video, "360p")
+    sizes = {"480p": (640, 480), "720p": (1280, 720)}
+    for name, (width, height) in sizes.items():
+        planned = {**PLANNED, "attempt_number": 2, "width": width, "height": height}
+        await make_rendition(video, name, **planned)
+    attempt = await make_attempt(video, 2, percent=50.0, eta_s=3.0)
+    body = await document(client, video)
+    assert (body["stage"], body["percent"]) == ("ready", 100.0)
+    assert body["remaining"] == {
+        "stage": "transcoding",
+        "percent": 50.0,
+        "secondsLeft": 3,
+        "queuePosition": None,
+    }
+    attempt.outcome = Outcome.PUBLISHED
+    await attempt.save()
+    await Rendition.filter(name="480p").update(state=RenditionState.COMPLETE)
+    await make_attempt(video, 3, percent=40.0)
+    await Rendition.filter(name="720p").update(attempt_number=3)
+    share = (640 * 480 + 0.4 * 1280 * 720) / (640 * 480 + 1280 * 720)
+    assert (await document(client, video))["remaining"]["percent"] == round(100 * share, 1)
+
+
+async def test_failed_video_says_why(client: Client) -> None:
+    video = await make_row(**FAILED)
+    body = await document(client, video)
+    assert body["stage"] == "failed"
+    assert body["failure"] == {"code": "transcode_failed", "message": "It did not work."}
+
+
+@pytest.mark.parametrize("video_id", ["none", UNKNOWN_VIDEO_ID])
+async def test_unknown_video_has_no_document(client: Client, video_id: str) -> None:
+    for ask in (client.get, client.post):
+        response = await ask(f"/api/videos/{video_id}/transcode")
+        await problem(response, 404, "video_not_found")
+
+
+async def test_failed_video_is_tried_again_from_the_start(client: Client, config: Config) -> None:
+    video = await make_row(**FAILED)
+    for number in (1, 2, 3):
+        await make_attempt(video, number, outcome=Outcome.FAILED)
+
+    response = await client.post(f"/api/videos/{video.id}/transcode")
+
+    assert response.status_code == 202
+    body = await response.get_json()
+    assert (body["stage"], body["failure"]) == ("waiting", None)
+    record = await (await client.get(f"/api/videos/{video.id}")).get_json()
+    assert record["status"] == "processing"
+    assert record["playbackUrl"] == ""
+    [(job_id, task)] = await rows(
+        config.database_url, "SELECT id, task_name FROM procrastinate_jobs"
+    )
+    assert (record["transcodeJobId"], task) == (str(job_id), "portal:transcode")
+    assert (await Video.get(id=video.id)).forgiven_attempts == 3
+    again = await client.post(f"/api/videos/{video.id}/transcode")
+    await problem(again, 409, "nothing_to_retry")
+    assert await counts(config.database_url) == (1, 1)
+
+
+async def test_failed_renditions_of_a_ready_video_are_tried_again(
+    client: Client, config: Config
+) -> None:
+    video = await make_row(**READY)
+    await make_rendition(video, "360p")
+    failed = {**PLANNED, "state": RenditionState.FAILED, "tries": 3, "error_code": "stalled"}
+    await make_rendition(video, "720p", **failed)
+    assert by_name(await document(client, video))["720p"]["errorCode"] == "stalled"
+
+    response = await client.post(f"/api/videos/{video.id}/transcode")
+
+    assert response.status_code == 202
+    body = await response.get_json()
+    assert (body["stage"], body["remaining"]["stage"]) == ("ready", "waiting")
+    assert by_name(body)["720p"]["state"] == "planned"
+    assert by_name(body)["360p"]["state"] == "complete"
+    [(task, priority)] = await rows(
+        config.database_url, "SELECT task_name, priority FROM procrastinate_jobs"
+    )
+    assert (task, priority < 0) == ("portal:complete", True)
+    record = await (await client.get(f"/api/videos/{video.id}")).get_json()
+    assert (record["status"], record["transcodeJobId"]) == ("ready", "1")
+    again = await client.post(f"/api/videos/{video.id}/transcode")
+    await problem(again, 409, "nothing_to_retry")
+
+
+async def test_video_without_a_failure_has_nothing_to_retry(client: Client, config: Config) -> None:
+    for number, values in enumerate(({}, READY)):
+        video = await make_row(number, **values)
+        response = await client.post(f"/api/videos/{video.id}/transcode")
+        await problem(response, 409, "nothing_to_retry")
+    assert (await counts(config.database_url))[1] == 0
+
+
+async def test_form_without_scripts_leads_back_to_the_page(client: Client) -> None:
+    video = await make_row(**FAILED)
+    for _ in range(2):  # pressed twice is no error
+        response = await client.post(f"/videos/{video.id}/retry")
+        assert response.status_code == 303
+        assert response.headers["Location"] == f"/videos/{video.id}"
+    assert (await Video.get(id=video.id)).status is VideoStatus.PROCESSING
+
+
+async def test_form_with_scripts_gets_the_fragment_alone(client: Client) -> None:
+    video = await make_row(**FAILED)
+    response = await client.post(f"/videos/{video.id}/status")
+    html = await response.get_data(as_text=True)
+    assert response.status_code == 200
+    assert html.count("<section") == 1
+    assert "Waiting for its turn" in html
+    assert 'hx-trigger="every 2s"' in html
+
+
+async def test_form_of_a_ready_video_gets_the_line_below_the_player(client: Client) -> None:
+    video = await make_row(**READY)
+    await make_rendition(video, "720p", **{**PLANNED, "state": RenditionState.FAILED})
+    response = await client.post(f"/videos/{video.id}/remaining")
+    html = await response.get_data(as_text=True)
+    assert "More qualities are waiting to be made: 720p" in html
+    assert "<video" not in html
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+    ],
+)
+async def test_other_sites_cannot_ask_for_another_try(
+    client: Client, headers: dict[str, str]
+) -> None:
+    video = await make_row(**FAILED)
+    response = await client.post(f"/api/videos/{video.id}/transcode", headers=headers)
+    await problem(response, 403, "cross_site_request")
+    for form in ("retry", "status", "remaining"):
+        page = await client.post(f"/videos/{video.id}/{form}", headers=headers)
+        assert page.status_code == 403
+        assert page.mimetype == "text/html"
+    assert (await Video.get(id=video.id)).status is VideoStatus.FAILED
+
+
+HOSTS = frozenset({"portal.example", "localhost:8000"})
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Sec-Fetch-Site": "same-origin", "Origin": "https://portal.example"},
+        {"Sec-Fetch-Site": "none"},
+        {"Origin": "https://portal.example"},
+        {"Origin": "http://LOCALHOST:8000"},
+    ],
+)
+def test_own_pages_and_programs_are_let_through(headers: dict[str, str]) -> None:
+    require_same_origin(Headers(headers), hosts=HOSTS)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site", "Origin": "https://portal.example"},
+        {"Sec-Fetch-Site": ""},
+        {"Origin": "https://portal.example.evil.example"},
+        {"Origin": "https://portal.example@evil.example"},
+        {"Origin": "http://localhost"},
+        {"Origin": "http://[broken"},
+        {"Origin": ""},
+    ],
+)
+def test_pages_of_other_sites_are_refused(headers: dict[str, str]) -> None:
+    with pytest.raises(CrossSiteRequest):
+        require_same_origin(Headers(headers), hosts=HOSTS)

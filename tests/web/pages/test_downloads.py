@@ -1,0 +1,65 @@
+"""The original file: only where the operator allows it, and under the name it came with."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import aiohttp
+import pytest
+from api_kit import RAW_FILE, Client, published
+from quart import Quart
+
+from portal.config import Config
+from portal.web.app import create_app
+
+
+@pytest.fixture
+async def generous(config: Config) -> AsyncIterator[Client]:
+    """Asks a portal that hands out originals."""
+    app: Quart = create_app(replace(config, downloads=True))
+    async with app.test_app():
+        yield app.test_client()
+
+
+async def test_original_is_not_offered_unless_that_is_switched_on(client: Client) -> None:
+    record = await published(client)
+    assert (await client.get(f"/videos/{record['id']}/original")).status_code == 404
+    page = str(await (await client.get(f"/videos/{record['id']}")).get_data(as_text=True))
+    assert "Download original" not in page
+
+
+@pytest.mark.parametrize(
+    ("file_name", "plain", "encoded"),
+    [
+        ("harbour.mp4", "harbour.mp4", "harbour.mp4"),
+        ('Grüße "100 %"; a=b.mp4', "Gr__e _100 __; a=b.mp4", None),
+        ("日本 🎬.mov", "__ _.mov", "%E6%97%A5%E6%9C%AC%20%F0%9F%8E%AC.mov"),
+    ],
+)
+async def test_storage_hands_the_original_out_under_its_own_name(
+    generous: Client, file_name: str, plain: str, encoded: str | None
+) -> None:
+    record = await published(generous, fileName=file_name)
+    path = f"/videos/{record['id']}/original"
+    page = await generous.get(f"/videos/{record['id']}")
+    assert f'href="{path}"' in str(await page.get_data(as_text=True))
+    response = await generous.get(path)
+    assert response.status_code == 302
+    assert response.headers["Cache-Control"] == "no-store"
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(response.headers["Location"]) as answer,
+    ):
+        assert answer.status == 200
+        assert await answer.read() == RAW_FILE
+        assert answer.content_disposition is not None
+        assert answer.content_disposition.type == "attachment"
+        assert answer.content_disposition.filename == file_name
+        disposition = answer.headers["Content-Disposition"]
+    assert f'filename="{plain}"' in disposition
+    assert encoded is None or disposition.endswith(f"''{encoded}")
+
+
+async def test_unknown_video_has_no_original(generous: Client) -> None:
+    assert (await generous.get("/videos/none/original")).status_code == 404

@@ -1,0 +1,205 @@
+"""What other sites get of a video: a page to frame, oEmbed, and tags for links."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+from uuid import uuid4
+
+import pytest
+from test_pages import READY, make_row, read
+
+from portal.config import Config
+from portal.database.models import Video, VideoStatus
+from portal.web.pages.embedding import frame_size
+
+if TYPE_CHECKING:
+    from quart.typing import TestClientProtocol
+
+NASTY = """He said "hi" & left</title><script>alert('x')</script>"""
+
+
+class Tags(HTMLParser):
+    """The <meta>, <link> and <iframe> elements of a page, as a browser would read them."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.meta: dict[str, str] = {}
+        self.links: list[dict[str, str]] = []
+        self.frames: list[dict[str, str]] = []
+        self.scripts = 0
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value or "" for name, value in attrs}
+        if tag == "meta":
+            name = values.get("property") or values.get("name") or ""
+            self.meta[name] = values.get("content", "")
+        elif tag == "link":
+            self.links.append(values)
+        elif tag == "iframe":
+            self.frames.append(values)
+        elif tag == "script":
+            self.scripts += 1
+
+
+async def oembed(client: TestClientProtocol, status: int = 200, **query: Any) -> dict[str, Any]:
+    response = await client.get("/oembed", query_string=query)
+    assert response.status_code == status
+    assert response.headers["Access-Control-Allow-Origin"] == "*"
+    body: dict[str, Any] = await response.get_json()
+    return body
+
+
+@pytest.mark.parametrize("suffix", ["", "/stage"])
+async def test_only_the_player_page_may_be_framed(client: TestClientProtocol, suffix: str) -> None:
+    video = await make_row(**READY)
+    response = await client.get(f"/embed/{video.id}{suffix}")
+    assert response.status_code == 200
+    assert "X-Frame-Options" not in response.headers
+    policy = response.headers["Content-Security-Policy"]
+    assert policy.endswith("frame-ancestors *")
+    assert "Set-Cookie" not in response.headers
+    page = await client.get(f"/videos/{video.id}")
+    assert page.headers["X-Frame-Options"] == "DENY"
+    others = page.headers["Content-Security-Policy"]
+    assert others.replace("'none'", "*").endswith("frame-ancestors *")
+    assert others.removesuffix("'none'") == policy.removesuffix("*")
+
+
+async def test_states_without_a_player_fit_a_frame(client: TestClientProtocol) -> None:
+    processing = await make_row()
+    failed = await make_row(2, status=VideoStatus.FAILED, failure_code="damaged")
+    for path, status, words in (
+        (f"/embed/{processing.id}", 200, "is being processed"),
+        (f"/embed/{failed.id}", 200, "can’t be played"),  # noqa: RUF001
+        (f"/embed/{uuid4()}", 404, "Video not found"),
+        ("/embed/nothing", 404, "Video not found"),
+    ):
+        response = await client.get(path)
+        assert response.status_code == status
+        html = await response.get_data(as_text=True)
+        assert words in html
+        assert "<nav" not in html
+        assert "X-Frame-Options" not in response.headers
+
+
+async def test_only_a_processing_video_is_asked_for_again(client: TestClientProtocol) -> None:
+    video = await make_row()
+    html = await read(client, f"/embed/{video.id}")
+    assert f'hx-get="/embed/{video.id}/stage"' in html
+    await Video.filter(id=video.id).update(**READY)
+    assert "hx-get" not in await read(client, f"/embed/{video.id}/stage")
+
+
+async def test_oembed_gives_a_frame_that_embeds(client: TestClientProtocol, config: Config) -> None:
+    video = await make_row(**READY, title=NASTY)
+    page = f"{config.public_url}/videos/{video.id}"
+    answer = await oembed(client, url=page, format="json", maxwidth=270)
+    assert answer["version"] == "1.0"
+    assert answer["type"] == "video"
+    assert answer["title"] == NASTY
+    assert (answer["width"], answer["height"]) == (270, 480)
+    assert answer["thumbnail_url"].startswith(f"{page}/poster.jpg")
+    tags = Tags(answer["html"])
+    assert tags.scripts == 0
+    [frame] = tags.frames
+    assert frame["src"] == f"{config.public_url}/embed/{video.id}"
+    assert (frame["width"], frame["height"], frame["title"]) == ("270", "480", NASTY)
+    path = urlsplit(frame["src"]).path
+    assert (await client.get(path)).status_code == 200
+    again = await oembed(client, url=frame["src"], maxheight=480)
+    assert again["width"] == 270
+
+
+async def test_oembed_knows_only_addresses_of_ready_videos_here(
+    client: TestClientProtocol, config: Config
+) -> None:
+    ready, processing = await make_row(**READY), await make_row(2)
+    for url in (
+        f"{config.public_url}/videos/{processing.id}",
+        f"{config.public_url}/videos/{uuid4()}",
+        f"{config.public_url}/videos/nothing",
+        f"{config.public_url}/upload",
+        f"https://elsewhere.example/videos/{ready.id}",
+        str(ready.id),
+    ):
+        await oembed(client, 404, url=url)
+
+
+async def test_oembed_says_what_it_does_not_offer(
+    client: TestClientProtocol, config: Config
+) -> None:
+    video = await make_row(**READY)
+    url = f"{config.public_url}/videos/{video.id}"
+    await oembed(client, 501, url=url, format="xml")
+    await oembed(client, 400)
+    for size in ("0", "-1", "wide", "9" * 30):
+        await oembed(client, 400, url=url, maxwidth=size)
+
+
+@pytest.mark.parametrize("host", ["attacker", "attacker.localhost:1"])
+async def test_addresses_come_from_the_settings_not_from_the_request(
+    client: TestClientProtocol, config: Config, host: str
+) -> None:
+    video = await make_row(**READY)
+    headers = {"Host": host, "X-Forwarded-Host": host}
+    query = {"url": f"{config.public_url}/videos/{video.id}"}
+    for path in (f"/videos/{video.id}", f"/embed/{video.id}", "/oembed"):
+        response = await client.get(path, headers=headers, query_string=query)
+        assert response.status_code == 200
+        assert host not in await response.get_data(as_text=True)
+
+
+@pytest.mark.parametrize(
+    ("video", "limits", "expected"),
+    [
+        ((1920, 1080), (None, None), (640, 360)),
+        ((1920, 1080), (320, None), (320, 180)),
+        ((1920, 1080), (None, 90), (160, 90)),
+        ((1920, 1080), (1000, 90), (160, 90)),
+        ((1080, 1920), (None, 1920), (1080, 1920)),
+        ((None, None), (None, None), (640, 360)),
+        ((10_000, 1), (1, 1), (1, 1)),
+    ],
+)
+def test_frame_keeps_the_shape_within_limits(
+    video: tuple[int | None, int | None],
+    limits: tuple[int | None, int | None],
+    expected: tuple[int, int],
+) -> None:
+    assert frame_size(*video, limits=limits) == expected
+
+
+async def test_links_to_a_video_carry_its_title_poster_and_player(
+    client: TestClientProtocol, config: Config
+) -> None:
+    video = await make_row(**READY, title=NASTY, description=NASTY * 20)
+    html = await read(client, f"/videos/{video.id}")
+    tags = Tags(html)
+    page = f"{config.public_url}/videos/{video.id}"
+    assert tags.scripts == 1
+    assert tags.meta["og:title"] == tags.meta["twitter:title"] == NASTY
+    assert tags.meta["og:url"] == page
+    assert tags.meta["og:type"] == "video.other"
+    assert tags.meta["og:image"].startswith(f"{page}/poster.jpg")
+    assert tags.meta["og:video"] == tags.meta["twitter:player"]
+    assert tags.meta["og:video"] == f"{config.public_url}/embed/{video.id}"
+    assert len(tags.meta["og:description"]) <= 303
+    [discovery] = [link for link in tags.links if link["rel"] == "alternate"]
+    assert discovery["type"] == "application/json+oembed"
+    assert discovery["title"] == NASTY
+    address = urlsplit(discovery["href"])
+    assert parse_qs(address.query) == {"url": [page], "format": ["json"]}
+    found = await client.get(f"{address.path}?{address.query}")
+    assert (await found.get_json())["title"] == NASTY
+
+
+async def test_links_to_a_video_in_the_making_promise_no_player(
+    client: TestClientProtocol,
+) -> None:
+    tags = Tags(await read(client, f"/videos/{(await make_row()).id}"))
+    assert "og:video" not in tags.meta
+    assert "og:image" not in tags.meta
+    assert not [link for link in tags.links if link["rel"] == "alternate"]

@@ -1,0 +1,63 @@
+"""Every page and fragment is valid HTML, as html-validate reads the WHATWG's text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from front_end import STATIC, install_tools, run_node
+from page_rows import READY, make_attempt, make_rendition, make_row
+
+from portal.database.models import VideoStatus
+
+if TYPE_CHECKING:
+    from quart.typing import TestClientProtocol
+
+RULES = STATIC / "htmlvalidate.json"
+
+
+async def test_pages_are_valid_html(client: TestClientProtocol, tmp_path: Path) -> None:
+    pages = await _pages()
+    for name, address in pages.items():
+        response = await client.get(address)
+        (tmp_path / f"{name}.html").write_bytes(await response.get_data(as_text=False))
+    _validate(tmp_path)
+
+
+async def test_page_of_a_new_installation_is_valid_html(
+    client: TestClientProtocol, tmp_path: Path
+) -> None:
+    response = await client.get("/")
+    (tmp_path / "new.html").write_bytes(await response.get_data(as_text=False))
+    _validate(tmp_path)
+
+
+async def _pages() -> dict[str, str]:
+    """The address of each kind of page, with videos in every state behind them."""
+    waiting = await make_row(1)
+    working = await make_row(2)
+    await make_attempt(working)
+    ready = await make_row(3, **READY, title='<b>"Quoted" & marked</b>', tags="sea, sun")
+    await make_rendition(ready, "360p")
+    failed = await make_row(4, status=VideoStatus.FAILED, failure_code="transcode_failed")
+    videos = {"waiting": waiting, "working": working, "ready": ready, "failed": failed}
+    return {
+        "library": "/",
+        "found": "/?q=quoted&tag=sea&category=1&sort=title",
+        "nothing": "/?q=%3Cxyzzy%3E",
+        "progress": f"/library/progress?id={working.id}&id={ready.id}",
+        "upload": "/upload",
+        "docs": "/api/docs",
+        "missing": "/videos/none",
+        "edit": f"/videos/{ready.id}/edit",
+        "delete": f"/videos/{ready.id}/delete",
+        "deleted": "/videos/deleted",
+        **{name: f"/videos/{video.id}" for name, video in videos.items()},
+    }
+
+
+def _validate(folder: Path) -> None:
+    program = install_tools() / "html-validate" / "bin" / "html-validate.mjs"
+    files = [str(path) for path in sorted(folder.glob("*.html"))]
+    assert files
+    run_node(str(program), "--config", str(RULES), "--max-warnings", "0", *files)

@@ -1,0 +1,132 @@
+"""Addresses in a description become links; whatever else it holds stays text."""
+
+from __future__ import annotations
+
+import time
+from html.parser import HTMLParser
+
+import pytest
+
+from portal.web.pages.links import MAX_ADDRESS_LENGTH, REL, linked
+
+
+class Reader(HTMLParser):
+    """What a browser makes of markup: its tags, and its text."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(markup)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def addresses(text: str) -> list[str | None]:
+    """The addresses that are linked; nothing else is markup, and the text is all there."""
+    found = Reader(str(linked(text)))
+    assert found.text == text
+    for tag, attributes in found.tags:
+        assert tag == "a"
+        assert set(attributes) == {"href", "rel"}
+        assert attributes["rel"] == REL == "nofollow noopener ugc"
+    return [attributes["href"] for _, attributes in found.tags]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("See https://example.org/a?b=1&c=2#d for more", "https://example.org/a?b=1&c=2#d"),
+        ("HTTP://EXAMPLE.ORG/A", "HTTP://EXAMPLE.ORG/A"),
+        ("Read http://example.org.", "http://example.org"),
+        ("Really? https://example.org/?q=a?!", "https://example.org/?q=a"),
+        ("(see https://example.org/a)", "https://example.org/a"),
+        ("https://en.wikipedia.org/wiki/Sea_(disambiguation)", None),
+        ("(https://en.wikipedia.org/wiki/Sea_(disambiguation)).", None),
+        ("[https://example.org/a[1]]", "https://example.org/a[1]"),
+        ("'https://example.org/a'", "https://example.org/a"),
+        ("„https://example.org/ä“,", "https://example.org/ä"),
+        ("https://example.org/a…", "https://example.org/a"),
+        ("https://例え.jp/道。", "https://例え.jp/道"),
+        ("https://[2001:db8::1]:8080/x", "https://[2001:db8::1]:8080/x"),
+        ("a\nhttps://example.org/\nb", "https://example.org/"),
+        ("<https://example.org/a>", "https://example.org/a"),
+        ("https://example.org/*bold*", "https://example.org/*bold"),
+    ],
+)
+def test_address_ends_where_people_mean_it_to(text: str, expected: str | None) -> None:
+    expected = expected or "https://en.wikipedia.org/wiki/Sea_(disambiguation)"
+    assert addresses(text) == [expected]
+
+
+def test_every_address_of_a_text_is_linked() -> None:
+    text = "https://a.example, https://b.example/x; http://c.example"
+    assert addresses(text) == ["https://a.example", "https://b.example/x", "http://c.example"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "javascript:alert(1)",
+        "JaVaScRiPt://example.org/%0aalert(1)",
+        "data:text/html,<script>alert(1)</script>",
+        "ftp://example.org/a",
+        "file:///etc/passwd",
+        "//example.org/a",
+        "www.example.org",
+        "mailto:someone@example.org",
+        "xhttps://example.org",
+        "https://",
+        "https:///path",
+        "https://.",
+        "https://?q=1",
+        "https://user:secret@example.org/",
+        "https://bank.example@evil.example/login",
+        "https://example.org:99999/",
+        "https://example.org:port/",
+        "https://[::1",
+        "https://" + "a" * MAX_ADDRESS_LENGTH + ".example",
+    ],
+)
+def test_what_is_no_safe_address_stays_text(text: str) -> None:
+    assert addresses(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<script>alert("https://evil.example")</script>',
+        'https://example.org/"onmouseover="alert(1)',
+        "https://example.org/'onmouseover='alert(1)",
+        "https://example.org/<img src=x onerror=alert(1)>",
+        "https://example.org/&quot;onclick=alert(1)",
+        "https://example.org/&lt;b&gt;",
+        "&amp;lt;script&amp;gt; &#60;b&#62;",
+        '<a href="https://example.org">x</a>',
+        "https://example.org/`x`{y}|z\\w^",
+        "https://example.org/\u202egpj.exe",
+        "https://example.org/a\u200bb\u2066c",
+        "https://example.org/\x00\x1b\x7f",
+        "]]>https://example.org/<!--",
+    ],
+)
+def test_hostile_text_makes_no_markup_of_its_own(text: str) -> None:
+    for address in addresses(text):
+        assert address is not None
+        assert address.startswith(("https://example.org", "https://evil.example"))
+        assert not set(address) & set('"<>`{}|\\^\u202e\u200b\u2066\x00\x1b\x7f ')
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["https://" * 30_000, "http://a" + "(" * 200_000, "http://a/" + ".,)" * 80_000, "h" * 300_000],
+)
+def test_long_text_takes_no_longer_than_its_length(text: str) -> None:
+    begun = time.process_time()
+    linked(text)
+    assert time.process_time() - begun < 1

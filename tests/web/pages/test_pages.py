@@ -1,0 +1,201 @@
+"""The pages' HTML: what is on them in each state, and that nothing typed can break out of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from api_kit import UNKNOWN_VIDEO_ID
+from page_rows import NOW, READY, make_attempt, make_rendition, make_row
+
+from portal.database.models import RenditionState, Video, VideoStatus
+
+if TYPE_CHECKING:
+    from quart.typing import TestClientProtocol
+
+
+async def read(client: TestClientProtocol, path: str, status: int = 200) -> str:
+    response = await client.get(path)
+    assert response.status_code == status
+    return str(await response.get_data(as_text=True))
+
+
+async def test_text_of_editors_is_escaped_everywhere(client: TestClientProtocol) -> None:
+    evil = "<script>alert(1)</script>\"'"
+    video = await make_row(title=evil, description=evil, tags=evil, file_name=evil, **READY)
+    for path in ("/", f"/videos/{video.id}", f"/videos/{video.id}/status"):
+        html = await read(client, path)
+        assert "<script>alert" not in html
+        assert "&lt;script&gt;alert" in html
+
+
+async def test_waiting_video_tells_its_place_and_polls(client: TestClientProtocol) -> None:
+    await make_row(1)
+    video = await make_row(2)
+    html = await read(client, f"/videos/{video.id}/status")
+    assert "Waiting for its turn" in html
+    assert "1 video ahead" in html
+    assert f'hx-get="/videos/{video.id}/status"' in html
+    assert 'hx-swap="outerHTML"' in html
+    assert html.count("<section") == 1
+
+
+async def test_processing_video_shows_percent_and_time_left(client: TestClientProtocol) -> None:
+    video = await make_row()
+    await make_attempt(video, percent=41.7, eta_s=95.0)
+    html = await read(client, f"/videos/{video.id}/status")
+    assert "Converting the video" in html
+    assert 'value="41"' in html
+    assert "about 2 min left" in html
+
+
+@pytest.mark.parametrize(
+    "values",
+    [READY, {"status": VideoStatus.FAILED, "failure_code": "damaged", "failure_message": "Bad."}],
+    ids=["ready", "failed"],
+)
+async def test_final_states_do_not_poll(client: TestClientProtocol, values: dict[str, Any]) -> None:
+    video = await make_row(**values)
+    for fragment in ("", "/status", "/facts", "/remaining"):
+        assert 'hx-trigger="every' not in await read(client, f"/videos/{video.id}{fragment}")
+
+
+async def test_player_has_stream_and_shape(client: TestClientProtocol) -> None:
+    video = await make_row(**READY)
+    html = await read(client, f"/videos/{video.id}/status")
+    assert f'data-src="/hls/{video.id}/1/master.m3u8"' in html
+    assert 'width="1080"' in html
+    assert 'height="1920"' in html
+
+
+async def test_failed_video_says_why_with_its_code(client: TestClientProtocol) -> None:
+    video = await make_row(
+        status=VideoStatus.FAILED, failure_code="damaged", failure_message="It is damaged."
+    )
+    html = await read(client, f"/videos/{video.id}")
+    assert "It is damaged." in html
+    assert "<code>damaged</code>" in html
+    assert 'href="/upload"' in html
+
+
+async def test_facts_are_fetched_again_after_processing(client: TestClientProtocol) -> None:
+    video = await make_row()
+    assert "video-final from:body, quality-added from:body" in await read(
+        client, f"/videos/{video.id}"
+    )
+    await Video.filter(id=video.id).update(**READY)
+    html = await read(client, f"/videos/{video.id}/facts")
+    assert "1080 × 1920" in html  # noqa: RUF001 - as shown
+    assert "1.2 MB" in html
+
+
+async def test_worker_that_died_is_not_shown_as_working(client: TestClientProtocol) -> None:
+    video = await make_row()
+    await make_attempt(video, lease_expires_at=NOW)
+    assert "Waiting for its turn" in await read(client, f"/videos/{video.id}/status")
+
+
+async def test_ready_video_tells_what_is_still_being_made(client: TestClientProtocol) -> None:
+    video = await make_row(**READY, complete_job_id=7)
+    await make_rendition(video, "360p")
+    for name in ("720p", "1080p"):
+        await make_rendition(video, name, state=RenditionState.PLANNED, attempt_number=2)
+    waiting = await read(client, f"/videos/{video.id}/remaining")
+    assert "More qualities are waiting to be made: 720p, 1080p" in waiting
+    await make_attempt(video, 2, percent=43.2)
+    html = await read(client, f"/videos/{video.id}/remaining")
+    assert "More qualities are being made: 720p, 1080p – 43 %" in html  # noqa: RUF001 - as shown
+    assert f'hx-get="/videos/{video.id}/remaining"' in html
+    assert 'hx-trigger="every 2s"' in html
+    assert "<video" not in html
+    for page in ("", "/status"):
+        whole = await read(client, f"/videos/{video.id}{page}")
+        assert whole.count('id="remaining"') == 1
+        assert whole.count('hx-trigger="every') == 1
+
+
+async def test_line_below_the_player_disappears_when_all_is_made(
+    client: TestClientProtocol,
+) -> None:
+    video = await make_row(**READY)
+    await make_rendition(video, "360p")
+    html = await read(client, f"/videos/{video.id}/remaining")
+    assert "hidden" in html
+    assert "hx-get" not in html
+
+
+async def test_quality_that_failed_is_named_with_a_way_to_try_again(
+    client: TestClientProtocol,
+) -> None:
+    video = await make_row(**READY)
+    await make_rendition(video, "360p")
+    await make_rendition(video, "720p", state=RenditionState.FAILED, error_code="stalled")
+    html = await read(client, f"/videos/{video.id}/remaining")
+    assert "Could not be made: 720p." in html
+    assert f'action="/videos/{video.id}/retry"' in html
+    assert f'hx-post="/videos/{video.id}/remaining"' in html
+
+
+async def test_facts_list_qualities_and_notes(client: TestClientProtocol) -> None:
+    video = await make_row(**READY, notes=["hdr_converted", "no_audio"])
+    await make_rendition(video, "360p")
+    await make_rendition(video, "720p", state=RenditionState.PLANNED)
+    html = await read(client, f"/videos/{video.id}/facts")
+    assert "360p · 1.2 Mbit/s ·" in html
+    assert '<data value="7654321" data-local>7.7 MB</data>' in html
+    assert "720p ·" not in html
+    assert "HDR was converted to standard colours." in html
+
+
+@pytest.mark.parametrize(
+    ("code", "is_offered"),
+    [
+        ("transcode_failed", True),
+        ("too_large", True),
+        ("damaged", False),
+        ("source_changed", False),
+    ],
+)
+async def test_retry_is_offered_where_it_can_help(
+    client: TestClientProtocol, code: str, is_offered: bool
+) -> None:
+    video = await make_row(status=VideoStatus.FAILED, failure_code=code, failure_message="Sorry.")
+    html = await read(client, f"/videos/{video.id}/status")
+    assert (f'action="/videos/{video.id}/retry"' in html) is is_offered
+    assert "Upload again" in html
+
+
+@pytest.mark.parametrize("path", ["/videos/none", f"/videos/{UNKNOWN_VIDEO_ID}", "/nothing"])
+async def test_unknown_address_is_a_page_of_its_own(client: TestClientProtocol, path: str) -> None:
+    html = await read(client, path, 404)
+    assert "<h1" in html
+    assert 'href="/"' in html
+
+
+async def test_upload_form_offers_the_category_table(client: TestClientProtocol) -> None:
+    html = await read(client, "/upload")
+    categories = (await (await client.get("/api/categories")).get_json())["categories"]
+    assert categories
+    for category in categories:
+        assert f'value="{category["id"]}"' in html
+    assert 'data-presign-url="/api/videos/presign"' in html
+
+
+async def test_api_page_shows_every_operation_of_the_document(client: TestClientProtocol) -> None:
+    html = await read(client, "/api/docs")
+    document = await (await client.get("/api/openapi.json")).get_json()
+    for path, operations in document["paths"].items():
+        assert f"<code>{path}</code>" in html
+        for operation in operations.values():
+            assert f'id="{operation["operationId"]}"' in html
+    assert "categoryIds" in html
+    # Where the `type` of a problem document leads.
+    assert 'id="validation_failed"' in html
+
+
+async def test_built_files_are_named_by_content_and_cached(client: TestClientProtocol) -> None:
+    html = await read(client, "/")
+    script = html.split('<script type="module" src="')[1].split('"')[0]
+    response = await client.get(script)
+    assert response.status_code == 200
+    assert "max-age=31536000" in response.headers["Cache-Control"]

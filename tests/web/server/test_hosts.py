@@ -1,0 +1,86 @@
+"""To which names the portal answers, so that no other site can make itself its name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from api_kit import Client, problem
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portal.config import Config
+from portal.web.app import create_app
+from portal.web.server.hosts import ANY, is_own_host
+
+PUBLIC = "https://Portal.example.org:8443/films"
+OWN = (
+    *("portal.example.org", "portal.example.org:8443", "PORTAL.EXAMPLE.ORG:80"),
+    *("portal.example.org.", "127.0.0.1:8000", "192.168.1.20", "[::1]:8000", "[fe80::1]"),
+    *("localhost", "localhost:8000", "portal.localhost", "mybox", "mybox:8000", "web_server_1"),
+    *("mybox.local", "portal.internal:8000", "nas.home.arpa", "also.example", "also.example:1"),
+    "",
+)
+STRANGE = (
+    *("evil.example", "evil.example:8000", "evil.example.", "portal.example.org.evil.example"),
+    *("xportal.example.org", "example.org", "127.0.0.1.evil.example", "127.0.0.1.nip.io"),
+    *("localhost.evil.example", "evil.example/portal.example.org", "evil.example#localhost"),
+    *("a@localhost", "localhost:8000@evil.example", "localhost:x", "localhost:", "[::1", "::1"),
+    *("local host", "localhost\t", "localhost,evil.example", "evil.example\\localhost", "*"),
+    *("ｌocalhost", "%6cocalhost", "<script>", "."),  # noqa: RUF001 - that is the point
+)
+
+
+@pytest.mark.parametrize("host", OWN)
+def test_own_names_addresses_and_names_of_private_networks_are_answered(host: str) -> None:
+    assert is_own_host(host, public_url=PUBLIC, allowed=("also.example",))
+
+
+@pytest.mark.parametrize("host", STRANGE)
+def test_names_that_anyone_may_own_are_not(host: str) -> None:
+    assert not is_own_host(host, public_url=PUBLIC, allowed=("also.example",))
+
+
+def test_an_operator_may_allow_any_name() -> None:
+    assert all(is_own_host(host, public_url=PUBLIC, allowed=(ANY,)) for host in STRANGE)
+
+
+@given(st.text(max_size=80))
+def test_any_host_gets_an_answer(host: str) -> None:
+    is_own_host(host, public_url=PUBLIC)
+
+
+@given(st.from_regex(r"[a-z0-9-]{1,20}(\.[a-z0-9-]{1,20}){0,3}\.(com|example|net)", fullmatch=True))
+def test_no_name_of_public_dns_is_answered(host: str) -> None:
+    assert not is_own_host(host, public_url=PUBLIC)
+
+
+@pytest.mark.parametrize("path", ["/", "/api/categories", "/static/x.js", "/nothing", "/healthz"])
+async def test_a_rebound_name_gets_nothing(client: Client, path: str) -> None:
+    response = await client.get(path, headers={"Host": "evil.example"})
+    assert response.status_code == 421
+    text = await response.get_data(as_text=True)
+    assert "evil.example" not in text
+    assert "ALLOWED_HOSTS" in text
+
+
+async def test_a_rebound_page_can_change_nothing(client: Client) -> None:
+    """Over http to such a name browsers send no Sec-Fetch-Site, and its own name as origin."""
+    headers = {"Host": "evil.example:8000", "Origin": "http://evil.example:8000"}
+    response = await client.post("/api/videos/presign", json={}, headers=headers)
+    await problem(response, 421, "unknown_host")
+
+
+async def test_what_a_proxy_says_of_the_host_counts_for_nothing(client: Client) -> None:
+    for name in ("X-Forwarded-Host", "X-Host", "X-Forwarded-Server", "Forwarded"):
+        response = await client.get(
+            "/api/categories", headers={"Host": "evil.example", name: "localhost"}
+        )
+        assert response.status_code == 421
+
+
+async def test_a_name_can_be_allowed(config: Config) -> None:
+    app = create_app(replace(config, allowed_hosts=("films.example",)))
+    async with app.test_app():
+        response = await app.test_client().get("/", headers={"Host": "films.example"})
+    assert response.status_code == 200

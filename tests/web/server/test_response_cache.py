@@ -1,0 +1,254 @@
+"""A crowd before one address costs one answer in two seconds; who asks alone sees the newest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from portal.web.server.clients import CLIENT
+from portal.web.server.request_context import allow_framing, may_be_framed
+from portal.web.server.response_cache import (
+    MAX_ADDRESSES,
+    MAX_AGE_S,
+    MAX_KEPT_BYTES,
+    Crowds,
+    allow_sharing,
+)
+
+HOST = b"portal.example"
+
+
+class Site:
+    """An app behind `Crowds` whose answers are counted."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.answered = 0
+        self.status = 200
+        self.is_shared = True
+        self.padding = b""
+        self.before_answer: Callable[[], Awaitable[None]] | None = None
+        # What a client does with the end of an answer, by its name.
+        self.at_end: Callable[[str], Awaitable[None]] | None = None
+        self.crowds = Crowds(self._app, clock=lambda: self.now_s)
+
+    async def ask(
+        self, path: str = "/status", *, method: str = "GET", host: bytes = HOST, client: str = "a"
+    ) -> str:
+        """The body of the answer."""
+        return (await self.exchange(path, method=method, host=host, client=client))[1]
+
+    async def exchange(
+        self, path: str, *, method: str = "GET", host: bytes = HOST, client: str = "a"
+    ) -> tuple[dict[str, Any], str]:
+        """The request's scope as it was left, and the body of the answer."""
+        scope: Any = {
+            **{"type": "http", "method": method, "path": path, "query_string": b"", CLIENT: client},
+            "headers": [(b"host", host)],
+        }
+        body = b""
+
+        async def send(message: Any) -> None:
+            nonlocal body
+            body += message.get("body", b"")
+            if self.at_end and message.get("more_body") is False:
+                await self.at_end(client)
+
+        await self.crowds(scope, receive, send)
+        return scope, body.decode()
+
+    async def _app(self, scope: Any, receive: Any, send: Any) -> None:
+        if self.is_shared:
+            allow_sharing(scope)
+        if scope["path"].startswith("/embed"):
+            allow_framing(scope)
+        self.answered += 1
+        number = self.answered
+        await asyncio.sleep(0)
+        if self.before_answer:
+            await self.before_answer()
+        await send({"type": "http.response.start", "status": self.status, "headers": []})
+        half = {"type": "http.response.body", "body": b"answer ", "more_body": True}
+        await send(half)
+        last = str(number).encode() + self.padding
+        await send({**half, "body": last, "more_body": False})
+
+    @property
+    def newest(self) -> str:
+        return f"answer {self.answered}"
+
+    async def gather_crowd(self, path: str = "/status") -> None:
+        """Three seconds of requests."""
+        for _ in range(20):
+            await self.ask(path)
+            self.now_s += 0.15
+
+
+async def receive() -> Any:
+    await asyncio.Event().wait()
+
+
+async def test_who_asks_alone_always_gets_the_newest() -> None:
+    site = Site()
+    for number in range(1, 30):
+        assert await site.ask() == f"answer {number}"
+        site.now_s += MAX_AGE_S
+
+
+async def test_crowd_gets_one_answer_in_two_seconds() -> None:
+    site = Site()
+    for _ in range(1000):
+        await site.ask()
+        site.now_s += 0.02
+    # Twenty seconds, and all of those who came in the first two before they were a crowd.
+    assert site.answered <= 100 + 11
+
+
+async def test_crowds_answer_is_never_older_than_two_seconds() -> None:
+    site = Site()
+    for _ in range(500):
+        site.now_s += 0.01
+        if await site.ask() != site.newest:
+            pytest.fail("an older answer than the last one was given out")
+    before = site.answered
+    site.now_s += MAX_AGE_S
+    assert await site.ask() == f"answer {before + 1}"
+
+
+async def test_crowd_that_has_gone_is_forgotten() -> None:
+    site = Site()
+    await site.gather_crowd()
+    site.now_s += 5
+    for _ in range(2):
+        before = site.answered
+        assert await site.ask() == f"answer {before + 1}"
+        site.now_s += 0.1
+
+
+async def test_what_is_not_the_same_for_everyone_is_not_shared() -> None:
+    site = Site()
+    site.is_shared = False
+    for number in range(1, 100):
+        assert await site.ask() == f"answer {number}"
+        site.now_s += 0.01
+    assert len(site.crowds) == 0
+
+
+async def test_other_names_and_methods_have_answers_of_their_own() -> None:
+    site = Site()
+    await site.gather_crowd()
+    before = site.answered
+    assert await site.ask(host=b"other.example") == f"answer {before + 1}"
+    assert await site.ask(method="HEAD") == f"answer {before + 2}"
+    assert await site.ask(method="OPTIONS") == f"answer {before + 3}"
+    assert await site.ask(method="POST", client="b") == f"answer {before + 4}"
+    assert await site.ask("/other") == f"answer {before + 5}"
+
+
+async def test_who_changed_something_sees_it_at_once_and_the_others_soon() -> None:
+    site = Site()
+    await site.gather_crowd()
+    shared = await site.ask()
+    await site.ask("/edit", method="POST", client="editor")
+    before = site.answered
+    assert await site.ask(client="editor") == f"answer {before + 1}"
+    assert await site.ask(client="viewer") == shared
+    site.now_s += MAX_AGE_S
+    assert await site.ask(client="viewer") == f"answer {before + 2}"
+
+
+async def test_who_changes_something_sees_it_even_if_they_ask_before_they_have_been_told() -> None:
+    site = Site()
+    await site.gather_crowd()
+    shared = await site.ask()
+    seen = []
+
+    async def ask_again(client: str) -> None:
+        site.at_end = None
+        seen.append(await site.ask(client=client))
+
+    site.at_end = ask_again
+    await site.ask("/edit", method="POST", client="editor")
+    assert seen == [site.newest]
+    assert seen != [shared]
+
+
+async def test_large_answer_goes_to_those_who_wait_for_it_and_is_not_kept() -> None:
+    site = Site()
+    site.padding = bytes(MAX_KEPT_BYTES)
+    await site.gather_crowd()
+    before = site.answered
+    await asyncio.gather(*(site.ask() for _ in range(10)))
+    assert site.answered == before + 1
+    await site.ask()
+    assert site.answered == before + 2
+
+
+async def test_marks_of_an_answer_go_with_it() -> None:
+    site = Site()
+    await site.gather_crowd("/embed/1")
+    before = site.answered
+    scope, _ = await site.exchange("/embed/1")
+    assert site.answered == before
+    assert may_be_framed(scope)
+
+
+async def test_askers_at_once_share_and_one_that_leaves_takes_nothing_away() -> None:
+    site = Site()
+    await site.ask()
+    open_gate = asyncio.Event()
+
+    async def wait() -> None:
+        await open_gate.wait()
+
+    site.before_answer = wait
+    first, *others = [asyncio.create_task(site.ask()) for _ in range(20)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    others.pop().cancel()
+    first.cancel()
+    await asyncio.sleep(0)
+    open_gate.set()
+    # The one who asked for all has gone, and another one asked in their place.
+    assert await asyncio.gather(*others) == ["answer 3"] * 18
+
+
+async def test_slow_taker_holds_nobody_up() -> None:
+    site = Site()
+    await site.ask()
+    taken = asyncio.Event()
+
+    async def take_slowly(client: str) -> None:
+        if client == "slow":
+            await taken.wait()
+
+    site.at_end = take_slowly
+    slow = asyncio.create_task(site.ask(client="slow"))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(5):
+        assert await site.ask(client="quick") == "answer 2"
+    assert not slow.done()
+    taken.set()
+    await slow
+
+
+async def test_failure_is_everyones_who_waits_for_it_and_not_kept() -> None:
+    site = Site()
+    await site.gather_crowd()
+    site.now_s += MAX_AGE_S
+    site.status = 503
+    before = site.answered
+    found = await asyncio.gather(*(site.ask() for _ in range(5)))
+    assert found == [f"answer {before + 1}"] * 5
+    site.status = 200
+    assert await site.ask() == f"answer {before + 2}"
+
+
+async def test_other_addresses_have_other_answers_and_memory_is_bounded() -> None:
+    site = Site()
+    answers = {await site.ask(f"/{number}") for number in range(MAX_ADDRESSES * 2)}
+    assert len(answers) == MAX_ADDRESSES * 2
+    assert len(site.crowds) == MAX_ADDRESSES

@@ -1,0 +1,110 @@
+"""What supervisors and load balancers are told."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from api_kit import Client
+from portal_kit import free_port, until
+
+from portal.config import Config
+from portal.storage.bucket import Storage
+from portal.web.app import create_app
+
+NOWHERE = "http://127.0.0.1:{port}"
+
+
+async def test_healthy_portal_says_so(client: Client) -> None:
+    response = await client.get("/healthz")
+    assert (response.status_code, await response.get_json()) == (200, {"status": "ok"})
+    response = await client.get("/readyz")
+    assert response.status_code == 200
+    assert await response.get_json() == {"database": "ok", "storage": "ok"}
+
+
+async def test_portal_without_storage_is_alive_but_not_ready(config: Config) -> None:
+    app = create_app(replace(config, s3_endpoint_url=NOWHERE.format(port=free_port())))
+    async with app.test_app():
+        client = app.test_client()
+        assert (await client.get("/healthz")).status_code == 200
+        response = await client.get("/readyz")
+        assert response.status_code == 503
+        assert await response.get_json() == {"database": "ok", "storage": "unreachable"}
+
+
+async def test_portal_without_its_bucket_is_not_ready(config: Config) -> None:
+    app = create_app(replace(config, s3_bucket="no-such-bucket"))
+    async with app.test_app():
+        response = await app.test_client().get("/readyz")
+        assert response.status_code == 503
+        assert await response.get_json() == {"database": "ok", "storage": "unreachable"}
+
+
+async def test_portal_without_a_database_is_alive_but_not_ready(config: Config) -> None:
+    away = f"postgresql://nobody@127.0.0.1:{free_port()}/nothing"
+    app = create_app(replace(config, database_url=away))
+    async with app.test_app():
+        client = app.test_client()
+        assert (await client.get("/healthz")).status_code == 200
+        response = await client.get("/readyz")
+        assert response.status_code == 503
+        assert await response.get_json() == {"database": "unreachable", "storage": "ok"}
+
+
+async def test_health_is_not_cached_by_anyone(client: Client) -> None:
+    for path in ("/healthz", "/readyz"):
+        assert (await client.get(path)).headers["Cache-Control"] == "no-store"
+
+
+async def test_those_who_ask_at_once_share_one_check(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks: list[int] = []
+    may_answer = asyncio.Event()
+    check = Storage.check_bucket
+
+    async def check_slowly(storage: Storage) -> None:
+        checks.append(1)
+        await may_answer.wait()
+        await check(storage)
+
+    monkeypatch.setattr(Storage, "check_bucket", check_slowly)
+    paths = [f"/readyz?{number}" for number in range(20)]
+    asking = [asyncio.create_task(client.get(path)) for path in paths]
+    await until(lambda: asyncio.sleep(0, bool(checks)), timeout_s=20)
+    # Of those who wait one may go.
+    asking.pop(0).cancel()
+    assert (await client.get("/healthz")).status_code == 200
+    may_answer.set()
+    assert {(await answer).status_code for answer in asking} == {200}
+    assert len(checks) == 1
+
+
+async def test_who_asks_alone_always_gets_a_new_answer(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works = True
+
+    async def check(storage: Storage) -> None:
+        if not works:
+            raise ConnectionError
+
+    monkeypatch.setattr(Storage, "check_bucket", check)
+    for works in (True, False, True, True, False, False, True):
+        assert (await client.get("/readyz")).status_code == (200 if works else 503)
+
+
+async def test_what_is_not_reachable_is_logged_now_and_then(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(storage: Storage) -> None:
+        raise ConnectionError
+
+    monkeypatch.setattr(Storage, "check_bucket", fail)
+    for _ in range(20):
+        assert (await client.get("/readyz")).status_code == 503
+    lines = [it.getMessage() for it in caplog.records if "not reachable" in it.getMessage()]
+    # None, if another test had the first one logged.
+    assert len(lines) <= 1

@@ -1,0 +1,292 @@
+"""What Prometheus is told, by whom it may be asked, and that it survives what it reports on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+from uuid import UUID, uuid4
+
+import aiohttp
+import pytest
+from api_kit import Client, published, rows, run_sql
+from portal_kit import create, final_status, free_port, run_portal, until
+from prometheus_client.parser import text_string_to_metric_families
+from upload_kit import stored
+
+from portal.config import Config
+from portal.database.models import Outcome
+from portal.processing import attempts
+from portal.processing.attempts import Failure
+from portal.web import service_metrics
+from portal.web.app import create_app
+from portal.web.service_metrics import ServiceFigures
+
+TOKEN = "a-token-for-the-test"
+JOBS = "portal_jobs"
+# Far more than the limit, on a machine that does other things.
+SOON_S = 12
+
+
+class Scrape:
+    """Sample values by name and labels."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        families = list(text_string_to_metric_families(text))
+        self._values = {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in families
+            for sample in family.samples
+        }
+
+    def value(self, name: str, **labels: str) -> float | None:
+        return self._values.get((name, frozenset(labels.items())))
+
+    def total(self, name: str, **labels: str) -> float:
+        """Of all samples of the name with at least these labels."""
+        wanted = frozenset(labels.items())
+        return sum(
+            value for (found, has), value in self._values.items() if found == name and wanted <= has
+        )
+
+    def routes(self) -> set[str]:
+        """The routes that requests were counted under."""
+        found = {dict(has).get("route", "") for name, has in self._values if "requests" in name}
+        return found - {""}
+
+
+@asynccontextmanager
+async def started(config: Config, **changes: object) -> AsyncIterator[Client]:
+    app = create_app(replace(config, metrics=True, **changes))  # type: ignore[arg-type]
+    async with app.test_app():
+        yield app.test_client()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing kept, and a short limit: tests need not wait for either."""
+    monkeypatch.setattr(service_metrics, "KEPT_S", 0.0)
+    monkeypatch.setattr(service_metrics, "TIMEOUT_S", 1.0)
+
+
+async def scrape(client: Client) -> Scrape:
+    response = await client.get("/metrics")
+    assert response.status_code == 200
+    assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    return Scrape((await response.get_data()).decode())
+
+
+async def test_metrics_are_not_there_unless_wanted(client: Client) -> None:
+    assert (await client.get("/metrics")).status_code == 404
+
+
+async def test_token_is_wanted_where_there_is_one(config: Config) -> None:
+    async with started(config, metrics_token=TOKEN) as client:
+        for header in ("", TOKEN, f"Bearer {TOKEN}x", f"Basic {TOKEN}", "Bearer \u00e9"):
+            headers = {"Authorization": header} if header else {}
+            response = await client.get("/metrics", headers=headers)
+            assert response.status_code == 401
+            assert response.headers["WWW-Authenticate"].startswith("Bearer")
+            assert "portal_" not in (await response.get_data()).decode()
+        response = await client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+        assert response.status_code == 200
+        assert TOKEN not in (await response.get_data()).decode()
+
+
+async def test_requests_are_counted_by_route_and_not_by_path(config: Config) -> None:
+    async with started(config) as client:
+        before = await scrape(client)
+        for _ in range(5):
+            await client.get(f"/api/videos/{uuid4()}")
+            await client.get(f"/no/such/{uuid4()}")
+            await client.open("/api/categories", method="BREW")
+        after = await scrape(client)
+
+    def counted(**labels: str) -> float:
+        name = "portal_http_requests_total"
+        return after.total(name, **labels) - before.total(name, **labels)
+
+    assert counted(route="/api/videos/<id>", method="GET", status="404") == 5
+    assert counted(route="unmatched", method="GET", status="404") == 5
+    assert counted(method="other", status="405") == 5
+    assert counted(route="/metrics", status="200") == 1
+    durations = "portal_http_request_duration_seconds_count"
+    assert after.total(durations) == after.total("portal_http_requests_total")
+    # This very request is under way.
+    assert after.value("portal_http_requests_in_flight") == 1
+    assert not any("-" in route and "<" not in route for route in after.routes())
+
+
+async def test_uploads_are_counted_once_each(config: Config) -> None:
+    async with started(config) as client:
+        before = await scrape(client)
+        await published(client)
+        parts = await stored(client, b"x" * 1000)
+        await client.post(f"/api/uploads/{parts['uploadId']}/complete")
+        await client.delete(f"/api/uploads/{parts['uploadId']}")
+        after = await scrape(client)
+
+    def counted(event: str) -> float:
+        name = "portal_uploads_total"
+        return after.total(name, event=event) - before.total(name, event=event)
+
+    events = ("issued", "started", "completed", "discarded", "published")
+    assert {event: counted(event) for event in events} == {
+        "issued": 2,
+        "started": 1,
+        "completed": 1,
+        "discarded": 1,
+        "published": 1,
+    }
+    size = "portal_uploaded_bytes_total"
+    assert after.total(size) - before.total(size) == len(b"the raw bytes of a video")
+
+
+async def test_queue_videos_failures_and_leases_are_told(config: Config) -> None:
+    async with started(config) as client:
+        videos = [UUID((await published(client))["id"]) for _ in range(4)]
+        failed, handed_back, lost, _ = videos
+        attempt = await attempts.begin(failed, worker="w")
+        assert attempt is not None
+        await attempts.reject(attempt, Failure("not_a_video"), message="No video.")
+        attempt = await attempts.begin(handed_back, worker="w")
+        assert attempt is not None
+        await attempts.release(attempt, Outcome.HANDED_BACK, None)
+        await attempts.begin(handed_back, worker="w")
+        await attempts.begin(lost, worker="w")
+        await run_sql(
+            config.database_url,
+            f"""
+            UPDATE attempts SET lease_expires_at = now() - interval '1 s' WHERE video_id = '{lost}';
+            UPDATE procrastinate_jobs SET status = 'doing'
+            WHERE id = (SELECT transcode_job_id FROM videos WHERE id = '{lost}');
+            UPDATE procrastinate_jobs SET scheduled_at = now() + interval '1 h'
+            WHERE id = (SELECT transcode_job_id FROM videos WHERE id = '{handed_back}');
+            UPDATE procrastinate_events SET at = at - interval '100 s';
+            """,
+        )
+        found = await scrape(client)
+    assert found.value("portal_up", part="database") == 1
+    states = ("waiting", "scheduled", "running")
+    queued = {it: found.value(JOBS, queue="transcode", state=it) for it in states}
+    assert queued == {"waiting": 2, "scheduled": 1, "running": 1}
+    assert found.value(JOBS, queue="chores", state="waiting") == 0
+    for state in states:
+        oldest = found.value("portal_jobs_oldest_seconds", queue="transcode", state=state)
+        assert oldest is not None
+        assert 100 <= oldest < 400
+    assert found.value("portal_videos", status="processing") == 3
+    assert found.value("portal_videos", status="failed") == 1
+    assert found.value("portal_videos_failed", code="not_a_video") == 1
+    assert found.value("portal_worker_leases", state="live") == 1
+    assert found.value("portal_worker_leases", state="expired") == 1
+    ended = "portal_attempts_total"
+    assert found.value(ended, outcome="failed", code="not_a_video") == 1
+    assert found.value(ended, outcome="handed_back", code="") == 1
+
+
+async def test_totals_outlive_their_videos(config: Config) -> None:
+    async with started(config) as client:
+        video_id = (await published(client))["id"]
+        attempt = await attempts.begin(UUID(video_id), worker="w")
+        assert attempt is not None
+        await attempts.reject(attempt, Failure("damaged"), message="Damaged.")
+        response = await client.post(f"/api/videos/{video_id}/deletion")
+        assert response.status_code == 202
+        found = await scrape(client)
+    assert found.value("portal_attempts_total", outcome="failed", code="damaged") == 1
+    assert found.total("portal_videos") == 0
+
+
+async def test_without_a_database_the_process_still_answers_in_time(
+    config: Config, impatient: None
+) -> None:
+    nowhere = f"postgresql://portal@127.0.0.1:{free_port()}/portal"
+    async with started(config, database_url=nowhere) as client:
+        began = monotonic()
+        found = await scrape(client)
+        assert monotonic() - began < SOON_S
+    assert found.value("portal_up", part="database") == 0
+    assert found.value("portal_http_requests_in_flight") == 1
+    assert found.value("portal_videos", status="ready") is None
+
+
+async def test_a_frozen_database_holds_no_scrape_up(config: Config, impatient: None) -> None:
+    async with started(config) as client:
+        assert (await scrape(client)).value("portal_up", part="database") == 1
+        query = """
+            SELECT pid FROM pg_stat_activity
+            WHERE datname = current_database() AND pid <> pg_backend_pid()
+        """
+        backends = [pid for (pid,) in await rows(config.database_url, query)]
+        assert backends
+
+        async def is_up(*, wanted: bool) -> bool:
+            began = monotonic()
+            found = await scrape(client)
+            assert monotonic() - began < SOON_S
+            return found.value("portal_up", part="database") == float(wanted)
+
+        for pid in backends:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            await until(lambda: is_up(wanted=False), timeout_s=40)
+        finally:
+            for pid in backends:
+                os.kill(pid, signal.SIGCONT)
+        await until(lambda: is_up(wanted=True), timeout_s=40)
+
+
+async def test_many_scrapes_are_one_question_to_the_database(config: Config) -> None:
+    async with started(config):
+        figures = ServiceFigures()
+        found = await asyncio.gather(*(figures.read() for _ in range(100)))
+        assert found[0] is not None
+        assert all(each is found[0] for each in found)
+
+
+async def get(base_url: str, path: str) -> str:
+    """By a connection of its own, so that any of the web processes may answer."""
+    async with aiohttp.ClientSession() as session, session.get(base_url + path) as response:
+        assert response.status == 200
+        return await response.text()
+
+
+async def test_several_web_processes_count_together_and_transcodes_are_measured(
+    environ: dict[str, str], short_video: Path, tmp_path: Path
+) -> None:
+    asked = 30
+    environ = {**environ, "WEB_WORKERS": "2", "METRICS": "on", "TMPDIR": str(tmp_path)}
+    async with run_portal(environ) as portal:
+        video = await create(portal.base_url, short_video)
+        assert await final_status(portal.base_url, video["id"]) == "ready"
+        for _ in range(asked):
+            await get(portal.base_url, "/api/categories")
+        for _ in range(5):
+            found = Scrape(await get(portal.base_url, "/metrics"))
+            name = "portal_http_requests_total"
+            assert found.total(name, route="/api/categories", status="200") == asked
+            assert found.value("portal_uploads_total", event="published") == 1
+            uploaded_bytes = found.value("portal_uploaded_bytes_total")
+            assert uploaded_bytes == short_video.stat().st_size
+
+        async def are_figures_new() -> bool:
+            nonlocal found
+            found = Scrape(await get(portal.base_url, "/metrics"))
+            return found.value("portal_videos", status="ready") == 1
+
+        await until(are_figures_new, timeout_s=30)
+        assert list(tmp_path.glob("portal-metrics-*"))
+    assert found.value("portal_attempts_total", outcome="published", code="") == 1
+    assert found.value("portal_transcode_duration_seconds_count") == 1
+    assert found.value("portal_transcode_duration_seconds_bucket", le="+Inf") == 1
+    assert found.total("portal_transcode_duration_seconds_sum") > 0
+    media = found.value("portal_transcode_media_seconds_total")
+    assert media == pytest.approx(2, abs=0.2)
+    assert not list(tmp_path.glob("portal-metrics-*")), "counts of this start would be found again"

@@ -1,0 +1,414 @@
+"""HLS out of a private bucket: who gets which playlist, and what its addresses open."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+from uuid import uuid4
+
+import aiohttp
+import av
+import pytest
+from api_kit import Client, published, run_sql
+from portal_kit import LivePortal, create, final_status, read
+from yarl import URL
+
+from portal.config import Config
+from portal.storage.bucket import Storage
+from portal.web.app import create_app
+from portal.web.resources import Resources
+
+PLAYLIST_TYPE = "application/vnd.apple.mpegurl"
+REFUSED = (400, 401, 403)
+MASTER = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlow/media.m3u8\n"
+MEDIA = """#EXTM3U
+#EXT-X-TARGETDURATION:4
+#EXT-X-MAP:URI="init.mp4"
+#EXTINF:4.0,
+one.m4s
+#EXT-X-ENDLIST
+"""
+
+
+@pytest.fixture(scope="module")
+async def video(live_portal: LivePortal, short_video: Path) -> dict[str, Any]:
+    """The retrieval record of a video that was really transcoded."""
+    created = await create(live_portal.base_url, short_video)
+    assert await final_status(live_portal.base_url, created["id"]) == "ready"
+    return await read(live_portal.base_url, created["id"])
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[aiohttp.ClientSession]:
+    """A player on some other site: no cookies, no credentials."""
+    headers = {"Origin": "https://player.example"}
+    async with aiohttp.ClientSession(headers=headers) as session:
+        yield session
+
+
+async def fetched(http: aiohttp.ClientSession, address: str) -> tuple[str, dict[str, str]]:
+    async with http.get(URL(address, encoded=True)) as response:
+        assert response.status == 200, address
+        return await response.text(), dict(response.headers)
+
+
+async def status_of(http: aiohttp.ClientSession, address: str) -> int:
+    async with http.get(URL(address, encoded=True), allow_redirects=False) as response:
+        return response.status
+
+
+def addresses(playlist: str, base: str) -> list[str]:
+    """All that a playlist refers to, made absolute."""
+    lines = [line for line in playlist.splitlines() if line and not line.startswith("#")]
+    return [urljoin(base, uri) for uri in lines + re.findall(r'URI="([^"]+)"', playlist)]
+
+
+async def media_playlists(http: aiohttp.ClientSession, video: dict[str, Any]) -> list[str]:
+    master, _ = await fetched(http, video["playbackUrl"])
+    return addresses(master, video["playbackUrl"])
+
+
+async def segments(http: aiohttp.ClientSession, video: dict[str, Any]) -> list[str]:
+    first = (await media_playlists(http, video))[0]
+    return addresses((await fetched(http, first))[0], first)
+
+
+async def test_players_of_any_site_may_read_all_playlists(
+    live_portal: LivePortal, video: dict[str, Any], http: aiohttp.ClientSession
+) -> None:
+    playlists = await media_playlists(http, video)
+    assert len(playlists) >= 2  # video and audio
+    for address in (video["playbackUrl"], *playlists):
+        assert address.startswith(f"{live_portal.base_url}/hls/{video['id']}/1/")
+        text, headers = await fetched(http, address)
+        assert text.startswith("#EXTM3U")
+        assert headers["Content-Type"] == PLAYLIST_TYPE
+        assert headers["Access-Control-Allow-Origin"] == "*"
+        assert headers["Cross-Origin-Resource-Policy"] == "cross-origin"
+        assert headers["Cache-Control"].startswith("private")
+
+
+async def test_segments_come_from_storage_without_credentials(
+    live_portal: LivePortal, video: dict[str, Any], http: aiohttp.ClientSession
+) -> None:
+    for playlist in await media_playlists(http, video):
+        found = addresses((await fetched(http, playlist))[0], playlist)
+        assert len(found) >= 2
+        for address in found:
+            assert address.startswith(live_portal.environ["S3_ENDPOINT_URL"])
+            async with http.get(URL(address, encoded=True)) as response:
+                assert response.status == 200
+                assert len(await response.read()) > 0
+                assert response.headers["Access-Control-Allow-Origin"]
+
+
+async def test_bucket_is_private(video: dict[str, Any], http: aiohttp.ClientSession) -> None:
+    signed = (await segments(http, video))[0]
+    bare = signed.partition("?")[0]
+    assert await status_of(http, signed) == 200
+    assert await status_of(http, bare) in REFUSED
+    assert await status_of(http, bare.rpartition("/")[0]) in REFUSED
+    forged = re.sub("(X-Amz-Signature=).", r"\1z", signed)
+    assert await status_of(http, forged) in REFUSED
+
+
+async def test_signed_address_opens_one_object(
+    video: dict[str, Any], http: aiohttp.ClientSession
+) -> None:
+    first, second, *_ = await segments(http, video)
+    moved = first.replace(urlsplit(first).path, urlsplit(second).path)
+    assert moved != first
+    assert await status_of(http, moved) in REFUSED
+    raw_file = f"/{urlsplit(first).path.split('/')[1]}/{video['storageKey']}"
+    moved = first.replace(urlsplit(first).path, raw_file)
+    assert await status_of(http, moved) in REFUSED
+
+
+async def test_real_player_decodes_the_video(video: dict[str, Any]) -> None:
+    def decode() -> tuple[int, int]:
+        with av.open(video["playbackUrl"], timeout=20) as container:
+            frames = sum(1 for _ in container.decode(video=0))
+            return frames, len(container.streams.audio)
+
+    frames, sounds = await asyncio.to_thread(decode)
+    assert 55 <= frames <= 62  # two seconds at 30 a second
+    assert sounds >= 1
+
+
+async def test_unchanged_playlist_is_not_sent_again(
+    video: dict[str, Any], http: aiohttp.ClientSession
+) -> None:
+    for address in (video["playbackUrl"], (await media_playlists(http, video))[0]):
+        _, headers = await fetched(http, address)
+        given = {"If-None-Match": headers["Etag"]}
+        async with http.get(address, headers=given) as response:
+            assert response.status == 304
+            assert response.headers["Access-Control-Allow-Origin"] == "*"
+
+
+async def test_everything_but_published_playlists_is_not_found(
+    live_portal: LivePortal, video: dict[str, Any], http: aiohttp.ClientSession
+) -> None:
+    base, own = live_portal.base_url, f"{live_portal.base_url}/hls/{video['id']}"
+    segment = urlsplit((await segments(http, video))[0]).path.rpartition("/1/")[2]
+    paths = [
+        f"{base}/hls/{uuid4()}/1/master.m3u8",
+        f"{base}/hls/not-an-id/1/master.m3u8",
+        *(f"{own}/{number}/master.m3u8" for number in ("0", "2", "-1", "x", "1.0", "9" * 30)),
+        *(f"{own}/1/{name}" for name in (segment, "poster.jpg", "other.m3u8", "", ".m3u8")),
+        *(f"{own}/1/{up}master.m3u8" for up in ("../1/", "..%2f1%2f", "%2e%2e/1/", "..%5c1%5c")),
+        f"{own}/1/%2e%2e%2f%2e%2e%2f{video['id']}/1/master.m3u8",
+        f"{own}/1/a/b/master.m3u8",
+        f"{own}/1/master.m3u8%00",
+        f"{own}/1/master.m3u8%0a",
+        f"{own}/1/MASTER.M3U8",
+        f"{base}/{video['storageKey']}",
+        f"{base}/hls/",
+    ]
+    for address in paths:
+        assert await status_of(http, address) == 404, address
+
+
+async def test_failed_video_has_no_playback_address(
+    live_portal: LivePortal, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    file = tmp_path / "broken.mp4"
+    file.write_bytes(b"this is no video")
+    created = await create(live_portal.base_url, file)
+    assert await final_status(live_portal.base_url, created["id"]) == "failed"
+    assert (await read(live_portal.base_url, created["id"]))["playbackUrl"] == ""
+    own = f"{live_portal.base_url}/hls/{created['id']}/1/master.m3u8"
+    assert await status_of(http, own) == 404
+
+
+async def with_playlists(client: Client, resources: Resources) -> dict[str, Any]:
+    """The record of a processing video whose output lies in storage already."""
+    record = await published(client)
+    folder = f"hls/{record['id']}/1/"
+    for name, text in {"master.m3u8": MASTER, "low/media.m3u8": MEDIA}.items():
+        await resources.storage.put(folder + name, text.encode(), content_type=PLAYLIST_TYPE)
+    return record
+
+
+async def test_output_of_an_unpublished_attempt_stays_hidden(
+    client: Client, resources: Resources, config: Config
+) -> None:
+    record = await with_playlists(client, resources)
+    master = f"/hls/{record['id']}/1/master.m3u8"
+    changes = {
+        "status = 'processing'": 404,
+        "status = 'ready', published_attempt = 2": 404,
+        "status = 'ready', published_attempt = 1": 200,
+        "status = 'failed', published_attempt = NULL": 404,
+    }
+    for change, status in changes.items():
+        await run_sql(config.database_url, f"UPDATE videos SET {change}")
+        assert (await client.get(master)).status_code == status, change
+
+
+async def test_playlist_missing_from_storage_is_not_found(
+    client: Client, resources: Resources, config: Config
+) -> None:
+    record = await with_playlists(client, resources)
+    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
+    own = f"/hls/{record['id']}/1"
+    assert (await client.get(f"{own}/low/media.m3u8")).status_code == 200
+    assert (await client.get(f"{own}/high/media.m3u8")).status_code == 404
+
+
+async def test_init_segment_is_signed_too(
+    client: Client, resources: Resources, config: Config
+) -> None:
+    record = await with_playlists(client, resources)
+    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
+    response = await client.get(f"/hls/{record['id']}/1/low/media.m3u8")
+    init, segment = sorted(addresses(await response.get_data(as_text=True), "none"))
+    folder = f"{config.s3_endpoint_url}/{config.s3_bucket}/hls/{record['id']}/1/low/"
+    assert init.partition("?")[0] == f"{folder}init.mp4"
+    assert segment.partition("?")[0] == f"{folder}one.m4s"
+    for address in (init, segment):
+        assert f"X-Amz-Expires={config.playback_url_ttl_s}" in address
+
+
+async def test_playlist_is_signed_once_for_all_who_ask(
+    client: Client, resources: Resources, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = await with_playlists(client, resources)
+    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
+    sign, may_sign, signed = Storage.presign_get_many, asyncio.Event(), []
+
+    async def sign_slowly(storage: Storage, keys: set[str], *, ttl_s: int) -> dict[str, str]:
+        signed.append(keys)
+        await may_sign.wait()
+        return await sign(storage, keys, ttl_s=ttl_s)
+
+    monkeypatch.setattr(Storage, "presign_get_many", sign_slowly)
+    own = f"/hls/{record['id']}/1"
+    asking = asyncio.gather(*(client.get(f"{own}/low/media.m3u8") for _ in range(10)))
+    # Whoever asks later is through by then, and so those are at the signing, or wait for it.
+    assert (await client.get(f"{own}/master.m3u8")).status_code == 200
+    may_sign.set()
+    answers = await asking
+    assert len({await answer.get_data(as_text=True) for answer in answers}) == 1
+    assert len(signed) == 1
+    etag = {"If-None-Match": answers[0].headers["ETag"]}
+    assert (await client.get(f"{own}/low/media.m3u8", headers=etag)).status_code == 304
+
+
+async def test_renditions_of_later_attempts_are_served_once_complete(
+    client: Client, resources: Resources, config: Config
+) -> None:
+    record = await with_playlists(client, resources)
+    later = f"hls/{record['id']}/2/high/media.m3u8"
+    for key in (later, later.replace("media", "iframes"), later.replace("high/media", "master")):
+        await resources.storage.put(key, MEDIA.encode(), content_type=PLAYLIST_TYPE)
+    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
+    assert (await client.get(f"/{later}")).status_code == 404
+    await run_sql(
+        config.database_url,
+        """INSERT INTO renditions (video_id, kind, name, position, state, attempt_number, tries,
+           copied, is_default) SELECT id, 'video', 'high', 0, 'planned', 2, 1, false, false
+           FROM videos""",
+    )
+    assert (await client.get(f"/{later}")).status_code == 404
+    await run_sql(config.database_url, "UPDATE renditions SET state = 'complete'")
+    for name, status in {
+        "high/media": 200,
+        "high/iframes": 200,
+        "low/media": 404,
+        "master": 404,
+    }.items():
+        response = await client.get(f"/hls/{record['id']}/2/{name}.m3u8")
+        assert response.status_code == status, name
+    await run_sql(config.database_url, "UPDATE videos SET status='failed', published_attempt=NULL")
+    assert (await client.get(f"/{later}")).status_code == 404
+
+
+async def test_master_playlist_may_grow_and_is_kept_only_for_seconds(
+    client: Client, resources: Resources, config: Config
+) -> None:
+    record = await with_playlists(client, resources)
+    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
+    address = f"/hls/{record['id']}/1/master.m3u8"
+    first = await client.get(address)
+    grown = MASTER + "#EXT-X-STREAM-INF:BANDWIDTH=2\n../2/high/media.m3u8\n"
+    await resources.storage.put(address[1:], grown.encode(), content_type=PLAYLIST_TYPE)
+    second = await client.get(address, headers={"If-None-Match": first.headers["ETag"]})
+    assert second.status_code == 200
+    assert await second.get_data(as_text=True) == grown
+    assert second.headers["Cache-Control"] == "private, max-age=5"
+    media = await client.get(f"/hls/{record['id']}/1/low/media.m3u8")
+    assert media.headers["Cache-Control"] == "private, max-age=300"
+
+
+async def test_trick_play_and_subtitle_playlists_are_signed(
+    client: Client, resources: Resources, config: Config
+) -> None:
+    record = await with_playlists(client, resources)
+    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
+    folder = f"hls/{record['id']}/1"
+    texts = {
+        "low/iframes": MEDIA.replace("#EXTINF", "#EXT-X-BYTERANGE:900@0\n#EXTINF"),
+        "subtitles-1/playlist": MEDIA.replace("one.m4s", "00000.vtt").replace("init.mp4", "x"),
+    }
+    for name, text in texts.items():
+        key = f"{folder}/{name}.m3u8"
+        await resources.storage.put(key, text.encode(), content_type=PLAYLIST_TYPE)
+        served = await (await client.get(f"/{key}")).get_data(as_text=True)
+        for address in addresses(served, "none"):
+            assert "X-Amz-Signature=" in address
+        assert served.count("#EXT-X-BYTERANGE:900@0") == text.count("#EXT-X-BYTERANGE")
+
+
+STORYBOARD = """WEBVTT
+
+00:00:00.000 --> 00:00:01.000
+storyboard-000.jpg#xywh=0,0,192,108
+
+00:00:01.000 --> 00:00:02.000
+storyboard-000.jpg#xywh=192,0,192,108
+"""
+
+
+async def test_storyboard_leads_to_signed_sprites_and_keeps_their_parts(
+    client: Client, resources: Resources, config: Config
+) -> None:
+    record = await with_playlists(client, resources)
+    own = f"/videos/{record['id']}/storyboard.vtt"
+    key = f"hls/{record['id']}/1/storyboard.vtt"
+    await resources.storage.put(key, STORYBOARD.encode(), content_type="text/vtt")
+    assert (await client.get(own)).status_code == 404
+    await run_sql(
+        config.database_url,
+        "UPDATE videos SET status='ready', published_attempt=1, has_storyboard=true",
+    )
+    response = await client.get(own)
+    assert response.mimetype == "text/vtt"
+    assert response.headers["Access-Control-Allow-Origin"] == "*"
+    lines = (await response.get_data(as_text=True)).splitlines()
+    assert lines[:3] == STORYBOARD.splitlines()[:3]
+    for line, part in ((lines[3], "#xywh=0,0,192,108"), (lines[6], "#xywh=192,0,192,108")):
+        address, mark, rest = line.partition("#")
+        assert mark + rest == part
+        assert address.startswith(config.s3_endpoint_url)
+        assert "X-Amz-Signature=" in address
+
+
+async def test_storyboard_of_a_transcoded_video_shows_real_pictures(
+    live_portal: LivePortal, video: dict[str, Any], http: aiohttp.ClientSession
+) -> None:
+    own = f"{live_portal.base_url}/videos/{video['id']}/storyboard.vtt"
+    text, _ = await fetched(http, own)
+    [first, *_] = [line for line in text.splitlines() if "#xywh=" in line]
+    async with http.get(URL(first.partition("#")[0], encoded=True)) as response:
+        assert response.content_type == "image/jpeg"
+        assert (await response.read()).startswith(b"\xff\xd8")
+
+
+async def test_poster_of_a_ready_video_is_an_image_from_storage(
+    live_portal: LivePortal, video: dict[str, Any], http: aiohttp.ClientSession
+) -> None:
+    poster = f"{live_portal.base_url}/videos/{video['id']}/poster.jpg"
+    async with http.get(poster) as response:
+        assert str(response.url).startswith(live_portal.environ["S3_ENDPOINT_URL"])
+        assert response.content_type == "image/jpeg"
+        assert (await response.read()).startswith(b"\xff\xd8")
+
+
+async def test_only_ready_videos_have_a_poster(client: Client, config: Config) -> None:
+    record = await published(client)
+    poster = f"/videos/{record['id']}/poster.jpg"
+    assert (await client.get(poster)).status_code == 404
+    await run_sql(config.database_url, "UPDATE videos SET status = 'failed'")
+    assert (await client.get(poster)).status_code == 404
+    assert (await client.get(f"/videos/{uuid4()}/poster.jpg")).status_code == 404
+
+
+async def test_cdn_address_replaces_the_portals_own(client: Client, config: Config) -> None:
+    record = await published(client)
+    await run_sql(
+        config.database_url,
+        "UPDATE videos SET status='ready', published_attempt=3, has_poster=true",
+    )
+    behind_cdn = replace(config, playback_base_url="https://cdn.example/v")
+    app = create_app(behind_cdn)
+    async with app.test_app():
+        other = app.test_client()
+        read = await (await other.get(f"/api/videos/{record['id']}")).get_json()
+        poster = await other.get(f"/videos/{record['id']}/poster.jpg")
+        opened: Resources = app.extensions["portal"]
+        key = f"hls/{record['id']}/3/storyboard.vtt"
+        await opened.storage.put(key, STORYBOARD.encode(), content_type="text/vtt")
+        await run_sql(config.database_url, "UPDATE videos SET has_storyboard = true")
+        storyboard = await other.get(f"/videos/{record['id']}/storyboard.vtt")
+        pictures = await storyboard.get_data(as_text=True)
+    folder = f"https://cdn.example/v/hls/{record['id']}/3"
+    assert read["playbackUrl"] == f"{folder}/master.m3u8"
+    assert poster.status_code == 302
+    assert poster.headers["Location"] == f"{folder}/poster.jpg"
+    assert f"\n{folder}/storyboard-000.jpg#xywh=0,0,192,108\n" in pictures
