@@ -10,7 +10,6 @@ import { promisify } from "node:util";
 import { brotliCompress, gzip } from "node:zlib";
 import { build } from "esbuild";
 import { strictCsp } from "./strict-csp.mjs";
-import { uppyOnline } from "./uppy-online.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const dist = path.join(here, "dist");
@@ -23,7 +22,7 @@ async function bundle() {
       app: "src/main.js",
       style: "css/main.css",
       // A worker of the upload page, started by its address.
-      preflight: "src/upload/preflight-worker.js",
+      preflight: "src/upload/file-facts.js",
     },
     outdir: dist,
     entryNames: "[name]-[hash]",
@@ -35,7 +34,7 @@ async function bundle() {
     target: ["chrome111", "firefox113", "safari16.4"],
     legalComments: "linked",
     metafile: true,
-    plugins: [strictCsp, uppyOnline],
+    plugins: [strictCsp],
     logLevel: "warning",
   });
   /** @type {Record<string, string>} */

@@ -17,7 +17,7 @@ NPM_TIMEOUT_S = 900
 BUILD_TIMEOUT_S = 120
 SOURCES = (
     *("src", "css", "img", "package.json", "package-lock.json", ".npmrc"),
-    *("build.mjs", "strict-csp.mjs", "uppy-online.mjs"),
+    *("build.mjs", "strict-csp.mjs"),
 )
 INSTALL_ARGUMENTS = ("ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund")
 

@@ -1,9 +1,17 @@
 /**
  * An esbuild plugin that makes the player's libraries keep to a strict content security policy,
- * so that it need not be loosened for them: what media-chrome writes into shadow roots goes
- * through src/player/shadow-styles.js, and hls.js gets an empty track from
- * src/player/empty-track.js. Both say why. It fails the build when a new version of a library
- * does something it doesn't know.
+ * so that it need not be loosened for them. It changes their source, because neither has an option:
+ *
+ * - media-chrome 4.19 writes <style> elements into its shadow roots, in the constructors and in its
+ *   functions for CSS rules; it takes neither a nonce nor constructed sheets
+ *   (https://github.com/muxinc/media-chrome/issues/898, open). Here src/player/shadow-styles.js
+ *   fills the shadow roots.
+ * - hls.js 1.7 gives each track element that it makes the address `data:,WEBVTT`, for Chrome's menu
+ *   and Safari's cues (https://github.com/video-dev/hls.js/issues/2198 and pull request 7515); only
+ *   with `renderTextTracksNatively` off it makes none, and then renders no captions either. Here
+ *   src/player/empty-track.js has the address.
+ *
+ * It fails the build when a new version of a library does something it doesn't know.
  */
 import { readFile } from "node:fs/promises";
 import path from "node:path";

@@ -23,7 +23,7 @@ const behaviours = [
   onDemand("[data-poster]", async () => (await import("./detail/poster.js")).posterTool),
   onDemand("[data-opens]", async () => (await import("./detail/dialog.js")).dialogLink),
   onDemand("[data-copy]", async () => (await import("./detail/copy.js")).copyButton),
-  onDemand("[data-upload-form]", async () => (await import("./upload/form.js")).uploadForm.start),
+  onDemand("[data-upload-form]", async () => (await import("./upload/page.js")).startUploadPage),
 ];
 
 /** @param {ParentNode} root */

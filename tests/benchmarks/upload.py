@@ -41,16 +41,22 @@ ADD_INPUT = """{
 }"""
 SEND = """(async () => {
     const [file] = document.querySelector("#benchmark").files;
-    const urls = { presign: "/api/videos/presign", uploads: "/api/uploads" };
-    const transfer = new engine.Transfer(file, { contentType: "video/mp4", urls });
-    const settled = new Promise((resolve) => transfer.addEventListener("change", () => {
-        if (["sent", "failed"].includes(transfer.state)) resolve();
+    const urls = {
+        presignUrl: "/api/videos/presign", uploadsUrl: "/api/uploads", publishUrl: "/api/videos",
+        storageUrl: "/", preflightUrl: "/static/none.js",
+    };
+    const limits = { size_bytes: 0, duration_s: 0, pixels: 0 };
+    const stop = new AbortController();
+    const store = new engine.Store({ urls, limits }, stop.signal);
+    const settled = new Promise((resolve, reject) => store.subscribe(({ uploads: [upload] }) => {
+        if (upload.phase === "sent") resolve(upload);
+        if (upload.phase === "failed") reject(upload.failure);
     }));
-    transfer.start();
-    await settled;
-    if (transfer.state === "failed") throw transfer.trouble;
-    engine.forget(transfer.id);
-    return transfer.key;
+    await store.choose([file]);
+    const { id, key } = await settled;
+    stop.abort();
+    engine.forget(id);
+    return key;
 })()"""
 
 

@@ -28,7 +28,7 @@ PART_BYTES = 16 * MIB
 LANES = 3
 DONE_TIMEOUT_S = 60
 _ADDRESS = "/static/engine-under-test.js"
-_MODULES = ("transfer", "saved", "parts")
+_MODULES = ("store", "api", "local-storage", "storage", "transfer")
 _BUNDLE = """
 import { build } from "esbuild";
 const [outfile, format, ...entries] = process.argv.slice(1);
@@ -41,42 +41,71 @@ await build({
   outfile,
 });
 """
-# Keeps the transfers of a page by name, and all that they ever said.
+# A store without a view. Keeps the uploads of a page by name, and all that they ever said.
 _DRIVER = """async (address) => {
     const engine = await import(address);
     const input = document.createElement("input");
     input.type = "file";
     input.id = "engine-file";
     document.body.append(input);
-    const urls = { presign: "/api/videos/presign", uploads: "/api/uploads", storage: "/" };
+    const urls = {
+        presignUrl: "/api/videos/presign", uploadsUrl: "/api/uploads", publishUrl: "/api/videos",
+        storageUrl: "/", preflightUrl: "/static/none.js",
+    };
+    const limits = { size_bytes: 0, duration_s: 0, pixels: 0 };
+    const store = new engine.Store({ urls, limits }, new AbortController().signal);
     const runs = {};
+    class Transfer {
+        constructor(number) { this.number = number; }
+        get upload() { return store.state.uploads.find((it) => it.number === this.number); }
+        get id() { return this.upload.id; }
+        get key() { return this.upload.key; }
+        get uploadId() { return engine.uploadIdOf(this.key); }
+        // The row of the only upload is emptied when it is cancelled.
+        get state() { return this.upload.phase === "empty" ? "cancelled" : this.upload.phase; }
+        get sent_bytes() { return this.upload.sent_bytes; }
+        get trouble() { return this.upload.failure; }
+        press(type) { store.dispatch({ type, number: this.number }); }
+        pause() { this.press("pause"); }
+        resume() { this.press("resume"); }
+        retry() { this.press("retry"); }
+        cancel() { this.press("cancel"); }
+    }
     const start = async (name, savedId) => {
-        const file = input.files[0];
-        const saved = (await engine.savedUploads()).find((entry) => entry.id === savedId) ?? null;
-        const transfer = new engine.Transfer(file, { contentType: "video/mp4", saved, urls });
-        const run = { transfer, states: [], progress: [], troubles: [] };
+        let file = input.files[0];
+        // The same file again is another upload here.
+        if (Object.keys(runs).length) file = new File([file], `${name}.mp4`, { type: file.type });
+        const saved = (await engine.savedUploads()).filter((entry) => entry.id === savedId);
+        if (saved.length) store.dispatch({ type: "restored", saved });
+        const match = saved.length ? store.state.uploads.at(-1).number : null;
+        const number = match ?? (Object.keys(runs).length ? store.state.nextNumber : 1);
+        const run = { transfer: new Transfer(number), states: [], progress: [], troubles: [] };
         runs[name] = run;
-        transfer.addEventListener("change", () => {
-            if (run.states.at(-1) !== transfer.state) run.states.push(transfer.state);
-            if (transfer.trouble) run.troubles.push(transfer.trouble.message);
+        store.subscribe((state, before) => {
+            const [now, was] = [state, before].map(({ uploads }) =>
+                uploads.find((it) => it.number === number));
+            if (!now) return;
+            if (run.states.at(-1) !== now.phase) run.states.push(now.phase);
+            if (now.failure && now.failure !== was?.failure) run.troubles.push(now.failure.message);
+            if (now.sent_bytes > (was?.sent_bytes ?? 0)) {
+                run.progress.push([now.sent_bytes, now.phase]);
+            }
         });
-        transfer.addEventListener("progress", () =>
-            run.progress.push([transfer.sent_bytes, transfer.state]));
-        transfer.start();
+        const choices = [{ file, id: engine.newId(), match }];
+        store.dispatch({ type: "chosen", choices, now: Date.now() });
     };
     const reaches = (name, test) => new Promise((resolve) => {
         const { transfer } = runs[name];
-        const check = () => {
-            if (!test(transfer)) return;
-            transfer.removeEventListener("change", check);
-            transfer.removeEventListener("progress", check);
-            resolve();
-        };
-        transfer.addEventListener("change", check);
-        transfer.addEventListener("progress", check);
+        const check = () => transfer.upload && test(transfer) && resolve();
+        store.subscribe(check);
         check();
     });
-    window.kit = { ...engine, runs, start, reaches, input };
+    const saveDetails = (id, details) => {
+        const { number } = store.state.uploads.find((upload) => upload.id === id);
+        store.dispatch({ type: "edited", number, details, pointer: "" });
+        engine.saveAll();
+    };
+    window.kit = { ...engine, store, runs, start, reaches, saveDetails, input };
 }"""
 
 

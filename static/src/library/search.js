@@ -4,7 +4,7 @@
  * of typing is one entry of the history, and going back brings form and results back.
  */
 import htmx from "htmx.org";
-import { element } from "../upload/dom.js";
+import { element } from "../dom.js";
 import { say } from "./live.js";
 
 const RESULTS = "#results";

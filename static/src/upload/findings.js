@@ -1,13 +1,14 @@
-/** What an editor should know of a file before it is published. Pure: facts in, findings out. */
+/** What an editor should know of a chosen file before it is published, and in which words. Pure. */
 
+import { formatSize } from "../format.js";
+
+/** @typedef {import("./file-facts.js").Facts} Facts */
+/** @typedef {{ size_bytes: number, duration_s: number, pixels: number }} Limits 0 means no limit */
 /**
  * "refuse": the portal is sure not to publish it. "warn": look again. "info": what will happen.
  * @typedef {"refuse" | "warn" | "info"} Weight
- * @typedef {"not_a_video" | "truncated" | "no_video_track" | "encrypted" | "too_long" | "too_large"
- *   | "end_missing" | "no_audio" | "hdr" | "frame_rate" | "surround" | "portrait"
- *   | "unknown_codec" | "unreadable"} FindingCode
- * @typedef {{ code: FindingCode, weight: Weight }} Finding
- * @typedef {{ size_bytes: number, duration_s: number, pixels: number }} Limits 0 means no limit
+ * @typedef {{ code: string, weight: Weight, title: string, text: string }} Finding
+ * @typedef {{ facts: string, findings: Finding[] }} Inspection
  */
 
 /** As the portal itself has them. */
@@ -16,61 +17,182 @@ const MIN_READABLE_SHARE = 0.9;
 const MAX_FPS = 60.5;
 const HDR_TRANSFERS = new Set(["pq", "hlg"]);
 
+/** @type {Record<string, string>} */
+const TYPES = { mp4: "video/mp4", m4v: "video/mp4", mov: "video/quicktime" };
+
+/** @type {Record<string, [Weight, title: string, text: string]>} */
+const FINDINGS = {
+  not_a_video: [
+    "refuse",
+    "This is not a video we can read",
+    "Export it as MP4 or QuickTime and choose the result.",
+  ],
+  truncated: [
+    "refuse",
+    "The end of this file is missing",
+    "A copy of it was probably interrupted. Choose the complete file.",
+  ],
+  no_video_track: [
+    "refuse",
+    "Only the sound track was found",
+    "Check the export settings, then choose a file with a picture.",
+  ],
+  encrypted: ["refuse", "This file is copy-protected", "Choose an unprotected original."],
+  too_long: [
+    "refuse",
+    "Longer than this portal takes",
+    "Cut it into parts and upload them one by one.",
+  ],
+  too_large: ["refuse", "A larger picture than this portal takes", "Export it in a smaller size."],
+  end_missing: [
+    "warn",
+    "The end seems to be missing",
+    "The portal may refuse this file. If you have a complete copy, upload that.",
+  ],
+  no_audio: ["warn", "No audio track", "This video is published without sound."],
+  hdr: ["info", "HDR", "It will be converted to standard colours."],
+  frame_rate: ["info", "High frame rate", "It will be reduced by leaving out whole frames."],
+  surround: ["info", "Surround sound", "It will be mixed down to stereo."],
+  portrait: ["info", "Portrait", "It is published upright, as it was shot."],
+  unknown_codec: [
+    "info",
+    "A codec this page doesn’t know",
+    "The portal will look at the file itself.",
+  ],
+  unreadable: [
+    "info",
+    "This page couldn’t look into the file",
+    "The portal will, once it is uploaded.",
+  ],
+};
+
 /**
- * @param {import("./examine.js").Facts} facts
+ * @param {Facts} facts
  * @param {Limits} limits
- * @returns {Finding[]} the gravest first
+ * @returns {Finding[]} the gravest first; where one refuses the file, no others
  */
 export function findingsOf(facts, limits) {
-  if (facts.outcome === "unknown") return [{ code: "unreadable", weight: "info" }];
-  if (facts.outcome !== "read") return [{ code: facts.outcome, weight: "refuse" }];
+  return codesOf(facts, limits).map((code) => {
+    const [weight, title, text] = FINDINGS[code] ?? ["info", code, ""];
+    return { code, weight, title, text };
+  });
+}
+
+/** @param {Facts} facts @param {Limits} limits */
+function codesOf(facts, limits) {
+  if (facts.outcome === "unknown") return ["unreadable"];
+  if (facts.outcome !== "read") return [facts.outcome];
   const refusals = refusalsOf(facts, limits);
-  return refusals.length ? refusals : [...warningsOf(facts), ...notesOf(facts)];
+  return refusals.length ? refusals : notesOf(facts);
 }
 
-/**
- * @param {import("./examine.js").Facts} facts
- * @param {Limits} limits
- * @returns {Finding[]}
- */
+/** @param {Facts} facts @param {Limits} limits */
 function refusalsOf({ isEncrypted, video, duration_s }, limits) {
-  /** @type {FindingCode[]} */
+  if (isEncrypted) return ["encrypted"];
+  if (!video) return ["no_video_track"];
+  const { width, height } = video;
+  const isLarge = limits.pixels > 0 && width * height > limits.pixels;
   const codes = [];
-  if (isEncrypted) codes.push("encrypted");
-  else if (!video) codes.push("no_video_track");
-  else {
-    const { width, height } = video;
-    const isLarge = limits.pixels > 0 && width * height > limits.pixels;
-    if (isLarge || Math.max(width, height) > MAX_SIDE_PX) codes.push("too_large");
-    if (limits.duration_s > 0 && (duration_s ?? 0) > limits.duration_s) codes.push("too_long");
-  }
-  return codes.map((code) => ({ code, weight: "refuse" }));
+  if (isLarge || Math.max(width, height) > MAX_SIDE_PX) codes.push("too_large");
+  if (limits.duration_s > 0 && (duration_s ?? 0) > limits.duration_s) codes.push("too_long");
+  return codes;
 }
 
-/**
- * @param {import("./examine.js").Facts} facts
- * @returns {Finding[]}
- */
-function warningsOf({ media_share, audio }) {
-  /** @type {FindingCode[]} */
+/** @param {Facts} facts */
+function notesOf({ media_share, video, audio }) {
   const codes = [];
   // The share of bytes only stands for that of the frames: the portal counts those.
   if (media_share < MIN_READABLE_SHARE) codes.push("end_missing");
   if (!audio) codes.push("no_audio");
-  return codes.map((code) => ({ code, weight: "warn" }));
-}
-
-/**
- * @param {import("./examine.js").Facts} facts
- * @returns {Finding[]}
- */
-function notesOf({ video, audio }) {
-  /** @type {FindingCode[]} */
-  const codes = [];
   if (video && HDR_TRANSFERS.has(video.transfer ?? "")) codes.push("hdr");
   if (video?.fps && video.fps > MAX_FPS) codes.push("frame_rate");
   if (audio && audio.channels > 2) codes.push("surround");
   if (video && video.height > video.width) codes.push("portrait");
   if (video && !video.codec) codes.push("unknown_codec");
-  return codes.map((code) => ({ code, weight: "info" }));
+  return codes;
+}
+
+/** @type {Record<string, string>} */
+const CODECS = {
+  avc: "H.264",
+  hevc: "HEVC",
+  vp8: "VP8",
+  vp9: "VP9",
+  av1: "AV1",
+  prores: "ProRes",
+  mpeg4: "MPEG-4",
+};
+
+/** @param {Facts} facts @returns {string} such as "1920 × 1080 · 2:14 · 30 fps · H.264 · stereo" */
+export function factsInWords({ video, audio, duration_s }) {
+  const parts = [];
+  if (video) parts.push(`${video.width} × ${video.height}`);
+  if (duration_s) parts.push(formatClock(duration_s));
+  if (video?.fps) parts.push(`${Number(video.fps.toFixed(2))} fps`);
+  if (video?.codec) parts.push(CODECS[video.codec] ?? video.codec.toUpperCase());
+  if (audio) parts.push(formatChannels(audio.channels));
+  return parts.join(" · ");
+}
+
+/** @param {number} duration_s */
+function formatClock(duration_s) {
+  const seconds = Math.round(duration_s);
+  const [h, min, s] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  const end = String(s).padStart(2, "0");
+  return h ? `${h}:${String(min).padStart(2, "0")}:${end}` : `${min}:${end}`;
+}
+
+/** @param {number} channels */
+function formatChannels(channels) {
+  if (channels === 1) return "mono";
+  if (channels === 2) return "stereo";
+  return channels === 6 ? "5.1 sound" : `${channels} channels`;
+}
+
+/**
+ * Why a file isn't even uploaded.
+ * @param {File} file
+ * @param {string | null} contentType
+ * @param {number} max_size_bytes 0 for any
+ * @returns {string} empty when it is
+ */
+export function unsuitable(file, contentType, max_size_bytes) {
+  if (!contentType) {
+    return `“${file.name}” is not an MP4 or QuickTime video. Choose a file ending in .mp4, .m4v or .mov.`;
+  }
+  if (file.size === 0) return `“${file.name}” is empty. Choose another file.`;
+  if (max_size_bytes > 0 && file.size > max_size_bytes) {
+    const limit = formatSize(max_size_bytes);
+    return `“${file.name}” is larger than ${limit}, the most this portal takes. Export it at a lower bit rate.`;
+  }
+  return "";
+}
+
+/**
+ * @param {File} file
+ * @returns {string | null} the type it is uploaded with; null when the portal takes no such file
+ */
+export function contentTypeOf({ name, type }) {
+  const byExtension = TYPES[name.split(".").pop()?.toLowerCase() ?? ""];
+  if (!byExtension) return null;
+  if (Object.values(TYPES).includes(type)) return type;
+  // Browsers know few extensions: an empty or odd type (video/x-m4v) says less than the name.
+  return type !== "" && !type.startsWith("video/") ? null : byExtension;
+}
+
+/**
+ * Why the chosen file doesn't continue an unfinished upload.
+ * @param {{ fileName: string, size_bytes: number }} upload
+ * @param {File} file
+ */
+export function wrongFile({ fileName, size_bytes }, file) {
+  if (file.name !== fileName) {
+    return `This is “${file.name}”; the unfinished upload is of “${fileName}”. Choose that file, or discard the upload.`;
+  }
+  if (file.size !== size_bytes) {
+    const [now, then] = [formatSize(file.size), formatSize(size_bytes)];
+    const sizes = now === then ? "another size" : `${now}, but the upload is of ${then}`;
+    return `This file has the right name but ${sizes}. It was changed, or is another one of that name.`;
+  }
+  return "This file has the right name and size, but its content is another. Choose the file that was uploaded before.";
 }

@@ -1,32 +1,28 @@
 /**
- * Asks the portal to publish, and says what its refusal means for the row.
+ * Asks the portal to publish, and says what its refusal means for the upload.
  *
  * A request whose answer was lost may have been done. It is remembered, and repeated word by word
  * before anything else: the portal answers a repetition with the same video. What was typed since
  * is then a change of that video; sent as a request of its own it would be refused for its key.
  */
 
-import { NoAnswer, postJson, Refused, request, requestJson } from "../api.js";
-import { canRetry } from "./failures.js";
-import { publishTrouble } from "./words.js";
+import { NoAnswer, Refused } from "./api.js";
+import { canRetry, retrying } from "./retry.js";
 
 /** Refusals that only another upload of the file can cure. */
 const NEEDS_UPLOAD = new Set(["upload_not_found", "key_already_used"]);
 /** Members of the request that have a field in the row. */
 const FIELDS = /^\/(title|description|categoryIds|tags)(\/|$)/;
 
-/** So often is a portal asked that has too much to do. */
-const BUSY_TRIES = 6;
-const LONGEST_PAUSE_S = 30;
-const SPREAD_MS = 1000;
-
-/** @typedef {import("./fields.js").Details & { fileName: string, key: string }} Publishing */
-/** @typedef {{ id: string, title: string }} Published */
+/** @typedef {import("./api.js").Api} Api */
+/** @typedef {import("./upload.js").Details} Details */
+/** @typedef {Details & { fileName: string, key: string }} Request */
+/** @typedef {{ id: string, title: string }} Video */
 
 /** The portal did not publish. */
 export class NotPublished extends Error {
   /**
-   * @param {import("../api.js").FieldFault[]} faults of the row's fields
+   * @param {import("./api.js").FieldFault[]} faults of the row's fields
    * @param {string} words for what has no field
    * @param {boolean} needsUpload whether the file is what is at fault
    */
@@ -38,146 +34,101 @@ export class NotPublished extends Error {
   }
 }
 
-/** One video's way to the portal, however many answers get lost. */
-export class Publication {
-  /** What the portal may have done. @type {Publishing | null} */
-  #unanswered = null;
-
-  /**
-   * @param {string} url
-   * @param {(unanswered: Publishing | null) => void} keep for another visit
-   */
-  constructor(url, keep) {
-    this.url = url;
-    this.keep = keep;
-  }
-
-  /** @param {Publishing | null} unanswered as it was kept by another visit */
-  restore(unanswered) {
-    this.#unanswered = unanswered;
-  }
-
-  /**
-   * @param {Publishing} wanted
-   * @returns {Promise<Published>}
-   * @throws {NotPublished}
-   */
-  async publish(wanted) {
-    try {
-      const sent = this.#unanswered;
-      const earlier = sent?.key === wanted.key ? await this.#repeat(sent) : null;
-      if (sent && earlier) return await this.#correct(earlier, sent, wanted);
-      return await this.#create(wanted);
-    } catch (error) {
-      if (error instanceof Refused) throw refused(error);
-      if (error instanceof NoAnswer) throw new NotPublished([], publishTrouble(error), false);
-      throw error;
-    }
-  }
-
-  /**
-   * @param {Publishing} sent
-   * @returns {Promise<Published | null>} null when it was refused, and the next may be tried
-   */
-  async #repeat(sent) {
-    try {
-      return await post(this.url, sent);
-    } catch (error) {
-      if (!(error instanceof Refused) || canRetry(error)) throw error;
-      return null;
-    }
-  }
-
-  /** @param {Publishing} wanted @returns {Promise<Published>} */
-  async #create(wanted) {
-    // Before it is sent: the page may be gone before the answer comes.
-    this.#remember(wanted);
-    try {
-      return await post(this.url, wanted);
-    } catch (error) {
-      if (error instanceof Refused && (!canRetry(error) || isBusy(error))) this.#remember(null);
-      throw error;
-    }
-  }
-
-  /**
-   * Writes what was typed since, unless someone else has changed the video meanwhile: then its
-   * page, which comes next, is the place to see that and to change it again.
-   * @param {Published} video
-   * @param {Publishing} sent what it was made with
-   * @param {Publishing} wanted
-   * @returns {Promise<Published>}
-   */
-  async #correct(video, sent, wanted) {
-    const body = detailsOf(wanted);
-    if (isSame(sent, body)) return video;
-    const address = `${this.url}/${video.id}/metadata`;
-    const { json: recorded, etag } = await request("GET", address);
-    if (!isSame(recorded, sent)) return video;
-    try {
-      const { title } = await requestJson("PUT", address, { body, ifMatch: etag });
-      return { id: video.id, title };
-    } catch (error) {
-      if (error instanceof Refused && error.status === 412) return video;
-      throw error;
-    }
-  }
-
-  /** @param {Publishing | null} unanswered */
-  #remember(unanswered) {
-    this.#unanswered = unanswered;
-    this.keep(unanswered);
+/**
+ * @param {Api} api
+ * @param {Request} wanted
+ * @param {Request | null} unanswered the last request, when its answer was lost
+ * @param {(unanswered: Request | null) => void} remember for this visit and others
+ * @returns {Promise<Video>}
+ * @throws {NotPublished}
+ */
+export async function publish(api, wanted, unanswered, remember) {
+  try {
+    const earlier = unanswered?.key === wanted.key ? await repeat(api, unanswered) : null;
+    if (unanswered && earlier) return await correct(api, earlier, unanswered, wanted);
+    return await create(api, wanted, remember);
+  } catch (error) {
+    if (error instanceof Refused) throw notPublished(error);
+    if (error instanceof NoAnswer) throw new NotPublished([], UNREACHABLE, false);
+    throw error;
   }
 }
 
-/** @param {import("./fields.js").Details} details and more */
+const UNREACHABLE =
+  "The portal can’t be reached. Check your connection and publish again; your upload is safe.";
+
+/**
+ * @param {Api} api
+ * @param {Request} unanswered
+ * @returns {Promise<Video | null>} null when it was refused, and the next may be tried
+ */
+async function repeat(api, unanswered) {
+  try {
+    return await post(api, unanswered);
+  } catch (error) {
+    if (!(error instanceof Refused) || canRetry(error)) throw error;
+    return null;
+  }
+}
+
+/** @type {(api: Api, wanted: Request, remember: (it: Request | null) => void) => Promise<Video>} */
+async function create(api, wanted, remember) {
+  // Before it is sent: the page may be gone before the answer comes.
+  remember(wanted);
+  try {
+    return await post(api, wanted);
+  } catch (error) {
+    if (error instanceof Refused && (!canRetry(error) || isBusy(error))) remember(null);
+    throw error;
+  }
+}
+
+/**
+ * Writes what was typed since, unless someone else has changed the video meanwhile: then its
+ * page, which comes next, is the place to see that and to change it again.
+ * @param {Api} api
+ * @param {Video} video
+ * @param {Request} sent what it was made with
+ * @param {Request} wanted
+ * @returns {Promise<Video>}
+ */
+async function correct(api, video, sent, wanted) {
+  const body = detailsOf(wanted);
+  if (isSame(sent, body)) return video;
+  const { json: recorded, etag } = await api.readMetadata(video.id);
+  if (!isSame(recorded, sent)) return video;
+  try {
+    const { title } = await api.writeMetadata(video.id, body, etag);
+    return { id: video.id, title };
+  } catch (error) {
+    if (error instanceof Refused && error.status === 412) return video;
+    throw error;
+  }
+}
+
+/** @param {Details} details and more */
 function detailsOf({ title, description, categoryIds, tags }) {
   return { title, description, categoryIds, tags };
 }
 
-/**
- * @param {import("./fields.js").Details} one
- * @param {import("./fields.js").Details} other
- */
+/** @param {Details} one @param {Details} other */
 function isSame(one, other) {
   return JSON.stringify(detailsOf(one)) === JSON.stringify(detailsOf(other));
 }
 
-/**
- * @param {string} url
- * @param {Publishing} body
- * @returns {Promise<Published>} with the title it has by now
- * @throws {Refused | NoAnswer}
- */
-async function post(url, body) {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await postJson(url, body);
-    } catch (error) {
-      if (!(error instanceof Refused && isBusy(error) && tries < BUSY_TRIES)) throw error;
-      await pause(error);
-    }
-  }
+/** @param {Api} api @param {Request} request */
+function post(api, request) {
+  return retrying(() => api.publish(request), { isWorthIt: isBusy });
 }
 
-/** @param {Refused} error */
-function isBusy({ status, code }) {
+/** @param {unknown} error */
+function isBusy(error) {
   // With a part of the portal away it may take longer; then people decide when to try again.
-  return status === 429 || code === "overloaded";
-}
-
-/**
- * As long as the portal asks for, and a little more: many rows publish at once.
- * @param {Refused} error
- * @returns {Promise<void>}
- */
-function pause({ retryAfter_s }) {
-  const pause_ms = Math.min(retryAfter_s ?? 0, LONGEST_PAUSE_S) * 1000 + Math.random() * SPREAD_MS;
-  return new Promise((resolve) => setTimeout(resolve, pause_ms));
+  return error instanceof Refused && (error.status === 429 || error.code === "overloaded");
 }
 
 /** @param {Refused} error */
-function refused(error) {
+function notPublished(error) {
   const faults = error.faults.filter(({ pointer }) => FIELDS.test(pointer));
   const others = error.faults.filter((fault) => !faults.includes(fault));
   const needsUpload = NEEDS_UPLOAD.has(error.code) || others.length > 0;
@@ -185,6 +136,8 @@ function refused(error) {
     const words = "Some details need another look; each is marked above.";
     return new NotPublished(faults, words, false);
   }
-  const words = others.map(({ message }) => message).join(" ") || publishTrouble(error);
-  return new NotPublished(faults, words, needsUpload);
+  const reasons = others.map(({ message }) => message).join(" ");
+  const words = reasons || error.detail;
+  const unnamed = `The portal answered with status ${error.status}. Try again.`;
+  return new NotPublished(faults, words || unnamed, needsUpload);
 }

@@ -1,258 +1,224 @@
-/** Shows one row: its file, progress, figures, findings, and what went wrong with what to do. */
+/** Draws one row from the state: its file, progress, findings, details, and what can be done. */
 
-import { formatSize, formatTimeLeft } from "../format.js";
-import { element, stamp } from "./dom.js";
-import { Rate } from "./rate.js";
-import { findingInWords } from "./words.js";
+import { element, setText } from "../dom.js";
+import { formatSize } from "../format.js";
+import * as is from "./selectors.js";
+import { standingOf, submitOf } from "./words.js";
 
-/** @typedef {"pause" | "resume" | "retry" | "cancel" | "remove"} Action */
-/** @typedef {"file" | "good" | "bad"} Art */
+/** The order of the fields on the page; the first one at fault gets the focus. */
+const POINTERS = ["/file", "/title", "/description", "/tags", "/categoryIds"];
 
-const ACTIONS = /** @type {Action[]} */ (["pause", "resume", "retry", "cancel", "remove"]);
+/** @typedef {import("./state.js").State} State */
+/** @typedef {import("./upload.js").Upload} Upload */
+/** @typedef {import("./upload.js").Details} Details */
+/** @typedef {import("./words.js").Standing} Standing */
 
 export class RowView {
-  #total_bytes = 0;
-  #rate = new Rate(0, 0);
+  #company = "";
 
-  /** @param {HTMLElement} root */
-  constructor(root) {
+  /** @param {HTMLElement} root @param {string} videoUrl with VIDEO_ID in it */
+  constructor(root, videoUrl) {
     this.root = root;
+    this.videoUrl = videoUrl;
     this.form = /** @type {HTMLFormElement} */ (element(root, "form"));
     this.panel = element(root, "[data-transfer]");
-    this.meter = /** @type {HTMLProgressElement} */ (element(this.panel, "progress"));
-    this.button = element(root, "button[type=submit]");
   }
 
-  /** @param {{ name: string, size: number }} file */
-  showFile({ name, size }) {
-    this.#text("[data-name]", name);
-    this.#text("[data-size]", formatSize(size));
-    this.#total_bytes = size;
-    this.form.setAttribute("aria-label", name);
-    this.meter.setAttribute("aria-label", `Upload progress of ${name}`);
-    this.meter.removeAttribute("value");
-    this.#removeAgain();
-    this.showFacts("", []);
-    this.panel.hidden = false;
-  }
-
-  /** Without a file, as the page was opened. */
-  showNothing() {
-    this.panel.hidden = true;
-    this.form.setAttribute("aria-label", "New video");
+  /** @returns {Details} exactly as typed */
+  read() {
+    const data = new FormData(this.form);
+    const [title = "", description = "", tags = ""] = ["title", "description", "tags"].map((name) =>
+      String(data.get(name) ?? ""),
+    );
+    return { title, description, categoryIds: data.getAll("categoryIds").map(Number), tags };
   }
 
   /**
-   * @param {string} facts
-   * @param {import("./findings.js").Finding[]} findings
+   * @param {Upload} upload
+   * @param {Upload | undefined} before what was drawn last
+   * @param {State} state
    */
-  showFacts(facts, findings) {
-    this.#text("[data-facts]", facts);
-    const list = element(this.panel, "[data-findings]");
-    list.replaceChildren(...findings.map(findingItem));
-    list.hidden = findings.length === 0;
+  draw(upload, before, state) {
+    const isAlone = is.isAlone(state, upload.number);
+    const others = state.uploads.filter(is.isUnpublished).length;
+    const company = `${isAlone} ${others > 1}`;
+    if (upload === before && company === this.#company) return;
+    this.#company = company;
+    setText(this.panel, "[data-action=remove]", isAlone ? "Choose another file" : "Remove");
+    element(this.root, "[data-action=copy]").hidden = others < 2;
+    // Where it is alone, the video's own page comes next.
+    const isDone = upload.publishing === "published" && state.destination !== upload.video?.id;
+    const isHidden = isDone || (upload.phase === "refused" && !isAlone);
+    const hadFocus = this.root.contains(document.activeElement);
+    for (const part of ["details", "end"]) element(this.root, `[data-${part}]`).hidden = isHidden;
+    this.#drawFile(upload);
+    if (upload.inspection !== before?.inspection) this.#drawFindings(upload);
+    element(this.panel, "[data-findings]").hidden = isHidden || !hasNotes(upload);
+    this.#drawStanding(standingOf(upload), upload);
+    if (upload.details !== before?.details) this.#write(upload.details);
+    if (upload.faults !== before?.faults) this.#drawFaults(upload.faults);
+    this.#drawSubmit(upload);
+    if (isDone && before?.publishing !== "published") this.#drawDone(upload, hadFocus);
   }
 
-  /**
-   * Where the upload stands, in words beside the bar.
-   * @param {import("./states.js").Shown} shown
-   */
-  showState({ art = "file", figure, rest = "", actions }) {
-    this.#art(art);
-    element(this.panel, "[data-trouble]").hidden = true;
-    element(this.panel, "[data-progress]").hidden = false;
-    this.#figures(figure, rest);
-    this.#buttons(actions);
+  /** The first input at fault, or the row. */
+  get atFault() {
+    const inputs = POINTERS.flatMap((pointer) => this.#inputs(pointer));
+    return inputs.find((input) => input.hasAttribute("aria-invalid")) ?? this.panel;
   }
 
-  /** Speed is measured from here. @param {number} sent_bytes */
-  beginMeasuring(sent_bytes) {
-    this.#rate = new Rate(sent_bytes, performance.now());
+  /** @param {Upload} upload */
+  #drawFile({ phase, fileName, size_bytes, inspection }) {
+    this.panel.hidden = phase === "empty";
+    this.form.setAttribute("aria-label", fileName || "New video");
+    setText(this.panel, "[data-name]", fileName);
+    setText(this.panel, "[data-size]", formatSize(size_bytes));
+    setText(this.panel, "[data-facts]", inspection?.facts ?? "");
   }
 
-  /** @param {number} sent_bytes */
-  showProgress(sent_bytes) {
-    const total = this.#total_bytes;
-    const speed = this.#rate.update(sent_bytes, performance.now());
-    const parts = [`${formatSize(sent_bytes)} of ${formatSize(total)}`];
-    if (speed) parts.push(`${formatSize(speed)}/s`, formatTimeLeft((total - sent_bytes) / speed));
-    this.showShare(sent_bytes);
-    this.#figures(`${Math.floor((sent_bytes / total) * 100)} %`, parts.join(" · "));
+  /** @param {Upload} upload */
+  #drawFindings({ inspection }) {
+    const items = (inspection?.findings ?? []).map(findingItem);
+    element(this.panel, "[data-findings]").replaceChildren(...items);
   }
 
-  /** The bar alone. @param {number} sent_bytes */
-  showShare(sent_bytes) {
-    this.meter.value = sent_bytes / this.#total_bytes;
+  /** @param {Standing} standing @param {Upload} upload */
+  #drawStanding({ art = "file", figure, rest = "", trouble, unfinished, buttons }, upload) {
+    const meter = element(this.panel, "progress");
+    element(this.panel, "[data-art]").dataset.art = art;
+    element(this.panel, "[data-progress]").hidden = figure === undefined;
+    element(this.panel, "[data-trouble]").hidden = !trouble;
+    meter.setAttribute("aria-label", `Upload progress of ${upload.fileName}`);
+    const isStarting = upload.phase === "sending" && upload.sent_bytes === 0;
+    const share = upload.size_bytes ? upload.sent_bytes / upload.size_bytes : 0;
+    if (isStarting) meter.removeAttribute("value");
+    else if (meter.getAttribute("value") !== String(share)) {
+      meter.setAttribute("value", String(share));
+    }
+    setText(this.panel, "[data-percent]", figure ?? "");
+    setText(this.panel, "[data-rest]", rest);
+    setText(this.panel, "[data-trouble-title]", trouble?.title ?? "");
+    setText(this.panel, "[data-trouble-text]", trouble?.text ?? "");
+    this.#drawUnfinished(unfinished);
+    this.#drawButtons(buttons);
   }
 
-  /** @param {import("./words.js").Trouble} trouble */
-  showTrouble({ title, text, canRetry }) {
-    this.#art("bad");
-    this.#text("[data-trouble-title]", title);
-    this.#text("[data-trouble-text]", text);
-    this.#buttons(canRetry ? ["retry", "remove"] : ["remove"]);
-    element(this.panel, "[data-trouble]").hidden = false;
-    element(this.panel, "[data-progress]").hidden = true;
-  }
-
-  /**
-   * An upload of another visit, which needs its file again.
-   * @param {string} text
-   */
-  showUnfinished(text) {
-    this.#art("file");
-    this.#buttons([]);
-    element(this.panel, "[data-trouble]").hidden = true;
-    element(this.panel, "[data-progress]").hidden = true;
-    if (!this.panel.querySelector("[data-again]")) {
+  /** @param {string | undefined} words asks for the file of an upload of another visit */
+  #drawUnfinished(words) {
+    const shown = this.panel.querySelector("[data-again]");
+    if (!words) return shown?.remove();
+    if (!shown) {
       const template = element(this.panel, "[data-again-template]");
       template.before(stamp(this.panel, "[data-again-template]", this.root.dataset.row ?? ""));
     }
-    this.#text("[data-again-text]", text);
+    setText(this.panel, "[data-again-text]", words);
   }
 
-  #removeAgain() {
-    this.panel.querySelector("[data-again]")?.remove();
+  /** @param {string[]} shown */
+  #drawButtons(shown) {
+    const focused = document.activeElement;
+    for (const button of this.panel.querySelectorAll("[data-action]")) {
+      const name = button.getAttribute("data-action") ?? "";
+      if (button instanceof HTMLElement && name !== "discard")
+        button.hidden = !shown.includes(name);
+    }
+    // A button that went away must not take the keyboard's place in the page with it.
+    if (!(focused instanceof HTMLElement && focused.hidden && this.panel.contains(focused))) return;
+    const swap = { pause: "resume", resume: "pause" }[focused.dataset.action ?? ""] ?? "";
+    const successor = shown.includes(swap) ? `[data-action=${swap}]` : "";
+    (successor ? element(this.panel, successor) : this.panel).focus();
   }
 
-  /**
-   * An upload of another visit that is complete.
-   * @param {number} size_bytes
-   * @param {import("./states.js").Shown} shown
-   */
-  showStored(size_bytes, shown) {
-    this.#removeAgain();
-    this.showShare(size_bytes);
-    this.showState(shown);
+  /** @param {Details} details */
+  #write(details) {
+    for (const name of /** @type {const} */ (["title", "description", "tags"])) {
+      const input = /** @type {HTMLInputElement} */ (element(this.form, `[name=${name}]`));
+      if (input.value !== details[name]) input.value = details[name];
+    }
+    for (const box of this.form.querySelectorAll("[name=categoryIds]")) {
+      if (!(box instanceof HTMLInputElement)) continue;
+      box.checked = details.categoryIds.includes(Number(box.value));
+    }
   }
 
-  /**
-   * @param {(file: File) => void} choose called with the file to go on with
-   * @param {AbortSignal} signal
-   */
-  onFile(choose, signal) {
-    const watch = (/** @type {Event} */ { target }) => {
-      if (!(target instanceof HTMLInputElement) || target.type !== "file") return;
-      const file = target.files?.[0];
-      // Emptied, so that choosing the same file again counts as a change.
-      target.value = "";
-      if (file) choose(file);
-    };
-    this.panel.addEventListener("change", watch, { signal });
+  /** @param {import("./upload.js").FieldFault[]} faults */
+  #drawFaults(faults) {
+    for (const pointer of POINTERS) {
+      const own = faults.find(
+        (it) => it.pointer === pointer || it.pointer.startsWith(`${pointer}/`),
+      );
+      const place = this.form.querySelector(`[data-error-for="${pointer}"]`);
+      if (place) place.textContent = own?.message ?? "";
+      for (const input of this.#inputs(pointer)) {
+        if (own) input.setAttribute("aria-invalid", "true");
+        else input.removeAttribute("aria-invalid");
+      }
+    }
   }
 
-  /**
-   * @param {(action: string) => void} act
-   * @param {AbortSignal} signal
-   */
-  onAction(act, signal) {
-    const watch = (/** @type {Event} */ { target }) => {
-      const button = target instanceof Element ? target.closest("[data-action]") : null;
-      const action = button?.getAttribute("data-action");
-      if (action) act(action);
-    };
-    this.form.addEventListener("click", watch, { signal });
+  /** @param {string} pointer @returns {HTMLInputElement[]} */
+  #inputs(pointer) {
+    const selector = `[data-field="${pointer}"] :is(input, textarea)`;
+    return /** @type {HTMLInputElement[]} */ ([...this.form.querySelectorAll(selector)]);
   }
 
-  /**
-   * @param {boolean} isAlone
-   * @param {boolean} canCopy
-   */
-  showCompany(isAlone, canCopy) {
-    element(this.panel, "[data-action=remove]").textContent = isAlone
-      ? "Choose another file"
-      : "Remove";
-    element(this.root, "[data-action=copy]").hidden = !canCopy;
-  }
-
-  /** Fields that nothing can come of are only in the way. @param {boolean} isHidden */
-  hideDetails(isHidden) {
-    for (const part of ["details", "end"]) element(this.root, `[data-${part}]`).hidden = isHidden;
-  }
-
-  /** @param {{ label: string, isBusy: boolean, words: string }} shown */
-  showSubmit({ label, isBusy, words }) {
-    this.button.textContent = label;
-    this.button.setAttribute("aria-disabled", String(isBusy));
-    const state = element(this.root, "[data-submit-state]");
-    if (state.textContent !== words) state.textContent = words;
-  }
-
-  /** @param {string} message empty to remove */
-  showSubmitTrouble(message) {
-    const trouble = element(this.root, "[data-submit-trouble]");
-    element(trouble, "[data-text]").textContent = message;
-    trouble.hidden = !message;
+  /** @param {Upload} upload */
+  #drawSubmit(upload) {
+    const { label, isBusy, words } = submitOf(upload);
+    setText(this.root, "button[type=submit]", label);
+    element(this.root, "button[type=submit]").setAttribute("aria-disabled", String(isBusy));
+    setText(this.root, "[data-submit-state]", words);
+    setText(this.root, "[data-submit-trouble] [data-text]", upload.publishTrouble);
+    element(this.root, "[data-submit-trouble]").hidden = !upload.publishTrouble;
   }
 
   /**
    * Published: the row shrinks to its file and a link.
-   * @param {string} title
-   * @param {string} address
+   * @param {Upload} upload
+   * @param {boolean} hadFocus
    */
-  showPublished(title, address) {
-    const hadFocus = this.root.contains(document.activeElement);
-    const link = /** @type {HTMLAnchorElement} */ (element(this.root, "[data-video]"));
-    link.href = address;
-    link.textContent = `View “${title}”`;
+  #drawDone({ video }, hadFocus) {
+    const link = element(this.root, "[data-video]");
+    link.setAttribute(
+      "href",
+      this.videoUrl.replace("VIDEO_ID", encodeURIComponent(video?.id ?? "")),
+    );
+    setText(this.root, "[data-video]", `View “${video?.title}”`);
     element(this.root, "[data-done]").hidden = false;
-    this.hideDetails(true);
-    for (const part of ["progress", "findings", "trouble"]) {
-      element(this.root, `[data-${part}]`).hidden = true;
-    }
-    this.#art("good");
-    this.#buttons([]);
     if (hadFocus) link.focus();
-  }
-
-  /** @param {Art} art */
-  #art(art) {
-    element(this.panel, "[data-art]").dataset.art = art;
-  }
-
-  /** @param {Action[]} shown */
-  #buttons(shown) {
-    const focused = document.activeElement;
-    for (const name of ACTIONS) {
-      element(this.panel, `[data-action=${name}]`).hidden = !shown.includes(name);
-    }
-    // A button that went away must not take the keyboard's place in the page with it.
-    if (focused instanceof HTMLElement && focused.hidden && this.panel.contains(focused)) {
-      this.#successor(focused).focus();
-    }
-  }
-
-  /** @param {HTMLElement} gone @returns {HTMLElement} */
-  #successor(gone) {
-    const swap = { pause: "resume", resume: "pause" }[gone.dataset.action ?? ""];
-    const other = swap && element(this.panel, `[data-action=${swap}]`);
-    return other && !other.hidden ? other : this.panel;
-  }
-
-  /**
-   * @param {string} percent
-   * @param {string} rest
-   */
-  #figures(percent, rest) {
-    this.#text("[data-percent]", percent);
-    this.#text("[data-rest]", rest);
-  }
-
-  /**
-   * @param {string} selector
-   * @param {string} words
-   */
-  #text(selector, words) {
-    const place = element(this.panel, selector);
-    if (place.textContent !== words) place.textContent = words;
   }
 }
 
+/**
+ * A copy of a template's one element, with ids of its own.
+ * @param {ParentNode} root
+ * @param {string} selector of the template
+ * @param {number | string} number takes the place of NUMBER in ids and in what refers to them
+ * @returns {HTMLElement}
+ */
+export function stamp(root, selector, number) {
+  const template = /** @type {HTMLTemplateElement} */ (element(root, selector));
+  const copy = /** @type {HTMLElement} */ (
+    document.importNode(template.content, true).firstElementChild
+  );
+  for (const part of [copy, ...copy.querySelectorAll("*")]) {
+    for (const name of ["id", "for", "aria-describedby", "data-row"]) {
+      const value = part.getAttribute(name);
+      if (value) part.setAttribute(name, value.replaceAll("NUMBER", String(number)));
+    }
+  }
+  return copy;
+}
+
+/** @param {Upload} upload whether something was found that doesn't refuse the file */
+function hasNotes({ phase, inspection }) {
+  return phase !== "refused" && Boolean(inspection?.findings.length);
+}
+
 /** @param {import("./findings.js").Finding} finding */
-function findingItem(finding) {
-  const { title, text } = findingInWords(finding);
+function findingItem({ weight, title, text }) {
   const item = document.createElement("li");
-  item.className = `finding finding--${finding.weight}`;
+  item.className = `finding finding--${weight}`;
   const strong = document.createElement("strong");
   strong.textContent = title;
   item.append(strong, ` ${text}`);

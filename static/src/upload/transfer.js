@@ -1,240 +1,244 @@
 /**
- * One file on its way to storage, as the page sees it: a state, a progress that never goes back,
- * and start, pause, resume, retry, cancel. How the bytes get there is `delivery.js`'s business.
+ * Brings one file into storage, however often it is interrupted. Each round reads the upload's state
+ * as storage has it, and does the next thing; so a round may be broken off anywhere, and the same
+ * rounds resume, repair and confirm.
  */
 
-import { areReachable } from "./connection.js";
-import { Delivery } from "./delivery.js";
-import { TransferFailed } from "./failures.js";
-import { claim, fingerprint, forget, newId, save } from "./saved.js";
-import { takeSlot } from "./slots.js";
-import { UploadApi, uploadIdOf } from "./upload-api.js";
+import { Refused } from "./api.js";
+import { fingerprintOf } from "./local-storage.js";
+import { isPassing, isStale, retrying, TransferFailed } from "./retry.js";
+import { put, sendParts, sizeOf } from "./storage.js";
 
-export { TransferFailed };
+/** A file up to this size is one PUT: fewer requests, and little to send again. */
+const SINGLE_PUT_LIMIT_BYTES = 64 * 2 ** 20;
+/** So often may storage lack something after it has taken everything. */
+const MAX_REPAIRS = 5;
 
+/** @typedef {import("./api.js").UploadState} UploadState */
 /**
- * @typedef {"waiting" | "sending" | "paused" | "offline" | "confirming" | "sent" | "failed"
- *   | "cancelled"} TransferState
+ * What a transfer tells of itself.
+ * @typedef {{ key?: string, fingerprint?: string, phase?: "sending" | "confirming" | "sent",
+ *   sent_bytes?: number, trouble?: Error | null }} TransferNews
  */
 
-/** States in which something is being done, or will be without the editor. */
-const ACTIVE = new Set(["waiting", "sending", "offline", "confirming"]);
-
-/** Tells "change" (of state, key or trouble) and "progress". */
-export class Transfer extends EventTarget {
-  /** @type {TransferState} */
-  state = "waiting";
-  /** Never goes down; the file's whole size only in state "sent". */
-  sent_bytes = 0;
-  /** @type {Error | null} in "failed" the reason; before, what is being tried again */
-  trouble = null;
-
-  #isStarted = false;
-  #isStored = false;
-  #fingerprint = "";
-  #stop = new AbortController();
-  /** @type {Promise<void>} the last run, to its very end */
-  #run = Promise.resolve();
-  #listening = new AbortController();
+export class Transfer {
+  /** @type {Map<number, string>} what storage answered to each part sent from here */
+  #etags = new Map();
+  #isAllSent = false;
+  #repairs = 0;
+  #signal = new AbortController().signal;
+  /** @type {(news: TransferNews) => void} */
+  #report = () => {};
+  /** Something has arrived. */
+  #succeeded = () => {};
 
   /**
-   * @param {File} file
-   * @param {object} options
-   * @param {string} options.contentType
-   * @param {import("./saved.js").Begun | null} [options.saved] an upload of this file to continue
-   * @param {import("./upload-api.js").Urls} options.urls
+   * @param {{ file: File, contentType: string, key: string, fingerprint: string }} source `key`
+   *   of an upload to continue, or empty
+   * @param {import("./api.js").Api} api
    */
-  constructor(file, { contentType, saved = null, urls }) {
-    super();
+  constructor({ file, contentType, key, fingerprint }, api) {
     this.file = file;
-    this.contentType = saved?.contentType ?? contentType;
-    this.id = saved?.id ?? newId();
-    this.#isStored = saved?.isStored ?? false;
-    this.#fingerprint = saved?.fingerprint ?? "";
-    this.api = new UploadApi(urls);
-    this.delivery = new Delivery(file, this.contentType, {
-      api: this.api,
-      key: saved?.key ?? "",
-      events: {
-        onKey: () => this.#keyChanged(),
-        onState: (state) => this.#show(state),
-        onProgress: (sent_bytes) => this.#progress(sent_bytes),
-        onTrouble: (trouble) => this.#show(this.state, trouble),
-      },
-    });
-  }
-
-  /** Empty until the portal has issued it. */
-  get key() {
-    return this.delivery.key;
-  }
-
-  get uploadId() {
-    return uploadIdOf(this.key);
-  }
-
-  /** What another Transfer goes on from. @returns {import("./saved.js").Begun} */
-  get begun() {
-    return {
-      id: this.id,
-      key: this.key,
-      fileName: this.file.name,
-      size_bytes: this.file.size,
-      contentType: this.contentType,
-      fingerprint: this.#fingerprint,
-      isStored: this.#isStored,
-    };
-  }
-
-  /** Whether it failed for a file that may come back, or be chosen again. */
-  get lacksFile() {
-    const { state, trouble } = this;
-    return (
-      state === "failed" && trouble instanceof TransferFailed && trouble.code === "file_unreadable"
-    );
-  }
-
-  start() {
-    if (this.#isStarted) return;
-    this.#isStarted = true;
-    const { signal } = this.#listening;
-    window.addEventListener("offline", () => ACTIVE.has(this.state) && this.#go(), { signal });
-    window.addEventListener("online", () => this.state === "offline" && this.#go(), { signal });
-    claim(this.id);
-    this.#go();
-  }
-
-  /** Parts on their way are sent again on `resume`; all before them stay. */
-  pause() {
-    if (this.#isStarted && ACTIVE.has(this.state)) this.#halt("paused");
-  }
-
-  resume() {
-    if (this.state === "paused") this.#go();
-  }
-
-  /** After "failed": goes on with what is missing. */
-  retry() {
-    if (this.state === "failed") this.#go();
-  }
-
-  /** Also removes from storage what has been sent. */
-  cancel() {
-    if (this.state === "cancelled") return;
-    this.#halt("cancelled");
-    this.#listening.abort();
-    forget(this.id);
-    this.#run.then(() => {
-      if (this.key) this.api.giveUp(this.key);
-    });
-  }
-
-  #go() {
-    this.#stop.abort();
-    this.#stop = new AbortController();
-    const { signal } = this.#stop;
-    if (navigator.onLine) this.#begin(signal);
-    else this.#beginIfReachable(signal);
-  }
-
-  /** @param {AbortSignal} signal */
-  #begin(signal) {
-    this.#show("waiting", null);
-    this.#run = this.#deliver(this.#run, signal);
-  }
-
-  /** @param {AbortSignal} signal */
-  async #beginIfReachable(signal) {
-    this.#show("offline", null);
-    const isReachable = await areReachable([location.href, this.api.urls.storage], signal);
-    if (isReachable && !signal.aborted) this.#begin(signal);
+    this.contentType = contentType;
+    this.fingerprint = fingerprint;
+    this.key = key;
+    this.api = api;
   }
 
   /**
-   * @param {Promise<void>} before two runs at once would send the same parts
-   * @param {AbortSignal} signal
+   * @param {(news: TransferNews) => void} report
+   * @param {AbortSignal} signal rejects with its reason; may be run again afterwards
+   * @returns {Promise<void>} when storage has confirmed that it has the whole file
    */
-  async #deliver(before, signal) {
-    await before;
-    try {
-      const leave = await takeSlot(signal);
-      try {
-        signal.throwIfAborted();
-        this.#show("sending");
-        this.#fingerprint ||= await this.#readFingerprint();
-        await this.delivery.run(signal);
-      } finally {
-        leave();
-      }
-      if (!signal.aborted) this.#arrived();
-    } catch (error) {
-      if (!signal.aborted) this.#failed(error);
-    }
+  async run(report, signal) {
+    this.#report = report;
+    this.#signal = signal;
+    this.#repairs = 0;
+    await this.#readFingerprint();
+    await retrying((succeeded) => this.#rounds(succeeded), {
+      signal,
+      onTrouble: (trouble) => isStale(trouble) || report({ trouble }),
+    });
   }
 
   async #readFingerprint() {
     try {
-      return await fingerprint(this.file);
+      this.fingerprint ||= await fingerprintOf(this.file);
     } catch {
       throw new TransferFailed(0, "file_unreadable");
     }
+    this.#report({ fingerprint: this.fingerprint });
   }
 
-  #arrived() {
-    this.#isStored = true;
-    this.#save();
-    this.sent_bytes = this.file.size;
-    this.dispatchEvent(new Event("progress"));
-    this.#listening.abort();
-    this.#show("sent", null);
+  /** @param {() => void} succeeded */
+  async #rounds(succeeded) {
+    this.#succeeded = succeeded;
+    while (!(await this.#round())) this.#report({ trouble: null });
   }
 
-  /** @param {unknown} error */
-  #failed(error) {
-    // Also a mistake in these scripts must not leave the editor waiting; but it is to be seen.
-    if (error instanceof TypeError || error instanceof ReferenceError) reportError(error);
-    this.#show("failed", error instanceof Error ? error : new Error(String(error)));
+  /** @returns {Promise<boolean>} whether storage has it all */
+  async #round() {
+    this.#report({ phase: this.#isAllSent ? "confirming" : "sending" });
+    const upload = this.key ? await this.#read() : null;
+    if (this.#isWhole(upload)) return true;
+    if (this.#isAllSent) this.#countRepair(upload);
+    if (this.file.size > SINGLE_PUT_LIMIT_BYTES) return this.#advance(upload);
+    await this.#sendWhole(upload);
+    return false;
   }
 
-  /** @param {"paused" | "cancelled"} state */
-  #halt(state) {
-    this.#stop.abort();
-    this.#show(state, null);
+  /** @param {UploadState | null} upload */
+  #isWhole(upload) {
+    return upload?.state === "stored" && upload.sizeBytes === this.file.size;
   }
 
-  #keyChanged() {
-    this.#isStored = false;
-    this.#save();
-    this.#tell("change");
+  async #read() {
+    try {
+      return await this.api.read(this.key, this.#signal);
+    } catch (error) {
+      if (!(error instanceof Refused && error.code === "upload_not_issued")) throw error;
+      // The portal has forgotten it since: its database was restored, for instance.
+      this.#setKey("");
+      return null;
+    }
   }
 
-  #save() {
-    if (!this.key || this.state === "cancelled") return;
-    save(this.begun);
+  async #presign() {
+    const issued = await this.api.presign(this.file, this.contentType, this.#signal);
+    this.#setKey(issued.key);
+    return issued.uploadUrl;
   }
 
-  /** @param {number} sent_bytes */
-  #progress(sent_bytes) {
-    // Bytes on their way are not yet arrived, and the last one only counts once storage says so.
-    const shown_bytes = Math.min(sent_bytes, this.file.size - 1);
-    if (shown_bytes <= this.sent_bytes) return;
-    this.sent_bytes = shown_bytes;
-    this.#tell("progress");
+  /** @param {UploadState | null} upload */
+  async #sendWhole(upload) {
+    // An address signed earlier may have expired, and an object of another size may be there.
+    if (upload?.state === "stored") await this.api.remove(this.key);
+    this.#isAllSent = false;
+    await put(await this.#presign(), this.file, {
+      contentType: this.contentType,
+      onProgress: (sent_bytes) => this.#report({ sent_bytes }),
+      signal: this.#signal,
+    });
+    this.#isAllSent = true;
+    this.#succeeded();
   }
 
-  /**
-   * @param {TransferState} state
-   * @param {Error | null} [trouble]
-   */
-  #show(state, trouble = this.trouble) {
-    if (state === this.state && trouble === this.trouble) return;
-    this.state = state;
-    this.trouble = trouble;
-    this.#tell("change");
+  /** @param {UploadState | null} upload */
+  async #advance(upload) {
+    if (!this.key) await this.#presign();
+    const begun =
+      upload?.state === "uploading" ? upload : await this.api.begin(this.key, this.file.size);
+    this.#signal.throwIfAborted();
+    const numbers = partsToSend(begun, this.#etags);
+    if (begun.state === "stored" || !numbers.length) return this.#complete();
+    await this.#sendParts(begun, numbers);
+    return false;
   }
 
-  /** @param {"change" | "progress"} type */
-  #tell(type) {
-    this.dispatchEvent(new Event(type));
+  async #complete() {
+    this.#isAllSent = true;
+    this.#report({ phase: "confirming" });
+    if (this.#isWhole(await this.api.complete(this.key, this.#signal))) return true;
+    throw new TransferFailed(200, "incomplete");
+  }
+
+  /** @param {UploadState} upload @param {number[]} numbers */
+  async #sendParts(upload, numbers) {
+    const missing_bytes = numbers.reduce((sum, number) => sum + sizeOf(upload, number), 0);
+    const stored_bytes = this.file.size - missing_bytes;
+    this.#isAllSent = false;
+    this.#report({ phase: "sending", sent_bytes: stored_bytes });
+    for (const number of numbers) this.#etags.delete(number);
+    const sending = {
+      file: this.file,
+      upload,
+      numbers,
+      sign: this.api.signPart.bind(this.api, this.key),
+      /** @param {number} sent_bytes */
+      onProgress: (sent_bytes) => this.#report({ sent_bytes: stored_bytes + sent_bytes }),
+      /** @type {(number: number, etag: string) => void} */
+      onPart: (number, etag) => {
+        this.#etags.set(number, etag);
+        this.#report({ trouble: null });
+        this.#succeeded();
+      },
+      /** @param {Error} trouble */
+      onTrouble: (trouble) => this.#report({ trouble }),
+    };
+    await sendParts(sending, this.#signal);
+    this.#isAllSent = true;
+  }
+
+  /** @param {UploadState | null} upload as storage has it after everything was sent */
+  #countRepair(upload) {
+    if (upload?.state === "uploading" && !partsToSend(upload, this.#etags).length) return;
+    this.#isAllSent = false;
+    this.#repairs += 1;
+    if (this.#repairs > MAX_REPAIRS) throw new TransferFailed(200, "incomplete");
+  }
+
+  /** @param {string} key */
+  #setKey(key) {
+    this.key = key;
+    this.#etags.clear();
+    this.#report({ key });
+  }
+}
+
+/**
+ * What storage lacks, or has otherwise than it was sent.
+ * @param {UploadState} upload with the parts that storage lists
+ * @param {ReadonlyMap<number, string>} etags what storage answered to the parts sent from here;
+ *   of parts from a former page the size has to do
+ * @returns {number[]} ascending
+ */
+export function partsToSend(upload, etags) {
+  const stored = new Map(upload.parts.map((part) => [part.partNumber, part]));
+  const numbers = Array.from({ length: upload.partCount }, (_, index) => index + 1);
+  return numbers.filter((number) => {
+    const part = stored.get(number);
+    const etag = etags.get(number);
+    if (!part || part.sizeBytes !== sizeOf(upload, number)) return true;
+    return etag !== undefined && bare(etag) !== bare(part.etag);
+  });
+}
+
+/** @param {string} etag */
+function bare(etag) {
+  return etag.replaceAll('"', "");
+}
+
+/**
+ * How far an upload of another visit is.
+ * @param {import("./api.js").Api} api
+ * @param {{ key: string, size_bytes: number }} upload
+ * @returns {Promise<{ isStored: boolean, arrived_bytes: number } | null>} null without an answer; it
+ *   can be continued all the same
+ */
+export async function arrivedOf(api, { key, size_bytes }) {
+  try {
+    const { state, sizeBytes, parts } = await api.read(key);
+    const isStored = state === "stored" && sizeBytes === size_bytes;
+    // Something else than the file is as good as nothing.
+    const counted = state === "stored" ? [] : parts;
+    return { isStored, arrived_bytes: counted.reduce((sum, part) => sum + part.sizeBytes, 0) };
+  } catch (error) {
+    const isGone = error instanceof Refused && error.status === 404;
+    return isGone ? { isStored: false, arrived_bytes: 0 } : null;
+  }
+}
+
+/**
+ * Removes what has been sent, if that can be done; what is left is swept by the portal later.
+ * @param {import("./api.js").Api} api
+ * @param {string} key
+ */
+export async function removeSent(api, key) {
+  const isWorthIt = (/** @type {unknown} */ error) =>
+    !(error instanceof Refused) || isPassing(error.status);
+  try {
+    await retrying(() => api.remove(key), { isWorthIt });
+  } catch (error) {
+    console.info("The upload was not removed from storage.", error);
   }
 }

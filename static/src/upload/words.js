@@ -1,238 +1,234 @@
-/** What the upload page says: troubles with what to do about them, states, facts and findings. */
+/** What a row and the page show of the state: where an upload stands, in words, and what can be done. */
 
-import { NoAnswer, Refused } from "../api.js";
-import { formatSize } from "../format.js";
-import { TransferFailed } from "./failures.js";
+import { formatSize, formatTimeLeft } from "../format.js";
+import { NoAnswer, Refused } from "./api.js";
+import { NotPublished } from "./publication.js";
+import { TransferFailed } from "./retry.js";
+import * as is from "./selectors.js";
 
-/** @typedef {{ title: string, text: string, canRetry: boolean }} Trouble */
-
+/** @typedef {import("./state.js").State} State */
+/** @typedef {import("./upload.js").Upload} Upload */
+/** @typedef {"pause" | "resume" | "retry" | "cancel" | "remove"} Button */
 /**
- * @param {Error | null} error why a transfer failed
- * @returns {Trouble}
+ * Where an upload stands. `figure` and `rest` are shown beside its bar, `trouble` in place of it;
+ * `unfinished` asks for the file.
+ * @typedef {{ art?: "file" | "good" | "bad", figure?: string, rest?: string,
+ *   trouble?: { title: string, text: string }, unfinished?: string, buttons: Button[] }} Standing
  */
-export function uploadTrouble(error) {
-  if (error instanceof Refused) return refusedUpload(error);
-  if (error instanceof NoAnswer) {
-    return {
-      title: "The portal can’t be reached",
-      text: "Check your connection, then try again. Nothing you typed is lost.",
-      canRetry: true,
-    };
+
+/** @param {Upload} upload @returns {Standing} */
+export function standingOf(upload) {
+  const percent = `${Math.floor((upload.sent_bytes / upload.size_bytes) * 100)} %`;
+  if (upload.publishing === "published") return { art: "good", buttons: [] };
+  switch (upload.phase) {
+    case "unfinished":
+      return { unfinished: unfinishedInWords(upload), buttons: [] };
+    case "waiting": {
+      const rest = "starts when another upload has finished";
+      return { figure: "Waiting", rest, buttons: ["cancel"] };
+    }
+    case "sending": {
+      const figure = upload.sent_bytes ? percent : "Starting…";
+      return { figure, rest: sendingInWords(upload), buttons: ["pause", "cancel"] };
+    }
+    case "paused":
+      return { figure: `Paused at ${percent}`, buttons: ["resume", "cancel"] };
+    case "offline": {
+      const rest = "goes on by itself once you are connected again";
+      return { figure: `Offline at ${percent}`, rest, buttons: ["cancel"] };
+    }
+    case "confirming": {
+      const rest = "checking that everything has arrived…";
+      return { figure: percent, rest, buttons: ["cancel"] };
+    }
+    case "sent": {
+      const rest = upload.file ? "" : "only publishing is missing";
+      return { art: "good", figure: "Uploaded", rest, buttons: ["remove"] };
+    }
+    case "cancelled":
+      return { figure: "Cancelled", buttons: ["retry", "remove"] };
+    default:
+      return troubleOf(upload);
   }
-  return error instanceof TransferFailed ? failedTransfer(error) : interrupted();
 }
 
-/** @param {TransferFailed} error */
-function failedTransfer({ status, code }) {
-  if (code) return FAILURES[code];
-  if (!status) return interrupted();
-  return {
-    title: "The file storage refused the upload",
-    text: `It may be busy, or its upload link expired (status ${status}). Try again with a new link.`,
-    canRetry: true,
-  };
-}
-
-/** @type {Record<Exclude<import("./failures.js").FailureCode, "">, Trouble>} */
-const FAILURES = {
-  file_unreadable: {
-    title: "The file can’t be read any more",
-    text: "It was moved, changed or removed since you chose it, or its drive is away. Try again once it is back, or choose it again; what has arrived stays.",
-    canRetry: true,
-  },
-  etag_hidden: {
-    title: "The file storage isn’t set up for uploads in parts",
-    text: "Its CORS rules have to expose the ETag header. Please tell whoever runs this portal.",
-    canRetry: true,
-  },
-  incomplete: {
-    title: "The file did not arrive whole",
-    text: "The file storage took everything and still doesn’t have it. Try again.",
-    canRetry: true,
-  },
-};
-
-/** @returns {Trouble} */
-function interrupted() {
-  return {
-    title: "The upload was interrupted",
-    text: "The connection to the file storage was lost. Check your connection, then try again.",
-    canRetry: true,
-  };
-}
-
-/** @param {Refused} error */
-function refusedUpload(error) {
-  const reasons = error.faults.map((fault) => fault.message).join(" ");
-  const isBusy = error.status >= 500 || error.status === 429;
-  return {
-    title: isBusy ? "The portal is busy at the moment" : "The portal can’t take this file",
-    text: reasons || error.detail || "Try again in a moment.",
-    canRetry: isBusy,
-  };
-}
-
-/**
- * @param {unknown} error from the request that publishes
- * @returns {string}
- */
-export function publishTrouble(error) {
-  if (error instanceof Refused) {
-    return error.detail || `The portal answered with status ${error.status}. Try again.`;
-  }
-  return "The portal can’t be reached. Check your connection and publish again; your upload is safe.";
-}
-
-/**
- * Why a file isn't even uploaded.
- * @param {File} file
- * @param {string | null} contentType
- * @param {number} max_size_bytes 0 for any
- * @returns {string} empty when it is
- */
-export function unsuitable(file, contentType, max_size_bytes) {
-  if (!contentType) {
-    return `“${file.name}” is not an MP4 or QuickTime video. Choose a file ending in .mp4, .m4v or .mov.`;
-  }
-  if (file.size === 0) return `“${file.name}” is empty. Choose another file.`;
-  if (max_size_bytes > 0 && file.size > max_size_bytes) {
-    const limit = formatSize(max_size_bytes);
-    return `“${file.name}” is larger than ${limit}, the most this portal takes. Export it at a lower bit rate.`;
-  }
-  return "";
-}
-
-/** @type {Record<string, string>} */
-const CODECS = {
-  avc: "H.264",
-  hevc: "HEVC",
-  vp8: "VP8",
-  vp9: "VP9",
-  av1: "AV1",
-  prores: "ProRes",
-  mpeg4: "MPEG-4",
-};
-
-/**
- * @param {import("./examine.js").Facts} facts
- * @returns {string} such as "1920 × 1080 · 2:14 · 30 fps · H.264 · stereo"
- */
-export function factsInWords({ video, audio, duration_s }) {
-  const parts = [];
-  if (video) parts.push(`${video.width} × ${video.height}`);
-  if (duration_s) parts.push(formatClock(duration_s));
-  if (video?.fps) parts.push(`${Number(video.fps.toFixed(2))} fps`);
-  if (video?.codec) parts.push(CODECS[video.codec] ?? video.codec.toUpperCase());
-  if (audio) parts.push(formatChannels(audio.channels));
-  return parts.join(" · ");
-}
-
-/** @param {number} duration_s */
-function formatClock(duration_s) {
-  const seconds = Math.round(duration_s);
-  const [h, min, s] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
-  const end = String(s).padStart(2, "0");
-  return h ? `${h}:${String(min).padStart(2, "0")}:${end}` : `${min}:${end}`;
-}
-
-/** @param {number} channels */
-function formatChannels(channels) {
-  if (channels === 1) return "mono";
-  if (channels === 2) return "stereo";
-  return channels === 6 ? "5.1 sound" : `${channels} channels`;
-}
-
-/** @type {Record<import("./findings.js").FindingCode, { title: string, text: string }>} */
-const FINDINGS = {
-  not_a_video: {
-    title: "This is not a video we can read",
-    text: "Export it as MP4 or QuickTime and choose the result.",
-  },
-  truncated: {
-    title: "The end of this file is missing",
-    text: "A copy of it was probably interrupted. Choose the complete file.",
-  },
-  no_video_track: {
-    title: "Only the sound track was found",
-    text: "Check the export settings, then choose a file with a picture.",
-  },
-  encrypted: {
-    title: "This file is copy-protected",
-    text: "Choose an unprotected original.",
-  },
-  too_long: {
-    title: "Longer than this portal takes",
-    text: "Cut it into parts and upload them one by one.",
-  },
-  too_large: {
-    title: "A larger picture than this portal takes",
-    text: "Export it in a smaller size.",
-  },
-  end_missing: {
-    title: "The end seems to be missing",
-    text: "The portal may refuse this file. If you have a complete copy, upload that.",
-  },
-  no_audio: { title: "No audio track", text: "This video is published without sound." },
-  hdr: { title: "HDR", text: "It will be converted to standard colours." },
-  frame_rate: {
-    title: "High frame rate",
-    text: "It will be reduced by leaving out whole frames.",
-  },
-  surround: { title: "Surround sound", text: "It will be mixed down to stereo." },
-  portrait: { title: "Portrait", text: "It is published upright, as it was shot." },
-  unknown_codec: {
-    title: "A codec this page doesn’t know",
-    text: "The portal will look at the file itself.",
-  },
-  unreadable: {
-    title: "This page couldn’t look into the file",
-    text: "The portal will, once it is uploaded.",
-  },
-};
-
-/** @param {import("./findings.js").Finding} finding */
-export function findingInWords({ code }) {
-  return FINDINGS[code];
-}
-
-/**
- * Why the chosen file doesn't continue an unfinished upload.
- * @param {import("./saved.js").Saved} saved
- * @param {File} file
- */
-export function wrongFile(saved, file) {
-  if (file.name !== saved.fileName) {
-    return `This is “${file.name}”; the unfinished upload is of “${saved.fileName}”. Choose that file, or discard the upload.`;
-  }
-  if (file.size !== saved.size_bytes) {
-    const [now, then] = [formatSize(file.size), formatSize(saved.size_bytes)];
-    const sizes = now === then ? "another size" : `${now}, but the upload is of ${then}`;
-    return `This file has the right name but ${sizes}. It was changed, or is another one of that name.`;
-  }
-  return "This file has the right name and size, but its content is another. Choose the file that was uploaded before.";
-}
-
-/**
- * @param {number | null} sent_bytes null when that couldn't be found out
- * @param {import("./saved.js").Saved} saved
- */
-export function unfinishedInWords(sent_bytes, saved) {
-  const when = formatWhen(saved.saved_at);
-  if (sent_bytes === null) return `Begun ${when}. Choose the same file to go on with it.`;
-  if (sent_bytes === 0) {
+/** @param {Upload} upload */
+function unfinishedInWords({ arrived_bytes, size_bytes, saved_at }) {
+  const when = formatWhen(saved_at);
+  if (arrived_bytes === null) return `Begun ${when}. Choose the same file to go on with it.`;
+  if (arrived_bytes === 0) {
     return `Begun ${when}; nothing has arrived yet. Choose the same file to send it.`;
   }
-  const percent = Math.min(99, Math.floor((sent_bytes / saved.size_bytes) * 100));
-  const arrived = `${percent} % (${formatSize(sent_bytes)}) has arrived`;
+  const percent = Math.min(99, Math.floor((arrived_bytes / size_bytes) * 100));
+  const arrived = `${percent} % (${formatSize(arrived_bytes)}) has arrived`;
   return `Begun ${when}; ${arrived}. Choose the same file to go on from there.`;
 }
 
-/** @param {number | string} moment */
-export function formatWhen(moment) {
+/** @param {number} moment */
+function formatWhen(moment) {
   const date = new Date(moment);
   if (Number.isNaN(date.getTime())) return "earlier";
   const time = date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
   const isToday = date.toDateString() === new Date().toDateString();
   if (isToday) return `today at ${time}`;
   return `on ${date.toLocaleDateString("en-GB", { day: "numeric", month: "long" })} at ${time}`;
+}
+
+/** @param {Upload} upload */
+function sendingInWords({ failure, sent_bytes, size_bytes, rate: { speed_bps } }) {
+  if (failure) return `${transferTrouble(failure)[0]}; trying again by itself…`;
+  if (!sent_bytes) return "";
+  const arrived = `${formatSize(sent_bytes)} of ${formatSize(size_bytes)}`;
+  if (!speed_bps) return arrived;
+  const left = formatTimeLeft((size_bytes - sent_bytes) / speed_bps);
+  return `${arrived} · ${formatSize(speed_bps)}/s · ${left}`;
+}
+
+/** @param {Upload} upload failed, or refused @returns {Standing} */
+function troubleOf({ failure, inspection, file }) {
+  const refusal = inspection?.findings.find(({ weight }) => weight === "refuse");
+  if (refusal) return { art: "bad", trouble: refusal, buttons: ["remove"] };
+  const [title, text] = transferTrouble(failure);
+  const isFinal = failure instanceof Refused && !isBusy(failure);
+  const buttons = /** @type {Button[]} */ (file && !isFinal ? ["retry", "remove"] : ["remove"]);
+  return { art: "bad", trouble: { title, text }, buttons };
+}
+
+/** @type {Record<Exclude<import("./retry.js").FailureCode, "">, [string, string]>} */
+const TRANSFER_TROUBLES = {
+  file_unreadable: [
+    "The file can’t be read any more",
+    "It was moved, changed or removed since you chose it, or its drive is away. Try again once it is back, or choose it again; what has arrived stays.",
+  ],
+  etag_hidden: [
+    "The file storage isn’t set up for uploads in parts",
+    "Its CORS rules have to expose the ETag header. Please tell whoever runs this portal.",
+  ],
+  incomplete: [
+    "The file did not arrive whole",
+    "The file storage took everything and still doesn’t have it. Try again.",
+  ],
+};
+
+/** @param {Error | null} error @returns {[title: string, text: string]} */
+function transferTrouble(error) {
+  if (error instanceof NotPublished) return ["This file has to be uploaded again", error.words];
+  if (error instanceof Refused) {
+    const title = isBusy(error)
+      ? "The portal is busy at the moment"
+      : "The portal can’t take this file";
+    const reasons = error.faults.map((fault) => fault.message).join(" ");
+    return [title, reasons || error.detail || "Try again in a moment."];
+  }
+  if (error instanceof NoAnswer) {
+    const text = "Check your connection, then try again. Nothing you typed is lost.";
+    return ["The portal can’t be reached", text];
+  }
+  if (error instanceof TransferFailed && error.code) return TRANSFER_TROUBLES[error.code];
+  if (error instanceof TransferFailed && error.status) {
+    const text = `It may be busy, or its upload link expired (status ${error.status}). Try again with a new link.`;
+    return ["The file storage refused the upload", text];
+  }
+  const text =
+    "The connection to the file storage was lost. Check your connection, then try again.";
+  return ["The upload was interrupted", text];
+}
+
+/** @param {Refused} error */
+function isBusy({ status }) {
+  return status >= 500 || status === 429;
+}
+
+/**
+ * The publish button and the words beside it.
+ * @param {Upload} upload
+ * @returns {{ label: string, isBusy: boolean, words: string }}
+ */
+export function submitOf(upload) {
+  const { phase, publishing } = upload;
+  const label = "Publish video";
+  if (phase === "refused") return { label, isBusy: true, words: "This file can’t be published." };
+  if (publishing === "") return { label, isBusy: false, words: "" };
+  if (publishing !== "wanted") return { label: "Publishing…", isBusy: true, words: "" };
+  if (!is.isInFlight(upload)) {
+    const words = "The upload needs your attention; publishing goes on after it.";
+    return { label, isBusy: false, words };
+  }
+  const words = "Your video is published as soon as the upload finishes. Keep this page open.";
+  return { label: "Waiting for the upload…", isBusy: true, words };
+}
+
+/** What is said of all files, once there are several. @param {State} state */
+export function batchOf({ uploads, overall }) {
+  const counted = uploads.filter(is.isCounted);
+  const open = counted.filter(is.isPublishable);
+  // What an earlier visit has sent adds no bytes, but is there.
+  const isSent = counted.every(({ phase }) => phase === "sent");
+  const share = isSent ? 1 : overall.share;
+  return {
+    isHidden: counted.length < 2,
+    share,
+    percent: share < 1 ? `${Math.floor(share * 100)} %` : "Uploaded",
+    count: countInWords(counted),
+    rest: overallInWords(overall),
+    canPublish: open.length > 0,
+    isWaiting: open.every(({ publishing }) => publishing !== ""),
+  };
+}
+
+/** @param {Upload[]} uploads */
+function countInWords(uploads) {
+  const published = uploads.filter(({ publishing }) => publishing === "published").length;
+  if (published === uploads.length) return `All ${uploads.length} videos are published.`;
+  if (published) return `${published} of ${uploads.length} published`;
+  const sent = uploads.filter(({ phase }) => phase === "sent").length;
+  return `${sent} of ${uploads.length} uploaded`;
+}
+
+/** @param {is.Overall} overall follows the number of files */
+function overallInWords({ sent_bytes, total_bytes, rate: { speed_bps } }) {
+  if (sent_bytes >= total_bytes) return "";
+  const parts = ["", `${formatSize(sent_bytes)} of ${formatSize(total_bytes)}`];
+  if (speed_bps) parts.push(formatTimeLeft((total_bytes - sent_bytes) / speed_bps));
+  return parts.join(" · ");
+}
+
+/**
+ * What screen readers are told of new phases, findings, and each quarter of the whole; they are not
+ * read the figures out.
+ * @param {State} before
+ * @param {State} after
+ * @returns {string[]}
+ */
+export function newsOf(before, after) {
+  const rows = after.uploads.flatMap((upload) => {
+    const earlier = is.uploadOf(before, upload.number);
+    const news = [];
+    if (upload.file && earlier?.phase !== upload.phase) news.push(phaseInWords(upload));
+    if (earlier?.inspection !== upload.inspection) news.push(findingsInWords(upload));
+    return news.filter((words) => words !== "");
+  });
+  return [...rows, ...quarterInWords(before.overall, after.overall)];
+}
+
+/** @param {Upload} upload */
+function phaseInWords({ phase, fileName }) {
+  if (phase === "paused") return `${fileName} is paused.`;
+  if (phase === "sent") return `${fileName} is uploaded.`;
+  if (phase !== "offline") return "";
+  return "You are offline. The upload goes on by itself once you are connected again.";
+}
+
+/** @param {Upload} upload */
+function findingsInWords({ phase, fileName, inspection }) {
+  if (phase === "refused" || !inspection?.findings.length) return "";
+  return `${fileName}: ${inspection.findings.map(({ title }) => `${title}.`).join(" ")}`;
+}
+
+/** @param {is.Overall} before @param {is.Overall} after */
+function quarterInWords(before, after) {
+  const quarter = Math.floor(after.share * 4) * 25;
+  if (quarter <= Math.floor(before.share * 4) * 25) return [];
+  if (quarter < 100) return [`${quarter} % uploaded.`];
+  return after.count > 1 ? [`All ${after.count} files are uploaded.`] : [];
 }

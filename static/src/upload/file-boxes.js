@@ -95,10 +95,7 @@ function name(header) {
  *   media_share: number }} Outline
  */
 
-/**
- * @param {Reader} reader
- * @returns {Promise<Outline>}
- */
+/** @param {Reader} reader @returns {Promise<Outline>} */
 async function readOutline(reader) {
   /** @type {Outline} */
   const outline = { index: null, hasMedia: false, hasFragments: false, brand: "", media_share: 1 };
@@ -121,10 +118,7 @@ async function readOutline(reader) {
   }
 }
 
-/**
- * @param {Reader} reader
- * @param {Box} box
- */
+/** @param {Reader} reader @param {Box} box */
 async function brandOf(reader, box) {
   const view = await reader.peek(box.body, 4);
   return view.byteLength < 4
@@ -148,10 +142,7 @@ class Slimmer {
     this.reader = reader;
   }
 
-  /**
-   * @param {Box} parent
-   * @returns {Promise<Uint8Array<ArrayBuffer>[]>} the box in pieces
-   */
+  /** @param {Box} parent @returns {Promise<Uint8Array<ArrayBuffer>[]>} the box in pieces */
   async copy(parent) {
     const pieces = [];
     for (let at = parent.body; ; ) {
@@ -181,10 +172,7 @@ class Slimmer {
   }
 }
 
-/**
- * @param {number} size_bytes
- * @param {string} kind
- */
+/** @param {number} size_bytes @param {string} kind */
 function header(size_bytes, kind) {
   const bytes = new Uint8Array(8);
   new DataView(bytes.buffer).setUint32(0, size_bytes);

@@ -1,10 +1,12 @@
 /**
  * Looks into a chosen file: what kind it is, and what its tracks are. It reads the file's index
  * alone, without the sample tables; mediabunny makes sense of the descriptions in it.
+ *
+ * Runs as a worker: a file that keeps it busy keeps nothing else, and it can be ended.
  */
 
 import { BufferSource, Input, Logging, LogLevel, MP4, QTFF } from "mediabunny";
-import { OutOfBudget, readBoxes } from "./boxes.js";
+import { OutOfBudget, readBoxes } from "./file-boxes.js";
 
 /**
  * What a file is: "read" has tracks; "unknown" was not understood, which says nothing against it.
@@ -25,10 +27,7 @@ import { OutOfBudget, readBoxes } from "./boxes.js";
 const ENCRYPTED = new Set(["encv", "enca", "drmi", "drms"]);
 const QUICKTIME_BRAND = "qt  ";
 
-/**
- * @param {Blob} file
- * @returns {Promise<Facts>}
- */
+/** @param {Blob} file @returns {Promise<Facts>} */
 export async function examine(file) {
   try {
     const { outline, slim } = await readBoxes(file);
@@ -42,10 +41,7 @@ export async function examine(file) {
   }
 }
 
-/**
- * @param {Outcome} outcome
- * @returns {Facts}
- */
+/** @param {Outcome} outcome @returns {Facts} */
 function nothing(outcome) {
   return {
     outcome,
@@ -60,7 +56,7 @@ function nothing(outcome) {
 
 /**
  * Why there is no index: as the portal itself judges it.
- * @param {import("./boxes.js").Outline} outline
+ * @param {import("./file-boxes.js").Outline} outline
  * @returns {Outcome}
  */
 function verdict({ index, hasMedia, hasFragments }) {
@@ -69,10 +65,7 @@ function verdict({ index, hasMedia, hasFragments }) {
   return hasMedia && !hasFragments ? "truncated" : "not_a_video";
 }
 
-/**
- * @param {import("./boxes.js").Slim} slim
- * @returns {Promise<Facts>}
- */
+/** @param {import("./file-boxes.js").Slim} slim @returns {Promise<Facts>} */
 async function tracks({ bytes, sampleCounts }) {
   Logging.level = LogLevel.Silent;
   const input = new Input({ source: new BufferSource(bytes), formats: [MP4, QTFF] });
@@ -122,3 +115,6 @@ async function videoFacts(track, frames, duration_s) {
     primaries: colours.primaries ?? null,
   };
 }
+
+// Node, in which this is tested without a browser, has no such listener.
+globalThis.addEventListener?.("message", async ({ data }) => postMessage(await examine(data)));

@@ -1,0 +1,21 @@
+/**
+ * The element that the template is known to have.
+ * @param {ParentNode} root
+ * @param {string} selector
+ * @returns {HTMLElement}
+ */
+export function element(root, selector) {
+  const found = root.querySelector(selector);
+  if (!(found instanceof HTMLElement)) throw new Error(`the page has no ${selector}`);
+  return found;
+}
+
+/**
+ * @param {ParentNode} root
+ * @param {string} selector
+ * @param {string} words
+ */
+export function setText(root, selector, words) {
+  const place = element(root, selector);
+  if (place.textContent !== words) place.textContent = words;
+}

@@ -1,0 +1,235 @@
+/**
+ * Holds the state, and does what its changes ask for: an upload that comes to be sending is sent,
+ * one that no longer is gets stopped, what is worth keeping is kept in this browser. What comes of
+ * it returns as an event.
+ */
+
+import { Api } from "./api.js";
+import { factsInWords, findingsOf, wrongFile } from "./findings.js";
+import * as browser from "./local-storage.js";
+import { NotPublished, publish } from "./publication.js";
+import * as is from "./selectors.js";
+import { initialState, reduce } from "./state.js";
+import { arrivedOf, removeSent, Transfer } from "./transfer.js";
+
+const INSPECTION_TIMEOUT_MS = 10_000;
+
+/** @typedef {import("./state.js").State} State */
+/** @typedef {import("./upload.js").Upload} Upload */
+/** @typedef {{ transfer: Transfer, stop: AbortController, ended: Promise<void> }} Run */
+/** @typedef {import("./api.js").Urls & { preflightUrl: string }} Urls */
+/**
+ * @typedef {object} Page
+ * @property {Urls} urls
+ * @property {import("./findings.js").Limits} limits
+ * @property {import("./upload.js").Details} [details] what the first row's fields hold already
+ */
+
+export class Store {
+  #api;
+  /** @type {((state: State, before: State) => void)[]} */
+  #listeners = [];
+  /** @type {Map<number, Run>} by the number of the row */
+  #runs = new Map();
+  /** Ids of uploads of earlier visits that were listed. @type {Set<string>} */
+  #restored = new Set();
+  /** One file after the other. @type {Promise<import("./file-facts.js").Facts | null>} */
+  #inspected = Promise.resolve(null);
+
+  /** @param {Page} page @param {AbortSignal} signal ends all */
+  constructor({ urls, limits, details }, signal) {
+    this.urls = urls;
+    this.signal = signal;
+    this.#api = new Api(urls);
+    this.state = initialState(limits, details, navigator.onLine);
+    for (const type of ["online", "offline"]) {
+      const tell = () => this.dispatch({ type: "connected", isOnline: type === "online" });
+      window.addEventListener(type, tell, { signal });
+    }
+    window.addEventListener("pagehide", browser.saveAll, { signal });
+    signal.addEventListener("abort", () => {
+      browser.saveAll();
+      for (const { stop } of this.#runs.values()) stop.abort();
+    });
+  }
+
+  /** @param {(state: State, before: State) => void} listener called after each event */
+  subscribe(listener) {
+    this.#listeners.push(listener);
+  }
+
+  /** @param {import("./state.js").UploadEvent} event */
+  dispatch(event) {
+    if (this.signal.aborted) return;
+    const before = this.state;
+    this.state = reduce(before, event);
+    const { uploads } = this.state;
+    for (const number of new Set([...before.uploads, ...uploads].map((it) => it.number))) {
+      this.#follow(number, is.uploadOf(before, number), is.uploadOf(this.state, number));
+    }
+    for (const listener of this.#listeners) listener(this.state, before);
+  }
+
+  /** Lists what earlier visits left unfinished. */
+  async restore() {
+    const found = await browser.savedUploads();
+    // Where there are no locks, this page's own uploads are among them.
+    const listed = new Set(this.state.uploads.map(({ id }) => id));
+    const saved = found.filter(({ id }) => !listed.has(id) && !this.#restored.has(id));
+    for (const { id } of saved) this.#restored.add(id);
+    this.dispatch({ type: "restored", saved });
+  }
+
+  /**
+   * @param {File[]} files
+   * @param {Upload} [asking] the unfinished upload that asked for its file
+   */
+  async choose(files, asking) {
+    const candidates = asking ? [asking] : this.state.uploads.filter(is.isUnfinished);
+    const choices = [];
+    for (const file of files) {
+      const fits = await Promise.all(candidates.map((upload) => browser.matches(upload, file)));
+      const match = candidates.find((_upload, index) => fits[index])?.number ?? null;
+      choices.push({ file, id: browser.newId(), match });
+      if (!asking || match !== null) continue;
+      const message = wrongFile(asking, file);
+      return this.dispatch({ type: "mismatched", number: asking.number, message });
+    }
+    this.dispatch({ type: "chosen", choices, now: Date.now(), from: asking?.number });
+  }
+
+  /** @param {number} number @param {Upload | undefined} was @param {Upload | undefined} now */
+  #follow(number, was, now) {
+    if (was === now) return;
+    if (taskOf(was) !== taskOf(now)) this.#startTask(number, now);
+    if (was && !is.isGivenUp(was) && is.isGivenUp(now)) this.#giveUp(was);
+    if (!now) return;
+    if (was) browser.keep(was, now);
+    else if (is.isRestored(now)) this.#look(now);
+    if (now.file && now.file !== was?.file) this.#inspect(number, now.file);
+    if (was?.publishing === now.publishing) return;
+    if (now.publishing === "publishing") this.#publish(now);
+    if (now.publishing === "published") browser.forget(now.id);
+  }
+
+  /** @param {number} number @param {Upload | undefined} upload */
+  #startTask(number, upload) {
+    const before = this.#runs.get(number);
+    before?.stop.abort();
+    const task = taskOf(upload);
+    if (!task || !upload?.file) return;
+    const { id, file, key } = upload;
+    browser.claim(id);
+    const isSame = before?.transfer.file === file && before.transfer.key === key;
+    const transfer = isSame ? before.transfer : new Transfer({ ...upload, file }, this.#api);
+    const stop = new AbortController();
+    // Two runs at once would send the same parts.
+    const ended = Promise.resolve(before?.ended).then(() =>
+      task === "send"
+        ? this.#send(number, transfer, stop.signal)
+        : this.#reach(number, stop.signal),
+    );
+    this.#runs.set(number, { transfer, stop, ended });
+  }
+
+  /** @param {number} number @param {Transfer} transfer @param {AbortSignal} signal */
+  async #send(number, transfer, signal) {
+    if (signal.aborted) return;
+    /** @param {import("./transfer.js").TransferNews} news */
+    const report = (news) => {
+      if (signal.aborted) return;
+      this.dispatch({ type: "transferred", number, news, now_ms: performance.now() });
+    };
+    try {
+      await transfer.run(report, signal);
+      report({ phase: "sent" });
+    } catch (error) {
+      if (signal.aborted) return;
+      // Also a mistake in these scripts must not leave the editor waiting; but it is to be seen.
+      if (error instanceof TypeError || error instanceof ReferenceError) reportError(error);
+      const failure = error instanceof Error ? error : new Error(String(error));
+      this.dispatch({ type: "failed", number, error: failure });
+    }
+  }
+
+  /** @param {number} number @param {AbortSignal} signal */
+  async #reach(number, signal) {
+    const isReachable = !signal.aborted && (await this.#api.isReachable(signal));
+    if (isReachable && !signal.aborted) this.dispatch({ type: "reachable", number });
+  }
+
+  /** @param {Upload} upload cancelled, removed, or refused */
+  async #giveUp({ id, number, key }) {
+    const run = this.#runs.get(number);
+    if (id) browser.forget(id);
+    await run?.ended;
+    // The portal may have issued the key in the last moment.
+    const sent = run?.transfer.key || key;
+    if (sent) await removeSent(this.#api, sent);
+  }
+
+  /** @param {Upload} upload of an earlier visit */
+  async #look({ number, ...upload }) {
+    const arrived = await arrivedOf(this.#api, upload);
+    if (arrived) this.dispatch({ type: "looked", number, ...arrived });
+  }
+
+  /** @param {number} number @param {File} file */
+  async #inspect(number, file) {
+    // A browser without module workers uploads without this.
+    const read = () => readFacts(this.urls.preflightUrl, file, this.signal).catch(() => null);
+    this.#inspected = this.#inspected.then(read);
+    const facts = await this.#inspected;
+    const now = is.uploadOf(this.state, number);
+    if (!facts || now?.file !== file || now.publishing === "published") return;
+    const findings = findingsOf(facts, this.state.limits);
+    const inspection = { facts: factsInWords(facts), findings };
+    this.dispatch({ type: "inspected", number, inspection });
+  }
+
+  /** @param {Upload} upload */
+  async #publish({ number, details, fileName, key, request }) {
+    /** @param {Upload["request"]} unanswered */
+    const remember = (unanswered) =>
+      this.dispatch({ type: "requested", number, request: unanswered });
+    await null; // `publish` tells something at once, and an event must have ended before another
+    try {
+      const wanted = { ...details, fileName, key };
+      const video = await publish(this.#api, wanted, request, remember);
+      this.dispatch({ type: "published", number, video });
+    } catch (error) {
+      if (!(error instanceof NotPublished)) throw error;
+      this.dispatch({ type: "refused", number, error });
+    }
+  }
+}
+
+/** @param {Upload | undefined} upload @returns {"" | "send" | "reach"} */
+function taskOf(upload) {
+  if (upload?.phase === "offline") return "reach";
+  return upload && is.isRunning(upload) ? "send" : "";
+}
+
+/**
+ * Looks into a file in a thread that is fetched once there is one. Sending never waits for it.
+ * @param {string} url of the worker
+ * @param {File} file
+ * @param {AbortSignal} signal
+ * @returns {Promise<import("./file-facts.js").Facts | null>} null when nothing was found out in time
+ */
+function readFacts(url, file, signal) {
+  return new Promise((resolve) => {
+    const worker = new Worker(url, { type: "module", name: "preflight" });
+    /** @param {import("./file-facts.js").Facts | null} facts */
+    const end = (facts) => {
+      clearTimeout(timer);
+      worker.terminate();
+      resolve(facts);
+    };
+    const timer = setTimeout(() => end(null), INSPECTION_TIMEOUT_MS);
+    worker.addEventListener("message", (event) => end(event.data));
+    for (const type of ["error", "messageerror"]) worker.addEventListener(type, () => end(null));
+    signal.addEventListener("abort", () => end(null));
+    worker.postMessage(file);
+  });
+}

@@ -1,0 +1,219 @@
+/** One video on the upload page as plain state, and what happens to it. Pure: no requests, no DOM. */
+
+import { contentTypeOf } from "./findings.js";
+import * as is from "./selectors.js";
+
+/**
+ * - `empty`: no file is chosen yet;
+ * - `unfinished`: begun by an earlier visit, its file has to be chosen again;
+ * - `waiting`, `sending`, `confirming`, `sent`: the way into storage;
+ * - `offline`: goes on once portal and storage can be reached;
+ * - `paused`, `failed`, `cancelled`: goes on when the editor says so;
+ * - `refused`: the portal is sure not to publish this file.
+ * @typedef {"empty" | "unfinished" | "waiting" | "sending" | "confirming" | "sent" | "offline"
+ *   | "paused" | "failed" | "cancelled" | "refused"} Phase
+ * @typedef {{ title: string, description: string, categoryIds: number[], tags: string }} Details
+ * @typedef {import("./local-storage.js").Saved} Saved
+ * @typedef {import("./findings.js").Inspection} Inspection
+ * @typedef {import("./api.js").FieldFault} FieldFault
+ */
+
+/**
+ * @typedef {object} Upload
+ * @property {number} number of its row
+ * @property {string} id what it is kept under in this browser; empty without a file
+ * @property {Phase} phase
+ * @property {File | null} file null where it has to be chosen again, or an earlier visit sent it
+ * @property {string} fileName
+ * @property {number} size_bytes
+ * @property {string} contentType
+ * @property {string} fingerprint tells the file from others of its name and size
+ * @property {string} key in storage, empty until the portal has issued it
+ * @property {number} sent_bytes never goes down; the whole size only in `sent`
+ * @property {number | null} arrived_bytes of an unfinished upload; null when unknown
+ * @property {import("./selectors.js").Rate} rate
+ * @property {Error | null} failure in `failed` the reason; before, what is being tried again
+ * @property {Inspection | null} inspection what was found in the file
+ * @property {Details} details as typed
+ * @property {string} prefilledTitle made from the file's name
+ * @property {Details} cleanDetails what nobody would miss: prefilled, or kept with the upload
+ * @property {FieldFault[]} faults shown beside the fields
+ * @property {"" | "wanted" | "publishing" | "published"} publishing
+ * @property {string} publishTrouble
+ * @property {Details & { fileName: string, key: string } | null} request to publish that the portal
+ *   may have done
+ * @property {{ id: string, title: string } | null} video
+ * @property {number} saved_at when it was begun, in milliseconds since the epoch
+ */
+
+/** @type {Details} */
+export const NO_DETAILS = { title: "", description: "", categoryIds: [], tags: "" };
+
+/** @param {number} number @param {Details} [details] @returns {Upload} */
+export function emptyUpload(number, details = NO_DETAILS) {
+  return {
+    number,
+    id: "",
+    phase: "empty",
+    file: null,
+    fileName: "",
+    size_bytes: 0,
+    contentType: "",
+    fingerprint: "",
+    key: "",
+    sent_bytes: 0,
+    arrived_bytes: null,
+    rate: is.NO_RATE,
+    failure: null,
+    inspection: null,
+    details,
+    prefilledTitle: "",
+    cleanDetails: details,
+    faults: [],
+    publishing: "",
+    publishTrouble: "",
+    request: null,
+    video: null,
+    saved_at: 0,
+  };
+}
+
+/** @param {number} number @param {Saved} saved by an earlier visit @returns {Upload} */
+export function restoredUpload(number, saved) {
+  const { uploadId: _id, isStored, details, ...known } = saved;
+  const upload = { ...emptyUpload(number, { ...NO_DETAILS, ...details }), ...known };
+  return withArrived(details ? upload : prefilled(upload), isStored, null);
+}
+
+/**
+ * @param {Upload} upload of an earlier visit
+ * @param {boolean} isStored storage has the whole file
+ * @param {number | null} arrived_bytes
+ * @returns {Upload}
+ */
+export function withArrived(upload, isStored, arrived_bytes) {
+  const sent_bytes = isStored ? upload.size_bytes : 0;
+  return { ...upload, phase: isStored ? "sent" : "unfinished", sent_bytes, arrived_bytes };
+}
+
+/**
+ * A file was chosen: it is sent, or the rest of it where it continues the upload.
+ * @param {Upload} upload
+ * @param {{ file: File, id: string, saved_at: number }} choice
+ * @returns {Upload} to be queued
+ */
+export function withFile(upload, { file, id, saved_at }) {
+  const { name: fileName, size: size_bytes } = file;
+  const chosen = { ...upload, file, fileName, size_bytes, sent_bytes: 0, inspection: null };
+  // For a file that went away on its way, what was asked for still holds.
+  if (!is.lacksFile(upload)) chosen.publishing = "";
+  if (is.isUnfinished(upload)) {
+    const faults = is.without(upload.faults, "/file");
+    return is.isLost(upload) ? restarted({ ...chosen, faults }) : { ...chosen, faults };
+  }
+  const contentType = contentTypeOf(file) ?? "";
+  return prefilled({ ...restarted(chosen), id, contentType, fingerprint: "", saved_at });
+}
+
+/**
+ * The title is the file's name, unless something else was typed.
+ * @param {Upload} upload
+ * @returns {Upload}
+ */
+function prefilled(upload) {
+  if (upload.details.title !== upload.prefilledTitle) return upload;
+  const prefilledTitle = titleOf(upload.fileName);
+  const details = { ...upload.details, title: prefilledTitle };
+  const cleanDetails = is.isTyped(upload) ? upload.cleanDetails : details;
+  const faults = is.without(upload.faults, "/title");
+  return { ...upload, prefilledTitle, details, cleanDetails, faults };
+}
+
+/** @param {string} fileName */
+function titleOf(fileName) {
+  return fileName
+    .replace(/\.[^.]+$/, "")
+    .replace(/[_\s]+/g, " ")
+    .trim();
+}
+
+/** Sending begins again from nothing. @param {Upload} upload @returns {Upload} */
+export function restarted(upload) {
+  return { ...upload, key: "", sent_bytes: 0, request: null };
+}
+
+/** @param {Upload} upload @param {boolean} isOnline @returns {Upload} */
+export function queued(upload, isOnline) {
+  return { ...upload, phase: isOnline ? "waiting" : "offline", failure: null };
+}
+
+/**
+ * @param {Upload} upload
+ * @param {import("./transfer.js").TransferNews} news
+ * @param {number} now_ms
+ * @returns {Upload}
+ */
+export function withNews(upload, { sent_bytes, trouble, ...rest }, now_ms) {
+  const next = { ...upload, ...rest };
+  if (trouble !== undefined) next.failure = trouble;
+  if (rest.phase === "sent") return { ...next, sent_bytes: upload.size_bytes, failure: null };
+  if (sent_bytes === undefined) return next;
+  // Bytes on their way have not arrived, and the last one only counts once storage says so.
+  next.sent_bytes = Math.max(upload.sent_bytes, Math.min(sent_bytes, upload.size_bytes - 1));
+  next.rate = is.measured(upload.rate, next.sent_bytes, now_ms);
+  return next;
+}
+
+/** @param {Upload} upload @param {Inspection} inspection of its file @returns {Upload} */
+export function withInspection(upload, inspection) {
+  const isRefused = inspection.findings.some(({ weight }) => weight === "refuse");
+  if (!isRefused) return { ...upload, inspection };
+  return { ...upload, inspection, phase: "refused", publishing: "", failure: null };
+}
+
+/**
+ * Publish was pressed: it happens as soon as the file has arrived, if the details are right.
+ * @param {Upload} upload
+ * @returns {Upload}
+ */
+export function submitted(upload) {
+  const isBusy = upload.publishing === "publishing" || upload.publishing === "published";
+  if (isBusy || upload.phase === "refused") return upload;
+  const faults = is.faultsOf(upload);
+  const isWanted = !faults.length && upload.phase !== "empty";
+  return { ...upload, faults, publishTrouble: "", publishing: isWanted ? "wanted" : "" };
+}
+
+/**
+ * @param {Upload} upload
+ * @param {import("./publication.js").NotPublished} error
+ * @returns {Upload}
+ */
+export function withRefusal(upload, error) {
+  const next = { ...upload, faults: error.faults, publishing: /** @type {const} */ ("") };
+  if (error.needsUpload) return { ...next, phase: "failed", failure: error };
+  return { ...next, publishTrouble: error.words };
+}
+
+/**
+ * Its file was given up. What was typed stays, unless it was typed for an earlier visit's upload.
+ * @param {Upload} upload
+ * @returns {Upload}
+ */
+export function emptied(upload) {
+  const empty = emptyUpload(upload.number);
+  if (is.isRestored(upload)) return empty;
+  const { details, prefilledTitle, cleanDetails, faults } = upload;
+  return { ...empty, details, prefilledTitle, cleanDetails, faults };
+}
+
+/**
+ * @param {Upload} upload
+ * @param {Pick<Details, "categoryIds" | "tags">} copied from another row
+ * @returns {Upload}
+ */
+export function withCategories(upload, copied) {
+  const { faults, details } = upload;
+  const left = copied.categoryIds.length ? is.without(faults, "/categoryIds") : faults;
+  return { ...upload, faults: left, details: { ...details, ...copied } };
+}

@@ -1,0 +1,386 @@
+/** The upload page without a browser: its reducer, its figures, its retries. Run by `node --test`. */
+
+import assert from "node:assert/strict";
+import { mock, test } from "node:test";
+import { NoAnswer, Refused } from "../../static/src/upload/api.js";
+import { NotPublished } from "../../static/src/upload/publication.js";
+import { retrying, TransferFailed } from "../../static/src/upload/retry.js";
+import { isAlone, uploadOf } from "../../static/src/upload/selectors.js";
+import { initialState, reduce } from "../../static/src/upload/state.js";
+import { PartQueue, rangeOf, sizeOf } from "../../static/src/upload/storage.js";
+import { partsToSend } from "../../static/src/upload/transfer.js";
+import { batchOf, standingOf, submitOf } from "../../static/src/upload/words.js";
+
+const MIB = 2 ** 20;
+const NO_LIMITS = { size_bytes: 0, duration_s: 0, pixels: 0 };
+const SIZE_BYTES = 1000;
+const DETAILS = { title: "Sea", description: "", categoryIds: [1], tags: "" };
+
+/** A file of a thousand bytes. */
+function film(name, type = "video/mp4") {
+  return new File(["x".repeat(SIZE_BYTES)], name, { type, lastModified: 1 });
+}
+
+function frozen(value) {
+  if (value === null || typeof value !== "object" || value instanceof File) return value;
+  for (const member of Object.values(value)) if (!Object.isFrozen(member)) frozen(member);
+  return value instanceof Error ? value : Object.freeze(value);
+}
+
+/** Events one after the other; a reducer that changed what it is given would throw. */
+function after(state, ...events) {
+  return events.reduce((it, event) => frozen(reduce(it, frozen(event))), frozen(state));
+}
+
+function chosen(...files) {
+  const choices = files.map((file) => ({ file, id: file.name, match: null }));
+  return { type: "chosen", choices, now: 1 };
+}
+
+function transferred(number, news, now_ms = 0) {
+  return { type: "transferred", number, news, now_ms };
+}
+
+const sent = (number) => transferred(number, { phase: "sent" });
+const phases = (state) => state.uploads.map(({ phase }) => phase);
+const start = () => initialState(NO_LIMITS);
+const withFiles = (...names) => after(start(), chosen(...names.map((name) => film(name))));
+
+function saved(changes = {}) {
+  const known = { id: "s", key: "videos/k.mp4", uploadId: "k", fileName: "a.mp4" };
+  const rest = { size_bytes: SIZE_BYTES, contentType: "video/mp4", fingerprint: "f" };
+  const more = { isStored: false, details: DETAILS, request: null, saved_at: 5 };
+  return { ...known, ...rest, ...more, ...changes };
+}
+
+test("two files are sent at once and the others wait for a place", () => {
+  let state = withFiles("a.mp4", "b.mp4", "c.mp4");
+  assert.deepEqual(phases(state), ["sending", "sending", "waiting"]);
+  state = after(state, { type: "pause", number: 1 });
+  assert.deepEqual(phases(state), ["paused", "sending", "sending"]);
+  state = after(state, { type: "resume", number: 1 });
+  assert.deepEqual(phases(state), ["waiting", "sending", "sending"]);
+  state = after(state, sent(2));
+  assert.deepEqual(phases(state), ["sending", "sent", "sending"]);
+});
+
+test("the first file takes the empty row and gives it a title", () => {
+  const state = withFiles("my_holiday  film.mp4");
+  assert.equal(state.uploads.length, 1);
+  assert.equal(state.uploads[0].details.title, "my holiday film");
+  assert.deepEqual(state.news, ["Uploading my_holiday  film.mp4."]);
+  const typed = after(start(), { type: "edited", number: 1, details: DETAILS, pointer: "/title" });
+  assert.equal(after(typed, chosen(film("a.mp4"))).uploads[0].details.title, "Sea");
+});
+
+test("unsuitable files and the same file again are told beside good ones", () => {
+  const files = [film("a.mp4"), film("a.mp4"), film("notes.txt", "text/plain"), film("b.mp4")];
+  const state = after(start(), chosen(...files));
+  assert.deepEqual(phases(state), ["sending", "sending"]);
+  assert.equal(state.fileFaults.length, 2);
+  assert.match(state.fileFaults[0], /in the list already/);
+  assert.equal(state.news.at(-1), "Uploading 2 files.");
+});
+
+test("progress never goes back and is full only when storage has confirmed", () => {
+  let state = after(withFiles("a.mp4"), transferred(1, { sent_bytes: 700 }));
+  state = after(state, transferred(1, { sent_bytes: 300 }));
+  assert.equal(state.uploads[0].sent_bytes, 700);
+  state = after(state, transferred(1, { sent_bytes: SIZE_BYTES }));
+  assert.equal(standingOf(state.uploads[0]).figure, "99 %");
+  state = after(state, sent(1));
+  assert.equal(state.uploads[0].sent_bytes, SIZE_BYTES);
+});
+
+test("speed and time left follow from two measurements", () => {
+  let state = after(withFiles("a.mp4"), transferred(1, { sent_bytes: 100 }, 1000));
+  assert.equal(standingOf(state.uploads[0]).rest, "100 bytes of 1.0 kB");
+  state = after(state, transferred(1, { sent_bytes: 200 }, 2000));
+  assert.match(standingOf(state.uploads[0]).rest, /100 bytes\/s · about 10 s left/);
+});
+
+test("a publication waits for its file and begins by itself", () => {
+  let state = withFiles("a.mp4");
+  state = after(state, { type: "submitted", number: 1 });
+  assert.deepEqual(state.uploads[0].faults.map(({ pointer }) => pointer), ["/categoryIds"]);
+  assert.deepEqual(state.focus, { number: 1, target: "fault" });
+  state = after(state, { type: "edited", number: 1, details: DETAILS, pointer: "/categoryIds" });
+  state = after(state, { type: "submitted", number: 1 });
+  assert.equal(state.uploads[0].publishing, "wanted");
+  assert.equal(submitOf(state.uploads[0]).label, "Waiting for the upload…");
+  state = after(state, sent(1));
+  assert.equal(state.uploads[0].publishing, "publishing");
+  state = after(state, { type: "published", number: 1, video: { id: "v", title: "Sea" } });
+  assert.equal(state.destination, "v");
+});
+
+test("one of several is published on the spot", () => {
+  let state = after(withFiles("a.mp4", "b.mp4"), sent(1));
+  state = after(state, { type: "published", number: 1, video: { id: "v", title: "Sea" } });
+  assert.equal(state.destination, "");
+  assert.deepEqual(state.news, ["“Sea” is published."]);
+  assert.equal(batchOf(state).count, "1 of 2 published");
+});
+
+test("a refusal of the file asks for another upload, one of the details for other details", () => {
+  const details = { type: "edited", number: 1, details: DETAILS, pointer: "" };
+  const state = after(withFiles("a.mp4"), details, transferred(1, { key: "k" }), sent(1));
+  const faults = [{ pointer: "/title", message: "Shorter." }];
+  const typed = { type: "refused", number: 1, error: new NotPublished(faults, "Look.", false) };
+  const shown = after(state, typed).uploads[0];
+  assert.deepEqual([shown.phase, shown.publishTrouble], ["sent", "Look."]);
+  const lost = { type: "refused", number: 1, error: new NotPublished([], "Gone.", true) };
+  assert.equal(standingOf(after(state, lost).uploads[0]).trouble.text, "Gone.");
+  const again = after(state, lost, { type: "retry", number: 1 }).uploads[0];
+  assert.deepEqual([again.phase, again.key, again.sent_bytes], ["sending", "", 0]);
+});
+
+test("cancelling the only file empties its row, and keeps what was typed", () => {
+  const details = { type: "edited", number: 1, details: DETAILS, pointer: "/title" };
+  const state = after(withFiles("a.mp4"), details, { type: "cancel", number: 1 });
+  assert.deepEqual(phases(state), ["empty"]);
+  assert.equal(state.uploads[0].details.title, "Sea");
+  assert.deepEqual(state.focus, { target: "files" });
+});
+
+test("a file cancelled among others can be sent after all, from the beginning", () => {
+  let state = after(withFiles("a.mp4", "b.mp4"), transferred(2, { key: "k", sent_bytes: 500 }));
+  state = after(state, { type: "cancel", number: 2 });
+  assert.deepEqual(phases(state), ["sending", "cancelled"]);
+  assert.equal(isAlone(state, 1), false);
+  state = after(state, { type: "retry", number: 2 });
+  assert.deepEqual([state.uploads[1].key, state.uploads[1].sent_bytes], ["", 0]);
+  state = after(state, { type: "cancel", number: 2 }, { type: "remove", number: 2 });
+  assert.deepEqual(phases(state), ["sending"]);
+});
+
+test("an unfinished upload goes on with its own file only", () => {
+  let state = after(start(), { type: "restored", saved: [saved()] });
+  assert.deepEqual(phases(state), ["unfinished"]);
+  const { number } = state.uploads[0];
+  state = after(state, { type: "looked", number, isStored: false, arrived_bytes: 400 });
+  assert.match(standingOf(state.uploads[0]).unfinished, /40 % \(400 bytes\) has arrived/);
+  state = after(state, { type: "mismatched", number, message: "Another file." });
+  assert.deepEqual(state.uploads[0].faults, [{ pointer: "/file", message: "Another file." }]);
+  const choices = [{ file: film("a.mp4"), id: "new", match: number }];
+  state = after(state, { type: "chosen", choices, now: 9 });
+  const { id, key, fingerprint, phase, details, saved_at, faults } = state.uploads[0];
+  assert.deepEqual([id, key, fingerprint, phase], ["s", "videos/k.mp4", "f", "sending"]);
+  assert.deepEqual([details, saved_at, faults], [DETAILS, 5, []]);
+});
+
+test("what an earlier visit has sent can be published without its file", () => {
+  let state = after(start(), { type: "restored", saved: [saved({ isStored: true })] });
+  assert.equal(standingOf(state.uploads[0]).rest, "only publishing is missing");
+  state = after(state, { type: "submitted", number: state.uploads[0].number });
+  assert.equal(state.uploads[0].publishing, "publishing");
+});
+
+test("a file that went away goes on where it was once it is chosen again", () => {
+  const error = new TransferFailed(0, "file_unreadable");
+  let state = after(withFiles("a.mp4"), transferred(1, { key: "k", fingerprint: "f" }));
+  state = after(state, { type: "edited", number: 1, details: DETAILS, pointer: "" });
+  state = after(state, { type: "submitted", number: 1 }, { type: "failed", number: 1, error });
+  assert.match(submitOf(state.uploads[0]).words, /needs your attention/);
+  const choices = [{ file: film("a.mp4"), id: "new", match: 1 }];
+  const again = after(state, { type: "chosen", choices, now: 9 }).uploads[0];
+  const { id, key, phase, publishing } = again;
+  assert.deepEqual([id, key, phase, publishing], ["a.mp4", "k", "sending", "wanted"]);
+});
+
+test("offline uploads go on once the browser is online or the portal is reached", () => {
+  const offline = after(withFiles("a.mp4", "b.mp4"), { type: "connected", isOnline: false });
+  assert.deepEqual(phases(offline), ["offline", "offline"]);
+  assert.match(offline.news[0], /You are offline/);
+  assert.deepEqual(phases(after(offline, { type: "reachable", number: 2 })), ["offline", "sending"]);
+  const online = after(offline, { type: "connected", isOnline: true });
+  assert.deepEqual(phases(online), ["sending", "sending"]);
+  const started = after(initialState(NO_LIMITS, DETAILS, false), chosen(film("a.mp4")));
+  assert.deepEqual(phases(started), ["offline"]);
+});
+
+test("a file that the portal is sure to refuse is not sent on", () => {
+  const finding = { code: "truncated", weight: "refuse", title: "The end is missing", text: "" };
+  const inspection = { facts: "", findings: [finding] };
+  const state = after(withFiles("a.mp4", "b.mp4"), { type: "inspected", number: 1, inspection });
+  assert.deepEqual(phases(state), ["refused", "sending"]);
+  assert.equal(standingOf(state.uploads[0]).trouble.title, "The end is missing");
+  assert.equal(submitOf(state.uploads[0]).isBusy, true);
+  assert.equal(batchOf(state).isHidden, true);
+});
+
+test("what is tried again by itself is told until it has passed", () => {
+  let state = after(withFiles("a.mp4"), transferred(1, { trouble: new NoAnswer("no answer") }));
+  assert.match(standingOf(state.uploads[0]).rest, /be reached; trying again by itself/);
+  state = after(state, transferred(1, { trouble: null }));
+  assert.equal(standingOf(state.uploads[0]).rest, "");
+  const error = new Refused(422, { detail: "No." });
+  state = after(state, { type: "failed", number: 1, error });
+  assert.deepEqual(standingOf(state.uploads[0]).buttons, ["remove"]);
+});
+
+test("screen readers are told each quarter of the whole once", () => {
+  let state = withFiles("a.mp4", "b.mp4");
+  const heard = [];
+  for (let bytes = 50; bytes <= SIZE_BYTES; bytes += 50) {
+    for (const number of [1, 2]) {
+      state = after(state, transferred(number, { sent_bytes: bytes }));
+      heard.push(...state.news);
+    }
+  }
+  state = after(state, sent(1));
+  heard.push(...state.news);
+  state = after(state, sent(2));
+  heard.push(...state.news);
+  assert.deepEqual(heard, [
+    ...["25 % uploaded.", "50 % uploaded.", "75 % uploaded."],
+    ...["a.mp4 is uploaded.", "b.mp4 is uploaded.", "All 2 files are uploaded."],
+  ]);
+});
+
+test("whatever happens, the limit holds and no progress goes back", () => {
+  let seed = 7;
+  const random = (below) => {
+    seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
+    return Math.floor((seed / 2 ** 32) * below);
+  };
+  let state = start();
+  let files = 0;
+  for (let step = 0; step < 3000; step += 1) {
+    const number = 1 + random(state.nextNumber);
+    files += 1;
+    const events = [
+      chosen(film(`${files}.mp4`)),
+      ...["pause", "resume", "retry", "cancel", "remove", "copy"].map((type) => ({ type, number })),
+      { type: "connected", isOnline: random(3) > 0 },
+      { type: "submitted" },
+      { type: "edited", number, details: DETAILS, pointer: "/title" },
+      ...[1, 2, 3, 4].map(() => transferred(number, { sent_bytes: random(2 * SIZE_BYTES) }, step * 50)),
+      sent(number),
+      { type: "failed", number, error: new TransferFailed(0) },
+      { type: "published", number, video: { id: "v", title: "t" } },
+    ];
+    const event = events[random(events.length)];
+    const upload = uploadOf(state, number);
+    const isPossible = {
+      chosen: state.uploads.length < 12,
+      retry: ["failed", "cancelled"].includes(upload?.phase),
+      transferred: ["sending", "confirming"].includes(upload?.phase),
+      failed: ["sending", "confirming"].includes(upload?.phase),
+      published: upload?.publishing === "publishing",
+      cancel: ["waiting", "sending", "paused", "offline"].includes(upload?.phase),
+      remove: ["sent", "failed", "cancelled"].includes(upload?.phase) && !upload.publishing,
+    };
+    if (isPossible[event.type] === false) continue;
+    const before = state;
+    state = after(state, event);
+    const running = state.uploads.filter(({ phase }) => phase === "sending" || phase === "confirming");
+    assert.ok(running.length <= 2);
+    const isIdle = state.uploads.some(({ phase }) => phase === "waiting") && running.length < 2;
+    assert.ok(!isIdle, "nothing waits while there is a place");
+    assert.ok(state.uploads.length > 0);
+    for (const now of state.uploads) {
+      const was = uploadOf(before, now.number);
+      if (event.type === "transferred" && was) assert.ok(now.sent_bytes >= was.sent_bytes);
+      assert.ok(now.phase === "sent" || now.sent_bytes < SIZE_BYTES);
+      standingOf(now);
+      submitOf(now);
+    }
+    const isSameRound = before.overall.share < 1 && state.overall.total_bytes > 0;
+    if (isSameRound) assert.ok(state.overall.share >= before.overall.share);
+    assert.ok(state.overall.share <= 1);
+    batchOf(state);
+  }
+});
+
+test("the parts of the largest file are whole, in order, and at most ten thousand", () => {
+  const sizeBytes = 5 * 2 ** 40;
+  const partSizeBytes = Math.ceil(sizeBytes / 10_000 / MIB) * MIB;
+  const partCount = Math.ceil(sizeBytes / partSizeBytes);
+  const upload = { state: "uploading", sizeBytes, partSizeBytes, partCount, parts: [] };
+  const numbers = partsToSend(upload, new Map());
+  assert.ok(numbers.length <= 10_000);
+  assert.equal(numbers.reduce((sum, number) => sum + sizeOf(upload, number), 0), sizeBytes);
+  for (const number of numbers.slice(1)) {
+    assert.equal(rangeOf(upload, number).start, rangeOf(upload, number - 1).end);
+  }
+  assert.equal(rangeOf(upload, partCount).end, sizeBytes);
+});
+
+test("parts that storage lacks, or has otherwise, are sent", () => {
+  const part = (partNumber, sizeBytes, etag = `e${partNumber}`) => ({ partNumber, sizeBytes, etag });
+  const parts = [part(1, 10), part(2, 9), part(3, 10, '"other"'), part(4, 5)];
+  const upload = { state: "uploading", sizeBytes: 45, partSizeBytes: 10, partCount: 5, parts };
+  assert.deepEqual(partsToSend(upload, new Map()), [2, 4, 5]);
+  assert.deepEqual(partsToSend(upload, new Map([[1, '"e1"'], [3, "e3"]])), [2, 3, 4, 5]);
+});
+
+test("parts far ahead of the lowest unconfirmed one wait, and huge ones go one by one", () => {
+  const queue = new PartQueue([1, 2, 3, 20], 16 * MIB);
+  assert.deepEqual([queue.take(), queue.take(), queue.take(), queue.take()], [1, 2, 3, null]);
+  for (const number of [1, 2, 3]) queue.confirm(number);
+  assert.equal(queue.take(), 20);
+  const huge = new PartQueue([1, 2], 525 * MIB);
+  assert.deepEqual([huge.take(), huge.take()], [1, null]);
+});
+
+/** Runs with timers that take no time; answers the pauses in between. */
+async function pausesOf(run) {
+  const pauses = [];
+  const timers = mock.method(globalThis, "setTimeout", (resume, pause_ms) => {
+    pauses.push(pause_ms);
+    queueMicrotask(resume);
+  });
+  try {
+    await run();
+  } finally {
+    timers.mock.restore();
+  }
+  return pauses;
+}
+
+test("retries have growing, jittered pauses, and end after about two minutes of them", async () => {
+  const failure = new NoAnswer("no answer");
+  const pauses = await pausesOf(() =>
+    assert.rejects(retrying(() => Promise.reject(failure)), failure),
+  );
+  pauses.forEach((pause_ms, index) => {
+    const longest_ms = Math.min(500 * 2 ** index, 15_000);
+    assert.ok(pause_ms >= longest_ms / 2 && pause_ms <= longest_ms);
+  });
+  const spent_ms = pauses.reduce((sum, pause_ms) => sum + pause_ms, 0);
+  assert.ok(spent_ms > 90_000 && spent_ms <= 120_000);
+  // Whoever catches it must not begin anew.
+  assert.deepEqual(await pausesOf(() => assert.rejects(retrying(() => Promise.reject(failure)))), []);
+});
+
+test("a busy portal is asked again after the time it names", async () => {
+  let tries = 0;
+  const pauses = await pausesOf(async () => {
+    await retrying(async () => {
+      tries += 1;
+      if (tries === 1) throw new Refused(429, { retryAfter_s: 7 });
+    });
+  });
+  assert.equal(pauses.length, 1);
+  assert.ok(pauses[0] >= 7000 && pauses[0] < 8000);
+});
+
+test("an answer that would be the same again is final, and three of storage's are", async () => {
+  const refusal = new Refused(422);
+  assert.deepEqual(await pausesOf(() => assert.rejects(retrying(() => Promise.reject(refusal)))), []);
+  const forbidden = async () => {
+    throw new TransferFailed(403);
+  };
+  const pauses = await pausesOf(() => assert.rejects(retrying(forbidden)));
+  assert.equal(pauses.length, 2);
+});
+
+test("an abort ends a retry in its pause", async () => {
+  const stop = new AbortController();
+  const run = retrying(() => Promise.reject(new NoAnswer("no answer")), {
+    signal: stop.signal,
+    onTrouble: () => queueMicrotask(() => stop.abort(new Error("stopped"))),
+  });
+  await assert.rejects(run, /stopped/);
+});
