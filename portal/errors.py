@@ -222,24 +222,21 @@ class MalformedRequest(PortalError):
     status = 400
     code = "bad_request"
     title = "Bad request"
-    # Where the next request would begin, nobody knows.
-    headers = {"Connection": "close"}  # noqa: RUF012  # never changed
 
 
 class BadTarget(MalformedRequest):
     """The request's target is not a path."""
 
-    headers = {}  # noqa: RUF012  # never changed
-
 
 class InvalidHost(MalformedRequest):
     """The Host header names no host. Send a name or an address, and a port if it is not 80."""
 
-    headers = {}  # noqa: RUF012  # never changed
-
 
 class AmbiguousLength(MalformedRequest):
     """Send Content-Length, or in HTTP/1.1 Transfer-Encoding, but not both."""
+
+    # Where the next request would begin, nobody knows.
+    headers = {"Connection": "close"}  # noqa: RUF012  # never changed
 
 
 class UnknownCoding(MalformedRequest):
@@ -256,6 +253,7 @@ class OtherVersion(MalformedRequest):
     status = 505
     code = "http_version_not_supported"
     title = "HTTP version not supported"
+    headers = {"Connection": "close"}  # noqa: RUF012  # never changed
 
 
 class UnknownHost(PortalError):

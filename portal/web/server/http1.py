@@ -22,6 +22,7 @@ from portal.errors import MalformedRequest, TooManyHeaders, UnknownCoding
 from portal.web.server.error_responses import problem_response
 
 BARE_OR_FOLDED = re.compile(rb"(?<!\r)\n|\n[ \t]")
+CLOSE = (b"connection", b"close")
 END = b"\r\n\r\n"
 ERRORS = {
     431: TooManyHeaders("The request's headers are larger than 16 KiB. Send less."),
@@ -48,7 +49,7 @@ class StrictProtocol(H11Protocol):
     async def _send_error_response(self, status_code: int) -> None:
         error = ERRORS.get(status_code) or MalformedRequest()
         response = problem_response(error)
-        headers = [*response.headers, *self.config.response_headers("h11")]
+        headers = [*response.headers, CLOSE, *self.config.response_headers("h11")]
         await self._send_h11_event(h11.Response(status_code=status_code, headers=headers))
         await self._send_h11_event(h11.Data(data=response.body))
         await self._send_h11_event(h11.EndOfMessage())
