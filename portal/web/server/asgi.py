@@ -46,7 +46,7 @@ def on_start(send: Send, act: Callable[[Start], None]) -> Send:
     return sent
 
 
-def on_body_end(receive: Receive, act: Callable[[], None]) -> Receive:
+def on_body(receive: Receive, act: Callable[[], None]) -> Receive:
     """As `receive`, and `act` is called when all of the request's body has arrived."""
 
     async def received() -> ReceiveEvent:
@@ -56,12 +56,6 @@ def on_body_end(receive: Receive, act: Callable[[], None]) -> Receive:
         return message
 
     return received
-
-
-async def receive_nothing() -> ReceiveEvent:
-    """The `receive` of a request without a body whose client never leaves."""
-    event: asyncio.Future[ReceiveEvent] = asyncio.get_running_loop().create_future()
-    return await event
 
 
 @dataclass(slots=True)

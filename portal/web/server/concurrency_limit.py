@@ -10,15 +10,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from portal.errors import Overloaded
-from portal.web.server.asgi import (
-    SAFE_METHODS,
-    App,
-    HTTPScope,
-    Receive,
-    Send,
-    on_body_end,
-    on_start,
-)
+from portal.web.server.asgi import SAFE_METHODS, App, HTTPScope, Receive, Send, on_body, on_start
 from portal.web.server.capacity import Capacity
 from portal.web.server.request_context import state_of
 
@@ -52,5 +44,5 @@ class ConcurrencyLimit:
                 self._working.force(client)
                 slot.callback(self._working.release, client)
 
-            receive = on_body_end(receive, move) if has_body else receive
+            receive = on_body(receive, move) if has_body else receive
             await self._app(scope, receive, on_start(send, lambda _: slot.close()))

@@ -20,7 +20,6 @@ from hypercorn.asyncio import run as hypercorn_run
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.events import Closed, Event
 from hypercorn.protocol import ProtocolWrapper
-from hypercorn.utils import parse_socket_addr
 
 from portal.telemetry.logs import Tally
 from portal.web.server.capacity import Capacity
@@ -96,11 +95,7 @@ class _Connection(TCPServer):
             self._capacity.release(client)
 
     def _peer(self) -> str:
-        socket = self.writer.get_extra_info("socket")
-        try:
-            peer = parse_socket_addr(socket.family, socket.getpeername())
-        except OSError:
-            return ""
+        peer = self.writer.get_extra_info("peername")
         return counted_as(peer[0]) if peer else ""
 
     async def _read_data(self) -> None:

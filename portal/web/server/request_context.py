@@ -84,15 +84,14 @@ class RequestContext:
             start["headers"] = [*start["headers"], (REQUEST_ID_HEADER, request_id.encode())]
             _log(scope, status, perf_counter() - started_at)
 
-        if self._meter is None:
-            await self._app(scope, receive, on_start(send, answered))
-            return
-        self._meter.begin()
+        if self._meter:
+            self._meter.begin()
         try:
             await self._app(scope, receive, on_start(send, answered))
         finally:
-            duration_s = perf_counter() - started_at
-            self._meter.end(scope["method"], state_of(scope).route, status, duration_s)
+            if self._meter:
+                duration_s = perf_counter() - started_at
+                self._meter.end(scope["method"], state_of(scope).route, status, duration_s)
 
 
 def _log(scope: HTTPScope, status: int, duration_s: float) -> None:

@@ -11,13 +11,7 @@ import re
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from portal.errors import (
-    AmbiguousLength,
-    BadTarget,
-    InvalidHost,
-    OtherVersion,
-    TooManyHeaders,
-)
+from portal.errors import AmbiguousLength, BadTarget, InvalidHost, OtherVersion, TooManyHeaders
 from portal.web.server.asgi import App, HTTPScope, Receive, Send, header
 
 # A browser sends about twenty.

@@ -10,6 +10,7 @@ same for everyone, by `allow_sharing`.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,7 +30,6 @@ from portal.web.server.asgi import (
     Send,
     header,
     on_start,
-    receive_nothing,
 )
 from portal.web.server.request_context import RequestState, state_of
 
@@ -135,9 +135,11 @@ class ResponseCache:
     async def _make(self, address: _Address, scope: HTTPScope) -> _Shared | None:
         made_at = self._clock()
         shared = _Shared(state_of(scope), Response())
-        # Whoever asked first may leave; if they are refused, the others are not.
+        # It comes even if whoever asked first leaves.
+        never = asyncio.get_running_loop().create_future
+        # If they are refused, the others are not.
         with suppress(PortalError):
-            await self._app(scope, receive_nothing, shared.response.record)
+            await self._app(scope, never, shared.response.record)
         if not (shared.state.is_shareable and shared.response.status):
             return None
         address.keep(shared, made_at=made_at)

@@ -66,6 +66,7 @@ def security_headers(
         "form-action": "'self'",
         "frame-ancestors": "*" if frameable else "'none'",
     }
+    is_https = config.public_url.startswith("https://")
     # The older header knows no way to say "anyone".
     framing = {} if frameable else {"X-Frame-Options": "DENY"}
     return {
@@ -76,14 +77,8 @@ def security_headers(
         "Cross-Origin-Resource-Policy": "cross-origin" if frameable else "same-origin",
         "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
         **framing,
-        **_transport_security(config),
+        **({"Strict-Transport-Security": "max-age=31536000"} if is_https else {}),
     }
-
-
-def _transport_security(config: Config) -> dict[str, str]:
-    if config.public_url.startswith("https://"):
-        return {"Strict-Transport-Security": "max-age=31536000"}
-    return {}
 
 
 def _encoded(headers: Mapping[str, str]) -> Headers:

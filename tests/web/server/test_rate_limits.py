@@ -203,7 +203,7 @@ async def test_office_that_publishes_fifty_large_files_at_once_meets_no_limit(
     # 2,000 viewers behind one address who poll every other second, for ten minutes.
     for _ in range(1000 * 600):
         clock.now_s += 1 / 1000
-        assert reads.take("crowd") == 0
+        assert reads.take("audience") == 0
 
 
 async def test_command_line_waits_as_long_as_it_is_told(

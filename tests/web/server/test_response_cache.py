@@ -199,10 +199,10 @@ async def test_marks_of_an_answer_go_with_it() -> None:
 async def test_askers_at_once_share_and_one_that_leaves_takes_nothing_away() -> None:
     site = Site()
     await site.ask()
-    open_gate = asyncio.Event()
+    may_answer = asyncio.Event()
 
     async def wait() -> None:
-        await open_gate.wait()
+        await may_answer.wait()
 
     site.before_answer = wait
     first, *others = [asyncio.create_task(site.ask()) for _ in range(20)]
@@ -211,7 +211,7 @@ async def test_askers_at_once_share_and_one_that_leaves_takes_nothing_away() -> 
     others.pop().cancel()
     first.cancel()
     await asyncio.sleep(0)
-    open_gate.set()
+    may_answer.set()
     # The one who asked for all has gone, and what they asked for was made all the same.
     assert await asyncio.gather(*others) == ["answer 2"] * 18
 
