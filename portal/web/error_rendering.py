@@ -23,8 +23,8 @@ from portal.web.server.request_context import state_of
 logger = logging.getLogger(__name__)
 
 DATABASE_ERRORS = (psycopg.OperationalError, psycopg_pool.PoolTimeout, DBConnectionError)
-# Plain words for what the web framework itself refuses; the rest keeps its own description.
-HTTP_WORDS = {
+# For what the web framework itself refuses; the rest keeps its own description.
+HTTP_MESSAGES = {
     404: "There is nothing at this address.",
     405: "This address does not take that method; see the Allow header.",
     413: "The request body is larger than the 64 KiB that are allowed.",
@@ -38,32 +38,32 @@ class _HttpError(PortalError):
         self.status = error.code or 500
         self.title = error.name
         self.code = re.sub(r"\W+", "_", error.name).lower()
-        super().__init__(HTTP_WORDS.get(self.status, error.description))
+        super().__init__(HTTP_MESSAGES.get(self.status, error.description))
         self.headers = {
             name: value for name, value in error.get_headers() if name in ("Allow", "Retry-After")
         }
 
 
 def install_error_handlers(app: Quart) -> None:
-    """Every exception that leaves a view is turned into an answer here."""
+    """Every exception that leaves a view is turned into a response here."""
 
     @app.errorhandler(PortalError)
     async def portal_error(error: PortalError) -> Response:
         if error.__cause__ is not None and error.status >= 500:
             logger.warning("%s", error.code, exc_info=error, extra={"action": error.code})
-        return await _answer(error)
+        return await _response(error)
 
     @app.errorhandler(HTTPException)
     async def http_error(error: HTTPException) -> Response:
-        return await _answer(_HttpError(error))
+        return await _response(_HttpError(error))
 
     @app.errorhandler(Exception)
     async def unexpected(error: Exception) -> Response:
         if isinstance(error, DATABASE_ERRORS):
             logger.warning("Database: %s", error, extra={"action": "database_unavailable"})
-            return await _answer(DatabaseUnavailable())
+            return await _response(DatabaseUnavailable())
         logger.error("Unexpected error", exc_info=error, extra={"action": "internal_error"})
-        return await _answer(PortalError())
+        return await _response(PortalError())
 
 
 async def render_page(app: Quart, error: PortalError) -> bytes:
@@ -73,7 +73,7 @@ async def render_page(app: Quart, error: PortalError) -> bytes:
             return (await _page(error)).encode()
 
 
-async def _answer(error: PortalError) -> Response:
+async def _response(error: PortalError) -> Response:
     if is_api(request.path):
         response = Response(problem_document(error), error.status, content_type=PROBLEM_TYPE)
     else:

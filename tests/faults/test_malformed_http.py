@@ -24,7 +24,7 @@ from wire_cases import (
     line,
     post,
 )
-from wire_paths import CONNECTIONS, PATHS
+from wire_paths import CONNECTIONS, HOSTS, PATHS
 from yarl import URL
 
 ANSWER_TIMEOUT_S = 60
@@ -80,8 +80,8 @@ def _is_whole(said: bytes) -> bool:
 
 @pytest.mark.parametrize(
     "group",
-    [REQUEST_LINES, HEADERS, FRAMING, BODIES, PATHS],
-    ids=["request lines", "headers", "framing", "bodies", "paths"],
+    [REQUEST_LINES, HEADERS, FRAMING, BODIES, PATHS, HOSTS],
+    ids=["request lines", "headers", "framing", "bodies", "paths", "hosts"],
 )
 async def test_every_case_gets_its_clean_answer(
     attacked: LivePortal, group: dict[str, Case]
@@ -179,5 +179,5 @@ async def test_methods_in_headers_are_ignored(attacked: LivePortal) -> None:
 
 
 def test_no_case_was_lost() -> None:
-    groups = (REQUEST_LINES, HEADERS, FRAMING, BODIES, PATHS, CONNECTIONS)
-    assert sum(map(len, groups)) >= 220
+    groups = (REQUEST_LINES, HEADERS, FRAMING, BODIES, PATHS, HOSTS, CONNECTIONS)
+    assert sum(map(len, groups)) >= 425

@@ -33,7 +33,7 @@ RESERVED_DESCRIPTORS = 256
 CLOSE_TIMEOUT_S = 5.0
 # A client that is told no while it sends has this long to notice.
 LINGER_S = 2.0
-REFUSAL = (
+RESPONSE = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 5\r\n"
     b"Connection: close\r\n\r\n"
 )
@@ -85,7 +85,7 @@ class _Connection(TCPServer):
         client = self._peer()
         if not self._capacity.acquire(client):
             _refused.add()
-            self.writer.write(REFUSAL)
+            self.writer.write(RESPONSE)
             self._has_ended.set()
             await self._close()
             return

@@ -1,4 +1,4 @@
-"""Error responses: what a middleware raises as an error, the client gets, without the framework.
+"""Error responses: what a middleware raises is answered here, without the framework.
 
 A refusal is cheap, because it is sent when it matters: its page is rendered once and kept. Its log
 line is rate-limited, because there may be thousands a second.
@@ -27,7 +27,7 @@ MAX_PAGES = 128
 
 
 class ErrorResponses:
-    """Answers what the middlewares after it refuse; `render_page` makes an error's HTML page."""
+    """Answers the errors of the middlewares after it; `render_page` makes an error's HTML page."""
 
     def __init__(self, app: App, *, render_page: Callable[[PortalError], Awaitable[bytes]]) -> None:
         self._app = app
@@ -52,8 +52,8 @@ class ErrorResponses:
 
     def _count(self, error: PortalError) -> None:
         if error.code not in self._tallies:
-            words = f"Requests refused, {error.title.lower()}"
-            self._tallies[error.code] = Tally(logger, words, action=error.code)
+            message = f"Requests refused, {error.title.lower()}"
+            self._tallies[error.code] = Tally(logger, message, action=error.code)
         self._tallies[error.code].add()
 
     async def _page(self, error: PortalError) -> bytes:

@@ -35,7 +35,8 @@ class OriginCheck:
 
     def _own_host(self, scope: HTTPScope) -> str:
         """The name that a request was sent to, which `hosts` has checked."""
-        return get_host(scope["scheme"], header(scope, b"host"), scope.get("server")).lower()
+        host = header(scope, b"host") or None
+        return get_host(scope["scheme"], host, scope.get("server")).lower()
 
 
 def require_same_origin(headers: Headers, *, hosts: frozenset[str]) -> None:
