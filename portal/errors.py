@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 MAX_LISTED_PARTS = 1000
 
@@ -25,9 +24,9 @@ class FieldError:
 class PortalError(Exception):
     """Something went wrong on our side. Please try again."""
 
-    status: ClassVar[int] = 500
-    code: ClassVar[str] = "internal_error"
-    title: ClassVar[str] = "Internal error"
+    status: int = 500
+    code: str = "internal_error"
+    title: str = "Internal error"
     headers: Mapping[str, str] = {}
     # Of the problem document, besides those that all have (RFC 9457 section 3.2).
     extensions: Mapping[str, object] = {}
@@ -217,25 +216,38 @@ class TooManyHeaders(PortalError):
     title = "Too many headers"
 
 
-class BadTarget(PortalError):
+class MalformedRequest(PortalError):
+    """The request is not valid HTTP/1.1 (RFC 9112): end each line in CRLF, name one host."""
+
+    status = 400
+    code = "bad_request"
+    title = "Bad request"
+
+
+class BadTarget(MalformedRequest):
     """The request's target is not a path."""
 
-    status = 400
-    code = "bad_request"
-    title = "Bad request"
+
+class InvalidHost(MalformedRequest):
+    """The Host header names no host. Send a name or an address, and a port if it is not 80."""
 
 
-class AmbiguousLength(PortalError):
+class AmbiguousLength(MalformedRequest):
     """Send Content-Length, or in HTTP/1.1 Transfer-Encoding, but not both."""
 
-    status = 400
-    code = "bad_request"
-    title = "Bad request"
     # Where the next request would begin, nobody knows.
     headers = {"Connection": "close"}  # noqa: RUF012  # never changed
 
 
-class OtherVersion(PortalError):
+class UnknownCoding(MalformedRequest):
+    """Send the body with a Content-Length, or with Transfer-Encoding: chunked."""
+
+    status = 501
+    code = "not_implemented"
+    title = "Not implemented"
+
+
+class OtherVersion(MalformedRequest):
     """Use HTTP/1.1."""
 
     status = 505

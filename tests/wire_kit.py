@@ -21,8 +21,8 @@ from portal_kit import answers, free_port, until
 
 from portal.config import Config
 from portal.web.app import create_app
-from portal.web.server import connection_limit
-from portal.web.server.hypercorn import server_config
+from portal.web.server import connection_limit, http1
+from portal.web.server.hypercorn_config import server_config
 
 ANSWER_TIMEOUT_S = 30
 
@@ -59,6 +59,7 @@ async def served(
     for module, name in ((hypercorn_run, "TCPServer"), (hypercorn_protocol, "H11Protocol")):
         monkeypatch.setattr(module, name, vars(module)[name])
     connection_limit.install(config.max_connections)
+    http1.install()
     stop = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(serve(create_app(config), server, shutdown_trigger=stop.wait))

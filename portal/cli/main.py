@@ -45,7 +45,7 @@ def up(host: str, port: int, data_dir: Path) -> None:
 @click.option("--workers", type=click.IntRange(1, 64), help="Processes; WEB_WORKERS by default.")
 def web(host: str | None, port: int | None, workers: int | None) -> None:
     """Serve the pages, the JSON API and the playlists."""
-    from portal.web.server.hypercorn import serve
+    from portal.web.serve import serve
 
     # The app, in this process or in several, reads the same settings again.
     given = {"HOST": host, "PORT": port, "WEB_WORKERS": workers}

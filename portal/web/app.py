@@ -10,7 +10,7 @@ import logging
 import os
 import re
 from collections.abc import AsyncGenerator
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from quart import Quart, request
 
@@ -18,7 +18,6 @@ from portal.config import Config
 from portal.errors import Unavailable
 from portal.telemetry import spans, tracing
 from portal.telemetry.logs import configure_logging, current_fields
-from portal.telemetry.metrics import RequestMeter
 from portal.text import shown
 from portal.web import error_rendering, health, metrics_page, playback, static_files
 from portal.web.api import docs, metadata, uploads, videos
@@ -26,13 +25,9 @@ from portal.web.api.openapi import install_openapi
 from portal.web.assets import load_manifest, static_dist_dir, templates_dir
 from portal.web.pages import editing, embedding, library, managing, video
 from portal.web.resources import Resources, open_resources
-from portal.web.server import concurrency_limit, origins, request_validation
-from portal.web.server.clients import Clients
-from portal.web.server.prepared_answers import Refusals
-from portal.web.server.rate_limit import RateLimits
-from portal.web.server.request_context import RequestMiddleware, note_route
-from portal.web.server.response_cache import Crowds
-from portal.web.server.security_headers import security_headers
+from portal.web.server.request_context import state_of
+from portal.web.server.security_headers import Policies
+from portal.web.server.stack import middlewares, stacked
 
 logger = logging.getLogger(__name__)
 
@@ -77,9 +72,6 @@ def create_app(config: Config | None = None) -> Quart:
     tracing.start("web")
     if config.metrics or tracing.is_wanted(os.environ):
         app.before_request(_note_route)
-    app.before_request(origins.refuse_other_names)
-    app.before_request(RateLimits(config).refuse_excess)
-    app.before_request(origins.refuse_other_sites)
     error_rendering.install_error_handlers(app)
     _install_templates(app)
     _install_middleware(app, config)
@@ -90,7 +82,7 @@ async def _note_route() -> None:
     """Tell metrics and traces which rule the request matched: there are few, and many paths."""
     if request.url_rule is not None:
         route = _readable(request.url_rule.rule)
-        note_route(request.scope, route)
+        state_of(request.scope).route = route
         request_id = str(current_fields().get("request_id", ""))
         spans.describe(
             f"{request.method} {route}", **{"http.route": route, "portal.request_id": request_id}
@@ -116,34 +108,19 @@ def _install_templates(app: Quart) -> None:
 
 
 def _install_middleware(app: Quart, config: Config) -> None:
-    refusals: Refusals = {}
-    limited = concurrency_limit.Admission(
-        Crowds(tracing.traced(app.asgi_app)),
-        refusals,
-        limit=config.max_concurrent_requests,
-        clients=Clients(config.trusted_proxies),
-    )
-    meter = RequestMeter() if config.metrics else None
-    middleware = RequestMiddleware(request_validation.Gate(limited, refusals), meter)
-    app.asgi_app = middleware  # type: ignore[method-assign]  # Quart's way
-    _install_lifespan(app, config, middleware)
-
-    @app.before_serving
-    async def prepare() -> None:
-        for error in (*request_validation.ERRORS, *concurrency_limit.ERRORS):
-            refusals[error] = await error_rendering.prepared_refusal(app, error())
+    policies = Policies()
+    render_page = partial(error_rendering.render_page, app)
+    stack = middlewares(config, policies=policies, render_page=render_page)
+    app.asgi_app = stacked(tracing.traced(app.asgi_app), stack)  # type: ignore[method-assign]  # Quart's way
+    _install_lifespan(app, config, policies)
 
 
-def _install_lifespan(app: Quart, config: Config, middleware: RequestMiddleware) -> None:
+def _install_lifespan(app: Quart, config: Config, policies: Policies) -> None:
     @app.while_serving
     async def resources() -> AsyncGenerator[None]:
         async with open_resources(config, fail_fast=True) as opened:
             app.extensions["portal"] = opened
-            storage_origin = await _storage_origin(opened)
-            middleware.set_headers(
-                security_headers(config, storage_origin),
-                frameable=security_headers(config, storage_origin, frameable=True),
-            )
+            policies.set(config, await _storage_origin(opened))
             yield
         await tracing.flush()
 

@@ -5,11 +5,8 @@ People get the message; the log gets the cause and the request's id.
 
 from __future__ import annotations
 
-import json
 import logging
 import re
-from collections.abc import Mapping
-from dataclasses import asdict
 
 import psycopg
 import psycopg_pool
@@ -18,16 +15,16 @@ from quart import Quart, Response, render_template, request
 from tortoise.exceptions import DBConnectionError
 from werkzeug.exceptions import HTTPException
 
-from portal.errors import DatabaseUnavailable, InvalidRequest, PortalError
-from portal.telemetry.logs import current_fields
-from portal.web.server.prepared_answers import Refusal
-from portal.web.server.request_context import may_be_framed
+from portal.errors import DatabaseUnavailable, PortalError
+from portal.telemetry.logs import current_fields, log_context
+from portal.web.server.error_responses import PROBLEM_TYPE, is_api, problem_document
+from portal.web.server.request_context import state_of
 
 logger = logging.getLogger(__name__)
 
 DATABASE_ERRORS = (psycopg.OperationalError, psycopg_pool.PoolTimeout, DBConnectionError)
-# Plain words for what the web framework itself refuses; the rest keeps its own description.
-HTTP_WORDS = {
+# For what the web framework itself refuses; the rest keeps its own description.
+HTTP_MESSAGES = {
     404: "There is nothing at this address.",
     405: "This address does not take that method; see the Allow header.",
     413: "The request body is larger than the 64 KiB that are allowed.",
@@ -38,90 +35,64 @@ class _HttpError(PortalError):
     """An error that Quart or Werkzeug raised."""
 
     def __init__(self, error: HTTPException) -> None:
-        status = error.code or 500
-        super().__init__(HTTP_WORDS.get(status, error.description))
-        self.http_status = status
-        self.http_title = error.name
-        self.http_headers = {
+        self.status = error.code or 500
+        self.title = error.name
+        self.code = re.sub(r"\W+", "_", error.name).lower()
+        super().__init__(HTTP_MESSAGES.get(self.status, error.description))
+        self.headers = {
             name: value for name, value in error.get_headers() if name in ("Allow", "Retry-After")
         }
 
 
 def install_error_handlers(app: Quart) -> None:
-    """Every exception that leaves a view is turned into an answer here."""
+    """Every exception that leaves a view is turned into a response here."""
 
     @app.errorhandler(PortalError)
     async def portal_error(error: PortalError) -> Response:
         if error.__cause__ is not None and error.status >= 500:
             logger.warning("%s", error.code, exc_info=error, extra={"action": error.code})
-        return await _answer(error)
+        return await _response(error)
 
     @app.errorhandler(HTTPException)
     async def http_error(error: HTTPException) -> Response:
-        return await _answer(_HttpError(error))
+        return await _response(_HttpError(error))
 
     @app.errorhandler(Exception)
     async def unexpected(error: Exception) -> Response:
         if isinstance(error, DATABASE_ERRORS):
             logger.warning("Database: %s", error, extra={"action": "database_unavailable"})
-            return await _answer(DatabaseUnavailable())
+            return await _response(DatabaseUnavailable())
         logger.error("Unexpected error", exc_info=error, extra={"action": "internal_error"})
-        return await _answer(PortalError())
+        return await _response(PortalError())
 
 
-async def prepared_refusal(app: Quart, error: PortalError) -> Refusal:
-    """The answer to whoever is turned away, made beforehand."""
-    async with app.test_request_context("/"):
-        page = await (await _answer(error)).get_data(as_text=False)
-    async with app.test_request_context("/api/"):
-        problem = await (await _answer(error)).get_data(as_text=False)
-    headers = [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
-    return Refusal(error.status, headers, problem, page)
+async def render_page(app: Quart, error: PortalError) -> bytes:
+    """The page of an error, for any request that fails like this."""
+    with log_context(request_id=""):
+        async with app.test_request_context("/"):
+            return (await _page(error)).encode()
 
 
-async def _answer(error: PortalError) -> Response:
-    status, title, code, headers = _facts(error)
-    if f"{request.path}/".startswith("/api/"):
-        body = _problem(error, status=status, title=title, code=code)
-        response = Response(json.dumps(body), status, content_type="application/problem+json")
+async def _response(error: PortalError) -> Response:
+    if is_api(request.path):
+        response = Response(problem_document(error), error.status, content_type=PROBLEM_TYPE)
     else:
-        response = Response(await _page(error, status=status, title=title), status)
-    response.headers.extend(headers)
+        response = Response(await _page(error), error.status)
+    response.headers.extend(error.headers)
     return response
 
 
-def _facts(error: PortalError) -> tuple[int, str, str, Mapping[str, str]]:
-    if isinstance(error, _HttpError):
-        code = re.sub(r"\W+", "_", error.http_title).lower()
-        return error.http_status, error.http_title, code, error.http_headers
-    return error.status, error.title, error.code, error.headers
-
-
-def _problem(error: PortalError, *, status: int, title: str, code: str) -> dict[str, object]:
-    problem: dict[str, object] = {
-        "type": f"/api/docs#{code}",
-        "title": title,
-        "status": status,
-        "detail": error.detail,
-        "code": code,
-        **error.extensions,
-    }
-    if isinstance(error, InvalidRequest):
-        problem["errors"] = [asdict(fault) for fault in error.errors]
-    return problem
-
-
-async def _page(error: PortalError, *, status: int, title: str) -> str:
+async def _page(error: PortalError) -> str:
     context = {
-        "status": status,
-        "title": title,
+        "status": error.status,
+        "title": error.title,
         "message": error.detail,
         "request_id": current_fields().get("request_id", ""),
     }
-    if may_be_framed(request.scope):
+    if state_of(request.scope).is_frameable:
         # In a frame on another site, links to the rest of the portal would lead nowhere.
         return await render_template("embed/error.html", **context)
     try:
-        return await render_template(f"errors/{status}.html", **context)
+        return await render_template(f"errors/{error.status}.html", **context)
     except TemplateNotFound:
         return await render_template("errors/error.html", **context)

@@ -4,7 +4,7 @@ import sys
 
 from hypercorn.run import run
 
-from portal.web.server.hypercorn import server_config
+from portal.web.server.hypercorn_config import server_config
 
 if __name__ == "__main__":
     run(server_config("bare_app:app", host="127.0.0.1", port=int(sys.argv[1])))

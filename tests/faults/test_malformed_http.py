@@ -7,6 +7,7 @@ answer in its place; and the process goes on as if nothing had been.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator
 
@@ -20,9 +21,10 @@ from wire_cases import (
     REQUEST_LINES,
     Case,
     get,
+    line,
     post,
 )
-from wire_paths import CONNECTIONS, PATHS
+from wire_paths import CONNECTIONS, HOSTS, PATHS
 from yarl import URL
 
 ANSWER_TIMEOUT_S = 60
@@ -78,8 +80,8 @@ def _is_whole(said: bytes) -> bool:
 
 @pytest.mark.parametrize(
     "group",
-    [REQUEST_LINES, HEADERS, FRAMING, BODIES, PATHS],
-    ids=["request lines", "headers", "framing", "bodies", "paths"],
+    [REQUEST_LINES, HEADERS, FRAMING, BODIES, PATHS, HOSTS],
+    ids=["request lines", "headers", "framing", "bodies", "paths", "hosts"],
 )
 async def test_every_case_gets_its_clean_answer(
     attacked: LivePortal, group: dict[str, Case]
@@ -89,6 +91,45 @@ async def test_every_case_gets_its_clean_answer(
         found = tuple(int(status) for status in STATUS.findall(said))
         assert found == case.statuses, (name, said[:300])
         assert not LEAKS.search(said), (name, said)
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/api/categories", "/static/x.js", "/nothing"])
+@pytest.mark.parametrize("host", ["a..b", ".", "a" * 64, "localhost:x", "l\xf6calhost"])
+async def test_malformed_host_is_a_problem_on_every_path(
+    attacked: LivePortal, path: str, host: str
+) -> None:
+    said = await send(attacked, line(f"GET {path} HTTP/1.1", host=f"Host: {host}"), expected=1)
+    assert "Host header" in problem(said, status=400)["detail"]
+    assert b"\r\nx-content-type-options: nosniff\r\n" in said
+    assert b"\r\nx-request-id: " in said
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", id="no host"),
+        pytest.param(get("/", "Host: localhost"), id="two hosts"),
+        pytest.param(b"GET / HTTP/1.1\nHost: localhost\n\n", id="bare line feeds"),
+        pytest.param(get("/", "X-A: a\r\n b"), id="a folded header"),
+    ],
+)
+async def test_what_the_server_refuses_is_a_problem_as_well(
+    attacked: LivePortal, data: bytes
+) -> None:
+    said = await send(attacked, data + get("/healthz"), expected=2)
+    assert "RFC 9112" in problem(said, status=400)["detail"]
+    # What follows may be a part of what was refused.
+    assert [int(status) for status in STATUS.findall(said)] == [400]
+    assert b"\r\nconnection: close\r\n" in said.lower()
+
+
+def problem(said: bytes, *, status: int) -> dict[str, str]:
+    """The problem document in an answer."""
+    head, _, body = said.partition(b"\r\n\r\n")
+    assert b"\r\ncontent-type: application/problem+json" in head.lower()
+    found: dict[str, str] = json.loads(body)
+    assert (found["status"], found["code"]) == (status, "bad_request")
+    return found
 
 
 @pytest.mark.parametrize("name", CONNECTIONS)
@@ -138,5 +179,5 @@ async def test_methods_in_headers_are_ignored(attacked: LivePortal) -> None:
 
 
 def test_no_case_was_lost() -> None:
-    groups = (REQUEST_LINES, HEADERS, FRAMING, BODIES, PATHS, CONNECTIONS)
-    assert sum(map(len, groups)) >= 220
+    groups = (REQUEST_LINES, HEADERS, FRAMING, BODIES, PATHS, HOSTS, CONNECTIONS)
+    assert sum(map(len, groups)) >= 425

@@ -1,8 +1,8 @@
-"""Paths and queries as bytes with their answers, and connections that say nothing sensible."""
+"""Paths, queries and hosts as bytes with their answers, and connections without a request."""
 
 from __future__ import annotations
 
-from wire_cases import all_answered, chunked, get, post
+from wire_cases import all_answered, chunked, get, line, post
 
 MIB = 1024**2
 NO_VIDEO = "00000000-0000-4000-8000-000000000000"
@@ -76,6 +76,22 @@ PATHS = {
         a_width_of_5_000_digits=get("/oembed?url=x&maxwidth=" + "9" * 5_000),
     ),
 }
+# As RFC 9112 section 3.2 forbids them; some are names that no DNS can hold.
+MALFORMED_HOSTS = (
+    *("a..b", ".", "..", ".a", "a" * 64, "a." + "b" * 64 + ".c", "a" * 63 + "." + "b.c" * 400),
+    *(f"{'a.' * 130}example", "l\xf6calhost", "\xff", "%6cocalhost", "a b<script>", "a,b"),
+    *("localhost@evil.example", "localhost/evil", "localhost?a", "localhost#a", "a\\b", "*"),
+    *("localhost:x", "localhost:", "localhost:-1", "localhost:99999", "localhost:123456", ":80"),
+    *("localhost:80:80", "[::1", "::1", "[::1]x", "[::g]", "[1..2]", "[]", "http://localhost"),
+)
+HOSTS = all_answered(
+    400,
+    **{
+        f"{path} {number}: {host[:30]!r}": line(f"GET {path} HTTP/1.1", host=f"Host: {host}")
+        for path in ("/healthz", "/", "/api/categories", "/static/x.js", "/nothing")
+        for number, host in enumerate(MALFORMED_HOSTS)
+    },
+)
 # What never comes to its end, or makes no sense; no answer is waited for.
 CONNECTIONS = {
     "a line that never ends": b"GET / HT",

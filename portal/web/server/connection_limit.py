@@ -1,13 +1,10 @@
-"""Connections of clients: how many there may be, and when one is given up.
+"""Connection limit: how many connections clients may have, and when one is given up.
 
 Hypercorn ends a connection that stays idle, or whose headers do not arrive, after
 `keep_alive_timeout`. But it has no limit on their number, keeps those that clients have ended for
-as long, waits for ever for an answer to be taken, and closes at once where a client is still
-sending, which takes the answer from it (RFC 9112 section 9.6). So its class for a connection is
-replaced by one that knows better; this is the one place that reaches into Hypercorn.
-
-Only HTTP/1 is spoken: what is limited here, and in the number and size of requests, has other ways
-around it in HTTP/2, which browsers speak with TLS alone, and so with the proxy in front.
+as long, waits for ever for a response to be taken, and closes at once where a client is still
+sending, which takes the response from it (RFC 9112 section 9.6). So its class for a connection is
+replaced by one that knows better; this and `http1` are the places that reach into Hypercorn.
 """
 
 from __future__ import annotations
@@ -17,22 +14,16 @@ import logging
 import resource
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from hypercorn import protocol as hypercorn_protocol
 from hypercorn.asyncio import run as hypercorn_run
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.events import Closed, Event
 from hypercorn.protocol import ProtocolWrapper
-from hypercorn.protocol.h11 import H11Protocol
-from hypercorn.utils import parse_socket_addr
 
 from portal.telemetry.logs import Tally
-from portal.web.server.capacity import Places
-from portal.web.server.clients import counted_as
-
-if TYPE_CHECKING:
-    import h11
+from portal.web.server.capacity import Capacity
+from portal.web.server.client_address import counted_as
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +33,7 @@ RESERVED_DESCRIPTORS = 256
 CLOSE_TIMEOUT_S = 5.0
 # A client that is told no while it sends has this long to notice.
 LINGER_S = 2.0
-REFUSAL = (
+RESPONSE = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 5\r\n"
     b"Connection: close\r\n\r\n"
 )
@@ -67,18 +58,10 @@ def install(max_connections: int) -> None:
             "The limit on open files allows %d connections, not %d", allowed, max_connections
         )
     # Looked up there for each new connection.
-    vars(hypercorn_run)["TCPServer"] = partial(_Connection, Places(allowed))
-    vars(hypercorn_protocol)["H11Protocol"] = _Http1
+    vars(hypercorn_run)["TCPServer"] = partial(_Connection, Capacity(allowed))
 
 
-_refused = Tally(logger, "Connections turned away", action="too_many_connections")
-
-
-class _Http1(H11Protocol):
-    """Never becomes HTTP/2: an upgrade to it is ignored, its preface a request like any other."""
-
-    async def _check_protocol(self, event: h11.Request) -> None:
-        pass
+_refused = Tally(logger, "Connections refused", action="too_many_connections")
 
 
 class _Ended:
@@ -93,30 +76,26 @@ class _Ended:
 
 
 class _Connection(TCPServer):
-    def __init__(self, places: Places, *arguments: Any) -> None:
+    def __init__(self, capacity: Capacity, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._places = places
+        self._capacity = capacity
         self._has_ended = asyncio.Event()
 
     async def run(self) -> None:
         client = self._peer()
-        if not self._places.take(client):
+        if not self._capacity.acquire(client):
             _refused.add()
-            self.writer.write(REFUSAL)
+            self.writer.write(RESPONSE)
             self._has_ended.set()
             await self._close()
             return
         try:
             await super().run()
         finally:
-            self._places.leave(client)
+            self._capacity.release(client)
 
     def _peer(self) -> str:
-        socket = self.writer.get_extra_info("socket")
-        try:
-            peer = parse_socket_addr(socket.family, socket.getpeername())
-        except OSError:
-            return ""
+        peer = self.writer.get_extra_info("peername")
         return counted_as(peer[0]) if peer else ""
 
     async def _read_data(self) -> None:

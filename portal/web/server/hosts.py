@@ -1,4 +1,4 @@
-"""Which names this portal answers to. Pure.
+"""Host check: which names this portal answers to.
 
 A page at evil.example may have its name resolve to this machine once it is loaded (DNS
 rebinding); to the browser the portal then is part of that page's own site. What gives it away is
@@ -11,13 +11,35 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from portal.errors import UnknownHost
+from portal.web.server.asgi import header
+
+if TYPE_CHECKING:
+    from portal.web.server.asgi import App, HTTPScope, Receive, Send
 
 # As in RFC 3986, section 3.2.2, with the underscore that proxies' own names of servers may have.
 HOST = re.compile(r"(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.IGNORECASE)
 # Reserved: RFC 6761 and 6762, RFC 8375, and ICANN's name for private networks.
 PRIVATE_ENDINGS = (".localhost", ".local", ".home.arpa", ".internal")
 ANY = "*"
+
+
+class HostCheck:
+    """Refuses requests to names that may be anyone's."""
+
+    def __init__(self, app: App, *, public_url: str, allowed: tuple[str, ...]) -> None:
+        self._app = app
+        self._public_url = public_url
+        self._allowed = allowed
+
+    async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        host = header(scope, b"host")
+        if not is_own_host(host, public_url=self._public_url, allowed=self._allowed):
+            raise UnknownHost
+        await self._app(scope, receive, send)
 
 
 @lru_cache(maxsize=1024)

@@ -1,4 +1,4 @@
-"""Tells whether a browser sent a request from the portal's own pages, and to one of its names.
+"""Origin check: whether a browser sent an unsafe request from the portal's own pages.
 
 The portal has no sessions to steal, but what a form does should be what someone meant. Browsers
 say where a request comes from; programs that are no browsers say nothing and are let through.
@@ -8,43 +8,43 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from quart import request
 from werkzeug.datastructures import Headers
+from werkzeug.sansio.utils import get_host
 
-from portal.config import Config
-from portal.errors import CrossSiteRequest, UnknownHost
-from portal.web.context import current_resources
-from portal.web.server.hosts import is_own_host
-
-# RFC 9110 section 9.2.1: these ask for nothing to be changed.
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+from portal.errors import CrossSiteRequest
+from portal.web.server.asgi import SAFE_METHODS, App, HTTPScope, Receive, Send, header
 
 # `none` is the user's own doing: a typed address, a bookmark.
 OWN_SITES = frozenset({"same-origin", "none"})
 
 
-async def refuse_other_names() -> None:
-    """Raise `UnknownHost` for a request to a name that may be anyone's; see `hosts.py`."""
-    config = current_resources().config
-    host = request.headers.get("Host", "")
-    if not is_own_host(host, public_url=config.public_url, allowed=config.allowed_hosts):
-        raise UnknownHost
+class OriginCheck:
+    """Refuses unsafe requests that another site's page sends."""
 
+    def __init__(self, app: App, *, public_url: str) -> None:
+        self._app = app
+        self._public_host = _host(public_url)
 
-async def refuse_other_sites() -> None:
-    """Raise `CrossSiteRequest` for an unsafe request that another site's page sends."""
-    if request.method not in SAFE_METHODS:
-        hosts = own_hosts(request.host, current_resources().config)
-        require_same_origin(request.headers, hosts=hosts)
+    async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        if scope["method"] not in SAFE_METHODS:
+            found = scope["headers"]
+            headers = Headers([(it.decode(), value.decode("latin-1")) for it, value in found])
+            hosts = frozenset({self._own_host(scope), self._public_host} - {""})
+            require_same_origin(headers, hosts=hosts)
+        await self._app(scope, receive, send)
+
+    def _own_host(self, scope: HTTPScope) -> str:
+        """The name that a request was sent to, which `hosts` has checked."""
+        host = header(scope, b"host") or None
+        return get_host(scope["scheme"], host, scope.get("server")).lower()
 
 
 def require_same_origin(headers: Headers, *, hosts: frozenset[str]) -> None:
     """Raise `CrossSiteRequest` for a request from another site's page.
 
-    `hosts` are the names this portal is reached by, ports included: the public one and the
-    request's own, which `refuse_other_names` has looked at. Sec-Fetch-Site (W3C Fetch Metadata)
-    counts where the browser sends it, which it does over https and to this machine; else Origin
-    (RFC 6454).
+    `hosts` are the names this portal is reached by, ports included. Sec-Fetch-Site (W3C Fetch
+    Metadata) counts where the browser sends it, which it does over https and to this machine;
+    else Origin (RFC 6454).
     """
     site = headers.get("Sec-Fetch-Site")
     if site is not None:
@@ -54,11 +54,6 @@ def require_same_origin(headers: Headers, *, hosts: frozenset[str]) -> None:
     origin = headers.get("Origin")
     if origin is not None and _host(origin) not in hosts:
         raise CrossSiteRequest
-
-
-def own_hosts(host: str, config: Config) -> frozenset[str]:
-    """The names this portal is reached by: the one a request used, and the public one."""
-    return frozenset({host.lower(), _host(config.public_url)} - {""})
 
 
 def _host(origin: str) -> str:

@@ -1,34 +1,24 @@
-"""How much one client may ask for: token buckets, in the memory of each web process.
+"""Rate limit: how much one client may ask for in a minute, by token buckets.
 
-Not shared between processes, because a poll must not cost a write to the database: with several
-web processes a client may ask for as many times as much. What counts as one client says
-`clients`. Limits that no office of editors and no crowd behind one address should ever meet; what
-a crowd shares (`crowds`) costs next to nothing, and is not counted.
+They are in the memory of each web process, because a poll must not cost a write to the database:
+with several web processes a client may ask for as many times as much. No office of editors and no
+audience behind one address should ever meet the limits.
 """
 
 from __future__ import annotations
 
-import logging
+import re
+from collections.abc import Callable
 from enum import Enum, auto
 from math import ceil
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
-from quart import request
 
+from portal.config import Config
 from portal.errors import TooManyRequests
-from portal.telemetry.logs import Tally
-from portal.web.server.clients import client_of
-from portal.web.server.origins import SAFE_METHODS
-from portal.web.server.request_context import refuse_quietly
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from portal.config import Config
-
-logger = logging.getLogger(__name__)
+from portal.web.server.asgi import SAFE_METHODS, App, HTTPScope, Receive, Send
+from portal.web.server.request_context import state_of
 
 # Clients remembered for each budget, the latest; someone with more addresses than that gains
 # nothing but full buckets, and takes some megabytes.
@@ -44,19 +34,35 @@ class Budget(Enum):
     PARTS = auto()
     SEARCHES = auto()
     READS = auto()
-    FREE = auto()
 
 
-# By endpoint where the method does not say it. `FREE` asks nothing of anyone.
-BUDGETS = {
-    "health.healthz": Budget.FREE,
-    "health.readyz": Budget.FREE,
-    "static_files.static_file": Budget.FREE,
-    # Each asks storage for its list of parts, or is one of thousands for a large file.
-    "uploads.get_upload": Budget.PARTS,
-    "uploads.sign_part": Budget.PARTS,
-}
-LIBRARY = "library.index"
+FREE = re.compile(r"/healthz|/readyz|/static/.*")
+# Each asks storage for its list of parts, or is one of thousands for a large file.
+PARTS = re.compile(r"(GET|HEAD) /api/uploads/[^/]+|POST /api/uploads/[^/]+/parts/[^/]+")
+LIBRARY = "/"
+
+
+class RateLimit:
+    """Refuses requests of a client that has used up the budget it asks from; 0 is no limit."""
+
+    def __init__(self, app: App, *, config: Config) -> None:
+        self._app = app
+        per_minute = {
+            Budget.CHANGES: config.rate_limit_changes,
+            Budget.PARTS: config.rate_limit_parts,
+            Budget.SEARCHES: config.rate_limit_searches,
+            Budget.READS: config.rate_limit_reads,
+        }
+        self._buckets = {
+            budget: TokenBuckets(limit) for budget, limit in per_minute.items() if limit
+        }
+
+    async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        budget = budget_of(scope)
+        buckets = self._buckets.get(budget) if budget else None
+        if buckets is not None and (wait_s := buckets.take(state_of(scope).client)):
+            raise TooManyRequests(ceil(wait_s))
+        await self._app(scope, receive, send)
 
 
 class TokenBuckets:
@@ -67,7 +73,7 @@ class TokenBuckets:
         self._per_s = per_minute / 60
         self._clock = clock
         # Tokens left and since when, for each client.
-        self._buckets: LRUCache[str, list[float]] = LRUCache(MAX_CLIENTS)
+        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(MAX_CLIENTS)
 
     def __len__(self) -> int:
         return len(self._buckets)
@@ -75,47 +81,20 @@ class TokenBuckets:
     def take(self, client: str) -> float:
         """Take one token. Returns 0, or after how many seconds there is one."""
         now = self._clock()
-        bucket = self._buckets.get(client)
-        if bucket is None:
-            self._buckets[client] = [self._size - 1, now]
-            return 0
-        tokens = min(self._size, bucket[0] + (now - bucket[1]) * self._per_s)
-        bucket[1] = now
-        if tokens < 1 - ROUNDING:
-            bucket[0] = tokens
-            return (1 - tokens) / self._per_s
-        bucket[0] = tokens - 1
-        return 0
+        tokens, since = self._buckets.get(client, (self._size, now))
+        tokens = min(self._size, tokens + (now - since) * self._per_s)
+        is_taken = tokens >= 1 - ROUNDING
+        self._buckets[client] = (tokens - 1 if is_taken else tokens, now)
+        return 0 if is_taken else (1 - tokens) / self._per_s
 
 
-class RateLimits:
-    """The buckets of a process, as its settings want them."""
-
-    def __init__(self, config: Config) -> None:
-        per_minute = {
-            Budget.CHANGES: config.rate_limit_changes,
-            Budget.PARTS: config.rate_limit_parts,
-            Budget.SEARCHES: config.rate_limit_searches,
-            Budget.READS: config.rate_limit_reads,
-        }
-        self._buckets = {
-            budget: TokenBuckets(limit) for budget, limit in per_minute.items() if limit
-        }
-        self._refused = Tally(logger, "Requests over a client's limit", action="too_many_requests")
-
-    async def refuse_excess(self) -> None:
-        """Raise `TooManyRequests` when the client at hand has used up what it is asking for."""
-        buckets = self._buckets.get(_budget())
-        wait_s = buckets.take(client_of(request.scope)) if buckets is not None else 0
-        if wait_s:
-            self._refused.add()
-            refuse_quietly(request.scope)
-            raise TooManyRequests(ceil(wait_s))
-
-
-def _budget() -> Budget:
-    endpoint = request.endpoint or ""
-    if endpoint == LIBRARY and request.query_string:
+def budget_of(scope: HTTPScope) -> Budget | None:
+    """The budget that pays for a request, if any does."""
+    method, path = scope["method"], scope["path"]
+    if FREE.fullmatch(path):
+        return None
+    if PARTS.fullmatch(f"{method} {path}"):
+        return Budget.PARTS
+    if path == LIBRARY and scope["query_string"]:
         return Budget.SEARCHES
-    by_method = Budget.READS if request.method in SAFE_METHODS else Budget.CHANGES
-    return BUDGETS.get(endpoint, by_method)
+    return Budget.READS if method in SAFE_METHODS else Budget.CHANGES

@@ -1,166 +1,104 @@
-"""What concerns every request, as ASGI middleware: its id, its log line, the fixed headers.
+"""Request context: what is known of a request, its id, its log line, and its figures.
 
-Below the framework, because it runs for every poll of every viewer: headers are encoded once,
-and successful quick reads are logged at DEBUG only, so that the lines that matter stand out.
+Runs for every poll of every viewer: successful quick reads are logged at DEBUG only, so that the
+lines that matter stand out.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, cast
 from uuid import uuid4
 
-from hypercorn.typing import (
-    ASGIReceiveCallable,
-    ASGISendCallable,
-    ASGISendEvent,
-    HTTPScope,
-    Scope,
-)
-
 from portal.telemetry.logs import bind
 from portal.telemetry.metrics import RequestMeter
-from portal.web.server.origins import SAFE_METHODS
+from portal.web.server.asgi import (
+    SAFE_METHODS,
+    App,
+    HTTPScope,
+    Receive,
+    Scope,
+    Send,
+    Start,
+    header,
+    on_start,
+)
 
 logger = logging.getLogger(__name__)
 
-AsgiApp = Callable[[Scope, ASGIReceiveCallable, ASGISendCallable], Awaitable[None]]
-
-REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 REQUEST_ID_HEADER = b"x-request-id"
 SLOW_S = 1.0
-# In a request's scope: whether its answer may be framed by other sites, and the rule it matched.
-FRAMEABLE = "portal.frameable"
-ROUTE = "portal.route"
-# In a request's scope: whether it was turned away, as thousands a second may be.
-REFUSED = "portal.refused"
+# Of a request's scope.
+STATE = "portal"
 
 
-Header = tuple[bytes, bytes]
-Headers = list[Header]
+@dataclass(slots=True)
+class RequestState:
+    """What middlewares and views tell each other about a request."""
+
+    # The name under which limits count it; see `client_address`.
+    client: str = ""
+    # The app's rule that it matched.
+    route: str | None = None
+    # Whether other sites may frame the response.
+    is_frameable: bool = False
+    # Whether the response is the same for everyone who asks.
+    is_shareable: bool = False
+    # Whether a middleware refused it: logged at DEBUG, and counted by `error_responses`.
+    is_refused: bool = False
 
 
-async def send_whole(send: ASGISendCallable, status: int, headers: Headers, body: bytes) -> None:
-    """Answer a request in one go."""
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": headers,
-            "trailers": False,
-        }
-    )
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+def state_of(scope: Scope) -> RequestState:
+    """The state of the request with this scope, made when it is first asked for."""
+    fields = cast("dict[str, Any]", scope)
+    state: RequestState = fields.get(STATE) or fields.setdefault(STATE, RequestState())
+    return state
 
 
 def allow_framing(scope: Scope) -> None:
-    """Let the answer to this request, whose ASGI scope it is, be framed by other sites."""
-    cast("dict[str, Any]", scope)[FRAMEABLE] = True
+    """Let other sites frame the response to this request."""
+    state_of(scope).is_frameable = True
 
 
-def may_be_framed(scope: Scope) -> bool:
-    """Whether `allow_framing` was called for this request."""
-    return FRAMEABLE in scope
+class RequestContext:
+    """Names each request, logs it, and has `meter` count it."""
 
-
-def note_route(scope: Scope, route: str) -> None:
-    """Tell which of the app's rules, as written there, this request matched."""
-    cast("dict[str, Any]", scope)[ROUTE] = route
-
-
-def refuse_quietly(scope: Scope) -> None:
-    """Log the refusal of this request at DEBUG only; whoever refuses says how many there are."""
-    cast("dict[str, Any]", scope)[REFUSED] = True
-
-
-class RequestMiddleware:
-    """Wraps an ASGI app; its headers go out with every response, and `meter` counts them."""
-
-    def __init__(self, app: AsgiApp, meter: RequestMeter | None = None) -> None:
+    def __init__(self, app: App, *, meter: RequestMeter | None = None) -> None:
         self._app = app
         self._meter = meter
-        self._headers: Headers = []
-        self._frameable: Headers = []
 
-    def set_headers(self, headers: Mapping[str, str], *, frameable: Mapping[str, str]) -> None:
-        """Fix the headers of all responses, known once storage's address is.
-
-        Those of answers that may be framed are `frameable` instead.
-        """
-        self._headers = _encoded(headers)
-        self._frameable = _encoded(frameable)
-
-    async def __call__(
-        self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
-    ) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+    async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         started_at = perf_counter()
         status = None
-        request_id = _request_id(scope)
-        bind(request_id=request_id.decode())
+        asked_id = header(scope, REQUEST_ID_HEADER)
+        request_id = asked_id if REQUEST_ID.fullmatch(asked_id) else uuid4().hex
+        bind(request_id=request_id)
 
-        async def send_with_headers(message: ASGISendEvent) -> None:
+        def answered(start: Start) -> None:
             nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                fixed = self._frameable if may_be_framed(scope) else self._headers
-                own = (REQUEST_ID_HEADER, request_id)
-                message["headers"] = _merged(message["headers"], fixed, own)
-                _log(scope, status, perf_counter() - started_at)
-            await send(message)
+            status = start["status"]
+            start["headers"] = [*start["headers"], (REQUEST_ID_HEADER, request_id.encode())]
+            _log(scope, status, perf_counter() - started_at)
 
-        if self._meter is None:
-            await self._app(scope, receive, send_with_headers)
-            return
-        self._meter.begin()
+        if self._meter:
+            self._meter.begin()
         try:
-            await self._app(scope, receive, send_with_headers)
+            await self._app(scope, receive, on_start(send, answered))
         finally:
-            route = cast("dict[str, Any]", scope).get(ROUTE)
-            self._meter.end(scope["method"], route, status, perf_counter() - started_at)
-
-
-def _encoded(headers: Mapping[str, str]) -> Headers:
-    return [
-        (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()
-    ]
-
-
-def _merged(headers: Iterable[Header], fixed: Headers, own: Header) -> Headers:
-    """What an answer says of itself goes before what holds for all."""
-    found = list(headers)
-    names = {name for name, _ in found}
-    return [*found, *(it for it in fixed if it[0] not in names), own]
-
-
-def _request_id(scope: HTTPScope) -> bytes:
-    for name, value in scope["headers"]:
-        if name == REQUEST_ID_HEADER and REQUEST_ID.fullmatch(value):
-            return value
-    return uuid4().hex.encode()
+            if self._meter:
+                duration_s = perf_counter() - started_at
+                self._meter.end(scope["method"], state_of(scope).route, status, duration_s)
 
 
 def _log(scope: HTTPScope, status: int, duration_s: float) -> None:
     is_routine = scope["method"] in SAFE_METHODS and status < 400 and duration_s < SLOW_S
-    level = logging.DEBUG if is_routine or REFUSED in scope else logging.INFO
-    if not logger.isEnabledFor(level):
-        return
-    logger.log(
-        level,
-        "%s %s %d",
-        scope["method"],
-        scope["path"],
-        status,
-        extra={
-            "action": "request",
-            "method": scope["method"],
-            "path": scope["path"],
-            "status": status,
-            "duration_ms": round(duration_s * 1000, 1),
-        },
-    )
+    level = logging.DEBUG if is_routine or state_of(scope).is_refused else logging.INFO
+    if logger.isEnabledFor(level):
+        method, path = scope["method"], scope["path"]
+        fields = {"action": "request", "method": method, "path": path, "status": status}
+        duration = {"duration_ms": round(duration_s * 1000, 1)}
+        logger.log(level, "%s %s %d", method, path, status, extra=fields | duration)

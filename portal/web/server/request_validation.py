@@ -1,74 +1,78 @@
-"""Refuses what is no proper request of HTTP, and what the server below lets through all the same.
+"""Request validation: refuses what is no proper HTTP, and what the server lets through anyway.
 
-ASGI middleware around the framework, which answers some of it with an error of its own: a request
-target that is no path, a body whose end is told in two ways (RFC 9112 section 6.1, request
-smuggling), another major version, a WebSocket.
+That is a request target that is no path, a body whose end is told in two ways (RFC 9112 section
+6.1, request smuggling), a host that can't be one (section 3.2), another major version, and more
+headers than any client needs. `http1` refuses what can be seen in the raw bytes only.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from functools import lru_cache
 from urllib.parse import urlsplit
 
-from portal.errors import AmbiguousLength, BadTarget, OtherVersion, PortalError
+from portal.errors import AmbiguousLength, BadTarget, InvalidHost, OtherVersion, TooManyHeaders
+from portal.web.server.asgi import App, HTTPScope, Receive, Send, header
 
-if TYPE_CHECKING:
-    from hypercorn.typing import (
-        ASGIReceiveCallable,
-        ASGISendCallable,
-        HTTPScope,
-        Scope,
-    )
-
-    from portal.web.server.prepared_answers import Refusals
-    from portal.web.server.request_context import AsgiApp
-
-WEBSOCKET_REFUSED = 1008
+# A browser sends about twenty.
+MAX_HEADERS = 100
 # As RFC 9112 section 3.2.2 has them; what stands in them of a host is not looked at.
 ABSOLUTE_FORM = ("http://", "https://")
-ERRORS = (BadTarget, AmbiguousLength, OtherVersion)
+# As RFC 3986 section 3.2.2 has it, in labels of DNS (RFC 1035 section 2.3.4), with the underscore
+# that proxies' own names of servers may have.
+LABEL = "[a-z0-9_-]{1,63}"
+HOST = re.compile(rf"({LABEL}(\.{LABEL})*\.?|\[[0-9a-f:.]+\])(:[0-9]{{1,5}})?", re.IGNORECASE)
+MAX_HOST_LENGTH = 253 + len(":65535")
 
 
-class Gate:
-    """Wraps an ASGI app; what it refuses, with one of `ERRORS`, never gets there."""
+class RequestValidation:
+    """Lets proper requests through."""
 
-    def __init__(self, app: AsgiApp, refusals: Refusals) -> None:
+    def __init__(self, app: App) -> None:
         self._app = app
-        self._refusals = refusals
 
-    async def __call__(
-        self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
-    ) -> None:
-        if scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": WEBSOCKET_REFUSED, "reason": None})
-            return
-        if scope["type"] == "http" and (error := examine(scope)):
-            await self._refusals[error].send(scope, receive, send)
-            return
+    async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        validate(scope)
+        scope["path"] = path_of(scope["path"])
         await self._app(scope, receive, send)
 
 
-def examine(scope: HTTPScope) -> type[PortalError] | None:
-    """What is wrong with a request, if anything; a target with a host in it loses that."""
-    if not scope["http_version"].startswith("1."):
-        return OtherVersion
+def validate(scope: HTTPScope) -> None:
+    """Raise what is wrong with a request, if anything."""
     names = [name for name, _ in scope["headers"]]
-    if b"transfer-encoding" in names and (
-        b"content-length" in names or scope["http_version"] == "1.0"
-    ):
-        return AmbiguousLength
-    if not scope["path"].startswith("/"):
-        return _make_path(scope)
-    return None
+    is_chunked = b"transfer-encoding" in names
+    if not scope["http_version"].startswith("1."):
+        raise OtherVersion
+    if len(names) > MAX_HEADERS:
+        raise TooManyHeaders
+    if is_chunked and (b"content-length" in names or scope["http_version"] == "1.0"):
+        raise AmbiguousLength
+    # An empty one, or none as in HTTP/1.0, is allowed; `http1` refuses several.
+    if not is_host(header(scope, b"host")):
+        raise InvalidHost
 
 
-def _make_path(scope: HTTPScope) -> type[PortalError] | None:
-    if not scope["path"].lower().startswith(ABSOLUTE_FORM):
-        return BadTarget
+def path_of(target: str) -> str:
+    """The path of a request target; raises `BadTarget` if it has none."""
     try:
-        path = urlsplit(scope["path"]).path
+        is_absolute = target.lower().startswith(ABSOLUTE_FORM)
+        path = (urlsplit(target).path or "/") if is_absolute else target
     except ValueError:
-        return BadTarget
-    scope["path"] = path or "/"
-    return None
+        raise BadTarget from None
+    if not path.startswith("/"):
+        raise BadTarget
+    return path
+
+
+@lru_cache(maxsize=1024)
+def is_host(host: str) -> bool:
+    """Whether this can be the name or address, and port, of a server, or is empty."""
+    if not host:
+        return True
+    if len(host) > MAX_HOST_LENGTH or not HOST.fullmatch(host):
+        return False
+    try:
+        # Both raise: an address in brackets that is none, and a port that is too large.
+        return urlsplit(f"//{host}").port != 0
+    except ValueError:
+        return False

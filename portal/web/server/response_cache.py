@@ -1,209 +1,150 @@
-"""Answers a crowd that asks for the same address with one answer every two seconds.
+"""Response cache: answers many who ask for the same address with one response every two seconds.
 
-To work out an answer takes ten times as long as to send it, and a video that many wait for is the
-same for all of them. Who asks alone always gets the newest; of what is asked for often, an answer
-may be as old as `MAX_AGE_S`, the time until a page asks again. Whoever has just changed
-something is never given what was made for others, so that they see what they did; a process
-knows only of the changes that it made itself.
-
-ASGI middleware: what is shared does not reach the framework. Shared are only the answers that
-their views declare to be the same for everyone, by `allow_sharing`.
+To work out a response takes ten times as long as to send it, and a video that many wait for is the
+same for all of them. Who asks alone always gets the newest; of what is asked for often, a response
+may be as old as `MAX_AGE_S`, the time until a page asks again. Whoever has just changed something
+is never given what was made for others, so that they see what they did; a process knows only of
+the changes that it made itself. Shared are only the responses that their views declare to be the
+same for everyone, by `allow_sharing`.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Any, cast
 
 from cachetools import LRUCache, TTLCache
 
-from portal.web.server.clients import client_of
-from portal.web.server.origins import SAFE_METHODS
-from portal.web.server.request_context import FRAMEABLE, ROUTE, send_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hypercorn.typing import (
-        ASGIReceiveCallable,
-        ASGISendCallable,
-        ASGISendEvent,
-        HTTPScope,
-        Scope,
-    )
-
-    from portal.web.server.request_context import AsgiApp, Headers
+from portal.concurrency.single_flight import SingleFlight
+from portal.errors import PortalError
+from portal.web.server.asgi import (
+    SAFE_METHODS,
+    App,
+    HTTPScope,
+    Receive,
+    Response,
+    Scope,
+    Send,
+    header,
+    on_start,
+)
+from portal.web.server.request_context import RequestState, state_of
 
 MAX_AGE_S = 2.0
-# So many askers in one such time make a crowd in the next one; a single page asks once.
-CROWD = 2
-# Addresses remembered, with an answer each if there is a crowd before it.
+# So many requests in one such time make an address popular in the next one; a page asks once.
+POPULAR = 2
+# Addresses remembered, with a response each if they are popular.
 MAX_ADDRESSES = 512
 # Pages have some tens of kilobytes; what is larger goes to those who wait for it, and that is all.
 MAX_KEPT_BYTES = 128 * 1024
 MAX_CHANGERS = 20_000
-# In a request's scope: whether its answer is the same for everyone who asks.
-SHARED = "portal.shared"
-# What views tell of an answer by their request's scope, and goes with it.
-MARKS = (FRAMEABLE, ROUTE)
-
-_Address = tuple[str, bytes, bytes]
 
 
 def allow_sharing(scope: Scope) -> None:
-    """Let a crowd share the answer to this request, whose ASGI scope it is.
+    """Let the response to this request be given to others who ask for the same.
 
-    Called before there is an answer: a failure is everyone's who waits for it, too.
+    Called before there is one: a failure is everyone's who waits for it, too.
     """
-    cast("dict[str, Any]", scope)[SHARED] = True
+    state_of(scope).is_shareable = True
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    status: int
-    headers: Headers
-    body: bytes
-    marks: dict[str, Any]
+class _Shared:
+    """A response, and what its view said of it."""
 
-    @property
-    def is_kept(self) -> bool:
-        return self.status == 200 and len(self.body) <= MAX_KEPT_BYTES
+    state: RequestState
+    response: Response
 
-    async def send(self, scope: HTTPScope, send: ASGISendCallable) -> None:
-        cast("dict[str, Any]", scope).update(self.marks)
-        await send_whole(send, self.status, self.headers, self.body)
+    async def send(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        state = state_of(scope)
+        state.is_frameable, state.route = self.state.is_frameable, self.state.route
+        await self.response.send(receive, send)
 
 
-class _Crowd:
-    """Those before one address: how many they are, their last answer, and the one to come."""
+class _Address:
+    """How often an address is asked for, and the last response."""
 
     def __init__(self, now: float) -> None:
         self._counted_from = now
         self._asked = 1
         self._asked_before = 0
-        self._answer: _Answer | None = None
-        self._made_at = float("-inf")
-        self.coming: asyncio.Future[_Answer | None] | None = None
+        self._last: _Shared | None = None
+        self._made_at = now
 
-    def count(self, now: float) -> None:
+    def ask(self, now: float) -> _Shared | None:
+        """Count one who asks; returns the last response while it may be given out."""
         age_s = now - self._counted_from
         if age_s >= MAX_AGE_S:
             self._asked_before = self._asked if age_s < 2 * MAX_AGE_S else 0
             self._asked, self._counted_from = 0, now
         self._asked += 1
-
-    def answer(self, now: float) -> _Answer | None:
-        """The last answer, while it may be given out."""
-        is_fresh = self._is_crowd and now - self._made_at < MAX_AGE_S
-        return self._answer if is_fresh else None
-
-    def keep(self, answer: _Answer | None, *, made_at: float) -> None:
-        is_good = answer is not None and answer.is_kept and self._is_crowd
-        self._answer, self._made_at = (answer, made_at) if is_good else (None, float("-inf"))
+        return self._last if self._is_popular and now - self._made_at < MAX_AGE_S else None
 
     @property
-    def _is_crowd(self) -> bool:
-        return self._asked_before >= CROWD
+    def _is_popular(self) -> bool:
+        return self._asked_before >= POPULAR
+
+    def keep(self, shared: _Shared, *, made_at: float) -> None:
+        is_small = len(shared.response.body) <= MAX_KEPT_BYTES
+        is_kept = self._is_popular and shared.response.status == 200 and is_small
+        self._last, self._made_at = shared if is_kept else None, made_at
 
 
-class Crowds:
-    """Wraps an ASGI app; one for a process."""
+class ResponseCache:
+    """Gives out shared responses; one for a process."""
 
-    def __init__(self, app: AsgiApp, *, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, app: App, *, clock: Callable[[], float] = monotonic) -> None:
         self._app = app
         self._clock = clock
-        self._crowds: LRUCache[_Address, _Crowd] = LRUCache(MAX_ADDRESSES)
+        self._addresses: LRUCache[str, _Address] = LRUCache(MAX_ADDRESSES)
+        self._under_way: SingleFlight[_Shared | None] = SingleFlight()
         self._changers: TTLCache[str, None] = TTLCache(MAX_CHANGERS, MAX_AGE_S, timer=clock)
 
     def __len__(self) -> int:
-        return len(self._crowds)
+        return len(self._addresses)
 
-    async def __call__(
-        self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable
-    ) -> None:
-        if scope["type"] != "http":
+    async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        client = state_of(scope).client
+        if scope["method"] not in SAFE_METHODS:
+            await self._app(scope, receive, on_start(send, lambda _: self._note_change(client)))
+        elif scope["method"] != "GET" or client in self._changers:
             await self._app(scope, receive, send)
-        elif scope["method"] not in SAFE_METHODS:
-            await self._app(scope, receive, self._noting_change(scope, send))
-        elif scope["method"] != "GET" or client_of(scope) in self._changers:
-            await self._app(scope, receive, send)
+        elif shared := await self._share(scope):
+            await shared.send(scope, receive, send)
         else:
-            await self._get(scope, receive, send)
-
-    def _noting_change(self, scope: HTTPScope, send: ASGISendCallable) -> ASGISendCallable:
-        async def sent(message: ASGISendEvent) -> None:
-            if message["type"] == "http.response.start":
-                self._changers[client_of(scope)] = None
-            await send(message)
-
-        return sent
-
-    async def _get(
-        self, scope: HTTPScope, receive: ASGIReceiveCallable, send: ASGISendCallable
-    ) -> None:
-        address = _address(scope)
-        crowd = self._crowds.get(address)
-        if crowd is None:
             await self._app(scope, receive, send)
-            if SHARED in scope:
-                self._crowds.setdefault(address, _Crowd(self._clock()))
-            return
-        crowd.count(self._clock())
-        answer = crowd.answer(self._clock())
-        while answer is None:
-            if crowd.coming is None:
-                await self._lead(crowd, scope, receive, send)
-                return
-            # One that goes away must not take the answer from the others.
-            answer = await asyncio.shield(crowd.coming)
-        await answer.send(scope, send)
+            if state_of(scope).is_shareable:
+                self._addresses.setdefault(_key(scope), _Address(self._clock()))
 
-    async def _lead(
-        self,
-        crowd: _Crowd,
-        scope: HTTPScope,
-        receive: ASGIReceiveCallable,
-        send: ASGISendCallable,
-    ) -> None:
-        """Get an answer, for oneself and for those who come meanwhile."""
-        coming = crowd.coming = asyncio.get_running_loop().create_future()
-        begun_at = self._clock()
+    def _note_change(self, client: str) -> None:
+        self._changers[client] = None
 
-        def arrive(answer: _Answer | None) -> None:
-            if not coming.done():
-                crowd.keep(answer, made_at=begun_at)
-                crowd.coming = None
-                coming.set_result(answer)
+    async def _share(self, scope: HTTPScope) -> _Shared | None:
+        """A response that is made for others as well, if this one is for everyone."""
+        key = _key(scope)
+        address = self._addresses.get(key)
+        if address is None:
+            return None
+        return address.ask(self._clock()) or await self._under_way.get(
+            key, lambda: self._make(address, scope)
+        )
 
-        try:
-            await self._app(scope, receive, _listening(scope, send, arrive))
-        finally:
-            # When there was none, as for who went away, the next one gets it.
-            arrive(None)
+    async def _make(self, address: _Address, scope: HTTPScope) -> _Shared | None:
+        made_at = self._clock()
+        shared = _Shared(state_of(scope), Response())
+        # It comes even if whoever asked first leaves.
+        never = asyncio.get_running_loop().create_future
+        # If they are refused, the others are not.
+        with suppress(PortalError):
+            await self._app(scope, never, shared.response.record)
+        if not (shared.state.is_shareable and shared.response.status):
+            return None
+        address.keep(shared, made_at=made_at)
+        return shared
 
 
-def _listening(
-    scope: HTTPScope, send: ASGISendCallable, arrive: Callable[[_Answer | None], None]
-) -> ASGISendCallable:
-    """Passes messages on; `arrive` is told the answer before that, for clients may be slow."""
-    status, headers, body = 0, [], b""
-
-    async def sent(message: ASGISendEvent) -> None:
-        nonlocal status, headers, body
-        if message["type"] == "http.response.start":
-            status, headers = message["status"], list(message["headers"])
-        elif message["type"] == "http.response.body":
-            body += message["body"]
-            if not message["more_body"]:
-                marks = {mark: value for mark, value in scope.items() if mark in MARKS}
-                arrive(_Answer(status, headers, body, marks) if SHARED in scope else None)
-        await send(message)
-
-    return sent
-
-
-def _address(scope: HTTPScope) -> _Address:
-    host = next((value for name, value in scope["headers"] if name == b"host"), b"")
-    return scope["path"], scope["query_string"], host
+def _key(scope: HTTPScope) -> str:
+    return repr((header(scope, b"host"), scope["path"], scope["query_string"]))

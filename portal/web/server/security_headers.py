@@ -1,4 +1,4 @@
-"""Response headers that keep browsers strict: one policy for every answer.
+"""Security headers: one policy for every response.
 
 The player page for other sites differs in one thing: it may be framed. What else others may load
 says so itself, by a Cross-Origin-Resource-Policy of its own.
@@ -10,12 +10,45 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from portal.config import Config
+from portal.web.server.asgi import App, Headers, HTTPScope, Receive, Send, Start, on_start
+from portal.web.server.request_context import state_of
+
+
+class SecurityHeaders:
+    """Adds the headers to every response that does not set them itself."""
+
+    def __init__(self, app: App, *, policies: Policies) -> None:
+        self._app = app
+        self._policies = policies
+
+    async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        def add(start: Start) -> None:
+            policies = self._policies
+            added = policies.frameable if state_of(scope).is_frameable else policies.default
+            found = list(start["headers"])
+            names = {name for name, _ in found}
+            start["headers"] = [*found, *(it for it in added if it[0] not in names)]
+
+        await self._app(scope, receive, on_start(send, add))
+
+
+class Policies:
+    """The headers, encoded once: storage's address is known only when the app has started."""
+
+    def __init__(self) -> None:
+        self.default: Headers = []
+        self.frameable: Headers = []
+
+    def set(self, config: Config, storage_origin: str) -> None:
+        """Use these from now on."""
+        self.default = _encoded(security_headers(config, storage_origin))
+        self.frameable = _encoded(security_headers(config, storage_origin, frameable=True))
 
 
 def security_headers(
     config: Config, storage_origin: str, *, frameable: bool = False
 ) -> Mapping[str, str]:
-    """The headers of every response, made once; with `frameable` those of what others may frame.
+    """The headers of every response; with `frameable` those of what others may frame.
 
     Browsers PUT uploads to storage and read segments and posters from it, or from the CDN.
     """
@@ -33,6 +66,7 @@ def security_headers(
         "form-action": "'self'",
         "frame-ancestors": "*" if frameable else "'none'",
     }
+    is_https = config.public_url.startswith("https://")
     # The older header knows no way to say "anyone".
     framing = {} if frameable else {"X-Frame-Options": "DENY"}
     return {
@@ -43,14 +77,12 @@ def security_headers(
         "Cross-Origin-Resource-Policy": "cross-origin" if frameable else "same-origin",
         "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
         **framing,
-        **_transport_security(config),
+        **({"Strict-Transport-Security": "max-age=31536000"} if is_https else {}),
     }
 
 
-def _transport_security(config: Config) -> dict[str, str]:
-    if config.public_url.startswith("https://"):
-        return {"Strict-Transport-Security": "max-age=31536000"}
-    return {}
+def _encoded(headers: Mapping[str, str]) -> Headers:
+    return [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()]
 
 
 def _origin(address: str) -> str:

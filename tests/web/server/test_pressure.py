@@ -48,7 +48,7 @@ async def expect_overloaded(answer: Answer) -> None:
 async def test_requests_beyond_the_limit_are_told_so_at_once(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All places of a client are taken by requests that wait for a database that hangs."""
+    """All slots of a client are taken by requests that wait for a database that hangs."""
     async with AsyncExitStack() as stack:
         silent = stack.enter_context(silent_server())
         hung = replace(

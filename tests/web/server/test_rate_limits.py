@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from ipaddress import ip_network
+from typing import Any
 
 import aiohttp
 import pytest
@@ -20,7 +22,8 @@ from portal.client.calls import Api
 from portal.config import Config
 from portal.errors import PortalError
 from portal.web.app import create_app
-from portal.web.server.rate_limit import MAX_CLIENTS, TokenBuckets
+from portal.web.server.asgi import SAFE_METHODS
+from portal.web.server.rate_limit import MAX_CLIENTS, Budget, TokenBuckets, budget_of
 
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
 PROXY = "10.0.0.1"
@@ -143,6 +146,30 @@ async def test_each_kind_of_request_has_its_own_budget(config: Config) -> None:
             assert (await client.get("/healthz")).status_code == 200
 
 
+FREE = ("health.healthz", "health.readyz", "static_files.static_file")
+PARTS = ("uploads.get_upload", "uploads.sign_part")
+
+
+def test_every_route_is_paid_for_from_its_budget(app: Quart) -> None:
+    routes = [(rule, method) for rule in app.url_map.iter_rules() for method in rule.methods]
+    assert {rule.endpoint for rule, _ in routes} >= {*FREE, *PARTS, "library.index"}
+    for rule, method in routes:
+        path = re.sub(r"<[^>]+>", "0" * 32, rule.rule)
+        for query in (b"", b"q=harbour"):
+            scope: Any = {"method": method, "path": path, "query_string": query}
+            assert budget_of(scope) is _expected(rule.endpoint, method, query), (method, path)
+
+
+def _expected(endpoint: str, method: str, query: bytes) -> Budget | None:
+    if endpoint in FREE:
+        return None
+    if endpoint in PARTS and method != "OPTIONS":
+        return Budget.PARTS
+    if endpoint == "library.index" and query:
+        return Budget.SEARCHES
+    return Budget.READS if method in SAFE_METHODS else Budget.CHANGES
+
+
 async def test_clients_behind_a_trusted_proxy_have_a_budget_each(config: Config) -> None:
     async with limited(config, rate_limit_reads=1) as client:
         for address in ("192.0.2.1", "192.0.2.2", "2001:db8:1::1", "2001:db8:2::1"):
@@ -176,7 +203,7 @@ async def test_office_that_publishes_fifty_large_files_at_once_meets_no_limit(
     # 2,000 viewers behind one address who poll every other second, for ten minutes.
     for _ in range(1000 * 600):
         clock.now_s += 1 / 1000
-        assert reads.take("crowd") == 0
+        assert reads.take("audience") == 0
 
 
 async def test_command_line_waits_as_long_as_it_is_told(

@@ -1,4 +1,4 @@
-"""A crowd before one address costs one answer in two seconds; who asks alone sees the newest."""
+"""A popular address costs one answer in two seconds; who asks alone sees the newest."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from portal.web.server.clients import CLIENT
-from portal.web.server.request_context import allow_framing, may_be_framed
+from portal.web.server.request_context import STATE, RequestState, allow_framing, state_of
 from portal.web.server.response_cache import (
     MAX_ADDRESSES,
     MAX_AGE_S,
     MAX_KEPT_BYTES,
-    Crowds,
+    ResponseCache,
     allow_sharing,
 )
 
@@ -22,7 +21,7 @@ HOST = b"portal.example"
 
 
 class Site:
-    """An app behind `Crowds` whose answers are counted."""
+    """An app behind a `ResponseCache` whose answers are counted."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -33,7 +32,7 @@ class Site:
         self.before_answer: Callable[[], Awaitable[None]] | None = None
         # What a client does with the end of an answer, by its name.
         self.at_end: Callable[[str], Awaitable[None]] | None = None
-        self.crowds = Crowds(self._app, clock=lambda: self.now_s)
+        self.cache = ResponseCache(self._app, clock=lambda: self.now_s)
 
     async def ask(
         self, path: str = "/status", *, method: str = "GET", host: bytes = HOST, client: str = "a"
@@ -46,7 +45,8 @@ class Site:
     ) -> tuple[dict[str, Any], str]:
         """The request's scope as it was left, and the body of the answer."""
         scope: Any = {
-            **{"type": "http", "method": method, "path": path, "query_string": b"", CLIENT: client},
+            **{"type": "http", "method": method, "path": path, "query_string": b""},
+            STATE: RequestState(client=client),
             "headers": [(b"host", host)],
         }
         body = b""
@@ -57,7 +57,7 @@ class Site:
             if self.at_end and message.get("more_body") is False:
                 await self.at_end(client)
 
-        await self.crowds(scope, receive, send)
+        await self.cache(scope, receive, send)
         return scope, body.decode()
 
     async def _app(self, scope: Any, receive: Any, send: Any) -> None:
@@ -80,7 +80,7 @@ class Site:
     def newest(self) -> str:
         return f"answer {self.answered}"
 
-    async def gather_crowd(self, path: str = "/status") -> None:
+    async def become_popular(self, path: str = "/status") -> None:
         """Three seconds of requests."""
         for _ in range(20):
             await self.ask(path)
@@ -98,16 +98,16 @@ async def test_who_asks_alone_always_gets_the_newest() -> None:
         site.now_s += MAX_AGE_S
 
 
-async def test_crowd_gets_one_answer_in_two_seconds() -> None:
+async def test_popular_address_costs_one_answer_in_two_seconds() -> None:
     site = Site()
     for _ in range(1000):
         await site.ask()
         site.now_s += 0.02
-    # Twenty seconds, and all of those who came in the first two before they were a crowd.
+    # Twenty seconds, and all of those who came in the first two before it was popular.
     assert site.answered <= 100 + 11
 
 
-async def test_crowds_answer_is_never_older_than_two_seconds() -> None:
+async def test_shared_answer_is_never_older_than_two_seconds() -> None:
     site = Site()
     for _ in range(500):
         site.now_s += 0.01
@@ -118,9 +118,9 @@ async def test_crowds_answer_is_never_older_than_two_seconds() -> None:
     assert await site.ask() == f"answer {before + 1}"
 
 
-async def test_crowd_that_has_gone_is_forgotten() -> None:
+async def test_address_that_is_popular_no_more_is_answered_anew() -> None:
     site = Site()
-    await site.gather_crowd()
+    await site.become_popular()
     site.now_s += 5
     for _ in range(2):
         before = site.answered
@@ -134,12 +134,12 @@ async def test_what_is_not_the_same_for_everyone_is_not_shared() -> None:
     for number in range(1, 100):
         assert await site.ask() == f"answer {number}"
         site.now_s += 0.01
-    assert len(site.crowds) == 0
+    assert len(site.cache) == 0
 
 
 async def test_other_names_and_methods_have_answers_of_their_own() -> None:
     site = Site()
-    await site.gather_crowd()
+    await site.become_popular()
     before = site.answered
     assert await site.ask(host=b"other.example") == f"answer {before + 1}"
     assert await site.ask(method="HEAD") == f"answer {before + 2}"
@@ -150,7 +150,7 @@ async def test_other_names_and_methods_have_answers_of_their_own() -> None:
 
 async def test_who_changed_something_sees_it_at_once_and_the_others_soon() -> None:
     site = Site()
-    await site.gather_crowd()
+    await site.become_popular()
     shared = await site.ask()
     await site.ask("/edit", method="POST", client="editor")
     before = site.answered
@@ -162,7 +162,7 @@ async def test_who_changed_something_sees_it_at_once_and_the_others_soon() -> No
 
 async def test_who_changes_something_sees_it_even_if_they_ask_before_they_have_been_told() -> None:
     site = Site()
-    await site.gather_crowd()
+    await site.become_popular()
     shared = await site.ask()
     seen = []
 
@@ -179,7 +179,7 @@ async def test_who_changes_something_sees_it_even_if_they_ask_before_they_have_b
 async def test_large_answer_goes_to_those_who_wait_for_it_and_is_not_kept() -> None:
     site = Site()
     site.padding = bytes(MAX_KEPT_BYTES)
-    await site.gather_crowd()
+    await site.become_popular()
     before = site.answered
     await asyncio.gather(*(site.ask() for _ in range(10)))
     assert site.answered == before + 1
@@ -189,20 +189,20 @@ async def test_large_answer_goes_to_those_who_wait_for_it_and_is_not_kept() -> N
 
 async def test_marks_of_an_answer_go_with_it() -> None:
     site = Site()
-    await site.gather_crowd("/embed/1")
+    await site.become_popular("/embed/1")
     before = site.answered
     scope, _ = await site.exchange("/embed/1")
     assert site.answered == before
-    assert may_be_framed(scope)
+    assert state_of(scope).is_frameable
 
 
 async def test_askers_at_once_share_and_one_that_leaves_takes_nothing_away() -> None:
     site = Site()
     await site.ask()
-    open_gate = asyncio.Event()
+    may_answer = asyncio.Event()
 
     async def wait() -> None:
-        await open_gate.wait()
+        await may_answer.wait()
 
     site.before_answer = wait
     first, *others = [asyncio.create_task(site.ask()) for _ in range(20)]
@@ -211,9 +211,9 @@ async def test_askers_at_once_share_and_one_that_leaves_takes_nothing_away() -> 
     others.pop().cancel()
     first.cancel()
     await asyncio.sleep(0)
-    open_gate.set()
-    # The one who asked for all has gone, and another one asked in their place.
-    assert await asyncio.gather(*others) == ["answer 3"] * 18
+    may_answer.set()
+    # The one who asked for all has gone, and what they asked for was made all the same.
+    assert await asyncio.gather(*others) == ["answer 2"] * 18
 
 
 async def test_slow_taker_holds_nobody_up() -> None:
@@ -237,7 +237,7 @@ async def test_slow_taker_holds_nobody_up() -> None:
 
 async def test_failure_is_everyones_who_waits_for_it_and_not_kept() -> None:
     site = Site()
-    await site.gather_crowd()
+    await site.become_popular()
     site.now_s += MAX_AGE_S
     site.status = 503
     before = site.answered
@@ -251,4 +251,4 @@ async def test_other_addresses_have_other_answers_and_memory_is_bounded() -> Non
     site = Site()
     answers = {await site.ask(f"/{number}") for number in range(MAX_ADDRESSES * 2)}
     assert len(answers) == MAX_ADDRESSES * 2
-    assert len(site.crowds) == MAX_ADDRESSES
+    assert len(site.cache) == MAX_ADDRESSES

@@ -1,4 +1,4 @@
-"""Tells clients apart: the name under which a request is counted by whoever sets limits.
+"""Client address: the name under which limits count a request.
 
 That is the address it comes from. Behind proxies, and only behind those that `TRUSTED_PROXIES`
 names, it is what they say in X-Forwarded-For. The standard header, Forwarded (RFC 7239), is not
@@ -7,18 +7,16 @@ read: a proxy that writes one of the two passes the other on as the client sent 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from typing import Any, cast
 
-from hypercorn.typing import HTTPScope, Scope
+from portal.web.server.asgi import App, HTTPScope, Receive, Send
+from portal.web.server.request_context import state_of
 
 Network = IPv4Network | IPv6Network
 
 FORWARDED_FOR = b"x-forwarded-for"
-# In a request's scope: the client it is counted for.
-CLIENT = "portal.client"
 # Whoever has one IPv6 address usually has this many bits of them.
 IPV6_CLIENT_BITS = 64
 # Addresses whose reading is remembered; each costs about a hundred bytes.
@@ -26,25 +24,30 @@ REMEMBERED = 8192
 LONGEST_ADDRESS = 64
 
 
-class Clients:
-    """Finds out who asks; one for a process."""
+class ClientAddress:
+    """Sets the client in a request's state."""
 
-    def __init__(self, trusted_proxies: Sequence[Network]) -> None:
+    def __init__(self, app: App, *, trusted_proxies: Sequence[Network]) -> None:
+        self._app = app
         self._trusted_proxies = trusted_proxies
         self._is_proxy = lru_cache(REMEMBERED)(self._look_up)
 
-    def identify(self, scope: HTTPScope) -> str:
-        """The client of this request, which `client_of` knows from now on."""
+    async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        state_of(scope).client = self._identify(scope)
+        await self._app(scope, receive, send)
+
+    def _identify(self, scope: HTTPScope) -> str:
         peer = (scope.get("client") or ("",))[0]
         client = counted_as(peer)
         if self._trusted_proxies and self._is_proxy(peer):
             client = self._forwarded(scope, client)
-        cast("dict[str, Any]", scope)[CLIENT] = client
         return client
 
     def _forwarded(self, scope: HTTPScope, client: str) -> str:
         """The first address, seen from here, that is no proxy of ours; or the farthest proxy."""
-        for address in _hops(scope):
+        notes = b",".join(value for name, value in scope["headers"] if name == FORWARDED_FOR)
+        for note in reversed(notes.split(b",")):
+            address = note.strip()[:LONGEST_ADDRESS].decode("latin-1")
             if not counted_as(address):
                 break
             client = counted_as(address)
@@ -57,12 +60,6 @@ class Clients:
         return parsed is not None and any(parsed in network for network in self._trusted_proxies)
 
 
-def client_of(scope: Scope) -> str:
-    """The client that this request is counted for."""
-    client: str = cast("dict[str, Any]", scope).get(CLIENT, "")
-    return client
-
-
 @lru_cache(REMEMBERED)
 def counted_as(address: str) -> str:
     """The address itself, the /64 network of an IPv6 address, or nothing if it is neither."""
@@ -70,14 +67,6 @@ def counted_as(address: str) -> str:
     if isinstance(parsed, IPv6Address):
         return str(IPv6Network((parsed, IPV6_CLIENT_BITS), strict=False))
     return "" if parsed is None else str(parsed)
-
-
-def _hops(scope: HTTPScope) -> Iterator[str]:
-    """What the proxies noted, the nearest one's note first."""
-    for name, value in reversed(list(scope["headers"])):
-        if name == FORWARDED_FOR:
-            for entry in reversed(value.split(b",")):
-                yield entry.strip()[:LONGEST_ADDRESS].decode("latin-1")
 
 
 def _parse(address: str) -> IPv4Address | IPv6Address | None:

@@ -1,0 +1,64 @@
+"""The middlewares of a web process, in the order in which a request meets them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+from portal.config import Config
+from portal.errors import PortalError
+from portal.telemetry.metrics import RequestMeter
+from portal.web.server.asgi import App, Receive, Scope, Send
+from portal.web.server.client_address import ClientAddress
+from portal.web.server.concurrency_limit import ConcurrencyLimit
+from portal.web.server.error_responses import ErrorResponses
+from portal.web.server.hosts import HostCheck
+from portal.web.server.origins import OriginCheck
+from portal.web.server.rate_limit import RateLimit
+from portal.web.server.request_context import RequestContext
+from portal.web.server.request_validation import RequestValidation
+from portal.web.server.response_cache import ResponseCache
+from portal.web.server.security_headers import Policies, SecurityHeaders
+
+Middleware = Callable[[App], App]
+
+WEBSOCKET_REFUSED = 1008
+
+
+def middlewares(
+    config: Config, *, policies: Policies, render_page: Callable[[PortalError], Awaitable[bytes]]
+) -> list[Middleware]:
+    """All of them: each takes the app that comes after it."""
+    meter = RequestMeter() if config.metrics else None
+    hosts, url = config.allowed_hosts, config.public_url
+    return [
+        partial(RequestContext, meter=meter),
+        partial(SecurityHeaders, policies=policies),
+        partial(ErrorResponses, render_page=render_page),
+        RequestValidation,
+        partial(HostCheck, public_url=url, allowed=hosts),
+        partial(OriginCheck, public_url=url),
+        partial(ClientAddress, trusted_proxies=config.trusted_proxies),
+        partial(ConcurrencyLimit, limit=config.max_concurrent_requests),
+        ResponseCache,
+        partial(RateLimit, config=config),
+    ]
+
+
+def stacked(framework: Any, stack: list[Middleware]) -> Any:
+    """The framework's ASGI app behind these middlewares, which meet its HTTP requests alone."""
+    http: App = framework
+    for middleware in reversed(stack):
+        http = middleware(http)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": WEBSOCKET_REFUSED, "reason": None})
+        else:
+            await framework(scope, receive, send)
+
+    return app

@@ -1,0 +1,73 @@
+"""Who a request is counted for: never what a client says of itself."""
+
+from __future__ import annotations
+
+from ipaddress import ip_network
+from typing import Any, cast
+
+import pytest
+from hypercorn.typing import HTTPScope
+
+from portal.web.server.client_address import ClientAddress, counted_as
+from portal.web.server.request_context import state_of
+
+PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
+
+
+def scope(peer: str | None, *forwarded: str) -> HTTPScope:
+    headers = [(b"x-forwarded-for", value.encode()) for value in forwarded]
+    client = (peer, 4711) if peer is not None else None
+    return cast("HTTPScope", {"type": "http", "client": client, "headers": headers})
+
+
+async def identified(peer: str | None, *forwarded: str, proxies: tuple[Any, ...] = PROXIES) -> str:
+    clients = []
+
+    async def app(scope: HTTPScope, *_: object) -> None:
+        clients.append(state_of(scope).client)
+
+    unused = cast("Any", None)
+    await ClientAddress(app, trusted_proxies=proxies)(scope(peer, *forwarded), unused, unused)
+    return clients[0]
+
+
+async def test_header_counts_for_nothing_unless_a_trusted_proxy_sends_it() -> None:
+    assert await identified("192.0.2.1", "198.51.100.1") == "192.0.2.1"
+    assert await identified("10.0.0.1", "198.51.100.1", proxies=()) == "10.0.0.1"
+    assert await identified("10.0.0.1", "198.51.100.1") == "198.51.100.1"
+
+
+async def test_nearest_address_that_is_no_proxy_counts_whatever_the_client_put_before_it() -> None:
+    assert await identified("10.0.0.1", "6.6.6.6, 198.51.100.1") == "198.51.100.1"
+    assert await identified("10.0.0.1", "6.6.6.6, 198.51.100.1, 10.0.0.2") == "198.51.100.1"
+    assert await identified("10.0.0.1", "6.6.6.6", "198.51.100.1,10.0.0.2") == "198.51.100.1"
+
+
+@pytest.mark.parametrize("header", ["", "unknown", "_hidden", "a" * 5000, "1.2.3.4.5", "\xff"])
+async def test_nonsense_from_a_proxy_counts_as_the_proxy(header: str) -> None:
+    assert await identified("10.0.0.1", header) == "10.0.0.1"
+    assert await identified("10.0.0.1", f"198.51.100.1, {header}") == "10.0.0.1"
+
+
+async def test_request_of_a_proxy_itself_counts_as_the_proxy() -> None:
+    assert await identified("10.0.0.1") == "10.0.0.1"
+    assert await identified("10.0.0.1", "10.0.0.3, 10.0.0.2") == "10.0.0.3"
+
+
+async def test_addresses_are_read_with_ports_brackets_and_zones() -> None:
+    for written in ("198.51.100.1", "198.51.100.1:443", "::ffff:198.51.100.1"):
+        assert await identified("10.0.0.1", written) == "198.51.100.1"
+    for written in ("2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:443", "2001:db8::1%eth0"):
+        assert await identified("fd00::9", written) == "2001:db8::/64"
+    assert await identified("::ffff:10.0.0.1", "198.51.100.1") == "198.51.100.1"
+
+
+def test_ipv6_clients_are_counted_by_network() -> None:
+    assert (
+        counted_as("2001:db8:0:1::1") == counted_as("2001:db8:0:1:ffff::9") == "2001:db8:0:1::/64"
+    )
+    assert counted_as("2001:db8:0:2::1") != counted_as("2001:db8:0:1::1")
+
+
+async def test_request_without_an_address_is_counted_too() -> None:
+    assert await identified(None) == await identified("") == ""
