@@ -30,7 +30,8 @@ from portal.processing.attempts import close_lost
 from portal.processing.references import used_folders
 from portal.storage.bucket import StorageKept
 from portal.storage.keys import UPLOAD_FOLDER, output_prefix, output_root
-from portal.storage.listing import OpenMultipart, entries_of, open_multiparts
+from portal.storage.listing import entries_of, open_multiparts
+from portal.storage.objects import OpenMultipart
 from portal.uploads import service as uploads
 from portal.videos import deletion
 

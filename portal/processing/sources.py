@@ -15,7 +15,8 @@ from portal.errors import ObjectMissing
 
 if TYPE_CHECKING:
     from portal.database.models import Video
-    from portal.storage.bucket import ObjectInfo, Storage
+    from portal.storage.bucket import Storage
+    from portal.storage.objects import ObjectInfo
 
 END_BYTES = 64 * 1024
 

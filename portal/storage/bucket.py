@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -22,8 +21,8 @@ from botocore.handlers import add_expect_header
 
 from portal.errors import StorageUnavailable
 from portal.storage.calls import MISSING_CODES, StorageCalls, translated_errors
-from portal.storage.listing import LIST_LIMIT, Page, read_page
 from portal.storage.multipart import Multiparts
+from portal.storage.objects import LIST_LIMIT, ObjectInfo, Page, read_page
 from portal.storage.presigning import Presigner
 
 if TYPE_CHECKING:
@@ -42,20 +41,6 @@ FRESH = timedelta(seconds=2)
 
 class StorageKept(Exception):
     """Storage answered, but did not remove what it was asked to remove."""
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectInfo:
-    """What HEAD tells about an object.
-
-    `etag` names this very content; where storage computes none, as the embedded server, its time
-    of writing and size stand in for it. While `is_fresh` they can't tell it from what may be
-    written in the same second (see `sources.py`).
-    """
-
-    size_bytes: int
-    etag: str
-    is_fresh: bool = False
 
 
 class Storage:

@@ -6,14 +6,13 @@ Which of them belong to what is for `uploads`; this module only speaks to storag
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
 from portal.errors import ListingRefused, MultipartMissing, ObjectMissing, StorageUnavailable
 from portal.storage.calls import code_of, translated_errors
-from portal.storage.listing import LIST_LIMIT
+from portal.storage.objects import LIST_LIMIT, StoredPart, read_parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -27,15 +26,6 @@ COMPLETE_TIMEOUT_S = 60
 REFUSED_LISTING_CODES = frozenset({"NotImplemented", "MethodNotAllowed", "AccessDenied"})
 # Parts that a page of ListParts holds, here as at most servers.
 PARTS_PAGE = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class StoredPart:
-    """One part of an unfinished upload. `etag` is as storage gave it, quotes included."""
-
-    number: int
-    size_bytes: int
-    etag: str
 
 
 class Multiparts:
@@ -72,7 +62,7 @@ class Multiparts:
         while True:
             page = await self._parts_page(key, multipart_id, marker)
             # By number, for some servers' pages begin with the marker and others' after it.
-            found.update((part.number, part) for part in map(_stored_part, page.get("Parts", [])))
+            found.update((part.number, part) for part in read_parts(page))
             following = int(page.get("NextPartNumberMarker") or 0)
             if not page.get("IsTruncated") or following <= marker:
                 return [found[number] for number in sorted(found)]
@@ -132,7 +122,3 @@ class Multiparts:
                 MaxParts=PARTS_PAGE,
             )
         return page
-
-
-def _stored_part(part: dict[str, Any]) -> StoredPart:
-    return StoredPart(part["PartNumber"], part["Size"], part["ETag"])

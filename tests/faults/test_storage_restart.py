@@ -17,7 +17,8 @@ from portal.bundled.services import start_embedded
 from portal.bundled.supervisor import running_children
 from portal.config import Config
 from portal.errors import StorageUnavailable
-from portal.storage.bucket import ObjectInfo, Storage, open_storage
+from portal.storage.bucket import Storage, open_storage
+from portal.storage.objects import ObjectInfo
 
 KEY = "videos/0123456789abcdef0123456789abcdef.mp4"
 
