@@ -95,7 +95,7 @@ class Storage:
 
     async def head(self, key: str) -> ObjectInfo:
         """Size and ETag of an object, or `ObjectMissing`."""
-        async with self._calls.about(key):
+        async with self._calls.guarded(key):
             answer = await self._client.head_object(Bucket=self.bucket, Key=key)
             size_bytes = answer["ContentLength"]
             if etag := answer.get("ETag", "").strip('"'):
@@ -120,7 +120,7 @@ class Storage:
 
     async def get(self, key: str) -> bytes:
         """The content of a small object, such as a playlist, or `ObjectMissing`."""
-        async with self._calls.about(key):
+        async with self._calls.guarded(key):
             answer = await self._client.get_object(Bucket=self.bucket, Key=key)
             async with answer["Body"] as body:
                 content: bytes = await body.read()
@@ -128,7 +128,7 @@ class Storage:
 
     async def get_range(self, key: str, begin: int, length: int) -> bytes:
         """So many bytes of an object from there on, or those there are; or `ObjectMissing`."""
-        async with self._calls.about(key):
+        async with self._calls.guarded(key):
             answer = await self._client.get_object(
                 Bucket=self.bucket, Key=key, Range=f"bytes={begin}-{begin + length - 1}"
             )
@@ -144,7 +144,7 @@ class Storage:
         Whoever is served it straight from the bucket may keep it for `max_age_s`.
         """
         body = await asyncio.to_thread(data.read_bytes) if isinstance(data, Path) else data
-        async with self._calls.about(key):
+        async with self._calls.guarded(key):
             await self._client.put_object(
                 Bucket=self.bucket,
                 Key=key,
@@ -155,12 +155,12 @@ class Storage:
 
     async def delete(self, key: str) -> None:
         """Remove an object; an object already gone is no error."""
-        async with self._calls.about(key):
+        async with self._calls.guarded(key):
             await self._client.delete_object(Bucket=self.bucket, Key=key)
 
     async def list_some(self, prefix: str) -> list[str]:
         """The first keys that begin with this, at most `LIST_LIMIT`."""
-        async with self._calls.about(prefix):
+        async with self._calls.guarded(prefix):
             answer = await self._client.list_objects_v2(
                 Bucket=self.bucket, Prefix=prefix, MaxKeys=LIST_LIMIT
             )
@@ -169,7 +169,7 @@ class Storage:
     async def list_page(self, prefix: str, *, delimiter: str, page: str) -> Page:
         """A page of what begins with this; see `listing`, which goes through all of them."""
         following = {"ContinuationToken": page} if page else {}
-        async with self._calls.about(prefix):
+        async with self._calls.guarded(prefix):
             answer = await self._client.list_objects_v2(
                 Bucket=self.bucket,
                 Prefix=prefix,
@@ -185,7 +185,7 @@ class Storage:
         Raises `StorageUnavailable` when storage kept some of them.
         """
         wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-        async with self._calls.about(self.bucket):
+        async with self._calls.guarded(self.bucket):
             answer = await self._client.delete_objects(Bucket=self.bucket, Delete=wanted)
         kept = [it for it in answer.get("Errors", ()) if it.get("Code") not in MISSING_CODES]
         if kept:
@@ -193,7 +193,7 @@ class Storage:
 
     async def check_bucket(self) -> None:
         """Make sure that the bucket is there and may be used."""
-        async with self._calls.about(self.bucket):
+        async with self._calls.guarded(self.bucket):
             await self._client.head_bucket(Bucket=self.bucket)
 
 
