@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,8 +34,6 @@ READ_TIMEOUT_S = 20
 # Objects are written once, but for master playlists, which grow while a ladder is completed.
 FOREVER_S = 31_536_000
 MASTER_MAX_AGE_S = 5
-# Times of writing have whole seconds; within one, what was written can still change unseen.
-FRESH = timedelta(seconds=2)
 
 
 class StorageKept(Exception):
@@ -94,29 +91,17 @@ class Storage:
         return f"{parts.scheme}://{parts.netloc}"
 
     async def head(self, key: str) -> ObjectInfo:
-        """Size and ETag of an object, or `ObjectMissing`."""
+        """What HEAD tells about an object, or `ObjectMissing`."""
         async with self._calls.guarded(key):
             answer = await self._client.head_object(Bucket=self.bucket, Key=key)
-            size_bytes = answer["ContentLength"]
-            if etag := answer.get("ETag", "").strip('"'):
-                return ObjectInfo(size_bytes, etag)
-            written_at = await self._written_at(key)
-        etag = f"{written_at.isoformat()}/{size_bytes}"
-        answered_at = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
-        return ObjectInfo(size_bytes, etag, is_fresh=answered_at - written_at < FRESH)
-
-    async def _written_at(self, key: str) -> datetime:
-        """When an object was written, to the second, as lists have it.
-
-        HEAD has the time its upload began, until the embedded server is started again. An object
-        that HEAD has found is not missing because a list is late: `StorageUnavailable`.
-        """
-        answer = await self._client.list_objects_v2(Bucket=self.bucket, Prefix=key, MaxKeys=1)
-        for entry in answer.get("Contents", ()):
-            if entry["Key"] == key:
-                written_at: datetime = entry["LastModified"]
-                return written_at.replace(microsecond=0)
-        raise StorageUnavailable
+        modified_at: datetime = answer["LastModified"]
+        date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+        return ObjectInfo(
+            size_bytes=answer["ContentLength"],
+            etag=answer.get("ETag", "").strip('"'),
+            modified_at=modified_at,
+            answered_at=parsedate_to_datetime(date) if date else modified_at,
+        )
 
     async def get(self, key: str) -> bytes:
         """The content of a small object, such as a playlist, or `ObjectMissing`."""

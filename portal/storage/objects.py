@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -13,16 +13,16 @@ LIST_LIMIT = 1000
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """What HEAD tells about an object.
+    """What HEAD tells about an object; times are the server's own, in whole seconds.
 
-    `etag` names this very content; where storage computes none, as the embedded server, its time
-    of writing and size stand in for it. While `is_fresh` they can't tell it from what may be
-    written in the same second (see `sources.py`).
+    `etag` is empty where storage computes none, as the embedded server; `processing.sources` has
+    what tells its objects apart.
     """
 
     size_bytes: int
     etag: str
-    is_fresh: bool = False
+    modified_at: datetime
+    answered_at: datetime = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
