@@ -305,6 +305,10 @@ class StorageRefused(StorageCondition):
     """Storage refuses a request for a reason that callers do not expect; the cause has it."""
 
 
+class RangeRefused(StorageCondition):
+    """An object has none of the bytes asked for."""
+
+
 class MultipartMissing(StorageCondition):
     """Storage does not know this multipart upload: it was completed or aborted, or got lost."""
 

@@ -22,7 +22,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from portal.errors import ObjectMissing
+from portal.errors import ObjectMissing, RangeRefused
 
 if TYPE_CHECKING:
     from portal.database.models import Video
@@ -46,56 +46,61 @@ class SourceChanged(Exception):
 
 
 async def identify(key: str, storage: Storage) -> ObjectInfo:
-    """What HEAD tells about a source, with its ETag or the evidence that stands for one."""
-    found = await storage.head(key)
+    """What storage tells about a source, with its ETag or the evidence that stands for one."""
+    found, start = await _read_start(key, storage)
     if found.etag:
         return found
     latest = max(found.modified_at, found.answered_at)
     times = f"{found.modified_at.isoformat()}--{latest.isoformat()}"
-    digest = await _digest_of_ends(key, found.size_bytes, storage)
+    digest = await _digest_of_ends(key, found.size_bytes, start, storage)
     return replace(found, etag=f"{times}/{found.size_bytes}/{digest}")
 
 
-async def holds_source(video: Video, storage: Storage) -> bool:
-    """Whether the source is the very object the video was created from; see `check_source`."""
-    try:
-        await check_source(video, storage)
-    except SourceChanged:
-        return False
-    return True
-
-
 async def check_source(video: Video, storage: Storage) -> None:
-    """Raise `SourceChanged` unless the source is the very object the video was created from."""
-    key, recorded = video.storage_key, video.source_etag
-    try:
-        found = await storage.head(key)
-        if found.etag:
-            is_same = found.etag == recorded
-        else:
-            is_same = await _fits(recorded, key, found, storage)
-    except ObjectMissing:
-        raise SourceChanged from None
-    if not is_same:
+    """Raise `SourceChanged` unless `holds_source`."""
+    if not await holds_source(video, storage):
         raise SourceChanged
 
 
-async def _fits(recorded: str, key: str, found: ObjectInfo, storage: Storage) -> bool:
-    evidence = EVIDENCE.fullmatch(recorded)
-    if evidence is None or int(evidence["size"]) != found.size_bytes:
+async def holds_source(video: Video, storage: Storage) -> bool:
+    """Whether the source is the very object the video was created from."""
+    try:
+        return await _is_same(video.source_etag, video.storage_key, storage)
+    except ObjectMissing:
         return False
-    earliest = evidence["earliest"]
-    if found.modified_at > datetime.fromisoformat(evidence["latest"]) or (
-        earliest and found.modified_at < datetime.fromisoformat(earliest)
-    ):
+
+
+async def _is_same(recorded: str, key: str, storage: Storage) -> bool:
+    found, start = await _read_start(key, storage)
+    if found.etag:
+        return found.etag == recorded
+    evidence = EVIDENCE.fullmatch(recorded)
+    if evidence is None or not _fits(evidence, found):
         return False
     digest = evidence["digest"]
-    return not digest or digest == await _digest_of_ends(key, found.size_bytes, storage)
+    return not digest or digest == await _digest_of_ends(key, found.size_bytes, start, storage)
 
 
-async def _digest_of_ends(key: str, size_bytes: int, storage: Storage) -> str:
-    digest = hashlib.blake2b(digest_size=12)
-    if size_bytes:
-        for begin in sorted({0, max(0, size_bytes - END_BYTES)}):
-            digest.update(await storage.get_range(key, begin, END_BYTES))
+def _fits(evidence: re.Match[str], found: ObjectInfo) -> bool:
+    earliest = evidence["earliest"]
+    return (
+        int(evidence["size"]) == found.size_bytes
+        and (not earliest or datetime.fromisoformat(earliest) <= found.modified_at)
+        and found.modified_at <= datetime.fromisoformat(evidence["latest"])
+    )
+
+
+async def _read_start(key: str, storage: Storage) -> tuple[ObjectInfo, bytes]:
+    # With what HEAD would tell, in one request.
+    try:
+        return await storage.get_range(key, 0, END_BYTES)
+    except RangeRefused:
+        return await storage.head(key), b""
+
+
+async def _digest_of_ends(key: str, size_bytes: int, start: bytes, storage: Storage) -> str:
+    digest = hashlib.blake2b(start, digest_size=12)
+    if size_bytes > END_BYTES:
+        _, end = await storage.get_range(key, size_bytes - END_BYTES, END_BYTES)
+        digest.update(end)
     return digest.hexdigest()

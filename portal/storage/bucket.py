@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -21,12 +20,10 @@ from botocore.handlers import add_expect_header
 from portal.errors import StorageUnavailable
 from portal.storage.calls import MISSING_CODES, StorageCalls, translated_errors
 from portal.storage.multipart import Multiparts
-from portal.storage.objects import LIST_LIMIT, ObjectInfo, Page, read_page
+from portal.storage.objects import LIST_LIMIT, ObjectInfo, Page, read_info, read_page
 from portal.storage.presigning import Presigner
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from portal.config import Config
 
 CONNECT_TIMEOUT_S = 3
@@ -93,15 +90,7 @@ class Storage:
     async def head(self, key: str) -> ObjectInfo:
         """What HEAD tells about an object, or `ObjectMissing`."""
         async with self._calls.guarded(key):
-            answer = await self._client.head_object(Bucket=self.bucket, Key=key)
-        modified_at: datetime = answer["LastModified"]
-        date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
-        return ObjectInfo(
-            size_bytes=answer["ContentLength"],
-            etag=answer.get("ETag", "").strip('"'),
-            modified_at=modified_at,
-            answered_at=parsedate_to_datetime(date) if date else modified_at,
-        )
+            return read_info(await self._client.head_object(Bucket=self.bucket, Key=key))
 
     async def get(self, key: str) -> bytes:
         """The content of a small object, such as a playlist, or `ObjectMissing`."""
@@ -111,15 +100,18 @@ class Storage:
                 content: bytes = await body.read()
         return content
 
-    async def get_range(self, key: str, begin: int, length: int) -> bytes:
-        """So many bytes of an object from there on, or those there are; or `ObjectMissing`."""
+    async def get_range(self, key: str, begin: int, length: int) -> tuple[ObjectInfo, bytes]:
+        """So many bytes of an object from there on, or those there are; or `ObjectMissing`.
+
+        Raises `RangeRefused` when none are there, as in an empty object.
+        """
         async with self._calls.guarded(key):
             answer = await self._client.get_object(
                 Bucket=self.bucket, Key=key, Range=f"bytes={begin}-{begin + length - 1}"
             )
             async with answer["Body"] as body:
                 content: bytes = await body.read()
-        return content
+        return read_info(answer), content
 
     async def put(
         self, key: str, data: bytes | Path, *, content_type: str, max_age_s: int = FOREVER_S

@@ -22,6 +22,7 @@ from portal.errors import (
     MultipartMissing,
     ObjectMissing,
     PartsRefused,
+    RangeRefused,
     StorageDenied,
     StorageRefused,
     StorageUnavailable,
@@ -86,6 +87,8 @@ def translated_errors(key: str) -> Iterator[None]:
             raise ObjectMissing(key) from exc
         if code == "NoSuchUpload":
             raise MultipartMissing(key) from exc
+        if code == "InvalidRange":
+            raise RangeRefused(key) from exc
         if code in REFUSED_PARTS_CODES:
             raise PartsRefused(key) from exc
         status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)

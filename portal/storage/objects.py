@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 # As many as S3 lists, or removes, in one request.
@@ -13,7 +14,7 @@ LIST_LIMIT = 1000
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """What HEAD tells about an object; times are the server's own, in whole seconds.
+    """What storage tells about an object; times are the server's own, in whole seconds.
 
     `etag` is empty where storage computes none, as the embedded server; `processing.sources` has
     what tells its objects apart.
@@ -60,6 +61,19 @@ class StoredPart:
     number: int
     size_bytes: int
     etag: str
+
+
+def read_info(answer: Mapping[str, Any]) -> ObjectInfo:
+    """An answer to HeadObject, or to GetObject, of a range or the whole."""
+    date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+    # "bytes 0-65535/200000" (RFC 9110, 14.4).
+    whole_bytes = answer.get("ContentRange", "").rpartition("/")[2]
+    return ObjectInfo(
+        size_bytes=int(whole_bytes) if whole_bytes else answer["ContentLength"],
+        etag=answer.get("ETag", "").strip('"'),
+        modified_at=answer["LastModified"],
+        answered_at=parsedate_to_datetime(date) if date else answer["LastModified"],
+    )
 
 
 def read_page(answer: Mapping[str, Any]) -> Page:

@@ -48,7 +48,9 @@ async def _is_after(second: int) -> bool:
 
 async def recorded(key: str, storage: Storage) -> Video:
     """A video created from this file."""
-    return Video(upload_id=key, source_etag=(await identify(key, storage)).etag)
+    video = Video(source_etag=(await identify(key, storage)).etag)
+    video.upload_id = key
+    return video
 
 
 async def test_file_is_the_same_after_a_restart_of_its_storage(
