@@ -81,6 +81,19 @@ class Storage:
         with translated_errors(key):
             return await self._internal.get(key, ttl_s=ttl_s)
 
+    async def address_life_s(self, ttl_s: int) -> int:
+        """For how long an address presigned now is good; less than `ttl_s` if its credentials end.
+
+        Whoever lets others keep such addresses does so for less than this.
+        """
+        with translated_errors(self.bucket):
+            return await self._public.life_s(ttl_s)
+
+    async def address_signer(self) -> str:
+        """The id of the credentials that sign now; kept addresses of others may end earlier."""
+        with translated_errors(self.bucket):
+            return await self._public.signer_id()
+
     async def public_origin(self) -> str:
         """Scheme and host that browsers send uploads to and fetch segments from."""
         with translated_errors(self.bucket):
