@@ -293,6 +293,14 @@ class StorageUnavailable(Unavailable):
     code = "storage_unavailable"
 
 
+class StorageDenied(StorageUnavailable):
+    """The file storage refuses the portal. Nothing was changed; its operator has to mend this."""
+
+    def __init__(self, s3_code: str) -> None:
+        super().__init__()
+        self.s3_code = s3_code
+
+
 class StorageCondition(Exception):
     """What storage says of a key and its callers expect; never shown as it is."""
 
@@ -303,6 +311,14 @@ class StorageCondition(Exception):
 
 class ObjectMissing(StorageCondition):
     """Storage has no object under this key."""
+
+
+class StorageRefused(StorageCondition):
+    """Storage refuses a request for a reason that callers do not expect; the cause has it."""
+
+
+class RangeRefused(StorageCondition):
+    """An object has none of the bytes asked for."""
 
 
 class MultipartMissing(StorageCondition):

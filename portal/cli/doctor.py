@@ -16,7 +16,6 @@ from uuid import uuid4
 import aiohttp
 import click
 import imageio_ffmpeg
-from botocore.exceptions import ClientError
 from tortoise.exceptions import OperationalError
 from yarl import URL
 
@@ -195,7 +194,7 @@ async def _upload_in_parts(resources: Resources) -> None:
             await storage.multiparts.abort(key, multipart_id)
         size_bytes = (await storage.head(key)).size_bytes
         await storage.delete(key)
-    except (ClientError, StorageCondition, StorageUnavailable) as exc:
+    except (StorageCondition, StorageUnavailable) as exc:
         raise Trouble(_first_line(exc.__cause__ or exc), PARTS_CREDENTIALS) from exc
     if size_bytes != len(PROBE_BODY):
         raise Trouble("a file sent in parts does not arrive whole", PARTS_CREDENTIALS)

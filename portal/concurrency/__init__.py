@@ -1,5 +1,4 @@
-"""What keeps many callers from doing, or waiting for, the same thing at once.
+"""Policies for many callers of one dependency: circuit breaker, retry, single-flight.
 
-`circuit_breaker` answers for a part that is known to be away; `single_flight` does once what many
-ask for. Knows no database, no storage and no HTTP.
+Knows no database, no storage and no HTTP.
 """

@@ -1,56 +1,68 @@
-"""Remembers that a part of the portal is away, so that not everyone waits to find out.
+"""A circuit breaker: calls to a dependency that is known to be down fail at once.
 
-Whoever finds that the database or storage does not answer has waited for seconds. All who come
-after are told at once, for `PAUSE_S`; then one of them tries again, and the others follow when
-that has worked. Only the web does so: workers have time, and wait by rules of their own.
+Closed, calls pass. A failure opens it: calls are refused for `OPEN_S`. Then it is half-open: one
+call passes as a probe, while the others are still refused, until an answer closes it again.
+Used by the web only; workers wait and retry instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from enum import StrEnum
 from time import monotonic
 
-PAUSE_S = 1.0
+OPEN_S = 1.0
 
 
-class Outage:
-    """What is known of one part; `error` is raised while it is away."""
+class State(StrEnum):
+    """Whether calls pass."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half-open"
+
+
+class CircuitBreaker:
+    """In front of one dependency; `error` is raised for calls that it refuses."""
 
     def __init__(
         self, error: Callable[[], Exception], *, clock: Callable[[], float] = monotonic
     ) -> None:
         self._error = error
         self._clock = clock
-        self._away_until: float | None = None
-        self._is_tried = False
+        self._open_until: float | None = None
+        self._is_probing = False
 
     @property
-    def is_away(self) -> bool:
-        """Whether the last that is known is that it did not answer."""
-        return self._away_until is not None
+    def state(self) -> State:
+        """The state at this moment."""
+        if self._open_until is None:
+            return State.CLOSED
+        return State.OPEN if self._clock() < self._open_until else State.HALF_OPEN
 
-    def refuse(self) -> None:
-        """Raise the error if it would be found again, for all but the one who is to try."""
-        if self._away_until is not None and (self._is_tried or self._clock() < self._away_until):
+    def check(self) -> None:
+        """Raise the error unless a call would pass."""
+        state = self.state
+        if state is State.OPEN or (state is State.HALF_OPEN and self._is_probing):
             raise self._error()
 
-    def found_away(self) -> None:
-        """It did not answer."""
-        self._away_until = self._clock() + PAUSE_S
+    def record_failure(self) -> None:
+        """The dependency did not answer."""
+        self._open_until = self._clock() + OPEN_S
 
-    def found_back(self) -> None:
-        """It answered."""
-        self._away_until = None
+    def record_success(self) -> None:
+        """The dependency answered."""
+        self._open_until = None
 
     @asynccontextmanager
-    async def trying(self) -> AsyncIterator[bool]:
-        """Around a use of the part, unless refused; says whether it is the try of a part away."""
-        self.refuse()
-        is_try = self.is_away
-        self._is_tried = self._is_tried or is_try
+    async def call(self) -> AsyncIterator[bool]:
+        """Around a call, unless it is refused; yields whether the call is the probe."""
+        self.check()
+        is_probe = self.state is State.HALF_OPEN
+        self._is_probing = self._is_probing or is_probe
         try:
-            yield is_try
+            yield is_probe
         finally:
-            if is_try:
-                self._is_tried = False
+            if is_probe:
+                self._is_probing = False

@@ -27,7 +27,7 @@ from tortoise.backends.psycopg.client import PsycopgClient, TransactionWrapper
 from tortoise.connection import get_connection, get_connections
 from tortoise.exceptions import DBConnectionError
 
-from portal.concurrency.circuit_breaker import Outage
+from portal.concurrency.circuit_breaker import CircuitBreaker
 from portal.errors import DatabaseUnavailable
 
 # Of the one request that tries whether a database that was away is back.
@@ -42,7 +42,7 @@ class _Connection(AsyncConnection[Any]):
     """Gives up a server that does not answer at all, as after a power cut; TCP waits for hours."""
 
     answer_timeout_s: float | None = None
-    outage: Outage | None = None
+    breaker: CircuitBreaker | None = None
 
     async def wait(  # the library's own signature
         self,
@@ -56,8 +56,8 @@ class _Connection(AsyncConnection[Any]):
             return await super().wait(gen, interval, self.answer_timeout_s)
         except _WaitTimeout as exc:
             self.pgconn.finish()
-            if self.outage is not None:
-                self.outage.found_away()
+            if self.breaker is not None:
+                self.breaker.record_failure()
             raise OperationalError("the database does not answer") from exc
         except ReadOnlySqlTransaction as exc:
             # A failover has demoted this server. Another connection leads to its successor.
@@ -74,11 +74,11 @@ class _Pool(TortoisePool):
     """Hands out live connections only, and replaces dead ones at once.
 
     psycopg_pool's own check pauses for seconds after each dead connection that it meets; a server
-    that was restarted leaves a pool full of them. With an `outage` only one request waits for a
+    that was restarted leaves a pool full of them. With a `breaker` only one request waits for a
     database that is away.
     """
 
-    outage: Outage | None = None
+    breaker: CircuitBreaker | None = None
     answer_timeout_s: float | None = None
     _gave_at = float("-inf")
 
@@ -86,18 +86,18 @@ class _Pool(TortoisePool):
         self,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> AsyncConnection[Any]:
-        if self.outage is None:
+        if self.breaker is None:
             return await self._live(timeout)
-        async with self.outage.trying() as is_try:
+        async with self.breaker.call() as is_probe:
             try:
                 connection = await self._live(timeout)
             except PoolTimeout:
                 if monotonic() - self._gave_at > STUCK_S:
-                    self.outage.found_away()
+                    self.breaker.record_failure()
                 raise
-            if is_try:
+            if is_probe:
                 await self._require_answer(connection)
-                self.outage.found_back()
+                self.breaker.record_success()
             self._gave_at = monotonic()
             return connection
 
@@ -164,25 +164,25 @@ class _Client(PsycopgClient):
         self, *arguments: Any, fail_fast: bool, answer_timeout_s: float, **settings: Any
     ) -> None:
         super().__init__(*arguments, **settings)
-        self.outage = Outage(DatabaseUnavailable) if fail_fast else None
+        self.breaker = CircuitBreaker(DatabaseUnavailable) if fail_fast else None
         self._answer_timeout_s = answer_timeout_s
 
     async def create_pool(self, **settings: Any) -> _Pool:
         settings |= {"check": None, "connection_class": _Connection, "configure": self._configure}
         pool = _Pool(open=False, **settings)
-        pool.outage, pool.answer_timeout_s = self.outage, self._answer_timeout_s
+        pool.breaker, pool.answer_timeout_s = self.breaker, self._answer_timeout_s
         await pool.open()
         return pool
 
     async def create_connection(self, with_db: bool) -> None:
-        if self.outage is not None:
+        if self.breaker is not None:
             # Many may have waited here for their turn to make the pool.
-            self.outage.refuse()
+            self.breaker.check()
         try:
             await super().create_connection(with_db)
         except BaseException as exc:
-            if self.outage is not None and isinstance(exc, DBConnectionError | OperationalError):
-                self.outage.found_away()
+            if self.breaker is not None and isinstance(exc, DBConnectionError | OperationalError):
+                self.breaker.record_failure()
             pool, self._pool = self._pool, None
             if pool is not None:
                 await pool.close()
@@ -194,14 +194,14 @@ class _Client(PsycopgClient):
     async def _configure(self, connection: AsyncConnection[Any]) -> None:
         if isinstance(connection, _Connection):
             connection.answer_timeout_s = self._answer_timeout_s
-            connection.outage = self.outage
+            connection.breaker = self.breaker
 
 
 def refuse_if_away() -> None:
     """Raise `DatabaseUnavailable` for whoever would only wait for what someone else waits for."""
     client = get_connection("default")
-    if isinstance(client, _Client) and client.outage is not None and client.outage.is_away:
-        client.outage.refuse()
+    if isinstance(client, _Client) and client.breaker is not None:
+        client.breaker.check()
 
 
 async def _is_alive(connection: AsyncConnection[Any]) -> bool:

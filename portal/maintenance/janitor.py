@@ -19,18 +19,18 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from botocore.exceptions import ClientError
 from tortoise.connection import get_connection
 
 from portal.database.connection import server_time, transaction
 from portal.database.models import Attempt, Deletion, Tombstone, Video
 from portal.database.rows import lock_video
-from portal.errors import ListingRefused, StorageUnavailable
+from portal.errors import ListingRefused, StorageRefused, StorageUnavailable
 from portal.processing.attempts import close_lost
 from portal.processing.references import used_folders
 from portal.storage.bucket import StorageKept
 from portal.storage.keys import UPLOAD_FOLDER, output_prefix, output_root
-from portal.storage.listing import OpenMultipart, entries_of, open_multiparts
+from portal.storage.listing import entries_of, open_multiparts
+from portal.storage.objects import OpenMultipart
 from portal.uploads import service as uploads
 from portal.videos import deletion
 
@@ -170,7 +170,7 @@ async def discard_abandoned(limits: Limits, storage: Storage) -> int:
             removed += await uploads.discard_abandoned(
                 row["key"], idle_since=limits.idle_since, storage=storage
             )
-        except (ClientError, StorageUnavailable) as exc:
+        except (StorageRefused, StorageUnavailable) as exc:
             _skip_if_kept(exc)
     return removed
 
@@ -180,7 +180,7 @@ async def sweep_attempts(limits: Limits, storage: Storage, done: Tidied) -> None
     async for row in _batches(SWEEPABLE, "id", FIRST_ID, limits.settled_since):
         try:
             swept = await _sweep_video(UUID(row["id"]), limits, storage)
-        except (ClientError, StorageUnavailable) as exc:
+        except (StorageRefused, StorageUnavailable) as exc:
             _skip_if_kept(exc)
         else:
             done.objects += swept
@@ -279,7 +279,7 @@ async def _batches(
         last = rows[-1][column] if rows else last
 
 
-def _skip_if_kept(exc: ClientError | StorageUnavailable) -> None:
+def _skip_if_kept(exc: StorageRefused | StorageUnavailable) -> None:
     """What storage refuses to remove must not keep the janitor from the rest."""
     if isinstance(exc, StorageUnavailable) and not isinstance(exc.__cause__, StorageKept):
         raise exc

@@ -1,23 +1,40 @@
 """The file a video is made from: whether storage still holds the one that was there at first.
 
-An object is told by its ETag. A server that computes none, as the embedded one, leaves its time
-of writing and its size. That time has whole seconds (RFC 9110, 8.8.2.2), so of an object written
-a moment ago both ends count, too: another video of the same size has another index there.
+An ETag names the content of an object. Of a server without ETags, as the embedded one, weaker
+evidence is put together, and recorded in the ETag's place:
+
+- The size, and a digest of the first and last `END_BYTES`. An MP4 file has its index at an end, so
+  another recording differs there. Files that differ only in between are the same by this.
+- `Last-Modified`, in whole seconds. The embedded server answers when the upload began; once it was
+  restarted, when the file was written last. Both lie between its first answer and the time of that
+  answer, and what is put there afterwards lies outside. That can't tell uploads that began in the
+  same second, nor one that was under way when the video was created.
+
+So a replacement goes unnoticed only when neither tells: sent at the same time, of the same size,
+with the same ends. Nothing is listed: the embedded server would read the whole folder for that.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
-from portal.errors import ObjectMissing
+from portal.errors import ObjectMissing, RangeRefused
 
 if TYPE_CHECKING:
     from portal.database.models import Video
-    from portal.storage.bucket import ObjectInfo, Storage
+    from portal.storage.bucket import Storage
+    from portal.storage.objects import ObjectInfo
 
 END_BYTES = 64 * 1024
+# Version 0.4.0 recorded the time of writing alone, and a digest in the two seconds after it.
+TIME = r"\d{4}-\d\d-\d\dT[\d:]+\+00:00"
+EVIDENCE = re.compile(
+    rf"(?:(?P<earliest>{TIME})--)?(?P<latest>{TIME})/(?P<size>\d+)(?:/(?P<digest>[0-9a-f]+))?"
+)
 
 
 class SourceChanged(Exception):
@@ -29,39 +46,61 @@ class SourceChanged(Exception):
 
 
 async def identify(key: str, storage: Storage) -> ObjectInfo:
-    """What HEAD tells about a source, with an `etag` that no other file will have."""
-    found = await storage.head(key)
-    if not found.is_fresh or not found.size_bytes:
+    """What storage tells about a source, with its ETag or the evidence that stands for one."""
+    found, start = await _read_start(key, storage)
+    if found.etag:
         return found
-    return replace(found, etag=f"{found.etag}/{await _digest_of_ends(key, found, storage)}")
-
-
-async def holds_source(video: Video, storage: Storage) -> bool:
-    """Whether the source is the very object the video was created from; see `check_source`."""
-    try:
-        await check_source(video, storage)
-    except SourceChanged:
-        return False
-    return True
+    latest = max(found.modified_at, found.answered_at)
+    times = f"{found.modified_at.isoformat()}--{latest.isoformat()}"
+    digest = await _digest_of_ends(key, found.size_bytes, start, storage)
+    return replace(found, etag=f"{times}/{found.size_bytes}/{digest}")
 
 
 async def check_source(video: Video, storage: Storage) -> None:
-    """Raise `SourceChanged` unless the source is the very object the video was created from."""
-    recorded = video.source_etag
-    try:
-        found = await storage.head(video.storage_key)
-        etag = found.etag
-        if recorded.startswith(f"{etag}/"):
-            etag = f"{etag}/{await _digest_of_ends(video.storage_key, found, storage)}"
-    except ObjectMissing:
-        raise SourceChanged from None
-    if etag != recorded:
+    """Raise `SourceChanged` unless `holds_source`."""
+    if not await holds_source(video, storage):
         raise SourceChanged
 
 
-async def _digest_of_ends(key: str, found: ObjectInfo, storage: Storage) -> str:
-    digest = hashlib.blake2b(digest_size=12)
-    last = max(0, found.size_bytes - END_BYTES)
-    for begin in sorted({0, last}):
-        digest.update(await storage.get_range(key, begin, END_BYTES))
+async def holds_source(video: Video, storage: Storage) -> bool:
+    """Whether the source is the very object the video was created from."""
+    try:
+        return await _is_same(video.source_etag, video.storage_key, storage)
+    except ObjectMissing:
+        return False
+
+
+async def _is_same(recorded: str, key: str, storage: Storage) -> bool:
+    found, start = await _read_start(key, storage)
+    if found.etag:
+        return found.etag == recorded
+    evidence = EVIDENCE.fullmatch(recorded)
+    if evidence is None or not _fits(evidence, found):
+        return False
+    digest = evidence["digest"]
+    return not digest or digest == await _digest_of_ends(key, found.size_bytes, start, storage)
+
+
+def _fits(evidence: re.Match[str], found: ObjectInfo) -> bool:
+    earliest = evidence["earliest"]
+    return (
+        int(evidence["size"]) == found.size_bytes
+        and (not earliest or datetime.fromisoformat(earliest) <= found.modified_at)
+        and found.modified_at <= datetime.fromisoformat(evidence["latest"])
+    )
+
+
+async def _read_start(key: str, storage: Storage) -> tuple[ObjectInfo, bytes]:
+    # With what HEAD would tell, in one request.
+    try:
+        return await storage.get_range(key, 0, END_BYTES)
+    except RangeRefused:
+        return await storage.head(key), b""
+
+
+async def _digest_of_ends(key: str, size_bytes: int, start: bytes, storage: Storage) -> str:
+    digest = hashlib.blake2b(start, digest_size=12)
+    if size_bytes > END_BYTES:
+        _, end = await storage.get_range(key, size_bytes - END_BYTES, END_BYTES)
+        digest.update(end)
     return digest.hexdigest()

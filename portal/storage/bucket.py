@@ -9,9 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from datetime import timedelta
-from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -22,13 +19,11 @@ from botocore.handlers import add_expect_header
 
 from portal.errors import StorageUnavailable
 from portal.storage.calls import MISSING_CODES, StorageCalls, translated_errors
-from portal.storage.listing import LIST_LIMIT, Page, read_page
 from portal.storage.multipart import Multiparts
+from portal.storage.objects import LIST_LIMIT, ObjectInfo, Page, read_info, read_page
 from portal.storage.presigning import Presigner
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from portal.config import Config
 
 CONNECT_TIMEOUT_S = 3
@@ -36,26 +31,10 @@ READ_TIMEOUT_S = 20
 # Objects are written once, but for master playlists, which grow while a ladder is completed.
 FOREVER_S = 31_536_000
 MASTER_MAX_AGE_S = 5
-# Times of writing have whole seconds; within one, what was written can still change unseen.
-FRESH = timedelta(seconds=2)
 
 
 class StorageKept(Exception):
     """Storage answered, but did not remove what it was asked to remove."""
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectInfo:
-    """What HEAD tells about an object.
-
-    `etag` names this very content; where storage computes none, as the embedded server, its time
-    of writing and size stand in for it. While `is_fresh` they can't tell it from what may be
-    written in the same second (see `sources.py`).
-    """
-
-    size_bytes: int
-    etag: str
-    is_fresh: bool = False
 
 
 class Storage:
@@ -102,6 +81,19 @@ class Storage:
         with translated_errors(key):
             return await self._internal.get(key, ttl_s=ttl_s)
 
+    async def address_life_s(self, ttl_s: int) -> int:
+        """For how long an address presigned now is good; less than `ttl_s` if its credentials end.
+
+        Whoever lets others keep such addresses does so for less than this.
+        """
+        with translated_errors(self.bucket):
+            return await self._public.life_s(ttl_s)
+
+    async def address_signer(self) -> str:
+        """The id of the credentials that sign now; kept addresses of others may end earlier."""
+        with translated_errors(self.bucket):
+            return await self._public.signer_id()
+
     async def public_origin(self) -> str:
         """Scheme and host that browsers send uploads to and fetch segments from."""
         with translated_errors(self.bucket):
@@ -109,47 +101,30 @@ class Storage:
         return f"{parts.scheme}://{parts.netloc}"
 
     async def head(self, key: str) -> ObjectInfo:
-        """Size and ETag of an object, or `ObjectMissing`."""
-        async with self._calls.about(key):
-            answer = await self._client.head_object(Bucket=self.bucket, Key=key)
-            size_bytes = answer["ContentLength"]
-            if etag := answer.get("ETag", "").strip('"'):
-                return ObjectInfo(size_bytes, etag)
-            written_at = await self._written_at(key)
-        etag = f"{written_at.isoformat()}/{size_bytes}"
-        answered_at = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
-        return ObjectInfo(size_bytes, etag, is_fresh=answered_at - written_at < FRESH)
-
-    async def _written_at(self, key: str) -> datetime:
-        """When an object was written, to the second, as lists have it.
-
-        HEAD has the time its upload began, until the embedded server is started again. An object
-        that HEAD has found is not missing because a list is late: `StorageUnavailable`.
-        """
-        answer = await self._client.list_objects_v2(Bucket=self.bucket, Prefix=key, MaxKeys=1)
-        for entry in answer.get("Contents", ()):
-            if entry["Key"] == key:
-                written_at: datetime = entry["LastModified"]
-                return written_at.replace(microsecond=0)
-        raise StorageUnavailable
+        """What HEAD tells about an object, or `ObjectMissing`."""
+        async with self._calls.guarded(key):
+            return read_info(await self._client.head_object(Bucket=self.bucket, Key=key))
 
     async def get(self, key: str) -> bytes:
         """The content of a small object, such as a playlist, or `ObjectMissing`."""
-        async with self._calls.about(key):
+        async with self._calls.guarded(key):
             answer = await self._client.get_object(Bucket=self.bucket, Key=key)
             async with answer["Body"] as body:
                 content: bytes = await body.read()
         return content
 
-    async def get_range(self, key: str, begin: int, length: int) -> bytes:
-        """So many bytes of an object from there on, or those there are; or `ObjectMissing`."""
-        async with self._calls.about(key):
+    async def get_range(self, key: str, begin: int, length: int) -> tuple[ObjectInfo, bytes]:
+        """So many bytes of an object from there on, or those there are; or `ObjectMissing`.
+
+        Raises `RangeRefused` when none are there, as in an empty object.
+        """
+        async with self._calls.guarded(key):
             answer = await self._client.get_object(
                 Bucket=self.bucket, Key=key, Range=f"bytes={begin}-{begin + length - 1}"
             )
             async with answer["Body"] as body:
                 content: bytes = await body.read()
-        return content
+        return read_info(answer), content
 
     async def put(
         self, key: str, data: bytes | Path, *, content_type: str, max_age_s: int = FOREVER_S
@@ -159,7 +134,7 @@ class Storage:
         Whoever is served it straight from the bucket may keep it for `max_age_s`.
         """
         body = await asyncio.to_thread(data.read_bytes) if isinstance(data, Path) else data
-        async with self._calls.about(key):
+        async with self._calls.guarded(key):
             await self._client.put_object(
                 Bucket=self.bucket,
                 Key=key,
@@ -170,12 +145,12 @@ class Storage:
 
     async def delete(self, key: str) -> None:
         """Remove an object; an object already gone is no error."""
-        async with self._calls.about(key):
+        async with self._calls.guarded(key):
             await self._client.delete_object(Bucket=self.bucket, Key=key)
 
     async def list_some(self, prefix: str) -> list[str]:
         """The first keys that begin with this, at most `LIST_LIMIT`."""
-        async with self._calls.about(prefix):
+        async with self._calls.guarded(prefix):
             answer = await self._client.list_objects_v2(
                 Bucket=self.bucket, Prefix=prefix, MaxKeys=LIST_LIMIT
             )
@@ -184,7 +159,7 @@ class Storage:
     async def list_page(self, prefix: str, *, delimiter: str, page: str) -> Page:
         """A page of what begins with this; see `listing`, which goes through all of them."""
         following = {"ContinuationToken": page} if page else {}
-        async with self._calls.about(prefix):
+        async with self._calls.guarded(prefix):
             answer = await self._client.list_objects_v2(
                 Bucket=self.bucket,
                 Prefix=prefix,
@@ -200,7 +175,7 @@ class Storage:
         Raises `StorageUnavailable` when storage kept some of them.
         """
         wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-        async with self._calls.about(self.bucket):
+        async with self._calls.guarded(self.bucket):
             answer = await self._client.delete_objects(Bucket=self.bucket, Delete=wanted)
         kept = [it for it in answer.get("Errors", ()) if it.get("Code") not in MISSING_CODES]
         if kept:
@@ -208,7 +183,7 @@ class Storage:
 
     async def check_bucket(self) -> None:
         """Make sure that the bucket is there and may be used."""
-        async with self._calls.about(self.bucket):
+        async with self._calls.guarded(self.bucket):
             await self._client.head_bucket(Bucket=self.bucket)
 
 

@@ -1,8 +1,8 @@
-"""A call to storage: what its errors mean, how long it may take, and not to call while it is away.
+"""Around each call to storage: a time limit, the circuit breaker, and botocore's errors translated.
 
-Translates botocore's errors: `ObjectMissing`, `MultipartMissing` and `PartsRefused` for the
-expected codes, `StorageUnavailable` when storage cannot be reached, is overloaded or refuses the
-portal; anything else propagates.
+`ObjectMissing`, `MultipartMissing` and `PartsRefused` stand for the expected codes, `StorageDenied`
+for a refusal of the portal's credentials, `StorageUnavailable` for a server that can't be reached
+or is overloaded, and `StorageRefused` for any other error that S3 answers.
 """
 
 from __future__ import annotations
@@ -17,60 +17,68 @@ from aiohttp import ClientPayloadError
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 from botocore.parsers import ResponseParserError
 
-from portal.concurrency.circuit_breaker import Outage
-from portal.errors import MultipartMissing, ObjectMissing, PartsRefused, StorageUnavailable
+from portal.concurrency.circuit_breaker import CircuitBreaker
+from portal.errors import (
+    MultipartMissing,
+    ObjectMissing,
+    PartsRefused,
+    RangeRefused,
+    StorageDenied,
+    StorageRefused,
+    StorageUnavailable,
+)
 
 logger = logging.getLogger(__name__)
 
 MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
 REFUSED_PARTS_CODES = frozenset({"InvalidPart", "InvalidPartOrder", "EntityTooSmall"})
 # Of a request that is fine but for its signature; rclone says 400 when it was signed too early.
-REFUSALS = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
-# Of overload, and of a line that is too slow, some servers say that they were the client's fault.
+DENIED_STATUSES = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
+# Codes of overload, and of a line that is too slow, to which some servers give such a status.
 SLOW_CODES = frozenset({"RequestTimeout", "SlowDown"})
-# Where someone waits.
+# Of a call that someone waits for.
 CALL_TIMEOUT_S = 6.0
-# Where nobody does: enough for a segment over a slow line. The client's own limits, with their
+# Of other calls: enough for a segment over a slow line. The client's own limits, with their
 # retries, add up to a minute, but there is none on how long a server may take to read a body.
-PATIENT_TIMEOUT_S = 180.0
+BACKGROUND_CALL_TIMEOUT_S = 180.0
 
 
 class StorageCalls:
-    """Surrounds calls. With `fail_fast`, those of a process that answers people."""
+    """Surrounds calls. With `fail_fast`, for the web, they are short and behind a breaker."""
 
     def __init__(self, *, fail_fast: bool) -> None:
-        self._outage = Outage(StorageUnavailable) if fail_fast else None
+        self._breaker = CircuitBreaker(StorageUnavailable) if fail_fast else None
 
     @asynccontextmanager
-    async def about(self, key: str, *, timeout_s: float | None = None) -> AsyncIterator[None]:
-        """Around one call, which concerns this key, or keys that begin so."""
-        if self._outage is None:
+    async def guarded(self, key: str, *, timeout_s: float | None = None) -> AsyncIterator[None]:
+        """Around one call that concerns this key, or keys with this prefix."""
+        if self._breaker is None:
             with translated_errors(key):
-                async with asyncio.timeout(timeout_s or PATIENT_TIMEOUT_S):
+                async with asyncio.timeout(timeout_s or BACKGROUND_CALL_TIMEOUT_S):
                     yield
             return
-        async with self._outage.trying():
-            with translated_errors(key), _noted(self._outage):
+        async with self._breaker.call():
+            with translated_errors(key), _recorded(self._breaker):
                 async with asyncio.timeout(timeout_s or CALL_TIMEOUT_S):
                     yield
 
 
 @contextmanager
-def _noted(outage: Outage) -> Iterator[None]:
+def _recorded(breaker: CircuitBreaker) -> Iterator[None]:
     try:
         yield
     except (HTTPClientError, ConnectionError, TimeoutError):
-        outage.found_away()
+        breaker.record_failure()
         raise
     except ClientError:
-        outage.found_back()
+        breaker.record_success()
         raise
-    outage.found_back()
+    breaker.record_success()
 
 
 @contextmanager
 def translated_errors(key: str) -> Iterator[None]:
-    """Raise botocore's errors as the portal's own; the key is what was asked about."""
+    """Raise botocore's errors as the portal's own; the key is that of the call."""
     try:
         yield
     except ClientError as exc:
@@ -79,17 +87,20 @@ def translated_errors(key: str) -> Iterator[None]:
             raise ObjectMissing(key) from exc
         if code == "NoSuchUpload":
             raise MultipartMissing(key) from exc
+        if code == "InvalidRange":
+            raise RangeRefused(key) from exc
         if code in REFUSED_PARTS_CODES:
             raise PartsRefused(key) from exc
         status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
-        if status in REFUSALS and code not in SLOW_CODES:
+        is_slow = status == HTTPStatus.TOO_MANY_REQUESTS or code in SLOW_CODES
+        if status in DENIED_STATUSES and not is_slow:
             # Wrong credentials, or a clock that is wrong by more than signatures allow: no fault
             # of the object at hand, and the operator's to mend.
-            logger.error("Storage refuses the portal: %s", exc, extra={"action": "storage_refuses"})
-        is_slow = status == HTTPStatus.TOO_MANY_REQUESTS or code in SLOW_CODES
-        if status in REFUSALS or is_slow or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            logger.error("Storage denies access: %s", exc, extra={"action": "storage_denied"})
+            raise StorageDenied(code) from exc
+        if is_slow or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise StorageUnavailable from exc
-        raise
+        raise StorageRefused(key) from exc
     except (HTTPClientError, TimeoutError, ClientPayloadError, ResponseParserError) as exc:
         # No answer, or not all of it.
         raise StorageUnavailable from exc

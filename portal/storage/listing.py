@@ -1,4 +1,4 @@
-"""What storage holds, page by page: objects, folders, unfinished uploads in parts.
+"""What storage holds, page by page: objects, folders, open multipart uploads.
 
 Nothing here holds more than a page (`LIST_LIMIT` entries) at a time. Servers agree on the
 order of what lies directly in a folder; of a whole tree some list `audio-2/` before `audio/`.
@@ -6,64 +6,15 @@ order of what lies directly in a folder; of a whole tree some list `audio-2/` be
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
 
 from portal.errors import MultipartMissing, ObjectMissing
+from portal.storage.objects import read_multiparts
 
 if TYPE_CHECKING:
     from portal.storage.bucket import Storage
-
-
-# As many as S3 lists, or removes, at once.
-LIST_LIMIT = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class StoredObject:
-    """An object as lists have it. `etag` is empty where storage computes none."""
-
-    key: str
-    size_bytes: int
-    etag: str
-    written_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class OpenMultipart:
-    """An upload in parts that was neither completed nor aborted."""
-
-    key: str
-    multipart_id: str
-    begun_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Objects, and folders by their whole prefix; `next_page` is empty on the last one."""
-
-    objects: tuple[StoredObject, ...]
-    folders: tuple[str, ...]
-    next_page: str
-
-
-def read_page(answer: Mapping[str, Any]) -> Page:
-    """A page of an answer to ListObjectsV2."""
-    return Page(
-        objects=tuple(_stored_object(entry) for entry in answer.get("Contents", ())),
-        folders=tuple(entry["Prefix"] for entry in answer.get("CommonPrefixes", ())),
-        next_page=answer.get("NextContinuationToken", "") if answer.get("IsTruncated") else "",
-    )
-
-
-def read_multiparts(answer: Mapping[str, Any]) -> list[OpenMultipart]:
-    """The uploads of an answer to ListMultipartUploads."""
-    return [
-        OpenMultipart(entry["Key"], entry["UploadId"], entry["Initiated"])
-        for entry in answer.get("Uploads", ())
-    ]
+    from portal.storage.objects import OpenMultipart, Page, StoredObject
 
 
 async def objects_below(prefix: str, storage: Storage) -> AsyncIterator[StoredObject]:
@@ -82,7 +33,7 @@ async def entries_of(folder: str, storage: Storage) -> AsyncIterator[StoredObjec
 
 
 async def open_multiparts(prefix: str, storage: Storage) -> AsyncIterator[list[OpenMultipart]]:
-    """The unfinished uploads of keys that begin with this, a page at a time.
+    """The open multipart uploads of keys that begin with this, a page at a time.
 
     Raises `ListingRefused` at servers that don't list them, or not to these credentials.
     """
@@ -104,11 +55,6 @@ async def _pages(prefix: str, storage: Storage, *, delimiter: str) -> AsyncItera
         page = await storage.list_page(prefix, delimiter=delimiter, page=following)
         yield page
         following, is_last = page.next_page, not page.next_page
-
-
-def _stored_object(entry: Mapping[str, Any]) -> StoredObject:
-    etag = entry.get("ETag", "").strip('"')
-    return StoredObject(entry["Key"], entry["Size"], etag, entry["LastModified"])
 
 
 def _name(entry: StoredObject | str) -> str:

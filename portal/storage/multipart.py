@@ -6,14 +6,17 @@ Which of them belong to what is for `uploads`; this module only speaks to storag
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
-
-from portal.errors import ListingRefused, MultipartMissing, ObjectMissing, StorageUnavailable
+from portal.errors import (
+    ListingRefused,
+    MultipartMissing,
+    ObjectMissing,
+    StorageRefused,
+    StorageUnavailable,
+)
 from portal.storage.calls import code_of, translated_errors
-from portal.storage.listing import LIST_LIMIT
+from portal.storage.objects import LIST_LIMIT, StoredPart, read_parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -29,15 +32,6 @@ REFUSED_LISTING_CODES = frozenset({"NotImplemented", "MethodNotAllowed", "Access
 PARTS_PAGE = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPart:
-    """One part of an unfinished upload. `etag` is as storage gave it, quotes included."""
-
-    number: int
-    size_bytes: int
-    etag: str
-
-
 class Multiparts:
     """Those of one bucket; `Storage.multiparts`."""
 
@@ -49,7 +43,7 @@ class Multiparts:
 
     async def create(self, key: str, *, content_type: str) -> str:
         """Begin an upload in parts; returns storage's id for it."""
-        async with self._calls.about(key):
+        async with self._calls.guarded(key):
             answer = await self._client.create_multipart_upload(
                 Bucket=self._bucket, Key=key, ContentType=content_type
             )
@@ -72,7 +66,7 @@ class Multiparts:
         while True:
             page = await self._parts_page(key, multipart_id, marker)
             # By number, for some servers' pages begin with the marker and others' after it.
-            found.update((part.number, part) for part in map(_stored_part, page.get("Parts", [])))
+            found.update((part.number, part) for part in read_parts(page))
             following = int(page.get("NextPartNumberMarker") or 0)
             if not page.get("IsTruncated") or following <= marker:
                 return [found[number] for number in sorted(found)]
@@ -84,7 +78,7 @@ class Multiparts:
         Raises `MultipartMissing`, also for an upload that was completed before, or `PartsRefused`.
         """
         named = [{"PartNumber": part.number, "ETag": part.etag} for part in parts]
-        async with self._calls.about(key, timeout_s=COMPLETE_TIMEOUT_S):
+        async with self._calls.guarded(key, timeout_s=COMPLETE_TIMEOUT_S):
             await self._client.complete_multipart_upload(
                 Bucket=self._bucket,
                 Key=key,
@@ -95,7 +89,7 @@ class Multiparts:
     async def abort(self, key: str, multipart_id: str) -> None:
         """Give up an upload in parts; one already gone is no error."""
         with suppress(MultipartMissing, ObjectMissing):
-            async with self._calls.about(key):
+            async with self._calls.guarded(key):
                 await self._client.abort_multipart_upload(
                     Bucket=self._bucket, Key=key, UploadId=multipart_id
                 )
@@ -108,22 +102,21 @@ class Multiparts:
         key, multipart_id = after
         markers = {"KeyMarker": key, "UploadIdMarker": multipart_id}
         try:
-            async with self._calls.about(prefix):
+            async with self._calls.guarded(prefix):
                 answer: dict[str, Any] = await self._client.list_multipart_uploads(
                     Bucket=self._bucket,
                     Prefix=prefix,
                     MaxUploads=LIST_LIMIT,
                     **{name: value for name, value in markers.items() if value},
                 )
-        except (ClientError, StorageUnavailable) as exc:
-            cause = exc if isinstance(exc, ClientError) else exc.__cause__
-            if code_of(cause) in REFUSED_LISTING_CODES:
+        except (StorageRefused, StorageUnavailable) as exc:
+            if code_of(exc.__cause__) in REFUSED_LISTING_CODES:
                 raise ListingRefused(prefix) from exc
             raise
         return answer
 
     async def _parts_page(self, key: str, multipart_id: str, marker: int) -> dict[str, Any]:
-        async with self._calls.about(key):
+        async with self._calls.guarded(key):
             page: dict[str, Any] = await self._client.list_parts(
                 Bucket=self._bucket,
                 Key=key,
@@ -132,7 +125,3 @@ class Multiparts:
                 MaxParts=PARTS_PAGE,
             )
         return page
-
-
-def _stored_part(part: dict[str, Any]) -> StoredPart:
-    return StoredPart(part["PartNumber"], part["Size"], part["ETag"])

@@ -3,19 +3,26 @@
 The client's own `generate_presigned_url` works out the endpoint anew for each address and takes
 several times as long; a long playlist has thousands. Here it is asked once for the bucket's
 address, and only the signing is done for each key.
+
+An address is good for no longer than the credentials that signed it. Those of a role last for
+minutes to hours; botocore fetches new ones in time. It knows when they end, unless a session token
+comes alone (`AWS_SESSION_TOKEN` without `AWS_CREDENTIAL_EXPIRATION`).
 """
 
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Callable, Collection
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from botocore.auth import S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
+from botocore.credentials import ReadOnlyCredentials, RefreshableCredentials
 from botocore.exceptions import NoCredentialsError
 
+from portal.errors import StorageDenied
 from portal.text import shown
 
 
@@ -59,6 +66,14 @@ class Presigner:
         sign = await self._signer(ttl_s)
         return await asyncio.to_thread(lambda: {key: sign("GET", key, {}) for key in keys})
 
+    async def life_s(self, ttl_s: int) -> int:
+        """For how long an address signed now is good: `ttl_s`, or until its credentials end."""
+        return (await self._credentials(ttl_s))[1]
+
+    async def signer_id(self) -> str:
+        """Which credentials sign now; what the same ones sign ends together, if they end."""
+        return str((await self._credentials(1))[0].access_key)
+
     async def bucket_url(self) -> str:
         """Address of the bucket, with a slash at the end."""
         if not self._base:
@@ -68,13 +83,9 @@ class Presigner:
         return self._base
 
     async def _signer(self, ttl_s: int) -> Callable[[str, str, dict[str, str]], str]:
+        credentials, life_s = await self._credentials(ttl_s)
         base = await self.bucket_url()
-        credentials = await self._session.get_credentials()
-        if credentials is None:
-            raise NoCredentialsError
-        frozen = await credentials.get_frozen_credentials()
-        # A signature may not outlive the credentials' own token, but that is for AWS to check.
-        auth = S3SigV4QueryAuth(frozen, "s3", self._client.meta.region_name, expires=ttl_s)
+        auth = S3SigV4QueryAuth(credentials, "s3", self._client.meta.region_name, expires=life_s)
 
         def sign(method: str, key: str, headers: dict[str, str]) -> str:
             request = AWSRequest(method, base + key, headers=headers)
@@ -83,6 +94,26 @@ class Presigner:
             return address
 
         return sign
+
+    async def _credentials(self, ttl_s: int) -> tuple[ReadOnlyCredentials, int]:
+        """Credentials, fresh ones if need be, and the life of what they sign."""
+        credentials = await self._session.get_credentials()
+        if credentials is None:
+            raise NoCredentialsError
+        try:
+            frozen = await credentials.get_frozen_credentials()
+        except RuntimeError as exc:
+            # Refreshed, and expired all the same.
+            raise StorageDenied("ExpiredToken") from exc
+        if not isinstance(credentials, RefreshableCredentials):
+            return frozen, ttl_s
+        return frozen, max(1, _seconds_left(credentials, ttl_s))
+
+
+def _seconds_left(credentials: RefreshableCredentials, most_s: int) -> int:
+    """Whole seconds until these expire. Only whether a time is left can be asked publicly."""
+    seconds = range(1, most_s + 1)
+    return bisect_left(seconds, True, key=lambda it: credentials.refresh_needed(refresh_in=it))
 
 
 def _attachment(file_name: str) -> str:

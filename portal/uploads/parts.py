@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from portal.storage.multipart import StoredPart
+    from portal.storage.objects import StoredPart
 
 MIB = 1024**2
 MAX_FILE_BYTES = 5 * 1024**4

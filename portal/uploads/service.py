@@ -54,8 +54,8 @@ from portal.uploads.rows import (
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from portal.storage.bucket import ObjectInfo, Storage
-    from portal.storage.multipart import StoredPart
+    from portal.storage.bucket import Storage
+    from portal.storage.objects import ObjectInfo, StoredPart
 
 logger = logging.getLogger(__name__)
 

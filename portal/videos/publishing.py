@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from procrastinate import App as Queue
     from psycopg import AsyncConnection
 
-    from portal.storage.bucket import ObjectInfo, Storage
+    from portal.storage.bucket import Storage
+    from portal.storage.objects import ObjectInfo
 
 logger = logging.getLogger(__name__)
 

@@ -83,7 +83,7 @@ async def main() -> None:
             migrated_services(Path(folder), durable=True) as services,
             fresh_database(services) as environ,
             run_portal({**environ, **LIMITS, "LOG_FORMAT": "json"}, worker=False) as portal,
-            _bare_app() as bare_url,
+            bare_app() as bare_url,
         ):
             await _measure(portal, bare_url, Path(folder), options)
 
@@ -101,12 +101,12 @@ async def _measure(
         pairs = []
         for _ in range(options.rounds):
             if target.name == "POST create":
-                _write_lines(
+                write_lines(
                     target.bodies, itertools.islice(rest, options.seconds * UPLOADS_PER_SECOND)
                 )
-            bare = await _wrk(bare_url, seconds=options.seconds)
+            bare = await measured(bare_url, seconds=options.seconds)
             pairs.append(
-                (await _wrk(target.url, seconds=options.seconds, bodies=target.bodies), bare)
+                (await measured(target.url, seconds=options.seconds, bodies=target.bodies), bare)
             )
         _print_row(target, pairs)
     memory_mb = psutil.Process(portal.web_pid).memory_info().rss / 1e6
@@ -119,7 +119,7 @@ async def _targets(portal: LivePortal, folder: Path, body: str) -> list[Target]:
         async with session.post("/api/videos", data=body, headers=headers) as response:
             location = response.headers["Location"]
     presign = folder / "presign.txt"
-    _write_lines(presign, iter([json.dumps(PRESIGN)]))
+    write_lines(presign, iter([json.dumps(PRESIGN)]))
     return [
         Target("GET video", portal.base_url + location, 0.6),
         Target("GET categories", f"{portal.base_url}/api/categories", 0.9),
@@ -161,7 +161,7 @@ async def _upload(session: aiohttp.ClientSession, portal: LivePortal) -> dict[st
     }
 
 
-async def _wrk(url: str, *, seconds: int, bodies: Path | None = None) -> Result:
+async def measured(url: str, *, seconds: int, bodies: Path | None = None) -> Result:
     script = ["-s", str(HERE / "post.lua")] if bodies else []
     arguments = ["--", str(bodies)] if bodies else []
     process = await asyncio.create_subprocess_exec(
@@ -198,7 +198,7 @@ def _print_row(target: Target, pairs: list[tuple[Result, Result]]) -> None:
 
 
 @asynccontextmanager
-async def _bare_app() -> AsyncIterator[str]:
+async def bare_app() -> AsyncIterator[str]:
     port = free_port()
     url = f"http://127.0.0.1:{port}/"
     process = await asyncio.create_subprocess_exec(
@@ -212,7 +212,7 @@ async def _bare_app() -> AsyncIterator[str]:
         await process.wait()
 
 
-def _write_lines(path: Path | None, lines: Iterator[str]) -> None:
+def write_lines(path: Path | None, lines: Iterator[str]) -> None:
     if path is not None:
         path.write_text("".join(f"{line}\n" for line in lines))
 

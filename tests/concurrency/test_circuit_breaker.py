@@ -15,7 +15,7 @@ from portal_kit import until
 from psycopg.conninfo import conninfo_to_dict
 from wire_kit import silent_server
 
-from portal.concurrency.circuit_breaker import PAUSE_S, Outage
+from portal.concurrency.circuit_breaker import OPEN_S, CircuitBreaker, State
 from portal.config import Config
 from portal.database import connection
 from portal.errors import DatabaseUnavailable
@@ -36,36 +36,40 @@ class Clock:
         return self.now_s
 
 
-async def test_after_an_outage_one_tries_and_the_others_are_told_at_once() -> None:
+async def test_open_breaker_refuses_until_one_probe_has_succeeded() -> None:
     clock = Clock()
-    outage = Outage(DatabaseUnavailable, clock=clock)
-    outage.refuse()
-    outage.found_away()
+    breaker = CircuitBreaker(DatabaseUnavailable, clock=clock)
+    breaker.check()
+    breaker.record_failure()
+    assert breaker.state is State.OPEN
     with pytest.raises(DatabaseUnavailable):
-        outage.refuse()
-    clock.now_s += PAUSE_S
-    async with outage.trying() as is_try:
-        assert is_try
+        breaker.check()
+    clock.now_s += OPEN_S
+    assert breaker.state is State.HALF_OPEN
+    async with breaker.call() as is_probe:
+        assert is_probe
         with pytest.raises(DatabaseUnavailable):
-            outage.refuse()
-    # That try told nothing, so the next one tries.
-    async with outage.trying() as is_try:
-        assert is_try
-        outage.found_back()
-    async with outage.trying() as is_try:
-        assert not is_try
-        outage.refuse()
+            breaker.check()
+    # That probe recorded nothing, so the next call is one.
+    async with breaker.call() as is_probe:
+        assert is_probe
+        breaker.record_success()
+    assert breaker.state is State.CLOSED
+    async with breaker.call() as is_probe:
+        assert not is_probe
+        breaker.check()
 
 
-async def test_try_that_fails_starts_the_pause_again() -> None:
+async def test_probe_that_fails_opens_the_breaker_again() -> None:
     clock = Clock()
-    outage = Outage(DatabaseUnavailable, clock=clock)
-    outage.found_away()
-    clock.now_s += PAUSE_S
-    async with outage.trying():
-        outage.found_away()
+    breaker = CircuitBreaker(DatabaseUnavailable, clock=clock)
+    breaker.record_failure()
+    clock.now_s += OPEN_S
+    async with breaker.call():
+        breaker.record_failure()
+    assert breaker.state is State.OPEN
     with pytest.raises(DatabaseUnavailable):
-        outage.refuse()
+        breaker.check()
 
 
 class Wire:

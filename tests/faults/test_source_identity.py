@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -15,12 +17,14 @@ from tempfile import TemporaryDirectory
 import pytest
 from api_kit import Client, metadata, presign
 from passes_kit import make_missing, make_playable, make_source, states
-from portal_kit import make_video
+from portal_kit import make_video, until
 from seaweed_kit import SeaweedServer, seaweed_server
 from storage_fault_kit import Asked, StorageProxy, seeds, send, soaked, storage_proxy
 
 from portal.config import Config
 from portal.database.models import Video, VideoStatus
+from portal.processing.sources import END_BYTES, holds_source
+from portal.storage.listing import objects_below
 from portal.web.app import create_app
 from portal.web.resources import Resources
 
@@ -178,3 +182,52 @@ async def test_replaced_file_is_not_offered_as_the_original(
         assert (await client.get(page)).status_code == 404
         # What was published stays.
         assert (await client.get(f"/hls/{video.id}/1/master.m3u8")).status_code == 200
+
+
+async def written_at(key: str, resources: Resources) -> datetime:
+    """When storage wrote an object, as 0.4.0 asked for it."""
+    [stored] = [entry async for entry in objects_below(key, resources.storage)]
+    return stored.written_at.replace(microsecond=0)
+
+
+def digest_of_ends(content: bytes) -> str:
+    digest = blake2b(content[:END_BYTES], digest_size=12)
+    digest.update(content[-END_BYTES:])
+    return digest.hexdigest()
+
+
+async def is_another_second(since: datetime) -> bool:
+    return datetime.now(UTC) >= since + timedelta(seconds=1)
+
+
+@pytest.mark.parametrize("proxy", ["embedded"], indirect=True)
+@pytest.mark.parametrize("has_digest", [False, True])
+async def test_identities_that_an_earlier_version_recorded_are_known(
+    has_digest: bool, client: Client, resources: Resources
+) -> None:
+    content = Random(1).randbytes(3 * END_BYTES)  # noqa: S311
+    video, address = await created(client, content)
+    at = await written_at(video.storage_key, resources)
+    digest = f"/{digest_of_ends(content)}" if has_digest else ""
+    video.source_etag = f"{at.isoformat()}/{len(content)}{digest}"
+    assert await holds_source(video, resources.storage)
+
+    await until(lambda: is_another_second(at), timeout_s=5)
+    assert await send(address, content) == 200
+    assert not await holds_source(video, resources.storage)
+    for etag in ("0123456789abcdef0123456789abcdef", "0123-7", "abc/12", ""):
+        video.source_etag = etag
+        assert not await holds_source(video, resources.storage)
+
+
+async def test_file_that_differs_only_in_its_middle_is_noticed_when_sent_later(
+    client: Client, resources: Resources
+) -> None:
+    content = Random(1).randbytes(4 * END_BYTES)  # noqa: S311
+    video, address = await created(client, content)
+    assert await holds_source(video, resources.storage)
+    begun_at = datetime.now(UTC)
+    await until(lambda: is_another_second(begun_at), timeout_s=5)
+    middle = len(content) // 2
+    assert await send(address, content[:middle] + b"else" + content[middle + 4 :]) == 200
+    assert not await holds_source(video, resources.storage)

@@ -232,7 +232,7 @@ async def test_storage_that_does_not_answer_holds_nobody_for_long(
     assert await counts(config.database_url) == (0, 0)
 
 
-@pytest.mark.parametrize("kind", [*map(soaked, ["HEAD videos", "GET videos", "PUT hls"])])
+@pytest.mark.parametrize("kind", [*map(soaked, ["GET videos", "PUT hls"])])
 async def test_calls_of_a_worker_that_are_never_answered_cost_no_attempt(
     kind: str,
     client: Client,
@@ -250,17 +250,13 @@ async def test_calls_of_a_worker_that_are_never_answered_cost_no_attempt(
     assert Outcome.FAILED not in outcomes
 
 
-async def test_upload_that_storage_lists_too_late_is_not_called_missing(
-    client: Client, config: Config, proxy: StorageProxy
-) -> None:
+async def test_video_is_created_without_a_listing(client: Client, proxy: StorageProxy) -> None:
     upload = await presign(client)
     assert await send(upload["uploadUrl"], b"raw bytes") == 200
-    # At first its lists are empty, later they show what was there before.
-    proxy.lists_late = True
-    await expect_unavailable(await client.post("/api/videos", json=metadata(upload["key"])))
-    assert await counts(config.database_url) == (0, 0)
+    # Lists are late at some servers, and slow at the embedded one.
     response = await client.post("/api/videos", json=metadata(upload["key"]))
     assert response.status_code == 201
+    assert proxy.count("LIST .*") == 0
 
 
 async def test_deletion_that_storage_lists_too_late_for_is_finished_by_the_janitor(

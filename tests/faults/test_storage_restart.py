@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import time
 
 import pytest
 from fault_kit import AT_ONCE
@@ -16,22 +16,41 @@ from portal.bundled.data_folder import open_data_folder
 from portal.bundled.services import start_embedded
 from portal.bundled.supervisor import running_children
 from portal.config import Config
+from portal.database.models import Video
 from portal.errors import StorageUnavailable
-from portal.storage.bucket import ObjectInfo, Storage, open_storage
+from portal.processing.sources import holds_source, identify
+from portal.storage.bucket import Storage, open_storage
 
-KEY = "videos/0123456789abcdef0123456789abcdef.mp4"
+KEPT, REPLACED = (f"videos/{digit * 32}.mp4" for digit in "01")
 
 
-async def sent_in_parts(storage: Storage) -> ObjectInfo:
-    """An upload that is begun in one second of the clock, and whose data comes in another."""
-    multipart_id = await storage.multiparts.create(KEY, content_type="video/mp4")
-    await asyncio.sleep(1.1)
+async def sent_in_parts(key: str, storage: Storage) -> None:
+    """An upload that begins in one second of the clock, is written in another, and ends later."""
+    multipart_id = await storage.multiparts.create(key, content_type="video/mp4")
+    await another_second()
     await storage._client.upload_part(
-        Bucket=storage.bucket, Key=KEY, UploadId=multipart_id, PartNumber=1, Body=b"a"
+        Bucket=storage.bucket, Key=key, UploadId=multipart_id, PartNumber=1, Body=b"a"
     )
-    parts = await storage.multiparts.list_parts(KEY, multipart_id)
-    await storage.multiparts.complete(KEY, multipart_id, parts)
-    return await storage.head(KEY)
+    await another_second()
+    parts = await storage.multiparts.list_parts(key, multipart_id)
+    await storage.multiparts.complete(key, multipart_id, parts)
+
+
+async def another_second() -> None:
+    """Wait until storage's clock, which is this machine's, shows another second."""
+    now_s = int(time())
+    await until(lambda: _is_after(now_s), timeout_s=5)
+
+
+async def _is_after(second: int) -> bool:
+    return int(time()) > second
+
+
+async def recorded(key: str, storage: Storage) -> Video:
+    """A video created from this file."""
+    video = Video(source_etag=(await identify(key, storage)).etag)
+    video.upload_id = key
+    return video
 
 
 async def test_file_is_the_same_after_a_restart_of_its_storage(
@@ -50,7 +69,15 @@ async def test_file_is_the_same_after_a_restart_of_its_storage(
                 monkeypatch.setenv(name, environ[name])
             config = Config.from_env({**environ, "DATABASE_URL": "postgresql:///nowhere"})
             async with open_storage(config) as storage:
-                before = await sent_in_parts(storage)
+                for key in (KEPT, REPLACED):
+                    await sent_in_parts(key, storage)
+                kept, replaced = [await recorded(key, storage) for key in (KEPT, REPLACED)]
+                assert await holds_source(kept, storage)
+                assert await holds_source(replaced, storage)
+                await another_second()
+                await storage.put(REPLACED, b"a", content_type="video/mp4")
+                assert not await holds_source(replaced, storage)
+
                 killed = children.pid("storage")
                 assert killed is not None
                 os.kill(killed, signal.SIGKILL)
@@ -59,7 +86,12 @@ async def test_file_is_the_same_after_a_restart_of_its_storage(
                     return children.pid("storage") not in (killed, None) and await _works(storage)
 
                 await until(is_back, timeout_s=60)
-                assert await storage.head(KEY) == before
+                assert await holds_source(kept, storage)
+                assert not await holds_source(replaced, storage)
+                # What is created only now is the same as well.
+                assert await holds_source(await recorded(KEPT, storage), storage)
+                await storage.put(KEPT, b"a", content_type="video/mp4")
+                assert not await holds_source(kept, storage)
 
 
 async def _works(storage: Storage) -> bool:

@@ -41,6 +41,7 @@ from portal_kit import (
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.errors import ObjectMissing
 from portal.processing import attempts, passes, renditions
+from portal.processing.sources import identify
 from portal.storage.bucket import Storage
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.planning.notes import Note
@@ -215,7 +216,7 @@ async def test_source_replaced_after_the_first_pass_fails_only_what_is_missing(
 
     await resources.storage.put(playable.storage_key, original, content_type="video/mp4")
     # Where storage computes no ETag, the time of writing is part of what stands in for it.
-    restored = await resources.storage.head(playable.storage_key)
+    restored = await identify(playable.storage_key, resources.storage)
     await Video.filter(id=playable.id).update(source_etag=restored.etag)
     assert (await client.post(f"/api/videos/{playable.id}/transcode")).status_code == 202
     assert await make_missing(playable, resources, tmp_path) is True

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from portal.config import Config
-from portal.errors import StorageUnavailable
+from portal.errors import StorageDenied, StorageRefused, StorageUnavailable
 from portal.storage import calls
 from portal.storage.bucket import Storage, open_storage
 
@@ -63,7 +63,53 @@ async def test_what_is_written_is_sent_unasked(config: Config) -> None:
 async def test_server_that_stops_reading_is_given_up(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "PATIENT_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(calls, "BACKGROUND_CALL_TIMEOUT_S", 1.0)
     async with storage_at(read_nothing, config) as storage, asyncio.timeout(10):
         with pytest.raises(StorageUnavailable):
             await storage.put("hls/a", MEGABYTES, content_type="video/mp4")
+
+
+def answering(status: str, code: str) -> Behaviour:
+    """Answers every request with this error."""
+    body = f"<Error><Code>{code}</Code></Error>".encode()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError):
+            while await reader.readuntil(b"\r\n\r\n"):
+                length = f"Content-Length: {len(body)}".encode()
+                writer.write(b"\r\n".join([b"HTTP/1.1 " + status.encode(), length, b"", body]))
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        ("403 Forbidden", "AccessDenied"),
+        ("400 Bad Request", "ExpiredToken"),
+        ("403 Forbidden", "RequestTimeTooSkewed"),
+    ],
+)
+async def test_refused_credentials_are_told_from_an_outage(
+    config: Config, status: str, code: str
+) -> None:
+    async with storage_at(answering(status, code), config) as storage:
+        with pytest.raises(StorageDenied) as caught:
+            await storage.get("hls/a")
+    assert caught.value.s3_code == code
+    assert isinstance(caught.value, StorageUnavailable)
+    assert caught.value.code == StorageUnavailable.code
+
+
+async def test_overload_is_no_denial(config: Config) -> None:
+    async with storage_at(answering("400 Bad Request", "RequestTimeout"), config) as storage:
+        with pytest.raises(StorageUnavailable) as caught:
+            await storage.get("hls/a")
+    assert not isinstance(caught.value, StorageDenied)
+
+
+async def test_unexpected_errors_of_s3_are_translated(config: Config) -> None:
+    behave = answering("405 Method Not Allowed", "MethodNotAllowed")
+    async with storage_at(behave, config) as storage:
+        with pytest.raises(StorageRefused):
+            await storage.get("hls/a")

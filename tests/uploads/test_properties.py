@@ -18,7 +18,7 @@ from werkzeug.datastructures import Headers, MultiDict
 
 from portal.config import Config, ConfigError
 from portal.errors import CrossSiteRequest, FieldError, InvalidRequest
-from portal.storage.multipart import StoredPart
+from portal.storage.objects import StoredPart
 from portal.storage.presigning import _attachment
 from portal.uploads.parts import (
     MAX_FILE_BYTES,

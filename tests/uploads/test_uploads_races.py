@@ -32,7 +32,8 @@ from upload_kit import (
 from portal.config import Config
 from portal.database import connection
 from portal.errors import ObjectMissing
-from portal.storage.bucket import ObjectInfo, Storage, open_storage
+from portal.storage.bucket import Storage, open_storage
+from portal.storage.objects import ObjectInfo
 from portal.uploads import service as uploads
 from portal.uploads.rows import row_with_key
 from portal.web.app import create_app

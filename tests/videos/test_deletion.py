@@ -22,7 +22,7 @@ from portal.errors import StorageUnavailable
 from portal.maintenance import side_jobs
 from portal.storage.bucket import Storage, open_storage
 from portal.storage.keys import output_prefix
-from portal.storage.listing import LIST_LIMIT
+from portal.storage.objects import LIST_LIMIT
 from portal.videos import deletion
 from portal.videos.deletion import Unsettled
 from portal.web.resources import Resources, open_resources

@@ -19,7 +19,7 @@ from portal.maintenance.janitor import DAY_S, PERIOD_S, Limits
 
 if TYPE_CHECKING:
     from portal.storage.bucket import Storage
-    from portal.storage.listing import StoredObject
+    from portal.storage.objects import StoredObject
     from portal.web.resources import Resources
 
 

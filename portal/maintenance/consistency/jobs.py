@@ -16,7 +16,8 @@ from portal.maintenance.consistency.findings import Kind
 from portal.processing.attempts import LEASE_S
 from portal.queue.rows import DEAD_AFTER_S
 from portal.storage.keys import UPLOAD_FOLDER
-from portal.storage.listing import OpenMultipart, open_multiparts
+from portal.storage.listing import open_multiparts
+from portal.storage.objects import OpenMultipart
 
 if TYPE_CHECKING:
     from portal.maintenance.consistency.compare import Comparison

@@ -15,7 +15,8 @@ from portal.maintenance.consistency.findings import Kind, Repair
 from portal.maintenance.consistency.merging import merged, rows_by_key
 from portal.maintenance.consistency.video_files import Problem, examine_video, unused_objects
 from portal.storage.keys import OUTPUT_FOLDER, output_root
-from portal.storage.listing import StoredObject, entries_of, objects_below
+from portal.storage.listing import entries_of, objects_below
+from portal.storage.objects import StoredObject
 from portal.videos import deletion
 from portal.videos.publishing import parse_video_id
 

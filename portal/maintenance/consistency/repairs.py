@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from portal.maintenance.consistency.compare import Comparison
     from portal.maintenance.consistency.findings import Repair
     from portal.storage.bucket import Storage
-    from portal.storage.listing import StoredObject
+    from portal.storage.objects import StoredObject
     from portal.web.resources import Resources
 
 SOURCE_GONE = "can't be repaired: the uploaded file is gone or another one; upload it again"

@@ -19,7 +19,7 @@ from portal.uploads import service as uploads
 
 if TYPE_CHECKING:
     from portal.maintenance.consistency.compare import Comparison
-    from portal.storage.listing import StoredObject
+    from portal.storage.objects import StoredObject
 
 UPLOADS = """
 SELECT uploads.key, videos.id::text AS video_id, videos.size_bytes, videos.source_etag,

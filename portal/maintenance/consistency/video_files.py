@@ -13,7 +13,8 @@ from portal.errors import ObjectMissing
 from portal.maintenance.consistency.findings import Kind
 from portal.processing.references import named_playlists, used_folders
 from portal.storage.keys import output_prefix, output_root
-from portal.storage.listing import StoredObject, objects_below
+from portal.storage.listing import objects_below
+from portal.storage.objects import StoredObject
 from portal.transcoding.packaging.hls import PlaylistError, media_playlist_name, playlist_uris
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.packaging.master import Kind as Medium

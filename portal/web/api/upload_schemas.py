@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StrictInt, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from portal.storage.multipart import StoredPart
+from portal.storage.objects import StoredPart
 from portal.uploads.parts import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
 from portal.uploads.service import UploadState, UploadView
 from portal.web.api.schemas import Problem, Shape, Text

@@ -1,0 +1,125 @@
+"""Creations of videos per second, by the number of files in the folder of uploads.
+
+The embedded store tells no ETags, and reads the whole folder for every listing; a creation must
+take as long among 100,000 files as among 1,000. Both are measured in one run, each in turn with a
+bare one-route Quart app on the same Hypercorn settings, by the same load tool (wrk).
+
+    python tests/benchmarks/source_identity.py [--files 1000 100000] [--seconds 4] [--rounds 3]
+
+Needs `wrk` (Debian: apt-get install wrk). Starts and stops everything else itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import statistics
+import sys
+import tempfile
+from itertools import islice
+from pathlib import Path
+from uuid import uuid4
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+import psycopg  # noqa: E402
+from api import (  # noqa: E402  # found beside this file
+    LIMITS,
+    PRESIGN,
+    UPLOADS_PER_SECOND,
+    Result,
+    bare_app,
+    measured,
+    write_lines,
+)
+from portal_kit import fresh_database, migrated_services, run_portal  # noqa: E402
+
+from portal.bundled.data_folder import open_data_folder  # noqa: E402
+from portal.bundled.object_store import BUCKET  # noqa: E402
+from portal.storage.keys import UPLOAD_FOLDER, upload_key  # noqa: E402
+
+AIM = 0.12
+# Larger than both ends that are read of a source, and sparse.
+SOURCE_BYTES = 200_000
+ISSUE = "INSERT INTO uploads (key, file_name, content_type, created_at) VALUES (%s, %s, %s, now())"
+
+
+async def main() -> None:
+    """Measure among each number of files, and print the table."""
+    options = _options()
+    if shutil.which("wrk") is None:
+        sys.exit("wrk is missing: apt-get install wrk")
+    print(f"{'files':>8} {'req/s':>8} {'bare':>8} {'ratio':>6} {'aim':>5}  {'p50':>8} {'p99':>8}")
+    ratios = [await _ratio(files, options) for files in options.files]
+    print(f"{options.files[-1]:,} files against {options.files[0]:,}: {ratios[-1] / ratios[0]:.2f}")
+
+
+async def _ratio(files: int, options: argparse.Namespace) -> float:
+    """Of creations to the bare app, in pairs that follow each other; prints a row."""
+    pairs = []
+    with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as name:
+        each = options.seconds * UPLOADS_PER_SECOND
+        keys = _put_files(Path(name), files, sources=options.rounds * each)
+        todo, bodies = iter(keys), Path(name, "create.txt")
+        async with (
+            migrated_services(Path(name), durable=True) as services,
+            fresh_database(services) as environ,
+            run_portal({**environ, **LIMITS, "LOG_LEVEL": "WARNING"}, worker=False) as portal,
+            bare_app() as bare_url,
+        ):
+            await _issue(environ["DATABASE_URL"], keys)
+            for _ in range(options.rounds):
+                write_lines(bodies, map(_body, islice(todo, each)))
+                bare = await measured(bare_url, seconds=options.seconds)
+                url = f"{portal.base_url}/api/videos"
+                pairs.append((await measured(url, seconds=options.seconds, bodies=bodies), bare))
+    return _print_row(files, pairs)
+
+
+def _put_files(data_dir: Path, files: int, *, sources: int) -> list[str]:
+    """Fill the folder up to this number of files, at least those to create videos from."""
+    bucket = open_data_folder(data_dir).objects / BUCKET
+    (bucket / UPLOAD_FOLDER).mkdir(mode=0o700, parents=True)
+    keys = [upload_key(uuid4(), "mp4") for _ in range(max(files, sources))]
+    for number, key in enumerate(keys):
+        with (bucket / key).open("wb") as file:
+            file.truncate(SOURCE_BYTES if number < sources else 0)
+    return keys[:sources]
+
+
+async def _issue(database_url: str, keys: list[str]) -> None:
+    connection = await psycopg.AsyncConnection.connect(database_url)
+    async with connection, connection.cursor() as cursor:
+        rows = [(key, PRESIGN["fileName"], PRESIGN["contentType"]) for key in keys]
+        await cursor.executemany(ISSUE, rows)
+
+
+def _body(key: str) -> str:
+    members = {"title": "Benchmark", "description": "", "categoryIds": [1], "tags": ""}
+    return json.dumps({**members, "fileName": PRESIGN["fileName"], "key": key})
+
+
+def _print_row(files: int, pairs: list[tuple[Result, Result]]) -> float:
+    ratio = statistics.median(mine.requests_per_s / bare.requests_per_s for mine, bare in pairs)
+    mine, bare = sorted(pairs, key=lambda pair: pair[0].requests_per_s)[len(pairs) // 2]
+    failures = sum(result.failures for pair in pairs for result in pair)
+    print(
+        f"{files:8} {mine.requests_per_s:8.0f} {bare.requests_per_s:8.0f} {ratio:6.2f} {AIM:5.2f}"
+        f"  {mine.p50:>8} {mine.p99:>8}" + (f"  {failures} FAILED" if failures else "")
+    )
+    return ratio
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--files", type=int, nargs="+", default=[1_000, 100_000])
+    parser.add_argument("--seconds", type=int, default=4, help="length of each measurement")
+    parser.add_argument("--rounds", type=int, default=3, help="measurements of each kind")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
