@@ -42,6 +42,7 @@ def track(
     data_reference: bytes = HERE,
     edits: bytes = b"",
     handler: bytes = b"vide",
+    handler_last: bool = False,
     number: int = 1,
 ) -> bytes:
     """One track whose samples lie one behind the other from `media_at` on."""
@@ -62,6 +63,7 @@ def track(
         samples,
     )
     header = struct.pack(">IIIIII", 3, 0, 0, number, 0, duration) + bytes(16) + IDENTITY
+    named = box(b"hdlr", struct.pack(">II4s12x", 0, 0, handler), b"\0")
     return box(
         b"trak",
         box(b"tkhd", header, struct.pack(">II", size[0] << 16, size[1] << 16)),
@@ -69,8 +71,7 @@ def track(
         box(
             b"mdia",
             box(b"mdhd", struct.pack(">IIIIIHH", 0, 0, 0, TIMESCALE, duration, 0x55C4, 0)),
-            box(b"hdlr", struct.pack(">II4s12x", 0, 0, handler), b"\0"),
-            media,
+            *((media, named) if handler_last else (named, media)),
         ),
     )
 
@@ -105,9 +106,16 @@ def png(width: int, height: int) -> bytes:
 
 
 def png_movie(
-    width: int, height: int, *, frames: int = 1, data_reference: bytes = HERE, edits: bytes = b""
+    width: int,
+    height: int,
+    *,
+    frames: int = 1,
+    data_reference: bytes = HERE,
+    edits: bytes = b"",
+    before_index: bytes = b"",
+    others: Sequence[bytes] = (),
 ) -> bytes:
-    """A film of the same picture over and over, stored once per frame."""
+    """A film of the same picture over and over, stored once per frame, `others` beside it."""
     picture = png(width, height)
     film = track(
         picture_entry(b"png ", width, height),
@@ -118,7 +126,9 @@ def png_movie(
         data_reference=data_reference,
         edits=edits,
     )
-    return movie(picture * frames, film, duration_ms=frames * FRAME_MS)
+    content = movie(picture * frames, film, *others, duration_ms=frames * FRAME_MS)
+    media_end = MEDIA_AT + len(picture) * frames
+    return content[:media_end] + before_index + content[media_end:]
 
 
 def empty_track(kind: bytes = b"png ") -> bytes:

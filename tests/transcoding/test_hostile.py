@@ -11,11 +11,22 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from hostile_kit import HOSTILE, PLAYABLE, SLOW
-from mp4_kit import FILE_TYPE, box, png_movie
+from mp4_kit import (
+    FILE_TYPE,
+    HERE,
+    MEDIA_AT,
+    box,
+    movie,
+    picture_entry,
+    png,
+    png_movie,
+    sample_sizes,
+    track,
+)
 
 from portal.transcoding.encoding.ffmpeg import Progress, run
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
-from portal.transcoding.probing.probe import probe
+from portal.transcoding.probing.probe import Probe, probe
 
 IN_NONBLOCK, IN_ACCESS, IN_OPEN = os.O_NONBLOCK, 0x1, 0x20
 # Nearly all take a tenth of a second; what is slow fills memory up to the limit.
@@ -25,23 +36,22 @@ SOON_S, LATE_S = 10, 35
 class Neighbourhood:
     """What a file may name and must not get at: a file and a server."""
 
-    def __init__(self, canary: Path) -> None:
-        self.canary = canary
-        self.source = b""
+    def __init__(self, folder: Path) -> None:
+        self.canary, self.source = folder / "canary.txt", folder / "source.mp4"
+        self.canary.write_text("secret")
         self.address = ""
         self.asked: list[str] = []
 
-    async def answer(self, request: web.Request) -> web.Response:
+    async def answer(self, request: web.Request) -> web.StreamResponse:
         if request.path == "/source.mp4":
-            return web.Response(body=self.source, content_type="video/mp4")
+            return web.FileResponse(self.source)
         self.asked.append(request.path)
         return web.Response(body=b"got in")
 
 
 @pytest.fixture
 async def neighbourhood(tmp_path: Path) -> AsyncIterator[Neighbourhood]:
-    around = Neighbourhood(tmp_path / "canary.txt")
-    around.canary.write_text("secret")
+    around = Neighbourhood(tmp_path)
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", around.answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
@@ -126,13 +136,11 @@ LOCAL_AND_SERVED = [
 @pytest.mark.parametrize("disguise", [b"", FILE_TYPE], ids=["bare", "behind a file type"])
 @pytest.mark.parametrize("text", IMPOSTORS.values(), ids=IMPOSTORS)
 async def test_a_text_that_names_other_files_reaches_none(
-    neighbourhood: Neighbourhood, tmp_path: Path, text: str, disguise: bytes, over_http: bool
+    neighbourhood: Neighbourhood, text: str, disguise: bytes, over_http: bool
 ) -> None:
     names = {"file": f"file://{neighbourhood.canary}", "http": f"{neighbourhood.address}/other.ts"}
-    neighbourhood.source = disguise + text.format(**names).encode()
-    source = tmp_path / "video.mp4"
-    source.write_bytes(neighbourhood.source)
-    address = f"{neighbourhood.address}/source.mp4" if over_http else source
+    neighbourhood.source.write_bytes(disguise + text.format(**names).encode())
+    address = f"{neighbourhood.address}/source.mp4" if over_http else neighbourhood.source
     with unopened(neighbourhood.canary):
         assert await rejection(address) == RejectCode.NOT_A_VIDEO
     assert neighbourhood.asked == []
@@ -163,6 +171,85 @@ async def test_media_that_lie_elsewhere_are_not_fetched(
         assert await rejection(source) == RejectCode.ZERO_DURATION
         await through_ffmpeg(source)
     assert neighbourhood.asked == []
+
+
+ELSEWHERE = box(b"url ", bytes(4), b"file:///etc/passwd", b"\0")
+FREE = struct.pack(">I4s", 8, b"free")
+HANDLERS = {"sound": b"soun", "text": b"text", "subtitles": b"sbtl", "time code": b"tmcd"}
+
+
+def beside(handler: bytes, reference: bytes) -> bytes:
+    """A track of no samples that is to be shown or heard with the picture."""
+    entry = box(b"sowt" if handler == b"soun" else b"text", bytes(60))
+    return track(
+        entry, sample_sizes([]), frames=0, handler=handler, number=2, data_reference=reference
+    )
+
+
+@pytest.mark.parametrize("handler", HANDLERS.values(), ids=HANDLERS)
+async def test_a_track_beside_the_picture_may_not_lie_elsewhere(
+    tmp_path: Path, handler: bytes
+) -> None:
+    source = tmp_path / "video.mp4"
+    source.write_bytes(png_movie(64, 64, others=[beside(handler, HERE)]))
+    assert (await probe(str(source))).video.frame_count == 1
+    source.write_bytes(png_movie(64, 64, others=[beside(handler, ELSEWHERE)]))
+    assert await rejection(source) == RejectCode.EXTERNAL_MEDIA
+
+
+async def test_a_reference_counts_wherever_the_handler_stands(tmp_path: Path) -> None:
+    picture = png(64, 64)
+    film = track(
+        picture_entry(b"png ", 64, 64),
+        sample_sizes([len(picture)]),
+        frames=1,
+        media_at=MEDIA_AT,
+        data_reference=ELSEWHERE,
+        handler_last=True,
+    )
+    source = tmp_path / "video.mp4"
+    source.write_bytes(movie(picture, film))
+    assert await rejection(source) == RejectCode.ZERO_DURATION
+
+
+@pytest.mark.parametrize("over_http", [False, True], ids=["local", "served"])
+async def test_boxes_before_the_index_hide_nothing(
+    neighbourhood: Neighbourhood, over_http: bool
+) -> None:
+    source = neighbourhood.source
+    address = f"{neighbourhood.address}/source.mp4" if over_http else str(source)
+
+    async def probed(data: bytes) -> Probe:
+        source.write_bytes(data)
+        return await probe(address)
+
+    assert (await probed(png_movie(64, 64, before_index=FREE * 50_000))).video.frame_count == 1
+    for hidden, code in (
+        (png_movie(64, 64, data_reference=ELSEWHERE), RejectCode.ZERO_DURATION),
+        (png_movie(64, 64, others=[beside(b"soun", ELSEWHERE)]), RejectCode.EXTERNAL_MEDIA),
+        (png_movie(64, 64).replace(b"png ", b"encv"), RejectCode.ENCRYPTED),
+    ):
+        at = hidden.index(b"moov") - 4
+        with pytest.raises(SourceRejected) as caught:
+            await probed(hidden[:at] + FREE * 50_000 + hidden[at:])
+        assert caught.value.code == code
+
+
+@pytest.mark.parametrize("where", ["before the index", "in the index", "far apart"])
+async def test_an_index_that_is_not_reached_is_not_taken(
+    neighbourhood: Neighbourhood, where: str
+) -> None:
+    film = png_movie(64, 64)
+    at = film.index(b"moov") - 4
+    padding = {"far apart": box(b"free", bytes(8192)) * 1_500}.get(where, FREE * 1_000_000)
+    if where == "in the index":
+        size = int.from_bytes(film[at : at + 4]) + len(padding)
+        film = film[:at] + struct.pack(">I4s", size, b"moov") + padding + film[at + 8 :]
+    else:
+        film = film[:at] + padding + film[at:]
+    neighbourhood.source.write_bytes(film)
+    code = RejectCode.DAMAGED if where == "in the index" else RejectCode.NOT_A_VIDEO
+    assert await rejection(f"{neighbourhood.address}/source.mp4", within_s=LATE_S) == code
 
 
 async def test_a_reference_without_flag_and_name_is_no_reference(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
 from portal.transcoding.probing import boxes, index, tracks
-from portal.transcoding.probing.boxes import Outline
+from portal.transcoding.probing.boxes import PICTURES, Outline
 
 # Damaged starts are common and decoders recover at the next keyframe; this is how far we look.
 _MAX_PACKETS = 600
@@ -163,8 +163,10 @@ def _probe(request: dict[str, Any]) -> dict[str, Any]:
             return _fail("file_too_large")
         if outline.is_encrypted:
             return _fail("encrypted")
-        if outline.points_elsewhere:
-            return _fail("zero_duration")
+        if outline.external:
+            return _fail("zero_duration" if PICTURES in outline.external else "external_media")
+        if outline.is_unfinished:
+            return _fail("damaged" if outline.has_index else "not_a_video")
         with _open(request, **_decoder_options(request)) as container:
             return _examine(container, outline, request)
     except _UNREACHABLE as exc:

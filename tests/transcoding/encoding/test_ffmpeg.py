@@ -244,7 +244,7 @@ async def test_the_brake_stops_the_process_and_the_clock(
 
 WORKER = """
 import asyncio
-from portal.transcoding.ffmpeg import run
+from portal.transcoding.encoding.ffmpeg import run
 
 async def report(progress):
     print("running", flush=True)
