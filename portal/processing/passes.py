@@ -30,7 +30,7 @@ from portal.processing.sources import SourceChanged, check_source
 from portal.storage.bucket import MASTER_MAX_AGE_S, Storage
 from portal.storage.keys import output_prefix
 from portal.telemetry.spans import span
-from portal.transcoding.encoding.transcode import Made, make_renditions
+from portal.transcoding.encoding.transcode import PassOutput, make_renditions
 from portal.transcoding.errors import DiskFull, FailCode, SourceRejected, TranscodeFailed
 from portal.transcoding.packaging.hls import media_playlist_name, segment_starts_s
 from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
@@ -207,7 +207,7 @@ async def _later_pass(
 
 async def _make_wanted(
     attempt: OpenAttempt, resources: Resources, heartbeat: Heartbeat, work_dir: Path
-) -> Made:
+) -> PassOutput:
     async with _checked_source(attempt, resources.storage) as source_url:
         with span("probe"):
             found = await probe(source_url, limits=_limits(resources.config))

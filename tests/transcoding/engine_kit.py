@@ -14,17 +14,23 @@ from measuring import Heard, Shown, listen, look
 
 from portal.transcoding.encoding.progress import OnProgress, Stage
 from portal.transcoding.encoding.segment_upload import Sink
-from portal.transcoding.encoding.transcode import Made, make_renditions
+from portal.transcoding.encoding.transcode import PassOutput, make_renditions
 from portal.transcoding.packaging.hls import (
     INIT_NAME,
     MediaPlaylist,
     media_playlist_name,
     parse_media_playlist,
 )
-from portal.transcoding.packaging.master import MASTER_NAME, Kind, Rendition, master_playlist
+from portal.transcoding.packaging.master import (
+    MASTER_NAME,
+    FinishedRendition,
+    Kind,
+    master_playlist,
+)
 from portal.transcoding.planning.ladder import Plan, plan_renditions
 from portal.transcoding.planning.notes import Note
-from portal.transcoding.probing.probe import Probe, probe
+from portal.transcoding.probing.facts import Probe
+from portal.transcoding.probing.probe import probe
 
 MASTER_TYPE = "application/vnd.apple.mpegurl"
 
@@ -58,18 +64,18 @@ class Result:
 
     source: Probe
     plan: Plan
-    made: Made
+    made: PassOutput
 
     @property
-    def renditions(self) -> list[Rendition]:
+    def renditions(self) -> list[FinishedRendition]:
         return [each for each in self.made.renditions if each.kind is Kind.VIDEO]
 
     @property
-    def audio(self) -> list[Rendition]:
+    def audio(self) -> list[FinishedRendition]:
         return [each for each in self.made.renditions if each.kind is Kind.AUDIO]
 
     @property
-    def subtitles(self) -> list[Rendition]:
+    def subtitles(self) -> list[FinishedRendition]:
         return [each for each in self.made.renditions if each.kind is Kind.SUBTITLES]
 
     @property

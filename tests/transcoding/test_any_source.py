@@ -26,7 +26,7 @@ from portal.transcoding.packaging.hls import (
 from portal.transcoding.packaging.webvtt import parse_webvtt, segment_webvtt
 from portal.transcoding.planning.ladder import capped_fps, plan_renditions
 from portal.transcoding.planning.tracks import language_tag
-from portal.transcoding.probing.probe import AudioTrack, SubtitleTrack
+from portal.transcoding.probing.facts import AudioTrack, SubtitleTrack
 
 sides = st.integers(2, 16_384)
 rates = st.fractions(Fraction(1, 10), Fraction(1_000)).map(lambda it: it.limit_denominator(1001))

@@ -24,9 +24,10 @@ from mp4_kit import (
     track,
 )
 
-from portal.transcoding.encoding.ffmpeg import Progress, run
+from portal.transcoding.encoding.ffmpeg import FfmpegProgress, run
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
-from portal.transcoding.probing.probe import Probe, probe
+from portal.transcoding.probing.facts import Probe
+from portal.transcoding.probing.probe import probe
 
 IN_NONBLOCK, IN_ACCESS, IN_OPEN = os.O_NONBLOCK, 0x1, 0x20
 # Nearly all take a tenth of a second; what is slow fills memory up to the limit.
@@ -108,7 +109,7 @@ IMPOSTORS = {
 }
 
 
-async def ignore(progress: Progress) -> None:
+async def ignore(progress: FfmpegProgress) -> None:
     pass
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from portal.transcoding.planning.ladder import Rung, plan_renditions
-from portal.transcoding.probing.probe import AudioTrack, Probe, SubtitleTrack, VideoTrack
+from portal.transcoding.probing.facts import AudioTrack, Probe, SubtitleTrack, VideoTrack
 
 SIZES = [
     (1920, 1080),

@@ -7,10 +7,10 @@ import pytest
 from hls_checks import attributes, variants
 
 from portal.transcoding.packaging.hls import sign_playlist
-from portal.transcoding.packaging.master import Kind, Rendition, master_playlist
+from portal.transcoding.packaging.master import FinishedRendition, Kind, master_playlist
 
 
-def a_video(height: int, bandwidth_bps: int, **otherwise: object) -> Rendition:
+def a_video(height: int, bandwidth_bps: int, **otherwise: object) -> FinishedRendition:
     facts = {
         "kind": Kind.VIDEO,
         "name": f"{height}p",
@@ -24,10 +24,10 @@ def a_video(height: int, bandwidth_bps: int, **otherwise: object) -> Rendition:
         "size_bytes": 1,
         "segment_count": 1,
     }
-    return Rendition(**{**facts, **otherwise})
+    return FinishedRendition(**{**facts, **otherwise})
 
 
-def a_sound(name: str = "audio", **otherwise: object) -> Rendition:
+def a_sound(name: str = "audio", **otherwise: object) -> FinishedRendition:
     facts = {
         "kind": Kind.AUDIO,
         "name": name,
@@ -40,15 +40,15 @@ def a_sound(name: str = "audio", **otherwise: object) -> Rendition:
         "label": "Audio",
         "is_default": True,
     }
-    return Rendition(**{**facts, **otherwise})
+    return FinishedRendition(**{**facts, **otherwise})
 
 
-def a_text(name: str, language: str | None, label: str) -> Rendition:
+def a_text(name: str, language: str | None, label: str) -> FinishedRendition:
     sound = a_sound(name, language=language, label=label, is_default=False, channels=None)
     return replace(sound, kind=Kind.SUBTITLES, codecs="wvtt", bandwidth_bps=10_000_000)
 
 
-def here(*renditions: Rendition) -> str:
+def here(*renditions: FinishedRendition) -> str:
     return master_playlist([("", rendition) for rendition in renditions])
 
 

@@ -1,7 +1,7 @@
-"""Compose the filter graph of a pass: one decoded picture becomes every rung's, the poster's and
+"""Compose the filter graph of a pass: each decoded frame becomes every rung's, the poster's and
 the storyboard's. Pure.
 
-The picture is scaled once to the largest rung of the pass and each lower rung from the one above
+A frame is scaled once to the largest rung of the pass and each lower rung from the one above
 it, because scaling costs what its input is large. HDR is scaled first and mapped then, for the
 same reason. The poster's few candidates are picked before any of that.
 
@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from portal.transcoding.planning.ladder import Rung, frame_step, is_hdr
 from portal.transcoding.planning.storyboard import Storyboard
-from portal.transcoding.probing.probe import Probe, VideoTrack
+from portal.transcoding.probing.facts import Probe, VideoTrack
 
 POSTER_CANDIDATES = 10
 POSTER_PAD, STORYBOARD_PAD = "poster", "storyboard"
@@ -60,7 +60,7 @@ def _source(probe: Probe, *, with_poster: bool) -> str:
 
 
 def _storyboard(probe: Probe, storyboard: Storyboard, *, has_rungs: bool) -> str:
-    """From the lowest rung's picture, or from the source's when no rung is encoded."""
+    """From the lowest rung's frames, or from the source's when no rung is encoded."""
     own = () if has_rungs else _finish(probe.video, (storyboard.width, storyboard.height))
     steps = ",".join((*own, *storyboard.filters()))
     return f"[{'smallest' if has_rungs else 'picture'}]{steps}[{STORYBOARD_PAD}]"
@@ -69,7 +69,7 @@ def _storyboard(probe: Probe, storyboard: Storyboard, *, has_rungs: bool) -> str
 def _rung(
     place: int, rung: Rung, following: Sequence[Rung], storyboard: Storyboard | None
 ) -> Iterator[str]:
-    """Hand a rung's picture to its encoder and on to the next lower rung."""
+    """Feed a rung's frames to its encoder and to the next lower rung."""
     branches = f"[{rung.name}]"
     if following:
         branches += f"[next{place}]"
@@ -86,7 +86,7 @@ def _prepare(probe: Probe) -> Iterator[str]:
     if video.interlaced and is_tall_enough:
         yield "bwdif=mode=send_frame:deint=interlaced"
     yield from _thin_out(video)
-    # A track may begin late, after its audio; its first picture then stands from the start. One
+    # A track may begin late, after its audio; its first frame is then shown from the start. One
     # that begins before zero would lose frames: it is moved, unless that would part it from audio.
     shift = "" if probe.audio else "-min(STARTPTS,0)"
     yield f"setpts='if(eq(N,0),0,PTS{shift})'"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from portal.transcoding.planning.tracks import AudioRung, SubtitleRung, plan_audio, plan_subtitles
-from portal.transcoding.probing.probe import Probe, VideoTrack
+from portal.transcoding.probing.facts import Probe, VideoTrack
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +83,7 @@ _HDR_TRANSFERS = frozenset({16, 18})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rung:
-    """One video rendition. `copied` means that the source's own stream is delivered as it is."""
+    """One video rendition. `copied` means that the source's own stream is remuxed as it is."""
 
     name: str
     width: int

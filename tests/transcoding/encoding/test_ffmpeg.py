@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 
 from portal.processes.child import Limits
-from portal.transcoding.encoding.ffmpeg import Brake, Progress, parse_progress, run
-from portal.transcoding.encoding.ffmpeg_log import Log, RunReport
+from portal.transcoding.encoding.ffmpeg import Backpressure, FfmpegProgress, parse_progress, run
+from portal.transcoding.encoding.ffmpeg_log import FfmpegLog, RunReport
 from portal.transcoding.errors import FailCode, TranscodeFailed, without_signatures
 
 FindProcesses = Callable[[str], list[int]]
@@ -33,7 +33,7 @@ def endless(marker: str) -> tuple[str, ...]:
     return (*ENDLESS, "-i", "testsrc2=s=64x64", "-metadata", f"title={marker}", "-f", "null", "-")
 
 
-async def ignore(progress: Progress) -> None:
+async def ignore(progress: FfmpegProgress) -> None:
     pass
 
 
@@ -49,12 +49,12 @@ def state(pid: int) -> str:
 
 def test_a_progress_block_is_read() -> None:
     fields = {"frame": "42", "out_time_us": "1500000", "speed": "2.5x", "progress": "continue"}
-    assert parse_progress(fields) == Progress(out_time_s=1.5, frame=42, speed=2.5, finished=False)
+    assert parse_progress(fields) == FfmpegProgress(out_time_s=1.5, frame=42)
 
 
 def test_what_ffmpeg_does_not_know_yet_is_no_error() -> None:
     fields = {"frame": "0", "out_time_us": "N/A", "speed": "N/A", "progress": "end"}
-    assert parse_progress(fields) == Progress(out_time_s=0.0, frame=0, speed=None, finished=True)
+    assert parse_progress(fields) == FfmpegProgress(out_time_s=0.0, frame=0)
 
 
 async def test_a_failure_carries_the_end_of_stderr_without_signatures(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ async def test_damage_is_reported(plain: Path, tmp_path: Path) -> None:
 
 def test_the_log_keeps_complaints_however_they_come() -> None:
     log, lines = (
-        Log(),
+        FfmpegLog(),
         (
             b"[info] Input #0, mov, from 'x':\n"
             b"[h264 @ 0x1] [error] error while decoding MB 1 2\n"
@@ -166,7 +166,7 @@ def test_the_log_keeps_complaints_however_they_come() -> None:
 
 
 def test_the_log_does_not_grow() -> None:
-    log = Log()
+    log = FfmpegLog()
     for _ in range(1000):
         log.feed(b"[error] " + b"x" * 500 + b"\n")
     log.feed(b"y" * 100_000)
@@ -210,7 +210,7 @@ async def test_cancelling_ends_the_process(
 async def test_an_error_in_the_report_ends_the_process(
     marker: str, processes_naming: FindProcesses
 ) -> None:
-    async def refuse(progress: Progress) -> None:
+    async def refuse(progress: FfmpegProgress) -> None:
         raise LookupError("the record is gone")
 
     with pytest.raises(LookupError, match="the record is gone"):
@@ -218,23 +218,23 @@ async def test_an_error_in_the_report_ends_the_process(
     assert not processes_naming(marker)
 
 
-async def test_the_brake_stops_the_process_and_the_clock(
+async def test_backpressure_stops_the_process_and_the_clock(
     marker: str, processes_naming: FindProcesses, eventually: Eventually
 ) -> None:
-    brake = Brake()
+    backpressure = Backpressure()
     task = asyncio.create_task(
-        run(endless(marker), on_progress=ignore, timeout_s=60, stall_s=1, brake=brake)
+        run(endless(marker), on_progress=ignore, timeout_s=60, stall_s=1, backpressure=backpressure)
     )
     await eventually(lambda: processes_naming(marker))
     pid = processes_naming(marker)[0]
-    brake.held = True
+    backpressure.is_paused = True
     await eventually(lambda: state(pid) == "T")
     # Longer than the stall limit: had the clock gone on, the run would have ended by itself.
     done, _ = await asyncio.wait({task}, timeout=1.5)
     assert not done
-    brake.held = False
+    backpressure.is_paused = False
     await eventually(lambda: state(pid) != "T")
-    brake.held = True
+    backpressure.is_paused = True
     await eventually(lambda: state(pid) == "T")
     task.cancel()  # a stopped process must end too
     with pytest.raises(asyncio.CancelledError):

@@ -126,8 +126,8 @@ class SlowSink:
 async def test_a_slow_sink_holds_ffmpeg_up_instead_of_filling_the_disk(
     long_video: Path, work_dir: Path, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.transcoding.encoding.segment_upload._MAX_BACKLOG_FILES", 6)
-    monkeypatch.setattr("portal.transcoding.encoding.segment_upload._RELEASE_BACKLOG_FILES", 3)
+    monkeypatch.setattr("portal.transcoding.encoding.segment_upload._PAUSE_BACKLOG_FILES", 6)
+    monkeypatch.setattr("portal.transcoding.encoding.segment_upload._RESUME_BACKLOG_FILES", 3)
     sink, percents = SlowSink(), [0.0]
 
     async def remember(stage: Stage, percent: float, seconds_left: float | None) -> None:
@@ -139,7 +139,7 @@ async def test_a_slow_sink_holds_ffmpeg_up_instead_of_filling_the_disk(
     await eventually(lambda: len(files_in(work_dir)) > 6)
     finished, _ = await asyncio.wait({task}, timeout=5)
     assert not finished
-    assert len(files_in(work_dir)) < 30, "more than 40 would be there without a brake"
+    assert len(files_in(work_dir)) < 30, "more than 40 would be there without backpressure"
     assert percents[-1] < 97
     sink.opened.set()
     result = await task

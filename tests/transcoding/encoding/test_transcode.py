@@ -12,8 +12,8 @@ import av
 import pytest
 from engine_kit import Publish, frames, playlist, transcode
 
-from portal.transcoding.encoding.pictures import POSTER_NAME
 from portal.transcoding.encoding.progress import Stage
+from portal.transcoding.encoding.thumbnails import POSTER_NAME
 from portal.transcoding.errors import SourceRejected
 from portal.transcoding.packaging.master import MASTER_NAME
 

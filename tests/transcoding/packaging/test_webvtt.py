@@ -15,7 +15,7 @@ from sources import CORNERS, MakeMedia, beeps, card, make_card
 
 from portal.transcoding.encoding import command
 from portal.transcoding.encoding.finishing import finish_subtitles
-from portal.transcoding.encoding.segment_upload import Shipment
+from portal.transcoding.encoding.segment_upload import SegmentUpload
 from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, segment_webvtt, webvtt
 from portal.transcoding.planning.notes import Note
 from portal.transcoding.planning.tracks import SubtitleRung
@@ -183,9 +183,9 @@ async def test_a_large_track_holds_nobody_up(tmp_path: Path) -> None:
     (tmp_path / rung.name).mkdir()
     cues = [Cue(start_s=float(at), end_s=at + 1.0, text="a\n" * 50_000) for at in range(20)]
     (tmp_path / command.subtitle_file(rung)).write_text(webvtt(cues))
-    shipment = Shipment(FolderSink(tmp_path / "sink"), tmp_path, video_names=())
+    upload = SegmentUpload(FolderSink(tmp_path / "sink"), tmp_path, video_names=())
 
-    finishing = asyncio.create_task(finish_subtitles(rung, shipment, duration_s=120.0))
+    finishing = asyncio.create_task(finish_subtitles(rung, upload, duration_s=120.0))
     assert await longest_pause_s(finishing) < 1.0
     finished = await finishing
     assert finished is not None

@@ -19,7 +19,7 @@ _MAX_BOXES = 200_000
 _MAX_JUMPS = 1000
 _WINDOW_BYTES = 4096
 _HEADER_BYTES = 16
-PICTURES = b"vide"
+VIDEO_HANDLER = b"vide"
 # Full box header and a field of QuickTime's.
 _HANDLER_OFFSET_BYTES = 8
 # Full box header and entry count.
@@ -84,7 +84,7 @@ class _OutOfBudget(Exception):
     """The file has more boxes than are looked at."""
 
 
-class _Reader:
+class _BoxReader:
     """Reads a few bytes anywhere, with a window so that neighbours cost nothing."""
 
     def __init__(self, container: InputContainer) -> None:
@@ -153,7 +153,7 @@ def read_outline(request: dict[str, Any]) -> Outline:
         },
         timeout=request["timeout_s"],
     ) as container:
-        reader = _Reader(container)
+        reader = _BoxReader(container)
         outline.size_bytes = reader.size_bytes
         try:
             _walk_top(outline, reader)
@@ -162,7 +162,7 @@ def read_outline(request: dict[str, Any]) -> Outline:
     return outline
 
 
-def _walk_top(outline: Outline, reader: _Reader) -> None:
+def _walk_top(outline: Outline, reader: _BoxReader) -> None:
     """As far as the index, or the first fragment behind it when it announces any."""
     for box in reader.boxes(0, reader.size_bytes):
         outline.has_media |= box.kind == b"mdat"
@@ -176,7 +176,7 @@ def _walk_top(outline: Outline, reader: _Reader) -> None:
             return
 
 
-def _walk_index(outline: Outline, reader: _Reader, parent: _Box) -> bool:
+def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box) -> bool:
     """Down to the sample entries, no deeper; whether media lie in other files."""
     handler, is_external = b"", False
     for box in reader.boxes(parent.body, parent.end):
@@ -196,7 +196,7 @@ def _walk_index(outline: Outline, reader: _Reader, parent: _Box) -> bool:
     return is_external
 
 
-def _is_external(reader: _Reader, reference: _Box) -> bool:
+def _is_external(reader: _BoxReader, reference: _Box) -> bool:
     """Whether it names another place; some writers forget the flag but name none."""
     flags, name = reader.header(reference.body)[3:4], reader.header(reference.body + 4)[:1]
     has_name = reference.end - reference.body > _MIN_NAMED_BYTES and (
