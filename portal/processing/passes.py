@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
@@ -178,18 +177,17 @@ async def _first_pass(
         plan = plan_renditions(found)
         wanted = plan.first_pass(cautious=attempt.is_cautious)
         await renditions.plan(attempt, plan, wanted=wanted)
-        with TemporaryDirectory(dir=work_dir) as folder:
-            made = await make_renditions(
-                source_url,
-                found,
-                plan,
-                wanted=wanted,
-                is_first=True,
-                starts_s=None,
-                sink=sink,
-                work_dir=Path(folder),
-                on_progress=heartbeat.report,
-            )
+        made = await make_renditions(
+            source_url,
+            found,
+            plan,
+            wanted=wanted,
+            is_first=True,
+            starts_s=None,
+            sink=sink,
+            work_dir=work_dir,
+            on_progress=heartbeat.report,
+        )
     playlist = master_playlist([("", rendition) for rendition in made.renditions])
     await _write_master(storage, sink.prefix, playlist)
     return Playable(made=made, width=found.video.width, height=found.video.height)
@@ -214,18 +212,17 @@ async def _make_wanted(
         plan = plan_renditions(found)
         planned = {rung.name for rung in plan.video}
         await renditions.forget(attempt, set(attempt.wanted) - planned)
-        with TemporaryDirectory(dir=work_dir) as folder:
-            return await make_renditions(
-                source_url,
-                found,
-                plan,
-                wanted=[name for name in attempt.wanted if name in planned],
-                is_first=False,
-                starts_s=await _segment_starts_s(attempt.video, resources.storage),
-                sink=_sink(attempt, resources.storage),
-                work_dir=Path(folder),
-                on_progress=heartbeat.report,
-            )
+        return await make_renditions(
+            source_url,
+            found,
+            plan,
+            wanted=[name for name in attempt.wanted if name in planned],
+            is_first=False,
+            starts_s=await _segment_starts_s(attempt.video, resources.storage),
+            sink=_sink(attempt, resources.storage),
+            work_dir=work_dir,
+            on_progress=heartbeat.report,
+        )
 
 
 async def put_master(video: Video, storage: Storage) -> None:

@@ -1,6 +1,6 @@
 """What RFC 8216 and Apple's authoring rules demand, checked on the files that were written.
 
-Reads the playlists with a parser of its own, so that a mistake can't be made twice alike.
+Reads the playlists with a parser of its own, so that a mistake can't be output twice alike.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ def value(text: str, tag: str) -> int:
     return int(found[0])
 
 
-def check_hls(folder: Path, made: PassOutput) -> None:
+def check_hls(folder: Path, output: PassOutput) -> None:
     """Check the master, every playlist it names, and every rate it claims."""
     master = (folder / MASTER_NAME).read_text()
     assert master.startswith("#EXTM3U\n")
     assert value(master, "EXT-X-VERSION") == 6
-    targets = {each.kind: set[int]() for each in made.renditions}
-    for rendition in made.renditions:
+    targets = {each.kind: set[int]() for each in output.renditions}
+    for rendition in output.renditions:
         targets[rendition.kind].add(_check_media(folder, rendition))
         if rendition.kind is Kind.VIDEO:
             _check_iframes(folder, rendition)
             _check_claims(folder, rendition)
     timed = targets[Kind.VIDEO] | targets.get(Kind.AUDIO, set())
     assert len(timed) == 1, "renditions have different target durations"
-    _check_master(folder, master, made)
+    _check_master(folder, master, output)
 
 
 def variants(master: str) -> dict[str, dict[str, str]]:
@@ -156,13 +156,13 @@ def _check_claims(folder: Path, rendition: FinishedRendition) -> None:
     assert rendition.codecs == f"avc1.{avcc[1]:02x}{avcc[2]:02x}{avcc[3]:02x}"
 
 
-def _check_master(folder: Path, master: str, made: PassOutput) -> None:
+def _check_master(folder: Path, master: str, output: PassOutput) -> None:
     """Every playlist there is, is named once, with the claims that were checked above."""
     named = [*_NAMED.findall(master), *variants(master)]
     assert len(named) == len(set(named))
     assert set(named) == {str(p.relative_to(folder)) for p in folder.rglob("*/*.m3u8")}
-    sound = [each for each in made.renditions if each.kind is Kind.AUDIO]
-    for rendition in (each for each in made.renditions if each.kind is Kind.VIDEO):
+    sound = [each for each in output.renditions if each.kind is Kind.AUDIO]
+    for rendition in (each for each in output.renditions if each.kind is Kind.VIDEO):
         claims = variants(master)[f"{rendition.name}/playlist.m3u8"]
         peak = rendition.bandwidth_bps + max((each.bandwidth_bps for each in sound), default=0)
         average = rendition.average_bandwidth_bps

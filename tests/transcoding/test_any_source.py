@@ -6,11 +6,10 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
+from examples import a_probe, a_sound, a_text, a_video, here
 from hls_checks import attributes
 from hypothesis import given
 from hypothesis import strategies as st
-from test_ladder import a_probe
-from test_master import a_sound, a_text, a_video, here
 
 from portal.transcoding.packaging.cmaf import SegmentError, avc_codec, inspect_segment
 from portal.transcoding.packaging.hls import (

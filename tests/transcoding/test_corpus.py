@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checking import check_published
-from engine_kit import FolderSink, Published, transcode
+from published import FolderSink, Published, transcode
+from published_checks import check_published
 
 from portal.transcoding.errors import SourceRejected
 from portal.transcoding.planning.ladder import Plan

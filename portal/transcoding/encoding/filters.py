@@ -43,9 +43,7 @@ def filter_graph(probe: Probe, rungs: Sequence[Rung], storyboard: Storyboard | N
     top_down = sorted(rungs, key=lambda rung: rung.width * rung.height, reverse=True)
     chains = [_source(probe, with_poster=storyboard is not None)]
     if storyboard:
-        chains.append(_poster(probe))
-    if storyboard:
-        chains.append(_storyboard(probe, storyboard, has_rungs=bool(rungs)))
+        chains += [_poster(probe), _storyboard(probe, storyboard, has_rungs=bool(rungs))]
     if top_down:
         chains.append(f"[picture]{','.join(_finish(probe.video, _size(top_down[0])))}[scaled0]")
     for place, rung in enumerate(top_down):

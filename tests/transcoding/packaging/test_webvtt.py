@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 
 import pytest
-from checking import check_published
-from engine_kit import FolderSink, Publish, Published, playlist, transcode
 from hls_checks import attributes, variants
+from media_recipes import CORNERS, MakeMedia, beeps, card, make_card
 from portal_kit import longest_pause_s
-from sources import CORNERS, MakeMedia, beeps, card, make_card
+from published import FolderSink, Publish, Published, playlist, transcode
+from published_checks import check_published
 
 from portal.transcoding.encoding import command
 from portal.transcoding.encoding.finishing import finish_subtitles

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import av
 import pytest
-from engine_kit import Publish, Published
-from sources import MakeMedia, card, make_card
+from media_recipes import MakeMedia, card, make_card
+from published import Publish, Published
 
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 

@@ -4,7 +4,7 @@ import struct
 import zlib
 from collections.abc import Callable
 
-from mp4_kit import (
+from mp4_writer import (
     FILE_TYPE,
     FRAME_MS,
     MEDIA_AT,

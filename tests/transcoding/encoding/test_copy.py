@@ -5,10 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from checking import check_published
-from engine_kit import FolderSink, Publish, joined, make_pass, payloads, playlist
-from matrix_rows import X265
-from sources import CORNERS, MakeMedia, as_yuv, beeps, card, lavfi, make_card
+from media_recipes import CORNERS, X265, MakeMedia, as_yuv, beeps, card, lavfi, make_card
+from published import FolderSink, Publish, joined, make_pass, payloads, playlist
+from published_checks import check_published
 
 from portal.transcoding.planning.ladder import Rung, plan_renditions
 from portal.transcoding.probing.probe import probe
@@ -62,8 +61,8 @@ async def test_a_copied_source_with_no_rung_below_has_its_pictures_too(
     published = await publish(source)
 
     assert [each.copied for each in published.result.renditions] == [True]
-    assert published.result.made.has_poster
-    assert published.result.made.has_storyboard
+    assert published.result.output.has_poster
+    assert published.result.output.has_storyboard
     check_published(published, corners=CORNERS, in_sync=True)
 
 
