@@ -66,7 +66,7 @@ def publish(tmp_path_factory: pytest.TempPathFactory) -> Publish:
             folder = tmp_path_factory.mktemp("published")
             sink = FolderSink(folder / "sink")
             result = await transcode(str(path), sink=sink, work_dir=folder / "work")
-            done[path] = Published(path, result, sink.folder)
+            done[path] = Published(path, result, sink)
         return done[path]
 
     return run

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import av
+import pytest
 from decoded_media import Heard, Shown, listen, look
 
 from portal.transcoding.encoding.progress import OnProgress, Stage
 from portal.transcoding.encoding.segment_upload import Sink
 from portal.transcoding.encoding.transcode import PassOutput, make_renditions
+from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.packaging.hls import (
     INIT_NAME,
     MediaPlaylist,
@@ -31,7 +33,7 @@ from portal.transcoding.packaging.master import (
 from portal.transcoding.planning.ladder import Plan, plan_renditions
 from portal.transcoding.planning.notes import Note
 from portal.transcoding.probing.facts import Probe
-from portal.transcoding.probing.probe import probe
+from portal.transcoding.probing.probe import SourceLimits, probe
 
 MASTER_TYPE = "application/vnd.apple.mpegurl"
 
@@ -115,7 +117,11 @@ class Published:
 
     path: Path
     result: Result
-    folder: Path
+    sink: FolderSink
+
+    @property
+    def folder(self) -> Path:
+        return self.sink.folder
 
     @cached_property
     def source_pictures(self) -> list[Shown]:
@@ -177,6 +183,14 @@ async def transcode(source_url: str, *, sink: Sink, **options: Any) -> Result:
     master = master_playlist([("", rendition) for rendition in result.output.renditions])
     await sink.put(MASTER_NAME, master.encode(), MASTER_TYPE)
     return result
+
+
+async def rejection(source: Path | str, limits: SourceLimits | None = None) -> RejectCode:
+    """Why a probe refuses a source."""
+    with pytest.raises(SourceRejected) as caught:
+        await probe(str(source), limits=limits or SourceLimits())
+    assert caught.value.message.endswith(".")
+    return caught.value.code
 
 
 def playlist(folder: Path, rendition: str) -> MediaPlaylist:

@@ -24,6 +24,8 @@ from decoded_media import (
 from hls_checks import check_hls
 from published import Published, playlist, shown
 
+from portal.transcoding.planning.notes import Note
+
 BT709, STUDIO_RANGE = 1, 1
 MAX_DRIFT_S = 0.040
 MAX_SHIFT_S = 0.050
@@ -53,6 +55,7 @@ def check_published(
     if not thorough:
         _check_briefly(published)
         return
+    assert Note.PARTLY_DAMAGED not in published.result.notes
     times_s = source_times_s(published)
     for rendition in published.result.renditions:
         pictures = published.pictures[rendition.name]

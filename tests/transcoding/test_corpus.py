@@ -57,4 +57,4 @@ async def test_the_corpus_is_published_or_refused(
             await transcode(str(source), sink=sink, work_dir=work_dir)
         return
     result = await transcode(str(source), sink=sink, work_dir=work_dir, choose=affordable)
-    check_published(Published(source, result, sink.folder), thorough=False)
+    check_published(Published(source, result, sink), thorough=False)

@@ -226,7 +226,7 @@ def _keyframes(starts_s: Sequence[float] | None, rung: Rung) -> str:
 def _audio_output(rung: AudioRung) -> tuple[str, ...]:
     return (
         *("-map", f"0:{rung.index}", *_bare()),
-        # Silence for what is missing, at the start and in gaps: audio stays with the picture.
+        # Silence for what is missing, at the start and in gaps: audio stays in sync.
         *("-af", f"aresample=async=1:min_hard_comp={_MAX_DRIFT_S}:first_pts=0"),
         *("-c:a", "aac", "-b:a", str(rung.bitrate_bps)),
         *("-ac", str(rung.channels), "-ar", str(rung.sample_rate_hz)),
@@ -243,7 +243,7 @@ def _subtitle_output(rung: SubtitleRung) -> tuple[str, ...]:
 
 def _hls(folder: str, *, segment_s: float) -> tuple[str, ...]:
     return (
-        # Left to itself the muxer delays the picture by its B-frame reordering and the sound not
+        # Left to itself the muxer delays the video by its B-frame reordering and the sound not
         # at all. Disabled, both carry the offset in an edit list and begin at zero together.
         *("-avoid_negative_ts", "disabled"),
         *("-f", "hls", "-hls_time", str(segment_s), "-hls_list_size", "0"),

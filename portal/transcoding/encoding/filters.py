@@ -45,7 +45,7 @@ def filter_graph(probe: Probe, rungs: Sequence[Rung], storyboard: Storyboard | N
     if storyboard:
         chains += [_poster(probe), _storyboard(probe, storyboard, has_rungs=bool(rungs))]
     if top_down:
-        chains.append(f"[picture]{','.join(_finish(probe.video, _size(top_down[0])))}[scaled0]")
+        chains.append(f"[frames]{','.join(_finish(probe.video, _size(top_down[0])))}[scaled0]")
     for place, rung in enumerate(top_down):
         chains += _rung(place, rung, top_down[place + 1 : place + 2], storyboard)
     return ";".join(chains)
@@ -53,7 +53,7 @@ def filter_graph(probe: Probe, rungs: Sequence[Rung], storyboard: Storyboard | N
 
 def _source(probe: Probe, *, with_poster: bool) -> str:
     steps = ",".join(_prepare(probe))
-    outputs = "split=2[picture][still]" if with_poster else "null[picture]"
+    outputs = "split=2[frames][candidates]" if with_poster else "null[frames]"
     return f"[0:{probe.video.index}]{steps},{outputs}"
 
 
@@ -61,7 +61,7 @@ def _storyboard(probe: Probe, storyboard: Storyboard, *, has_rungs: bool) -> str
     """From the lowest rung's frames, or from the source's when no rung is encoded."""
     own = () if has_rungs else _finish(probe.video, (storyboard.width, storyboard.height))
     steps = ",".join((*own, *storyboard.filters()))
-    return f"[{'smallest' if has_rungs else 'picture'}]{steps}[{STORYBOARD_PAD}]"
+    return f"[{'smallest' if has_rungs else 'frames'}]{steps}[{STORYBOARD_PAD}]"
 
 
 def _rung(
@@ -161,4 +161,4 @@ def _poster(probe: Probe) -> str:
     shrink = min(1.0, POSTER_MAX_SIDE / max(video.width, video.height))
     width, height = (max(2, round(side * shrink)) for side in (video.width, video.height))
     finish = ",".join(_finish(video, (width, height)))
-    return f"[still]{pick},{finish},scale=out_range=pc[{POSTER_PAD}]"
+    return f"[candidates]{pick},{finish},scale=out_range=pc[{POSTER_PAD}]"

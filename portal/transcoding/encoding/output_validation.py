@@ -14,7 +14,7 @@ from portal.transcoding.probing.facts import Probe
 
 # Of a damaged source this much must have decoded; less is no use to anyone.
 MIN_DECODED_SHARE = 0.9
-# The audio may be longer or shorter than the picture, so only the picture is measured.
+# The audio may be longer or shorter than the video, so only the video is measured.
 _SHORTFALL_S = 1.0
 _ROUNDING_S = 0.002
 _MAX_COPIED_SEGMENT_S = 12.0

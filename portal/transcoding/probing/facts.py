@@ -11,7 +11,7 @@ _FALLBACK_FPS = Fraction(25)
 class VideoTrack:
     """The video as it is stored (`coded_*`) and as it is meant to be seen (`width`, `height`).
 
-    `width` and `height` are after rotation and with square pixels; a `mirrored` picture has to be
+    `width` and `height` are after rotation and with square pixels; `mirrored` frames have to be
     flipped, too (FFmpeg does both when it decodes). `duration_s` is None when the
     file's own claim can't be trusted (fragmented files). `constant_rate` means every frame lasts
     1/`fps`. The colour fields are the code points of ISO/IEC 23091-2 (2 = unspecified).
@@ -65,7 +65,7 @@ class AudioTrack:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SubtitleTrack:
-    """A text track; captions made of pictures are left out."""
+    """A text track; bitmap subtitles are left out."""
 
     index: int
     codec: str

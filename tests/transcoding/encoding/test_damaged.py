@@ -49,13 +49,6 @@ async def test_a_source_with_a_small_hole_is_published_with_a_note(
         assert len(pictures) > 0.9 * 500
 
 
-async def test_an_undamaged_source_gets_no_such_note(
-    sound_source: Path, sink: FolderSink, work_dir: Path
-) -> None:
-    result = await transcode(str(sound_source), sink=sink, work_dir=work_dir)
-    assert Note.PARTLY_DAMAGED not in result.notes
-
-
 async def test_a_source_that_is_mostly_holes_is_refused(
     sound_source: Path, sink: FolderSink, work_dir: Path, tmp_path: Path
 ) -> None:

@@ -57,7 +57,7 @@ def together(path: Path, folder: Path, first: Result, second: Result) -> Publish
     output = replace(first.output, renditions=(*videos, *rest))
     master = master_playlist([("", each) for each in output.renditions])
     (whole / MASTER_NAME).write_text(master)
-    return Published(path, replace(first, output=output), whole)
+    return Published(path, replace(first, output=output), FolderSink(whole))
 
 
 async def test_the_first_pass_of_a_long_source_makes_only_what_is_needed_to_watch(

@@ -20,7 +20,7 @@ Eventually = Callable[..., Awaitable[None]]
 @pytest.fixture
 def long_video(make_video: MakeMedia) -> Path:
     """Takes long enough to be interrupted."""
-    return make_video("long.mp4", duration_s=40, size="854x480")
+    return make_video("long.mp4", duration_s=40, size="544x306")
 
 
 class FailingSink:

@@ -57,10 +57,9 @@ async def test_the_rate_of_29_97_stays_exact(plain: Path, publish: Publish) -> N
     assert gaps == {Fraction(1001, 30000)}
 
 
-async def test_playlists_come_after_what_they_name(
-    plain: Path, sink: FolderSink, work_dir: Path
-) -> None:
-    result = await transcode(str(plain), sink=sink, work_dir=work_dir)
+async def test_playlists_come_after_what_they_name(plain: Path, publish: Publish) -> None:
+    published = await publish(plain)
+    result, sink = published.result, published.sink
     assert len(sink.names) == len(set(sink.names))
     master = (sink.folder / MASTER_NAME).read_text()
     named = [line for line in master.splitlines() if not line.startswith("#")]
@@ -81,10 +80,8 @@ async def test_playlists_come_after_what_they_name(
     assert sum(rendition.size_bytes for rendition in result.output.renditions) == on_disk
 
 
-async def test_every_kind_of_file_has_its_content_type(
-    plain: Path, sink: FolderSink, work_dir: Path
-) -> None:
-    await transcode(str(plain), sink=sink, work_dir=work_dir)
+async def test_every_kind_of_file_has_its_content_type(plain: Path, publish: Publish) -> None:
+    sink = (await publish(plain)).sink
     by_suffix = {Path(name).suffix: kind for name, kind in sink.content_types.items()}
     assert by_suffix == {
         ".m3u8": "application/vnd.apple.mpegurl",
@@ -96,10 +93,14 @@ async def test_every_kind_of_file_has_its_content_type(
 
 
 async def test_progress_never_falls_and_ends_at_100(
-    make_video: MakeMedia, sink: FolderSink, work_dir: Path, reports: Reports
+    plain: Path,
+    sink: FolderSink,
+    work_dir: Path,
+    reports: Reports,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    source = make_video("ten seconds.mp4", rate="30", size="1280x720", duration_s=10)
-    await transcode(str(source), sink=sink, work_dir=work_dir, on_progress=reports)
+    monkeypatch.setattr("portal.transcoding.encoding.command._PROGRESS_PERIOD_S", 0.05)
+    await transcode(str(plain), sink=sink, work_dir=work_dir, on_progress=reports)
     percents = [percent for _, percent, _ in reports.all]
     assert percents == sorted(percents)
     assert percents[-1] == 100.0

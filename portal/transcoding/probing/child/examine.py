@@ -42,7 +42,7 @@ def _fail(kind: str, exc: Exception | None = None) -> dict[str, Any]:
 
 
 def _shows_encryption(container: InputContainer) -> bool:
-    """Whether one of the first packets of picture or sound says that it is encrypted."""
+    """Whether one of the first video or audio packets says that it is encrypted."""
     media = [*container.streams.video, *container.streams.audio]
     with contextlib.suppress(FFmpegError):
         packets = itertools.islice(sample_index.packets(container, media), _MAX_ENCRYPTION_PACKETS)
@@ -135,7 +135,7 @@ def _decode_start(
 
 
 def _decoder_options(request: dict[str, Any]) -> dict[str, str]:
-    """What a picture claims to be inside the stream is held against the limit, too.
+    """What the stream claims of its frames is held against the limit, too.
 
     Decoders count what they allocate, which is aligned and padded.
     """
