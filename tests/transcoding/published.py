@@ -146,7 +146,11 @@ class Published:
         return (self.folder / MASTER_NAME).read_text()
 
 
+# What the fixtures of the same names are called with.
 Publish = Callable[[Path], Awaitable[Published]]
+Serve = Callable[..., Awaitable[str]]
+FindProcesses = Callable[[str], list[int]]
+Eventually = Callable[..., Awaitable[None]]
 
 
 async def make_pass(

@@ -4,20 +4,17 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from aiohttp import web
+from published import Eventually, FindProcesses, Serve
 
 from portal.processes.child import Limits
 from portal.transcoding.encoding.ffmpeg import Backpressure, FfmpegProgress, parse_progress, run
 from portal.transcoding.encoding.ffmpeg_log import FfmpegLog, RunReport
 from portal.transcoding.errors import FailCode, TranscodeFailed, without_signatures
-
-FindProcesses = Callable[[str], list[int]]
-Eventually = Callable[..., Awaitable[None]]
 
 # Real time, so that it is still running when the test looks.
 ENDLESS = ("-nostdin", "-progress", "pipe:1", "-stats_period", "0.1", "-re", "-f", "lavfi")
@@ -31,10 +28,6 @@ def marker() -> str:
 
 def endless(marker: str) -> tuple[str, ...]:
     return (*ENDLESS, "-i", "testsrc2=s=64x64", "-metadata", f"title={marker}", "-f", "null", "-")
-
-
-async def ignore(progress: FfmpegProgress) -> None:
-    pass
 
 
 def names(pids: list[int]) -> str:
@@ -60,7 +53,7 @@ def test_what_ffmpeg_does_not_know_yet_is_no_error() -> None:
 async def test_a_failure_carries_the_end_of_stderr_without_signatures(tmp_path: Path) -> None:
     missing = tmp_path / "missing.mp4"
     with pytest.raises(TranscodeFailed) as caught:
-        await run(("-i", str(missing), "-f", "null", "-"), on_progress=ignore, timeout_s=10)
+        await run(("-i", str(missing), "-f", "null", "-"), timeout_s=10)
     assert caught.value.code == FailCode.FFMPEG_FAILED
     assert "No such file" in caught.value.detail
 
@@ -89,16 +82,14 @@ async def test_a_run_over_its_limits_ends_with_a_code_of_its_own(
     tmp_path: Path, code: FailCode
 ) -> None:
     with pytest.raises(TranscodeFailed) as caught:
-        await run(
-            encoding(tmp_path / "out.mp4"), on_progress=ignore, timeout_s=60, limits=LIMITS[code]
-        )
+        await run(encoding(tmp_path / "out.mp4"), timeout_s=60, limits=LIMITS[code])
     assert caught.value.code == code
 
 
 async def test_a_run_is_limited_without_being_told(
     marker: str, processes_naming: FindProcesses, eventually: Eventually
 ) -> None:
-    task = asyncio.create_task(run(endless(marker), on_progress=ignore, timeout_s=60))
+    task = asyncio.create_task(run(endless(marker), timeout_s=60))
     await eventually(lambda: "ffmpeg" in names(processes_naming(marker)))
     (pid,) = processes_naming(marker)
     limits = Path(f"/proc/{pid}/limits").read_text()
@@ -133,15 +124,15 @@ def decoding(source: Path, *options: str) -> tuple[str, ...]:
 
 
 async def test_decoded_frames_are_reported(plain: Path) -> None:
-    report = await run(decoding(plain), on_progress=ignore, timeout_s=60)
+    report = await run(decoding(plain), timeout_s=60)
     assert report == RunReport(frames_decoded=300, decode_errors=0, corrupt_frames=0)
-    report = await run(decoding(plain, "-c", "copy"), on_progress=ignore, timeout_s=60)
+    report = await run(decoding(plain, "-c", "copy"), timeout_s=60)
     assert report == RunReport()
 
 
 async def test_damage_is_reported(plain: Path, tmp_path: Path) -> None:
     source = damaged(plain, tmp_path / "damaged.mp4")
-    report = await run(decoding(source, "-map", "0"), on_progress=ignore, timeout_s=60)
+    report = await run(decoding(source, "-map", "0"), timeout_s=60)
     assert report.frames_decoded is not None
     assert report.decode_errors is not None
     assert report.decode_errors + report.corrupt_frames > 3
@@ -177,13 +168,13 @@ async def test_a_run_over_its_wall_time_is_ended(
     marker: str, processes_naming: FindProcesses
 ) -> None:
     with pytest.raises(TranscodeFailed) as caught:
-        await run(endless(marker), on_progress=ignore, timeout_s=0.5)
+        await run(endless(marker), timeout_s=0.5)
     assert caught.value.code == FailCode.TIMED_OUT
     assert not processes_naming(marker)
 
 
 async def test_a_run_without_progress_is_ended(
-    serve: Callable[..., Awaitable[str]], processes_naming: FindProcesses
+    serve: Serve, processes_naming: FindProcesses
 ) -> None:
     async def hang(request: web.Request) -> web.Response:
         await asyncio.sleep(60)
@@ -191,7 +182,7 @@ async def test_a_run_without_progress_is_ended(
 
     arguments = ("-progress", "pipe:1", "-i", await serve(hang), "-f", "null", "-")
     with pytest.raises(TranscodeFailed) as caught:
-        await run(arguments, on_progress=ignore, timeout_s=30, stall_s=0.5)
+        await run(arguments, timeout_s=30, stall_s=0.5)
     assert caught.value.code == FailCode.STALLED
     assert not processes_naming(arguments[3])
 
@@ -199,7 +190,7 @@ async def test_a_run_without_progress_is_ended(
 async def test_cancelling_ends_the_process(
     marker: str, processes_naming: FindProcesses, eventually: Eventually
 ) -> None:
-    task = asyncio.create_task(run(endless(marker), on_progress=ignore, timeout_s=60))
+    task = asyncio.create_task(run(endless(marker), timeout_s=60))
     await eventually(lambda: processes_naming(marker))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -223,7 +214,7 @@ async def test_backpressure_stops_the_process_and_the_clock(
 ) -> None:
     backpressure = Backpressure()
     task = asyncio.create_task(
-        run(endless(marker), on_progress=ignore, timeout_s=60, stall_s=1, backpressure=backpressure)
+        run(endless(marker), timeout_s=60, stall_s=1, backpressure=backpressure)
     )
     await eventually(lambda: processes_naming(marker))
     pid = processes_naming(marker)[0]

@@ -1,20 +1,16 @@
 """What happens when the sink, the storage or the worker gives up in the middle of a pass."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 from media_recipes import MakeMedia
-from published import FolderSink, files_in, transcode
+from published import Eventually, FindProcesses, FolderSink, Serve, files_in, transcode
 
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.master import MASTER_NAME
-
-FindProcesses = Callable[[str], list[int]]
-Eventually = Callable[..., Awaitable[None]]
 
 
 @pytest.fixture
@@ -45,7 +41,7 @@ async def test_a_failing_sink_stops_ffmpeg_and_says_why(
 
 
 async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
-    serve: Callable[..., Awaitable[str]],
+    serve: Serve,
     long_video: Path,
     sink: FolderSink,
     work_dir: Path,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,14 +10,12 @@ import aiohttp
 import psutil
 import pytest
 from aiohttp import web
-from published import FolderSink, Publish, transcode
+from published import FolderSink, Publish, Serve, transcode
 
 from portal.transcoding.encoding.source_proxy import proxied
 
 SIGNED = "?X-Amz-Credential=KEYID&X-Amz-Signature=5ec7e7"
 SECRETS = ("KEYID", "5ec7e7")
-
-Serve = Callable[..., Awaitable[str]]
 
 
 def seen_of_children() -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import av
 import pytest
 from media_recipes import MakeMedia
-from published import FolderSink, Publish, Reports, files_in, frames, playlist, transcode
+from published import FolderSink, Publish, Reports, Serve, files_in, frames, playlist, transcode
 
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.encoding.thumbnails import POSTER_NAME
@@ -153,33 +152,6 @@ async def test_tracks_of_different_length_are_both_kept(
     assert published.result.duration_s == pytest.approx(7, abs=0.1)
 
 
-async def test_a_picture_that_begins_late_stands_from_the_start(
-    make_media: MakeMedia, plain: Path, publish: Publish
-) -> None:
-    source = make_media(
-        "late.mp4",
-        *("-itsoffset", "1.5", "-i", str(plain), "-i", str(plain)),
-        *("-map", "0:v", "-map", "1:a", "-c", "copy"),
-    )
-    published = await publish(source)
-    decoded = frames(published.folder, "240p", 0)
-    assert decoded[0].time == pytest.approx(0, abs=0.001)
-    assert decoded[1].time == pytest.approx(1.5 + 1001 / 30000, abs=0.03)
-
-
-async def test_a_portrait_recording_stands_upright(
-    make_media: MakeMedia, plain: Path, publish: Publish
-) -> None:
-    turned = make_media(
-        "turned90.mp4", "-display_rotation", "90", "-i", str(plain), "-c", "copy", "-t", "2"
-    )
-    published = await publish(turned)
-    top = published.result.renditions[-1]
-    assert (top.width, top.height) == (360, 640)
-    frame = frames(published.folder, "360p", 0)[0]
-    assert (frame.width, frame.height, frame.rotation) == (360, 640, 0)
-
-
 async def test_oblong_pixels_become_square_ones(make_video: MakeMedia, publish: Publish) -> None:
     published = await publish(make_video("sar.mp4", "-vf", "setsar=16/11", size="352x288"))
     top = published.result.renditions[-1]
@@ -207,25 +179,8 @@ async def test_120_frames_a_second_become_exactly_60(
     assert gaps == {Fraction(1, 60)}
 
 
-async def test_a_variable_rate_keeps_each_frames_own_time(
-    make_media: MakeMedia, publish: Publish
-) -> None:
-    source = make_media(
-        "variable.mp4",
-        *("-f", "lavfi", "-i", "testsrc2=s=320x180:r=30:d=7"),
-        *("-vf", "select='lt(t,2)+not(mod(n,7))'", "-fps_mode", "passthrough"),
-        *("-pix_fmt", "yuv420p", "-g", "999"),  # too long a group to be copied
-    )
-    with av.open(str(source)) as container:
-        times = [frame.time for frame in container.decode(video=0)]
-    published = await publish(source)
-    assert not published.result.renditions[0].copied
-    decoded = frames(published.folder, "180p")
-    assert [frame.time for frame in decoded] == pytest.approx(times, abs=0.0001)
-
-
 async def test_a_source_is_read_over_http(
-    serve: Callable[..., Awaitable[str]], make_video: MakeMedia, sink: FolderSink, work_dir: Path
+    serve: Serve, make_video: MakeMedia, sink: FolderSink, work_dir: Path
 ) -> None:
     address = await serve(make_video("short.mp4"))
     result = await transcode(f"{address}?X-Amz-Signature=abc", sink=sink, work_dir=work_dir)

@@ -4,18 +4,15 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from aiohttp import web
-from published import rejection
+from published import FindProcesses, Serve, rejection
 
 from portal.processes.child import Limits, spawn, stop
 from portal.transcoding.errors import FailCode, RejectCode, TranscodeFailed
 from portal.transcoding.probing.probe import probe
-
-Serve = Callable[..., Awaitable[str]]
 
 
 def own_probes() -> list[int]:
@@ -48,7 +45,7 @@ async def test_a_server_that_never_answers_is_given_up(
 
 async def test_a_cancelled_probe_leaves_no_process(
     serve: Serve,
-    processes_naming: Callable[[str], list[int]],
+    processes_naming: FindProcesses,
 ) -> None:
     asked = asyncio.Event()
 

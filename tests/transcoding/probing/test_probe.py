@@ -2,19 +2,17 @@
 
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 from media_recipes import MakeMedia
-from published import rejection
+from published import Serve, rejection
 
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
 from portal.transcoding.probing.probe import SourceLimits, probe
-
-Serve = Callable[..., Awaitable[str]]
 
 
 def rewritten(source: Path, target: Path, change: Callable[[bytes], bytes]) -> Path:
