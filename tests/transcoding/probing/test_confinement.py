@@ -117,6 +117,20 @@ async def test_a_child_that_wants_too_much_memory_does_not_get_it() -> None:
     assert b"MemoryError" in stderr
 
 
+async def test_the_child_imports_nothing_else_of_the_portal() -> None:
+    show = "import sys, portal.transcoding.probing.__main__; print(*sys.modules)"
+    process = await spawn((sys.executable, "-I", "-c", show), limits=Limits())
+    try:
+        stdout, _ = await process.communicate()
+    finally:
+        await stop(process)
+    own = {name for name in stdout.decode().split() if name.partition(".")[0] == "portal"}
+    room = "portal.transcoding.probing"
+    assert f"{room}.child.examine" in own
+    parents = {"portal", "portal.transcoding", room, f"{room}.__main__"}
+    assert not {name for name in own - parents if not name.startswith(f"{room}.child")}
+
+
 async def test_the_probe_runs_within_limits(
     serve: Serve,
 ) -> None:
