@@ -149,13 +149,9 @@ async def run(
         raise error from None
     finally:
         await stop(process)
-    _check(process.returncode, log)
+    if (code := log.failure(process.returncode)) is not None:
+        raise TranscodeFailed(code, detail=f"ffmpeg ended with {process.returncode}: {log.text()}")
     return log.report()
-
-
-def _check(returncode: int | None, log: FfmpegLog) -> None:
-    if (code := log.failure(returncode)) is not None:
-        raise TranscodeFailed(code, detail=f"ffmpeg ended with {returncode}: {log.text()}")
 
 
 def _pipe(stream: StreamReader | None) -> StreamReader:

@@ -144,7 +144,7 @@ def _size(rung: Rung) -> Size:
 
 
 def _scale(size: Size) -> str:
-    """Bicubic; what other kernels cost and bring stands in `ladder.py`."""
+    """Bicubic; what other kernels cost and bring stands in `planning.ladder`."""
     return f"scale={size[0]}:{size[1]}:flags=bicubic"
 
 

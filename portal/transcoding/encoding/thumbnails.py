@@ -25,8 +25,8 @@ async def put_poster(upload: SegmentUpload) -> bool:
     found = await asyncio.to_thread(_found, upload.work_dir, POSTER_PATTERN)
     candidates = found[1:] or found
     if candidates:
-        sizes_bytes = [await asyncio.to_thread(_size_bytes, path) for path in candidates]
-        await upload.put(POSTER_NAME, candidates[sizes_bytes.index(max(sizes_bytes))])
+        largest = await asyncio.to_thread(lambda: max(candidates, key=_size_bytes))
+        await upload.put(POSTER_NAME, largest)
     return bool(candidates)
 
 

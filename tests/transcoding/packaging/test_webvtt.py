@@ -174,7 +174,7 @@ async def test_a_track_that_is_too_large_is_left_out_and_noted(
     assert [each.name for each in result.subtitles] == ["subtitles-2"]
     assert Note.SUBTITLES_LEFT_OUT in result.notes
     assert not (sink.folder / "subtitles-1").exists()
-    check_published(Published(source, result, sink.folder), corners=CORNERS, in_sync=True)
+    check_published(Published(source, result, sink), corners=CORNERS, in_sync=True)
 
 
 async def test_a_large_track_holds_nobody_up(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ index isn't walked to its end within them is refused, because FFmpeg would go on
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,8 +54,8 @@ class Outline:
     is_index_cut: bool = False
     announces_fragments: bool = False
     is_encrypted: bool = False
-    is_index_walked: bool = False
-    is_unfinished: bool = False
+    # Unless there is no index, or all of it was seen.
+    is_unfinished: bool = True
     # What the tracks whose media lie in other files are of, by their handlers.
     external: set[bytes] = field(default_factory=set)
 
@@ -155,10 +156,9 @@ def read_outline(request: dict[str, Any]) -> Outline:
     ) as container:
         reader = _BoxReader(container)
         outline.size_bytes = reader.size_bytes
-        try:
+        with suppress(_OutOfBudget):
             _walk_top(outline, reader)
-        except _OutOfBudget:
-            outline.is_unfinished = not outline.is_index_walked
+            outline.is_unfinished = False
     return outline
 
 
@@ -171,7 +171,7 @@ def _walk_top(outline: Outline, reader: _BoxReader) -> None:
             outline.has_index = True
             outline.is_index_cut = box.end > reader.size_bytes
             _walk_index(outline, reader, box)
-            outline.is_index_walked = True
+            outline.is_unfinished = False
         if outline.has_index and (outline.has_fragments or not outline.announces_fragments):
             return
 
