@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
@@ -30,7 +29,7 @@ from portal.processing.sources import SourceChanged, check_source
 from portal.storage.bucket import MASTER_MAX_AGE_S, Storage
 from portal.storage.keys import output_prefix
 from portal.telemetry.spans import span
-from portal.transcoding.encoding.transcode import Made, make_renditions
+from portal.transcoding.encoding.transcode import PassOutput, make_renditions
 from portal.transcoding.errors import DiskFull, FailCode, SourceRejected, TranscodeFailed
 from portal.transcoding.packaging.hls import media_playlist_name, segment_starts_s
 from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
@@ -178,18 +177,17 @@ async def _first_pass(
         plan = plan_renditions(found)
         wanted = plan.first_pass(cautious=attempt.is_cautious)
         await renditions.plan(attempt, plan, wanted=wanted)
-        with TemporaryDirectory(dir=work_dir) as folder:
-            made = await make_renditions(
-                source_url,
-                found,
-                plan,
-                wanted=wanted,
-                is_first=True,
-                starts_s=None,
-                sink=sink,
-                work_dir=Path(folder),
-                on_progress=heartbeat.report,
-            )
+        made = await make_renditions(
+            source_url,
+            found,
+            plan,
+            wanted=wanted,
+            is_first=True,
+            starts_s=None,
+            sink=sink,
+            work_dir=work_dir,
+            on_progress=heartbeat.report,
+        )
     playlist = master_playlist([("", rendition) for rendition in made.renditions])
     await _write_master(storage, sink.prefix, playlist)
     return Playable(made=made, width=found.video.width, height=found.video.height)
@@ -207,25 +205,24 @@ async def _later_pass(
 
 async def _make_wanted(
     attempt: OpenAttempt, resources: Resources, heartbeat: Heartbeat, work_dir: Path
-) -> Made:
+) -> PassOutput:
     async with _checked_source(attempt, resources.storage) as source_url:
         with span("probe"):
             found = await probe(source_url, limits=_limits(resources.config))
         plan = plan_renditions(found)
         planned = {rung.name for rung in plan.video}
         await renditions.forget(attempt, set(attempt.wanted) - planned)
-        with TemporaryDirectory(dir=work_dir) as folder:
-            return await make_renditions(
-                source_url,
-                found,
-                plan,
-                wanted=[name for name in attempt.wanted if name in planned],
-                is_first=False,
-                starts_s=await _segment_starts_s(attempt.video, resources.storage),
-                sink=_sink(attempt, resources.storage),
-                work_dir=Path(folder),
-                on_progress=heartbeat.report,
-            )
+        return await make_renditions(
+            source_url,
+            found,
+            plan,
+            wanted=[name for name in attempt.wanted if name in planned],
+            is_first=False,
+            starts_s=await _segment_starts_s(attempt.video, resources.storage),
+            sink=_sink(attempt, resources.storage),
+            work_dir=work_dir,
+            on_progress=heartbeat.report,
+        )
 
 
 async def put_master(video: Video, storage: Storage) -> None:

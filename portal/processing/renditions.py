@@ -18,13 +18,12 @@ from portal.database.rows import NOW, lock_video
 from portal.processing import attempts
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
 from portal.queue.enqueue import defer_completion
-from portal.transcoding.packaging.master import Kind
-from portal.transcoding.packaging.master import Rendition as MadeRendition
+from portal.transcoding.packaging.master import FinishedRendition, Kind
 
 if TYPE_CHECKING:
     from procrastinate import App as Queue
 
-    from portal.transcoding.encoding.transcode import Made
+    from portal.transcoding.encoding.transcode import PassOutput
     from portal.transcoding.planning.ladder import Plan
 
 MAX_TRIES = 3
@@ -34,7 +33,7 @@ MAX_TRIES = 3
 class Playable:
     """What a first pass made, and the source's display size."""
 
-    made: Made
+    made: PassOutput
     width: int
     height: int
 
@@ -123,7 +122,7 @@ async def forget(attempt: OpenAttempt, names: Collection[str]) -> None:
     ).delete()
 
 
-async def add(attempt: OpenAttempt, made: Made) -> None:
+async def add(attempt: OpenAttempt, made: PassOutput) -> None:
     """Record renditions made for a ready video; the attempt stays open. Raises `LeaseLost`."""
     async with transaction():
         video = await lock_video(attempt.video.id)
@@ -166,7 +165,7 @@ async def give_up(attempt: OpenAttempt, failure: Failure) -> None:
         await Video.filter(id=attempt.video.id).update(complete_job_id=None)
 
 
-async def complete(video: Video) -> list[tuple[str, MadeRendition]]:
+async def complete(video: Video) -> list[tuple[str, FinishedRendition]]:
     """All complete renditions, each with its folder relative to the video's master playlist."""
     rows = await Rendition.filter(video_id=video.id, state=RenditionState.COMPLETE)
     return [(_folder(row, video), _measured(row)) for row in rows]
@@ -204,7 +203,7 @@ def _planned(planned: Plan) -> Iterator[dict[str, Any]]:
             }
 
 
-async def _record(attempt: OpenAttempt, made: Made) -> None:
+async def _record(attempt: OpenAttempt, made: PassOutput) -> None:
     for rendition in made.renditions:
         row = Rendition.filter(video_id=attempt.video.id, name=rendition.name)
         changed = await row.update(
@@ -232,7 +231,7 @@ async def _left_to_make(attempt: OpenAttempt) -> bool:
     return await left.exists()
 
 
-def _measures(rendition: MadeRendition) -> dict[str, Any]:
+def _measures(rendition: FinishedRendition) -> dict[str, Any]:
     return {
         "codecs": rendition.codecs,
         "bandwidth_bps": rendition.bandwidth_bps,
@@ -251,8 +250,8 @@ def _measures(rendition: MadeRendition) -> dict[str, Any]:
     }
 
 
-def _measured(row: Rendition) -> MadeRendition:
-    return MadeRendition(
+def _measured(row: Rendition) -> FinishedRendition:
+    return FinishedRendition(
         kind=row.kind,
         name=row.name,
         codecs=row.codecs or "",

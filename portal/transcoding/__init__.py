@@ -1,9 +1,11 @@
-"""Turn an uploaded source into adaptive HLS.
+"""Turn an uploaded source into adaptive HLS, in four rooms that know only the ones named before.
 
-`probing` tells what a source holds or refuses it, `planning` decides what is made of it and in
-which passes, `encoding` makes a pass with one ffmpeg decode and hands every file to a `Sink`,
-`packaging` writes the playlists. The package knows neither the database nor S3: it reads from an
-address and writes to the sink.
+`probing` finds out what a source holds or refuses it, `packaging` reads and writes playlists,
+segments and WebVTT, `planning` decides which renditions are made of a source and in which passes,
+`encoding` makes a pass with ffmpeg. `errors` has the codes and sentences of all four. Begin with
+`encoding.transcode.make_renditions`; `processing` shows how the rooms are used one after another.
 
-Limits: MP4 and QuickTime sources; H.264 and AAC in fragmented MP4 as output; SDR.
+Limits: MP4 and QuickTime sources; H.264 and AAC in fragmented MP4 as output; SDR. Reads from an
+address and writes to a `Sink`: it knows neither the database nor S3. This file imports nothing,
+for the sake of the probe's child process.
 """

@@ -20,6 +20,7 @@ class RejectCode(StrEnum):
     NO_VIDEO_TRACK = "no_video_track"
     ENCRYPTED = "encrypted"
     ZERO_DURATION = "zero_duration"
+    EXTERNAL_MEDIA = "external_media"
     TRUNCATED = "truncated"
     DAMAGED = "damaged"
     UNSUPPORTED_CODEC = "unsupported_codec"
@@ -53,6 +54,10 @@ _REJECTIONS = {
     ),
     RejectCode.ZERO_DURATION: (
         "This file describes a video but holds no pictures. Export it again and upload the result."
+    ),
+    RejectCode.EXTERNAL_MEDIA: (
+        "The sound or subtitles of this video lie in another file. "
+        "Export it as one self-contained file and upload that."
     ),
     RejectCode.TRUNCATED: (
         "The end of this file is missing, probably because a copy was interrupted. "

@@ -35,7 +35,7 @@ from portal.errors import NotPlayable, ObjectMissing, StorageUnavailable, Unavai
 from portal.queue.enqueue import defer_poster
 from portal.storage.keys import output_prefix
 from portal.transcoding.encoding.frames import cut_frame
-from portal.transcoding.encoding.pictures import POSTER_NAME
+from portal.transcoding.encoding.thumbnails import POSTER_NAME
 from portal.transcoding.errors import TranscodeFailed
 from portal.transcoding.packaging.hls import (
     MediaPlaylist,

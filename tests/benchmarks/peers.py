@@ -18,7 +18,7 @@ from pathlib import Path
 from encoding_kit import Cost, run_ffmpeg
 
 from portal.transcoding.planning.ladder import Rung
-from portal.transcoding.probing.probe import Probe
+from portal.transcoding.probing.facts import Probe
 
 SEGMENT_S = 4
 AUDIO_BPS = 128_000

@@ -7,22 +7,11 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from engine_kit import FolderSink, Publish, Published, transcode
+from foreign_references import Neighbourhood
+from media_recipes import MakeMedia
+from published import FolderSink, Publish, Published, Reports, transcode
 
 from portal.transcoding.encoding.ffmpeg import ffmpeg_path
-from portal.transcoding.encoding.progress import Stage
-
-MakeMedia = Callable[..., Path]
-
-
-class Reports:
-    """Remembers every progress report."""
-
-    def __init__(self) -> None:
-        self.all: list[tuple[Stage, float, float | None]] = []
-
-    async def __call__(self, stage: Stage, percent: float, seconds_left: float | None) -> None:
-        self.all.append((stage, percent, seconds_left))
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +66,7 @@ def publish(tmp_path_factory: pytest.TempPathFactory) -> Publish:
             folder = tmp_path_factory.mktemp("published")
             sink = FolderSink(folder / "sink")
             result = await transcode(str(path), sink=sink, work_dir=folder / "work")
-            done[path] = Published(path, result, sink.folder)
+            done[path] = Published(path, result, sink)
         return done[path]
 
     return run
@@ -90,7 +79,9 @@ def sink(tmp_path: Path) -> FolderSink:
 
 @pytest.fixture
 def work_dir(tmp_path: Path) -> Path:
-    return tmp_path / "work 100%"
+    path = tmp_path / "work 100%"
+    path.mkdir()
+    return path
 
 
 @pytest.fixture
@@ -126,6 +117,19 @@ def eventually() -> Callable[..., object]:
                 await asyncio.sleep(0.02)
 
     return wait
+
+
+@pytest.fixture
+async def neighbourhood(tmp_path: Path) -> AsyncIterator[Neighbourhood]:
+    around = Neighbourhood(tmp_path)
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", around.answer)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    around.address = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield around
+    await runner.cleanup()
 
 
 @pytest.fixture

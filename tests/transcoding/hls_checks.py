@@ -1,6 +1,6 @@
 """What RFC 8216 and Apple's authoring rules demand, checked on the files that were written.
 
-Reads the playlists with a parser of its own, so that a mistake can't be made twice alike.
+Reads the playlists with a parser of its own, so that a mistake can't be output twice alike.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from pathlib import Path
 
 import av
 
-from portal.transcoding.encoding.transcode import Made
-from portal.transcoding.packaging.master import MASTER_NAME, Kind, Rendition
+from portal.transcoding.encoding.transcode import PassOutput
+from portal.transcoding.packaging.master import MASTER_NAME, FinishedRendition, Kind
 
 _ATTRIBUTE = re.compile(r'([A-Z0-9-]+)=("[^"]*"|[^,]*)')
 _NAMED = re.compile(r'URI="([^"]*)"')
@@ -42,20 +42,20 @@ def value(text: str, tag: str) -> int:
     return int(found[0])
 
 
-def check_hls(folder: Path, made: Made) -> None:
+def check_hls(folder: Path, output: PassOutput) -> None:
     """Check the master, every playlist it names, and every rate it claims."""
     master = (folder / MASTER_NAME).read_text()
     assert master.startswith("#EXTM3U\n")
     assert value(master, "EXT-X-VERSION") == 6
-    targets = {each.kind: set[int]() for each in made.renditions}
-    for rendition in made.renditions:
+    targets = {each.kind: set[int]() for each in output.renditions}
+    for rendition in output.renditions:
         targets[rendition.kind].add(_check_media(folder, rendition))
         if rendition.kind is Kind.VIDEO:
             _check_iframes(folder, rendition)
             _check_claims(folder, rendition)
     timed = targets[Kind.VIDEO] | targets.get(Kind.AUDIO, set())
     assert len(timed) == 1, "renditions have different target durations"
-    _check_master(folder, master, made)
+    _check_master(folder, master, output)
 
 
 def variants(master: str) -> dict[str, dict[str, str]]:
@@ -68,7 +68,7 @@ def variants(master: str) -> dict[str, dict[str, str]]:
     }
 
 
-def _check_media(folder: Path, rendition: Rendition) -> int:
+def _check_media(folder: Path, rendition: FinishedRendition) -> int:
     """Return the target duration."""
     text = (folder / rendition.name / "playlist.m3u8").read_text()
     is_mapped = rendition.kind is not Kind.SUBTITLES
@@ -101,7 +101,7 @@ def peak_bps(durations_s: Sequence[float], sizes_bytes: Sequence[int], target_s:
 
 
 def _check_rates(
-    rendition: Rendition, durations_s: Sequence[float], sizes: Sequence[int], target_s: int
+    rendition: FinishedRendition, durations_s: Sequence[float], sizes: Sequence[int], target_s: int
 ) -> None:
     average_bps = sum(sizes) * 8 / sum(durations_s)
     slack_bps = 1 + average_bps * _ROUNDING
@@ -113,7 +113,7 @@ def _check_rates(
             assert rendition.bandwidth_bps >= size * 8 / duration_s * (1 - _ROUNDING) - 1
 
 
-def _check_iframes(folder: Path, rendition: Rendition) -> None:
+def _check_iframes(folder: Path, rendition: FinishedRendition) -> None:
     """Each byte range after the init segment decodes to exactly one key frame."""
     text = (folder / rendition.name / "iframes.m3u8").read_text()
     whole = (folder / rendition.name / "playlist.m3u8").read_text()
@@ -146,7 +146,7 @@ def _is_one_key_frame(content: bytes) -> bool:
     return len(frames) == 1 and bool(frames[0].key_frame)
 
 
-def _check_claims(folder: Path, rendition: Rendition) -> None:
+def _check_claims(folder: Path, rendition: FinishedRendition) -> None:
     """Codec and size are those of the stream itself."""
     with av.open(str(folder / rendition.name / "init.mp4"), format="mov") as container:
         context = container.streams.video[0].codec_context
@@ -156,13 +156,13 @@ def _check_claims(folder: Path, rendition: Rendition) -> None:
     assert rendition.codecs == f"avc1.{avcc[1]:02x}{avcc[2]:02x}{avcc[3]:02x}"
 
 
-def _check_master(folder: Path, master: str, made: Made) -> None:
+def _check_master(folder: Path, master: str, output: PassOutput) -> None:
     """Every playlist there is, is named once, with the claims that were checked above."""
     named = [*_NAMED.findall(master), *variants(master)]
     assert len(named) == len(set(named))
     assert set(named) == {str(p.relative_to(folder)) for p in folder.rglob("*/*.m3u8")}
-    sound = [each for each in made.renditions if each.kind is Kind.AUDIO]
-    for rendition in (each for each in made.renditions if each.kind is Kind.VIDEO):
+    sound = [each for each in output.renditions if each.kind is Kind.AUDIO]
+    for rendition in (each for each in output.renditions if each.kind is Kind.VIDEO):
         claims = variants(master)[f"{rendition.name}/playlist.m3u8"]
         peak = rendition.bandwidth_bps + max((each.bandwidth_bps for each in sound), default=0)
         average = rendition.average_bandwidth_bps

@@ -6,11 +6,10 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
+from examples import a_probe, a_sound, a_text, a_video, here
 from hls_checks import attributes
 from hypothesis import given
 from hypothesis import strategies as st
-from test_ladder import a_probe
-from test_master import a_sound, a_text, a_video, here
 
 from portal.transcoding.packaging.cmaf import SegmentError, avc_codec, inspect_segment
 from portal.transcoding.packaging.hls import (
@@ -26,7 +25,7 @@ from portal.transcoding.packaging.hls import (
 from portal.transcoding.packaging.webvtt import parse_webvtt, segment_webvtt
 from portal.transcoding.planning.ladder import capped_fps, plan_renditions
 from portal.transcoding.planning.tracks import language_tag
-from portal.transcoding.probing.probe import AudioTrack, SubtitleTrack
+from portal.transcoding.probing.facts import AudioTrack, SubtitleTrack
 
 sides = st.integers(2, 16_384)
 rates = st.fractions(Fraction(1, 10), Fraction(1_000)).map(lambda it: it.limit_denominator(1001))

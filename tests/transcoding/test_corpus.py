@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from checking import check_published
-from engine_kit import FolderSink, Published, transcode
+from published import FolderSink, Published, transcode
+from published_checks import check_published
 
 from portal.transcoding.errors import SourceRejected
 from portal.transcoding.planning.ladder import Plan
@@ -57,4 +57,4 @@ async def test_the_corpus_is_published_or_refused(
             await transcode(str(source), sink=sink, work_dir=work_dir)
         return
     result = await transcode(str(source), sink=sink, work_dir=work_dir, choose=affordable)
-    check_published(Published(source, result, sink.folder), thorough=False)
+    check_published(Published(source, result, sink), thorough=False)

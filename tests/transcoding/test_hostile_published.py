@@ -17,15 +17,13 @@ from typing import Any
 import aiohttp
 import imageio_ffmpeg
 import pytest
+from foreign_references import IMPOSTORS, Neighbourhood, alias, unopened
 from hls_checks import attributes
-from hostile_kit import HOSTILE
-from mp4_kit import FILE_TYPE, box, png_movie
+from hostile_files import HOSTILE
+from mp4_writer import FILE_TYPE, box, png_movie
 from portal_kit import LivePortal, create, final_status, fresh_database, read, run_portal
-from test_hostile import IMPOSTORS, Neighbourhood, alias, neighbourhood, unopened
 
 from portal.transcoding.errors import RejectCode
-
-__all__ = ["neighbourhood"]  # a fixture
 
 TIMEOUT_S = 240
 SECRET = "canary-4711"

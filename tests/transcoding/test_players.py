@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from engine_kit import Publish, Published
-from measuring import flashes_s, listen, look
-from sources import MakeMedia, make_card
+from decoded_media import flashes_s, listen, look
+from media_recipes import MakeMedia, make_card
+from published import Publish, Published
 
 from portal.transcoding.encoding.ffmpeg import ffmpeg_path
 from portal.transcoding.packaging.master import MASTER_NAME

@@ -1,12 +1,12 @@
 """Compose the ffmpeg commands of a pass. Pure.
 
 `encode_arguments` is the one decode for all renditions that need encoding, with sound, subtitles,
-poster and storyboard beside them in the first pass. `copy_arguments` delivers the source's own
+poster and storyboard beside them in the first pass. `copy_arguments` remuxes the source's own
 stream. All renditions begin their segments at the same instants: an encoder makes key frames only
 where it is told to, by a rule that gives the same answer in every pass or by a list.
 
-The source's name stands in argv, which other users of the same machine can list; `veil.py` makes
-one of a signed address that tells them nothing.
+The source's name stands in argv, which other users of the same machine can list:
+`source_proxy` replaces a signed address by one that tells them nothing.
 """
 
 import math
@@ -24,9 +24,10 @@ from portal.transcoding.encoding.filters import (
 )
 from portal.transcoding.packaging.hls import INIT_NAME, PLAYLIST_NAME
 from portal.transcoding.planning.ladder import PRESET, Rung
-from portal.transcoding.planning.storyboard import PICTURE_PATTERN, SPRITE_PATTERN, Storyboard
+from portal.transcoding.planning.storyboard import SPRITE_PATTERN, THUMBNAIL_PATTERN, Storyboard
 from portal.transcoding.planning.tracks import AudioRung, SubtitleRung
-from portal.transcoding.probing.probe import Probe, source_address
+from portal.transcoding.probing.facts import Probe
+from portal.transcoding.probing.source_address import source_address
 
 SEGMENT_S = 4
 SEGMENT_SUFFIX = ".m4s"
@@ -39,7 +40,7 @@ _PIXELS_FOR_ALL_THREADS = 1920 * 1080
 _PROGRESS_PERIOD_S = 0.5
 # Sound this far from its time is heard to be: half of what is noticed (ITU-R BT.1359: 45 ms early).
 _MAX_DRIFT_S = 0.02
-_PICTURE_GROWTH = 4
+_FRAME_GROWTH = 4
 _MIN_MAX_PIXELS = 1920 * 1080
 _READ_TIMEOUT_US = 30_000_000
 _RECONNECT_MAX_S = 15
@@ -83,8 +84,8 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
     Output names are relative, because ffmpeg expands percent signs in them. A folder of each
     rendition's name must exist.
     """
-    has_pictures = task.rungs or task.storyboard
-    graph = filter_graph(task.probe, task.rungs, task.storyboard) if has_pictures else ""
+    decodes_video = task.rungs or task.storyboard
+    graph = filter_graph(task.probe, task.rungs, task.storyboard) if decodes_video else ""
     return (
         *_general(),
         # How much damage is too much is judged afterwards.
@@ -94,7 +95,7 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
         *(argument for rung in task.rungs for argument in _video_output(task, rung)),
         *(argument for rung in task.audio for argument in _audio_output(rung)),
         *(argument for rung in task.subtitles for argument in _subtitle_output(rung)),
-        *(_picture_outputs() if task.storyboard else ()),
+        *(_image_outputs() if task.storyboard else ()),
     )
 
 
@@ -121,14 +122,14 @@ def check_arguments(files: Sequence[Path]) -> tuple[str, ...]:
 
 
 def sprite_arguments(storyboard: Storyboard) -> tuple[str, ...]:
-    """Tile the pictures of a storyboard, for a run in the working folder."""
-    pictures = ("-f", "image2", "-protocol_whitelist", "file", "-i", PICTURE_PATTERN)
+    """Tile the thumbnails of a storyboard, for a run in the working folder."""
+    thumbnails = ("-f", "image2", "-protocol_whitelist", "file", "-i", THUMBNAIL_PATTERN)
     sprites = _jpegs(SPRITE_PATTERN, "5", "-start_number", "0")
-    return (*_general(), *pictures, "-vf", storyboard.tiling, *sprites)
+    return (*_general(), *thumbnails, "-vf", storyboard.tiling, *sprites)
 
 
 def frame_arguments(source_name: str, frame_name: str, *, number: int) -> tuple[str, ...]:
-    """Write one picture, counted from 0 as they are shown, of a file of our own as JPEG."""
+    """Write one frame, counted from 0 as they are shown, of a file of our own as JPEG."""
     fit = (
         f"scale=w='min(iw,{POSTER_MAX_SIDE})':h='min(ih,{POSTER_MAX_SIDE})'"
         ":force_original_aspect_ratio=decrease:force_divisible_by=2:out_range=pc"
@@ -173,9 +174,9 @@ def _input(source_url: str, probe: Probe) -> tuple[str, ...]:
 
 
 def _max_pixels(probe: Probe) -> int:
-    """The largest picture to decode. The probe saw the first; a later one may claim anything."""
+    """The largest frame to decode. The probe saw the first; a later one may claim anything."""
     seen = probe.video.coded_width * probe.video.coded_height
-    return max(_MIN_MAX_PIXELS, seen * _PICTURE_GROWTH)
+    return max(_MIN_MAX_PIXELS, seen * _FRAME_GROWTH)
 
 
 def _bare() -> tuple[str, ...]:
@@ -225,7 +226,7 @@ def _keyframes(starts_s: Sequence[float] | None, rung: Rung) -> str:
 def _audio_output(rung: AudioRung) -> tuple[str, ...]:
     return (
         *("-map", f"0:{rung.index}", *_bare()),
-        # Silence for what is missing, at the start and in gaps: audio stays with the picture.
+        # Silence for what is missing, at the start and in gaps: audio stays in sync.
         *("-af", f"aresample=async=1:min_hard_comp={_MAX_DRIFT_S}:first_pts=0"),
         *("-c:a", "aac", "-b:a", str(rung.bitrate_bps)),
         *("-ac", str(rung.channels), "-ar", str(rung.sample_rate_hz)),
@@ -242,7 +243,7 @@ def _subtitle_output(rung: SubtitleRung) -> tuple[str, ...]:
 
 def _hls(folder: str, *, segment_s: float) -> tuple[str, ...]:
     return (
-        # Left to itself the muxer delays the picture by its B-frame reordering and the sound not
+        # Left to itself the muxer delays the video by its B-frame reordering and the sound not
         # at all. Disabled, both carry the offset in an edit list and begin at zero together.
         *("-avoid_negative_ts", "disabled"),
         *("-f", "hls", "-hls_time", str(segment_s), "-hls_list_size", "0"),
@@ -254,10 +255,10 @@ def _hls(folder: str, *, segment_s: float) -> tuple[str, ...]:
     )
 
 
-def _picture_outputs() -> Iterator[str]:
+def _image_outputs() -> Iterator[str]:
     frames = ("-frames:v", str(POSTER_CANDIDATES + 1))
     yield from ("-map", f"[{POSTER_PAD}]", *_jpegs(POSTER_PATTERN, "3", *frames))
-    yield from ("-map", f"[{STORYBOARD_PAD}]", *_jpegs(PICTURE_PATTERN, "3"))
+    yield from ("-map", f"[{STORYBOARD_PAD}]", *_jpegs(THUMBNAIL_PATTERN, "3"))
 
 
 def _jpegs(pattern: str, quality: str, *options: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Run ffmpeg: the only place that does. What it is told to do is composed in `command.py`.
+"""Run ffmpeg: the only place that starts it. `command` composes its arguments.
 
 A run is confined (lowest priority, minimal environment, limited memory, processor time and file
 size, dies with the worker), has a limit on its wall time and on how long it may go without
@@ -20,7 +20,7 @@ from pathlib import Path
 import imageio_ffmpeg
 
 from portal.processes.child import Limits, first_error, send, spawn, stop
-from portal.transcoding.encoding.ffmpeg_log import LOG_LEVEL, Log, RunReport
+from portal.transcoding.encoding.ffmpeg_log import LOG_LEVEL, FfmpegLog, RunReport
 from portal.transcoding.errors import FailCode, TranscodeFailed
 
 _READ_BYTES = 65536
@@ -39,20 +39,21 @@ _MAX_FILE_BYTES = 4 * 1024**3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Progress:
-    """One report of ffmpeg's. `speed` is in source seconds per second, None when unknown."""
+class FfmpegProgress:
+    """How far ffmpeg has written."""
 
     out_time_s: float
     frame: int
-    speed: float | None
-    finished: bool
+
+
+OnFfmpegProgress = Callable[[FfmpegProgress], Awaitable[None]]
 
 
 @dataclass(slots=True)
-class Brake:
-    """Holds ffmpeg up while its output can't be taken away fast enough."""
+class Backpressure:
+    """Pauses ffmpeg while its output can't be taken away fast enough."""
 
-    held: bool = False
+    is_paused: bool = False
 
 
 @dataclass(slots=True)
@@ -63,29 +64,31 @@ class _Watch:
     stall_s: float
     started_at: float = field(default_factory=time.monotonic)
     moved_at: float = field(default_factory=time.monotonic)
-    held_s: float = 0.0
+    paused_s: float = 0.0
     position: tuple[float, int] | None = None
 
-    def saw(self, progress: Progress) -> None:
+    def saw(self, progress: FfmpegProgress) -> None:
         position = (progress.out_time_s, progress.frame)
         if position != self.position:
             self.moved_at = time.monotonic()
         self.position = position
 
     def skip(self, seconds: float) -> None:
-        """Time in which ffmpeg was held up counts for neither limit."""
-        self.held_s += seconds
+        """Time in which ffmpeg was paused counts for neither limit."""
+        self.paused_s += seconds
         self.moved_at += seconds
 
     def exceeded(self) -> FailCode | None:
         now = time.monotonic()
         if now - self.moved_at > self.stall_s:
             return FailCode.STALLED
-        return FailCode.TIMED_OUT if now - self.started_at - self.held_s > self.timeout_s else None
+        return (
+            FailCode.TIMED_OUT if now - self.started_at - self.paused_s > self.timeout_s else None
+        )
 
 
-async def ignore_progress(progress: Progress) -> None:
-    """For runs that are too short to report on."""
+async def _ignore(progress: FfmpegProgress) -> None:
+    """Nobody watches a short run."""
 
 
 def run_limit_s(duration_s: float) -> float:
@@ -112,17 +115,17 @@ def default_limits(timeout_s: float) -> Limits:
 async def run(
     arguments: Sequence[str],
     *,
-    on_progress: Callable[[Progress], Awaitable[None]],
     timeout_s: float,
+    on_progress: OnFfmpegProgress = _ignore,
     stall_s: float = _STALL_LIMIT_S,
-    brake: Brake | None = None,
+    backpressure: Backpressure | None = None,
     cwd: Path | None = None,
     limits: Limits | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> RunReport:
     """Run ffmpeg to its end. Raises TranscodeFailed when it fails, stalls or takes too long.
 
-    The log level is set here, for the figures at the end. `environ` is what a veiled source needs.
+    The log level is set here, for the figures at the end. `environ` is what a proxied source needs.
     """
     process = await spawn(
         (ffmpeg_path(), *LOG_LEVEL, *arguments),
@@ -130,13 +133,13 @@ async def run(
         cwd=cwd,
         environ=environ,
     )
-    log = Log()
+    log = FfmpegLog()
     watch = _Watch(timeout_s=timeout_s, stall_s=stall_s)
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(_keep_log(_pipe(process.stderr), log))
             tasks.create_task(_follow(_pipe(process.stdout), watch, on_progress))
-            watchdog = tasks.create_task(_guard(process, watch, brake or Brake()))
+            watchdog = tasks.create_task(_guard(process, watch, backpressure or Backpressure()))
             await process.wait()
             watchdog.cancel()
     except BaseExceptionGroup as group:
@@ -146,13 +149,9 @@ async def run(
         raise error from None
     finally:
         await stop(process)
-    _check(process.returncode, log)
+    if (code := log.failure(process.returncode)) is not None:
+        raise TranscodeFailed(code, detail=f"ffmpeg ended with {process.returncode}: {log.text()}")
     return log.report()
-
-
-def _check(returncode: int | None, log: Log) -> None:
-    if (code := log.failure(returncode)) is not None:
-        raise TranscodeFailed(code, detail=f"ffmpeg ended with {returncode}: {log.text()}")
 
 
 def _pipe(stream: StreamReader | None) -> StreamReader:
@@ -161,14 +160,12 @@ def _pipe(stream: StreamReader | None) -> StreamReader:
     return stream
 
 
-async def _keep_log(stream: StreamReader, log: Log) -> None:
+async def _keep_log(stream: StreamReader, log: FfmpegLog) -> None:
     while chunk := await stream.read(_READ_BYTES):
         log.feed(chunk)
 
 
-async def _follow(
-    stream: StreamReader, watch: _Watch, on_progress: Callable[[Progress], Awaitable[None]]
-) -> None:
+async def _follow(stream: StreamReader, watch: _Watch, on_progress: OnFfmpegProgress) -> None:
     fields: dict[str, str] = {}
     while line := await stream.readline():
         key, _, value = line.decode(errors="replace").strip().partition("=")
@@ -180,36 +177,33 @@ async def _follow(
             fields = {}
 
 
-def parse_progress(fields: dict[str, str]) -> Progress:
+def parse_progress(fields: dict[str, str]) -> FfmpegProgress:
     """Turn one block of `-progress` lines into values; ffmpeg writes N/A for what it lacks."""
-    speed = _number(fields.get("speed", "").removesuffix("x"))
-    return Progress(
-        out_time_s=max(0.0, (_number(fields.get("out_time_us", "")) or 0.0) / 1e6),
-        frame=int(_number(fields.get("frame", "")) or 0),
-        speed=speed or None,
-        finished=fields.get("progress") == "end",
+    return FfmpegProgress(
+        out_time_s=max(0.0, _number(fields.get("out_time_us", "")) / 1e6),
+        frame=int(_number(fields.get("frame", ""))),
     )
 
 
-def _number(text: str) -> float | None:
+def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        return None
+        return 0.0
 
 
-async def _guard(process: Process, watch: _Watch, brake: Brake) -> None:
-    """Enforce the limits and obey the brake."""
-    held = False
+async def _guard(process: Process, watch: _Watch, backpressure: Backpressure) -> None:
+    """Enforce the limits and apply backpressure."""
+    is_paused = False
     checked_at = time.monotonic()
     while True:
         await asyncio.sleep(_WATCH_PERIOD_S)
         now = time.monotonic()
-        if held:
+        if is_paused:
             watch.skip(now - checked_at)
         checked_at = now
-        if brake.held != held:
-            held = brake.held
-            send(process, signal.SIGSTOP if held else signal.SIGCONT)
+        if backpressure.is_paused != is_paused:
+            is_paused = backpressure.is_paused
+            send(process, signal.SIGSTOP if is_paused else signal.SIGCONT)
         if (code := watch.exceeded()) is not None:
             raise TranscodeFailed(code)

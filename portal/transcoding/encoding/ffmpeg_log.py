@@ -43,7 +43,7 @@ class RunReport:
     """What ffmpeg says about decoding the video in the end; None when it decoded none.
 
     `decode_errors` counts packets that gave nothing, `corrupt_frames` frames with patched places,
-    `network_faults` complaints about the delivery of the source, most of them overcome.
+    `network_faults` complaints about reading the source, most of them overcome.
     """
 
     frames_decoded: int | None = None
@@ -57,7 +57,7 @@ class RunReport:
         return (self.decode_errors or 0) + self.corrupt_frames
 
 
-class Log:
+class FfmpegLog:
     """Takes in stderr as it comes."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""Compose the filter graph of a pass: one decoded picture becomes every rung's, the poster's and
+"""Compose the filter graph of a pass: each decoded frame becomes every rung's, the poster's and
 the storyboard's. Pure.
 
-The picture is scaled once to the largest rung of the pass and each lower rung from the one above
+A frame is scaled once to the largest rung of the pass and each lower rung from the one above
 it, because scaling costs what its input is large. HDR is scaled first and mapped then, for the
 same reason. The poster's few candidates are picked before any of that.
 
@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from portal.transcoding.planning.ladder import Rung, frame_step, is_hdr
 from portal.transcoding.planning.storyboard import Storyboard
-from portal.transcoding.probing.probe import Probe, VideoTrack
+from portal.transcoding.probing.facts import Probe, VideoTrack
 
 POSTER_CANDIDATES = 10
 POSTER_PAD, STORYBOARD_PAD = "poster", "storyboard"
@@ -43,11 +43,9 @@ def filter_graph(probe: Probe, rungs: Sequence[Rung], storyboard: Storyboard | N
     top_down = sorted(rungs, key=lambda rung: rung.width * rung.height, reverse=True)
     chains = [_source(probe, with_poster=storyboard is not None)]
     if storyboard:
-        chains.append(_poster(probe))
-    if storyboard:
-        chains.append(_storyboard(probe, storyboard, has_rungs=bool(rungs)))
+        chains += [_poster(probe), _storyboard(probe, storyboard, has_rungs=bool(rungs))]
     if top_down:
-        chains.append(f"[picture]{','.join(_finish(probe.video, _size(top_down[0])))}[scaled0]")
+        chains.append(f"[frames]{','.join(_finish(probe.video, _size(top_down[0])))}[scaled0]")
     for place, rung in enumerate(top_down):
         chains += _rung(place, rung, top_down[place + 1 : place + 2], storyboard)
     return ";".join(chains)
@@ -55,21 +53,21 @@ def filter_graph(probe: Probe, rungs: Sequence[Rung], storyboard: Storyboard | N
 
 def _source(probe: Probe, *, with_poster: bool) -> str:
     steps = ",".join(_prepare(probe))
-    outputs = "split=2[picture][still]" if with_poster else "null[picture]"
+    outputs = "split=2[frames][candidates]" if with_poster else "null[frames]"
     return f"[0:{probe.video.index}]{steps},{outputs}"
 
 
 def _storyboard(probe: Probe, storyboard: Storyboard, *, has_rungs: bool) -> str:
-    """From the lowest rung's picture, or from the source's when no rung is encoded."""
+    """From the lowest rung's frames, or from the source's when no rung is encoded."""
     own = () if has_rungs else _finish(probe.video, (storyboard.width, storyboard.height))
     steps = ",".join((*own, *storyboard.filters()))
-    return f"[{'smallest' if has_rungs else 'picture'}]{steps}[{STORYBOARD_PAD}]"
+    return f"[{'smallest' if has_rungs else 'frames'}]{steps}[{STORYBOARD_PAD}]"
 
 
 def _rung(
     place: int, rung: Rung, following: Sequence[Rung], storyboard: Storyboard | None
 ) -> Iterator[str]:
-    """Hand a rung's picture to its encoder and on to the next lower rung."""
+    """Feed a rung's frames to its encoder and to the next lower rung."""
     branches = f"[{rung.name}]"
     if following:
         branches += f"[next{place}]"
@@ -86,7 +84,7 @@ def _prepare(probe: Probe) -> Iterator[str]:
     if video.interlaced and is_tall_enough:
         yield "bwdif=mode=send_frame:deint=interlaced"
     yield from _thin_out(video)
-    # A track may begin late, after its audio; its first picture then stands from the start. One
+    # A track may begin late, after its audio; its first frame is then shown from the start. One
     # that begins before zero would lose frames: it is moved, unless that would part it from audio.
     shift = "" if probe.audio else "-min(STARTPTS,0)"
     yield f"setpts='if(eq(N,0),0,PTS{shift})'"
@@ -146,7 +144,7 @@ def _size(rung: Rung) -> Size:
 
 
 def _scale(size: Size) -> str:
-    """Bicubic; what other kernels cost and bring stands in `ladder.py`."""
+    """Bicubic; what other kernels cost and bring stands in `planning.ladder`."""
     return f"scale={size[0]}:{size[1]}:flags=bicubic"
 
 
@@ -163,4 +161,4 @@ def _poster(probe: Probe) -> str:
     shrink = min(1.0, POSTER_MAX_SIDE / max(video.width, video.height))
     width, height = (max(2, round(side * shrink)) for side in (video.width, video.height))
     finish = ",".join(_finish(video, (width, height)))
-    return f"[still]{pick},{finish},scale=out_range=pc[{POSTER_PAD}]"
+    return f"[candidates]{pick},{finish},scale=out_range=pc[{POSTER_PAD}]"

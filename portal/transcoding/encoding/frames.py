@@ -1,4 +1,4 @@
-"""Cut one frame out of a rendition that is already made: upright, in BT.709, 8-bit 4:2:0.
+"""Cut one frame out of a finished rendition: upright, in BT.709, 8-bit 4:2:0.
 
 Limits: one segment, with its init segment, of H.264 as this package writes it; both are in memory
 and, while ffmpeg runs, in the working folder.
@@ -17,7 +17,7 @@ _CUT_LIMIT_S = 30.0
 
 
 async def cut_frame(init: bytes, segment: bytes, *, at_s: float, work_dir: Path) -> bytes:
-    """The picture shown `at_s` after the segment's first, as JPEG. Raises TranscodeFailed.
+    """The frame shown `at_s` after the segment's first, as JPEG. Raises TranscodeFailed.
 
     Later than the last one gives the last one.
     """
@@ -28,7 +28,6 @@ async def cut_frame(init: bytes, segment: bytes, *, at_s: float, work_dir: Path)
     await asyncio.to_thread((work_dir / FRAME_SOURCE).write_bytes, init + segment)
     await ffmpeg.run(
         frame_arguments(FRAME_SOURCE, FRAME_NAME, number=number),
-        on_progress=ffmpeg.ignore_progress,
         timeout_s=_CUT_LIMIT_S,
         cwd=work_dir,
     )

@@ -1,4 +1,4 @@
-"""Check what was written before anyone is told about it. Pure.
+"""Validate what was written before it is published. Pure.
 
 Catches what ffmpeg's exit code does not: a source that ended early without an error, a segment
 that never arrived, renditions that can't be switched between.
@@ -10,11 +10,11 @@ from portal.transcoding.encoding.ffmpeg_log import RunReport
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
 from portal.transcoding.packaging.cmaf import SegmentFacts
 from portal.transcoding.packaging.hls import MediaPlaylist
-from portal.transcoding.probing.probe import Probe
+from portal.transcoding.probing.facts import Probe
 
 # Of a damaged source this much must have decoded; less is no use to anyone.
 MIN_DECODED_SHARE = 0.9
-# The audio may be longer or shorter than the picture, so only the picture is measured.
+# The audio may be longer or shorter than the video, so only the video is measured.
 _SHORTFALL_S = 1.0
 _ROUNDING_S = 0.002
 _MAX_COPIED_SEGMENT_S = 12.0
@@ -56,8 +56,8 @@ def check_damage(share: float) -> None:
         raise SourceRejected(RejectCode.DAMAGED, detail=f"{share:.0%} could not be decoded")
 
 
-def check_delivery(probe: Probe, report: RunReport) -> None:
-    """Raise TranscodeFailed when something is missing that storage may have failed to deliver."""
+def check_source_read(probe: Probe, report: RunReport) -> None:
+    """Raise TranscodeFailed when what is missing may be storage's fault."""
     packets = (report.frames_decoded or 0) + (report.decode_errors or 0)
     is_short = report.frames_decoded is not None and packets < (probe.video.frame_count or 0)
     if report.network_faults and (report.faults or is_short):
@@ -75,7 +75,7 @@ def check_duration(written_s: float, probe: Probe) -> None:
         raise SourceRejected(RejectCode.DAMAGED, detail=detail)
 
 
-def is_deliverable(playlist: MediaPlaylist, facts: Sequence[SegmentFacts], probe: Probe) -> bool:
+def is_copy_usable(playlist: MediaPlaylist, facts: Sequence[SegmentFacts], probe: Probe) -> bool:
     """Whether a copied stream can be switched to at each segment, and is all there."""
     return (
         all(fact.is_closed for fact in facts)

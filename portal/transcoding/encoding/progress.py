@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from portal.transcoding.encoding.ffmpeg import Progress
+from portal.transcoding.encoding.ffmpeg import FfmpegProgress
 
 _PROBED_PERCENT = 1.0
 TRANSCODED_PERCENT = 97.0
@@ -25,7 +25,7 @@ OnProgress = Callable[[Stage, float, float | None], Awaitable[None]]
 
 
 @dataclass(slots=True)
-class Report:
+class PassProgress:
     """Turns ffmpeg's position into percent of a pass, which may take several runs of ffmpeg.
 
     The present run covers the pass from the share `begins_at` to the share `ends_at`.
@@ -48,7 +48,7 @@ class Report:
         self.begins_at, self.ends_at = self.ends_at, ends_at
         self.started_at = time.monotonic()
 
-    async def encoded(self, progress: Progress) -> None:
+    async def encoded(self, progress: FfmpegProgress) -> None:
         """Take one report of ffmpeg's."""
         done = min(1.0, progress.out_time_s / self.duration_s)
         whole = self.begins_at + done * (self.ends_at - self.begins_at)

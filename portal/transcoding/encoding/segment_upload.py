@@ -1,8 +1,8 @@
-"""Carry finished files to storage while ffmpeg is still writing the next ones.
+"""Upload finished segments while ffmpeg is still writing the next ones.
 
-The folder ffmpeg writes to is the queue: a segment counts as finished once it has lost its
-temporary name. Each is looked into on its way, deleted as soon as the sink has it, and ffmpeg is
-held up when the sink falls behind, so the disk holds a bounded amount however long the video is.
+The folder ffmpeg writes to is the queue: a segment is finished once it has lost its temporary
+name. Each is inspected, uploaded and deleted; ffmpeg is paused when the sink falls behind, so the
+disk holds a bounded amount however long the video is.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Protocol
 from portal.processes.child import first_error
 from portal.telemetry.spans import span
 from portal.transcoding.encoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
-from portal.transcoding.encoding.ffmpeg import Brake
+from portal.transcoding.encoding.ffmpeg import Backpressure
 from portal.transcoding.encoding.ffmpeg_log import RunReport
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import SegmentError, SegmentFacts, inspect_segment
@@ -23,9 +23,9 @@ from portal.transcoding.packaging.cmaf import SegmentError, SegmentFacts, inspec
 FIRST_SEGMENT_NAME = SEGMENT_PATTERN % 0
 _SCAN_PERIOD_S = 0.2
 _CONCURRENT_PUTS = 4
-# Hold ffmpeg above the first and release it below the second.
-_MAX_BACKLOG_FILES = 48
-_RELEASE_BACKLOG_FILES = 16
+# Pause ffmpeg above the first and resume it below the second.
+_PAUSE_BACKLOG_FILES = 48
+_RESUME_BACKLOG_FILES = 16
 _CONTENT_TYPES = {
     ".m3u8": "application/vnd.apple.mpegurl",
     ".m4s": "video/iso.segment",
@@ -45,8 +45,8 @@ class Sink(Protocol):
 
 
 @dataclass(slots=True)
-class Shipment:
-    """What goes from one working folder to one sink, and what was learned of it on the way.
+class SegmentUpload:
+    """Uploads from one working folder to one sink, and what was learned of the files.
 
     `facts` are those of the segments of `video_names`. The first segment of each rendition stays
     on disk for the check at the end.
@@ -55,18 +55,18 @@ class Shipment:
     sink: Sink
     work_dir: Path
     video_names: Collection[str]
-    brake: Brake = field(default_factory=Brake)
+    backpressure: Backpressure = field(default_factory=Backpressure)
     sizes_bytes: dict[str, int] = field(default_factory=dict)
     facts: dict[str, SegmentFacts] = field(default_factory=dict)
 
     async def follow(self, encoding: asyncio.Task[RunReport], names: Collection[str]) -> None:
-        """Ship every segment of these renditions until `encoding` has ended and none is left."""
+        """Upload every segment of these renditions until `encoding` has ended and none is left."""
         waiting: asyncio.Queue[str | None] = asyncio.Queue()
         try:
             with span("ship"):
                 async with asyncio.TaskGroup() as tasks:
                     for _ in range(_CONCURRENT_PUTS):
-                        tasks.create_task(self._ship(waiting))
+                        tasks.create_task(self._upload(waiting))
                     await self._scan(encoding, names, waiting)
                     for _ in range(_CONCURRENT_PUTS):
                         waiting.put_nowait(None)
@@ -83,8 +83,8 @@ class Shipment:
         """What the files of a rendition take in storage."""
         return sum(self.sizes_bytes[name] for name in self._names_of(rendition))
 
-    async def forget(self, rendition: str) -> None:
-        """What was made of a rendition does not count; it will be made again."""
+    async def discard(self, rendition: str) -> None:
+        """Leave a rendition out; it will be made again."""
         for name in list(self._names_of(rendition)):
             del self.sizes_bytes[name]
             self.facts.pop(name, None)
@@ -112,12 +112,12 @@ class Shipment:
             await asyncio.wait({encoding}, timeout=_SCAN_PERIOD_S)
 
     def _balance(self, backlog_files: int) -> None:
-        if backlog_files > _MAX_BACKLOG_FILES:
-            self.brake.held = True
-        elif backlog_files < _RELEASE_BACKLOG_FILES:
-            self.brake.held = False
+        if backlog_files > _PAUSE_BACKLOG_FILES:
+            self.backpressure.is_paused = True
+        elif backlog_files < _RESUME_BACKLOG_FILES:
+            self.backpressure.is_paused = False
 
-    async def _ship(self, waiting: asyncio.Queue[str | None]) -> None:
+    async def _upload(self, waiting: asyncio.Queue[str | None]) -> None:
         while (name := await waiting.get()) is not None:
             path = self.work_dir / name
             rendition, _, segment = name.partition("/")

@@ -26,7 +26,7 @@ _PASSWORD_BYTES = 24
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
+class ProxiedSource:
     """What ffmpeg is to read, by a name that anyone may see, and what it needs to find it."""
 
     name: str
@@ -34,20 +34,20 @@ class Source:
 
 
 @asynccontextmanager
-async def veiled(source_url: str) -> AsyncIterator[Source]:
-    """A name for a source that is good as long as the context lasts; a path stands for itself."""
+async def proxied(source_url: str) -> AsyncIterator[ProxiedSource]:
+    """Name a source for as long as the context lasts; a path stands for itself."""
     parts = urlsplit(source_url)
     if parts.scheme not in ("http", "https"):
-        yield Source(name=source_url)
+        yield ProxiedSource(name=source_url)
         return
     password = secrets.token_urlsafe(_PASSWORD_BYTES)
-    answer = _Answer(source_url, password)
-    server = await asyncio.start_server(answer.give, "127.0.0.1", 0, limit=_MAX_HEAD_BYTES)
+    redirects = _Redirects(source_url, password)
+    server = await asyncio.start_server(redirects.serve, "127.0.0.1", 0, limit=_MAX_HEAD_BYTES)
     async with server:
         port = server.sockets[0].getsockname()[1]
         proxy = f"http://{_USER}:{password}@127.0.0.1:{port}"
         environ = {"http_proxy": proxy, "no_proxy": _host(parts.netloc)}
-        yield Source(name=_NAME, environ=environ)
+        yield ProxiedSource(name=_NAME, environ=environ)
 
 
 def _host(netloc: str) -> str:
@@ -56,7 +56,7 @@ def _host(netloc: str) -> str:
     return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
 
 
-class _Answer:
+class _Redirects:
     """Answers one request a connection."""
 
     def __init__(self, source_url: str, password: str) -> None:
@@ -64,7 +64,7 @@ class _Answer:
         self._expected = b"Basic " + credentials
         self._source_url = source_url
 
-    async def give(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, EOFError, TimeoutError, asyncio.LimitOverrunError):
             async with asyncio.timeout(_REQUEST_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")

@@ -1,10 +1,10 @@
 """Make renditions of a source on this machine: one pass, from the source's address to a sink.
 
 The source is read where it lies, by range requests; it is never downloaded as a whole. Segments
-leave for the sink while ffmpeg runs. A pass first copies what needs no encoding, whose key frames
-then decide where all segments begin, and makes the rest with one decode. What it returns is
-complete and checked. Not here: which passes there are and when they are retried (`jobs.py`), and
-the master playlist, which is written once a pass is known to count.
+are uploaded while ffmpeg runs. A pass first copies what needs no encoding, whose key frames then
+decide where all segments begin, and makes the rest with one decode. What it returns is complete
+and validated. Not here: which passes there are and when they are retried, and the master playlist,
+which the caller writes once a pass is known to count.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from pathlib import Path
 from portal.processes.child import first_error
 from portal.telemetry.spans import span
 from portal.transcoding.encoding import command, ffmpeg
+from portal.transcoding.encoding.decoding_check import check_decoding
 from portal.transcoding.encoding.ffmpeg_log import RunReport
 from portal.transcoding.encoding.finishing import (
     Playlists,
@@ -27,37 +28,36 @@ from portal.transcoding.encoding.finishing import (
 from portal.transcoding.encoding.output_validation import (
     check_aligned,
     check_damage,
-    check_delivery,
     check_duration,
+    check_source_read,
     damaged_share,
-    is_deliverable,
+    is_copy_usable,
 )
-from portal.transcoding.encoding.pictures import put_poster, put_storyboard
-from portal.transcoding.encoding.progress import TRANSCODED_PERCENT, OnProgress, Report, Stage
-from portal.transcoding.encoding.segment_upload import FIRST_SEGMENT_NAME, Shipment, Sink
-from portal.transcoding.encoding.source_proxy import Source, veiled
-from portal.transcoding.encoding.work_folder import emptied
+from portal.transcoding.encoding.progress import TRANSCODED_PERCENT, OnProgress, PassProgress, Stage
+from portal.transcoding.encoding.segment_upload import SegmentUpload, Sink
+from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
+from portal.transcoding.encoding.thumbnails import put_poster, put_storyboard
+from portal.transcoding.encoding.work_folder import pass_folder
 from portal.transcoding.errors import FailCode, SourceRejected, TranscodeFailed
-from portal.transcoding.packaging.hls import INIT_NAME, MediaPlaylist
-from portal.transcoding.packaging.master import Kind, Rendition
+from portal.transcoding.packaging.hls import MediaPlaylist
+from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.ladder import Plan, Rung
 from portal.transcoding.planning.notes import Note, notes_for
 from portal.transcoding.planning.storyboard import Storyboard, plan_storyboard
 from portal.transcoding.planning.tracks import AudioRung, SubtitleRung
-from portal.transcoding.probing.probe import Probe
+from portal.transcoding.probing.facts import Probe
 
 # Copying takes about this much of the time of a pass that encodes, too.
 _COPY_SHARE = 0.1
-_CHECK_LIMIT_S = 120.0
-# Failures of a copy that encoding may well be spared.
-_NOT_DELIVERABLE = (FailCode.FFMPEG_FAILED, FailCode.OUTPUT_INCOMPLETE)
+# Failures of a copy after which encoding may well succeed.
+_COPY_FAILURES = (FailCode.FFMPEG_FAILED, FailCode.OUTPUT_INCOMPLETE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Made:
-    """What a pass wrote: renditions with all their files, and what goes with the first pass."""
+class PassOutput:
+    """What a pass wrote; poster and storyboard are a first pass's."""
 
-    renditions: tuple[Rendition, ...]
+    renditions: tuple[FinishedRendition, ...]
     duration_s: float
     has_poster: bool
     has_storyboard: bool
@@ -75,44 +75,45 @@ async def make_renditions(
     sink: Sink,
     work_dir: Path,
     on_progress: OnProgress,
-) -> Made:
-    """Make the `wanted` video renditions; `work_dir` is empty again afterwards.
+) -> PassOutput:
+    """Make the `wanted` video renditions, in a folder of their own in `work_dir`.
 
     The first pass also makes audio, subtitles, poster and storyboard. `starts_s` are the segment
     starts of what earlier passes made, in seconds. Returns fewer renditions than wanted only when
-    the source's own stream turned out not to be deliverable as it is.
+    the source's own stream could not be copied.
 
     Raises SourceRejected, TranscodeFailed, DiskFull, or whatever the sink raised. However it
     ends, no process is left running.
     """
     rungs = tuple(rung for rung in plan.video if rung.name in wanted)
-    async with emptied(work_dir), veiled(source_url) as source:
-        making = _Pass(
-            source=source,
-            probe=probe,
-            plan=plan,
-            rungs=rungs,
-            is_first=is_first,
-            shipment=Shipment(sink, work_dir, video_names={rung.name for rung in rungs}),
-            report=Report(on_progress, probe.duration_s),
-        )
-        return await making.make(starts_s)
+    with pass_folder(work_dir) as folder:
+        async with proxied(source_url) as source:
+            one_pass = _Pass(
+                source=source,
+                probe=probe,
+                plan=plan,
+                rungs=rungs,
+                is_first=is_first,
+                upload=SegmentUpload(sink, folder, video_names={rung.name for rung in rungs}),
+                progress=PassProgress(on_progress, probe.duration_s),
+            )
+            return await one_pass.make(starts_s)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Pass:
     """One pass over a source. Only the first copies: it is what playing early is about."""
 
-    source: Source
+    source: ProxiedSource
     probe: Probe
     plan: Plan
     rungs: tuple[Rung, ...]
     is_first: bool
-    shipment: Shipment
-    report: Report
+    upload: SegmentUpload
+    progress: PassProgress
     runs: list[RunReport] = field(default_factory=list)
 
-    async def make(self, starts_s: Sequence[float] | None) -> Made:
+    async def make(self, starts_s: Sequence[float] | None) -> PassOutput:
         try:
             return await self._make(starts_s)
         except SourceRejected as exc:
@@ -121,8 +122,8 @@ class _Pass:
                 raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail=exc.detail) from exc
             raise
 
-    async def _make(self, starts_s: Sequence[float] | None) -> Made:
-        await self.report.stage(Stage.TRANSCODING)
+    async def _make(self, starts_s: Sequence[float] | None) -> PassOutput:
+        await self.progress.stage(Stage.TRANSCODING)
         copied = await self._copy() if self.is_first else None
         if copied:
             starts_s = (await self._playlist(copied)).starts_s
@@ -130,22 +131,22 @@ class _Pass:
         report = await self._encode(encoded, starts_s)
         damage = damaged_share(self.probe, report)
         check_damage(damage)
-        check_delivery(self.probe, report)
+        check_source_read(self.probe, report)
         if copied and report.faults:
             # Players stop at what ffmpeg decodes around; the rung is left to be encoded.
-            await self.shipment.forget(copied.name)
+            await self.upload.discard(copied.name)
             if not encoded:
                 return await replace(self, rungs=(replace(copied, copied=False),))._make(None)
             copied = None
-        await self.report.stage(Stage.FINISHING, TRANSCODED_PERCENT)
+        await self.progress.stage(Stage.FINISHING, TRANSCODED_PERCENT)
         rungs = (*encoded, copied) if copied else encoded
         with span("finish"):
-            made = await self._finish(rungs, starts_s, damage=damage)
-        await self.report.stage(Stage.FINISHING, 100.0)
-        return made
+            output = await self._finish(rungs, starts_s, damage=damage)
+        await self.progress.stage(Stage.FINISHING, 100.0)
+        return output
 
     async def _playlist(self, rung: Rung) -> MediaPlaylist:
-        playlists = await read_playlists(self.shipment, [rung.name])
+        playlists = await read_playlists(self.upload, [rung.name])
         return playlists[rung.name]
 
     def _to_encode(self, copied: Rung | None) -> tuple[Rung, ...]:
@@ -157,13 +158,13 @@ class _Pass:
         return tuple(replace(rung, copied=False) for rung in self.rungs)
 
     async def _copy(self) -> Rung | None:
-        """Deliver the source's own stream, if that is planned and turns out well."""
+        """Remux the source's own stream, if that is planned and turns out well."""
         for rung in self.rungs:
             if rung.copied:
-                self.report.next_run(ends_at=_COPY_SHARE)
+                self.progress.next_run(ends_at=_COPY_SHARE)
                 if await self._is_copied(rung):
                     return rung
-                await self.shipment.forget(rung.name)
+                await self.upload.discard(rung.name)
         return None
 
     async def _is_copied(self, rung: Rung) -> bool:
@@ -172,12 +173,12 @@ class _Pass:
             with span("copy", renditions=rung.name):
                 await self._run(arguments, [rung.name])
         except TranscodeFailed as exc:
-            if exc.code not in _NOT_DELIVERABLE:
+            if exc.code not in _COPY_FAILURES:
                 raise
             return False
         playlist = await self._playlist(rung)
-        facts = [self.shipment.facts[f"{rung.name}/{each.uri}"] for each in playlist.segments]
-        return is_deliverable(playlist, facts, self.probe)
+        facts = [self.upload.facts[f"{rung.name}/{each.uri}"] for each in playlist.segments]
+        return is_copy_usable(playlist, facts, self.probe)
 
     async def _encode(self, rungs: Sequence[Rung], starts_s: Sequence[float] | None) -> RunReport:
         """Run the one decode for all that is not copied."""
@@ -190,7 +191,7 @@ class _Pass:
             storyboard=self._storyboard,
             starts_s=starts_s,
         )
-        self.report.next_run(ends_at=1.0)
+        self.progress.next_run(ends_at=1.0)
         names = _names(task.rungs, task.audio, task.subtitles)
         with span("encode", renditions=" ".join(names)):
             return await self._run(command.encode_arguments(task), names)
@@ -205,21 +206,21 @@ class _Pass:
         )
 
     async def _run(self, arguments: Sequence[str], names: Sequence[str]) -> RunReport:
-        """Run ffmpeg and the shipping of its segments; when one fails the other is stopped."""
-        await asyncio.to_thread(_make_folders, self.shipment.work_dir, names)
+        """Run ffmpeg and upload its segments; when one fails the other is stopped."""
+        await asyncio.to_thread(_make_folders, self.upload.work_dir, names)
         try:
             async with asyncio.TaskGroup() as tasks:
                 encoding = tasks.create_task(
                     ffmpeg.run(
                         arguments,
-                        on_progress=self.report.encoded,
+                        on_progress=self.progress.encoded,
                         timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
-                        brake=self.shipment.brake,
-                        cwd=self.shipment.work_dir,
+                        backpressure=self.upload.backpressure,
+                        cwd=self.upload.work_dir,
                         environ=self.source.environ,
                     )
                 )
-                tasks.create_task(self.shipment.follow(encoding, names))
+                tasks.create_task(self.upload.follow(encoding, names))
         except BaseExceptionGroup as group:
             raise first_error(group) from None
         self.runs.append(encoding.result())
@@ -227,23 +228,23 @@ class _Pass:
 
     async def _finish(
         self, rungs: Sequence[Rung], starts_s: Sequence[float] | None, *, damage: float
-    ) -> Made:
-        """Check what was made and put the files that make it playable."""
+    ) -> PassOutput:
+        """Validate what was written and upload the files that make it playable."""
         audio = self.plan.audio if self.is_first else ()
         names = _names(rungs, audio)
-        playlists = await read_playlists(self.shipment, names)
+        playlists = await read_playlists(self.upload, names)
         self._check(rungs, playlists, starts_s)
-        await self._check_decoding(names)
+        await check_decoding(self.upload.work_dir, names)
         duration_s = max(playlist.duration_s for playlist in playlists.values())
         renditions = [
             rendition async for rendition in self._renditions(rungs, playlists, duration_s)
         ]
         subtitles = [each for each in renditions if each.kind is Kind.SUBTITLES]
-        has_poster = self.is_first and await put_poster(self.shipment)
+        has_poster = self.is_first and await put_poster(self.upload)
         has_storyboard = self._storyboard is not None and await put_storyboard(
-            self.shipment, self._storyboard, duration_s=duration_s
+            self.upload, self._storyboard, duration_s=duration_s
         )
-        return Made(
+        return PassOutput(
             renditions=tuple(renditions),
             duration_s=duration_s,
             has_poster=has_poster,
@@ -264,43 +265,23 @@ class _Pass:
             others = playlists[rungs[0].name].starts_s if starts_s is None else starts_s
             check_aligned(rung.name, playlist, others, frame_s=float(1 / rung.fps))
 
-    async def _check_decoding(self, names: Sequence[str]) -> None:
-        """Decode the beginning of each rendition as a player does."""
-        work_dir = self.shipment.work_dir
-        files = [await asyncio.to_thread(_join_first_segment, work_dir / name) for name in names]
-        try:
-            await ffmpeg.run(
-                command.check_arguments(files),
-                on_progress=ffmpeg.ignore_progress,
-                timeout_s=_CHECK_LIMIT_S,
-            )
-        except TranscodeFailed as exc:
-            raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=exc.detail) from exc
-
     async def _renditions(
         self, rungs: Sequence[Rung], playlists: Playlists, duration_s: float
-    ) -> AsyncIterator[Rendition]:
-        target_s, shipment = shared_target_s(playlists), self.shipment
+    ) -> AsyncIterator[FinishedRendition]:
+        target_s, upload = shared_target_s(playlists), self.upload
         for rung in rungs:
-            yield await finish_video(rung, playlists[rung.name], shipment, target_s=target_s)
+            yield await finish_video(rung, playlists[rung.name], upload, target_s=target_s)
         if not self.is_first:
             return
         for audio in self.plan.audio:
-            yield await finish_audio(audio, playlists[audio.name], shipment, target_s=target_s)
+            yield await finish_audio(audio, playlists[audio.name], upload, target_s=target_s)
         for subtitles in self.plan.subtitles:
-            if finished := await finish_subtitles(subtitles, shipment, duration_s=duration_s):
+            if finished := await finish_subtitles(subtitles, upload, duration_s=duration_s):
                 yield finished
 
 
 def _names(*kinds: Sequence[Rung | AudioRung | SubtitleRung]) -> list[str]:
     return [rung.name for rungs in kinds for rung in rungs]
-
-
-def _join_first_segment(folder: Path) -> Path:
-    joined = folder / "check.mp4"
-    parts = (INIT_NAME, FIRST_SEGMENT_NAME)
-    joined.write_bytes(b"".join((folder / part).read_bytes() for part in parts))
-    return joined
 
 
 def _make_folders(work_dir: Path, names: Sequence[str]) -> None:

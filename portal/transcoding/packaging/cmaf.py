@@ -13,6 +13,7 @@ _DURATION, _SIZE, _FLAGS, _COMPOSITION = 0x000100, 0x000200, 0x000400, 0x000800
 _BASE_DATA_OFFSET, _DESCRIPTION, _DEFAULT_DURATION, _DEFAULT_SIZE = 0x01, 0x02, 0x08, 0x10
 _NAL_TYPE_MASK, _IDR, _SLICE = 0x1F, 5, 1
 _NAL_LENGTH_BYTES = 4
+_BOX_HEADER_BYTES = 8
 
 
 class SegmentError(ValueError):
@@ -23,9 +24,9 @@ class SegmentError(ValueError):
 class SegmentFacts:
     """What a video segment holds.
 
-    `key_size_bytes` counts from the segment's start to the end of its first sample. Its pictures
+    `key_size_bytes` counts from the segment's start to the end of its first sample. Its frames
     are shown from `from_ticks` until `until_ticks`, in the track's time scale. `is_closed` means
-    that it decodes without any other segment: it begins with an IDR picture, and no picture in it
+    that it decodes without any other segment: it begins with an IDR picture, and no frame in it
     is shown before that one.
     """
 
@@ -60,37 +61,29 @@ def time_scale(init_segment: bytes) -> int:
 
 def inspect_segment(segment: bytes) -> SegmentFacts:
     """Read the facts of an H.264 segment. Raises SegmentError when it can't be read."""
-    try:
-        moof_at, moof_end = _box(segment, b"moof", 0, len(segment))
-        traf = _box(segment, b"traf", moof_at, moof_end)
-        defaults = _defaults(segment, _box(segment, b"tfhd", *traf)[0])
-        run = _Run(segment, _box(segment, b"trun", *traf)[0], defaults)
-        begins_at = _decode_time(segment, _box(segment, b"tfdt", *traf)[0])
-        first_at = moof_at - 8 + run.data_offset
-        first_end = first_at + run.sizes_bytes[0]
-        return SegmentFacts(
-            sample_count=len(run.sizes_bytes),
-            key_size_bytes=first_end,
-            from_ticks=begins_at + min(run.shown_at),
-            until_ticks=begins_at + run.shown_until,
-            is_closed=_is_idr(segment[first_at:first_end]) and run.first_is_shown_first,
-        )
-    except (struct.error, IndexError) as exc:
-        raise SegmentError("the segment ends early") from exc
+    run = _read_run(segment)
+    first_end = run.first_at + run.sizes_bytes[0]
+    return SegmentFacts(
+        sample_count=len(run.sizes_bytes),
+        key_size_bytes=first_end,
+        from_ticks=run.begins_at + min(run.shown_at),
+        until_ticks=run.begins_at + run.shown_until,
+        is_closed=_is_idr(segment[run.first_at : first_end]) and run.first_is_shown_first,
+    )
 
 
 def frames_until(init_segment: bytes, segment: bytes, at_s: float) -> int:
-    """How many pictures of a segment are shown by `at_s` after its first; at least that one."""
+    """How many frames of a segment are shown by `at_s` after its first; at least that one."""
+    shown_at = _read_run(segment).shown_at
+    first, ticks = min(shown_at), time_scale(init_segment)
+    return max(1, sum((at - first) / ticks <= at_s for at in shown_at))
+
+
+def _read_run(segment: bytes) -> "_Run":
     try:
-        moof = _box(segment, b"moof", 0, len(segment))
-        traf = _box(segment, b"traf", *moof)
-        defaults = _defaults(segment, _box(segment, b"tfhd", *traf)[0])
-        run = _Run(segment, _box(segment, b"trun", *traf)[0], defaults)
-        first = min(run.shown_at)
-    except (struct.error, IndexError, ValueError) as exc:
+        return _Run(segment)
+    except (struct.error, IndexError) as exc:
         raise SegmentError("the segment ends early") from exc
-    ticks = time_scale(init_segment)
-    return max(1, sum((shown_at - first) / ticks <= at_s for shown_at in run.shown_at))
 
 
 def _box(data: bytes, kind: bytes, start: int, end: int) -> tuple[int, int]:
@@ -134,12 +127,20 @@ def _defaults(data: bytes, at: int) -> _Defaults:
 
 
 class _Run:
-    """A trun box: the samples of a fragment. The data offset counts from the moof box."""
+    """The samples of a segment's only fragment, times in ticks; `first_at` is a place in bytes."""
 
-    def __init__(self, data: bytes, at: int, defaults: _Defaults) -> None:
+    def __init__(self, data: bytes) -> None:
+        moof = _box(data, b"moof", 0, len(data))
+        traf = _box(data, b"traf", *moof)
+        defaults = _defaults(data, _box(data, b"tfhd", *traf)[0])
+        at, _ = _box(data, b"trun", *traf)
         flags, count = struct.unpack_from(">II", data, at)
+        if not count:
+            raise SegmentError("a fragment without samples")
         at += 8
-        self.data_offset = struct.unpack_from(">i", data, at)[0] if flags & _DATA_OFFSET else 0
+        offset = struct.unpack_from(">i", data, at)[0] if flags & _DATA_OFFSET else 0
+        self.first_at = moof[0] - _BOX_HEADER_BYTES + offset
+        self.begins_at = _decode_time(data, _box(data, b"tfdt", *traf)[0])
         at += 4 * bool(flags & _DATA_OFFSET) + 4 * bool(flags & _FIRST_SAMPLE_FLAGS)
         fields = [bit for bit in (_DURATION, _SIZE, _FLAGS, _COMPOSITION) if flags & bit]
         # A lone sample may be described by the defaults alone.

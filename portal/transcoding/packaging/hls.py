@@ -1,6 +1,6 @@
 """Read and write HLS media playlists (RFC 8216) and sign what they name. Pure: text in, text out.
 
-Limits: on-demand playlists as this package writes them. The multivariant playlist is `master.py`.
+Limits: on-demand playlists as this package writes them. The multivariant playlist is `master`.
 """
 
 import re

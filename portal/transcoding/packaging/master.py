@@ -24,11 +24,11 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rendition:
+class FinishedRendition:
     """One rendition as it was written. A video's bandwidths are without the audio.
 
     `width`, `height`, `fps` and `iframe_bandwidth_bps` are a video's, `channels` an audio's.
-    `copied` means that the source's own stream is delivered.
+    `copied` means that it is the source's own stream.
     """
 
     kind: Kind
@@ -50,7 +50,7 @@ class Rendition:
 
 
 # A rendition and the folder it lies in, relative to the master: "" or for example "../2/".
-Entry = tuple[str, Rendition]
+Entry = tuple[str, FinishedRendition]
 
 
 def master_playlist(entries: Sequence[Entry]) -> str:
@@ -73,7 +73,7 @@ def master_playlist(entries: Sequence[Entry]) -> str:
 class _Groups:
     """What every variant adds from the renditions it is played with."""
 
-    def __init__(self, audios: Sequence[Rendition], *, has_subtitles: bool) -> None:
+    def __init__(self, audios: Sequence[FinishedRendition], *, has_subtitles: bool) -> None:
         # The player hears one of them: the dearest counts.
         self._bandwidth_bps = max((audio.bandwidth_bps for audio in audios), default=0)
         self._average_bps = max((audio.average_bandwidth_bps for audio in audios), default=0)
@@ -81,10 +81,10 @@ class _Groups:
         self._attributes = [f'AUDIO="{_AUDIO_GROUP}"'] if audios else []
         self._attributes += [f'SUBTITLES="{_SUBTITLES_GROUP}"'] if has_subtitles else []
 
-    def bandwidth_bps(self, video: Rendition) -> int:
+    def bandwidth_bps(self, video: FinishedRendition) -> int:
         return video.bandwidth_bps + self._bandwidth_bps
 
-    def stream_inf(self, video: Rendition) -> str:
+    def stream_inf(self, video: FinishedRendition) -> str:
         codecs = ",".join([video.codecs, *self._codecs])
         attributes = [
             f"BANDWIDTH={self.bandwidth_bps(video)}",
@@ -107,15 +107,15 @@ def _starting_order(videos: Sequence[Entry], groups: _Groups) -> list[Entry]:
     return [first, *(entry for entry in videos if entry is not first)]
 
 
-def _audio_media(folder: str, audio: Rendition) -> str:
+def _audio_media(folder: str, audio: FinishedRendition) -> str:
     return _media("AUDIO", _AUDIO_GROUP, folder, audio, f'CHANNELS="{audio.channels}"')
 
 
-def _subtitles_media(folder: str, track: Rendition) -> str:
+def _subtitles_media(folder: str, track: FinishedRendition) -> str:
     return _media("SUBTITLES", _SUBTITLES_GROUP, folder, track, "FORCED=NO")
 
 
-def _media(kind: str, group: str, folder: str, rendition: Rendition, extra: str) -> str:
+def _media(kind: str, group: str, folder: str, rendition: FinishedRendition, extra: str) -> str:
     attributes = [
         f"TYPE={kind}",
         f'GROUP-ID="{group}"',
@@ -129,7 +129,7 @@ def _media(kind: str, group: str, folder: str, rendition: Rendition, extra: str)
     return f"#EXT-X-MEDIA:{','.join(attributes)}"
 
 
-def _iframe_stream_inf(folder: str, video: Rendition) -> str:
+def _iframe_stream_inf(folder: str, video: FinishedRendition) -> str:
     attributes = [
         f"BANDWIDTH={video.iframe_bandwidth_bps}",
         f'CODECS="{video.codecs}"',

@@ -1,6 +1,6 @@
 """Decide what is made of a source. Pure: no I/O, the same probe gives the same plan.
 
-The top rung is always the source's own picture, so nothing an editor uploaded is thrown away,
+The top rung is always the source's own size, so nothing an editor uploaded is thrown away,
 and nothing is ever enlarged. Below it come the standard sizes, each at least a quarter smaller
 in each direction than the one above: closer neighbours cost an encode and look the same.
 A size is a box, not a height: a 1920x800 film is "1080p", and 1080x1920 is too.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from portal.transcoding.planning.tracks import AudioRung, SubtitleRung, plan_audio, plan_subtitles
-from portal.transcoding.probing.probe import Probe, VideoTrack
+from portal.transcoding.probing.facts import Probe, VideoTrack
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +44,7 @@ class Quality:
 # 6000 and 7800 at 1080p: these are near its rates.
 PRESET = "veryfast"
 LADDER = (
-    # 240 keeps a picture moving on the poorest link and costs about 3 % of encoding 1080p.
+    # 240 keeps playing on the poorest link and costs about 3 % of encoding 1080p.
     Quality(short_side=240, crf=23, max_bitrate_bps=300_000),
     Quality(short_side=360, crf=23, max_bitrate_bps=700_000),
     Quality(short_side=480, crf=23, max_bitrate_bps=1_400_000),
@@ -63,7 +63,7 @@ _WIDEST = Fraction(16, 9)
 _MIN_STEP = Fraction(5, 4)
 _MAX_FPS = 60
 _REFERENCE_FPS = 30
-# Smaller pictures hold more detail per pixel, so the rate falls more slowly than the area;
+# Smaller frames hold more detail per pixel, so the rate falls more slowly than the area;
 # likewise a doubled frame rate needs about 1.4 times the bits.
 _AREA_EXPONENT = 0.75
 _FPS_EXPONENT = 0.5
@@ -83,7 +83,7 @@ _HDR_TRANSFERS = frozenset({16, 18})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rung:
-    """One video rendition. `copied` means that the source's own stream is delivered as it is."""
+    """One video rendition. `copied` means that the source's own stream is remuxed as it is."""
 
     name: str
     width: int
@@ -143,7 +143,7 @@ def plan_ladder(probe: Probe) -> tuple[Rung, ...]:
 
 
 def size_class(width: int, height: int) -> Fraction:
-    """The short side of the smallest 16:9 box, upright or not, that the picture fits in."""
+    """The short side of the smallest 16:9 box, upright or not, that the video fits in."""
     return max(Fraction(min(width, height)), max(width, height) / _WIDEST)
 
 
@@ -235,7 +235,7 @@ def _max_copied_bitrate_bps(top: Rung) -> int:
 
 
 def _below_source_rate(rungs: Sequence[Rung], video: VideoTrack) -> list[Rung]:
-    """Cap the lower rungs by what the copied one takes: a smaller picture never costs more."""
+    """Cap the lower rungs by what the copied one takes: a smaller rung never costs more."""
     source_pixels = video.coded_width * video.coded_height
     return [
         replace(rung, max_bitrate_bps=min(rung.max_bitrate_bps, rate_bps))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from portal.transcoding.planning.ladder import frame_step, is_hdr
-from portal.transcoding.probing.probe import Probe
+from portal.transcoding.probing.facts import Probe
 
 # A decoder that joins an open group of pictures leaves a few frames out; that is no damage.
 _NOTED_DAMAGE_SHARE = 0.005

@@ -1,4 +1,4 @@
-"""The storyboard: small pictures for the seek bar, tiled into sprites, with their WebVTT. Pure."""
+"""The storyboard: thumbnails for the seek bar, tiled into sprites, with their WebVTT. Pure."""
 
 import math
 import re
@@ -8,45 +8,45 @@ from dataclasses import dataclass
 from portal.transcoding.packaging.webvtt import Cue, webvtt
 
 STORYBOARD_NAME = "storyboard.vtt"
-PICTURE_PATTERN = "picture-%05d.jpg"
+THUMBNAIL_PATTERN = "thumbnail-%05d.jpg"
 SPRITE_PATTERN = "storyboard-%03d.jpg"
 # A line of a storyboard that names a part of a sprite.
 SPRITE_LINE = re.compile(r"^(?P<name>[a-z0-9-]+\.jpg)(?=#xywh=)", re.MULTILINE)
 _BOX_LONG_SIDE, _BOX_SHORT_SIDE = 192, 108
 _COLUMNS, _ROWS = 5, 5
-# About a hundred pictures, but not denser than once a second or sparser than every ten.
-_PICTURES = 100
+# About a hundred thumbnails, but not denser than once a second or sparser than every ten.
+_THUMBNAILS = 100
 _MIN_INTERVAL_S, _MAX_INTERVAL_S = 1.0, 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Storyboard:
-    """One picture for every `interval_s`, `width` x `height` pixels."""
+    """One thumbnail for every `interval_s`, `width` x `height` pixels."""
 
     interval_s: float
     width: int
     height: int
 
     def filters(self) -> Iterator[str]:
-        """From a rung's frames to pictures; each is from about its interval's middle.
+        """From a rung's frames to thumbnails; each is from about its interval's middle.
 
         They are tiled afterwards: ffmpeg reports no progress until every output has had a frame,
-        and a sprite has one when all its pictures are there.
+        and a sprite has one when all its thumbnails are there.
         """
         yield f"fps=fps=1/{self.interval_s:g}:start_time=0:eof_action=pass"
         yield f"scale={self.width}:{self.height}:out_range=pc"
 
     @property
     def tiling(self) -> str:
-        """The filter that makes sprites of pictures."""
+        """The filter that makes sprites of thumbnails."""
         return f"tile={_COLUMNS}x{_ROWS}"
 
-    def vtt(self, *, duration_s: float, pictures: int) -> str:
-        """The WebVTT that says where in which sprite the picture for a time is.
+    def vtt(self, *, duration_s: float, thumbnails: int) -> str:
+        """The WebVTT that says where in which sprite the thumbnail for a time is.
 
-        A video may end before the middle of an interval; the picture before it then stands on.
+        A video may end before the middle of an interval; the thumbnail before it then stays.
         """
-        count = max(1, min(pictures, math.ceil(duration_s / self.interval_s)))
+        count = max(1, min(thumbnails, math.ceil(duration_s / self.interval_s)))
         ends_s = [*(self.interval_s * (number + 1) for number in range(count - 1)), duration_s]
         return webvtt(
             Cue(start_s=self.interval_s * number, end_s=end_s, text=self._address(number))
@@ -65,7 +65,7 @@ def plan_storyboard(*, duration_s: float, width: int, height: int) -> Storyboard
     is_upright = height > width
     box = (_BOX_SHORT_SIDE, _BOX_LONG_SIDE) if is_upright else (_BOX_LONG_SIDE, _BOX_SHORT_SIDE)
     shrink = min(box[0] / width, box[1] / height)
-    interval_s = min(max(duration_s / _PICTURES, _MIN_INTERVAL_S), _MAX_INTERVAL_S)
+    interval_s = min(max(duration_s / _THUMBNAILS, _MIN_INTERVAL_S), _MAX_INTERVAL_S)
     return Storyboard(
         interval_s=round(interval_s, 1),
         width=max(2, round(width * shrink)),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from langcodes import Language
 from langcodes.tag_parser import LanguageTagError
 
-from portal.transcoding.probing.probe import AudioTrack, Probe, SubtitleTrack
+from portal.transcoding.probing.facts import AudioTrack, Probe, SubtitleTrack
 
 _SAMPLE_RATE_HZ = 48_000
 _MAX_LABEL_LENGTH = 100

@@ -4,20 +4,17 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from aiohttp import web
+from published import Eventually, FindProcesses, Serve
 
 from portal.processes.child import Limits
-from portal.transcoding.encoding.ffmpeg import Brake, Progress, parse_progress, run
-from portal.transcoding.encoding.ffmpeg_log import Log, RunReport
+from portal.transcoding.encoding.ffmpeg import Backpressure, FfmpegProgress, parse_progress, run
+from portal.transcoding.encoding.ffmpeg_log import FfmpegLog, RunReport
 from portal.transcoding.errors import FailCode, TranscodeFailed, without_signatures
-
-FindProcesses = Callable[[str], list[int]]
-Eventually = Callable[..., Awaitable[None]]
 
 # Real time, so that it is still running when the test looks.
 ENDLESS = ("-nostdin", "-progress", "pipe:1", "-stats_period", "0.1", "-re", "-f", "lavfi")
@@ -33,10 +30,6 @@ def endless(marker: str) -> tuple[str, ...]:
     return (*ENDLESS, "-i", "testsrc2=s=64x64", "-metadata", f"title={marker}", "-f", "null", "-")
 
 
-async def ignore(progress: Progress) -> None:
-    pass
-
-
 def names(pids: list[int]) -> str:
     """The programs that these processes run."""
     return " ".join(Path(f"/proc/{pid}/comm").read_text() for pid in pids)
@@ -49,18 +42,18 @@ def state(pid: int) -> str:
 
 def test_a_progress_block_is_read() -> None:
     fields = {"frame": "42", "out_time_us": "1500000", "speed": "2.5x", "progress": "continue"}
-    assert parse_progress(fields) == Progress(out_time_s=1.5, frame=42, speed=2.5, finished=False)
+    assert parse_progress(fields) == FfmpegProgress(out_time_s=1.5, frame=42)
 
 
 def test_what_ffmpeg_does_not_know_yet_is_no_error() -> None:
     fields = {"frame": "0", "out_time_us": "N/A", "speed": "N/A", "progress": "end"}
-    assert parse_progress(fields) == Progress(out_time_s=0.0, frame=0, speed=None, finished=True)
+    assert parse_progress(fields) == FfmpegProgress(out_time_s=0.0, frame=0)
 
 
 async def test_a_failure_carries_the_end_of_stderr_without_signatures(tmp_path: Path) -> None:
     missing = tmp_path / "missing.mp4"
     with pytest.raises(TranscodeFailed) as caught:
-        await run(("-i", str(missing), "-f", "null", "-"), on_progress=ignore, timeout_s=10)
+        await run(("-i", str(missing), "-f", "null", "-"), timeout_s=10)
     assert caught.value.code == FailCode.FFMPEG_FAILED
     assert "No such file" in caught.value.detail
 
@@ -89,16 +82,14 @@ async def test_a_run_over_its_limits_ends_with_a_code_of_its_own(
     tmp_path: Path, code: FailCode
 ) -> None:
     with pytest.raises(TranscodeFailed) as caught:
-        await run(
-            encoding(tmp_path / "out.mp4"), on_progress=ignore, timeout_s=60, limits=LIMITS[code]
-        )
+        await run(encoding(tmp_path / "out.mp4"), timeout_s=60, limits=LIMITS[code])
     assert caught.value.code == code
 
 
 async def test_a_run_is_limited_without_being_told(
     marker: str, processes_naming: FindProcesses, eventually: Eventually
 ) -> None:
-    task = asyncio.create_task(run(endless(marker), on_progress=ignore, timeout_s=60))
+    task = asyncio.create_task(run(endless(marker), timeout_s=60))
     await eventually(lambda: "ffmpeg" in names(processes_naming(marker)))
     (pid,) = processes_naming(marker)
     limits = Path(f"/proc/{pid}/limits").read_text()
@@ -133,15 +124,15 @@ def decoding(source: Path, *options: str) -> tuple[str, ...]:
 
 
 async def test_decoded_frames_are_reported(plain: Path) -> None:
-    report = await run(decoding(plain), on_progress=ignore, timeout_s=60)
+    report = await run(decoding(plain), timeout_s=60)
     assert report == RunReport(frames_decoded=300, decode_errors=0, corrupt_frames=0)
-    report = await run(decoding(plain, "-c", "copy"), on_progress=ignore, timeout_s=60)
+    report = await run(decoding(plain, "-c", "copy"), timeout_s=60)
     assert report == RunReport()
 
 
 async def test_damage_is_reported(plain: Path, tmp_path: Path) -> None:
     source = damaged(plain, tmp_path / "damaged.mp4")
-    report = await run(decoding(source, "-map", "0"), on_progress=ignore, timeout_s=60)
+    report = await run(decoding(source, "-map", "0"), timeout_s=60)
     assert report.frames_decoded is not None
     assert report.decode_errors is not None
     assert report.decode_errors + report.corrupt_frames > 3
@@ -149,7 +140,7 @@ async def test_damage_is_reported(plain: Path, tmp_path: Path) -> None:
 
 def test_the_log_keeps_complaints_however_they_come() -> None:
     log, lines = (
-        Log(),
+        FfmpegLog(),
         (
             b"[info] Input #0, mov, from 'x':\n"
             b"[h264 @ 0x1] [error] error while decoding MB 1 2\n"
@@ -166,7 +157,7 @@ def test_the_log_keeps_complaints_however_they_come() -> None:
 
 
 def test_the_log_does_not_grow() -> None:
-    log = Log()
+    log = FfmpegLog()
     for _ in range(1000):
         log.feed(b"[error] " + b"x" * 500 + b"\n")
     log.feed(b"y" * 100_000)
@@ -177,13 +168,13 @@ async def test_a_run_over_its_wall_time_is_ended(
     marker: str, processes_naming: FindProcesses
 ) -> None:
     with pytest.raises(TranscodeFailed) as caught:
-        await run(endless(marker), on_progress=ignore, timeout_s=0.5)
+        await run(endless(marker), timeout_s=0.5)
     assert caught.value.code == FailCode.TIMED_OUT
     assert not processes_naming(marker)
 
 
 async def test_a_run_without_progress_is_ended(
-    serve: Callable[..., Awaitable[str]], processes_naming: FindProcesses
+    serve: Serve, processes_naming: FindProcesses
 ) -> None:
     async def hang(request: web.Request) -> web.Response:
         await asyncio.sleep(60)
@@ -191,7 +182,7 @@ async def test_a_run_without_progress_is_ended(
 
     arguments = ("-progress", "pipe:1", "-i", await serve(hang), "-f", "null", "-")
     with pytest.raises(TranscodeFailed) as caught:
-        await run(arguments, on_progress=ignore, timeout_s=30, stall_s=0.5)
+        await run(arguments, timeout_s=30, stall_s=0.5)
     assert caught.value.code == FailCode.STALLED
     assert not processes_naming(arguments[3])
 
@@ -199,7 +190,7 @@ async def test_a_run_without_progress_is_ended(
 async def test_cancelling_ends_the_process(
     marker: str, processes_naming: FindProcesses, eventually: Eventually
 ) -> None:
-    task = asyncio.create_task(run(endless(marker), on_progress=ignore, timeout_s=60))
+    task = asyncio.create_task(run(endless(marker), timeout_s=60))
     await eventually(lambda: processes_naming(marker))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -210,7 +201,7 @@ async def test_cancelling_ends_the_process(
 async def test_an_error_in_the_report_ends_the_process(
     marker: str, processes_naming: FindProcesses
 ) -> None:
-    async def refuse(progress: Progress) -> None:
+    async def refuse(progress: FfmpegProgress) -> None:
         raise LookupError("the record is gone")
 
     with pytest.raises(LookupError, match="the record is gone"):
@@ -218,23 +209,23 @@ async def test_an_error_in_the_report_ends_the_process(
     assert not processes_naming(marker)
 
 
-async def test_the_brake_stops_the_process_and_the_clock(
+async def test_backpressure_stops_the_process_and_the_clock(
     marker: str, processes_naming: FindProcesses, eventually: Eventually
 ) -> None:
-    brake = Brake()
+    backpressure = Backpressure()
     task = asyncio.create_task(
-        run(endless(marker), on_progress=ignore, timeout_s=60, stall_s=1, brake=brake)
+        run(endless(marker), timeout_s=60, stall_s=1, backpressure=backpressure)
     )
     await eventually(lambda: processes_naming(marker))
     pid = processes_naming(marker)[0]
-    brake.held = True
+    backpressure.is_paused = True
     await eventually(lambda: state(pid) == "T")
     # Longer than the stall limit: had the clock gone on, the run would have ended by itself.
     done, _ = await asyncio.wait({task}, timeout=1.5)
     assert not done
-    brake.held = False
+    backpressure.is_paused = False
     await eventually(lambda: state(pid) != "T")
-    brake.held = True
+    backpressure.is_paused = True
     await eventually(lambda: state(pid) == "T")
     task.cancel()  # a stopped process must end too
     with pytest.raises(asyncio.CancelledError):
@@ -244,7 +235,7 @@ async def test_the_brake_stops_the_process_and_the_clock(
 
 WORKER = """
 import asyncio
-from portal.transcoding.ffmpeg import run
+from portal.transcoding.encoding.ffmpeg import run
 
 async def report(progress):
     print("running", flush=True)

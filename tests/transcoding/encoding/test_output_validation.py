@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from engine_kit import Published, playlist
+from published import Published, playlist
 
 from portal.transcoding.encoding.output_validation import (
     check_aligned,

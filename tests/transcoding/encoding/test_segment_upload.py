@@ -1,41 +1,22 @@
 """What happens when the sink, the storage or the worker gives up in the middle of a pass."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 from aiohttp import web
-from engine_kit import transcode
+from media_recipes import MakeMedia
+from published import Eventually, FindProcesses, FolderSink, Serve, files_in, transcode
 
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.master import MASTER_NAME
 
-MakeMedia = Callable[..., Path]
-FindProcesses = Callable[[str], list[int]]
-Eventually = Callable[..., Awaitable[None]]
-
-
-class Folder(Protocol):
-    names: list[str]
-
-    async def put(self, name: str, data: Path | bytes, content_type: str) -> None: ...
-
-
-def files_in(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
-
-
-def left_in(folder: Path) -> list[Path]:
-    return list(folder.iterdir())
-
 
 @pytest.fixture
 def long_video(make_video: MakeMedia) -> Path:
     """Takes long enough to be interrupted."""
-    return make_video("long.mp4", duration_s=40, size="854x480")
+    return make_video("long.mp4", duration_s=40, size="544x306")
 
 
 class FailingSink:
@@ -56,13 +37,13 @@ async def test_a_failing_sink_stops_ffmpeg_and_says_why(
     with pytest.raises(ConnectionError, match="storage went away"):
         await transcode(str(long_video), sink=FailingSink(), work_dir=work_dir)
     assert not processes_naming(str(long_video))
-    assert left_in(work_dir) == []
+    assert not list(work_dir.iterdir())
 
 
 async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
-    serve: Callable[..., Awaitable[str]],
+    serve: Serve,
     long_video: Path,
-    sink: Folder,
+    sink: FolderSink,
     work_dir: Path,
     processes_naming: FindProcesses,
     monkeypatch: pytest.MonkeyPatch,
@@ -96,7 +77,7 @@ async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
 
 async def test_cancelling_leaves_no_process_and_no_file(
     long_video: Path,
-    sink: Folder,
+    sink: FolderSink,
     work_dir: Path,
     processes_naming: FindProcesses,
     eventually: Eventually,
@@ -107,7 +88,7 @@ async def test_cancelling_leaves_no_process_and_no_file(
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not processes_naming(str(long_video))
-    assert left_in(work_dir) == []
+    assert not list(work_dir.iterdir())
     assert MASTER_NAME not in sink.names
 
 
@@ -126,8 +107,8 @@ class SlowSink:
 async def test_a_slow_sink_holds_ffmpeg_up_instead_of_filling_the_disk(
     long_video: Path, work_dir: Path, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.transcoding.encoding.segment_upload._MAX_BACKLOG_FILES", 6)
-    monkeypatch.setattr("portal.transcoding.encoding.segment_upload._RELEASE_BACKLOG_FILES", 3)
+    monkeypatch.setattr("portal.transcoding.encoding.segment_upload._PAUSE_BACKLOG_FILES", 6)
+    monkeypatch.setattr("portal.transcoding.encoding.segment_upload._RESUME_BACKLOG_FILES", 3)
     sink, percents = SlowSink(), [0.0]
 
     async def remember(stage: Stage, percent: float, seconds_left: float | None) -> None:
@@ -139,7 +120,7 @@ async def test_a_slow_sink_holds_ffmpeg_up_instead_of_filling_the_disk(
     await eventually(lambda: len(files_in(work_dir)) > 6)
     finished, _ = await asyncio.wait({task}, timeout=5)
     assert not finished
-    assert len(files_in(work_dir)) < 30, "more than 40 would be there without a brake"
+    assert len(files_in(work_dir)) < 30, "more than 40 would be there without backpressure"
     assert percents[-1] < 97
     sink.opened.set()
     result = await task

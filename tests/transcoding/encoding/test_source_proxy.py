@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,14 +10,12 @@ import aiohttp
 import psutil
 import pytest
 from aiohttp import web
-from engine_kit import FolderSink, Publish, transcode
+from published import FolderSink, Publish, Serve, transcode
 
-from portal.transcoding.encoding.source_proxy import veiled
+from portal.transcoding.encoding.source_proxy import proxied
 
 SIGNED = "?X-Amz-Credential=KEYID&X-Amz-Signature=5ec7e7"
 SECRETS = ("KEYID", "5ec7e7")
-
-Serve = Callable[..., Awaitable[str]]
 
 
 def seen_of_children() -> dict[str, str]:
@@ -105,7 +102,7 @@ async def test_a_source_that_fails_now_and_then_is_still_read_to_its_end(
 
 
 async def test_others_on_the_machine_learn_nothing_from_the_proxy() -> None:
-    async with veiled(f"https://files.example/source.mp4{SIGNED}") as source:
+    async with proxied(f"https://files.example/source.mp4{SIGNED}") as source:
         assert "files.example" not in source.name
         assert source.environ["no_proxy"] == "files.example"
         proxy = source.environ["http_proxy"]
@@ -126,8 +123,8 @@ async def test_others_on_the_machine_learn_nothing_from_the_proxy() -> None:
             await session.get(source.name, proxy=proxy)
 
 
-async def test_a_path_needs_no_veil(tmp_path: Path) -> None:
-    async with veiled(str(tmp_path / "a.mp4")) as source:
+async def test_a_path_needs_no_proxy(tmp_path: Path) -> None:
+    async with proxied(str(tmp_path / "a.mp4")) as source:
         assert source.name == str(tmp_path / "a.mp4")
         assert not source.environ
 
@@ -141,5 +138,5 @@ async def test_a_path_needs_no_veil(tmp_path: Path) -> None:
     ],
 )
 async def test_a_source_is_read_from_its_host_directly(address: str, host: str) -> None:
-    async with veiled(address) as source:
+    async with proxied(address) as source:
         assert source.environ["no_proxy"] == host

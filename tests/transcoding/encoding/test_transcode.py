@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
 
 import av
 import pytest
-from engine_kit import Publish, frames, playlist, transcode
+from media_recipes import MakeMedia
+from published import FolderSink, Publish, Reports, Serve, files_in, frames, playlist, transcode
 
-from portal.transcoding.encoding.pictures import POSTER_NAME
 from portal.transcoding.encoding.progress import Stage
+from portal.transcoding.encoding.thumbnails import POSTER_NAME
 from portal.transcoding.errors import SourceRejected
 from portal.transcoding.packaging.master import MASTER_NAME
-
-MakeMedia = Callable[..., Path]
-
-
-class Folder(Protocol):
-    folder: Path
-    names: list[str]
-    content_types: dict[str, str]
-
-    async def put(self, name: str, data: Path | bytes, content_type: str) -> None: ...
-
-
-class Recorded(Protocol):
-    all: list[tuple[Stage, float, float | None]]
-
-    async def __call__(self, stage: Stage, percent: float, left: float | None) -> None: ...
-
-
-def files_in(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
-
-
-def left_in(folder: Path) -> list[Path]:
-    return list(folder.iterdir())
-
-
-def leave_in(folder: Path, name: str) -> None:
-    folder.mkdir()
-    (folder / name).touch()
 
 
 async def test_all_renditions_play_and_switch_at_the_same_instants(
@@ -86,10 +56,9 @@ async def test_the_rate_of_29_97_stays_exact(plain: Path, publish: Publish) -> N
     assert gaps == {Fraction(1001, 30000)}
 
 
-async def test_playlists_come_after_what_they_name(
-    plain: Path, sink: Folder, work_dir: Path
-) -> None:
-    result = await transcode(str(plain), sink=sink, work_dir=work_dir)
+async def test_playlists_come_after_what_they_name(plain: Path, publish: Publish) -> None:
+    published = await publish(plain)
+    result, sink = published.result, published.sink
     assert len(sink.names) == len(set(sink.names))
     master = (sink.folder / MASTER_NAME).read_text()
     named = [line for line in master.splitlines() if not line.startswith("#")]
@@ -107,13 +76,11 @@ async def test_playlists_come_after_what_they_name(
     on_disk = sum(
         path.stat().st_size for path in files_in(sink.folder) if path.parent != sink.folder
     )
-    assert sum(rendition.size_bytes for rendition in result.made.renditions) == on_disk
+    assert sum(rendition.size_bytes for rendition in result.output.renditions) == on_disk
 
 
-async def test_every_kind_of_file_has_its_content_type(
-    plain: Path, sink: Folder, work_dir: Path
-) -> None:
-    await transcode(str(plain), sink=sink, work_dir=work_dir)
+async def test_every_kind_of_file_has_its_content_type(plain: Path, publish: Publish) -> None:
+    sink = (await publish(plain)).sink
     by_suffix = {Path(name).suffix: kind for name, kind in sink.content_types.items()}
     assert by_suffix == {
         ".m3u8": "application/vnd.apple.mpegurl",
@@ -125,10 +92,14 @@ async def test_every_kind_of_file_has_its_content_type(
 
 
 async def test_progress_never_falls_and_ends_at_100(
-    make_video: MakeMedia, sink: Folder, work_dir: Path, reports: Recorded
+    plain: Path,
+    sink: FolderSink,
+    work_dir: Path,
+    reports: Reports,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    source = make_video("ten seconds.mp4", rate="30", size="1280x720", duration_s=10)
-    await transcode(str(source), sink=sink, work_dir=work_dir, on_progress=reports)
+    monkeypatch.setattr("portal.transcoding.encoding.command._PROGRESS_PERIOD_S", 0.05)
+    await transcode(str(plain), sink=sink, work_dir=work_dir, on_progress=reports)
     percents = [percent for _, percent, _ in reports.all]
     assert percents == sorted(percents)
     assert percents[-1] == 100.0
@@ -137,10 +108,11 @@ async def test_progress_never_falls_and_ends_at_100(
     assert any(1 < percent < 97 for percent in percents)
 
 
-async def test_nothing_is_left_on_disk(make_video: MakeMedia, sink: Folder, work_dir: Path) -> None:
-    leave_in(work_dir, "of an earlier attempt.m4s")
+async def test_nothing_is_left_on_disk(
+    make_video: MakeMedia, sink: FolderSink, work_dir: Path
+) -> None:
     await transcode(str(make_video("short.mp4")), sink=sink, work_dir=work_dir)
-    assert left_in(work_dir) == []
+    assert not list(work_dir.iterdir())
 
 
 async def test_the_poster_is_a_picture_and_not_the_black_lead(
@@ -153,7 +125,7 @@ async def test_the_poster_is_a_picture_and_not_the_black_lead(
         *("-filter_complex", "[0][1]concat", "-pix_fmt", "yuv420p"),
     )
     published = await publish(source)
-    assert published.result.made.has_poster
+    assert published.result.output.has_poster
     with av.open(str(published.folder / POSTER_NAME)) as container:
         frame = next(container.decode(video=0))
     assert (frame.width, frame.height) == (640, 360)
@@ -178,33 +150,6 @@ async def test_tracks_of_different_length_are_both_kept(
     assert playlist(published.folder, "240p").duration_s == pytest.approx(picture_s, abs=0.1)
     assert playlist(published.folder, "audio").duration_s == pytest.approx(sound_s, abs=0.1)
     assert published.result.duration_s == pytest.approx(7, abs=0.1)
-
-
-async def test_a_picture_that_begins_late_stands_from_the_start(
-    make_media: MakeMedia, plain: Path, publish: Publish
-) -> None:
-    source = make_media(
-        "late.mp4",
-        *("-itsoffset", "1.5", "-i", str(plain), "-i", str(plain)),
-        *("-map", "0:v", "-map", "1:a", "-c", "copy"),
-    )
-    published = await publish(source)
-    decoded = frames(published.folder, "240p", 0)
-    assert decoded[0].time == pytest.approx(0, abs=0.001)
-    assert decoded[1].time == pytest.approx(1.5 + 1001 / 30000, abs=0.03)
-
-
-async def test_a_portrait_recording_stands_upright(
-    make_media: MakeMedia, plain: Path, publish: Publish
-) -> None:
-    turned = make_media(
-        "turned90.mp4", "-display_rotation", "90", "-i", str(plain), "-c", "copy", "-t", "2"
-    )
-    published = await publish(turned)
-    top = published.result.renditions[-1]
-    assert (top.width, top.height) == (360, 640)
-    frame = frames(published.folder, "360p", 0)[0]
-    assert (frame.width, frame.height, frame.rotation) == (360, 640, 0)
 
 
 async def test_oblong_pixels_become_square_ones(make_video: MakeMedia, publish: Publish) -> None:
@@ -234,25 +179,8 @@ async def test_120_frames_a_second_become_exactly_60(
     assert gaps == {Fraction(1, 60)}
 
 
-async def test_a_variable_rate_keeps_each_frames_own_time(
-    make_media: MakeMedia, publish: Publish
-) -> None:
-    source = make_media(
-        "variable.mp4",
-        *("-f", "lavfi", "-i", "testsrc2=s=320x180:r=30:d=7"),
-        *("-vf", "select='lt(t,2)+not(mod(n,7))'", "-fps_mode", "passthrough"),
-        *("-pix_fmt", "yuv420p", "-g", "999"),  # too long a group to be copied
-    )
-    with av.open(str(source)) as container:
-        times = [frame.time for frame in container.decode(video=0)]
-    published = await publish(source)
-    assert not published.result.renditions[0].copied
-    decoded = frames(published.folder, "180p")
-    assert [frame.time for frame in decoded] == pytest.approx(times, abs=0.0001)
-
-
 async def test_a_source_is_read_over_http(
-    serve: Callable[..., Awaitable[str]], make_video: MakeMedia, sink: Folder, work_dir: Path
+    serve: Serve, make_video: MakeMedia, sink: FolderSink, work_dir: Path
 ) -> None:
     address = await serve(make_video("short.mp4"))
     result = await transcode(f"{address}?X-Amz-Signature=abc", sink=sink, work_dir=work_dir)
@@ -260,7 +188,7 @@ async def test_a_source_is_read_over_http(
 
 
 async def test_a_refused_source_writes_nothing(
-    tmp_path: Path, sink: Folder, work_dir: Path
+    tmp_path: Path, sink: FolderSink, work_dir: Path
 ) -> None:
     source = tmp_path / "notes.mp4"
     source.write_text("no video")

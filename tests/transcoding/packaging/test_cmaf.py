@@ -5,8 +5,8 @@ from pathlib import Path
 
 import av
 import pytest
-from engine_kit import Publish, playlist, shown
-from sources import MakeMedia, make_card
+from media_recipes import MakeMedia, make_card
+from published import Publish, playlist, shown
 
 from portal.transcoding.packaging.cmaf import SegmentError, avc_codec, inspect_segment
 

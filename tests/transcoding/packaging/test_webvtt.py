@@ -7,15 +7,15 @@ import re
 from pathlib import Path
 
 import pytest
-from checking import check_published
-from engine_kit import FolderSink, Publish, Published, playlist, transcode
 from hls_checks import attributes, variants
+from media_recipes import CORNERS, MakeMedia, beeps, card, make_card
 from portal_kit import longest_pause_s
-from sources import CORNERS, MakeMedia, beeps, card, make_card
+from published import FolderSink, Publish, Published, playlist, transcode
+from published_checks import check_published
 
 from portal.transcoding.encoding import command
 from portal.transcoding.encoding.finishing import finish_subtitles
-from portal.transcoding.encoding.segment_upload import Shipment
+from portal.transcoding.encoding.segment_upload import SegmentUpload
 from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, segment_webvtt, webvtt
 from portal.transcoding.planning.notes import Note
 from portal.transcoding.planning.tracks import SubtitleRung
@@ -174,7 +174,7 @@ async def test_a_track_that_is_too_large_is_left_out_and_noted(
     assert [each.name for each in result.subtitles] == ["subtitles-2"]
     assert Note.SUBTITLES_LEFT_OUT in result.notes
     assert not (sink.folder / "subtitles-1").exists()
-    check_published(Published(source, result, sink.folder), corners=CORNERS, in_sync=True)
+    check_published(Published(source, result, sink), corners=CORNERS, in_sync=True)
 
 
 async def test_a_large_track_holds_nobody_up(tmp_path: Path) -> None:
@@ -183,9 +183,9 @@ async def test_a_large_track_holds_nobody_up(tmp_path: Path) -> None:
     (tmp_path / rung.name).mkdir()
     cues = [Cue(start_s=float(at), end_s=at + 1.0, text="a\n" * 50_000) for at in range(20)]
     (tmp_path / command.subtitle_file(rung)).write_text(webvtt(cues))
-    shipment = Shipment(FolderSink(tmp_path / "sink"), tmp_path, video_names=())
+    upload = SegmentUpload(FolderSink(tmp_path / "sink"), tmp_path, video_names=())
 
-    finishing = asyncio.create_task(finish_subtitles(rung, shipment, duration_s=120.0))
+    finishing = asyncio.create_task(finish_subtitles(rung, upload, duration_s=120.0))
     assert await longest_pause_s(finishing) < 1.0
     finished = await finishing
     assert finished is not None

@@ -1,4 +1,4 @@
-"""The storyboard: each cue leads to a picture inside a sprite, of the time it stands for."""
+"""The storyboard: each cue leads to a thumbnail inside a sprite, of the time it stands for."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import av
 import pytest
-from engine_kit import Publish, Published
-from sources import MakeMedia, card, make_card
+from media_recipes import MakeMedia, card, make_card
+from published import Publish, Published
 
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 
@@ -37,7 +37,7 @@ def places(folder: Path) -> list[Place]:
 
 
 def luma(path: Path, place: tuple[int, int, int, int]) -> float:
-    """The mean of a picture's middle, from 0 to 1 of full range."""
+    """The mean of a thumbnail's middle, from 0 to 1 of full range."""
     x, y, width, height = place
     with av.open(str(path)) as container:
         frame = next(container.decode(video=0))
@@ -64,7 +64,7 @@ def check_storyboard(published: Published) -> list[Place]:
     assert named == {path.name for path in published.folder.glob("storyboard-*.jpg")}
     assert len(named) == math.ceil(len(found) / 25)
     assert len({(sprite, place) for _, _, sprite, place in found}) == len(found)
-    assert len({place[2:] for *_, place in found}) == 1, "pictures of different sizes"
+    assert len({place[2:] for *_, place in found}) == 1, "thumbnails of different sizes"
     return found
 
 
@@ -77,7 +77,7 @@ FADES = {
 
 
 @pytest.mark.parametrize("kind", FADES)
-async def test_each_picture_is_of_the_time_it_stands_for(
+async def test_each_thumbnail_is_of_the_time_it_stands_for(
     kind: str, make_media: MakeMedia, publish: Publish
 ) -> None:
     duration_s, rate, interval_s = FADES[kind]
@@ -104,11 +104,11 @@ async def test_each_picture_is_of_the_time_it_stands_for(
         ("upright", "306x544", 7.0, (108, 192)),
         ("square", "306x306", 7.0, (108, 108)),
         ("flat", "544x100", 3.0, (192, 35)),
-        ("one picture", "320x180", 0.04, (192, 108)),
+        ("one thumbnail", "320x180", 0.04, (192, 108)),
         ("a second and a half", "320x180", 1.5, (192, 108)),
     ],
 )
-async def test_pictures_keep_the_shape_of_the_video(
+async def test_thumbnails_keep_the_shape_of_the_video(
     name: str,
     size: str,
     duration_s: float,

@@ -1,44 +1,18 @@
 """Probing: what is read from a source, and which sources are refused, with real files."""
 
-import asyncio
 import os
-import signal
-import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from aiohttp import web
+from media_recipes import MakeMedia
+from published import Serve, rejection
 
-from portal.processes.child import Limits, spawn, stop
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
 from portal.transcoding.probing.probe import SourceLimits, probe
-
-MakeMedia = Callable[..., Path]
-Serve = Callable[..., Awaitable[str]]
-
-
-async def rejection(path: Path | str, limits: SourceLimits | None = None) -> RejectCode:
-    with pytest.raises(SourceRejected) as caught:
-        await probe(str(path), limits=limits or SourceLimits())
-    assert caught.value.message.endswith(".")
-    return caught.value.code
-
-
-def own_probes() -> list[int]:
-    """The probes that this very process has started; others may be running on the machine."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            arguments = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
-            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1] if arguments else ""
-        except OSError:  # it ended while we looked
-            continue
-        if b"portal.transcoding.probing" in arguments and parent == str(os.getpid()):
-            found.append(int(entry.name))
-    return found
 
 
 def rewritten(source: Path, target: Path, change: Callable[[bytes], bytes]) -> Path:
@@ -249,140 +223,7 @@ async def test_a_source_that_is_not_served_is_not_the_editors_fault(
     assert "secret" not in caught.value.detail + str(caught.value)
 
 
-async def test_a_server_that_never_answers_is_given_up(
-    serve: Serve,
-) -> None:
-    async def hang(request: web.Request) -> web.Response:
-        await asyncio.sleep(60)
-        return web.Response()
-
-    address = await serve(hang)
-    with pytest.raises(TranscodeFailed) as caught:
-        await probe(address, timeout_s=1)
-    assert caught.value.code in {FailCode.PROBE_FAILED, FailCode.SOURCE_UNREACHABLE}
-    assert not own_probes()
-
-
-async def test_a_cancelled_probe_leaves_no_process(
-    serve: Serve,
-    processes_naming: Callable[[str], list[int]],
-) -> None:
-    asked = asyncio.Event()
-
-    async def hang(request: web.Request) -> web.Response:
-        asked.set()
-        await asyncio.sleep(60)
-        return web.Response()
-
-    address = await serve(hang)
-    task = asyncio.create_task(probe(f"{address}?X-Amz-Signature=secret"))
-    async with asyncio.timeout(10):
-        await asked.wait()
-    assert not processes_naming("X-Amz-Signature=secret"), "argv is visible to everyone"
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert not own_probes()
-
-
-SENT_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-CAUSED_BY_THE_FILE = (signal.SIGSEGV, signal.SIGABRT, signal.SIGXCPU, signal.SIGXFSZ)
-
-
-def end_by(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the next probe end by a signal, whatever Python makes of that."""
-    default = f"signal.signal({number:d}, signal.SIG_DFL)" if number != signal.SIGKILL else "pass"
-    code = f"import os, signal; {default}; os.kill(os.getpid(), {number:d})"
-    monkeypatch.setattr(sys.modules[probe.__module__], "_CHILD", ("-I", "-c", code))
-
-
-@pytest.mark.parametrize("number", SENT_FROM_OUTSIDE)
-async def test_a_probe_ended_from_outside_says_nothing_about_the_source(
-    number: signal.Signals, plain: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    end_by(number, monkeypatch)
-    with pytest.raises(TranscodeFailed) as caught:
-        await probe(str(plain))
-    assert caught.value.code == FailCode.PROBE_FAILED
-    assert f"probe ended with -{number:d}" in caught.value.detail
-
-
-@pytest.mark.parametrize("number", CAUSED_BY_THE_FILE)
-async def test_a_source_that_breaks_its_probe_is_refused(
-    number: signal.Signals, plain: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    end_by(number, monkeypatch)
-    assert await rejection(plain) == RejectCode.DAMAGED
-
-
 @pytest.mark.parametrize("address", ["relative.mp4", "ftp://host/a.mp4", "concat:/a|/b", "data:,x"])
 async def test_other_addresses_are_not_accepted(address: str) -> None:
     with pytest.raises(ValueError, match="http"):
         await probe(address)
-
-
-async def test_a_child_inherits_no_secret_and_low_priority(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
-    show = "import os; print(os.nice(0), sorted(os.environ))"
-    process = await spawn((sys.executable, "-I", "-c", show), limits=Limits())
-    try:
-        stdout, _ = await process.communicate()
-    finally:
-        await stop(process)
-    assert stdout.startswith(b"19 ")
-    assert b"AWS" not in stdout
-
-
-async def test_a_child_that_wants_too_much_memory_does_not_get_it() -> None:
-    hungry = (sys.executable, "-I", "-c", "bytearray(800 * 1024**2)")
-    process = await spawn(hungry, limits=Limits(memory_bytes=400 * 1024**2))
-    try:
-        _, stderr = await process.communicate()
-    finally:
-        await stop(process)
-    assert b"MemoryError" in stderr
-
-
-async def test_the_probe_runs_within_limits(
-    serve: Serve,
-) -> None:
-    asked = asyncio.Event()
-
-    async def hang(request: web.Request) -> web.Response:
-        asked.set()
-        await asyncio.sleep(60)
-        return web.Response()
-
-    task = asyncio.create_task(probe(await serve(hang)))
-    async with asyncio.timeout(10):
-        await asked.wait()
-    (pid,) = own_probes()
-    limits = Path(f"/proc/{pid}/limits").read_text()
-    status = Path(f"/proc/{pid}/status").read_text()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    rows = {line[:26].strip(): line[26:].split() for line in limits.splitlines()}
-    assert rows["Max address space"][0] == str(4 * 1024**3)
-    assert rows["Max cpu time"][0] == "18"
-    assert rows["Max file size"][0] == "1"
-    assert rows["Max core file size"][0] == "0"
-    assert int(rows["Max open files"][0]) <= 1024
-    assert "NoNewPrivs:\t1" in status
-
-
-async def test_a_child_over_its_limits_ends(tmp_path: Path) -> None:
-    target = tmp_path / "large"
-    attempts = {
-        "while True: pass": (Limits(cpu_s=1), -signal.SIGXCPU),
-        f"open({str(target)!r}, 'wb').write(bytes(100_000))": (Limits(file_bytes=1000), 1),
-    }
-    for code, (limits, returncode) in attempts.items():
-        process = await spawn((sys.executable, "-I", "-c", code), limits=limits)
-        try:
-            async with asyncio.timeout(15):
-                await process.communicate()
-        finally:
-            await stop(process)
-        assert process.returncode == returncode
-    assert target.stat().st_size <= 1000

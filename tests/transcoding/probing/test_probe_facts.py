@@ -1,14 +1,12 @@
 """Probing: what the index and the tracks of a source tell, with real files."""
 
 import struct
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from media_recipes import MakeMedia
 
 from portal.transcoding.probing.probe import probe
-
-MakeMedia = Callable[..., Path]
 
 UNIT = 1 << 16
 MATRICES = {

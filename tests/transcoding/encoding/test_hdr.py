@@ -2,18 +2,16 @@
 
 import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import av
 import pytest
-from checking import check_published
-from engine_kit import Publish, joined
+from media_recipes import MakeMedia
+from published import Publish, joined
+from published_checks import check_published
 
 from portal.transcoding.encoding.ffmpeg import ffmpeg_path
 from portal.transcoding.planning.notes import Note
-
-MakeMedia = Callable[..., Path]
 
 SCENE = (
     "testsrc2=s=640x360:r=25:d=1,format=yuv420p,"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from measuring import RGB
+from decoded_media import RGB
 
 MakeMedia = Callable[..., Path]
 
@@ -16,6 +16,8 @@ FLASH_S = 0.2
 # In reading order: upper left, upper right, lower left, lower right.
 CORNERS: tuple[RGB, ...] = ((192, 48, 48), (48, 160, 48), (48, 64, 192), (192, 176, 64))
 X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "999", "-bf", "2")
+_QUIET_X265 = ("-x265-params", "log-level=error", "-tag:v", "hvc1")
+X265 = ("-c:v", "libx265", "-preset", "ultrafast", *_QUIET_X265)
 BT709_TAGS = "setparams=colorspace=bt709:color_primaries=bt709:color_trc=bt709:range=tv"
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from checking import check_published
-from engine_kit import FolderSink, Published, Result, make_pass
 from hls_checks import variants
-from sources import CORNERS, MakeMedia, as_yuv, beeps, card, make_card
+from media_recipes import CORNERS, MakeMedia, as_yuv, beeps, card, make_card
+from published import FolderSink, Published, Result, make_pass
+from published_checks import check_published
 
 from portal.transcoding.encoding.ffmpeg import ffmpeg_path
 from portal.transcoding.packaging.hls import media_playlist_name, segment_starts_s
@@ -53,11 +53,11 @@ def together(path: Path, folder: Path, first: Result, second: Result) -> Publish
     for attempt in ("1", "2"):
         shutil.copytree(folder / attempt, whole, dirs_exist_ok=True)
     videos = sorted((*first.renditions, *second.renditions), key=lambda each: each.width or 0)
-    rest = [each for each in first.made.renditions if each.kind is not Kind.VIDEO]
-    made = replace(first.made, renditions=(*videos, *rest))
-    master = master_playlist([("", each) for each in made.renditions])
+    rest = [each for each in first.output.renditions if each.kind is not Kind.VIDEO]
+    output = replace(first.output, renditions=(*videos, *rest))
+    master = master_playlist([("", each) for each in output.renditions])
     (whole / MASTER_NAME).write_text(master)
-    return Published(path, replace(first, made=made), whole)
+    return Published(path, replace(first, output=output), FolderSink(whole))
 
 
 async def test_the_first_pass_of_a_long_source_makes_only_what_is_needed_to_watch(
@@ -77,8 +77,8 @@ async def test_the_first_pass_of_a_long_source_makes_only_what_is_needed_to_watc
 
     assert names(first) == ["360p"]
     assert {path.name for path in sink.folder.iterdir() if path.is_dir()} == {"360p", "audio"}
-    assert first.made.has_poster
-    assert first.made.has_storyboard
+    assert first.output.has_poster
+    assert first.output.has_storyboard
     assert first.duration_s == pytest.approx(61, abs=0.1)
 
 
@@ -129,7 +129,7 @@ async def test_a_later_pass_joins_on_to_the_first(
     assert names(second) == (["240p", "480p"] if is_copied else ["240p", "480p", "720p"])
     assert [each.copied for each in first.renditions][-1] == is_copied
     assert not second.audio
-    assert not second.made.has_poster
+    assert not second.output.has_poster
     check_published(together(source, tmp_path, first, second), corners=CORNERS, in_sync=True)
 
 
@@ -138,8 +138,8 @@ async def test_the_master_of_both_passes_leads_to_both_folders(
 ) -> None:
     source = make_card(make_media, "two passes constant.mp4", **sources()["constant"])
     first, second = await in_two_passes(source, tmp_path)
-    entries = [("", each) for each in first.made.renditions]
-    entries += [("../2/", each) for each in second.made.renditions]
+    entries = [("", each) for each in first.output.renditions]
+    entries += [("../2/", each) for each in second.output.renditions]
     master = master_playlist(entries)
     (tmp_path / "1" / MASTER_NAME).write_text(master)
 

@@ -2,23 +2,25 @@
 
 Tells a cut-off upload from a file of another kind, and finds encrypted sample entries, which
 FFmpeg reports by their original name. The file is read by FFmpeg's own protocols, through the
-demuxer that takes any bytes. Limits: headers only, and a bounded number of them.
+demuxer that takes any bytes. Limits: headers only, and a bounded number of them; a file whose
+index isn't walked to its end within them is refused, because FFmpeg would go on.
 """
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import av
 from av.container import InputContainer
 
-_MAX_BOXES = 4000
-# Over http every jump is a request.
-_MAX_JUMPS = 200
+# Half a second; 300 tracks have 5,000.
+_MAX_BOXES = 200_000
+# Over http every jump is a request. 40 tracks of half a day take about 300.
+_MAX_JUMPS = 1000
 _WINDOW_BYTES = 4096
 _HEADER_BYTES = 16
-_PICTURES = b"vide"
+VIDEO_HANDLER = b"vide"
 # Full box header and a field of QuickTime's.
 _HANDLER_OFFSET_BYTES = 8
 # Full box header and entry count.
@@ -52,7 +54,10 @@ class Outline:
     is_index_cut: bool = False
     announces_fragments: bool = False
     is_encrypted: bool = False
-    points_elsewhere: bool = False
+    # Unless there is no index, or all of it was seen.
+    is_unfinished: bool = True
+    # What the tracks whose media lie in other files are of, by their handlers.
+    external: set[bytes] = field(default_factory=set)
 
     @property
     def is_fragmented(self) -> bool:
@@ -80,7 +85,7 @@ class _OutOfBudget(Exception):
     """The file has more boxes than are looked at."""
 
 
-class _Reader:
+class _BoxReader:
     """Reads a few bytes anywhere, with a window so that neighbours cost nothing."""
 
     def __init__(self, container: InputContainer) -> None:
@@ -91,18 +96,29 @@ class _Reader:
 
     def header(self, at: int) -> bytes:
         if not self._window_at <= at <= self._window_at + len(self._window) - _HEADER_BYTES:
-            self._jump(at)
+            self._move(at)
         offset = at - self._window_at
         return self._window[offset : offset + _HEADER_BYTES]
 
-    def _jump(self, at: int) -> None:
-        if not self._jumps_left:
-            raise _OutOfBudget
-        self._jumps_left -= 1
-        self.container.seek(at, unsupported_byte_offset=True)
-        packet = next(self.container.demux(), None)
-        self._window = bytes(packet) if packet is not None else b""
+    def _move(self, at: int) -> None:
+        """Have the window begin at `at`; reading on is no jump."""
+        offset = at - self._window_at
+        if 0 <= offset <= len(self._window):
+            self._window = self._window[offset:]
+        else:
+            if not self._jumps_left:
+                raise _OutOfBudget
+            self._jumps_left -= 1
+            self.container.seek(at, unsupported_byte_offset=True)
+            self._window = b""
         self._window_at = at
+        # Over http a packet is as long as what has arrived.
+        while len(self._window) < _HEADER_BYTES and (more := self._read()):
+            self._window += more
+
+    def _read(self) -> bytes:
+        packet = next(self.container.demux(), None)
+        return bytes(packet) if packet is not None else b""
 
     def boxes(self, at: int, end: int) -> Iterator[_Box]:
         """The boxes between two places; the last may claim to reach further."""
@@ -138,14 +154,15 @@ def read_outline(request: dict[str, Any]) -> Outline:
         },
         timeout=request["timeout_s"],
     ) as container:
-        reader = _Reader(container)
+        reader = _BoxReader(container)
         outline.size_bytes = reader.size_bytes
-        with suppress(_OutOfBudget):  # what was seen is what there is to tell
+        with suppress(_OutOfBudget):
             _walk_top(outline, reader)
+            outline.is_unfinished = False
     return outline
 
 
-def _walk_top(outline: Outline, reader: _Reader) -> None:
+def _walk_top(outline: Outline, reader: _BoxReader) -> None:
     """As far as the index, or the first fragment behind it when it announces any."""
     for box in reader.boxes(0, reader.size_bytes):
         outline.has_media |= box.kind == b"mdat"
@@ -154,12 +171,14 @@ def _walk_top(outline: Outline, reader: _Reader) -> None:
             outline.has_index = True
             outline.is_index_cut = box.end > reader.size_bytes
             _walk_index(outline, reader, box)
+            outline.is_unfinished = False
         if outline.has_index and (outline.has_fragments or not outline.announces_fragments):
             return
 
 
-def _walk_index(outline: Outline, reader: _Reader, parent: _Box, *, handler: bytes = b"") -> None:
-    """Down to the sample entries, and no deeper however boxes are nested."""
+def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box) -> bool:
+    """Down to the sample entries, no deeper; whether media lie in other files."""
+    handler, is_external = b"", False
     for box in reader.boxes(parent.body, parent.end):
         outline.announces_fragments |= box.kind == b"mvex"
         if box.kind == b"hdlr" and parent.kind == b"mdia":
@@ -167,14 +186,17 @@ def _walk_index(outline: Outline, reader: _Reader, parent: _Box, *, handler: byt
         elif box.kind == b"stsd":
             entries = reader.boxes(box.body + _COUNT_PREFIX_BYTES, box.end)
             outline.is_encrypted |= any(entry.kind in _ENCRYPTED for entry in entries)
-        elif box.kind == b"dref" and handler == _PICTURES:
+        elif box.kind == b"dref":
             references = reader.boxes(box.body + _COUNT_PREFIX_BYTES, box.end)
-            outline.points_elsewhere |= any(_is_elsewhere(reader, entry) for entry in references)
+            is_external |= any(_is_external(reader, entry) for entry in references)
         elif box.kind in _INSIDE[parent.kind]:
-            _walk_index(outline, reader, box, handler=handler)
+            is_external |= _walk_index(outline, reader, box)
+    if is_external and parent.kind == b"mdia":
+        outline.external.add(handler)
+    return is_external
 
 
-def _is_elsewhere(reader: _Reader, reference: _Box) -> bool:
+def _is_external(reader: _BoxReader, reference: _Box) -> bool:
     """Whether it names another place; some writers forget the flag but name none."""
     flags, name = reader.header(reference.body)[3:4], reader.header(reference.body + 4)[:1]
     has_name = reference.end - reference.body > _MIN_NAMED_BYTES and (

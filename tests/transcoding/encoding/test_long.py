@@ -11,11 +11,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from sources import MakeMedia, beeps, card, make_card
-
-from portal.transcoding.encoding.transcode import make_renditions
-from portal.transcoding.planning.ladder import plan_renditions
-from portal.transcoding.probing.probe import probe
+from media_recipes import MakeMedia, beeps, card, make_card
+from published import make_pass
 
 pytestmark = pytest.mark.soak
 
@@ -66,32 +63,16 @@ def files_bytes(folder: Path) -> Iterator[int]:
 
 async def measure(source: Path, work_dir: Path) -> Peaks:
     """Everything at once: the largest pass there is."""
-    found = await probe(str(source))
-    plan = plan_renditions(found)
     peaks, sink = Peaks(), Discarding()
     work_dir.mkdir()
     watching = asyncio.create_task(peaks.watch(work_dir))
     try:
-        made = await make_renditions(
-            str(source),
-            found,
-            plan,
-            wanted=[rung.name for rung in plan.video],
-            is_first=True,
-            starts_s=None,
-            sink=sink,
-            work_dir=work_dir,
-            on_progress=ignore,
-        )
+        result = await make_pass(source, sink=sink, work_dir=work_dir)
     finally:
         watching.cancel()
-    assert made.duration_s == pytest.approx(found.duration_s, abs=1)
+    assert result.duration_s == pytest.approx(result.source.duration_s, abs=1)
     assert sink.size_bytes > 0
     return peaks
-
-
-async def ignore(stage: object, percent: float, seconds_left: float | None) -> None:
-    pass
 
 
 @pytest.mark.parametrize("kind", ["encoded", "copied"])

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import av
 import pytest
-from checking import check_published
-from engine_kit import Publish, frames
-from sources import CORNERS, MakeMedia, as_yuv, beeps, card, lavfi, make_card
+from media_recipes import CORNERS, MakeMedia, as_yuv, beeps, card, lavfi, make_card
+from published import Publish, frames
+from published_checks import check_published
 
 from portal.transcoding.planning.notes import Note
 

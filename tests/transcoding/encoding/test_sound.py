@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from checking import check_published
-from engine_kit import Publish, Published
 from hls_checks import attributes
-from sources import CORNERS, MakeMedia, card, lavfi, make_card, tone
+from media_recipes import CORNERS, MakeMedia, card, lavfi, make_card, tone
+from published import Publish, Published
+from published_checks import check_published
 
 from portal.transcoding.planning.notes import Note
 

@@ -4,10 +4,11 @@ import struct
 import zlib
 from collections.abc import Callable
 
-from mp4_kit import (
+from mp4_writer import (
     FILE_TYPE,
     FRAME_MS,
     MEDIA_AT,
+    MIB,
     box,
     empty_track,
     fragments,
@@ -19,11 +20,10 @@ from mp4_kit import (
     sample_sizes,
     table,
     track,
+    zeros,
 )
 
 from portal.transcoding.errors import RejectCode
-
-MIB = 1024**2
 
 
 def nested(kind: bytes, depth: int) -> bytes:
@@ -34,11 +34,6 @@ def compressed(moov: bytes, claimed: int) -> bytes:
     """A movie whose index is packed, as QuickTime once did."""
     packed = box(b"cmvd", struct.pack(">I", claimed), moov)
     return FILE_TYPE + box(b"moov", box(b"cmov", box(b"dcom", b"zlib"), packed))
-
-
-def zeros(size_bytes: int) -> bytes:
-    packer = zlib.compressobj(9)
-    return b"".join(packer.compress(bytes(MIB)) for _ in range(size_bytes // MIB)) + packer.flush()
 
 
 def claiming(frames: int, *, kind: bytes = b"png ", size_each: int = 1) -> bytes:

@@ -24,6 +24,12 @@ _MAX_FRAMES_PER_S = 1000
 _SAMPLED = (0.25, 0.5, 0.75, 1.0)
 _IDR = 5
 _SLICES = range(1, 6)
+_UNKNOWN: dict[str, Any] = {
+    "frame_count": None,
+    "bitrate_bps": None,
+    "max_key_distance_s": None,
+    "closed_gops": False,
+}
 
 
 @dataclass(slots=True)
@@ -57,7 +63,7 @@ def facts(
     entries, time_base = stream.index_entries, stream.time_base
     known = is_complete and stream.frames > 0 and 0 < len(entries) <= _MAX_ENTRIES
     if not known or not time_base:
-        return _facts()
+        return _UNKNOWN
     summary = _summarise(stream)
     end = _end(stream)
     duration_s = float((end - entries[0].timestamp) * time_base)
@@ -65,26 +71,11 @@ def facts(
     if summary.key_at is not None:
         key_distance_s = float(max(summary.key_distance, end - summary.key_at) * time_base)
     is_plain = summary.is_rising and summary.presented == len(entries) and entries[0].is_keyframe
-    return _facts(
-        frame_count=summary.presented,
-        bitrate_bps=round(summary.size_bytes * 8 / duration_s) if duration_s > 0 else None,
-        max_key_distance_s=key_distance_s,
-        closed_gops=is_plain and _has_closed_gops(container, stream, first),
-    )
-
-
-def _facts(
-    *,
-    frame_count: int | None = None,
-    bitrate_bps: int | None = None,
-    max_key_distance_s: float | None = None,
-    closed_gops: bool = False,
-) -> dict[str, Any]:
     return {
-        "frame_count": frame_count,
-        "bitrate_bps": bitrate_bps,
-        "max_key_distance_s": max_key_distance_s,
-        "closed_gops": closed_gops,
+        "frame_count": summary.presented,
+        "bitrate_bps": round(summary.size_bytes * 8 / duration_s) if duration_s > 0 else None,
+        "max_key_distance_s": key_distance_s,
+        "closed_gops": is_plain and _has_closed_gops(container, stream, first),
     }
 
 

@@ -1,12 +1,12 @@
 """The ladder: what every source gets, whatever its shape and rate."""
 
-from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
+from examples import a_probe
 
 from portal.transcoding.planning.ladder import Rung, plan_renditions
-from portal.transcoding.probing.probe import AudioTrack, Probe, SubtitleTrack, VideoTrack
+from portal.transcoding.probing.facts import AudioTrack, Probe, SubtitleTrack
 
 SIZES = [
     (1920, 1080),
@@ -22,53 +22,6 @@ SIZES = [
     (3, 2),
     (8000, 10),
 ]
-
-
-def a_probe(
-    width: int,
-    height: int,
-    fps: Fraction = Fraction(30),
-    *,
-    audio: Sequence[AudioTrack] = (),
-    subtitles: Sequence[SubtitleTrack] = (),
-    duration_s: float = 10.0,
-    **video: object,
-) -> Probe:
-    """A source that could be copied, but for its sound and whatever is said otherwise."""
-    facts: dict[str, object] = {
-        "index": 0,
-        "codec": "h264",
-        "width": width,
-        "height": height,
-        "coded_width": width,
-        "coded_height": height,
-        "rotation": 0,
-        "sar": Fraction(1),
-        "fps": fps,
-        "constant_rate": True,
-        "pix_fmt": "yuv420p",
-        "interlaced": False,
-        "duration_s": duration_s,
-        "color_space": 1,
-        "color_transfer": 1,
-        "color_primaries": 1,
-        "profile": "High",
-        "full_range": False,
-        "has_alpha": False,
-        "start_s": 0.0,
-        "frame_count": round(duration_s * fps),
-        "bitrate_bps": 1_000_000,
-        "max_key_distance_s": 2.0,
-        "closed_gops": True,
-    }
-    return Probe(
-        duration_s=duration_s,
-        size_bytes=1_000_000,
-        readable_share=1.0,
-        video=VideoTrack(**{**facts, **video}),
-        audio=tuple(audio),
-        subtitles=tuple(subtitles),
-    )
 
 
 def a_track(

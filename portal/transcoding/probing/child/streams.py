@@ -1,4 +1,4 @@
-"""Describe the tracks of an opened file, and choose those that count."""
+"""Describe the streams of an opened file, and choose those that count."""
 
 import contextlib
 import re
@@ -27,8 +27,8 @@ _MATRIX = Type.DISPLAYMATRIX
 _FULL_TURN = 360
 
 
-def pictures(container: InputContainer) -> list[VideoStream]:
-    """The moving pictures: cover art is a video stream too, but not the video."""
+def video_streams(container: InputContainer) -> list[VideoStream]:
+    """The default one first, without cover art, which is a video stream too."""
     still = Disposition.attached_pic | Disposition.timed_thumbnails
     return _default_first(
         stream for stream in container.streams.video if not stream.disposition & still

@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import av
-from measuring import Heard, Shown, listen, look
+import pytest
+from decoded_media import Heard, Shown, listen, look
 
 from portal.transcoding.encoding.progress import OnProgress, Stage
 from portal.transcoding.encoding.segment_upload import Sink
-from portal.transcoding.encoding.transcode import Made, make_renditions
+from portal.transcoding.encoding.transcode import PassOutput, make_renditions
+from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.packaging.hls import (
     INIT_NAME,
     MediaPlaylist,
     media_playlist_name,
     parse_media_playlist,
 )
-from portal.transcoding.packaging.master import MASTER_NAME, Kind, Rendition, master_playlist
+from portal.transcoding.packaging.master import (
+    MASTER_NAME,
+    FinishedRendition,
+    Kind,
+    master_playlist,
+)
 from portal.transcoding.planning.ladder import Plan, plan_renditions
 from portal.transcoding.planning.notes import Note
-from portal.transcoding.probing.probe import Probe, probe
+from portal.transcoding.probing.facts import Probe
+from portal.transcoding.probing.probe import SourceLimits, probe
 
 MASTER_TYPE = "application/vnd.apple.mpegurl"
 
@@ -48,8 +57,26 @@ class FolderSink:
         self.content_types[name] = content_type
 
 
+def files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+class Reports:
+    """Remembers every report of progress."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[Stage, float, float | None]] = []
+
+    async def __call__(self, stage: Stage, percent: float, seconds_left: float | None) -> None:
+        self.all.append((stage, percent, seconds_left))
+
+
 async def ignore(stage: Stage, percent: float, seconds_left: float | None) -> None:
     """Progress that nobody watches."""
+
+
+def everything(plan: Plan) -> list[str]:
+    return [rung.name for rung in plan.video]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +85,30 @@ class Result:
 
     source: Probe
     plan: Plan
-    made: Made
+    output: PassOutput
 
     @property
-    def renditions(self) -> list[Rendition]:
-        return [each for each in self.made.renditions if each.kind is Kind.VIDEO]
+    def renditions(self) -> list[FinishedRendition]:
+        return self._of(Kind.VIDEO)
 
     @property
-    def audio(self) -> list[Rendition]:
-        return [each for each in self.made.renditions if each.kind is Kind.AUDIO]
+    def audio(self) -> list[FinishedRendition]:
+        return self._of(Kind.AUDIO)
 
     @property
-    def subtitles(self) -> list[Rendition]:
-        return [each for each in self.made.renditions if each.kind is Kind.SUBTITLES]
+    def subtitles(self) -> list[FinishedRendition]:
+        return self._of(Kind.SUBTITLES)
+
+    def _of(self, kind: Kind) -> list[FinishedRendition]:
+        return [each for each in self.output.renditions if each.kind is kind]
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        return self.made.notes
+        return self.output.notes
 
     @property
     def duration_s(self) -> float:
-        return self.made.duration_s
+        return self.output.duration_s
 
 
 @dataclass(frozen=True)
@@ -87,7 +117,11 @@ class Published:
 
     path: Path
     result: Result
-    folder: Path
+    sink: FolderSink
+
+    @property
+    def folder(self) -> Path:
+        return self.sink.folder
 
     @cached_property
     def source_pictures(self) -> list[Shown]:
@@ -112,34 +146,55 @@ class Published:
         return (self.folder / MASTER_NAME).read_text()
 
 
+# What the fixtures of the same names are called with.
 Publish = Callable[[Path], Awaitable[Published]]
+Serve = Callable[..., Awaitable[str]]
+FindProcesses = Callable[[str], list[int]]
+Eventually = Callable[..., Awaitable[None]]
 
 
-async def transcode(
-    source_url: str,
+async def make_pass(
+    path: Path | str,
     *,
     sink: Sink,
     work_dir: Path,
+    wanted: Collection[str] | None = None,
+    starts_s: Sequence[float] | None = None,
     on_progress: OnProgress = ignore,
-    choose: Callable[[Plan], Sequence[str]] | None = None,
+    choose: Callable[[Plan], Collection[str]] = everything,
 ) -> Result:
-    """Everything in one pass, or the chosen renditions, and a master playlist that names them."""
-    source = await probe(source_url)
+    """One pass, a later one when the segment starts are given; without a master playlist."""
+    source = await probe(str(path))
     plan = plan_renditions(source)
-    made = await make_renditions(
-        source_url,
+    work_dir.mkdir(parents=True, exist_ok=True)
+    output = await make_renditions(
+        str(path),
         source,
         plan,
-        wanted=choose(plan) if choose else [rung.name for rung in plan.video],
-        is_first=True,
-        starts_s=None,
+        wanted=choose(plan) if wanted is None else wanted,
+        is_first=starts_s is None,
+        starts_s=starts_s,
         sink=sink,
         work_dir=work_dir,
         on_progress=on_progress,
     )
-    master = master_playlist([("", rendition) for rendition in made.renditions])
+    return Result(source, plan, output)
+
+
+async def transcode(source_url: str, *, sink: Sink, **options: Any) -> Result:
+    """Everything in one pass, or what is chosen, and a master playlist that names it."""
+    result = await make_pass(source_url, sink=sink, **options)
+    master = master_playlist([("", rendition) for rendition in result.output.renditions])
     await sink.put(MASTER_NAME, master.encode(), MASTER_TYPE)
-    return Result(source, plan, made)
+    return result
+
+
+async def rejection(source: Path | str, limits: SourceLimits | None = None) -> RejectCode:
+    """Why a probe refuses a source."""
+    with pytest.raises(SourceRejected) as caught:
+        await probe(str(source), limits=limits or SourceLimits())
+    assert caught.value.message.endswith(".")
+    return caught.value.code
 
 
 def playlist(folder: Path, rendition: str) -> MediaPlaylist:
@@ -176,28 +231,3 @@ def payloads(path: Path | io.BytesIO, number: int = 0) -> list[bytes]:
     with av.open(source, format="mov") as container:
         stream = container.streams.video[number]
         return [bytes(packet) for packet in container.demux(stream) if packet.size]
-
-
-async def make_pass(
-    path: Path,
-    *,
-    wanted: Sequence[str],
-    sink: Sink,
-    work_dir: Path,
-    starts_s: Sequence[float] | None = None,
-) -> Result:
-    """One pass alone; a later one when the segment starts are given."""
-    source = await probe(str(path))
-    plan = plan_renditions(source)
-    made = await make_renditions(
-        str(path),
-        source,
-        plan,
-        wanted=wanted,
-        is_first=starts_s is None,
-        starts_s=starts_s,
-        sink=sink,
-        work_dir=work_dir,
-        on_progress=ignore,
-    )
-    return Result(source, plan, made)

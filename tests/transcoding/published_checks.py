@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-from engine_kit import Published, playlist, shown
-from hls_checks import check_hls
-from measuring import (
+from decoded_media import (
     RGB,
     Heard,
     Shown,
@@ -23,6 +21,10 @@ from measuring import (
     open_media,
     track_end_s,
 )
+from hls_checks import check_hls
+from published import Published, playlist, shown
+
+from portal.transcoding.planning.notes import Note
 
 BT709, STUDIO_RANGE = 1, 1
 MAX_DRIFT_S = 0.040
@@ -47,12 +49,13 @@ def check_published(
     `corners` are the colours expected in reading order; `in_sync` is for sources that flash and
     beep, at least twice. Unless thorough, only one rendition is decoded to its end.
     """
-    check_hls(published.folder, published.result.made)
+    check_hls(published.folder, published.result.output)
     _check_alignment(published)
     _check_sound(published)
     if not thorough:
         _check_briefly(published)
         return
+    assert Note.PARTLY_DAMAGED not in published.result.notes
     times_s = source_times_s(published)
     for rendition in published.result.renditions:
         pictures = published.pictures[rendition.name]

@@ -1,25 +1,19 @@
-"""The rows of the matrix: sources that must all come out as the same card, in time and upright."""
+"""Every kind of source comes out as the same card: whole, upright, in time, in true colours."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from measuring import RGB
-from sources import (
-    BT709_TAGS,
-    CORNERS,
-    MakeMedia,
-    as_yuv,
-    beeps,
-    card,
-    make_card,
-)
+import pytest
+from decoded_media import RGB
+from media_recipes import BT709_TAGS, CORNERS, X265, MakeMedia, as_yuv, beeps, card, make_card
+from published import Publish
+from published_checks import check_published
 
 SMALL = "320x180"
-QUIET_X265 = ("-x265-params", "log-level=error", "-tag:v", "hvc1")
-X265 = ("-c:v", "libx265", "-preset", "ultrafast", *QUIET_X265)
 _A, _B, _C, _D = CORNERS
 BLACK: RGB = (0, 0, 0)
 
@@ -255,3 +249,20 @@ def all_rows() -> list[Row]:
         lengths,
     )
     return [row for kind in kinds for row in kind()]
+
+
+def rows() -> list[Any]:
+    """Every third row by default, all of them with `-m "soak or not soak"`."""
+    return [
+        pytest.param(row, id=row.name, marks=[pytest.mark.soak] if number % 3 else [])
+        for number, row in enumerate(all_rows())
+    ]
+
+
+@pytest.mark.parametrize("row", rows())
+async def test_a_source_is_published_as_it_was_meant(
+    row: Row, make_media: MakeMedia, publish: Publish
+) -> None:
+    published = await publish(row.make(make_media))
+
+    check_published(published, corners=row.corners, tolerance=row.tolerance, in_sync=row.in_sync)

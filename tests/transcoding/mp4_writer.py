@@ -7,6 +7,7 @@ from collections.abc import Sequence
 HERE = struct.pack(">I4sI", 12, b"url ", 1)  # the media lies in this very file
 IDENTITY = struct.pack(">9i", 1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30)
 TIMESCALE = 1000
+MIB = 1024**2
 FRAME_MS = 40
 
 
@@ -42,6 +43,7 @@ def track(
     data_reference: bytes = HERE,
     edits: bytes = b"",
     handler: bytes = b"vide",
+    handler_last: bool = False,
     number: int = 1,
 ) -> bytes:
     """One track whose samples lie one behind the other from `media_at` on."""
@@ -62,6 +64,7 @@ def track(
         samples,
     )
     header = struct.pack(">IIIIII", 3, 0, 0, number, 0, duration) + bytes(16) + IDENTITY
+    named = box(b"hdlr", struct.pack(">II4s12x", 0, 0, handler), b"\0")
     return box(
         b"trak",
         box(b"tkhd", header, struct.pack(">II", size[0] << 16, size[1] << 16)),
@@ -69,8 +72,7 @@ def track(
         box(
             b"mdia",
             box(b"mdhd", struct.pack(">IIIIIHH", 0, 0, 0, TIMESCALE, duration, 0x55C4, 0)),
-            box(b"hdlr", struct.pack(">II4s12x", 0, 0, handler), b"\0"),
-            media,
+            *((media, named) if handler_last else (named, media)),
         ),
     )
 
@@ -89,15 +91,24 @@ def movie(media: bytes, *tracks: bytes, duration_ms: int = FRAME_MS) -> bytes:
     return FILE_TYPE + box(b"mdat", media) + index(*tracks, duration_ms=duration_ms)
 
 
+def zeros(size_bytes: int) -> bytes:
+    """So many zero bytes in zlib's format; a block is compressed once and repeated."""
+    blocks, rest = divmod(size_bytes, MIB)
+    packer = zlib.compressobj(9, wbits=-15)
+    block = packer.compress(bytes(MIB)) + packer.flush(zlib.Z_FULL_FLUSH)
+    end = packer.compress(bytes(rest)) + packer.flush()
+    checksum = struct.pack(">HH", size_bytes % 65521, 1)  # Adler-32 (RFC 1950)
+    return b"\x78\xda" + block * blocks + end + checksum
+
+
 def png(width: int, height: int) -> bytes:
-    """A black picture in 24 bits; however large, it is a few bytes to a kilobyte."""
+    """A black picture in 24 bits; however large, it is a thousandth of its size."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         check = struct.pack(">I", zlib.crc32(kind + data))
         return struct.pack(">I", len(data)) + kind + data + check
 
-    packer, row = zlib.compressobj(9), bytes(1 + width * 3)
-    packed = b"".join(packer.compress(row) for _ in range(height)) + packer.flush()
+    packed = zeros(height * (1 + width * 3))
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return (
         b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", packed) + chunk(b"IEND", b"")
@@ -105,9 +116,16 @@ def png(width: int, height: int) -> bytes:
 
 
 def png_movie(
-    width: int, height: int, *, frames: int = 1, data_reference: bytes = HERE, edits: bytes = b""
+    width: int,
+    height: int,
+    *,
+    frames: int = 1,
+    data_reference: bytes = HERE,
+    edits: bytes = b"",
+    before_index: bytes = b"",
+    others: Sequence[bytes] = (),
 ) -> bytes:
-    """A film of the same picture over and over, stored once per frame."""
+    """A film of the same picture over and over, stored once per frame, `others` beside it."""
     picture = png(width, height)
     film = track(
         picture_entry(b"png ", width, height),
@@ -118,7 +136,9 @@ def png_movie(
         data_reference=data_reference,
         edits=edits,
     )
-    return movie(picture * frames, film, duration_ms=frames * FRAME_MS)
+    content = movie(picture * frames, film, *others, duration_ms=frames * FRAME_MS)
+    media_end = MEDIA_AT + len(picture) * frames
+    return content[:media_end] + before_index + content[media_end:]
 
 
 def empty_track(kind: bytes = b"png ") -> bytes:

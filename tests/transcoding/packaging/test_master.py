@@ -1,55 +1,13 @@
 """The master playlist: what players choose from, and where they start."""
 
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from examples import a_sound, a_text, a_video, here
 from hls_checks import attributes, variants
 
 from portal.transcoding.packaging.hls import sign_playlist
-from portal.transcoding.packaging.master import Kind, Rendition, master_playlist
-
-
-def a_video(height: int, bandwidth_bps: int, **otherwise: object) -> Rendition:
-    facts = {
-        "kind": Kind.VIDEO,
-        "name": f"{height}p",
-        "width": height * 16 // 9,
-        "height": height,
-        "fps": Fraction(30000, 1001),
-        "codecs": "avc1.64001f",
-        "bandwidth_bps": bandwidth_bps,
-        "average_bandwidth_bps": bandwidth_bps // 2,
-        "iframe_bandwidth_bps": bandwidth_bps // 10,
-        "size_bytes": 1,
-        "segment_count": 1,
-    }
-    return Rendition(**{**facts, **otherwise})
-
-
-def a_sound(name: str = "audio", **otherwise: object) -> Rendition:
-    facts = {
-        "kind": Kind.AUDIO,
-        "name": name,
-        "codecs": "mp4a.40.2",
-        "bandwidth_bps": 140_000,
-        "average_bandwidth_bps": 128_000,
-        "size_bytes": 1,
-        "segment_count": 1,
-        "channels": 2,
-        "label": "Audio",
-        "is_default": True,
-    }
-    return Rendition(**{**facts, **otherwise})
-
-
-def a_text(name: str, language: str | None, label: str) -> Rendition:
-    sound = a_sound(name, language=language, label=label, is_default=False, channels=None)
-    return replace(sound, kind=Kind.SUBTITLES, codecs="wvtt", bandwidth_bps=10_000_000)
-
-
-def here(*renditions: Rendition) -> str:
-    return master_playlist([("", rendition) for rendition in renditions])
+from portal.transcoding.packaging.master import master_playlist
 
 
 def test_it_starts_with_a_middle_rung_and_counts_the_audio_in() -> None:

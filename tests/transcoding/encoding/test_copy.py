@@ -1,14 +1,13 @@
-"""A source that every player takes is delivered as it is; any doubt, and it is encoded."""
+"""A source that every player takes is copied as it is; any doubt, and it is encoded."""
 
 import io
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from checking import check_published
-from engine_kit import FolderSink, Publish, joined, make_pass, payloads, playlist
-from matrix_rows import X265
-from sources import CORNERS, MakeMedia, as_yuv, beeps, card, lavfi, make_card
+from media_recipes import CORNERS, X265, MakeMedia, as_yuv, beeps, card, lavfi, make_card
+from published import FolderSink, Publish, joined, make_pass, payloads, playlist
+from published_checks import check_published
 
 from portal.transcoding.planning.ladder import Rung, plan_renditions
 from portal.transcoding.probing.probe import probe
@@ -24,15 +23,15 @@ async def top_of_plan(path: Path) -> Rung:
     return plan_renditions(await probe(str(path))).video[-1]
 
 
-async def test_a_qualified_source_is_delivered_bit_for_bit(
+async def test_a_qualified_source_is_copied_bit_for_bit(
     make_media: MakeMedia, publish: Publish
 ) -> None:
     published = await publish(copyable(make_media))
 
     assert [each.copied for each in published.result.renditions] == [False, True]
     top = published.result.renditions[-1]
-    delivered = payloads(io.BytesIO(joined(published.folder, top.name)))
-    assert delivered == payloads(published.path)
+    copied = payloads(io.BytesIO(joined(published.folder, top.name)))
+    assert copied == payloads(published.path)
     check_published(published, corners=CORNERS, in_sync=True)
 
 
@@ -62,8 +61,8 @@ async def test_a_copied_source_with_no_rung_below_has_its_pictures_too(
     published = await publish(source)
 
     assert [each.copied for each in published.result.renditions] == [True]
-    assert published.result.made.has_poster
-    assert published.result.made.has_storyboard
+    assert published.result.output.has_poster
+    assert published.result.output.has_storyboard
     check_published(published, corners=CORNERS, in_sync=True)
 
 
@@ -147,7 +146,7 @@ def half_open(make_media: MakeMedia) -> Path:
     )
 
 
-async def test_a_stream_that_turns_out_not_to_be_deliverable_is_encoded_after_all(
+async def test_a_stream_that_turns_out_not_to_be_copyable_is_encoded_after_all(
     half_open: Path, publish: Publish
 ) -> None:
     assert (await top_of_plan(half_open)).copied, "the plan should be taken in"
@@ -155,8 +154,8 @@ async def test_a_stream_that_turns_out_not_to_be_deliverable_is_encoded_after_al
     published = await publish(half_open)
 
     assert [each.copied for each in published.result.renditions] == [False, False]
-    delivered = payloads(io.BytesIO(joined(published.folder, published.result.renditions[-1].name)))
-    assert delivered[0] != payloads(half_open)[0]
+    copied = payloads(io.BytesIO(joined(published.folder, published.result.renditions[-1].name)))
+    assert copied[0] != payloads(half_open)[0]
     check_published(published, corners=CORNERS, in_sync=True)
 
 

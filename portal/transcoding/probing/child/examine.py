@@ -1,0 +1,190 @@
+"""Examine one source with PyAV and print what it holds as JSON.
+
+It runs in a confined process of its own because a parser of untrusted files is where a hostile
+upload strikes. The request arrives on stdin: argv is visible in process lists, and the address
+may be signed. Prints either the facts or `{"error": …}`. Whatever the file claims, a bounded
+number of packets is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import sys
+from typing import Any
+
+import av
+from av.container import InputContainer
+from av.error import FFmpegError, HTTPClientError, HTTPError
+from av.packet import Packet
+from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
+
+from portal.transcoding.probing.child import boxes, sample_index, streams
+from portal.transcoding.probing.child.boxes import VIDEO_HANDLER, Outline
+
+# Damaged starts are common and decoders recover at the next keyframe; this is how far we look.
+_MAX_PACKETS = 600
+# Interleaved tracks show their first packet early.
+_MAX_ENCRYPTION_PACKETS = 50
+# PyAV's classes for system errors (no route, timed out, no such file) are OSErrors too.
+_UNREACHABLE = (HTTPError, HTTPClientError, OSError)
+_PADDED = 1.25
+_SIZE_COMPLAINT = "Picture size"
+# Who complains, with a warning at least, about a source that doesn't arrive.
+_PROTOCOLS = frozenset({"http", "https", "tcp", "tls"})
+_MAX_LOST_LINES = 5
+
+
+def _fail(kind: str, exc: Exception | None = None) -> dict[str, Any]:
+    return {"error": kind, "detail": f"{type(exc).__name__}: {exc}" if exc else ""}
+
+
+def _shows_encryption(container: InputContainer) -> bool:
+    """Whether one of the first video or audio packets says that it is encrypted."""
+    media = [*container.streams.video, *container.streams.audio]
+    with contextlib.suppress(FFmpegError):
+        packets = itertools.islice(sample_index.packets(container, media), _MAX_ENCRYPTION_PACKETS)
+        return any(packet.has_sidedata("encryption_info") for packet in packets)
+    return False
+
+
+def _first_frame(
+    container: InputContainer, stream: VideoStream
+) -> tuple[VideoFrame | None, Packet[Any] | None]:
+    """The first frame that decodes, and the first packet."""
+    first = None
+    for number, packet in enumerate(sample_index.packets(container, [stream])):
+        if packet.size and first is None:
+            first = packet
+        # A broken packet is no reason to give up before the limit.
+        with contextlib.suppress(FFmpegError):
+            for frame in stream.decode(packet):
+                return frame, first
+        if number >= _MAX_PACKETS:
+            break
+    return None, first
+
+
+def _readable_share(container: InputContainer, stream: VideoStream) -> float:
+    """Which share of the indexed samples lies inside the file (1.0 when unknown)."""
+    entries, size_bytes = stream.index_entries, container.size
+    if size_bytes <= 0 or len(entries) == 0:
+        return 1.0
+    if entries[-1].pos + entries[-1].size <= size_bytes:
+        return 1.0
+    low, high = 0, len(entries)
+    while low < high:
+        middle = (low + high) // 2
+        if entries[middle].pos + entries[middle].size <= size_bytes:
+            low = middle + 1
+        else:
+            high = middle
+    return low / len(entries)
+
+
+def _examine(
+    container: InputContainer, outline: Outline, request: dict[str, Any]
+) -> dict[str, Any]:
+    if not container.streams:
+        return _fail("truncated" if outline.is_index_cut else "not_a_video")
+    if _shows_encryption(container):
+        return _fail("encrypted")
+    videos = streams.video_streams(container)
+    if not videos:
+        return _fail("no_video_track")
+    stream = videos[0]
+    context = stream.codec_context
+    if context is None:
+        return _fail("unsupported_codec")
+    if _is_too_large(context.width, context.height, request):
+        return _fail("too_large")
+    if sample_index.is_too_dense(stream):
+        return _fail("damaged")
+    readable = _readable_share(container, stream)
+    frame, first = _decode_start(container, stream, request)
+    if frame is None:
+        kind = "damaged" if first else "zero_duration"
+        return _fail("truncated" if readable < 1.0 else kind)
+    is_complete = not outline.is_fragmented
+    indexed = sample_index.facts(container, stream, first, is_complete=is_complete)
+    return {
+        "duration_s": container.duration / av.time_base if container.duration else None,
+        "size_bytes": container.size,
+        "readable_share": readable,
+        "video": streams.video(stream, frame) | indexed,
+        "audio": streams.audio(container),
+        "subtitles": streams.subtitles(container),
+    }
+
+
+def _is_too_large(width: int, height: int, request: dict[str, Any]) -> bool:
+    too_many = 0 < request["max_pixels"] < width * height
+    return too_many or bool(max(width, height) > request["max_side_px"])
+
+
+def _decode_start(
+    container: InputContainer, stream: VideoStream, request: dict[str, Any]
+) -> tuple[VideoFrame | None, Packet[Any] | None]:
+    stream.thread_count = 1  # threads multiply memory, and one frame needs no hurry
+    stream.codec_context.options = _decoder_options(request)
+    with contextlib.suppress(FFmpegError):
+        container.seek(0)
+    return _first_frame(container, stream)
+
+
+def _decoder_options(request: dict[str, Any]) -> dict[str, str]:
+    """What the stream claims of its frames is held against the limit, too.
+
+    Decoders count what they allocate, which is aligned and padded.
+    """
+    allowed = round(request["max_pixels"] * _PADDED)
+    return {"max_pixels": str(allowed)} if allowed else {}
+
+
+def _open(request: dict[str, Any], **options: str) -> InputContainer:
+    container: InputContainer = av.open(
+        request["source"],
+        # One forced demuxer: by default FFmpeg also recognises playlists, which name other files.
+        format="mov",
+        options={"protocol_whitelist": request["protocols"], **options},
+        timeout=request["timeout_s"],
+        metadata_errors="replace",
+    )
+    return container
+
+
+def _probe(request: dict[str, Any]) -> dict[str, Any]:
+    outline = None
+    try:
+        outline = boxes.read_outline(request)
+        if 0 < request["max_size_bytes"] < outline.size_bytes:
+            return _fail("file_too_large")
+        if outline.is_encrypted:
+            return _fail("encrypted")
+        if outline.external:
+            return _fail("zero_duration" if VIDEO_HANDLER in outline.external else "external_media")
+        if outline.is_unfinished:
+            return _fail("damaged" if outline.has_index else "not_a_video")
+        with _open(request, **_decoder_options(request)) as container:
+            return _examine(container, outline, request)
+    except _UNREACHABLE as exc:
+        return _fail("unreachable", exc)
+    except (FFmpegError, MemoryError, ValueError) as exc:
+        return _fail(outline.verdict if outline else "not_a_video", exc)
+
+
+def main() -> None:
+    """Answer the request on stdin."""
+    request = json.load(sys.stdin)
+    av.logging.set_level(av.logging.WARNING)
+    with av.logging.Capture() as complaints:
+        answer = _probe(request)
+    lost = [text for _, name, text in complaints if name in _PROTOCOLS]
+    if lost:
+        # FFmpeg takes a read that broke off for the end of the file, and judges what it has.
+        answer = {"error": "unreachable", "detail": "".join(lost[-_MAX_LOST_LINES:])}
+    elif answer.get("error") == "damaged" and any(_SIZE_COMPLAINT in it[2] for it in complaints):
+        answer["error"] = "too_large"
+    json.dump(answer, sys.stdout)

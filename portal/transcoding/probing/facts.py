@@ -1,0 +1,149 @@
+"""What a probe found out about a source, and how the child's answer is read. Pure."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+_FALLBACK_FPS = Fraction(25)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VideoTrack:
+    """The video as it is stored (`coded_*`) and as it is meant to be seen (`width`, `height`).
+
+    `width` and `height` are after rotation and with square pixels; `mirrored` frames have to be
+    flipped, too (FFmpeg does both when it decodes). `duration_s` is None when the
+    file's own claim can't be trusted (fragmented files). `constant_rate` means every frame lasts
+    1/`fps`. The colour fields are the code points of ISO/IEC 23091-2 (2 = unspecified).
+
+    `start_s` is when the first frame is shown, edit lists applied. What comes from the file's
+    index is None without one (fragmented files): `frame_count` counts what is presented,
+    `bitrate_bps` is the stored bytes over the duration, and `max_key_distance_s` the longest
+    stretch between key frames, the end included. `closed_gops` means that H.264 can be cut at
+    every key frame without decoding: those sampled are IDR pictures with one constant delay, and
+    nothing is discarded. It is False in doubt.
+    """
+
+    index: int
+    codec: str
+    width: int
+    height: int
+    coded_width: int
+    coded_height: int
+    rotation: int
+    sar: Fraction
+    fps: Fraction
+    constant_rate: bool
+    pix_fmt: str
+    interlaced: bool
+    duration_s: float | None
+    color_space: int
+    color_transfer: int
+    color_primaries: int
+    profile: str | None
+    full_range: bool
+    has_alpha: bool
+    start_s: float
+    frame_count: int | None
+    bitrate_bps: int | None
+    max_key_distance_s: float | None
+    closed_gops: bool
+    mirrored: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AudioTrack:
+    """A track that can be played. `language` is as in the file, None when undetermined."""
+
+    index: int
+    codec: str
+    channels: int
+    sample_rate_hz: int
+    language: str | None
+    title: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubtitleTrack:
+    """A text track; bitmap subtitles are left out."""
+
+    index: int
+    codec: str
+    language: str | None
+    title: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Probe:
+    """What a source holds. `duration_s` is the longest track's, as the file claims it.
+
+    `readable_share` is the share of the video's samples that lie inside the file. The audio
+    tracks' default comes first.
+    """
+
+    duration_s: float
+    size_bytes: int
+    readable_share: float
+    video: VideoTrack
+    audio: tuple[AudioTrack, ...]
+    subtitles: tuple[SubtitleTrack, ...]
+
+
+def interpret(answer: dict[str, Any]) -> Probe:
+    """The child's answer about a source it did not refuse."""
+    video = _video_track(answer["video"])
+    audio = tuple(AudioTrack(**track) for track in answer["audio"])
+    subtitles = tuple(SubtitleTrack(**track) for track in answer["subtitles"])
+    shortest_s = float(1 / video.fps)
+    duration_s = max(answer["duration_s"] or 0.0, video.duration_s or 0.0, shortest_s)
+    return Probe(
+        duration_s=duration_s,
+        size_bytes=answer["size_bytes"],
+        readable_share=answer["readable_share"],
+        video=video,
+        audio=audio,
+        subtitles=subtitles,
+    )
+
+
+def _video_track(facts: dict[str, Any]) -> VideoTrack:
+    sar = _fraction(facts.pop("sar")) or Fraction(1)
+    average, base = _fraction(facts.pop("average_rate")), _fraction(facts.pop("base_rate"))
+    if facts["frame_count"] is None:
+        facts["duration_s"] = None
+    width, height = _display_size(facts, sar)
+    return VideoTrack(
+        width=width,
+        height=height,
+        sar=sar,
+        fps=_nominal_rate(average, base),
+        constant_rate=average is not None and average == base,
+        **facts,
+    )
+
+
+def _display_size(facts: dict[str, Any], sar: Fraction) -> tuple[int, int]:
+    """Square pixels by stretching the axis the ratio says is squeezed; then upright."""
+    width, height = facts["coded_width"], facts["coded_height"]
+    if sar > 1:
+        width = round(width * sar)
+    else:
+        height = round(height / sar)
+    # FFmpeg turns by quarters within a degree, and by any other angle inside the same frame.
+    is_quarter = abs(facts["rotation"] % 180 - 90) <= 1
+    return (height, width) if is_quarter else (width, height)
+
+
+def _nominal_rate(average: Fraction | None, base: Fraction | None) -> Fraction:
+    """The base rate when the average says it is meant (30000/1001, not 29.968), else the average.
+
+    `base` is the lowest rate all timestamps fit, so in a variable source it can be absurdly high.
+    """
+    if average and base and abs(average - base) / base < Fraction(1, 100):
+        return base
+    return average or base or _FALLBACK_FPS
+
+
+def _fraction(text: str | None) -> Fraction | None:
+    value = Fraction(text) if text else None
+    return value if value and value > 0 else None
