@@ -23,7 +23,7 @@ from botocore.config import Config as ClientConfig
 from botocore.exceptions import BotoCoreError, ClientError
 from portal_kit import free_port, until
 
-from portal.bundled.processes import ChildSpec, Output
+from portal.processes.output import ChildSpec, Output
 
 BUCKET = "portal"
 ACCESS_KEY = "SEAWEEDTESTACCESSKEY"

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from portal.bundled.processes import UpError
+from portal.processes.output import UpError
 
 ENV_NAME = "env"
 

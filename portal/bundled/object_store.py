@@ -21,7 +21,7 @@ from pathlib import Path
 
 from portal.bundled.addresses import authority, http_status, local_peer
 from portal.bundled.data_folder import DataFolder, write_private
-from portal.bundled.processes import ChildSpec, LogFile, UpError
+from portal.processes.output import ChildSpec, LogFile, UpError
 from portal.storage.keys import UPLOAD_FOLDER
 
 BUCKET = "portal"

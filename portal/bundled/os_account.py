@@ -14,7 +14,7 @@ import stat
 import subprocess
 from pathlib import Path
 
-from portal.bundled.processes import SystemUser, UpError
+from portal.processes.output import SystemUser, UpError
 
 logger = logging.getLogger(__name__)
 

@@ -24,10 +24,10 @@ from urllib.parse import quote
 import psycopg
 
 from portal.bundled.data_folder import DataFolder
-from portal.bundled.leftovers import end_postgres_of
+from portal.processes.orphans import end_postgres_of
 from portal.bundled.os_account import database_account, give_to, open_the_way
-from portal.bundled.processes import ChildSpec, LogFile, SystemUser, UpError
-from portal.bundled.supervisor import Children
+from portal.processes.output import ChildSpec, LogFile, SystemUser, UpError
+from portal.processes.supervisor import Children
 
 MAJOR_VERSION = 18
 ROLE: Final = "portal"

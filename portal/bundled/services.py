@@ -14,8 +14,8 @@ from portal.bundled.addresses import authority, free_port, local_peer, reachable
 from portal.bundled.data_folder import DataFolder, load_environment, open_data_folder
 from portal.bundled.object_store import BUCKET, ObjectStore, prepare_object_store, sweep_leftovers
 from portal.bundled.postgres import prepare_postgres, release_socket_folder
-from portal.bundled.processes import ChildSpec, UpError
-from portal.bundled.supervisor import Children, running_children
+from portal.processes.output import ChildSpec, UpError
+from portal.processes.supervisor import Children, running_children
 
 __all__ = ["UpError", "embedded_services", "load_environment", "start_embedded"]
 

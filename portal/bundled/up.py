@@ -27,11 +27,11 @@ from portal.bundled.addresses import (
     reachable_host,
 )
 from portal.bundled.data_folder import DataFolder, claim, open_data_folder, save_environment
-from portal.bundled.leftovers import end_leftovers
+from portal.processes.orphans import end_leftovers
 from portal.bundled.postgres import release_socket_folder
-from portal.bundled.processes import ChildSpec, LineOutput, UpError
+from portal.processes.output import ChildSpec, LineOutput, UpError
 from portal.bundled.services import start_embedded
-from portal.bundled.supervisor import Children, running_children
+from portal.processes.supervisor import Children, running_children
 from portal.bundled.terminal import Terminal, open_terminal
 
 __all__ = ["UpError", "up"]

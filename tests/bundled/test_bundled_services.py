@@ -25,9 +25,9 @@ from botocore.exceptions import ClientError
 from portal.bundled.addresses import check_port, free_port, reachable_host
 from portal.bundled.data_folder import load_environment, open_data_folder, save_environment
 from portal.bundled.object_store import sweep_leftovers
-from portal.bundled.processes import UpError
+from portal.processes.output import UpError
 from portal.bundled.services import embedded_services, start_embedded
-from portal.bundled.supervisor import running_children
+from portal.processes.supervisor import running_children
 
 PART_BYTES = 5 * 1024**2
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from portal.bundled.os_account import open_the_way
-from portal.bundled.processes import SystemUser
+from portal.processes.output import SystemUser
 
 OTHER = SystemUser("other", 65533, 65533)
 

@@ -34,9 +34,9 @@ from up_kit import REPOSITORY
 
 from portal.bundled.data_folder import open_data_folder
 from portal.bundled.postgres import prepare_postgres, release_socket_folder
-from portal.bundled.processes import ChildSpec, LogFile
+from portal.processes.output import ChildSpec, LogFile
 from portal.bundled.services import start_embedded
-from portal.bundled.supervisor import RestartPolicy, running_children
+from portal.processes.supervisor import RestartPolicy, running_children
 from portal.client.calls import REQUEST_TIMEOUT, Api, Refused
 from portal.client.uploads import send_file
 from portal.config import Config

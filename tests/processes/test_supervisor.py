@@ -19,9 +19,9 @@ import psutil
 import pytest
 
 import portal
-from portal.bundled.leftovers import end_leftovers, remember
-from portal.bundled.processes import ChildSpec, LineOutput, LogFile, UpError
-from portal.bundled.supervisor import (
+from portal.processes.orphans import end_leftovers, remember
+from portal.processes.output import ChildSpec, LineOutput, LogFile, UpError
+from portal.processes.supervisor import (
     ChildFailed,
     Children,
     KeepsDying,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portal.bundled.leftovers import remember
-from portal.bundled.processes import (
+from portal.processes.orphans import remember
+from portal.processes.output import (
     ChildSpec,
     LineOutput,
     UpError,
