@@ -10,7 +10,7 @@ import socket
 from collections.abc import Iterable
 from contextlib import closing
 
-from portal.processes.output import UpError
+from portal.bundled.errors import UpError
 
 ANSWER_TIMEOUT_S = 2.0
 # Reserved for documentation (RFC 5737, RFC 3849): asked for the route, never sent to.

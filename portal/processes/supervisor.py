@@ -1,72 +1,57 @@
-"""Keeps a set of child processes running: in order, restarted with pauses, ended in reverse.
+"""Keep a set of child processes running: in order, restarted with pauses, stopped in reverse.
 
-Knows nothing about the portal. A child that dies is started again after a growing pause; one
-that keeps dying ends the whole set with `KeepsDying`, raised where `running_children` is left.
+Knows nothing about the portal. A child that ends is started again after a pause, which grows while
+it keeps failing; the others are left running. Only a `must_start` child that never gets ready ends
+the set, with a `ChildError` raised where `running_children` is left.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine, Sequence
+import os
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from portal.processes.orphans import remember
-from portal.processes.output import (
-    ChildSpec,
-    LineOutput,
-    UpError,
+from portal.processes.child import (
     describe_exit,
-    end,
+    first_error,
     kill_group,
     send,
     spawn,
+    stop,
 )
+from portal.processes.orphans import record_children
+from portal.processes.output import LineOutput
+from portal.processes.spec import ChildError, ChildSpec, RestartPolicy
 
 logger = logging.getLogger(__name__)
 
 READY_INTERVAL_S = 0.05
-TRIM_INTERVAL_S = 60.0
 LAST_LINES_TIMEOUT_S = 0.5
 
 
-class KeepsDying(UpError):
-    """A child died too often in a row."""
-
-
-class ChildFailed(UpError):
-    """A child that should run once and succeed did not."""
-
-
-@dataclass(frozen=True, slots=True)
-class RestartPolicy:
-    """A child that lived for `settled_s` starts with a clean record."""
-
-    first_pause_s: float = 1.0
-    longest_pause_s: float = 30.0
-    settled_s: float = 60.0
-    deaths_allowed: int = 5
-
-    def pause_s(self, deaths: int) -> float:
-        return float(min(self.first_pause_s * 2 ** (deaths - 1), self.longest_pause_s))
-
-
 class _Child:
-    """One child over all its lives."""
+    """One child over all its restarts; `failures` are those in a row."""
 
     def __init__(self, spec: ChildSpec) -> None:
         self.spec = spec
         self.process: asyncio.subprocess.Process | None = None
-        self.keeper: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None
         self.pump: asyncio.Task[None] | None = None
         self.ready = asyncio.Event()
+        self.failures = 0
 
     @property
     def alive(self) -> bool:
         return self.process is not None and self.process.returncode is None
+
+    @property
+    def is_vital(self) -> bool:
+        """Whether it must start and has not yet."""
+        return self.spec.must_start and not self.ready.is_set()
 
 
 class Children:
@@ -74,48 +59,50 @@ class Children:
 
     def __init__(
         self,
-        keepers: asyncio.TaskGroup,
+        tasks: asyncio.TaskGroup,
         pumps: asyncio.TaskGroup,
         *,
         policy: RestartPolicy,
-        roster: Path | None,
+        record: Path | None,
+        on_failing: Callable[[list[str]], None],
     ) -> None:
-        self._keepers = keepers
+        self._tasks = tasks
         self._pumps = pumps
         self._policy = policy
-        self._roster = roster
-        self._waves: list[list[_Child]] = []
+        self._record = record
+        self._on_failing = on_failing
+        self._batches: list[list[_Child]] = []
         self._background: list[asyncio.Task[None]] = []
 
     async def start(self, *specs: ChildSpec) -> None:
         """Start these together, after all earlier ones, and wait until each is ready."""
-        wave = [_Child(spec) for spec in specs]
-        self._waves.append(wave)
-        for child in wave:
-            child.keeper = self._keepers.create_task(self._keep(child))
-        for child in wave:
+        batch = [_Child(spec) for spec in specs]
+        self._batches.append(batch)
+        for child in batch:
+            child.task = self._tasks.create_task(self._keep_running(child))
+        for child in batch:
             await child.ready.wait()
 
     async def run(self, spec: ChildSpec) -> None:
-        """Run a child that ends by itself; `ChildFailed` with its last lines unless it succeeds."""
+        """Run a child that ends by itself; `ChildError` with its last lines unless it succeeds."""
         child = _Child(spec)
         process = await self._spawn(child)
         try:
             async with asyncio.timeout(spec.ready_timeout_s):
                 returncode = await process.wait()
         except TimeoutError:
-            raise ChildFailed(
+            raise ChildError(
                 f"{spec.name} did not finish within {spec.ready_timeout_s:g} s."
             ) from None
         finally:
-            await end(process, spec)
+            await stop(process, spec.stop_signals)
         await _last_lines(child)
         if returncode != 0:
-            raise ChildFailed(_with_tail(f"{spec.name} failed ({describe_exit(returncode)})", spec))
+            raise ChildError(_with_tail(f"{spec.name} failed ({describe_exit(returncode)})", spec))
 
     def background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do this beside the children, and give it up when they are ended."""
-        self._background.append(self._keepers.create_task(work))
+        """Do this beside the children, and give it up when they are stopped."""
+        self._background.append(self._tasks.create_task(work))
 
     def pid(self, name: str) -> int | None:
         """The process number of a running child."""
@@ -124,66 +111,66 @@ class Children:
                 return child.process.pid
         return None
 
-    def hurry(self) -> None:
+    def stop_now(self) -> None:
         """Make everything end at once, the way each child bears it best."""
         for child in self._all():
             if child.process is not None and child.alive:
-                send(child.process, child.spec.hurry_signal)
+                send(child.process, child.spec.stop_now_signal)
 
     async def stop(self) -> None:
-        """End all children, last started first."""
+        """Stop all children, last started first."""
         try:
-            await _cancel([*self._background, *(child.keeper for child in self._all())])
-            for wave in reversed(self._waves):
-                async with asyncio.TaskGroup() as ending:
-                    for child in wave:
+            await _cancel([*self._background, *(child.task for child in self._all())])
+            for batch in reversed(self._batches):
+                async with asyncio.TaskGroup() as stopping:
+                    for child in batch:
                         if child.process is not None:
-                            ending.create_task(end(child.process, child.spec))
-                await _last_lines(*wave)
+                            stopping.create_task(stop(child.process, child.spec.stop_signals))
+                await _last_lines(*batch)
         finally:
             for child in self._all():
                 if child.process is not None and child.alive:
                     kill_group(child.process)
 
-    async def _keep(self, child: _Child) -> None:
-        clock = asyncio.get_running_loop().time
-        spec, deaths = child.spec, 0
+    async def _keep_running(self, child: _Child) -> None:
+        spec = child.spec
         while True:
-            started = clock()
-            reason = await self._live(child)
-            deaths = 1 if clock() - started >= self._policy.settled_s else deaths + 1
-            if deaths >= self._policy.deaths_allowed:
-                text = f"{spec.name} died {deaths} times in a row, the last time: {reason}"
-                raise KeepsDying(_with_tail(text, spec))
-            pause_s = self._policy.pause_s(deaths)
-            text = f"{spec.name} died: {reason}; starting it again in {pause_s:g} s"
+            reason = await self._run_once(child)
+            self._set_failures(child, child.failures + 1)
+            if child.is_vital and child.failures >= self._policy.first_tries:
+                text = f"{spec.name} failed {child.failures} times, the last time: {reason}"
+                raise ChildError(_with_tail(text, spec))
+            pause_s = self._policy.pause_s(child.failures)
+            again = f" (failure {child.failures} in a row)" if child.failures > 1 else ""
+            text = f"{spec.name} died: {reason}{again}; starting it again in {pause_s:.1f} s"
             logger.warning(
                 "%s",
                 _with_unseen_tail(text, spec),
-                extra={"action": "child_restart", "child": spec.name, "deaths": deaths},
+                extra={"action": "child_restart", "child": spec.name, "failures": child.failures},
             )
             await asyncio.sleep(pause_s)
 
-    async def _live(self, child: _Child) -> str:
-        """One life: start, get ready, wait for the death. Returns the reason."""
+    async def _run_once(self, child: _Child) -> str:
+        """Start, get ready, wait for the end. Returns its reason."""
         spec = child.spec
         try:
             process = await self._spawn(child)
-        except UpError as exc:
-            if not child.ready.is_set():  # it has never worked, and will not by itself
+        except ChildError as exc:
+            if child.is_vital:  # it has never worked, and will not by itself
                 raise
-            return exc.message
+            return str(exc)
         try:
             async with asyncio.timeout(spec.ready_timeout_s):
                 await self._until_ready_or_dead(child)
         except TimeoutError:
-            await end(process, spec)
+            await stop(process, spec.stop_signals)
             return f"not ready within {spec.ready_timeout_s:g} s"
         while child.alive:
             try:
-                async with asyncio.timeout(TRIM_INTERVAL_S):
+                async with asyncio.timeout(self._policy.settled_s):
                     await process.wait()
             except TimeoutError:
+                self._set_failures(child, 0)
                 await asyncio.to_thread(spec.output.trim)
         kill_group(process)
         await _last_lines(child)
@@ -197,53 +184,79 @@ class Children:
             await asyncio.sleep(READY_INTERVAL_S)
 
     async def _spawn(self, child: _Child) -> asyncio.subprocess.Process:
-        child.process = await spawn(child.spec)
-        if isinstance(child.spec.output, LineOutput):
-            child.pump = self._pumps.create_task(child.spec.output.pump())
-        if self._roster:
-            remember(self._roster, self._running())
+        spec = child.spec
+        try:
+            output = spec.output.open()
+            try:
+                child.process = await spawn(
+                    spec.argv,
+                    environ=spec.environ,
+                    output=output,
+                    cwd=spec.cwd,
+                    user=spec.user,
+                    death_signal=spec.death_signal,
+                )
+            finally:
+                os.close(output)
+        except OSError as exc:
+            raise ChildError(f"{spec.name} cannot be started: {exc}") from exc
+        if isinstance(spec.output, LineOutput):
+            child.pump = self._pumps.create_task(spec.output.pump())
+        self._write_record()
         return child.process
 
-    def _all(self) -> list[_Child]:
-        return [child for wave in self._waves for child in wave]
-
-    def _running(self) -> list[tuple[int, int]]:
-        return [
-            (child.process.pid, int(child.spec.orphan_signal))
+    def _write_record(self) -> None:
+        if self._record is None:
+            return
+        running = [
+            (child.process.pid, int(child.spec.death_signal))
             for child in self._all()
             if child.process is not None and child.alive
         ]
+        try:
+            record_children(self._record, running)
+        except OSError as exc:  # the children run without it
+            logger.warning("%s", exc, extra={"action": "record_children"})
+
+    def _set_failures(self, child: _Child, failures: int) -> None:
+        was_failing, child.failures = child.failures > 0, failures
+        if was_failing != (failures > 0):
+            self._on_failing([each.spec.name for each in self._all() if each.failures])
+
+    def _all(self) -> list[_Child]:
+        return [child for batch in self._batches for child in batch]
 
 
 @asynccontextmanager
 async def running_children(
-    *, policy: RestartPolicy | None = None, roster: Path | None = None
+    *,
+    policy: RestartPolicy | None = None,
+    record: Path | None = None,
+    on_failing: Callable[[list[str]], None] = lambda names: None,
 ) -> AsyncIterator[Children]:
-    """A set of children that ends with the block.
+    """A set of children that is stopped with the block.
 
-    Raises the one error that ended it. `roster` is the file that names the running processes
-    for a later `end_leftovers`.
+    Raises the one error that ended it. `record` is the file that names the running processes for
+    a later `end_orphans`. `on_failing` is told, whenever that changes, which children have died
+    and not yet run for long again.
     """
     try:
-        # A keeper that fails cancels the other keepers and the block at once, while the output of
+        # A task that fails cancels the other tasks and the block at once, while the output of
         # the other children must be read until they have ended: hence two groups.
-        async with asyncio.TaskGroup() as pumps, asyncio.TaskGroup() as keepers:
-            children = Children(keepers, pumps, policy=policy or RestartPolicy(), roster=roster)
+        async with asyncio.TaskGroup() as pumps, asyncio.TaskGroup() as tasks:
+            children = Children(
+                tasks,
+                pumps,
+                policy=policy or RestartPolicy(),
+                record=record,
+                on_failing=on_failing,
+            )
             try:
                 yield children
             finally:
                 await children.stop()
     except BaseExceptionGroup as failures:
-        raise _cause(failures) from None
-
-
-def _cause(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to report: of several that fell together the first one made for people."""
-    told = failures.subgroup(UpError)
-    error: BaseException = told or failures
-    while isinstance(error, BaseExceptionGroup) and (told or len(error.exceptions) == 1):
-        error = error.exceptions[0]
-    return error
+        raise first_error(failures) from None
 
 
 def _with_tail(text: str, spec: ChildSpec) -> str:

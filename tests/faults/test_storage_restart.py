@@ -14,9 +14,9 @@ from portal_kit import free_port, until
 
 from portal.bundled.data_folder import open_data_folder
 from portal.bundled.services import start_embedded
-from portal.processes.supervisor import running_children
 from portal.config import Config
 from portal.errors import StorageUnavailable
+from portal.processes.supervisor import running_children
 from portal.storage.bucket import ObjectInfo, Storage, open_storage
 
 KEY = "videos/0123456789abcdef0123456789abcdef.mp4"
