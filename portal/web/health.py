@@ -32,7 +32,8 @@ async def healthz() -> Response:
 async def readyz() -> tuple[Response, int]:
     """200 when database and storage are reachable, else 503; send traffic elsewhere.
 
-    Under `portal up` a process that keeps failing is named, too, as `restarting`. Anyone may ask, without a limit; those who ask at once share one check.
+    Under `portal up` a process that keeps failing is named, too, as `restarting`.
+    Anyone may ask, without a limit; those who ask at once share one check.
     """
     parts = await current_resources().readiness.get("readyz", _check)
     is_ready = all(parts[part] == "ok" for part in NEEDED)
