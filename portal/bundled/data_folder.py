@@ -18,7 +18,6 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from portal.bundled.errors import UpError
@@ -27,40 +26,18 @@ from portal.processes.files import write_atomically
 ENV_NAME = "env"
 
 
-@dataclass(frozen=True, slots=True)
 class DataFolder:
     """Absolute paths below the data folder; `shown` is the path as the user gave it."""
 
-    root: Path
-    shown: str
-
-    @property
-    def children(self) -> Path:
-        return self.root / "children"
-
-    @property
-    def failing(self) -> Path:
-        return self.root / "failing"
-
-    @property
-    def cluster(self) -> Path:
-        return self.root / "postgres"
-
-    @property
-    def run(self) -> Path:
-        return self.root / "run"
-
-    @property
-    def objects(self) -> Path:
-        return self.root / "objects"
-
-    @property
-    def storage_key(self) -> Path:
-        return self.root / "storage-key"
-
-    @property
-    def work(self) -> Path:
-        return self.root / "work"
+    def __init__(self, root: Path, shown: str) -> None:
+        self.root, self.shown = root, shown
+        self.children = root / "children"
+        self.failing = root / "failing"
+        self.cluster = root / "postgres"
+        self.run = root / "run"
+        self.objects = root / "objects"
+        self.storage_key = root / "storage-key"
+        self.work = root / "work"
 
     def log(self, name: str) -> Path:
         return self.root / "log" / f"{name}.log"

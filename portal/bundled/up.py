@@ -7,7 +7,6 @@ running. It ends by a signal, or when database or storage cannot be started at f
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 import sys
@@ -32,15 +31,12 @@ from portal.bundled.errors import UpError
 from portal.bundled.postgres import release_socket_folder
 from portal.bundled.services import start_embedded
 from portal.bundled.terminal import Terminal, open_terminal
-from portal.processes.files import write_atomically
 from portal.processes.orphans import end_orphans
 from portal.processes.output import LineOutput
 from portal.processes.spec import ChildError, ChildSpec
 from portal.processes.supervisor import Children, running_children
 
 __all__ = ["UpError", "up"]
-
-logger = logging.getLogger(__name__)
 
 # The storage gets the next port, so that its address stays the same from start to start.
 STORAGE_PORTS_TRIED = 20
@@ -65,7 +61,7 @@ FOREIGN_AWS = frozenset(
     }
 )
 # What leads to parts the user brings.
-OWN_DATABASE = ("DATABASE_URL",)
+OWN_DATABASE = "DATABASE_URL"
 OWN_STORAGE = ("S3_ENDPOINT_URL", "S3_BUCKET")
 
 
@@ -80,7 +76,7 @@ class _Plan:
 
     @property
     def has_own_database(self) -> bool:
-        return any(self.environ.get(name) for name in OWN_DATABASE)
+        return bool(self.environ.get(OWN_DATABASE))
 
     @property
     def has_own_storage(self) -> bool:
@@ -107,11 +103,9 @@ async def up(*, host: str, port: int, data_dir: Path) -> None:
             await asyncio.to_thread(end_orphans, folder.children)
             check_port(host, port)
             plan = _Plan(host, port, folder, os.environ)
-            record_failing = partial(_record_failing, folder.failing)
-            record_failing([])
             try:
                 async with running_children(
-                    record=folder.children, on_failing=record_failing
+                    record=folder.children, failing=folder.failing
                 ) as children:
                     stop.at_once = children.stop_now
                     await stop.interrupt(_run(plan, children, terminal))
@@ -121,14 +115,6 @@ async def up(*, host: str, port: int, data_dir: Path) -> None:
             finally:
                 release_socket_folder(folder)
             terminal.say(f"Stopped. Start again on {folder.shown} to continue.")
-
-
-def _record_failing(path: Path, names: list[str]) -> None:
-    """Tell the web, which cannot see its siblings; without the file all works but that."""
-    try:
-        write_atomically(path, "".join(f"{name}\n" for name in names))
-    except OSError as exc:
-        logger.warning("%s", exc, extra={"action": "record_failing"})
 
 
 class _Stop:
@@ -211,7 +197,7 @@ def _to_remember(plan: _Plan, settings: Mapping[str, str]) -> dict[str, str]:
     theirs = {
         name: value
         for name, value in _child_environ(plan, {}).items()
-        if name in OWN_DATABASE or name.startswith(("S3_", "AWS_"))
+        if name == OWN_DATABASE or name.startswith(("S3_", "AWS_"))
     }
     return {**theirs, **settings}
 
@@ -224,6 +210,7 @@ def _child_environ(plan: _Plan, settings: Mapping[str, str]) -> dict[str, str]:
         if (plan.has_own_storage or name not in FOREIGN_AWS)
         and (plan.has_own_database or not name.startswith(LIBPQ_PREFIX))
     }
+    # The web cannot see its siblings.
     failing = str(plan.folder.failing)
     return {**kept, **settings, "PYTHONUNBUFFERED": "1", "FAILING_PROCESSES_FILE": failing}
 

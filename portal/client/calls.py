@@ -16,7 +16,7 @@ REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=90)
 ATTEMPTS = 5
 # With these, a portal may be away for 15 s.
 BACKOFF = Backoff(first_s=2.0, cap_s=60.0)
-NO_CONNECTION = (aiohttp.ClientConnectionError, TimeoutError)
+TEMPORARY = (aiohttp.ClientConnectionError, TimeoutError, RetryLater)
 BUSY_STATUSES = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
 LONGEST_PAUSE_S = 60.0
 
@@ -40,8 +40,8 @@ class Api:
         """The answer's JSON; `Refused` for an error, `ClickException` after many tries."""
         call = partial(self._call, method, path, body)
         try:
-            return await retry(call, on=_may_pass, backoff=BACKOFF, attempts=ATTEMPTS)
-        except (*NO_CONNECTION, RetryLater) as exc:
+            return await retry(call, on=TEMPORARY, backoff=BACKOFF, attempts=ATTEMPTS)
+        except TEMPORARY as exc:
             raise click.ClickException(f"{self._portal_url}: {exc}") from exc
 
     async def _call(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
@@ -55,10 +55,6 @@ class Api:
             if response.status >= HTTPStatus.BAD_REQUEST:
                 raise Refused(response.status, answer)
             return answer
-
-
-def _may_pass(exc: Exception) -> bool:
-    return isinstance(exc, (*NO_CONNECTION, RetryLater))
 
 
 def _retry_after_s(response: aiohttp.ClientResponse) -> float:

@@ -92,11 +92,7 @@ class _NotStored(Exception):
     """Storage refused a part."""
 
 
-PUT_FAILURES = (aiohttp.ClientError, TimeoutError, _NotStored)
-
-
-def _is_put_failure(exc: Exception) -> bool:
-    return isinstance(exc, PUT_FAILURES)
+_PUT_FAILURES = (aiohttp.ClientError, TimeoutError, _NotStored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +156,13 @@ class _PartSender:
     async def _send(self, part: _Part) -> None:
         send = partial(self._try_to_send, part)
         try:
-            await retry(send, on=_is_put_failure, backoff=BACKOFF, attempts=ATTEMPTS)
-        except PUT_FAILURES as exc:
+            await retry(
+                send,
+                on=_PUT_FAILURES,
+                backoff=BACKOFF,
+                attempts=ATTEMPTS,
+            )
+        except _PUT_FAILURES as exc:
             failure = str(exc) or "no answer in time"
             raise click.ClickException(
                 f"Part {part.number} could not be sent: {failure}. Try again."

@@ -49,7 +49,7 @@ class RetryLater(Exception):
 async def retry(
     work: Callable[[], Awaitable[Result]],
     *,
-    on: Callable[[Exception], bool],
+    on: Callable[[Exception], bool] | tuple[type[Exception], ...],
     backoff: Backoff,
     patience_s: float = inf,
     attempts: float = inf,
@@ -67,7 +67,8 @@ async def retry(
             return await work()
         except Exception as exc:
             failures += 1
-            if not on(exc) or failures >= attempts or monotonic() > deadline:
+            is_expected = isinstance(exc, on) if isinstance(on, tuple) else on(exc)
+            if not is_expected or failures >= attempts or monotonic() > deadline:
                 raise
             pause_s = backoff.pause_s(failures)
             if isinstance(exc, RetryLater):

@@ -10,24 +10,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 TAIL_LINES = 12
 LOG_FILE_LIMIT_BYTES = 5_000_000
 LINE_LIMIT_BYTES = 16_384
-
-
-class Output(Protocol):
-    """Where a child's standard output and error go."""
-
-    def open(self) -> int:
-        """A new file descriptor for the child to write to; the caller closes it."""
-
-    def tail(self) -> list[str]:
-        """The last lines since the latest `open`."""
-
-    def trim(self) -> None:
-        """Keep what is stored within bounds; called now and then while the child runs."""
 
 
 @dataclass(slots=True)
@@ -42,12 +28,14 @@ class LogFile:
     _start: int = 0
 
     def open(self) -> int:
+        """A new file descriptor for the child to write to; the caller closes it."""
         self.trim()
         output = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._start = os.fstat(output).st_size
         return output
 
     def tail(self) -> list[str]:
+        """The last lines since the latest `open`."""
         try:
             with self.path.open("rb") as log:
                 size = log.seek(0, os.SEEK_END)
@@ -58,6 +46,7 @@ class LogFile:
         return text.splitlines()[-TAIL_LINES:]
 
     def trim(self) -> None:
+        """Keep the file within bounds; called now and then while the child runs."""
         # Copied and cut, not renamed: a running child goes on writing to the same file. When the
         # disk is full the child must run all the same.
         with suppress(OSError):
@@ -76,11 +65,13 @@ class LineOutput:
     _lines: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL_LINES))
 
     def open(self) -> int:
+        """As that of `LogFile`."""
         self._lines.clear()
         self._reader, writer = os.pipe()
         return writer
 
     def tail(self) -> list[str]:
+        """As that of `LogFile`."""
         return list(self._lines)
 
     def trim(self) -> None:
@@ -116,3 +107,6 @@ class LineOutput:
         text = line.decode(errors="replace").rstrip("\r")
         self._lines.append(text)
         self.write(text)
+
+
+Output = LogFile | LineOutput

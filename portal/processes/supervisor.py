@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from portal.processes.child import (
     spawn,
     stop,
 )
+from portal.processes.files import write_atomically
 from portal.processes.orphans import record_children
 from portal.processes.output import LineOutput
 from portal.processes.spec import ChildError, ChildSpec, RestartPolicy
@@ -33,16 +36,16 @@ READY_INTERVAL_S = 0.05
 LAST_LINES_TIMEOUT_S = 0.5
 
 
+@dataclass(slots=True)
 class _Child:
     """One child over all its restarts; `failures` are those in a row."""
 
-    def __init__(self, spec: ChildSpec) -> None:
-        self.spec = spec
-        self.process: asyncio.subprocess.Process | None = None
-        self.task: asyncio.Task[None] | None = None
-        self.pump: asyncio.Task[None] | None = None
-        self.ready = asyncio.Event()
-        self.failures = 0
+    spec: ChildSpec
+    process: Process | None = None
+    task: asyncio.Task[None] | None = None
+    pump: asyncio.Task[None] | None = None
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    failures: int = 0
 
     @property
     def alive(self) -> bool:
@@ -54,25 +57,17 @@ class _Child:
         return self.spec.must_start and not self.ready.is_set()
 
 
+@dataclass(slots=True)
 class Children:
     """The running set; made by `running_children`."""
 
-    def __init__(
-        self,
-        tasks: asyncio.TaskGroup,
-        pumps: asyncio.TaskGroup,
-        *,
-        policy: RestartPolicy,
-        record: Path | None,
-        on_failing: Callable[[list[str]], None],
-    ) -> None:
-        self._tasks = tasks
-        self._pumps = pumps
-        self._policy = policy
-        self._record = record
-        self._on_failing = on_failing
-        self._batches: list[list[_Child]] = []
-        self._background: list[asyncio.Task[None]] = []
+    _tasks: asyncio.TaskGroup
+    _pumps: asyncio.TaskGroup
+    _policy: RestartPolicy
+    _record: Path | None
+    _failing: Path | None
+    _batches: list[list[_Child]] = field(default_factory=list)
+    _background: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(self, *specs: ChildSpec) -> None:
         """Start these together, after all earlier ones, and wait until each is ready."""
@@ -106,16 +101,12 @@ class Children:
 
     def pid(self, name: str) -> int | None:
         """The process number of a running child."""
-        for child in self._all():
-            if child.spec.name == name and child.process is not None and child.alive:
-                return child.process.pid
-        return None
+        return next((it.pid for it, spec in self._running() if spec.name == name), None)
 
     def stop_now(self) -> None:
         """Make everything end at once, the way each child bears it best."""
-        for child in self._all():
-            if child.process is not None and child.alive:
-                send(child.process, child.spec.stop_now_signal)
+        for process, spec in self._running():
+            send(process, spec.stop_now_signal)
 
     async def stop(self) -> None:
         """Stop all children, last started first."""
@@ -128,15 +119,15 @@ class Children:
                             stopping.create_task(stop(child.process, child.spec.stop_signals))
                 await _last_lines(*batch)
         finally:
-            for child in self._all():
-                if child.process is not None and child.alive:
-                    kill_group(child.process)
+            for process, _ in self._running():
+                kill_group(process)
 
     async def _keep_running(self, child: _Child) -> None:
         spec = child.spec
         while True:
             reason = await self._run_once(child)
-            self._set_failures(child, child.failures + 1)
+            child.failures += 1
+            self._write_state()
             if child.is_vital and child.failures >= self._policy.first_tries:
                 text = f"{spec.name} failed {child.failures} times, the last time: {reason}"
                 raise ChildError(_with_tail(text, spec))
@@ -170,7 +161,9 @@ class Children:
                 async with asyncio.timeout(self._policy.settled_s):
                     await process.wait()
             except TimeoutError:
-                self._set_failures(child, 0)
+                if child.failures:
+                    child.failures = 0
+                    self._write_state()
                 await asyncio.to_thread(spec.output.trim)
         kill_group(process)
         await _last_lines(child)
@@ -183,7 +176,7 @@ class Children:
                 return
             await asyncio.sleep(READY_INTERVAL_S)
 
-    async def _spawn(self, child: _Child) -> asyncio.subprocess.Process:
+    async def _spawn(self, child: _Child) -> Process:
         spec = child.spec
         try:
             output = spec.output.open()
@@ -202,29 +195,26 @@ class Children:
             raise ChildError(f"{spec.name} cannot be started: {exc}") from exc
         if isinstance(spec.output, LineOutput):
             child.pump = self._pumps.create_task(spec.output.pump())
-        self._write_record()
+        self._write_state()
         return child.process
 
-    def _write_record(self) -> None:
-        if self._record is None:
-            return
-        running = [
-            (child.process.pid, int(child.spec.death_signal))
-            for child in self._all()
-            if child.process is not None and child.alive
-        ]
+    def _write_state(self) -> None:
+        """Leave it for other processes, and for the next start."""
+        running = [(it.pid, int(spec.death_signal)) for it, spec in self._running()]
+        failing = [child.spec.name for child in self._all() if child.failures]
         try:
-            record_children(self._record, running)
-        except OSError as exc:  # the children run without it
-            logger.warning("%s", exc, extra={"action": "record_children"})
-
-    def _set_failures(self, child: _Child, failures: int) -> None:
-        was_failing, child.failures = child.failures > 0, failures
-        if was_failing != (failures > 0):
-            self._on_failing([each.spec.name for each in self._all() if each.failures])
+            if self._record:
+                record_children(self._record, running)
+            if self._failing:
+                write_atomically(self._failing, "".join(f"{name}\n" for name in failing))
+        except OSError as exc:  # on a full disk the children run without it
+            logger.warning("%s", exc, extra={"action": "write_state"})
 
     def _all(self) -> list[_Child]:
         return [child for batch in self._batches for child in batch]
+
+    def _running(self) -> list[tuple[Process, ChildSpec]]:
+        return [(it.process, it.spec) for it in self._all() if it.process and it.alive]
 
 
 @asynccontextmanager
@@ -232,25 +222,19 @@ async def running_children(
     *,
     policy: RestartPolicy | None = None,
     record: Path | None = None,
-    on_failing: Callable[[list[str]], None] = lambda names: None,
+    failing: Path | None = None,
 ) -> AsyncIterator[Children]:
     """A set of children that is stopped with the block.
 
     Raises the one error that ended it. `record` is the file that names the running processes for
-    a later `end_orphans`. `on_failing` is told, whenever that changes, which children have died
-    and not yet run for long again.
+    a later `end_orphans`; `failing` names, one a line, those that died and have not run for long
+    since.
     """
     try:
         # A task that fails cancels the other tasks and the block at once, while the output of
         # the other children must be read until they have ended: hence two groups.
         async with asyncio.TaskGroup() as pumps, asyncio.TaskGroup() as tasks:
-            children = Children(
-                tasks,
-                pumps,
-                policy=policy or RestartPolicy(),
-                record=record,
-                on_failing=on_failing,
-            )
+            children = Children(tasks, pumps, policy or RestartPolicy(), record, failing)
             try:
                 yield children
             finally:

@@ -78,10 +78,10 @@ async def polite(
     code: str = POLITE,
     *,
     record: Path | None = None,
-    on_failing: Callable[[list[str]], None] = lambda names: None,
+    failing: Path | None = None,
     **options: Any,
 ) -> AsyncIterator[Children]:
-    async with running_children(policy=QUICK, record=record, on_failing=on_failing) as children:
+    async with running_children(policy=QUICK, record=record, failing=failing) as children:
         spec = child("one", code, LineOutput(lines.append), ready=said(lines, "start"), **options)
         await children.start(spec)
         yield children
@@ -115,18 +115,21 @@ def test_pauses_grow_up_to_a_minute() -> None:
     assert max(pauses[:2]) < 3 < 30 <= min(pauses[7:])
 
 
-async def test_a_child_that_keeps_dying_is_restarted_and_the_others_run_on() -> None:
+async def test_a_child_that_keeps_dying_is_restarted_and_the_others_run_on(
+    tmp_path: Path,
+) -> None:
     lines: list[str] = []
-    told: list[list[str]] = []
+    failing = tmp_path / "failing"
     dying = child("broken", "import sys; print('no disk'); sys.exit(3)", LineOutput(lines.append))
 
-    async with polite(lines, on_failing=told.append) as children:
+    async with polite(lines, failing=failing) as children:
+        assert failing.read_text() == ""
         pid = children.pid("one")
         await children.start(dying)
         await until(lambda: lines.count("no disk") >= 8)
         assert children.pid("one") == pid
 
-    assert told == [["broken"]]
+        assert failing.read_text() == "broken\n"
     assert lines.count("end one") == 1
 
 
@@ -169,15 +172,15 @@ async def test_a_child_that_must_start_may_die_as_often_as_any_once_it_was_ready
         await until(lambda: len(lines) >= 6)
 
 
-async def test_a_child_that_ran_for_long_is_failing_no_more() -> None:
+async def test_a_child_that_ran_for_long_is_failing_no_more(tmp_path: Path) -> None:
     lines: list[str] = []
-    told: list[list[str]] = []
+    failing = tmp_path / "failing"
     policy = RestartPolicy(first_s=0.01, settled_s=0.1)
-    async with running_children(policy=policy, on_failing=told.append) as children:
+    async with running_children(policy=policy, failing=failing) as children:
         code = "import time; print('here'); time.sleep(0.5)"
         await children.start(child("one", code, LineOutput(lines.append)))
-        await until(lambda: len(told) >= 4)
-    assert told[:4] == [["one"], [], ["one"], []]
+        for text in ("", "one\n") * 2:
+            await until(lambda text=text: failing.read_text() == text)
 
 
 async def test_a_child_that_never_gets_ready_has_failed() -> None:
