@@ -76,6 +76,7 @@ class Config:
     log_level: str
     log_format: str
     work_dir: Path
+    failing_processes_file: Path | None
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Config:
@@ -132,6 +133,7 @@ class Config:
             log_level=reader.choice("LOG_LEVEL", "INFO", LOG_LEVELS),
             log_format=reader.choice("LOG_FORMAT", "json", LOG_FORMATS),
             work_dir=Path(reader.text("WORK_DIR", "work")),
+            failing_processes_file=reader.path("FAILING_PROCESSES_FILE"),
         )
         reader.finish()
         return config
@@ -150,6 +152,9 @@ class _Reader:
 
     def text(self, name: str, default: str) -> str:
         return self._environ.get(name, "").strip() or default
+
+    def path(self, name: str) -> Path | None:
+        return Path(value) if (value := self.text(name, "")) else None
 
     def choice(self, name: str, default: str, choices: tuple[str, ...]) -> str:
         value = self.text(name, default)

@@ -23,7 +23,8 @@ from botocore.config import Config as ClientConfig
 from botocore.exceptions import BotoCoreError, ClientError
 from portal_kit import free_port, until
 
-from portal.bundled.processes import ChildSpec, Output
+from portal.processes.output import Output
+from portal.processes.spec import ChildSpec
 
 BUCKET = "portal"
 ACCESS_KEY = "SEAWEEDTESTACCESSKEY"
@@ -93,7 +94,7 @@ class SeaweedServer:
             environ=self._own_environ,
             output=output,
             ready=self._is_ready,
-            ending=((signal.SIGKILL, 1.0),),  # as in `stop`
+            stop_signals=((signal.SIGKILL, 1.0),),  # as in `stop`
             cwd=self.folder,
         )
 

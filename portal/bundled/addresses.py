@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import ipaddress
 import os
 import socket
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import closing, suppress
 
-from portal.bundled.processes import UpError
+import aiohttp
 
-ANSWER_TIMEOUT_S = 2.0
+from portal.bundled.errors import UpError
+
+ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=2)
 # Reserved for documentation (RFC 5737, RFC 3849): asked for the route, never sent to.
 ELSEWHERE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 
@@ -42,11 +43,8 @@ def reachable_host(host: str) -> str:
     if not is_any_address(host):
         return host
     for family, address in ELSEWHERE:
-        with closing(socket.socket(family, socket.SOCK_DGRAM)) as probe:
-            try:
-                probe.connect((address, 9))
-            except OSError:
-                continue
+        with suppress(OSError), closing(socket.socket(family, socket.SOCK_DGRAM)) as probe:
+            probe.connect((address, 9))
             return str(probe.getsockname()[0])
     return socket.gethostname()
 
@@ -70,28 +68,21 @@ def check_port(host: str, port: int) -> None:
 def free_port(host: str, preferred: Iterable[int] = ()) -> int:
     """The first of the preferred ports that is free, else any free one."""
     for port in preferred:
-        try:
+        with suppress(OSError):
             return _listen(host, port)
-        except OSError:
-            continue
     return _listen(host, 0)
 
 
 async def http_status(host: str, port: int, path: str) -> int | None:
     """The status code of a GET, None when nothing answers in time."""
     try:
-        async with asyncio.timeout(ANSWER_TIMEOUT_S):
-            reader, writer = await asyncio.open_connection(host, port)
-            try:
-                request = f"GET {path} HTTP/1.1\r\nHost: {authority(host, port)}\r\n"
-                writer.write(f"{request}Connection: close\r\n\r\n".encode())
-                line = await reader.readline()
-            finally:
-                writer.close()
-    except (OSError, TimeoutError):
+        async with (
+            aiohttp.ClientSession(timeout=ANSWER_TIMEOUT) as session,
+            session.get(f"http://{authority(host, port)}{path}") as answer,
+        ):
+            return answer.status
+    except (aiohttp.ClientError, TimeoutError):
         return None
-    words = line.split()
-    return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
 
 
 def _listen(host: str, port: int) -> int:

@@ -3,9 +3,10 @@
     lock       held by the running `portal up`, with its process number
     env        the settings handed to the children, for `portal doctor --data-dir`
     children   the running children, for a start after a crash
+    failing    the children that keep failing, for the web's /readyz
     postgres/  the database cluster        run/     its socket
     objects/   the buckets, one folder each        storage-key  their credentials
-    log/       what database and storage have to say        work/  the worker's scratch space
+    log/       of database, storage and `portal up` itself  work/  the worker's scratch space
 
 Nothing here is meant for other accounts of the machine.
 """
@@ -17,44 +18,26 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-from portal.bundled.processes import UpError
+from portal.bundled.errors import UpError
+from portal.processes.files import write_atomically
 
 ENV_NAME = "env"
 
 
-@dataclass(frozen=True, slots=True)
 class DataFolder:
     """Absolute paths below the data folder; `shown` is the path as the user gave it."""
 
-    root: Path
-    shown: str
-
-    @property
-    def roster(self) -> Path:
-        return self.root / "children"
-
-    @property
-    def cluster(self) -> Path:
-        return self.root / "postgres"
-
-    @property
-    def run(self) -> Path:
-        return self.root / "run"
-
-    @property
-    def objects(self) -> Path:
-        return self.root / "objects"
-
-    @property
-    def storage_key(self) -> Path:
-        return self.root / "storage-key"
-
-    @property
-    def work(self) -> Path:
-        return self.root / "work"
+    def __init__(self, root: Path, shown: str) -> None:
+        self.root, self.shown = root, shown
+        self.children = root / "children"
+        self.failing = root / "failing"
+        self.cluster = root / "postgres"
+        self.run = root / "run"
+        self.objects = root / "objects"
+        self.storage_key = root / "storage-key"
+        self.work = root / "work"
 
     def log(self, name: str) -> Path:
         return self.root / "log" / f"{name}.log"
@@ -102,7 +85,7 @@ def claim(folder: DataFolder) -> Iterator[None]:
 def save_environment(folder: DataFolder, environ: Mapping[str, str]) -> None:
     """Write the settings, readable by the owner alone; a shell can read them too."""
     lines = [f"{name}={shlex.quote(value)}\n" for name, value in sorted(environ.items())]
-    write_private(folder.root / ENV_NAME, "".join(lines))
+    write_atomically(folder.root / ENV_NAME, "".join(lines))
 
 
 def load_environment(data_dir: Path) -> dict[str, str]:
@@ -114,15 +97,6 @@ def load_environment(data_dir: Path) -> dict[str, str]:
         raise UpError(f"{data_dir} is no data folder of `portal up`: {reason}") from exc
     pairs = (entry.partition("=") for entry in shlex.split(text, comments=False))
     return {name: value for name, _, value in pairs}
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replace the file in one step, mode 0600 from its first moment."""
-    fresh = path.with_name(f"{path.name}.new")
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-    fresh.replace(path)
 
 
 def _unusable(path: Path, exc: Exception) -> UpError:

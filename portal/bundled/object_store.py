@@ -20,8 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from portal.bundled.addresses import authority, http_status, local_peer
-from portal.bundled.data_folder import DataFolder, write_private
-from portal.bundled.processes import ChildSpec, LogFile, UpError
+from portal.bundled.data_folder import DataFolder
+from portal.bundled.errors import UpError
+from portal.processes.files import write_atomically
+from portal.processes.output import LogFile
+from portal.processes.spec import ChildSpec
 from portal.storage.keys import UPLOAD_FOLDER
 
 BUCKET = "portal"
@@ -29,8 +32,8 @@ BUCKET = "portal"
 ACCESS_KEY_BYTES = 12
 SECRET_BYTES = 24
 # What a killed server leaves of uploads that never ended; it never reads them again.
-LEFTOVER_PREFIXES = (".rclone_temp_", ".rclone_multipart_upload_")
-SWEEP_FOLDERS = 500
+UNFINISHED_PREFIXES = (".rclone_temp_", ".rclone_multipart_upload_")
+FOLDERS_AT_ONCE = 500
 
 OPTIONS = (
     # Answers the preflight of a browser's upload, which comes without a signature; everything
@@ -85,7 +88,8 @@ class ObjectStore:
             output=LogFile(self.log),
             ready=self.answers,
             ready_timeout_s=15,
-            ending=((signal.SIGTERM, 1.5),),
+            must_start=True,
+            stop_signals=((signal.SIGTERM, 1.5),),
             cwd=self.objects,
         )
 
@@ -102,23 +106,23 @@ def prepare_object_store(folder: DataFolder, *, host: str, port: int) -> ObjectS
     return ObjectStore(host, port, folder.objects, access_key, secret_key, folder.log("storage"))
 
 
-async def sweep_leftovers(objects: Path, *, older_than: float) -> None:
+async def remove_unfinished_uploads(objects: Path, *, older_than: float) -> None:
     """Remove unfinished uploads last written before that time (seconds since the epoch).
 
     Runs beside the server: there may be millions of objects, and its own are younger.
     """
     walk = os.walk(objects)
-    while await asyncio.to_thread(_sweep_some, walk, older_than):
+    while await asyncio.to_thread(_clean_some, walk, older_than):
         pass
 
 
-def _sweep_some(walk: Iterator[tuple[str, list[str], list[str]]], older_than: float) -> bool:
-    for _ in range(SWEEP_FOLDERS):
+def _clean_some(walk: Iterator[tuple[str, list[str], list[str]]], older_than: float) -> bool:
+    for _ in range(FOLDERS_AT_ONCE):
         folder, _, names = next(walk, ("", [], []))
         if not folder:
             return False
         for name in names:
-            if name.startswith(LEFTOVER_PREFIXES):
+            if name.startswith(UNFINISHED_PREFIXES):
                 _remove_if_old(Path(folder, name), older_than)
     return True
 
@@ -135,7 +139,7 @@ def _credentials(path: Path) -> tuple[str, str]:
     except FileNotFoundError:
         access_key = secrets.token_hex(ACCESS_KEY_BYTES).upper()
         secret_key = secrets.token_hex(SECRET_BYTES)
-        write_private(path, f"{access_key}\n{secret_key}\n")
+        write_atomically(path, f"{access_key}\n{secret_key}\n")
     except ValueError:
         raise UpError(f"{path} is damaged: remove it, and new keys are made") from None
     return access_key, secret_key

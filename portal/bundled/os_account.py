@@ -14,7 +14,8 @@ import stat
 import subprocess
 from pathlib import Path
 
-from portal.bundled.processes import SystemUser, UpError
+from portal.bundled.errors import UpError
+from portal.processes.child import SystemUser
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ def _create() -> pwd.struct_passwd:
     return pwd.getpwnam(ACCOUNT_NAME)
 
 
-def give_to(account: SystemUser | None, tree: Path) -> None:
+def change_owner(account: SystemUser | None, tree: Path) -> None:
     """Make the account the owner of the tree, for example of one copied here by root."""
     if account is None:
         if tree.stat().st_uid != os.geteuid():
@@ -74,7 +75,7 @@ def give_to(account: SystemUser | None, tree: Path) -> None:
             os.chown(path, account.uid, account.gid, follow_symlinks=False)
 
 
-def open_the_way(account: SystemUser | None, data: Path, programs: Path) -> None:
+def grant_access(account: SystemUser | None, data: Path, programs: Path) -> None:
     """Let the account pass through to its data and read its programs, and nothing more."""
     if account is None:
         return
@@ -90,7 +91,7 @@ def open_the_way(account: SystemUser | None, data: Path, programs: Path) -> None
             "let others pass through (o+x), for the database's account %s: %s",
             account.name,
             " ".join(map(str, sorted(blocked))),
-            extra={"action": "open_the_way"},
+            extra={"action": "grant_access"},
         )
     # Their shared libraries lie beside the wheel's package, in a folder of its name.
     libraries = programs.parent.with_name(f"{programs.parent.name}.libs")

@@ -21,13 +21,17 @@ from pathlib import Path
 from typing import Final, LiteralString
 from urllib.parse import quote
 
+import psutil  # type: ignore[import-untyped]  # publishes no types
 import psycopg
 
 from portal.bundled.data_folder import DataFolder
-from portal.bundled.leftovers import end_postgres_of
-from portal.bundled.os_account import database_account, give_to, open_the_way
-from portal.bundled.processes import ChildSpec, LogFile, SystemUser, UpError
-from portal.bundled.supervisor import Children
+from portal.bundled.errors import UpError
+from portal.bundled.os_account import change_owner, database_account, grant_access
+from portal.processes.child import SystemUser
+from portal.processes.orphans import wait_or_kill
+from portal.processes.output import LogFile
+from portal.processes.spec import ChildSpec
+from portal.processes.supervisor import Children
 
 MAJOR_VERSION = 18
 ROLE: Final = "portal"
@@ -44,7 +48,7 @@ INITDB_TIMEOUT_S = 60
 # A large recovery after a crash takes its time.
 READY_TIMEOUT_S = 120
 # SIGINT: fast shutdown, nothing is lost. SIGQUIT: at once; the next start recovers from the log.
-ENDING = ((signal.SIGINT, 2.5), (signal.SIGQUIT, 0.5))
+STOP_SIGNALS = ((signal.SIGINT, 2.5), (signal.SIGQUIT, 0.5))
 SPEED_OVER_SAFETY = ("fsync=off", "full_page_writes=off", "synchronous_commit=off")
 
 HBA = "local all all peer map=portal\n"
@@ -83,9 +87,10 @@ class PostgresServer:
             output=LogFile(self.log),
             ready=self.answers,
             ready_timeout_s=READY_TIMEOUT_S,
-            ending=ENDING,
-            orphan_signal=signal.SIGINT,
-            hurry_signal=signal.SIGQUIT,
+            must_start=True,
+            stop_signals=STOP_SIGNALS,
+            death_signal=signal.SIGINT,
+            stop_now_signal=signal.SIGQUIT,
             user=self.account,
             cwd=Path("/"),
         )
@@ -124,13 +129,13 @@ async def prepare_postgres(
     account = database_account()
     cluster = folder.cluster
     try:
-        open_the_way(account, cluster, _installation())
+        grant_access(account, cluster, _installation())
         if not (cluster / "PG_VERSION").exists():
             await _initdb(children, folder, account)
         _check_version(cluster)
-        give_to(account, cluster)
+        change_owner(account, cluster)
         _write_access_rules(cluster)
-        end_postgres_of(cluster)
+        _end_server_of(cluster)
         socket_dir = _socket_folder(folder, account)
     except OSError as exc:
         raise UpError(f"the database in {folder.shown} cannot be used: {exc}") from exc
@@ -150,7 +155,7 @@ async def _initdb(children: Children, folder: DataFolder, account: SystemUser | 
     draft = folder.root / "postgres.new"
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(mode=0o700)
-    give_to(account, draft)
+    change_owner(account, draft)
     # The builtin provider sorts and folds case the same on every machine, whatever its locales.
     options = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin")
     spec = ChildSpec(
@@ -178,6 +183,19 @@ def _check_version(cluster: Path) -> None:
         )
 
 
+def _end_server_of(cluster: Path) -> None:
+    """End a server that still uses this cluster although nobody recorded it."""
+    try:
+        pid = int((cluster / "postmaster.pid").read_text().split("\n", 1)[0])
+        process = psutil.Process(pid)
+        if str(cluster) not in process.cmdline():
+            return
+        process.send_signal(signal.SIGINT)
+    except (FileNotFoundError, ValueError, psutil.NoSuchProcess):
+        return
+    wait_or_kill([process])
+
+
 def _write_access_rules(cluster: Path) -> None:
     """Written at every start: the folder may have moved to another account since."""
     mine = pwd.getpwuid(os.geteuid()).pw_name.replace('"', '""')
@@ -200,14 +218,14 @@ def _socket_folder(folder: DataFolder, account: SystemUser | None) -> Path:
         wanted.unlink()
     if _fits_a_socket(wanted):
         wanted.mkdir(mode=0o700, exist_ok=True)
-        give_to(account, wanted)
+        change_owner(account, wanted)
         return wanted
     shutil.rmtree(wanted, ignore_errors=True)
     short = Path(tempfile.mkdtemp(prefix="portal-"))
     if not _fits_a_socket(short):
         short.rmdir()
         short = Path(tempfile.mkdtemp(prefix="portal-", dir="/tmp"))
-    give_to(account, short)
+    change_owner(account, short)
     wanted.symlink_to(short)
     return short
 

@@ -12,10 +12,16 @@ from pathlib import Path
 
 from portal.bundled.addresses import authority, free_port, local_peer, reachable_host
 from portal.bundled.data_folder import DataFolder, load_environment, open_data_folder
-from portal.bundled.object_store import BUCKET, ObjectStore, prepare_object_store, sweep_leftovers
+from portal.bundled.errors import UpError
+from portal.bundled.object_store import (
+    BUCKET,
+    ObjectStore,
+    prepare_object_store,
+    remove_unfinished_uploads,
+)
 from portal.bundled.postgres import prepare_postgres, release_socket_folder
-from portal.bundled.processes import ChildSpec, UpError
-from portal.bundled.supervisor import Children, running_children
+from portal.processes.spec import ChildSpec
+from portal.processes.supervisor import Children, running_children
 
 __all__ = ["UpError", "embedded_services", "load_environment", "start_embedded"]
 
@@ -68,7 +74,7 @@ async def start_embedded(
         store = prepare_object_store(folder, host=host, port=storage_port)
         environ |= _storage_settings(store, public_host or reachable_host(host))
         specs.append(store.spec())
-        children.background(sweep_leftovers(folder.objects, older_than=time.time()))
+        children.background(remove_unfinished_uploads(folder.objects, older_than=time.time()))
     if database:
         server = await prepare_postgres(children, folder, durable=durable)
         environ["DATABASE_URL"] = server.url()

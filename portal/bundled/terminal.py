@@ -13,6 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from portal.processes.output import LOG_FILE_LIMIT_BYTES
+from portal.telemetry.log_lines import LineFormatter
+from portal.telemetry.logs import TEXT_FORMAT
 
 QUEUE_LINES = 2_000
 FLUSH_TIMEOUT_S = 1.0
@@ -57,15 +63,20 @@ class Terminal:
 
 
 @contextmanager
-def open_terminal() -> Iterator[Terminal]:
-    """A terminal that also shows what this process logs."""
-    terminal = Terminal()
-    handler, logger = _Handler(terminal), logging.getLogger("portal")
-    logger.addHandler(handler)
+def open_terminal(log: Path) -> Iterator[Terminal]:
+    """A terminal that also shows what this process logs; the log file keeps that as well."""
+    terminal, logger = Terminal(), logging.getLogger("portal")
+    kept = RotatingFileHandler(log, maxBytes=LOG_FILE_LIMIT_BYTES, backupCount=1, delay=True)
+    kept.setFormatter(LineFormatter(TEXT_FORMAT))
+    handlers = (_Handler(terminal), kept)
+    for handler in handlers:
+        logger.addHandler(handler)
     try:
         yield terminal
     finally:
-        logger.removeHandler(handler)
+        for handler in handlers:
+            logger.removeHandler(handler)
+        kept.close()
         terminal.close()
 
 

@@ -1,12 +1,12 @@
 """`portal up`: everything on one machine, from an empty folder to an address to open.
 
-Decides what runs, in which order and with which settings; `children` keeps it running.
+Decides what runs, in which order and with which settings; `portal.processes.supervisor` keeps it
+running. It ends by a signal, or when database or storage cannot be started at first.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 import sys
@@ -27,16 +27,16 @@ from portal.bundled.addresses import (
     reachable_host,
 )
 from portal.bundled.data_folder import DataFolder, claim, open_data_folder, save_environment
-from portal.bundled.leftovers import end_leftovers
+from portal.bundled.errors import UpError
 from portal.bundled.postgres import release_socket_folder
-from portal.bundled.processes import ChildSpec, LineOutput, UpError
 from portal.bundled.services import start_embedded
-from portal.bundled.supervisor import Children, running_children
 from portal.bundled.terminal import Terminal, open_terminal
+from portal.processes.orphans import end_orphans
+from portal.processes.output import LineOutput
+from portal.processes.spec import ChildError, ChildSpec
+from portal.processes.supervisor import Children, running_children
 
 __all__ = ["UpError", "up"]
-
-logger = logging.getLogger(__name__)
 
 # The storage gets the next port, so that its address stays the same from start to start.
 STORAGE_PORTS_TRIED = 20
@@ -61,7 +61,7 @@ FOREIGN_AWS = frozenset(
     }
 )
 # What leads to parts the user brings.
-OWN_DATABASE = ("DATABASE_URL",)
+OWN_DATABASE = "DATABASE_URL"
 OWN_STORAGE = ("S3_ENDPOINT_URL", "S3_BUCKET")
 
 
@@ -75,11 +75,11 @@ class _Plan:
     environ: Mapping[str, str]
 
     @property
-    def brings_database(self) -> bool:
-        return any(self.environ.get(name) for name in OWN_DATABASE)
+    def has_own_database(self) -> bool:
+        return bool(self.environ.get(OWN_DATABASE))
 
     @property
-    def brings_storage(self) -> bool:
+    def has_own_storage(self) -> bool:
         return any(self.environ.get(name) for name in OWN_STORAGE)
 
     @property
@@ -89,44 +89,48 @@ class _Plan:
 
     @property
     def storage_port(self) -> int | None:
-        if self.brings_storage:
+        if self.has_own_storage:
             return None
         after = range(self.port + 1, min(self.port + 1 + STORAGE_PORTS_TRIED, 65536))
         return free_port(self.host, after)
 
 
 async def up(*, host: str, port: int, data_dir: Path) -> None:
-    """Run the portal until told to stop. Raises `UpError` when it cannot start or go on."""
+    """Run the portal until told to stop. Raises `UpError` when it cannot start."""
     with _stop_signals() as stop:
         folder = open_data_folder(data_dir)
-        with claim(folder), open_terminal() as terminal:
-            await asyncio.to_thread(end_leftovers, folder.roster)
+        with claim(folder), open_terminal(folder.log("portal")) as terminal:
+            await asyncio.to_thread(end_orphans, folder.children)
             check_port(host, port)
             plan = _Plan(host, port, folder, os.environ)
             try:
-                async with running_children(roster=folder.roster) as children:
-                    stop.hurry = children.hurry
-                    await stop.or_end_of(_run(plan, children, terminal))
+                async with running_children(
+                    record=folder.children, failing=folder.failing
+                ) as children:
+                    stop.at_once = children.stop_now
+                    await stop.interrupt(_run(plan, children, terminal))
                     terminal.say("Stopping; press Ctrl-C again to stop at once.")
+            except ChildError as exc:
+                raise UpError(str(exc)) from exc
             finally:
                 release_socket_folder(folder)
             terminal.say(f"Stopped. Start again on {folder.shown} to continue.")
 
 
 class _Stop:
-    """The user's wish to end; the second one is in a hurry."""
+    """The signals to stop; the second one stops at once."""
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
-        self.hurry: Callable[[], None] = lambda: None
+        self.at_once: Callable[[], None] = lambda: None
 
     def request(self) -> None:
         if self.requested.is_set():
-            self.hurry()
+            self.at_once()
         self.requested.set()
 
-    async def or_end_of(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do the work until it ends, fails or the wish is there."""
+    async def interrupt(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work until it ends, fails or a signal comes."""
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(work), group.create_task(self._wait())]
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -141,18 +145,18 @@ class _Stop:
 def _stop_signals() -> Iterator[_Stop]:
     loop, stop = asyncio.get_running_loop(), _Stop()
     # Under nohup the end of the terminal must go unnoticed.
-    heard = [s for s in STOP_SIGNALS if s != signal.SIGHUP or _heeded(s)]
-    for number in heard:
+    handled = [s for s in STOP_SIGNALS if s != signal.SIGHUP or not _is_ignored(s)]
+    for number in handled:
         loop.add_signal_handler(number, stop.request)
     try:
         yield stop
     finally:
-        for number in heard:
+        for number in handled:
             loop.remove_signal_handler(number)
 
 
-def _heeded(number: signal.Signals) -> bool:
-    return signal.getsignal(number) is not signal.SIG_IGN
+def _is_ignored(number: signal.Signals) -> bool:
+    return signal.getsignal(number) is signal.SIG_IGN
 
 
 async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
@@ -162,7 +166,7 @@ async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
         host=plan.host,
         storage_port=plan.storage_port,
         public_host=urlsplit(plan.public_url).hostname or "",
-        database=not plan.brings_database,
+        database=not plan.has_own_database,
     )
     settings = _settings(plan, embedded)
     save_environment(plan.folder, _to_remember(plan, settings))
@@ -193,7 +197,7 @@ def _to_remember(plan: _Plan, settings: Mapping[str, str]) -> dict[str, str]:
     theirs = {
         name: value
         for name, value in _child_environ(plan, {}).items()
-        if name in OWN_DATABASE or name.startswith(("S3_", "AWS_"))
+        if name == OWN_DATABASE or name.startswith(("S3_", "AWS_"))
     }
     return {**theirs, **settings}
 
@@ -203,10 +207,12 @@ def _child_environ(plan: _Plan, settings: Mapping[str, str]) -> dict[str, str]:
     kept = {
         name: value
         for name, value in plan.environ.items()
-        if (plan.brings_storage or name not in FOREIGN_AWS)
-        and (plan.brings_database or not name.startswith(LIBPQ_PREFIX))
+        if (plan.has_own_storage or name not in FOREIGN_AWS)
+        and (plan.has_own_database or not name.startswith(LIBPQ_PREFIX))
     }
-    return {**kept, **settings, "PYTHONUNBUFFERED": "1"}
+    # The web cannot see its siblings.
+    failing = str(plan.folder.failing)
+    return {**kept, **settings, "PYTHONUNBUFFERED": "1", "FAILING_PROCESSES_FILE": failing}
 
 
 def _portal_child(
@@ -217,7 +223,7 @@ def _portal_child(
         argv=(sys.executable, "-m", "portal", command, *arguments),
         environ=environ,
         output=LineOutput(terminal.named(command)),
-        ending=((signal.SIGTERM, STOP_GRACE_S),),
+        stop_signals=((signal.SIGTERM, STOP_GRACE_S),),
         **options,
     )
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 import aiohttp
 import click
 
+from portal.concurrency.retry import Backoff, RetryLater, retry
+
 REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=90)
 ATTEMPTS = 5
+# With these, a portal may be away for 15 s.
+BACKOFF = Backoff(first_s=2.0, cap_s=60.0)
+TEMPORARY = (aiohttp.ClientConnectionError, TimeoutError, RetryLater)
 BUSY_STATUSES = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
 LONGEST_PAUSE_S = 60.0
 
@@ -33,16 +38,11 @@ class Api:
 
     async def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         """The answer's JSON; `Refused` for an error, `ClickException` after many tries."""
-        for attempt in range(1, ATTEMPTS + 1):
-            asked_s = 0.0
-            try:
-                return await self._call(method, path, body)
-            except (aiohttp.ClientConnectionError, TimeoutError, _TryLater) as exc:
-                if attempt == ATTEMPTS:
-                    raise click.ClickException(f"{self._portal_url}: {exc}") from exc
-                asked_s = exc.asked_s if isinstance(exc, _TryLater) else 0
-            await asyncio.sleep(max(pause_s(attempt), asked_s))
-        raise AssertionError("unreachable")
+        call = partial(self._call, method, path, body)
+        try:
+            return await retry(call, on=TEMPORARY, backoff=BACKOFF, attempts=ATTEMPTS)
+        except TEMPORARY as exc:
+            raise click.ClickException(f"{self._portal_url}: {exc}") from exc
 
     async def _call(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
         async with self.session.request(method, self._portal_url + path, json=body) as response:
@@ -51,23 +51,10 @@ class Api:
             is_lost = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not answer
             if response.status in BUSY_STATUSES or is_lost:
                 words = answer.get("detail", "temporarily unavailable")
-                raise _TryLater(words, _retry_after_s(response))
+                raise RetryLater(words, _retry_after_s(response))
             if response.status >= HTTPStatus.BAD_REQUEST:
                 raise Refused(response.status, answer)
             return answer
-
-
-def pause_s(attempt: int) -> float:
-    """How long to wait after a failed attempt, counted from 1."""
-    return float(2 ** (attempt - 1))
-
-
-class _TryLater(Exception):
-    """The portal asks to try again later, after `asked_s` seconds."""
-
-    def __init__(self, words: str, asked_s: float) -> None:
-        super().__init__(words)
-        self.asked_s = asked_s
 
 
 def _retry_after_s(response: aiohttp.ClientResponse) -> float:

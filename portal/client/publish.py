@@ -1,6 +1,6 @@
 """A small client of the portal's public JSON API: `portal publish`.
 
-The calls are in `client_calls`, what goes to storage in `client_uploads`.
+The calls are in `calls`, what goes to storage in `uploads`.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,9 +21,10 @@ import aiohttp
 import click
 from yarl import URL
 
-from portal.client.calls import ATTEMPTS, Api, Refused, pause_s
-from portal.uploads.parts import MIB
+from portal.client.calls import ATTEMPTS, BACKOFF, Api, Refused
+from portal.concurrency.retry import retry
 
+MIB = 1024**2
 CHUNK_BYTES = 256 * 1024
 # Larger files go in parts.
 WHOLE_FILE_BYTES = 64 * MIB
@@ -86,6 +88,13 @@ class _StartAgain(Exception):
     """Storage no longer knows the upload."""
 
 
+class _NotStored(Exception):
+    """Storage refused a part."""
+
+
+_PUT_FAILURES = (aiohttp.ClientError, TimeoutError, _NotStored)
+
+
 @dataclass(frozen=True, slots=True)
 class _Part:
     number: int
@@ -145,23 +154,29 @@ class _PartSender:
         return number - min(self._under_way, default=number) < self._window
 
     async def _send(self, part: _Part) -> None:
+        send = partial(self._try_to_send, part)
+        try:
+            await retry(
+                send,
+                on=_PUT_FAILURES,
+                backoff=BACKOFF,
+                attempts=ATTEMPTS,
+            )
+        except _PUT_FAILURES as exc:
+            failure = str(exc) or "no answer in time"
+            raise click.ClickException(
+                f"Part {part.number} could not be sent: {failure}. Try again."
+            ) from exc
+
+    async def _try_to_send(self, part: _Part) -> None:
         path = f"/api/uploads/{self._upload_id}/parts/{part.number}"
-        for attempt in range(1, ATTEMPTS + 1):
-            # A new address each time: the old one may have expired.
-            address = (await self._api.call("POST", path))["uploadUrl"]
-            try:
-                status = await self._put(part, address)
-            except (aiohttp.ClientError, TimeoutError) as exc:
-                failure = str(exc) or "no answer in time"
-            else:
-                if status == HTTPStatus.NOT_FOUND:
-                    raise _StartAgain
-                if status < HTTPStatus.BAD_REQUEST:
-                    return
-                failure = f"storage answered {status}"
-            if attempt < ATTEMPTS:
-                await asyncio.sleep(pause_s(attempt))
-        raise click.ClickException(f"Part {part.number} could not be sent: {failure}. Try again.")
+        # A new address each time: the old one may have expired.
+        address = (await self._api.call("POST", path))["uploadUrl"]
+        status = await self._put(part, address)
+        if status == HTTPStatus.NOT_FOUND:
+            raise _StartAgain
+        if status >= HTTPStatus.BAD_REQUEST:
+            raise _NotStored(f"storage answered {status}")
 
     async def _put(self, part: _Part, address: str) -> int:
         timeout = aiohttp.ClientTimeout(total=60 + part.size_bytes / SLOWEST_BYTES_PER_S)

@@ -38,18 +38,27 @@ class Backoff:
         return whole_s * uniform(0.5, 1.0)  # noqa: S311  # no secret
 
 
+class RetryLater(Exception):
+    """A failure that asks for at least this pause before the next try."""
+
+    def __init__(self, text: str, pause_s: float) -> None:
+        super().__init__(text)
+        self.pause_s = pause_s
+
+
 async def retry(
     work: Callable[[], Awaitable[Result]],
     *,
-    on: Callable[[Exception], bool],
+    on: Callable[[Exception], bool] | tuple[type[Exception], ...],
     backoff: Backoff,
     patience_s: float = inf,
+    attempts: float = inf,
     what: str = "",
 ) -> Result:
-    """Call `work` until it succeeds, fails otherwise than `on` expects, or `patience_s` is over.
+    """Call `work` until it succeeds, or fails otherwise than `on` expects, or too often or long.
 
     Only for work that may be repeated. The last failure is raised as it is; `what` names, in the
-    log, the part that is away.
+    log, the part that is away; without it nothing is logged.
     """
     deadline = monotonic() + patience_s
     failures = 0
@@ -57,11 +66,15 @@ async def retry(
         try:
             return await work()
         except Exception as exc:
-            if not on(exc) or monotonic() > deadline:
-                raise
             failures += 1
+            is_expected = isinstance(exc, on) if isinstance(on, tuple) else on(exc)
+            if not is_expected or failures >= attempts or monotonic() > deadline:
+                raise
             pause_s = backoff.pause_s(failures)
-            logger.warning(
-                "%s away, trying again", what, extra={"action": "retry", "failures": failures}
-            )
+            if isinstance(exc, RetryLater):
+                pause_s = max(pause_s, exc.pause_s)
+            if what:
+                logger.warning(
+                    "%s away, trying again", what, extra={"action": "retry", "failures": failures}
+                )
         await asyncio.sleep(pause_s)

@@ -1,22 +1,26 @@
-"""Start and stop the child processes that touch untrusted media.
+"""Start one child process, and stop it.
 
-Every child gets its own process group, a minimal environment (no secret of the portal's is
-inherited), limits, and dies with the worker. Linux ties that last point to the *thread* that
-started the child, so call this from a loop that runs in a thread as long-lived as the process.
+Every child leads a session and process group of its own, so that Ctrl-C in a terminal reaches
+only the parent, and is signalled by Linux when its parent ends. Linux ties that to the *thread*
+that started the child: start children from a loop that runs in a thread as long-lived as the
+process. With `Limits` a child is confined, for programs that read untrusted media.
 """
 
 import asyncio
+import errno
 import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 _CONFINE = Path(__file__).with_name("confine.py")
-_TERMINATE_GRACE_S = 3.0
+# A stopped process can't act on SIGTERM before it is continued.
+_STOP_SIGNALS = ((signal.SIGTERM, 0.0), (signal.SIGCONT, 3.0))
+_KILLED_TIMEOUT_S = 3.0
 _DRAIN_LIMIT_S = 5.0
 # Where TLS trust is configured is not a secret, and https sources need it.
 _INHERITED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "TMPDIR")
@@ -36,62 +40,98 @@ class Limits:
     file_bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class SystemUser:
+    """An account of the operating system, for a child to run as."""
+
+    name: str
+    uid: int
+    gid: int
+
+
 async def spawn(
     argv: Sequence[str],
     *,
-    limits: Limits,
+    limits: Limits | None = None,
     stdin: bool = False,
+    output: int | None = None,
     cwd: Path | None = None,
     environ: Mapping[str, str] | None = None,
+    user: SystemUser | None = None,
+    death_signal: signal.Signals = signal.SIGKILL,
 ) -> Process:
-    """Start `argv` confined, with stdout and stderr piped. The caller must `stop` it.
+    """Start a program, named by its absolute path. The caller must `stop` it.
 
-    `environ` is added to the minimal environment.
+    `environ` is its whole environment; with limits it is added to a minimal one, so that no
+    secret is inherited. `output` is a descriptor for stdout and stderr, which otherwise are piped.
+    `death_signal` is sent to the child when this process ends. Raises OSError.
     """
-    confined = (
-        *(sys.executable, "-I", str(_CONFINE)),
-        *(str(os.getpid()), str(limits.nice)),
-        *(str(limits.memory_bytes), str(limits.cpu_s), str(limits.file_bytes)),
-        *argv,
-    )
+    if not os.access(argv[0], os.X_OK):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
+    account = f"{user.uid},{user.gid}" if user else "-"
+    confinement = ",".join(map(str, astuple(limits))) if limits else "-"
     return await asyncio.create_subprocess_exec(
-        *confined,
+        *(sys.executable, "-I", str(_CONFINE)),
+        *(str(os.getpid()), str(int(death_signal)), account, confinement, *argv),
         stdin=PIPE if stdin else DEVNULL,
-        stdout=PIPE,
-        stderr=PIPE,
-        env=_environment() | dict(environ or {}),
+        stdout=PIPE if output is None else output,
+        stderr=PIPE if output is None else output,
+        env={**(_minimal_environ() if limits else {}), **(environ or {})},
         cwd=cwd,
-        start_new_session=True,  # its own process group, which `send` signals
+        start_new_session=True,
     )
 
 
-async def stop(process: Process, *, grace_s: float = _TERMINATE_GRACE_S) -> None:
-    """Terminate, wait, kill. Returns once the process is gone; harmless when it already is."""
+async def stop(
+    process: Process, signals: Sequence[tuple[signal.Signals, float]] = _STOP_SIGNALS
+) -> None:
+    """Send each signal and give it its seconds; then kill the whole process group.
+
+    Returns once the process is gone, unless the kernel holds it; harmless when it already is.
+    """
     try:
-        if process.returncode is None:
-            send(process, signal.SIGTERM)
-            send(process, signal.SIGCONT)  # a stopped process can't act on SIGTERM
-            with suppress(TimeoutError):
-                async with asyncio.timeout(grace_s):
-                    await process.wait()
+        for number, grace_s in signals:
+            if process.returncode is None:
+                send(process, number)
+                await _wait(process, grace_s)
     finally:
-        if process.returncode is None:
-            send(process, signal.SIGKILL)
-            await process.wait()
+        kill_group(process)
+    await _wait(process, _KILLED_TIMEOUT_S)
     await _drain(process)
 
 
 def send(process: Process, signal_number: signal.Signals) -> None:
-    """Signal the whole process group, if it is still there."""
-    if process.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal_number)
+    """Signal the process, if it is still there."""
+    with suppress(ProcessLookupError):
+        process.send_signal(signal_number)
+
+
+def kill_group(process: Process) -> None:
+    """Kill the child with what it started and left behind."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def describe_exit(returncode: int) -> str:
+    """`exit status 3` or `killed by SIGKILL`."""
+    if returncode >= 0:
+        return f"exit status {returncode}"
+    try:
+        return f"killed by {signal.Signals(-returncode).name}"
+    except ValueError:
+        return f"killed by signal {-returncode}"
 
 
 def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error that brought a TaskGroup down, for callers who expect it bare."""
     error = group.exceptions[0]
     return first_error(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+async def _wait(process: Process, timeout_s: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await process.wait()
 
 
 async def _drain(process: Process) -> None:
@@ -103,6 +143,6 @@ async def _drain(process: Process) -> None:
                     await stream.read()
 
 
-def _environment() -> dict[str, str]:
+def _minimal_environ() -> dict[str, str]:
     inherited = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     return {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **inherited}

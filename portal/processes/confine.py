@@ -1,9 +1,10 @@
-"""Confine this process, then become another program. Run by path, never imported.
+"""Prepare this process, then become another program. Run by path, never imported.
 
-    python -I confine.py PARENT_PID NICE MEMORY_BYTES CPU_S FILE_BYTES PROGRAM [ARGUMENT ...]
+    python -I confine.py PARENT_PID DEATH_SIGNAL ACCOUNT LIMITS PROGRAM [ARGUMENT ...]
 
-A program of its own because the alternative, `preexec_fn`, runs Python between fork and exec and
-can deadlock in a process that has threads. Zero means no limit. Standard library only.
+ACCOUNT is `uid,gid`, LIMITS is `nice,memory_bytes,cpu_s,file_bytes` with zero for no limit;
+either may be `-`. A program of its own because the alternative, `preexec_fn`, runs Python between
+fork and exec and can deadlock in a process that has threads. Standard library only.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
 # Long enough to say what happened after the warning signal, and to no use otherwise.
 _CPU_GRACE_S = 5
-# Far more than any child opens: about 20 outputs at a time, and a few connections.
+# Far more than any confined child opens: about 20 outputs at a time, and a few connections.
 _MAX_OPEN_FILES = 1024
 _AUTOGROUP = "/proc/self/autogroup"
 
@@ -30,9 +31,15 @@ def _prctl(option: int, value: int) -> None:
         raise OSError(ctypes.get_errno(), f"prctl({option})")
 
 
-def _die_with(parent_pid: int) -> None:
-    """Ask Linux to kill us when the parent ends, however it ends."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def _become(uid: int, gid: int) -> None:
+    os.setgroups([])
+    os.setgid(gid)
+    os.setuid(uid)
+
+
+def _end_with(parent_pid: int, death_signal: int) -> None:
+    """Ask Linux to signal us when the parent ends; a change of account clears the request."""
+    _prctl(_PR_SET_PDEATHSIG, death_signal)
     if os.getppid() != parent_pid:  # it ended before we asked
         sys.exit(1)
 
@@ -58,17 +65,7 @@ def _limit(kind: int, value: int, *, grace: int = 0) -> None:
         resource.setrlimit(kind, (value, value + grace))
 
 
-def _default_signals() -> None:
-    """Python ignores these two, and what is ignored stays so in the program that follows."""
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
-
-
-def main() -> None:
-    """Apply the limits given on the command line and exec the program that follows them."""
-    parent_pid, nice, memory_bytes, cpu_s, file_bytes = (int(value) for value in sys.argv[1:6])
-    program = sys.argv[6:]
-    _die_with(parent_pid)
+def _confine(nice: int, memory_bytes: int, cpu_s: int, file_bytes: int) -> None:
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     if nice:
         _be_nice(nice)
@@ -78,7 +75,23 @@ def main() -> None:
     _limit(resource.RLIMIT_AS, memory_bytes)
     _limit(resource.RLIMIT_CPU, cpu_s, grace=_CPU_GRACE_S)
     _limit(resource.RLIMIT_FSIZE, file_bytes)
-    _default_signals()
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(value) for value in text.split(",")]
+
+
+def main() -> None:
+    """Apply what the command line asks for and exec the program that follows."""
+    parent_pid, death_signal, account, limits, *program = sys.argv[1:]
+    if account != "-":
+        _become(*_numbers(account))
+    _end_with(int(parent_pid), int(death_signal))
+    if limits != "-":
+        _confine(*_numbers(limits))
+    # Python ignores these two, and what is ignored stays so in the program that follows.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
     os.execv(program[0], program)  # noqa: S606 - argv list, no shell, that is the purpose
 
 

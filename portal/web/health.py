@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
+from pathlib import Path
 
 from quart import Blueprint, Response, jsonify
 from tortoise.connection import get_connection
@@ -17,10 +18,8 @@ logger = logging.getLogger(__name__)
 blueprint = Blueprint("health", __name__)
 
 CHECK_TIMEOUT_S = 3
-_unreachable = {
-    part: Tally(logger, f"{part} is not reachable", action="readyz")
-    for part in ("database", "storage")
-}
+NEEDED = ("database", "storage")
+_unreachable = {part: Tally(logger, f"{part} is not reachable", action="readyz") for part in NEEDED}
 
 
 @blueprint.get("/healthz")
@@ -33,19 +32,33 @@ async def healthz() -> Response:
 async def readyz() -> tuple[Response, int]:
     """200 when database and storage are reachable, else 503; send traffic elsewhere.
 
+    Under `portal up` a process that keeps failing is named, too, as `restarting`.
     Anyone may ask, without a limit; those who ask at once share one check.
     """
     parts = await current_resources().readiness.get("readyz", _check)
-    body = _uncached(**{part: "ok" if works else "unreachable" for part, works in parts.items()})
-    return body, 200 if all(parts.values()) else 503
+    is_ready = all(parts[part] == "ok" for part in NEEDED)
+    return _uncached(**parts), 200 if is_ready else 503
 
 
-async def _check() -> dict[str, bool]:
-    database, storage = await asyncio.gather(
+async def _check() -> dict[str, str]:
+    resources = current_resources()
+    database, storage, failing = await asyncio.gather(
         _works("database", get_connection("default").execute_query("SELECT 1")),
-        _works("storage", current_resources().storage.check_bucket()),
+        _works("storage", resources.storage.check_bucket()),
+        asyncio.to_thread(_failing_processes, resources.config.failing_processes_file),
     )
-    return {"database": database, "storage": storage}
+    parts = dict.fromkeys(failing, "restarting")
+    for part, works in zip(NEEDED, (database, storage), strict=True):
+        parts[part] = "ok" if works else parts.get(part, "unreachable")
+    return parts
+
+
+def _failing_processes(file: Path | None) -> list[str]:
+    """The names that `portal up` has written to its file, one a line."""
+    try:
+        return file.read_text().split() if file else []
+    except OSError:
+        return []
 
 
 async def _works(part: str, check: Awaitable[object]) -> bool:

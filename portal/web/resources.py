@@ -42,7 +42,7 @@ class Resources:
     videos: BatchReader[Video] = field(default_factory=lambda: BatchReader(fetch_videos))
     progress: BatchReader[Progress] = field(default_factory=lambda: BatchReader(fetch_progress))
     figures: ServiceFigures = field(default_factory=ServiceFigures)
-    readiness: SingleFlight[dict[str, bool]] = field(default_factory=SingleFlight)
+    readiness: SingleFlight[dict[str, str]] = field(default_factory=SingleFlight)
     # What never changes while the process runs.
     documents: SharedBodies = field(default_factory=lambda: SharedBodies(ttl_s=inf))
 

@@ -24,10 +24,10 @@ from botocore.exceptions import ClientError
 
 from portal.bundled.addresses import check_port, free_port, reachable_host
 from portal.bundled.data_folder import load_environment, open_data_folder, save_environment
-from portal.bundled.object_store import sweep_leftovers
-from portal.bundled.processes import UpError
+from portal.bundled.errors import UpError
+from portal.bundled.object_store import remove_unfinished_uploads
 from portal.bundled.services import embedded_services, start_embedded
-from portal.bundled.supervisor import running_children
+from portal.processes.supervisor import running_children
 
 PART_BYTES = 5 * 1024**2
 
@@ -266,7 +266,7 @@ async def test_unfinished_uploads_of_a_killed_server_are_removed(tmp_path: Path)
         os.utime(folder / name, (1000, 1000))
     os.utime(folder / ".rclone_temp_new", (3000, 3000))
 
-    await sweep_leftovers(tmp_path, older_than=2000)
+    await remove_unfinished_uploads(tmp_path, older_than=2000)
 
     assert sorted(path.name for path in folder.iterdir()) == [".rclone_temp_new", "video.mp4"]
 

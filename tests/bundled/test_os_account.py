@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from portal.bundled.os_account import open_the_way
-from portal.bundled.processes import SystemUser
+from portal.bundled.os_account import grant_access
+from portal.processes.child import SystemUser
 
 OTHER = SystemUser("other", 65533, 65533)
 
@@ -43,7 +43,7 @@ def test_a_wheel_unpacked_in_private_can_be_run_by_the_database(private_folder: 
     cluster = private_folder / "data" / "postgres"
     cluster.mkdir(parents=True)
 
-    open_the_way(OTHER, cluster, programs)
+    grant_access(OTHER, cluster, programs)
 
     assert others_may(postgres, stat.S_IROTH | stat.S_IXOTH)
     assert others_may(shared, stat.S_IROTH)
@@ -59,7 +59,7 @@ def test_folders_on_the_way_may_be_passed_and_not_read(private_folder: Path) -> 
     (private_folder / "data").chmod(0o700)
     secret = make_private(private_folder / "data" / "storage-key")
 
-    open_the_way(OTHER, cluster, programs)
+    grant_access(OTHER, cluster, programs)
 
     for folder in (private_folder, private_folder / "data", programs.parent):
         assert others_may(folder, stat.S_IXOTH)

@@ -120,6 +120,27 @@ async def test_every_killed_child_comes_back(tmp_path: Path) -> None:
         assert f"{name} died: killed by SIGKILL" in portal.said
 
 
+async def test_a_child_that_keeps_dying_is_restarted_while_the_others_run_on(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path) as portal:
+        before = portal.children()
+        for deaths in range(1, 6):
+            async with asyncio.timeout(PATIENCE_S):
+                while "worker" not in portal.children():  # noqa: ASYNC110  # as above
+                    await asyncio.sleep(0.1)
+            portal.children()["worker"].kill()
+            await portal.read_until(f"failure {deaths} in a row" if deaths > 1 else "worker died")
+        assert await portal.read("/readyz") == (
+            200,
+            {"database": "ok", "storage": "ok", "worker": "restarting"},
+        )
+        assert portal.children() == {k: v for k, v in before.items() if k != "worker"}
+        code, _ = await portal.stop()
+    assert code == 0
+    assert "failure 5 in a row" in (tmp_path / "log" / "portal.log").read_text()
+
+
 async def test_killed_itself_it_leaves_nobody_and_starts_again_at_once(tmp_path: Path) -> None:
     port = free_port("127.0.0.1")
     async with running(tmp_path, port) as portal:

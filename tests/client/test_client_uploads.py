@@ -18,6 +18,7 @@ from portal_kit import LivePortal, run_portal
 from portal.client import uploads
 from portal.client.calls import Api, Refused
 from portal.client.uploads import send_file
+from portal.concurrency.retry import Backoff
 from portal.config import Config
 from portal.storage.bucket import Storage, open_storage
 
@@ -115,7 +116,7 @@ def large_file(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "pause_s", lambda attempt: 0.05)
+    monkeypatch.setattr(uploads, "BACKOFF", Backoff(first_s=0.05, cap_s=0.05))
 
 
 async def sent(api: Api, file: Path) -> str:
@@ -201,7 +202,7 @@ async def test_answers_without_words_are_asked_for_again_or_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As a server gives them that is stopped in the middle of a request, or a proxy before it."""
-    monkeypatch.setattr("portal.client.calls.pause_s", lambda attempt: 0.0)
+    monkeypatch.setattr("portal.client.calls.BACKOFF", Backoff(first_s=0.0))
     answers = [
         web.Response(status=500),
         web.Response(status=502, text="<html>Bad gateway</html>", content_type="text/html"),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 import pytest
 
-from portal.concurrency.retry import Backoff, retry
+from portal.concurrency.retry import Backoff, RetryLater, retry
 
 AT_ONCE = Backoff(first_s=0.001, cap_s=0.002)
 
@@ -50,6 +52,20 @@ async def test_the_last_failure_is_raised_when_patience_is_over() -> None:
     with pytest.raises(ConnectionError, match="away"):
         await retry(work, on=is_connection, backoff=AT_ONCE, patience_s=0.05)
     assert work.calls > 1
+
+
+async def test_the_last_failure_is_raised_after_so_many_attempts() -> None:
+    work = Flaky(10_000, ConnectionError("away"))
+    with pytest.raises(ConnectionError, match="away"):
+        await retry(work, on=is_connection, backoff=AT_ONCE, attempts=3)
+    assert work.calls == 3
+
+
+async def test_a_failure_may_ask_for_a_longer_pause() -> None:
+    work = Flaky(1, RetryLater("busy", pause_s=0.2))
+    begun_at = monotonic()
+    assert await retry(work, on=lambda exc: True, backoff=AT_ONCE) == "done"
+    assert monotonic() - begun_at >= 0.2
 
 
 def is_connection(exc: Exception) -> bool:

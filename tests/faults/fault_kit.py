@@ -34,21 +34,20 @@ from up_kit import REPOSITORY
 
 from portal.bundled.data_folder import open_data_folder
 from portal.bundled.postgres import prepare_postgres, release_socket_folder
-from portal.bundled.processes import ChildSpec, LogFile
 from portal.bundled.services import start_embedded
-from portal.bundled.supervisor import RestartPolicy, running_children
 from portal.client.calls import REQUEST_TIMEOUT, Api, Refused
 from portal.client.uploads import send_file
 from portal.config import Config
 from portal.database.connection import migrate
+from portal.processes.output import LogFile
+from portal.processes.spec import ChildSpec, RestartPolicy
+from portal.processes.supervisor import running_children
 from portal.uploads.parts import MIB
 
 Result = TypeVar("Result")
 
 # A supervisor that starts what died soon, however often.
-AT_ONCE = RestartPolicy(
-    first_pause_s=0.3, longest_pause_s=2.0, settled_s=5.0, deaths_allowed=1_000_000
-)
+AT_ONCE = RestartPolicy(first_s=0.3, cap_s=2.0, settled_s=5.0, first_tries=1_000_000)
 # Leases, pauses after outages, and a machine busy with other tests.
 SETTLE_TIMEOUT_S = 300.0
 PATIENCE_S = 180.0
@@ -245,7 +244,7 @@ def _portal(name: str, command: str, environ: Mapping[str, str], **options: Any)
         argv=(sys.executable, "-m", "portal", command),
         environ=environ,
         output=LogFile(Path(environ["TMPDIR"]).with_name("log") / f"{name}.log"),
-        ending=((signal.SIGTERM, 8.0),),
+        stop_signals=((signal.SIGTERM, 8.0),),
         **options,
     )
 

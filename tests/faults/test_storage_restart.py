@@ -14,10 +14,10 @@ from portal_kit import free_port, until
 
 from portal.bundled.data_folder import open_data_folder
 from portal.bundled.services import start_embedded
-from portal.bundled.supervisor import running_children
 from portal.config import Config
 from portal.database.models import Video
 from portal.errors import StorageUnavailable
+from portal.processes.supervisor import running_children
 from portal.processing.sources import holds_source, identify
 from portal.storage.bucket import Storage, open_storage
 

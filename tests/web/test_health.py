@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from api_kit import Client
@@ -51,6 +52,36 @@ async def test_portal_without_a_database_is_alive_but_not_ready(config: Config) 
         response = await client.get("/readyz")
         assert response.status_code == 503
         assert await response.get_json() == {"database": "unreachable", "storage": "ok"}
+
+
+async def test_processes_that_keep_failing_are_named_while_the_portal_stays_ready(
+    config: Config, tmp_path: Path
+) -> None:
+    failing = tmp_path / "failing"
+    app = create_app(replace(config, failing_processes_file=failing))
+    async with app.test_app():
+        client = app.test_client()
+        works = {"database": "ok", "storage": "ok"}
+        assert await (await client.get("/readyz")).get_json() == works
+        failing.write_text("worker\ndatabase\n")
+        response = await client.get("/readyz")
+        assert response.status_code == 200
+        assert await response.get_json() == {**works, "worker": "restarting"}
+        failing.write_text("")
+        assert await (await client.get("/readyz")).get_json() == works
+
+
+async def test_storage_that_is_away_and_restarted_is_told_as_such(
+    config: Config, tmp_path: Path
+) -> None:
+    failing = tmp_path / "failing"
+    failing.write_text("storage\n")
+    nowhere = NOWHERE.format(port=free_port())
+    app = create_app(replace(config, failing_processes_file=failing, s3_endpoint_url=nowhere))
+    async with app.test_app():
+        response = await app.test_client().get("/readyz")
+        assert response.status_code == 503
+        assert await response.get_json() == {"database": "ok", "storage": "restarting"}
 
 
 async def test_health_is_not_cached_by_anyone(client: Client) -> None:

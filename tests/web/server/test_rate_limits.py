@@ -19,6 +19,7 @@ from wire_kit import served
 
 from portal.client import calls
 from portal.client.calls import Api
+from portal.concurrency.retry import Backoff
 from portal.config import Config
 from portal.errors import PortalError
 from portal.web.app import create_app
@@ -215,7 +216,7 @@ async def test_command_line_waits_as_long_as_it_is_told(
         aiohttp.ClientSession() as session,
     ):
         api = Api(session, server.url)
-        monkeypatch.setattr(calls, "pause_s", lambda attempt: 0.0)
+        monkeypatch.setattr(calls, "BACKOFF", Backoff(first_s=0.0))
         begun_at = time.monotonic()
         for _ in range(31):
             assert await api.call("POST", "/api/videos/presign", PRESIGN)

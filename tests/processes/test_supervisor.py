@@ -19,18 +19,12 @@ import psutil
 import pytest
 
 import portal
-from portal.bundled.leftovers import end_leftovers, remember
-from portal.bundled.processes import ChildSpec, LineOutput, LogFile, UpError
-from portal.bundled.supervisor import (
-    ChildFailed,
-    Children,
-    KeepsDying,
-    RestartPolicy,
-    running_children,
-)
-from portal.bundled.terminal import Terminal
+from portal.processes.orphans import end_orphans, record_children
+from portal.processes.output import LineOutput, LogFile
+from portal.processes.spec import ChildError, ChildSpec, RestartPolicy
+from portal.processes.supervisor import Children, running_children
 
-QUICK = RestartPolicy(first_pause_s=0.01, longest_pause_s=0.02)
+QUICK = RestartPolicy(first_s=0.01, cap_s=0.02, first_tries=2)
 PATIENCE_S = 10.0
 REPOSITORY = Path(portal.__file__).parents[1]
 
@@ -74,9 +68,20 @@ async def until(condition: Callable[[], object], timeout_s: float = PATIENCE_S) 
             await asyncio.sleep(0.01)
 
 
+async def never() -> bool:
+    return False
+
+
 @asynccontextmanager
-async def polite(lines: list[str], code: str = POLITE, **options: Any) -> AsyncIterator[Children]:
-    async with running_children(policy=QUICK) as children:
+async def polite(
+    lines: list[str],
+    code: str = POLITE,
+    *,
+    record: Path | None = None,
+    failing: Path | None = None,
+    **options: Any,
+) -> AsyncIterator[Children]:
+    async with running_children(policy=QUICK, record=record, failing=failing) as children:
         spec = child("one", code, LineOutput(lines.append), ready=said(lines, "start"), **options)
         await children.start(spec)
         yield children
@@ -103,58 +108,113 @@ async def test_a_killed_child_is_started_again() -> None:
         assert children.pid("one") not in (None, pid)
 
 
-def test_pauses_double_up_to_the_longest() -> None:
-    policy = RestartPolicy(first_pause_s=1, longest_pause_s=5)
+def test_pauses_grow_up_to_a_minute() -> None:
+    pauses = [RestartPolicy().pause_s(failures) for failures in range(1, 20)]
 
-    assert [policy.pause_s(deaths) for deaths in (1, 2, 3, 4, 5)] == [1, 2, 4, 5, 5]
+    assert all(pause_s <= 60 for pause_s in pauses)
+    assert max(pauses[:2]) < 3 < 30 <= min(pauses[7:])
 
 
-async def test_a_child_that_keeps_dying_ends_all_and_is_named_with_its_last_words() -> None:
+async def test_a_child_that_keeps_dying_is_restarted_and_the_others_run_on(
+    tmp_path: Path,
+) -> None:
     lines: list[str] = []
+    failing = tmp_path / "failing"
     dying = child("broken", "import sys; print('no disk'); sys.exit(3)", LineOutput(lines.append))
 
-    with pytest.raises(KeepsDying) as caught:  # noqa: PT012  # raised where the block is left
+    async with polite(lines, failing=failing) as children:
+        assert failing.read_text() == ""
+        pid = children.pid("one")
+        await children.start(dying)
+        await until(lambda: lines.count("no disk") >= 8)
+        assert children.pid("one") == pid
+
+        assert failing.read_text() == "broken\n"
+    assert lines.count("end one") == 1
+
+
+async def test_a_child_that_keeps_dying_is_told_with_its_failures_and_last_lines(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = LogFile(tmp_path / "broken.log")
+    dying = child("broken", "import sys; print('no disk'); sys.exit(3)", log)
+
+    async with running_children(policy=QUICK) as children:
+        await children.start(dying)
+        await until(lambda: len(caplog.messages) >= 6)
+
+    assert caplog.messages[5].startswith("broken died: exit status 3 (failure 6 in a row)")
+    assert "no disk" in caplog.messages[5]
+
+
+async def test_a_child_that_must_start_and_does_not_ends_all_and_is_named() -> None:
+    lines: list[str] = []
+    code = "import sys; print('no disk'); sys.exit(3)"
+    dying = child("broken", code, LineOutput(lines.append), ready=never, must_start=True)
+
+    with pytest.raises(ChildError) as caught:  # raised where the block is left
         async with polite(lines) as children:
             await children.start(dying)
-            await asyncio.Event().wait()
 
-    assert "broken died 5 times in a row" in caught.value.message
-    assert "exit status 3" in caught.value.message
-    assert "no disk" in caught.value.message
-    assert lines.count("no disk") == 5
+    assert "broken failed 2 times" in str(caught.value)
+    assert "exit status 3" in str(caught.value)
+    assert "no disk" in str(caught.value)
+    assert lines.count("no disk") == 2
     assert "end one" in lines  # the others were asked, not killed
 
 
-async def test_a_child_that_lived_long_starts_with_a_clean_record() -> None:
+async def test_a_child_that_must_start_may_die_as_often_as_any_once_it_was_ready() -> None:
     lines: list[str] = []
-    policy = RestartPolicy(first_pause_s=0.01, settled_s=0.1, deaths_allowed=2)
-    life = "import time; print('here'); time.sleep(0.2)"
-    async with running_children(policy=policy) as children:
-        await children.start(child("one", life, LineOutput(lines.append)))
-        await until(lambda: len(lines) >= 4)
+    code = "print('here')"
+    spec = child("one", code, LineOutput(lines.append), must_start=True)
+    async with running_children(policy=QUICK) as children:
+        await children.start(spec)
+        await until(lambda: len(lines) >= 6)
 
 
-async def test_a_child_that_never_gets_ready_counts_as_dead() -> None:
-    async def never() -> bool:
-        return False
-
+async def test_a_child_that_ran_for_long_is_failing_no_more(tmp_path: Path) -> None:
     lines: list[str] = []
-    policy = RestartPolicy(first_pause_s=0.01, deaths_allowed=2)
-    spec = child("idle", POLITE, LineOutput(lines.append), ready=never, ready_timeout_s=0.3)
+    failing = tmp_path / "failing"
+    policy = RestartPolicy(first_s=0.01, settled_s=0.1)
+    async with running_children(policy=policy, failing=failing) as children:
+        code = "import time; print('here'); time.sleep(0.5)"
+        await children.start(child("one", code, LineOutput(lines.append)))
+        for text in ("", "one\n") * 2:
+            await until(lambda text=text: failing.read_text() == text)
 
-    with pytest.raises(KeepsDying, match=r"idle .* not ready within 0\.3 s"):
-        async with running_children(policy=policy) as children:
+
+async def test_a_child_that_never_gets_ready_has_failed() -> None:
+    lines: list[str] = []
+    options = {"ready": never, "ready_timeout_s": 0.3, "must_start": True}
+    spec = child("idle", POLITE, LineOutput(lines.append), **options)
+
+    with pytest.raises(ChildError, match=r"idle .* not ready within 0\.3 s"):
+        async with running_children(policy=QUICK) as children:
             await children.start(spec)
 
 
 async def test_a_program_that_is_missing_is_told_at_once() -> None:
+    output = LineOutput(lambda _: None)
     spec = ChildSpec(
-        name="ghost", argv=("/nonexistent/ghost",), environ={}, output=LineOutput(lambda _: None)
+        name="ghost", argv=("/nonexistent/ghost",), environ={}, output=output, must_start=True
     )
 
-    with pytest.raises(UpError, match=r"ghost cannot be started: .*No such file"):
+    with pytest.raises(ChildError, match=r"ghost cannot be started: .*No such file"):
         async with running_children() as children:
             await children.start(spec)
+
+
+async def test_what_cannot_be_written_down_stops_no_restart(tmp_path: Path) -> None:
+    """As on a full disk, which is when children die."""
+    lines: list[str] = []
+    record = tmp_path / "children"
+    async with polite(lines, record=record) as children:
+        record.unlink()
+        record.mkdir()
+        pid = children.pid("one")
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        await until(lambda: children.pid("one") not in (None, pid))
 
 
 async def test_a_child_that_will_not_end_is_killed_with_what_it_started() -> None:
@@ -165,7 +225,7 @@ async def test_a_child_that_will_not_end_is_killed_with_what_it_started() -> Non
     print("helper", helper.pid, flush=True)
     {textwrap.indent(STUBBORN, "    ").strip()}
     """
-    async with polite(lines, code, ending=((signal.SIGTERM, 0.2),)):
+    async with polite(lines, code, stop_signals=((signal.SIGTERM, 0.2),)):
         helper = int(lines[0].split()[1])
         assert psutil.pid_exists(helper)
 
@@ -173,10 +233,10 @@ async def test_a_child_that_will_not_end_is_killed_with_what_it_started() -> Non
     assert "end one" in lines
 
 
-async def test_in_a_hurry_nobody_is_waited_for() -> None:
+async def test_stopping_now_waits_for_nobody() -> None:
     lines: list[str] = []
-    async with polite(lines, STUBBORN, ending=((signal.SIGTERM, 60),)) as children:
-        asyncio.get_running_loop().call_later(0.1, children.hurry)
+    async with polite(lines, STUBBORN, stop_signals=((signal.SIGTERM, 60),)) as children:
+        asyncio.get_running_loop().call_later(0.1, children.stop_now)
         began = time.monotonic()
 
     assert time.monotonic() - began < 5
@@ -209,7 +269,7 @@ async def test_a_single_run_that_fails_is_told_with_its_last_lines() -> None:
         "migrate", "import sys; print('bad column'); sys.exit(1)", LineOutput(lambda _: None)
     )
 
-    with pytest.raises(ChildFailed, match=r"(?s)migrate failed \(exit status 1\).*bad column"):
+    with pytest.raises(ChildError, match=r"(?s)migrate failed \(exit status 1\).*bad column"):
         async with running_children() as children:
             await children.run(spec)
 
@@ -217,7 +277,7 @@ async def test_a_single_run_that_fails_is_told_with_its_last_lines() -> None:
 async def test_a_single_run_has_a_time_limit() -> None:
     spec = child("slow", POLITE, LineOutput(lambda _: None), ready_timeout_s=0.2)
 
-    with pytest.raises(ChildFailed, match="slow did not finish"):
+    with pytest.raises(ChildError, match="slow did not finish"):
         async with running_children() as children:
             await children.run(spec)
 
@@ -257,8 +317,9 @@ async def test_children_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     code = f"""
     import asyncio, sys
     from pathlib import Path
-    from portal.embedded.children import running_children
-    from portal.embedded.processes import ChildSpec, LogFile
+    from portal.processes.output import LogFile
+    from portal.processes.spec import ChildSpec
+    from portal.processes.supervisor import running_children
 
     async def main():
         spec = ChildSpec(name="one", argv=(sys.executable, "-S", "-c", {POLITE!r}, "one"),
@@ -281,42 +342,28 @@ async def test_children_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     assert "end one" in notes.read_text()  # it was asked, and could put things in order
 
 
-async def test_leftovers_of_an_earlier_start_are_ended(tmp_path: Path) -> None:
-    roster = tmp_path / "children"
+async def test_orphans_of_an_earlier_start_are_ended(tmp_path: Path) -> None:
+    record = tmp_path / "children"
     orphan = subprocess.Popen(SLEEPER)  # noqa: ASYNC220  # asyncio would wait for it as well
-    remember(roster, [(orphan.pid, signal.SIGTERM)])
+    record_children(record, [(orphan.pid, signal.SIGTERM)])
 
-    assert await asyncio.to_thread(end_leftovers, roster) == 1
+    assert await asyncio.to_thread(end_orphans, record) == 1
     assert is_gone(orphan.pid)
     orphan.wait()
-    assert not roster.exists()
+    assert not record.exists()
 
 
 async def test_a_process_that_got_the_number_of_an_old_child_is_left_alone(tmp_path: Path) -> None:
-    roster = tmp_path / "children"
+    record = tmp_path / "children"
     stranger = await asyncio.create_subprocess_exec(*SLEEPER)
-    roster.write_text(json.dumps([[stranger.pid, time.time() - 3600, signal.SIGTERM]]))
+    record.write_text(json.dumps([[stranger.pid, time.time() - 3600, signal.SIGTERM]]))
 
     try:
-        assert await asyncio.to_thread(end_leftovers, roster) == 0
+        assert await asyncio.to_thread(end_orphans, record) == 0
         assert stranger.returncode is None
     finally:
         stranger.kill()
         await stranger.wait()
-
-
-def test_a_terminal_that_is_held_never_makes_the_portal_wait() -> None:
-    reader, writer = os.pipe()
-    terminal = Terminal(writer)
-    try:
-        began = time.monotonic()
-        for _ in range(20_000):
-            terminal.say("x" * 100)
-        assert time.monotonic() - began < 2
-    finally:
-        os.close(reader)  # lets the thread go
-        terminal.close()
-        os.close(writer)
 
 
 def is_gone(pid: int) -> bool:

@@ -1,0 +1,270 @@
+"""Keep a set of child processes running: in order, restarted with pauses, stopped in reverse.
+
+Knows nothing about the portal. A child that ends is started again after a pause, which grows while
+it keeps failing; the others are left running. Only a `must_start` child that never gets ready ends
+the set, with a `ChildError` raised where `running_children` is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from portal.processes.child import (
+    describe_exit,
+    first_error,
+    kill_group,
+    send,
+    spawn,
+    stop,
+)
+from portal.processes.files import write_atomically
+from portal.processes.orphans import record_children
+from portal.processes.output import LineOutput
+from portal.processes.spec import ChildError, ChildSpec, RestartPolicy
+
+logger = logging.getLogger(__name__)
+
+READY_INTERVAL_S = 0.05
+LAST_LINES_TIMEOUT_S = 0.5
+
+
+@dataclass(slots=True)
+class _Child:
+    """One child over all its restarts; `failures` are those in a row."""
+
+    spec: ChildSpec
+    process: Process | None = None
+    task: asyncio.Task[None] | None = None
+    pump: asyncio.Task[None] | None = None
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    failures: int = 0
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.returncode is None
+
+    @property
+    def is_vital(self) -> bool:
+        """Whether it must start and has not yet."""
+        return self.spec.must_start and not self.ready.is_set()
+
+
+@dataclass(slots=True)
+class Children:
+    """The running set; made by `running_children`."""
+
+    _tasks: asyncio.TaskGroup
+    _pumps: asyncio.TaskGroup
+    _policy: RestartPolicy
+    _record: Path | None
+    _failing: Path | None
+    _batches: list[list[_Child]] = field(default_factory=list)
+    _background: list[asyncio.Task[None]] = field(default_factory=list)
+
+    async def start(self, *specs: ChildSpec) -> None:
+        """Start these together, after all earlier ones, and wait until each is ready."""
+        batch = [_Child(spec) for spec in specs]
+        self._batches.append(batch)
+        for child in batch:
+            child.task = self._tasks.create_task(self._keep_running(child))
+        for child in batch:
+            await child.ready.wait()
+
+    async def run(self, spec: ChildSpec) -> None:
+        """Run a child that ends by itself; `ChildError` with its last lines unless it succeeds."""
+        child = _Child(spec)
+        process = await self._spawn(child)
+        try:
+            async with asyncio.timeout(spec.ready_timeout_s):
+                returncode = await process.wait()
+        except TimeoutError:
+            raise ChildError(
+                f"{spec.name} did not finish within {spec.ready_timeout_s:g} s."
+            ) from None
+        finally:
+            await stop(process, spec.stop_signals)
+        await _last_lines(child)
+        if returncode != 0:
+            raise ChildError(_with_tail(f"{spec.name} failed ({describe_exit(returncode)})", spec))
+
+    def background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do this beside the children, and give it up when they are stopped."""
+        self._background.append(self._tasks.create_task(work))
+
+    def pid(self, name: str) -> int | None:
+        """The process number of a running child."""
+        return next((it.pid for it, spec in self._running() if spec.name == name), None)
+
+    def stop_now(self) -> None:
+        """Make everything end at once, the way each child bears it best."""
+        for process, spec in self._running():
+            send(process, spec.stop_now_signal)
+
+    async def stop(self) -> None:
+        """Stop all children, last started first."""
+        try:
+            await _cancel([*self._background, *(child.task for child in self._all())])
+            for batch in reversed(self._batches):
+                async with asyncio.TaskGroup() as stopping:
+                    for child in batch:
+                        if child.process is not None:
+                            stopping.create_task(stop(child.process, child.spec.stop_signals))
+                await _last_lines(*batch)
+        finally:
+            for process, _ in self._running():
+                kill_group(process)
+
+    async def _keep_running(self, child: _Child) -> None:
+        spec = child.spec
+        while True:
+            reason = await self._run_once(child)
+            child.failures += 1
+            self._write_state()
+            if child.is_vital and child.failures >= self._policy.first_tries:
+                text = f"{spec.name} failed {child.failures} times, the last time: {reason}"
+                raise ChildError(_with_tail(text, spec))
+            pause_s = self._policy.pause_s(child.failures)
+            again = f" (failure {child.failures} in a row)" if child.failures > 1 else ""
+            text = f"{spec.name} died: {reason}{again}; starting it again in {pause_s:.1f} s"
+            logger.warning(
+                "%s",
+                _with_unseen_tail(text, spec),
+                extra={"action": "child_restart", "child": spec.name, "failures": child.failures},
+            )
+            await asyncio.sleep(pause_s)
+
+    async def _run_once(self, child: _Child) -> str:
+        """Start, get ready, wait for the end. Returns its reason."""
+        spec = child.spec
+        try:
+            process = await self._spawn(child)
+        except ChildError as exc:
+            if child.is_vital:  # it has never worked, and will not by itself
+                raise
+            return str(exc)
+        try:
+            async with asyncio.timeout(spec.ready_timeout_s):
+                await self._until_ready_or_dead(child)
+        except TimeoutError:
+            await stop(process, spec.stop_signals)
+            return f"not ready within {spec.ready_timeout_s:g} s"
+        while child.alive:
+            try:
+                async with asyncio.timeout(self._policy.settled_s):
+                    await process.wait()
+            except TimeoutError:
+                if child.failures:
+                    child.failures = 0
+                    self._write_state()
+                await asyncio.to_thread(spec.output.trim)
+        kill_group(process)
+        await _last_lines(child)
+        return describe_exit(process.returncode or 0)
+
+    async def _until_ready_or_dead(self, child: _Child) -> None:
+        while child.alive:
+            if child.spec.ready is None or await child.spec.ready():
+                child.ready.set()
+                return
+            await asyncio.sleep(READY_INTERVAL_S)
+
+    async def _spawn(self, child: _Child) -> Process:
+        spec = child.spec
+        try:
+            output = spec.output.open()
+            try:
+                child.process = await spawn(
+                    spec.argv,
+                    environ=spec.environ,
+                    output=output,
+                    cwd=spec.cwd,
+                    user=spec.user,
+                    death_signal=spec.death_signal,
+                )
+            finally:
+                os.close(output)
+        except OSError as exc:
+            raise ChildError(f"{spec.name} cannot be started: {exc}") from exc
+        if isinstance(spec.output, LineOutput):
+            child.pump = self._pumps.create_task(spec.output.pump())
+        self._write_state()
+        return child.process
+
+    def _write_state(self) -> None:
+        """Leave it for other processes, and for the next start."""
+        running = [(it.pid, int(spec.death_signal)) for it, spec in self._running()]
+        failing = [child.spec.name for child in self._all() if child.failures]
+        try:
+            if self._record:
+                record_children(self._record, running)
+            if self._failing:
+                write_atomically(self._failing, "".join(f"{name}\n" for name in failing))
+        except OSError as exc:  # on a full disk the children run without it
+            logger.warning("%s", exc, extra={"action": "write_state"})
+
+    def _all(self) -> list[_Child]:
+        return [child for batch in self._batches for child in batch]
+
+    def _running(self) -> list[tuple[Process, ChildSpec]]:
+        return [(it.process, it.spec) for it in self._all() if it.process and it.alive]
+
+
+@asynccontextmanager
+async def running_children(
+    *,
+    policy: RestartPolicy | None = None,
+    record: Path | None = None,
+    failing: Path | None = None,
+) -> AsyncIterator[Children]:
+    """A set of children that is stopped with the block.
+
+    Raises the one error that ended it. `record` is the file that names the running processes for
+    a later `end_orphans`; `failing` names, one a line, those that died and have not run for long
+    since.
+    """
+    try:
+        # A task that fails cancels the other tasks and the block at once, while the output of
+        # the other children must be read until they have ended: hence two groups.
+        async with asyncio.TaskGroup() as pumps, asyncio.TaskGroup() as tasks:
+            children = Children(tasks, pumps, policy or RestartPolicy(), record, failing)
+            try:
+                yield children
+            finally:
+                await children.stop()
+    except BaseExceptionGroup as failures:
+        raise first_error(failures) from None
+
+
+def _with_tail(text: str, spec: ChildSpec) -> str:
+    """The text, followed by the last lines of the child."""
+    tail = spec.output.tail()
+    return "\n  | ".join([f"{text}. Its last lines:", *tail]) if tail else text
+
+
+def _with_unseen_tail(text: str, spec: ChildSpec) -> str:
+    """As `_with_tail`, unless the lines were shown as they came."""
+    return text if isinstance(spec.output, LineOutput) else _with_tail(text, spec)
+
+
+async def _last_lines(*children: _Child) -> None:
+    """Let the pumps read what is left; a grandchild may hold the other end open for ever."""
+    pumps = [child.pump for child in children if child.pump is not None]
+    if pumps:
+        await asyncio.wait(pumps, timeout=LAST_LINES_TIMEOUT_S)
+        await _cancel(pumps)
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[None] | None]) -> None:
+    running = [task for task in tasks if task is not None and not task.done()]
+    for task in running:
+        task.cancel()
+    if running:
+        await asyncio.wait(running)

@@ -1,0 +1,32 @@
+"""What `portal up` shows in its terminal."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from pathlib import Path
+
+from portal.bundled.terminal import Terminal, open_terminal
+
+
+def test_a_terminal_that_is_held_never_makes_the_portal_wait() -> None:
+    reader, writer = os.pipe()
+    terminal = Terminal(writer)
+    try:
+        began = time.monotonic()
+        for _ in range(20_000):
+            terminal.say("x" * 100)
+        assert time.monotonic() - began < 2
+    finally:
+        os.close(reader)  # lets the thread go
+        terminal.close()
+        os.close(writer)
+
+
+def test_what_is_logged_is_kept_in_a_file_as_well(tmp_path: Path) -> None:
+    log = tmp_path / "portal.log"
+    with open_terminal(log):
+        logging.getLogger("portal.processes.supervisor").warning("worker died")
+
+    assert log.read_text().endswith("worker died\n")
