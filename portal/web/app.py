@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from quart import Quart, request
 
-from portal.config import Config
+from portal.config import Config, is_tracing_wanted
 from portal.errors import Unavailable
 from portal.telemetry import spans, tracing
 from portal.telemetry.logs import configure_logging, current_fields
@@ -40,6 +40,8 @@ MAX_BODY_BYTES = 64 * 1024
 BODY_TIMEOUT_S = 20
 # For a client to take an answer; the largest are playlists of some megabytes.
 RESPONSE_TIMEOUT_S = 60
+# Asked for all the time, and of no interest in a trace.
+UNTRACED = "/healthz$,/readyz$,/metrics$,/static/"
 BLUEPRINT_MODULES = (
     videos,
     docs,
@@ -75,7 +77,7 @@ def create_app(config: Config | None = None) -> Quart:
     for module in BLUEPRINT_MODULES:
         app.register_blueprint(module.blueprint)
     tracing.start("web")
-    if config.metrics or tracing.is_wanted(os.environ):
+    if config.metrics or is_tracing_wanted(os.environ):
         app.before_request(_note_route)
     app.before_request(origins.refuse_other_names)
     app.before_request(RateLimits(config).refuse_excess)
@@ -118,7 +120,7 @@ def _install_templates(app: Quart) -> None:
 def _install_middleware(app: Quart, config: Config) -> None:
     refusals: Refusals = {}
     limited = concurrency_limit.Admission(
-        Crowds(tracing.traced(app.asgi_app)),
+        Crowds(tracing.traced(app.asgi_app, excluded_urls=UNTRACED)),
         refusals,
         limit=config.max_concurrent_requests,
         clients=Clients(config.trusted_proxies),

@@ -10,11 +10,11 @@ from markupsafe import Markup
 from quart import url_for
 
 from portal.database.models import Video
-from portal.text import shown
+from portal.text import shown, split_tags
 from portal.transcoding.packaging.master import Kind
 from portal.videos.progress import Progress, RenditionProgress, RenditionStage
 from portal.web.pages.embedding import frame_size, iframe
-from portal.web.pages.formatting import Moment, Size, bit_rate, clock, moment, size, split_tags
+from portal.web.pages.formatting import Moment, Size, bit_rate, clock, moment, size
 from portal.web.pages.links import linked
 from portal.web.playback import master_url
 

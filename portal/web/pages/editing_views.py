@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from portal.errors import FieldError
+from portal.text import split_tags
 from portal.videos.editing import recorded
-from portal.web.pages.formatting import split_tags
 
 if TYPE_CHECKING:
     from werkzeug.datastructures import MultiDict
