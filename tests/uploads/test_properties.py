@@ -33,8 +33,9 @@ from portal.uploads.parts import (
     whole_parts,
 )
 from portal.web.api.json_bodies import validated
-from portal.web.api.schemas import CreatedVideo, CreateVideoRequest, PresignRequest, VideoMetadata
-from portal.web.api.upload_schemas import StartUploadRequest
+from portal.web.api.metadata_shapes import VideoMetadata
+from portal.web.api.upload_shapes import StartUploadRequest
+from portal.web.api.video_shapes import CreatedVideo, CreateVideoRequest, PresignRequest
 from portal.web.pages.editing_views import typed_metadata
 from portal.web.pages.embedding import frame_size
 from portal.web.pages.formatting import clock, queue_words, size, time_left

@@ -11,8 +11,14 @@ from portal.errors import VersionRequired
 from portal.videos import editing, publishing
 from portal.videos.deletion import delete_video
 from portal.web.api.json_bodies import json_response, read_json, validated
+from portal.web.api.metadata_shapes import (
+    DeletedVideo,
+    EditHeaders,
+    References,
+    VideoMetadata,
+    metadata_record,
+)
 from portal.web.api.openapi import document_problems
-from portal.web.api.schemas import DeletedVideo, EditHeaders, References, VideoMetadata
 from portal.web.context import current_resources
 
 if TYPE_CHECKING:
@@ -52,11 +58,9 @@ async def put_metadata(id: str) -> Response:
     resources = current_resources()
     video = await publishing.get_video(id)
     version = _version_read(video)
-    references = References(
-        category_ids=(await resources.categories.names()).keys(), key_is_issued=True
-    )
-    metadata = validated(VideoMetadata, await read_json(), context=references)
-    return _metadata(await editing.save_metadata(video.id, metadata, version=version))
+    references = References(category_ids=(await resources.categories.names()).keys())
+    sent = validated(VideoMetadata, await read_json(), context=references)
+    return _metadata(await editing.save_metadata(video.id, sent.value(), version=version))
 
 
 @blueprint.post("/videos/<id>/deletion")
@@ -75,7 +79,7 @@ async def delete(id: str) -> Response:
 
 
 def _metadata(video: Video) -> Response:
-    response = json_response(editing.recorded(video))
+    response = json_response(metadata_record(editing.recorded(video)))
     response.headers["Cache-Control"] = "no-cache"
     response.set_etag(str(video.metadata_version))
     return response

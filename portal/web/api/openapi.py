@@ -15,7 +15,7 @@ from werkzeug.routing.rules import Rule
 
 from portal import __version__
 from portal.web.api.openapi_links import links_of
-from portal.web.api.schemas import Problem, ValidationProblem
+from portal.web.api.shapes import Problem, ValidationProblem
 
 View = TypeVar("View", bound=Callable[..., Any])
 

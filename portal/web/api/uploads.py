@@ -9,7 +9,7 @@ from portal.uploads import service as uploads
 from portal.uploads.service import UploadView
 from portal.web.api.json_bodies import json_response, read_json, validated
 from portal.web.api.openapi import document_conflict, document_problems
-from portal.web.api.upload_schemas import (
+from portal.web.api.upload_shapes import (
     PartAddress,
     PartsProblem,
     StartUploadRequest,

@@ -14,18 +14,18 @@ from werkzeug.routing import BaseConverter
 from portal.database.models import Video
 from portal.videos import publishing
 from portal.web.api.json_bodies import json_response, read_json, validated
+from portal.web.api.metadata_shapes import References
 from portal.web.api.openapi import document_problems
-from portal.web.api.schemas import (
+from portal.web.api.transcode_shapes import TranscodeRecord, transcode_record
+from portal.web.api.video_shapes import (
     CategoryList,
     CategoryRecord,
     CreatedVideo,
     CreateVideoRequest,
     PresignRequest,
     PresignResponse,
-    References,
     RetrievedVideo,
 )
-from portal.web.api.transcode_schemas import TranscodeRecord, transcode_record
 from portal.web.context import current_resources, read_progress, read_record
 from portal.web.playback import master_url
 
@@ -56,8 +56,10 @@ async def presign() -> Response:
     POST /api/videos.
     """
     resources = current_resources()
+    wanted = validated(PresignRequest, await read_json())
     upload = await publishing.begin_upload(
-        validated(PresignRequest, await read_json()),
+        wanted.file_name,
+        wanted.content_type,
         storage=resources.storage,
         url_ttl_s=resources.config.upload_url_ttl_s,
     )
@@ -77,8 +79,9 @@ async def create_video() -> Response:
     """
     resources = current_resources()
     body = await read_json()
+    wanted = validated(CreateVideoRequest, body, context=await _references(body))
     published = await publishing.publish(
-        validated(CreateVideoRequest, body, context=await _references(body)),
+        wanted.submission(),
         storage=resources.storage,
         queue=resources.queue,
         max_source_bytes=resources.config.max_source_bytes,

@@ -12,7 +12,7 @@ from quart import Blueprint, make_response, redirect, render_template, request, 
 from portal.errors import InvalidRequest, MetadataChanged
 from portal.videos import editing, publishing
 from portal.web.api.json_bodies import validated
-from portal.web.api.schemas import References, VideoMetadata
+from portal.web.api.metadata_shapes import References, VideoMetadata
 from portal.web.context import current_resources
 from portal.web.pages.about_views import story_view
 from portal.web.pages.editing_views import EditForm, edit_form, typed_metadata
@@ -87,10 +87,10 @@ async def _save(video_id: str) -> tuple[Video, _Refused | None]:
     sent = await request.form
     typed = typed_metadata(sent)
     version = _version(sent.get("version", ""))
-    references = References(category_ids=categories.keys(), key_is_issued=True)
+    references = References(category_ids=categories.keys())
     try:
         metadata = validated(VideoMetadata, typed.body(), context=references)
-        return await editing.save_metadata(found.id, metadata, version=version), None
+        return await editing.save_metadata(found.id, metadata.value(), version=version), None
     except InvalidRequest as exc:
         form = edit_form(found, categories, typed=typed, version=version, errors=exc.errors)
         return found, _Refused(form, exc.status)

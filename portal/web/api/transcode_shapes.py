@@ -10,7 +10,7 @@ from pydantic import Field
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.notes import Note
 from portal.videos.progress import Progress, RenditionProgress, RenditionStage, TranscodeStage, Work
-from portal.web.api.schemas import Shape
+from portal.web.api.shapes import SIZE_FORMAT, Shape
 
 
 class TranscodeFailure(Shape):
@@ -39,7 +39,7 @@ class RenditionRecord(Shape):
     codecs: str | None = Field(description="As in the CODECS attribute of the master playlist.")
     bandwidth: int | None = Field(description="Peak rate in bits per second.")
     average_bandwidth: int | None
-    size_bytes: int | None = Field(json_schema_extra={"format": "int64"})
+    size_bytes: int | None = Field(json_schema_extra=SIZE_FORMAT)
     language: str | None
     copied: bool = Field(description="Whether the source's own stream is delivered.")
     error_code: str | None

@@ -11,9 +11,7 @@ from pydantic_core import PydanticCustomError
 from portal.storage.multipart import StoredPart
 from portal.uploads.parts import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
 from portal.uploads.service import UploadState, UploadView
-from portal.web.api.schemas import Problem, Shape, Text
-
-SIZE_FORMAT = {"format": "int64"}
+from portal.web.api.shapes import SIZE_FORMAT, Problem, Shape, Text
 
 
 @dataclass(frozen=True, slots=True)
