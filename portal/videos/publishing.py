@@ -37,7 +37,7 @@ from portal.transcoding.errors import RejectCode
 from portal.uploads import service as uploads
 from portal.uploads.rows import explain_missing, require_publishable
 from portal.videos import editing
-from portal.videos.metadata import Submission
+from portal.videos.metadata import Submission, key_extension
 
 if TYPE_CHECKING:
     from procrastinate import App as Queue
@@ -96,8 +96,7 @@ async def begin_upload(
     file_name: str, content_type: str, *, storage: Storage, url_ttl_s: int
 ) -> BegunUpload:
     """Issue a storage key and a presigned PUT address for it."""
-    extension = file_name.rpartition(".")[2].lower()
-    key = upload_key(uuid4(), extension)
+    key = upload_key(uuid4(), key_extension(file_name, content_type))
     upload_url = await storage.presign_put(key, content_type=content_type, ttl_s=url_ttl_s)
     row = [key, file_name, content_type]
     await get_connection("default").execute_insert(ISSUE_UPLOAD, row)

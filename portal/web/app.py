@@ -73,7 +73,7 @@ def create_app(config: Config | None = None) -> Quart:
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.config["BODY_TIMEOUT"] = BODY_TIMEOUT_S
     app.config["RESPONSE_TIMEOUT"] = RESPONSE_TIMEOUT_S
-    install_openapi(app)
+    install_openapi(app, max_source_bytes=config.max_source_bytes)
     for module in BLUEPRINT_MODULES:
         app.register_blueprint(module.blueprint)
     tracing.start("web")

@@ -6,6 +6,7 @@ Adds what quart-schema leaves out: problem+json answers, response headers, named
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from werkzeug.routing.rules import Rule
 from portal import __version__
 from portal.web.api.openapi_links import links_of
 from portal.web.api.shapes import Problem, ValidationProblem
+from portal.web.api.upload_shapes import StartUploadRequest, UploadLimits, upload_limits
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -93,9 +95,9 @@ def document_conflict(shape: type[Problem]) -> Callable[[View], View]:
     return document_response(shape, 409)
 
 
-def install_openapi(app: Quart) -> QuartSchema:
+def install_openapi(app: Quart, *, max_source_bytes: int) -> None:
     """Make the document available to the app; the routes to it are the app's own."""
-    return QuartSchema(
+    QuartSchema(
         app,
         openapi_path=None,
         info=Info(
@@ -104,12 +106,17 @@ def install_openapi(app: Quart) -> QuartSchema:
             description="Publish videos in three steps: read the categories, ask for an upload "
             "address and PUT the file to it, then create the video.",
         ),
-        openapi_provider_class=_Provider,
+        # It is only called, as a class would be.
+        openapi_provider_class=partial(_Provider, upload_limits(max_source_bytes)),  # type: ignore[arg-type]
         conversion_preference="pydantic",
     )
 
 
 class _Provider(OpenAPIProvider):
+    def __init__(self, limits: UploadLimits, app: Quart, extension: QuartSchema) -> None:
+        super().__init__(app, extension)
+        self._limits = limits
+
     def generate_rules(self) -> Iterable[Rule]:
         rules = super().generate_rules()
         return (rule for rule in rules if rule.endpoint.startswith(API_BLUEPRINTS))
@@ -121,6 +128,8 @@ class _Provider(OpenAPIProvider):
             for operation in operations.values():
                 _complete(operation)
                 _name_shapes(operation, shapes)
+        size = shapes[StartUploadRequest.__name__]["properties"]["sizeBytes"]
+        size["maximum"] = self._limits.max_size_bytes
         return document
 
     def operation_id(self, method: str, path: str, func: Callable[..., Any]) -> str:

@@ -48,6 +48,7 @@ class StartUploadRequest(Shape):
         AfterValidator(_is_size),
         Field(
             description="Size of the whole file.",
+            # The OpenAPI document has the configured maximum; see `_Provider` in `openapi.py`.
             json_schema_extra={**SIZE_FORMAT, "minimum": 1, "maximum": MAX_FILE_BYTES},
         ),
     ]

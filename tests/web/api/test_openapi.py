@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 from uuid import uuid4
@@ -18,6 +19,8 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
 from portal import errors
+from portal.config import Config
+from portal.web.app import create_app
 
 STATUSES = {
     ("get", "/api/categories"): {"200", "429", "503"},
@@ -238,6 +241,19 @@ async def test_limits_and_formats_are_documented(client: Client) -> None:
     assert shapes["VideoStatus"]["enum"] == ["processing", "ready", "failed"]
     for path in ("/api/videos", "/api/videos/presign"):
         assert spec["paths"][path]["post"]["requestBody"]["required"] is True
+
+
+@pytest.mark.parametrize(
+    ("max_source_bytes", "maximum"), [(5_000_000, 5_000_000), (0, 5 * 1024**4)]
+)
+async def test_largest_documented_upload_is_the_configured_one(
+    config: Config, max_source_bytes: int, maximum: int
+) -> None:
+    app = create_app(replace(config, max_source_bytes=max_source_bytes))
+    async with app.test_app():
+        spec = await document(app.test_client())
+    size = spec["components"]["schemas"]["StartUploadRequest"]["properties"]["sizeBytes"]
+    assert (size["minimum"], size["maximum"]) == (1, maximum)
 
 
 async def test_answers_of_the_running_api_match_the_document(client: Client) -> None:
