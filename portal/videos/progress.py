@@ -5,18 +5,16 @@ A worker shows by its lease that it lives: an attempt whose lease ran out is not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any
 from uuid import UUID
-
-from tortoise.connection import get_connection
 
 from portal.database.models import VideoStatus
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.notes import Note
+from portal.videos.rows import Row, fetch_progress_rows
 
 
 class TranscodeStage(StrEnum):
@@ -100,46 +98,9 @@ class Progress:
         return tuple(it for it in self.renditions if it.state is RenditionStage.FAILED)
 
 
-VIDEOS = """
-WITH unfinished AS (
-  SELECT id, CASE status WHEN 'processing' THEN transcode_job_id ELSE complete_job_id END AS job_id,
-         CASE status WHEN 'processing' THEN 0 ELSE -1 END AS rank
-  FROM videos
-  WHERE (status = 'processing' OR complete_job_id IS NOT NULL)
-    AND NOT EXISTS (
-      SELECT 1 FROM attempts
-      WHERE video_id = videos.id AND outcome IS NULL AND lease_expires_at > now()
-    )
-), waiting AS (
-  -- In the order in which the queue hands jobs out; a lost one will be replaced.
-  SELECT unfinished.id, rank() OVER (ORDER BY rank DESC, job.priority DESC, job_id) AS position
-  FROM unfinished LEFT JOIN procrastinate_jobs job ON job.id = unfinished.job_id
-)
-SELECT video.id, video.status, video.failure_code, video.failure_message, video.notes,
-       video.has_poster, video.has_storyboard, video.published_attempt, video.complete_job_id,
-       attempt.number, attempt.stage, attempt.percent, attempt.eta_s,
-       waiting.position, COALESCE(made.renditions, '[]') AS renditions
-FROM videos video
-LEFT JOIN waiting ON waiting.id = video.id
-LEFT JOIN LATERAL (
-  SELECT * FROM attempts
-  WHERE video_id = video.id AND outcome IS NULL AND lease_expires_at > now()
-  ORDER BY number DESC LIMIT 1
-) attempt ON true
-CROSS JOIN LATERAL (
-  SELECT json_agg(rendition ORDER BY rendition.position) AS renditions
-  FROM renditions rendition WHERE video_id = video.id
-) made
-WHERE video.id = ANY(%s)
-"""
-
-Row = Mapping[str, Any]
-
-
 async def fetch_progress(video_ids: Sequence[UUID]) -> dict[UUID, Progress]:
     """How the transcoding of these videos stands, as far as there are such videos."""
-    rows = await get_connection("default").execute_query_dict(VIDEOS, [list(video_ids)])
-    return {row["id"]: _progress(row) for row in rows}
+    return {row["id"]: _progress(row) for row in await fetch_progress_rows(video_ids)}
 
 
 def _progress(video: Row) -> Progress:

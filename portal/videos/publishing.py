@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
-from tortoise.connection import get_connection
 from tortoise.exceptions import IntegrityError
 
 from portal.database.connection import transaction
@@ -36,7 +35,7 @@ from portal.telemetry import metrics
 from portal.transcoding.errors import RejectCode
 from portal.uploads import service as uploads
 from portal.uploads.rows import explain_missing, require_publishable
-from portal.videos import editing
+from portal.videos import editing, rows
 from portal.videos.metadata import Submission, key_extension
 
 if TYPE_CHECKING:
@@ -54,13 +53,6 @@ TRANSCODE_FAILED = "transcode_failed"
 RETRY_HELPS = frozenset(
     {TRANSCODE_FAILED, RejectCode.TOO_LARGE, RejectCode.TOO_LONG, RejectCode.FILE_TOO_LARGE}
 )
-
-# Asked for every request, so in SQL: building such a query anew costs more than running it.
-ISSUE_UPLOAD = """
-INSERT INTO uploads (key, file_name, content_type, created_at) VALUES (%s, %s, %s, now())
-"""
-UPLOAD_WITH_KEY = "SELECT 1 FROM uploads WHERE key = %s"
-VIDEO_WITH_KEY = "SELECT 1 FROM videos WHERE storage_key = %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +90,7 @@ async def begin_upload(
     """Issue a storage key and a presigned PUT address for it."""
     key = upload_key(uuid4(), key_extension(file_name, content_type))
     upload_url = await storage.presign_put(key, content_type=content_type, ttl_s=url_ttl_s)
-    row = [key, file_name, content_type]
-    await get_connection("default").execute_insert(ISSUE_UPLOAD, row)
+    await rows.issue_upload(key, file_name, content_type)
     metrics.UPLOAD_ISSUED.inc()
     return BegunUpload(upload_url=upload_url, key=key)
 
@@ -107,7 +98,7 @@ async def begin_upload(
 async def is_issued(key: str) -> bool:
     """Whether the portal issued this storage key."""
     # The database takes offence at some texts: NUL, lone surrogates, more than a key's length.
-    return bool(UPLOAD_KEY.fullmatch(key)) and await _holds(UPLOAD_WITH_KEY, key)
+    return bool(UPLOAD_KEY.fullmatch(key)) and await rows.is_upload_issued(key)
 
 
 async def publish(
@@ -125,7 +116,7 @@ async def publish(
         InvalidRequest: the file is too large.
         KeyAlreadyUsed: the key belongs to a video with other metadata.
     """
-    if await _holds(VIDEO_WITH_KEY, submission.key):
+    if await rows.has_video(submission.key):
         existing = await Video.get_or_none(upload_id=submission.key)
         if existing is None:
             # Deleted this very moment; its file goes, too.
@@ -156,10 +147,6 @@ async def _uploaded_object(key: str, storage: Storage) -> ObjectInfo:
         raise await explain_missing(key) from exc
     except TimeoutError as exc:
         raise StorageUnavailable from exc
-
-
-async def _holds(query: str, key: str) -> bool:
-    return bool(await get_connection("default").execute_query_dict(query, [key]))
 
 
 async def _record(submission: Submission, source: ObjectInfo, queue: Queue) -> Published:

@@ -24,8 +24,8 @@ from portal.web import error_rendering, health, metrics_page, playback, static_f
 from portal.web.api import docs, metadata, uploads, videos
 from portal.web.api.openapi import install_openapi
 from portal.web.assets import load_manifest, static_dist_dir, templates_dir
+from portal.web.composition import WebContext, open_context
 from portal.web.pages import editing, embedding, library, managing, video
-from portal.web.resources import Resources, open_resources
 from portal.web.server import concurrency_limit, origins, request_validation
 from portal.web.server.clients import Clients
 from portal.web.server.prepared_answers import Refusals
@@ -138,8 +138,8 @@ def _install_middleware(app: Quart, config: Config) -> None:
 
 def _install_lifespan(app: Quart, config: Config, middleware: RequestMiddleware) -> None:
     @app.while_serving
-    async def resources() -> AsyncGenerator[None]:
-        async with open_resources(config, fail_fast=True) as opened:
+    async def context() -> AsyncGenerator[None]:
+        async with open_context(config, fail_fast=True) as opened:
             app.extensions["portal"] = opened
             storage_origin = await _storage_origin(opened)
             middleware.set_headers(
@@ -150,10 +150,10 @@ def _install_lifespan(app: Quart, config: Config, middleware: RequestMiddleware)
         await tracing.flush()
 
 
-async def _storage_origin(resources: Resources) -> str:
+async def _storage_origin(context: WebContext) -> str:
     try:
-        return await resources.storage.public_origin()
+        return await context.storage.public_origin()
     except Unavailable as exc:
         # Without credentials there is nothing to sign with; `portal doctor` says what to do.
         logger.error("Storage is not configured: %s", exc.__cause__, extra={"action": "start"})
-        return resources.config.s3_public_endpoint_url
+        return context.config.s3_public_endpoint_url

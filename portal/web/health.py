@@ -10,7 +10,7 @@ from quart import Blueprint, Response, jsonify
 from tortoise.connection import get_connection
 
 from portal.telemetry.logs import Tally
-from portal.web.context import current_resources
+from portal.web.context import web_context
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ async def readyz() -> tuple[Response, int]:
 
     Anyone may ask, without a limit; those who ask at once share one check.
     """
-    parts = await current_resources().readiness.get("readyz", _check)
+    parts = await web_context().readiness.get("readyz", _check)
     body = _uncached(**{part: "ok" if works else "unreachable" for part, works in parts.items()})
     return body, 200 if all(parts.values()) else 503
 
@@ -43,7 +43,7 @@ async def readyz() -> tuple[Response, int]:
 async def _check() -> dict[str, bool]:
     database, storage = await asyncio.gather(
         _works("database", get_connection("default").execute_query("SELECT 1")),
-        _works("storage", current_resources().storage.check_bucket()),
+        _works("storage", web_context().storage.check_bucket()),
     )
     return {"database": database, "storage": storage}
 

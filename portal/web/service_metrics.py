@@ -1,18 +1,16 @@
-"""Figures of the service as a whole, for Prometheus: read from the database when asked for.
+"""Figures of the service as a whole for Prometheus, read from the database when asked for.
 
 Queue, videos, failures, transcodes and leases belong to no process and outlive all of them, and
-workers answer no requests. The queries are few and bounded, their answers kept for a few seconds
-however often someone asks, and a database that does not answer in time is itself a figure.
+workers answer no requests. What was read is kept for a few seconds, however often someone asks. A
+database that does not answer in time is itself a figure.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from time import monotonic
-from typing import Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
@@ -22,11 +20,11 @@ from prometheus_client.core import (
     Metric,
 )
 from prometheus_client.registry import Collector
-from tortoise.connection import get_connection
 
 from portal.database.models import Outcome, VideoStatus
 from portal.database.totals import DURATION_BOUNDS_S
 from portal.queue.enqueue import CHORES_QUEUE, TRANSCODE_QUEUE
+from portal.videos.metrics_rows import Figures, Rows, read_figures
 
 logger = logging.getLogger(__name__)
 
@@ -34,48 +32,6 @@ KEPT_S = 5.0
 TIMEOUT_S = 3.0
 QUEUES = (TRANSCODE_QUEUE, CHORES_QUEUE)
 JOB_STATES = ("waiting", "scheduled", "running")
-Rows = Sequence[Mapping[str, Any]]
-
-# Jobs that are done stay in the table; those that are not have an index of their own. A job's age
-# counts from when it was asked for.
-JOBS = """
-WITH unfinished AS (
-  SELECT id, queue_name AS queue,
-         CASE WHEN status = 'doing' THEN 'running'
-              WHEN scheduled_at > now() THEN 'scheduled' ELSE 'waiting' END AS state
-  FROM procrastinate_jobs WHERE status IN ('todo', 'doing') AND queue_name = ANY (%s)
-), counted AS (
-  SELECT queue, state, count(*) AS jobs, min(id) AS oldest_id FROM unfinished GROUP BY queue, state
-)
-SELECT queue, state, jobs,
-       (SELECT extract(epoch FROM now() - min(at))::float8 FROM procrastinate_events
-        WHERE job_id = oldest_id AND type = 'deferred') AS oldest_s
-FROM counted
-"""
-VIDEOS = "SELECT status, count(*) AS videos FROM videos GROUP BY status"
-FAILURES = """
-SELECT coalesce(failure_code, '') AS code, count(*) AS videos
-FROM videos WHERE status = 'failed' GROUP BY 1
-"""
-LEASES = """
-SELECT CASE WHEN lease_expires_at > now() THEN 'live' ELSE 'expired' END AS state,
-       count(*) AS leases
-FROM attempts WHERE outcome IS NULL GROUP BY 1
-"""
-TOTALS = """
-SELECT outcome, error_code, duration_range, attempts, duration_s, media_s FROM attempt_totals
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """Rows of the queries above, as of one moment."""
-
-    jobs: Rows
-    videos: Rows
-    failures: Rows
-    leases: Rows
-    totals: Rows
 
 
 class ServiceFigures:
@@ -101,7 +57,7 @@ class ServiceFigures:
 
     async def _refresh(self) -> None:
         try:
-            self._figures = await _read()
+            self._figures = await read_figures(QUEUES)
         except Exception as exc:  # noqa: BLE001  # whatever it is, there are no figures
             self._figures = None
             logger.warning("No figures: %s", type(exc).__name__, extra={"action": "metrics"})
@@ -131,17 +87,6 @@ def service_registry(figures: Figures | None) -> CollectorRegistry:
     registry = CollectorRegistry()
     registry.register(FiguresCollector(figures))
     return registry
-
-
-async def _read() -> Figures:
-    database = get_connection("default")
-    return Figures(
-        jobs=await database.execute_query_dict(JOBS, [list(QUEUES)]),
-        videos=await database.execute_query_dict(VIDEOS),
-        failures=await database.execute_query_dict(FAILURES),
-        leases=await database.execute_query_dict(LEASES),
-        totals=await database.execute_query_dict(TOTALS),
-    )
 
 
 def _jobs(rows: Rows) -> Iterator[Metric]:

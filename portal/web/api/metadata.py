@@ -19,7 +19,7 @@ from portal.web.api.metadata_shapes import (
     metadata_record,
 )
 from portal.web.api.openapi import document_problems
-from portal.web.context import current_resources
+from portal.web.context import web_context
 
 if TYPE_CHECKING:
     from portal.database.models import Video
@@ -55,10 +55,10 @@ async def put_metadata(id: str) -> Response:
     `*`, which overwrites whatever is there); when someone else has changed the metadata since,
     nothing is written. Sending a change again that is recorded already is no conflict.
     """
-    resources = current_resources()
+    web = web_context()
     video = await publishing.get_video(id)
     version = _version_read(video)
-    references = References(category_ids=(await resources.categories.names()).keys())
+    references = References(category_ids=(await web.categories.names()).keys())
     sent = validated(VideoMetadata, await read_json(), context=references)
     return _metadata(await editing.save_metadata(video.id, sent.value(), version=version))
 
@@ -72,9 +72,9 @@ async def delete(id: str) -> Response:
     No body is needed. The record is gone at once, and with it the playlists; the files follow
     soon after. The storage key is void: upload the file anew to publish it again.
     """
-    resources = current_resources()
+    web = web_context()
     video = await publishing.get_video(id)
-    await delete_video(video.id, queue=resources.queue)
+    await delete_video(video.id, queue=web.queue)
     return json_response(DeletedVideo(id=id), 202)
 
 

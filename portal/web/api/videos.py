@@ -26,7 +26,7 @@ from portal.web.api.video_shapes import (
     PresignResponse,
     RetrievedVideo,
 )
-from portal.web.context import current_resources, read_progress, read_record
+from portal.web.context import read_progress, read_record, web_context
 from portal.web.playback import master_url
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
@@ -41,7 +41,7 @@ async def categories() -> Response:
 
     The table is fixed; ids never change.
     """
-    names = await current_resources().categories.names()
+    names = await web_context().categories.names()
     return Response(_category_list(tuple(names.items())), content_type="application/json")
 
 
@@ -55,13 +55,13 @@ async def presign() -> Response:
     PUT the raw bytes to `uploadUrl` with the announced Content-Type, then send `key` to
     POST /api/videos.
     """
-    resources = current_resources()
+    web = web_context()
     wanted = validated(PresignRequest, await read_json())
     upload = await publishing.begin_upload(
         wanted.file_name,
         wanted.content_type,
-        storage=resources.storage,
-        url_ttl_s=resources.config.upload_url_ttl_s,
+        storage=web.storage,
+        url_ttl_s=web.config.upload_url_ttl_s,
     )
     return json_response(PresignResponse(upload_url=upload.upload_url, key=upload.key))
 
@@ -77,14 +77,14 @@ async def create_video() -> Response:
     Sending the same key with the same metadata again answers 200 with the same record, so a
     request whose answer was lost may be repeated.
     """
-    resources = current_resources()
+    web = web_context()
     body = await read_json()
     wanted = validated(CreateVideoRequest, body, context=await _references(body))
     published = await publishing.publish(
         wanted.submission(),
-        storage=resources.storage,
-        queue=resources.queue,
-        max_source_bytes=resources.config.max_source_bytes,
+        storage=web.storage,
+        queue=web.queue,
+        max_source_bytes=web.config.max_source_bytes,
     )
     response = json_response(
         CreatedVideo(**_members(published.video)), 201 if published.created else 200
@@ -115,7 +115,7 @@ async def get_video(id: str) -> Response:
     If-None-Match to get 304 while nothing changed.
     """
     record = await read_record(id)
-    address = master_url(current_resources().config, record["id"], record["published_attempt"])
+    address = master_url(web_context().config, record["id"], record["published_attempt"])
     body = RetrievedVideo(**record, playback_url=address).model_dump_json()
     response = Response(body, content_type="application/json")
     response.headers["Cache-Control"] = "no-cache"
@@ -144,15 +144,15 @@ async def retry_transcode(id: str) -> Response:
 
     No body is needed. A failed video is processing again and gets another `transcodeJobId`.
     """
-    resources = current_resources()
+    web = web_context()
     video = await publishing.get_video(id)
-    await publishing.retry_transcode(video, queue=resources.queue)
+    await publishing.retry_transcode(video, queue=web.queue)
     return await _transcode(video, 202)
 
 
 async def _transcode(video: Video, status: int = 200) -> Response:
     found = await read_progress(video.id)
-    video_url = f"{current_resources().config.public_url}/videos/{video.id}"
+    video_url = f"{web_context().config.public_url}/videos/{video.id}"
     response = json_response(transcode_record(found, video_url=video_url), status)
     response.headers["Cache-Control"] = "no-cache"
     return response
@@ -184,6 +184,6 @@ def _members(video: Video) -> dict[str, Any]:
 async def _references(body: Any) -> References:
     key = body.get("key") if isinstance(body, dict) else None
     return References(
-        category_ids=(await current_resources().categories.names()).keys(),
+        category_ids=(await web_context().categories.names()).keys(),
         key_is_issued=isinstance(key, str) and await publishing.is_issued(key),
     )

@@ -13,7 +13,7 @@ from portal.errors import InvalidRequest, MetadataChanged
 from portal.videos import editing, publishing
 from portal.web.api.json_bodies import validated
 from portal.web.api.metadata_shapes import References, VideoMetadata
-from portal.web.context import current_resources
+from portal.web.context import web_context
 from portal.web.pages.about_views import story_view
 from portal.web.pages.editing_views import EditForm, edit_form, typed_metadata
 
@@ -41,7 +41,7 @@ class _Refused:
 async def edit(video_id: str) -> str:
     """The form as a page of its own."""
     found = await publishing.get_video(video_id)
-    form = edit_form(found, await current_resources().categories.names())
+    form = edit_form(found, await web_context().categories.names())
     return await render_template("videos/edit.html", form=form, title=found.title)
 
 
@@ -65,7 +65,7 @@ async def story(video_id: str) -> str:
 async def story_form(video_id: str) -> str:
     """The form, as the fragment that takes the story's place."""
     found = await publishing.get_video(video_id)
-    form = edit_form(found, await current_resources().categories.names())
+    form = edit_form(found, await web_context().categories.names())
     return await render_template("videos/_form.html", form=form)
 
 
@@ -81,9 +81,9 @@ async def save_story(video_id: str) -> ResponseReturnValue:
 
 
 async def _save(video_id: str) -> tuple[Video, _Refused | None]:
-    resources = current_resources()
+    web = web_context()
     found = await publishing.get_video(video_id)
-    categories = await resources.categories.names()
+    categories = await web.categories.names()
     sent = await request.form
     typed = typed_metadata(sent)
     version = _version(sent.get("version", ""))

@@ -18,7 +18,7 @@ from quart import Blueprint, Response, render_template, request, url_for
 from portal.database.models import Video, VideoStatus
 from portal.errors import VideoNotFound
 from portal.text import shown
-from portal.web.context import current_resources, read_progress, read_video
+from portal.web.context import read_progress, read_video, web_context
 from portal.web.pages.fragments import polled
 from portal.web.pages.status_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_url, status_view
 from portal.web.server.request_context import allow_framing
@@ -59,7 +59,7 @@ class QueryRefused(Exception):
 @blueprint.app_template_global()
 def public_url(path: str) -> str:
     """The absolute address of a path, as people elsewhere reach it."""
-    return f"{current_resources().config.public_url}{path}"
+    return f"{web_context().config.public_url}{path}"
 
 
 @blueprint.get("/embed/<video_id>")
@@ -94,7 +94,7 @@ async def _context(video_id: str) -> dict[str, object]:
     page_url = public_url(url_for("pages.video", video_id=found.id))
     return {
         "title": shown(found.title),
-        "status": status_view(found, progress, config=current_resources().config),
+        "status": status_view(found, progress, config=web_context().config),
         "stage_url": url_for("embedding.stage", video_id=found.id),
         "page_url": page_url,
         "frame": Frame(page_url),
@@ -160,7 +160,7 @@ async def _video_at(address: str) -> Video:
     if not address:
         raise QueryRefused(400, "Send the address of a video as url.")
     try:
-        parts, own = urlsplit(address), urlsplit(current_resources().config.public_url)
+        parts, own = urlsplit(address), urlsplit(web_context().config.public_url)
     except ValueError as exc:
         raise QueryRefused(400, "This url is not an address.") from exc
     path = parts.path.removeprefix(own.path)

@@ -12,7 +12,7 @@ from portal.errors import FieldError, InvalidRequest, NotFound, VideoNotFound
 from portal.processing.sources import SourceChanged, check_source
 from portal.videos import posters, publishing
 from portal.videos.deletion import delete_video, was_deleted
-from portal.web.context import current_resources
+from portal.web.context import web_context
 from portal.web.pages.fragments import polled
 from portal.web.pages.poster_views import poster_view
 
@@ -43,16 +43,16 @@ async def replace_poster_fragment(video_id: str) -> str:
 @blueprint.get("/videos/<video_id>/original")
 async def original(video_id: str) -> WerkzeugResponse:
     """Redirects to the file that was uploaded, where the operator allows that."""
-    resources = current_resources()
-    if not resources.config.downloads:
+    web = web_context()
+    if not web.config.downloads:
         raise NotFound
     found = await publishing.get_video(video_id)
     try:
-        await check_source(found, resources.storage)
+        await check_source(found, web.storage)
     except SourceChanged as exc:
         raise NotFound("The uploaded file was changed or removed after it was sent.") from exc
-    address = await resources.storage.presign_download(
-        found.storage_key, file_name=found.file_name, ttl_s=resources.config.playback_url_ttl_s
+    address = await web.storage.presign_download(
+        found.storage_key, file_name=found.file_name, ttl_s=web.config.playback_url_ttl_s
     )
     response = redirect(address)
     response.headers["Cache-Control"] = "no-store"
@@ -73,7 +73,7 @@ async def delete(video_id: str) -> WerkzeugResponse:
     if parsed is None:
         raise VideoNotFound
     try:
-        await delete_video(parsed, queue=current_resources().queue)
+        await delete_video(parsed, queue=web_context().queue)
     except VideoNotFound:
         # Pressed twice, or pressed by two.
         if not await was_deleted(parsed):
@@ -88,10 +88,10 @@ async def deleted() -> str:
 
 
 async def _requested(video_id: str) -> PosterRequest:
-    resources = current_resources()
+    web = web_context()
     found = await publishing.get_video(video_id)
     time_s = _seconds((await request.form).get("time", ""))
-    return await posters.request_poster(found.id, time_s=time_s, queue=resources.queue)
+    return await posters.request_poster(found.id, time_s=time_s, queue=web.queue)
 
 
 async def _poster(video_id: str, *, watched: int) -> str:

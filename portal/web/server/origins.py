@@ -13,7 +13,7 @@ from werkzeug.datastructures import Headers
 
 from portal.config import Config
 from portal.errors import CrossSiteRequest, UnknownHost
-from portal.web.context import current_resources
+from portal.web.context import web_context
 from portal.web.server.hosts import is_own_host
 
 # RFC 9110 section 9.2.1: these ask for nothing to be changed.
@@ -25,7 +25,7 @@ OWN_SITES = frozenset({"same-origin", "none"})
 
 async def refuse_other_names() -> None:
     """Raise `UnknownHost` for a request to a name that may be anyone's; see `hosts.py`."""
-    config = current_resources().config
+    config = web_context().config
     host = request.headers.get("Host", "")
     if not is_own_host(host, public_url=config.public_url, allowed=config.allowed_hosts):
         raise UnknownHost
@@ -34,7 +34,7 @@ async def refuse_other_names() -> None:
 async def refuse_other_sites() -> None:
     """Raise `CrossSiteRequest` for an unsafe request that another site's page sends."""
     if request.method not in SAFE_METHODS:
-        hosts = own_hosts(request.host, current_resources().config)
+        hosts = own_hosts(request.host, web_context().config)
         require_same_origin(request.headers, hosts=hosts)
 
 
