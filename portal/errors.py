@@ -1,7 +1,7 @@
-"""What can go wrong, as exceptions that carry an HTTP status, a stable code and plain words.
+"""The portal's errors: exceptions with an HTTP status, a stable code and a message for people.
 
-An exception's docstring is its default message. Raised anywhere, rendered once in `app.py`:
-RFC 9457 problem details under /api, an HTML page elsewhere.
+An exception's docstring is its default message. Raised anywhere, rendered once, in
+`web.error_rendering`: RFC 9457 problem details under /api, an HTML page elsewhere.
 """
 
 from __future__ import annotations

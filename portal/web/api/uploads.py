@@ -1,4 +1,4 @@
-"""Uploads in parts over JSON: thin views, as in `api.py`. The parts themselves go to storage."""
+"""Uploads in parts over JSON. The parts themselves go to storage."""
 
 from __future__ import annotations
 
