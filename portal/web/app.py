@@ -21,11 +21,11 @@ from portal.telemetry.logs import configure_logging, current_fields
 from portal.telemetry.metrics import RequestMeter
 from portal.text import shown
 from portal.web import error_rendering, health, metrics_page, playback, static_files
-from portal.web.api import docs, metadata, uploads, videos
+from portal.web.api import docs, metadata, transcodes, uploads, videos
 from portal.web.api.openapi import install_openapi
 from portal.web.assets import load_manifest, static_dist_dir, templates_dir
 from portal.web.composition import WebContext, open_context
-from portal.web.pages import editing, embedding, library, managing, video
+from portal.web.pages import deletion, downloads, editing, embedding, library, posters, video
 from portal.web.server import concurrency_limit, origins, request_validation
 from portal.web.server.clients import Clients
 from portal.web.server.prepared_answers import Refusals
@@ -44,13 +44,16 @@ RESPONSE_TIMEOUT_S = 60
 UNTRACED = "/healthz$,/readyz$,/metrics$,/static/"
 BLUEPRINT_MODULES = (
     videos,
+    transcodes,
     docs,
     metadata,
     editing,
     embedding,
     health,
     library,
-    managing,
+    posters,
+    downloads,
+    deletion,
     metrics_page,
     video,
     playback,

@@ -63,7 +63,7 @@ ALWAYS_POSSIBLE = (421, 429, 503)
 # Those that tell when to try again.
 RETRIABLE = ("429", "503")
 # Blueprints whose routes are the JSON API.
-API_BLUEPRINTS = ("api.", "api_editing.", "uploads.")
+API_BLUEPRINTS = ("api.", "transcodes.", "api_editing.", "uploads.")
 SUCCESS_HEADERS = {
     ("create_video", "200"): ("Location",),
     ("create_video", "201"): ("Location",),

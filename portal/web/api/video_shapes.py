@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from portal.database.models import VideoStatus
+from portal.database.models import Video, VideoStatus
 from portal.videos.metadata import (
     FILE_NAME_PATTERN,
     MAX_FILE_NAME_LENGTH,
@@ -122,3 +122,21 @@ class RetrievedVideo(Shape):
     size_bytes: Annotated[int, Field(json_schema_extra=SIZE_FORMAT)]
     created_at: Timestamp
     updated_at: Timestamp
+
+
+def created_video(video: Video) -> CreatedVideo:
+    """The record of a video that was just created."""
+    return CreatedVideo(
+        id=str(video.id),
+        title=video.title,
+        description=video.description,
+        category_ids=video.category_ids,
+        tags=video.tags,
+        file_name=video.file_name,
+        storage_key=video.storage_key,
+        transcode_job_id=str(video.transcode_job_id),
+        status=video.status,
+        size_bytes=video.size_bytes,
+        created_at=video.created_at,
+        updated_at=video.updated_at,
+    )

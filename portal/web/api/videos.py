@@ -1,4 +1,4 @@
-"""The JSON API: thin views that check the request, call a use case, and shape the answer."""
+"""The four documented calls: categories, presigning, creating a video, reading its record."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from quart.blueprints import BlueprintSetupState
 from quart_schema import document_request, document_response, tag_blueprint
 from werkzeug.routing import BaseConverter
 
-from portal.database.models import Video
 from portal.videos import publishing
 from portal.web.api.json_bodies import json_response, read_json, validated
 from portal.web.api.metadata_shapes import References
 from portal.web.api.openapi import document_problems
-from portal.web.api.transcode_shapes import TranscodeRecord, transcode_record
 from portal.web.api.video_shapes import (
     CategoryList,
     CategoryRecord,
@@ -25,8 +23,9 @@ from portal.web.api.video_shapes import (
     PresignRequest,
     PresignResponse,
     RetrievedVideo,
+    created_video,
 )
-from portal.web.context import read_progress, read_record, web_context
+from portal.web.context import read_record, web_context
 from portal.web.playback import master_url
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
@@ -86,9 +85,7 @@ async def create_video() -> Response:
         queue=web.queue,
         max_source_bytes=web.config.max_source_bytes,
     )
-    response = json_response(
-        CreatedVideo(**_members(published.video)), 201 if published.created else 200
-    )
+    response = json_response(created_video(published.video), 201 if published.created else 200)
     response.headers["Location"] = url_for("api.get_video", id=str(published.video.id))
     return response
 
@@ -123,62 +120,10 @@ async def get_video(id: str) -> Response:
     return await response.make_conditional(request)
 
 
-@blueprint.get("/videos/<id>/transcode")
-@document_response(TranscodeRecord)
-@document_problems(404, 503)
-async def get_transcode(id: str) -> Response:
-    """See how a video's transcoding stands.
-
-    `stage` is the way to ready: waiting, probing, transcoding, finishing, then ready or failed.
-    A long video is ready before all its renditions are made; `remaining` then tells how far the
-    rest is, and is null once the ladder is complete.
-    """
-    return await _transcode(await publishing.get_video(id))
-
-
-@blueprint.post("/videos/<id>/transcode")
-@document_response(TranscodeRecord, 202)
-@document_problems(403, 404, 409, 503)
-async def retry_transcode(id: str) -> Response:
-    """Try again what failed: a failed video, or the renditions that a ready one lacks.
-
-    No body is needed. A failed video is processing again and gets another `transcodeJobId`.
-    """
-    web = web_context()
-    video = await publishing.get_video(id)
-    await publishing.retry_transcode(video, queue=web.queue)
-    return await _transcode(video, 202)
-
-
-async def _transcode(video: Video, status: int = 200) -> Response:
-    found = await read_progress(video.id)
-    video_url = f"{web_context().config.public_url}/videos/{video.id}"
-    response = json_response(transcode_record(found, video_url=video_url), status)
-    response.headers["Cache-Control"] = "no-cache"
-    return response
-
-
 @lru_cache(maxsize=1)
 def _category_list(rows: tuple[tuple[int, str], ...]) -> str:
     records = [CategoryRecord(id=number, name=name) for number, name in rows]
     return CategoryList(categories=records).model_dump_json()
-
-
-def _members(video: Video) -> dict[str, Any]:
-    return {
-        "id": str(video.id),
-        "title": video.title,
-        "description": video.description,
-        "category_ids": video.category_ids,
-        "tags": video.tags,
-        "file_name": video.file_name,
-        "storage_key": video.storage_key,
-        "transcode_job_id": str(video.transcode_job_id),
-        "status": video.status,
-        "size_bytes": video.size_bytes,
-        "created_at": video.created_at,
-        "updated_at": video.updated_at,
-    }
 
 
 async def _references(body: Any) -> References:

@@ -1,4 +1,4 @@
-"""Editing a video's metadata in its page: the story, the form that takes its place, and both
+"""Editing a video's metadata in its page: the summary, the form that takes its place, and both
 without scripts as a page of their own.
 """
 
@@ -14,8 +14,8 @@ from portal.videos import editing, publishing
 from portal.web.api.json_bodies import validated
 from portal.web.api.metadata_shapes import References, VideoMetadata
 from portal.web.context import web_context
-from portal.web.pages.about_views import story_view
 from portal.web.pages.editing_views import EditForm, edit_form, typed_metadata
+from portal.web.pages.video_views import summary_view
 
 if TYPE_CHECKING:
     from quart.typing import ResponseReturnValue
@@ -55,27 +55,27 @@ async def save(video_id: str) -> ResponseReturnValue:
     return html, refused.status
 
 
-@blueprint.get("/videos/<video_id>/story")
-async def story(video_id: str) -> str:
+@blueprint.get("/videos/<video_id>/summary")
+async def summary(video_id: str) -> str:
     """The fragment with a video's title and description."""
-    return await _story(await publishing.get_video(video_id))
+    return await _summary(await publishing.get_video(video_id))
 
 
-@blueprint.get("/videos/<video_id>/story/form")
-async def story_form(video_id: str) -> str:
-    """The form, as the fragment that takes the story's place."""
+@blueprint.get("/videos/<video_id>/summary/form")
+async def summary_form(video_id: str) -> str:
+    """The form, as the fragment that takes the summary's place."""
     found = await publishing.get_video(video_id)
     form = edit_form(found, await web_context().categories.names())
     return await render_template("videos/_form.html", form=form)
 
 
-@blueprint.post("/videos/<video_id>/story")
-async def save_story(video_id: str) -> ResponseReturnValue:
-    """Save, and show the story again; or the form, which says what is wrong."""
+@blueprint.post("/videos/<video_id>/summary")
+async def save_summary(video_id: str) -> ResponseReturnValue:
+    """Save, and show the summary again; or the form, which says what is wrong."""
     found, refused = await _save(video_id)
     if refused is not None:
         return await render_template("videos/_form.html", form=refused.form), refused.status
-    response = await make_response(await _story(found))
+    response = await make_response(await _summary(found))
     response.headers["HX-Trigger"] = SAVED
     return response
 
@@ -106,5 +106,5 @@ def _version(text: str) -> int:
     return int(text) if is_number else 0
 
 
-async def _story(found: Video) -> str:
-    return await render_template("videos/_story.html", story=story_view(found))
+async def _summary(found: Video) -> str:
+    return await render_template("videos/_summary.html", summary=summary_view(found))

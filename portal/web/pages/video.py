@@ -14,11 +14,11 @@ from portal.database.models import PosterRequest, Video, VideoStatus
 from portal.errors import NothingToRetry, Unavailable
 from portal.videos import publishing
 from portal.web.context import read_progress, read_video, web_context
-from portal.web.pages.about_views import facts_view, share_view, story_view
 from portal.web.pages.fragments import polled
 from portal.web.pages.poster_views import PosterView, poster_view
 from portal.web.pages.status_views import remaining_view, status_view
 from portal.web.pages.upload_views import upload_limits
+from portal.web.pages.video_views import facts_view, share_view, summary_view
 from portal.web.server.response_cache import allow_sharing
 
 blueprint = Blueprint("pages", __name__)
@@ -52,7 +52,7 @@ async def video(video_id: str) -> str:
     names = await web_context().categories.names()
     return await render_template(
         "videos/detail.html",
-        story=story_view(found),
+        summary=summary_view(found),
         facts=facts_view(found, progress, category_names=names),
         share=share_view(found, web_context().config),
         status=status_view(found, progress, config=web_context().config),

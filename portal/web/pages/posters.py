@@ -1,4 +1,4 @@
-"""What else editors do on a video's page: replace the poster, take the original, delete."""
+"""Replacing a video's poster with a frame of it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from quart import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.database.models import PosterRequest
-from portal.errors import FieldError, InvalidRequest, NotFound, VideoNotFound
-from portal.processing.sources import SourceChanged, check_source
+from portal.errors import FieldError, InvalidRequest
 from portal.videos import posters, publishing
-from portal.videos.deletion import delete_video, was_deleted
 from portal.web.context import web_context
 from portal.web.pages.fragments import polled
 from portal.web.pages.poster_views import poster_view
 
-blueprint = Blueprint("managing", __name__)
+blueprint = Blueprint("posters", __name__)
 
 
 @blueprint.get("/videos/<video_id>/poster")
@@ -38,53 +36,6 @@ async def replace_poster_fragment(video_id: str) -> str:
     """Ask for the frame at a time as the poster, and show how that stands."""
     asked = await _requested(video_id)
     return await _poster(video_id, watched=asked.number)
-
-
-@blueprint.get("/videos/<video_id>/original")
-async def original(video_id: str) -> WerkzeugResponse:
-    """Redirects to the file that was uploaded, where the operator allows that."""
-    web = web_context()
-    if not web.config.downloads:
-        raise NotFound
-    found = await publishing.get_video(video_id)
-    try:
-        await check_source(found, web.storage)
-    except SourceChanged as exc:
-        raise NotFound("The uploaded file was changed or removed after it was sent.") from exc
-    address = await web.storage.presign_download(
-        found.storage_key, file_name=found.file_name, ttl_s=web.config.playback_url_ttl_s
-    )
-    response = redirect(address)
-    response.headers["Cache-Control"] = "no-store"
-    return response
-
-
-@blueprint.get("/videos/<video_id>/delete")
-async def confirm_deletion(video_id: str) -> str:
-    """Asks whether the video is really to be deleted; with scripts its page does so itself."""
-    found = await publishing.get_video(video_id)
-    return await render_template("videos/delete.html", video_id=video_id, title=found.title)
-
-
-@blueprint.post("/videos/<video_id>/delete")
-async def delete(video_id: str) -> WerkzeugResponse:
-    """Delete the video, and say so; the same to whoever comes second."""
-    parsed = publishing.parse_video_id(video_id)
-    if parsed is None:
-        raise VideoNotFound
-    try:
-        await delete_video(parsed, queue=web_context().queue)
-    except VideoNotFound:
-        # Pressed twice, or pressed by two.
-        if not await was_deleted(parsed):
-            raise
-    return redirect(url_for("managing.deleted"), 303)
-
-
-@blueprint.get("/videos/deleted")
-async def deleted() -> str:
-    """Says that a video was deleted."""
-    return await render_template("videos/deleted.html")
 
 
 async def _requested(video_id: str) -> PosterRequest:
