@@ -15,7 +15,7 @@ from uuid import UUID
 from portal.database.connection import transaction
 from portal.database.rows import lock_video
 from portal.errors import MetadataChanged, VideoNotFound
-from portal.videos.metadata import Metadata, Submission
+from portal.videos.metadata import EditableMetadata, Submission
 
 if TYPE_CHECKING:
     from portal.database.models import Video
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def recorded(video: Video) -> Metadata:
+def recorded(video: Video) -> EditableMetadata:
     """The metadata of a video as it is in the database."""
-    return Metadata(
+    return EditableMetadata(
         title=video.title,
         description=video.description,
         category_ids=tuple(video.category_ids),
@@ -33,7 +33,9 @@ def recorded(video: Video) -> Metadata:
     )
 
 
-async def save_metadata(video_id: UUID, metadata: Metadata, *, version: int | None) -> Video:
+async def save_metadata(
+    video_id: UUID, metadata: EditableMetadata, *, version: int | None
+) -> Video:
     """Write a video's metadata over the version that was read; None for whatever is there.
 
     Raises:
@@ -71,7 +73,7 @@ def was_created_with(video: Video, submission: Submission) -> bool:
     return metadata == recorded(video) or video.submitted_digest == metadata.digest()
 
 
-async def _write(video: Video, metadata: Metadata) -> None:
+async def _write(video: Video, metadata: EditableMetadata) -> None:
     columns = {
         **asdict(metadata),
         "category_ids": list(metadata.category_ids),

@@ -7,7 +7,6 @@ one for most, and the server would settle for it after a few repetitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -98,18 +97,13 @@ async def fetch_stages(video_ids: list[UUID]) -> list[dict[str, Any]]:
 
 def _where(query: LibraryQuery, search: str) -> sql.Composable:
     """The condition for what matches a tsquery and the filters."""
-    conditions = list(_conditions(query, search))
-    return sql.SQL(" AND ").join(conditions) if conditions else sql.SQL("true")
-
-
-def _conditions(query: LibraryQuery, search: str) -> Iterator[sql.Composable]:
-    if search:
-        yield _matches(search)
+    conditions = [_matches(search)]
     if query.category_id is not None:
         category = sql.Literal(query.category_id)
-        yield sql.SQL("category_ids @> ARRAY[{}]::smallint[]").format(category)
+        conditions.append(sql.SQL("category_ids @> ARRAY[{}]::smallint[]").format(category))
     if query.status is not None:
-        yield sql.SQL("status = {}").format(sql.Literal(query.status.value))
+        conditions.append(sql.SQL("status = {}").format(sql.Literal(query.status.value)))
+    return sql.SQL(" AND ").join(conditions)
 
 
 def _matches(search: str) -> sql.Composable:

@@ -28,7 +28,7 @@ EXTENSIONS = {"video/mp4": ("mp4", "m4v"), "video/quicktime": ("mov", "qt")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metadata:
+class EditableMetadata:
     """What editors say of a video, and may change."""
 
     title: str
@@ -46,7 +46,7 @@ class Metadata:
 class Submission:
     """A new video: its metadata, the name its file had, and the storage key it was uploaded to."""
 
-    metadata: Metadata
+    metadata: EditableMetadata
     file_name: str
     key: str
 

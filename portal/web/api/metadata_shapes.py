@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, Field, StrictInt, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from portal.videos import metadata
-from portal.videos.metadata import Metadata, title_fault
+from portal.videos.metadata import EditableMetadata, title_fault
 from portal.web.api.shapes import Shape, Text, keeping
 
 
@@ -50,9 +50,9 @@ class VideoMetadata(Shape):
         Field(max_length=metadata.MAX_TAGS_LENGTH, description="Comma-separated by convention."),
     ]
 
-    def value(self) -> Metadata:
+    def value(self) -> EditableMetadata:
         """The same for services."""
-        return Metadata(
+        return EditableMetadata(
             title=self.title,
             description=self.description,
             category_ids=tuple(self.category_ids),
@@ -74,7 +74,7 @@ class DeletedVideo(Shape):
     id: str
 
 
-def metadata_record(recorded: Metadata) -> VideoMetadata:
+def metadata_record(recorded: EditableMetadata) -> VideoMetadata:
     """The public shape, unchecked: what earlier rules allowed is still to be read."""
     return VideoMetadata.model_construct(
         title=recorded.title,

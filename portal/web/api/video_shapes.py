@@ -126,17 +126,6 @@ class RetrievedVideo(Shape):
 
 def created_video(video: Video) -> CreatedVideo:
     """The record of a video that was just created."""
-    return CreatedVideo(
-        id=str(video.id),
-        title=video.title,
-        description=video.description,
-        category_ids=video.category_ids,
-        tags=video.tags,
-        file_name=video.file_name,
-        storage_key=video.storage_key,
-        transcode_job_id=str(video.transcode_job_id),
-        status=video.status,
-        size_bytes=video.size_bytes,
-        created_at=video.created_at,
-        updated_at=video.updated_at,
-    )
+    columns = {name: getattr(video, name) for name in CreatedVideo.model_fields}
+    ids = {"id": str(video.id), "transcode_job_id": str(video.transcode_job_id)}
+    return CreatedVideo(**columns | ids)

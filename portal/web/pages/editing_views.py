@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from werkzeug.datastructures import MultiDict
 
     from portal.database.models import Video
-    from portal.videos.metadata import Metadata
+    from portal.videos.metadata import EditableMetadata
 
 CATEGORY_ID = re.compile(r"[0-9]{1,9}")
 # The same faults as the JSON API names, in the words of a form.
@@ -100,7 +100,7 @@ def edit_form(
     )
 
 
-def _as_typed(metadata: Metadata) -> TypedMetadata:
+def _as_typed(metadata: EditableMetadata) -> TypedMetadata:
     return TypedMetadata(
         title=metadata.title,
         description=metadata.description,
@@ -121,7 +121,7 @@ def _faults(errors: Sequence[FieldError], typed: TypedMetadata) -> dict[str, str
     return faults
 
 
-def _theirs(theirs: Metadata, ours: TypedMetadata, categories: Mapping[int, str]) -> Theirs:
+def _theirs(theirs: EditableMetadata, ours: TypedMetadata, categories: Mapping[int, str]) -> Theirs:
     theirs_ids = {str(number) for number in theirs.category_ids}
     names = [categories[number] for number in theirs.category_ids if number in categories]
     return Theirs(

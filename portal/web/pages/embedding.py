@@ -8,7 +8,6 @@ from what a request says of its host.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from fractions import Fraction
 from urllib.parse import urlsplit
 
@@ -38,13 +37,6 @@ IFRAME = Markup(
     '<iframe src="{src}" width="{width}" height="{height}" title="{title}" frameborder="0"'
     ' allow="{permissions}" allowfullscreen loading="lazy"></iframe>'
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """What a player in a frame shows beside the video."""
-
-    page_url: str
 
 
 class QueryRefused(Exception):
@@ -97,7 +89,7 @@ async def _context(video_id: str) -> dict[str, object]:
         "status": status_view(found, progress, config=web_context().config),
         "stage_url": url_for("embedding.stage", video_id=found.id),
         "page_url": page_url,
-        "frame": Frame(page_url),
+        "frame": {"page_url": page_url},
     }
 
 

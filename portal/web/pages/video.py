@@ -17,7 +17,7 @@ from portal.web.context import read_progress, read_video, web_context
 from portal.web.pages.fragments import polled
 from portal.web.pages.poster_views import PosterView, poster_view
 from portal.web.pages.status_views import remaining_view, status_view
-from portal.web.pages.upload_views import upload_limits
+from portal.web.pages.upload_views import limits_view
 from portal.web.pages.video_views import facts_view, share_view, summary_view
 from portal.web.server.response_cache import allow_sharing
 
@@ -30,7 +30,7 @@ async def upload() -> str:
     return await render_template(
         "upload/index.html",
         categories=await web_context().categories.names(),
-        limits=upload_limits(web_context().config),
+        limits=limits_view(web_context().config),
         storage_url=await _storage_url(),
     )
 
