@@ -58,10 +58,15 @@ class Setting:
 
     meaning: str
     default: Any
-    parse: Callable[[str], Any]
-    default_words: str
-    values: str
-    alias: str
+    parse: Callable[[str], Any] = str
+    words: str = ""
+    values: str = ""
+    alias: str = ""
+
+    @property
+    def default_words(self) -> str:
+        """The default as documentation has it."""
+        return self.words or str(self.default or "empty")
 
     def read(self, variable: str, environ: Mapping[str, str], faults: list[str]) -> Any:
         """The parsed value, or None when the variable is not set or is at fault."""
@@ -74,17 +79,8 @@ class Setting:
         return None if value == "" else value
 
 
-def _setting(
-    meaning: str,
-    default: Any,
-    parse: Callable[[str], Any] = str,
-    *,
-    words: str = "",
-    values: str = "",
-    alias: str = "",
-) -> Any:
-    words = words or str(default or "empty")
-    return field(metadata={"setting": Setting(meaning, default, parse, words, values, alias)})
+def _setting(*arguments: Any, **more: Any) -> Any:
+    return field(metadata={"setting": Setting(*arguments, **more)})
 
 
 def _integer(meaning: str, default: int, low: int, high: int) -> Any:
@@ -117,7 +113,7 @@ def _checked(
 ) -> Callable[[str], Any]:
     def parse(text: str) -> Any:
         if not is_good(text):
-            raise ValueError(f"{'' if is_secret else f'={text!r}'}: {remedy}")
+            raise ValueError(f": {remedy}" if is_secret else f"={text!r}: {remedy}")
         return make(text)
 
     return parse

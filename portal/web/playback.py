@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 blueprint = Blueprint("playback", __name__)
 
 PLAYLIST_NAME = re.compile(r"(?:[a-z0-9_-]+/)?[a-z0-9_-]+\.m3u8")
+# Any page may read what has these headers.
+OPEN_TO_ALL = {
+    "Access-Control-Allow-Origin": "*",
+    "Cross-Origin-Resource-Policy": "cross-origin",
+}
 PLAYLIST_TYPE = "application/vnd.apple.mpegurl"
 VTT_TYPE = "text/vtt; charset=utf-8"
 # A player's page, or its cache, may keep a playlist this long; the signatures live far longer.
@@ -96,6 +101,5 @@ async def storyboard(video_id: UUID) -> Response:
 async def _open_to_all(found: CachedBody, *, content_type: str, max_age_s: int) -> Response:
     cache_control = f"private, max-age={max_age_s}"
     response = await found.answer(content_type=content_type, cache_control=cache_control)
-    response.headers["Access-Control-Allow-Origin"] = "*"
-    response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    response.headers.update(OPEN_TO_ALL)
     return response

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from time import monotonic
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
@@ -32,6 +35,7 @@ KEPT_S = 5.0
 TIMEOUT_S = 3.0
 QUEUES = (TRANSCODE_QUEUE, CHORES_QUEUE)
 JOB_STATES = ("waiting", "scheduled", "running")
+OLDEST_WORDS = "Time since the oldest unfinished job was asked for."
 
 
 class ServiceFigures:
@@ -91,54 +95,46 @@ def service_registry(figures: Figures | None) -> CollectorRegistry:
 
 def _jobs(rows: Rows) -> Iterator[Metric]:
     """Every queue and state has a value, so that a rule may rely on it."""
-    count = GaugeMetricFamily("portal_jobs", "Unfinished jobs.", labels=["queue", "state"])
-    oldest = GaugeMetricFamily(
-        "portal_jobs_oldest_seconds",
-        "Time since the oldest unfinished job was asked for.",
-        labels=["queue", "state"],
-    )
     found = {(row["queue"], row["state"]): row for row in rows}
-    for queue in QUEUES:
-        for state in JOB_STATES:
-            row = found.get((queue, state), {})
-            count.add_metric([queue, state], row.get("jobs", 0))
-            oldest.add_metric([queue, state], row.get("oldest_s") or 0.0)
-    yield count
-    yield oldest
+    for name, column, words in (
+        ("portal_jobs", "jobs", "Unfinished jobs."),
+        ("portal_jobs_oldest_seconds", "oldest_s", OLDEST_WORDS),
+    ):
+        values = {it: found.get(it, {}).get(column) for it in product(QUEUES, JOB_STATES)}
+        yield _gauge(name, words, ("queue", "state"), values)
 
 
 def _videos(figures: Figures) -> Iterator[Metric]:
-    videos = GaugeMetricFamily("portal_videos", "Videos.", labels=["status"])
     found = {row["status"]: row["videos"] for row in figures.videos}
-    for status in VideoStatus:
-        videos.add_metric([status], found.get(status, 0))
-    yield videos
-    failed = GaugeMetricFamily("portal_videos_failed", "Failed videos by reason.", labels=["code"])
-    for row in figures.failures:
-        failed.add_metric([row["code"]], row["videos"])
-    yield failed
+    values = {(status.value,): found.get(status) for status in VideoStatus}
+    yield _gauge("portal_videos", "Videos.", ("status",), values)
+    failed = {(row["code"],): row["videos"] for row in figures.failures}
+    yield _gauge("portal_videos_failed", "Failed videos by reason.", ("code",), failed)
 
 
 def _leases(rows: Rows) -> Metric:
-    leases = GaugeMetricFamily(
-        "portal_worker_leases",
-        "Attempts under way, by their lease.",
-        labels=["state"],
-    )
     found = {row["state"]: row["leases"] for row in rows}
-    for state in ("live", "expired"):
-        leases.add_metric([state], found.get(state, 0))
-    return leases
+    values = {(state,): found.get(state) for state in ("live", "expired")}
+    words = "Attempts under way, by their lease."
+    return _gauge("portal_worker_leases", words, ("state",), values)
+
+
+def _gauge(
+    name: str, words: str, labels: Sequence[str], values: Mapping[Any, float | None]
+) -> Metric:
+    family = GaugeMetricFamily(name, words, labels=labels)
+    for key, value in values.items():
+        family.add_metric(key, value or 0.0)
+    return family
 
 
 def _attempts(rows: Rows) -> Iterator[Metric]:
     ended = CounterMetricFamily(
         "portal_attempts", "Attempts to transcode that ended.", labels=["outcome", "code"]
     )
-    counts: dict[tuple[str, str], int] = {}
+    counts: Counter[tuple[str, str]] = Counter()
     for row in rows:
-        key = (row["outcome"], row["error_code"])
-        counts[key] = counts.get(key, 0) + row["attempts"]
+        counts[row["outcome"], row["error_code"]] += row["attempts"]
     for (outcome, code), attempts in sorted(counts.items()):
         ended.add_metric([outcome, code], attempts)
     yield ended

@@ -20,6 +20,7 @@ from portal.text import shown
 from portal.web.context import read_progress, read_video, web_context
 from portal.web.pages.fragments import polled
 from portal.web.pages.status_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_url, status_view
+from portal.web.playback import OPEN_TO_ALL
 from portal.web.server.request_context import allow_framing
 from portal.web.server.response_cache import allow_sharing
 
@@ -176,6 +177,5 @@ def _limit(name: str) -> int | None:
 
 def _open_to_all(body: dict[str, object], *, status: int) -> Response:
     response = Response(json.dumps(body), status, content_type="application/json")
-    response.headers["Access-Control-Allow-Origin"] = "*"
-    response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    response.headers.update(OPEN_TO_ALL)
     return response
