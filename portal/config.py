@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
-from portal.text import host_name, is_http_address
+from portal.text import host_name, http_address, whole_number
 
 # In ALLOWED_HOSTS: every name is allowed.
 ANY_HOST = "*"
@@ -85,8 +85,8 @@ def _setting(*arguments: Any, **more: Any) -> Any:
 
 def _integer(meaning: str, default: int, low: int, high: int) -> Any:
     def is_good(text: str) -> bool:
-        is_number = text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
-        return is_number and low <= int(text) <= high
+        number = whole_number(text, max_digits=MAX_DIGITS)
+        return number is not None and low <= number <= high
 
     parse = _checked(is_good, f"give a whole number from {low} to {high}.", int)
     return _setting(meaning, default, parse, words=str(default), values=f"{low} to {high}")
@@ -128,12 +128,17 @@ def _is_database_url(text: str) -> bool:
 
 
 def _is_host(text: str) -> bool:
-    return is_http_address(f"http://[{text}]" if ":" in text else f"http://{text}")
+    return _is_address(f"http://[{text}]" if ":" in text else f"http://{text}")
+
+
+def _is_address(text: str) -> bool:
+    parts = http_address(text)
+    return parts is not None and not parts.query
 
 
 def _address(text: str) -> str:
     address = text.rstrip("/")
-    if address and not is_http_address(address):
+    if address and not _is_address(address):
         # One with a user may hold a password, and is not repeated.
         shown = "" if "@" in address else f"={address!r}"
         raise ValueError(f"{shown}: give an address like https://example.org.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from unicodedata import category
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 # Embeddings, overrides and isolates (Unicode annex 9) turn what follows them around, "exe.mp4"
 # into "4pm.exe"; a stray end of an isolate lets them out of any <bdi>. Marks only hint, and stay.
@@ -57,14 +57,20 @@ def host_name(host: str) -> str:
     return (name or "").removesuffix(".")
 
 
-def is_http_address(text: str) -> bool:
-    """Whether a text is an http or https address of a host, without a query."""
+def http_address(text: str) -> SplitResult | None:
+    """The parts of an http or https address of a host; None for anything else."""
     try:
         parts = urlsplit(text)
         _ = parts.port
     except ValueError:
-        return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.query
+        return None
+    return parts if parts.scheme in ("http", "https") and parts.hostname else None
+
+
+def whole_number(text: str, *, max_digits: int) -> int | None:
+    """The number that a text of ASCII digits alone writes; None for any other."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= max_digits
+    return int(text) if is_number else None
 
 
 def _with_few_marks(text: str) -> str:

@@ -17,7 +17,7 @@ from werkzeug.routing.rules import Rule
 from portal import __version__
 from portal.web.api.openapi_links import links_of
 from portal.web.api.shapes import Problem, ValidationProblem
-from portal.web.api.upload_shapes import StartUploadRequest, UploadLimits, upload_limits
+from portal.web.api.upload_shapes import StartUploadRequest, max_upload_bytes
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -65,13 +65,8 @@ RETRIABLE = ("429", "503")
 # Blueprints whose routes are the JSON API.
 API_BLUEPRINTS = ("api.", "transcodes.", "api_editing.", "uploads.")
 SUCCESS_HEADERS = {
-    ("create_video", "200"): ("Location",),
-    ("create_video", "201"): ("Location",),
-    ("get_video", "200"): ("ETag",),
-    ("get_metadata", "200"): ("ETag",),
-    ("put_metadata", "200"): ("ETag",),
-    ("start_upload", "200"): ("Location",),
-    ("start_upload", "201"): ("Location",),
+    **dict.fromkeys(("create_video", "start_upload"), "Location"),
+    **dict.fromkeys(("get_video", "get_metadata", "put_metadata"), "ETag"),
 }
 
 
@@ -107,15 +102,15 @@ def install_openapi(app: Quart, *, max_source_bytes: int) -> None:
             "address and PUT the file to it, then create the video.",
         ),
         # It is only called, as a class would be.
-        openapi_provider_class=partial(_Provider, upload_limits(max_source_bytes)),  # type: ignore[arg-type]
+        openapi_provider_class=partial(_Provider, max_upload_bytes(max_source_bytes)),  # type: ignore[arg-type]
         conversion_preference="pydantic",
     )
 
 
 class _Provider(OpenAPIProvider):
-    def __init__(self, limits: UploadLimits, app: Quart, extension: QuartSchema) -> None:
+    def __init__(self, max_bytes: int, app: Quart, extension: QuartSchema) -> None:
         super().__init__(app, extension)
-        self._limits = limits
+        self._max_bytes = max_bytes
 
     def generate_rules(self) -> Iterable[Rule]:
         rules = super().generate_rules()
@@ -129,7 +124,7 @@ class _Provider(OpenAPIProvider):
                 _complete(operation)
                 _name_shapes(operation, shapes)
         size = shapes[StartUploadRequest.__name__]["properties"]["sizeBytes"]
-        size["maximum"] = self._limits.max_size_bytes
+        size["maximum"] = self._max_bytes
         return document
 
     def operation_id(self, method: str, path: str, func: Callable[..., Any]) -> str:
@@ -151,8 +146,8 @@ def _complete(operation: dict[str, Any]) -> None:
             answer["description"] = own_words or PROBLEM_WORDS[int(status)]
             answer["content"] = {"application/problem+json": answer["content"]["application/json"]}
         else:
-            headers = SUCCESS_HEADERS.get((operation["operationId"], status), ())
-            answer["headers"] = {name: {"schema": {"type": "string"}} for name in headers}
+            header = SUCCESS_HEADERS.get(operation["operationId"])
+            answer["headers"] = {header: {"schema": {"type": "string"}}} if header else {}
             if links := links_of(operation["operationId"], status):
                 answer["links"] = links
     for status in RETRIABLE:

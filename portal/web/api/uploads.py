@@ -14,7 +14,7 @@ from portal.web.api.upload_shapes import (
     PartsProblem,
     StartUploadRequest,
     UploadRecord,
-    upload_limits,
+    max_upload_bytes,
     upload_record,
 )
 from portal.web.context import web_context
@@ -36,8 +36,8 @@ async def start_upload() -> Response:
     An upload that nobody goes on with, or makes a video of, for a day is removed.
     """
     web = web_context()
-    limits = upload_limits(web.config.max_source_bytes)
-    wanted = validated(StartUploadRequest, await read_json(), context=limits)
+    largest = max_upload_bytes(web.config.max_source_bytes)
+    wanted = validated(StartUploadRequest, await read_json(), context=largest)
     started = await uploads.start(wanted.key, wanted.size_bytes, storage=web.storage)
     response = _answer(started.upload, 201 if started.created else 200)
     response.headers["Location"] = url_for("uploads.get_upload", id=started.upload.upload_id)

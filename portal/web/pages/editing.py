@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from quart import Blueprint, make_response, redirect, render_template, request, url_for
 
 from portal.errors import InvalidRequest, MetadataChanged
+from portal.text import whole_number
 from portal.videos import editing, publishing
 from portal.web.api.json_bodies import validated
 from portal.web.api.metadata_shapes import References, VideoMetadata
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 blueprint = Blueprint("editing", __name__)
 
-MAX_VERSION_DIGITS = 9
 # What else of the page shows metadata fetches itself again.
 SAVED = '{"metadata-saved": {"target": "body"}}'
 
@@ -86,7 +86,8 @@ async def _save(video_id: str) -> tuple[Video, _Refused | None]:
     categories = await web.categories.names()
     sent = await request.form
     typed = typed_metadata(sent)
-    version = _version(sent.get("version", ""))
+    # The version that the form was made from; 0, which never is the newest, for none.
+    version = whole_number(sent.get("version", ""), max_digits=9) or 0
     references = References(category_ids=categories.keys())
     try:
         metadata = validated(VideoMetadata, typed.body(), context=references)
@@ -98,12 +99,6 @@ async def _save(video_id: str) -> tuple[Video, _Refused | None]:
         newest = await publishing.get_video(video_id)
         form = edit_form(newest, categories, typed=typed, is_conflict=True)
         return newest, _Refused(form, 409)
-
-
-def _version(text: str) -> int:
-    """The version that the form was made from; 0, which never is the newest, for none."""
-    is_number = text.isascii() and text.isdigit() and len(text) <= MAX_VERSION_DIGITS
-    return int(text) if is_number else 0
 
 
 async def _summary(found: Video) -> str:

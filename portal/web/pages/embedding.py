@@ -16,7 +16,7 @@ from quart import Blueprint, Response, render_template, request, url_for
 
 from portal.database.models import Video, VideoStatus
 from portal.errors import VideoNotFound
-from portal.text import shown
+from portal.text import shown, whole_number
 from portal.web.context import read_progress, read_video, web_context
 from portal.web.pages.fragments import polled
 from portal.web.pages.status_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_url, status_view
@@ -170,9 +170,10 @@ def _limit(name: str) -> int | None:
     text = request.args.get(name)
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) <= 6 and int(text)):
+    number = whole_number(text, max_digits=6)
+    if not number:
         raise QueryRefused(400, f"Send {name} as a whole positive number.")
-    return int(text)
+    return number
 
 
 def _open_to_all(body: dict[str, object], *, status: int) -> Response:

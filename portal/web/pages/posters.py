@@ -9,6 +9,7 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.database.models import PosterRequest
 from portal.errors import FieldError, InvalidRequest
+from portal.text import whole_number
 from portal.videos import posters, publishing
 from portal.web.context import web_context
 from portal.web.pages.fragments import polled
@@ -67,5 +68,4 @@ def _seconds(text: str) -> float:
 
 def _watched() -> int:
     """The request whose end whoever asks wants to hear of; 0 for none."""
-    text = request.args.get("watched", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    return whole_number(request.args.get("watched", ""), max_digits=9) or 0
