@@ -1,7 +1,7 @@
-"""What can go wrong, as exceptions that carry an HTTP status, a stable code and plain words.
+"""The portal's errors: exceptions with an HTTP status, a stable code and a message for people.
 
-An exception's docstring is its default message. Raised anywhere, rendered once in `app.py`:
-RFC 9457 problem details under /api, an HTML page elsewhere.
+An exception's docstring is its default message. Raised anywhere, rendered once, in
+`web.error_rendering`: RFC 9457 problem details under /api, an HTML page elsewhere.
 """
 
 from __future__ import annotations
@@ -79,18 +79,22 @@ class InvalidRequest(PortalError):
         self.errors = tuple(errors)
 
 
-class UploadNotFound(PortalError):
-    """No uploaded file was found for this key. Upload the file to its uploadUrl first."""
+class Conflict(PortalError):
+    """The request does not fit the present state."""
 
     status = 409
+
+
+class UploadNotFound(Conflict):
+    """No uploaded file was found for this key. Upload the file to its uploadUrl first."""
+
     code = "upload_not_found"
     title = "Upload not found"
 
 
-class KeyAlreadyUsed(PortalError):
+class KeyAlreadyUsed(Conflict):
     """This key already belongs to a video with other metadata. Ask for a new upload address."""
 
-    status = 409
     code = "key_already_used"
     title = "Key already used"
 
@@ -109,42 +113,37 @@ class PartNotFound(NotFound):
     title = "Part not found"
 
 
-class UploadAlreadyStarted(PortalError):
+class UploadAlreadyStarted(Conflict):
     """This upload was started with another size. Discard it and ask for a new key."""
 
-    status = 409
     code = "upload_already_started"
     title = "Upload already started"
 
 
-class UploadNotStarted(PortalError):
+class UploadNotStarted(Conflict):
     """No upload in parts is under way for this key. Start one with POST /api/uploads."""
 
-    status = 409
     code = "upload_not_started"
     title = "Upload not started"
 
 
-class UploadGone(PortalError):
+class UploadGone(Conflict):
     """Storage no longer knows this upload and its parts. Start it again with POST /api/uploads."""
 
-    status = 409
     code = "upload_gone"
     title = "Upload gone"
 
 
-class UploadSizeDiffers(PortalError):
+class UploadSizeDiffers(Conflict):
     """The stored file has another size than announced. Ask for a new key and send it again."""
 
-    status = 409
     code = "upload_size_differs"
     title = "Other size than announced"
 
 
-class PartsMissing(PortalError):
+class PartsMissing(Conflict):
     """Parts changed while the upload was being completed. Look which are there, then try again."""
 
-    status = 409
     code = "parts_missing"
     title = "Parts missing"
 
@@ -153,18 +152,16 @@ class PartsMissing(PortalError):
         self.extensions = {"missingParts": list(missing[:MAX_LISTED_PARTS])}
 
 
-class NothingToRetry(PortalError):
+class NothingToRetry(Conflict):
     """Nothing of this video has failed, so there is nothing to try again."""
 
-    status = 409
     code = "nothing_to_retry"
     title = "Nothing to retry"
 
 
-class NotPlayable(PortalError):
+class NotPlayable(Conflict):
     """This video can't be played yet, so there is no frame to take from it."""
 
-    status = 409
     code = "not_playable"
     title = "Not playable"
 

@@ -1,13 +1,14 @@
-"""What anyone may have written, made fit to stand among other words. Pure.
+"""Reading and showing text that anyone may have written. Pure.
 
-Texts are kept as submitted; this is how they are shown. Markup is not this module's matter: every
-template escapes.
+Texts are stored as submitted; `shown` is how they are displayed. Templates escape markup, this
+module does not.
 """
 
 from __future__ import annotations
 
 import re
 from unicodedata import category
+from urllib.parse import SplitResult, urlsplit
 
 # Embeddings, overrides and isolates (Unicode annex 9) turn what follows them around, "exe.mp4"
 # into "4pm.exe"; a stray end of an isolate lets them out of any <bdi>. Marks only hint, and stay.
@@ -19,6 +20,8 @@ MAX_MARKS = 8
 # Letters and signs that look like nothing: Hangul fillers, and Braille without a dot.
 _EMPTY_SIGNS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 _UNSEEN = ("C", "Z")
+# RFC 3986, section 3.2.2, and the underscore that names of servers behind proxies may have.
+_HOST = re.compile(r"(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
 def shown(text: str) -> str:
@@ -35,6 +38,39 @@ def is_blank(text: str) -> bool:
         letter in _EMPTY_SIGNS or category(letter).startswith(_UNSEEN) or _is_mark(letter)
         for letter in text
     )
+
+
+def split_tags(tags: str) -> list[str]:
+    """The tags of a comma-separated list, one by one."""
+    stripped = (tag.strip() for tag in tags.split(","))
+    return [tag for tag in stripped if tag]
+
+
+def host_name(host: str) -> str:
+    """The name in a host with or without a port, as names are compared; empty for no host."""
+    if not _HOST.fullmatch(host):
+        return ""
+    try:
+        name = urlsplit(f"//{host}").hostname
+    except ValueError:
+        return ""
+    return (name or "").removesuffix(".")
+
+
+def http_address(text: str) -> SplitResult | None:
+    """The parts of an http or https address of a host; None for anything else."""
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts if parts.scheme in ("http", "https") and parts.hostname else None
+
+
+def whole_number(text: str, *, max_digits: int) -> int | None:
+    """The number that a text of ASCII digits alone writes; None for any other."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= max_digits
+    return int(text) if is_number else None
 
 
 def _with_few_marks(text: str) -> str:

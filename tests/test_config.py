@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from portal.config import Config, ConfigError
+from portal.config import SETTINGS, Config, ConfigError
 
 TOKEN = "0123456789abcdef"
 DATABASE = "postgresql://portal:secret@db.example/portal"
@@ -69,6 +70,14 @@ def test_proxies_are_addresses_and_networks() -> None:
     for wrong in ("proxy.example", "10.0.0.1/8", "1", "10.0.0.0/8 10.1.0.0/16", "*"):
         [fault] = faults(TRUSTED_PROXIES=wrong)
         assert fault.startswith("TRUSTED_PROXIES: give addresses or networks like 10.0.0.0/8")
+
+
+def test_every_setting_is_described_and_its_default_can_be_written_down() -> None:
+    assert [it.lower() for it in SETTINGS] == [it.name for it in fields(Config)]
+    for variable, setting in SETTINGS.items():
+        assert setting.meaning
+        if setting.default_words not in ("required", "empty") and not callable(setting.default):
+            assert settings(**{variable: setting.default_words}) == settings()
 
 
 def test_settings_cannot_be_changed_later() -> None:

@@ -28,7 +28,7 @@ from enum import StrEnum
 from typing import TypedDict
 from unicodedata import category, combining, normalize
 
-from portal.web.pages.formatting import split_tags
+from portal.text import split_tags
 
 # More of what is typed, or of a word, is not looked at.
 MAX_QUERY_LENGTH = 200

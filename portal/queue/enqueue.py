@@ -13,7 +13,7 @@ from portal.database.connection import transaction
 from portal.database.models import Video, VideoStatus
 from portal.database.rows import lock_video
 from portal.queue.priority import completion_priority, first_pass_priority
-from portal.telemetry.trace_context import current_cause
+from portal.telemetry.trace_context import current_trace_context
 
 if TYPE_CHECKING:
     from procrastinate import App as Queue
@@ -47,7 +47,7 @@ async def defer_transcode(
         priority=first_pass_priority(size_bytes, since=since),
         connection=connection,
     )
-    return await task.defer_async(video_id=str(video_id), cause=current_cause())
+    return await task.defer_async(video_id=str(video_id), cause=current_trace_context())
 
 
 async def defer_completion(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> int:
@@ -59,7 +59,7 @@ async def defer_completion(video: Video, queue: Queue, connection: AsyncConnecti
         priority=completion_priority(video.size_bytes, since=video.created_at),
         connection=connection,
     )
-    return await task.defer_async(video_id=str(video.id), cause=current_cause())
+    return await task.defer_async(video_id=str(video.id), cause=current_trace_context())
 
 
 async def defer_removal(video_id: UUID, queue: Queue, connection: AsyncConnection[Any]) -> int:
@@ -70,7 +70,7 @@ async def defer_removal(video_id: UUID, queue: Queue, connection: AsyncConnectio
     task = queue.configure_task(
         REMOVE_TASK, queue=CHORES_QUEUE, lock=video_lock(video_id), connection=connection
     )
-    return await task.defer_async(video_id=str(video_id), cause=current_cause())
+    return await task.defer_async(video_id=str(video_id), cause=current_trace_context())
 
 
 async def defer_poster(
@@ -87,7 +87,9 @@ async def defer_poster(
         priority=POSTER_PRIORITY,
         connection=connection,
     )
-    return await task.defer_async(video_id=str(video_id), number=number, cause=current_cause())
+    return await task.defer_async(
+        video_id=str(video_id), number=number, cause=current_trace_context()
+    )
 
 
 async def replace_job(video_id: UUID, former_job_id: int, *, queue: Queue) -> None:

@@ -1,9 +1,8 @@
-"""What a web process counts by itself: requests and uploads, for Prometheus.
+"""Counters of a web process for Prometheus: requests and uploads.
 
-Runs for every request, so the labelled series are looked up once and kept. Labels have few
-values: the route as it is written in the code, never a path. With several web processes each
-scrape meets one of them; they write to files in a folder that `web.py` makes, and each answers for
-all. The figures of the service as a whole are in `service_metrics.py`.
+Runs for every request, so labelled series are looked up once and kept. Labels have few values: the
+route as the code writes it, never a path. With several web processes a scrape reaches one of them;
+they write to files in the folder that `FOLDER_VARIABLE` names, and each answers for all.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 # The library looks for it when it is imported.
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"})
-# Where no route of the portal's was found, and where a client left before there was an answer.
+# Where no route was found, and where a client left before there was an answer.
 UNMATCHED, UNANSWERED = "unmatched", "none"
 BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 

@@ -1,37 +1,34 @@
-"""Which request a job goes back to: part of the job's arguments, shown by the worker's logs.
+"""The trace context of a job: an argument of the job that names the request behind it.
 
-A job that another job puts into the queue has that one's cause. Jobs of before there were causes,
-and those that replace a lost one, have none.
+A job that another job puts into the queue has that one's context. Jobs of old releases, and those
+that replace a lost one, have none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from portal.telemetry import spans
 from portal.telemetry.logs import current_fields, log_context
 
-if TYPE_CHECKING:
-    from procrastinate.types import JSONDict
-
 REQUEST_ID = "request_id"
 
 
-def current_cause() -> JSONDict:
-    """The id of the request at hand, and where its trace goes on when there is one."""
-    cause: JSONDict = {**spans.carrier()}
+def current_trace_context() -> dict[str, Any]:
+    """The id of the current request, and the W3C trace context when there is a trace."""
+    context: dict[str, Any] = {**spans.carrier()}
     if request_id := current_fields().get(REQUEST_ID):
-        cause[REQUEST_ID] = request_id
-    return cause
+        context[REQUEST_ID] = request_id
+    return context
 
 
 @contextmanager
-def caused_work(name: str, cause: Mapping[str, str] | None, **fields: Any) -> Iterator[None]:
-    """Work on a job: its logs carry these fields and the request's id, its spans the trace."""
-    cause = cause or {}
-    if REQUEST_ID in cause:
-        fields = {REQUEST_ID: cause[REQUEST_ID], **fields}
-    with log_context(**fields), spans.continued(name, cause, **fields):
+def traced_job(name: str, context: Mapping[str, str] | None, **fields: Any) -> Iterator[None]:
+    """Run a job: its logs carry these fields and the request's id, its spans continue the trace."""
+    context = context or {}
+    if REQUEST_ID in context:
+        fields = {REQUEST_ID: context[REQUEST_ID], **fields}
+    with log_context(**fields), spans.continued(name, context, **fields):
         yield

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
+from collections.abc import Callable
 from threading import Thread
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from portal.config import is_tracing_wanted
 from portal.telemetry import spans
 
 if TYPE_CHECKING:
@@ -22,48 +22,17 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.sampling import Sampler
     from yarl import URL
 
-    from portal.web.server.request_context import AsgiApp
-
-ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
-PROTOCOL = "http/protobuf"
-PACKAGES = ("exporter.otlp.proto.http", *(f"instrumentation.{it}" for it in ("asgi", "psycopg")))
-# Asked for all the time, and of no interest.
-UNTRACED = "/healthz$,/readyz$,/metrics$,/static/"
 # A collector that is away must not hold up the end of a process.
 FLUSH_TIMEOUT_S = 1.5
+
+App = TypeVar("App", bound=Callable[..., Any])
 
 _providers: list[TracerProvider] = []
 
 
-def is_wanted(environ: Mapping[str, str]) -> bool:
-    """Whether the environment asks for traces, as OpenTelemetry's specification has it."""
-    if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
-        return False
-    exporter = environ.get("OTEL_TRACES_EXPORTER", "").strip()
-    return exporter != "none" and bool(exporter or _first(environ, ENDPOINTS))
-
-
-def faults(environ: Mapping[str, str]) -> list[str]:
-    """What is wrong with the variables, or missing for them."""
-    found: list[str] = []
-    if not is_wanted(environ):
-        return found
-    if (exporter := environ.get("OTEL_TRACES_EXPORTER", "").strip()) not in ("", "otlp"):
-        found.append(f"OTEL_TRACES_EXPORTER={exporter!r}: choose one of otlp, none.")
-    if (protocol := _first(environ, PROTOCOLS)) not in ("", PROTOCOL):
-        found.append(f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol!r}: only {PROTOCOL} is supported.")
-    if not _is_installed():
-        found.append(
-            "OTEL_TRACES_EXPORTER or OTEL_EXPORTER_OTLP_ENDPOINT asks for traces: install what "
-            "they need with `pip install 'portal[otel]'`, or set OTEL_TRACES_EXPORTER=none."
-        )
-    return found
-
-
 def start(service: str) -> None:
     """Trace this process from now on, if that is wanted; connections must be made afterwards."""
-    if not is_wanted(os.environ):
+    if not is_tracing_wanted(os.environ):
         return
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.instrumentation.aiohttp_client import AioHttpClientInstrumentor
@@ -83,21 +52,24 @@ def start(service: str) -> None:
     spans.collect(provider.get_tracer("portal"))
 
 
-def traced(app: AsgiApp) -> AsgiApp:
-    """The app, its requests traced if this process is."""
+def traced(app: App, *, excluded_urls: str) -> App:
+    """The ASGI app, its requests traced if this process is.
+
+    `excluded_urls` are regular expressions, separated by commas.
+    """
     if not _providers:
         return app
     from opentelemetry.instrumentation.asgi import OpenTelemetryMiddleware
 
     wrapped: Any = OpenTelemetryMiddleware(
         app,
-        excluded_urls=UNTRACED,
+        excluded_urls=excluded_urls,
         # The route is told later, by `spans.describe`.
         default_span_details=lambda scope: (scope.get("method", "HTTP"), {}),
         tracer_provider=_providers[0],
         exclude_spans=["receive", "send"],
     )
-    return cast("AsgiApp", wrapped)
+    return cast("App", wrapped)
 
 
 async def flush() -> None:
@@ -107,17 +79,6 @@ async def flush() -> None:
         sending = Thread(target=provider.force_flush, daemon=True)
         sending.start()
         await asyncio.to_thread(sending.join, FLUSH_TIMEOUT_S)
-
-
-def _first(environ: Mapping[str, str], names: Sequence[str]) -> str:
-    return next((environ[name].strip() for name in names if environ.get(name, "").strip()), "")
-
-
-def _is_installed() -> bool:
-    try:
-        return all(find_spec(f"opentelemetry.{name}") for name in PACKAGES)
-    except ModuleNotFoundError:
-        return False
 
 
 def _without_query(url: URL) -> str:

@@ -6,9 +6,8 @@ written, unless what they send is what is recorded already: then an answer got l
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -16,7 +15,7 @@ from uuid import UUID
 from portal.database.connection import transaction
 from portal.database.rows import lock_video
 from portal.errors import MetadataChanged, VideoNotFound
-from portal.web.api.schemas import VideoMetadata
+from portal.videos.metadata import EditableMetadata, Submission
 
 if TYPE_CHECKING:
     from portal.database.models import Video
@@ -24,27 +23,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def recorded(video: Video) -> VideoMetadata:
-    """The metadata of a video as it is in the database, unchecked."""
-    return VideoMetadata.model_construct(
+def recorded(video: Video) -> EditableMetadata:
+    """The metadata of a video as it is in the database."""
+    return EditableMetadata(
         title=video.title,
         description=video.description,
-        category_ids=video.category_ids,
+        category_ids=tuple(video.category_ids),
         tags=video.tags,
     )
 
 
-def metadata_of(request: VideoMetadata) -> VideoMetadata:
-    """The metadata alone of a request that says more."""
-    return VideoMetadata.model_construct(
-        title=request.title,
-        description=request.description,
-        category_ids=request.category_ids,
-        tags=request.tags,
-    )
-
-
-async def save_metadata(video_id: UUID, metadata: VideoMetadata, *, version: int | None) -> Video:
+async def save_metadata(
+    video_id: UUID, metadata: EditableMetadata, *, version: int | None
+) -> Video:
     """Write a video's metadata over the version that was read; None for whatever is there.
 
     Raises:
@@ -71,29 +62,23 @@ async def save_metadata(video_id: UUID, metadata: VideoMetadata, *, version: int
     return video
 
 
-def was_created_with(video: Video, metadata: VideoMetadata, file_name: str) -> bool:
+def was_created_with(video: Video, submission: Submission) -> bool:
     """Whether this is what the video was created with, or what is recorded of it now.
 
     Either way a creation that is sent again, because its answer was lost, asks for nothing new.
     """
-    if video.file_name != file_name:
+    if video.file_name != submission.file_name:
         return False
-    return metadata == recorded(video) or video.submitted_digest == _digest(metadata)
+    metadata = submission.metadata
+    return metadata == recorded(video) or video.submitted_digest == metadata.digest()
 
 
-async def _write(video: Video, metadata: VideoMetadata) -> None:
+async def _write(video: Video, metadata: EditableMetadata) -> None:
     columns = {
-        "title": metadata.title,
-        "description": metadata.description,
-        "category_ids": metadata.category_ids,
-        "tags": metadata.tags,
-        "submitted_digest": video.submitted_digest or _digest(recorded(video)),
+        **asdict(metadata),
+        "category_ids": list(metadata.category_ids),
+        "submitted_digest": video.submitted_digest or recorded(video).digest(),
         "metadata_version": video.metadata_version + 1,
         "updated_at": datetime.now(UTC),
     }
     await video.update_from_dict(columns).save(update_fields=list(columns))
-
-
-def _digest(metadata: VideoMetadata) -> str:
-    values = [metadata.title, metadata.description, metadata.category_ids, metadata.tags]
-    return hashlib.sha256(json.dumps(values).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What can be asked of the library, and its parts in SQL. Pure: nothing here asks the database.
+"""What can be asked of the library: queries, orders and cursors. Pure.
 
 What best matches comes first, by tiers: videos with all words in the title, then those with all in
 title and tags, then the others, the newest first in each. A tier is a tsquery that the index
@@ -15,8 +15,6 @@ from enum import StrEnum
 from functools import cached_property
 from math import isfinite
 from uuid import UUID
-
-from psycopg import sql
 
 from portal.database.models import VideoStatus
 from portal.database.search import WORD_FIELDS, query_words, tag_query, words_query
@@ -112,20 +110,6 @@ class LibraryQuery:
             yield Tier(number, own, _all_of(tag, words))
             above = words
 
-    def where(self, search: str) -> sql.Composable:
-        """The condition for what matches this tsquery and the filters."""
-        conditions = list(self._conditions(search))
-        return sql.SQL(" AND ").join(conditions) if conditions else sql.SQL("true")
-
-    def _conditions(self, search: str) -> Iterator[sql.Composable]:
-        if search:
-            yield matches(search)
-        if self.category_id is not None:
-            category = sql.Literal(self.category_id)
-            yield sql.SQL("category_ids @> ARRAY[{}]::smallint[]").format(category)
-        if self.status is not None:
-            yield sql.SQL("status = {}").format(sql.Literal(self.status.value))
-
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
@@ -151,22 +135,6 @@ class Cursor:
         except (ValueError, OverflowError):
             return None
         return place if place.tier in range(len(query.tiers)) else None
-
-    def beyond(self, order: Order, *, key: str) -> sql.Composable:
-        """The condition for what comes after this place, within its tier."""
-        return sql.SQL("({key}, id) {sign} ({value}, {id})").format(
-            key=sql.SQL(key),
-            sign=sql.SQL("<" if order.descending else ">"),
-            value=sql.Literal(self.value),
-            id=sql.Literal(self.video_id),
-        )
-
-
-def matches(search: str) -> sql.Composable:
-    """The condition for documents that match a tsquery; any document matches an empty one."""
-    if not search:
-        return sql.SQL("true")
-    return sql.SQL("search @@ {}::tsquery").format(sql.Literal(search))
 
 
 def _all_of(*queries: str) -> str:

@@ -5,18 +5,17 @@ A worker shows by its lease that it lives: an attempt whose lease ran out is not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
-from tortoise.connection import get_connection
-
 from portal.database.models import VideoStatus
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.notes import Note
+from portal.videos.rows import Row, fetch_progress_rows
 
 
 class TranscodeStage(StrEnum):
@@ -40,7 +39,7 @@ class RenditionStage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class JobProgress:
     """How far a job is. `queue_position` counts from 1 while it waits."""
 
     stage: TranscodeStage
@@ -76,8 +75,8 @@ class Progress:
     `work` is the way to ready, `remaining` what is still done for a video that is ready.
     """
 
-    work: Work
-    remaining: Work | None
+    work: JobProgress
+    remaining: JobProgress | None
     failure_code: str | None
     failure_message: str | None
     notes: tuple[Note, ...]
@@ -100,46 +99,9 @@ class Progress:
         return tuple(it for it in self.renditions if it.state is RenditionStage.FAILED)
 
 
-VIDEOS = """
-WITH unfinished AS (
-  SELECT id, CASE status WHEN 'processing' THEN transcode_job_id ELSE complete_job_id END AS job_id,
-         CASE status WHEN 'processing' THEN 0 ELSE -1 END AS rank
-  FROM videos
-  WHERE (status = 'processing' OR complete_job_id IS NOT NULL)
-    AND NOT EXISTS (
-      SELECT 1 FROM attempts
-      WHERE video_id = videos.id AND outcome IS NULL AND lease_expires_at > now()
-    )
-), waiting AS (
-  -- In the order in which the queue hands jobs out; a lost one will be replaced.
-  SELECT unfinished.id, rank() OVER (ORDER BY rank DESC, job.priority DESC, job_id) AS position
-  FROM unfinished LEFT JOIN procrastinate_jobs job ON job.id = unfinished.job_id
-)
-SELECT video.id, video.status, video.failure_code, video.failure_message, video.notes,
-       video.has_poster, video.has_storyboard, video.published_attempt, video.complete_job_id,
-       attempt.number, attempt.stage, attempt.percent, attempt.eta_s,
-       waiting.position, COALESCE(made.renditions, '[]') AS renditions
-FROM videos video
-LEFT JOIN waiting ON waiting.id = video.id
-LEFT JOIN LATERAL (
-  SELECT * FROM attempts
-  WHERE video_id = video.id AND outcome IS NULL AND lease_expires_at > now()
-  ORDER BY number DESC LIMIT 1
-) attempt ON true
-CROSS JOIN LATERAL (
-  SELECT json_agg(rendition ORDER BY rendition.position) AS renditions
-  FROM renditions rendition WHERE video_id = video.id
-) made
-WHERE video.id = ANY(%s)
-"""
-
-Row = Mapping[str, Any]
-
-
 async def fetch_progress(video_ids: Sequence[UUID]) -> dict[UUID, Progress]:
     """How the transcoding of these videos stands, as far as there are such videos."""
-    rows = await get_connection("default").execute_query_dict(VIDEOS, [list(video_ids)])
-    return {row["id"]: _progress(row) for row in rows}
+    return {row["id"]: _progress(row) for row in await fetch_progress_rows(video_ids)}
 
 
 def _progress(video: Row) -> Progress:
@@ -156,27 +118,26 @@ def _progress(video: Row) -> Progress:
     )
 
 
-def _work(video: Row) -> Work:
+def _work(video: Row) -> JobProgress:
     if video["status"] == VideoStatus.READY:
-        return Work(stage=TranscodeStage.READY, percent=100.0)
+        return JobProgress(stage=TranscodeStage.READY, percent=100.0)
     if video["status"] == VideoStatus.FAILED:
-        return Work(stage=TranscodeStage.FAILED, percent=0.0)
+        return JobProgress(stage=TranscodeStage.FAILED, percent=0.0)
     return _attempt(video, percent=video["percent"])
 
 
-def _remaining(video: Row, rows: Sequence[Row]) -> Work | None:
+def _remaining(video: Row, rows: Sequence[Row]) -> JobProgress | None:
     if video["status"] != VideoStatus.READY or video["complete_job_id"] is None:
         return None
     return _attempt(video, percent=_share_made(video, rows))
 
 
-def _attempt(video: Row, *, percent: float | None) -> Work:
-    if video["number"] is None:
-        return Work(
-            stage=TranscodeStage.WAITING, percent=percent or 0.0, queue_position=video["position"]
-        )
-    return Work(
-        stage=TranscodeStage(video["stage"]), percent=percent or 0.0, seconds_left=video["eta_s"]
+def _attempt(video: Row, *, percent: float | None) -> JobProgress:
+    return JobProgress(
+        stage=TranscodeStage(video["stage"] or TranscodeStage.WAITING),
+        percent=percent or 0.0,
+        seconds_left=video["eta_s"],
+        queue_position=video["position"],
     )
 
 
@@ -200,19 +161,11 @@ def _rendition(row: Row, *, making: int | None) -> RenditionProgress:
     state = RenditionStage(row["state"])
     if state is RenditionStage.PLANNED and making is not None and row["attempt_number"] == making:
         state = RenditionStage.RUNNING
-    return RenditionProgress(
-        name=row["name"],
-        kind=Kind(row["kind"]),
-        state=state,
-        width=row["width"],
-        height=row["height"],
-        fps=float(Fraction(row["frame_rate"])) if row["frame_rate"] else None,
-        codecs=row["codecs"],
-        bandwidth_bps=row["bandwidth_bps"],
-        average_bandwidth_bps=row["average_bandwidth_bps"],
-        size_bytes=row["size_bytes"],
-        language=row["language"],
-        label=row["label"],
-        copied=row["copied"],
-        error_code=row["error_code"] if state is RenditionStage.FAILED else None,
-    )
+    columns: dict[str, Any] = {it.name: row.get(it.name) for it in fields(RenditionProgress)}
+    columns |= {
+        "kind": Kind(row["kind"]),
+        "state": state,
+        "fps": float(Fraction(row["frame_rate"])) if row["frame_rate"] else None,
+        "error_code": row["error_code"] if state is RenditionStage.FAILED else None,
+    }
+    return RenditionProgress(**columns)

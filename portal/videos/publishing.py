@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
-from tortoise.connection import get_connection
 from tortoise.exceptions import IntegrityError
 
 from portal.database.connection import transaction
@@ -36,8 +35,8 @@ from portal.telemetry import metrics
 from portal.transcoding.errors import RejectCode
 from portal.uploads import service as uploads
 from portal.uploads.rows import explain_missing, require_publishable
-from portal.videos import editing
-from portal.web.api.schemas import CreateVideoRequest, PresignRequest
+from portal.videos import editing, rows
+from portal.videos.metadata import Submission, key_extension
 
 if TYPE_CHECKING:
     from procrastinate import App as Queue
@@ -55,13 +54,6 @@ TRANSCODE_FAILED = "transcode_failed"
 RETRY_HELPS = frozenset(
     {TRANSCODE_FAILED, RejectCode.TOO_LARGE, RejectCode.TOO_LONG, RejectCode.FILE_TOO_LARGE}
 )
-
-# Asked for every request, so in SQL: building such a query anew costs more than running it.
-ISSUE_UPLOAD = """
-INSERT INTO uploads (key, file_name, content_type, created_at) VALUES (%s, %s, %s, now())
-"""
-UPLOAD_WITH_KEY = "SELECT 1 FROM uploads WHERE key = %s"
-VIDEO_WITH_KEY = "SELECT 1 FROM videos WHERE storage_key = %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +85,13 @@ class CategoryTable:
         return self._names
 
 
-async def begin_upload(request: PresignRequest, *, storage: Storage, url_ttl_s: int) -> BegunUpload:
+async def begin_upload(
+    file_name: str, content_type: str, *, storage: Storage, url_ttl_s: int
+) -> BegunUpload:
     """Issue a storage key and a presigned PUT address for it."""
-    extension = request.file_name.rpartition(".")[2].lower()
-    key = upload_key(uuid4(), extension)
-    upload_url = await storage.presign_put(key, content_type=request.content_type, ttl_s=url_ttl_s)
-    row = [key, request.file_name, request.content_type]
-    await get_connection("default").execute_insert(ISSUE_UPLOAD, row)
+    key = upload_key(uuid4(), key_extension(file_name, content_type))
+    upload_url = await storage.presign_put(key, content_type=content_type, ttl_s=url_ttl_s)
+    await rows.issue_upload(key, file_name, content_type)
     metrics.UPLOAD_ISSUED.inc()
     return BegunUpload(upload_url=upload_url, key=key)
 
@@ -107,11 +99,11 @@ async def begin_upload(request: PresignRequest, *, storage: Storage, url_ttl_s: 
 async def is_issued(key: str) -> bool:
     """Whether the portal issued this storage key."""
     # The database takes offence at some texts: NUL, lone surrogates, more than a key's length.
-    return bool(UPLOAD_KEY.fullmatch(key)) and await _holds(UPLOAD_WITH_KEY, key)
+    return bool(UPLOAD_KEY.fullmatch(key)) and await rows.is_upload_issued(key)
 
 
 async def publish(
-    request: CreateVideoRequest, *, storage: Storage, queue: Queue, max_source_bytes: int
+    submission: Submission, *, storage: Storage, queue: Queue, max_source_bytes: int
 ) -> Published:
     """Record the video and start its transcoding, both or neither.
 
@@ -125,19 +117,19 @@ async def publish(
         InvalidRequest: the file is too large.
         KeyAlreadyUsed: the key belongs to a video with other metadata.
     """
-    if await _holds(VIDEO_WITH_KEY, request.key):
-        existing = await Video.get_or_none(upload_id=request.key)
+    if await rows.has_video(submission.key):
+        existing = await Video.get_or_none(upload_id=submission.key)
         if existing is None:
             # Deleted this very moment; its file goes, too.
             raise UploadNotFound
-        return _same_or_conflict(existing, request)
-    source = await _uploaded_object(request.key, storage)
+        return _same_or_conflict(existing, submission)
+    source = await _uploaded_object(submission.key, storage)
     if source.size_bytes == 0:
         raise UploadNotFound("The uploaded file is empty. Upload it again, then retry.")
     if 0 < max_source_bytes < source.size_bytes:
-        await uploads.discard(upload_id(request.key), storage=storage)
+        await uploads.discard(upload_id(submission.key), storage=storage)
         raise _too_large(source, max_source_bytes)
-    return await _record(request, source, queue)
+    return await _record(submission, source, queue)
 
 
 def _too_large(source: ObjectInfo, max_source_bytes: int) -> InvalidRequest:
@@ -158,22 +150,18 @@ async def _uploaded_object(key: str, storage: Storage) -> ObjectInfo:
         raise StorageUnavailable from exc
 
 
-async def _holds(query: str, key: str) -> bool:
-    return bool(await get_connection("default").execute_query_dict(query, [key]))
-
-
-async def _record(request: CreateVideoRequest, source: ObjectInfo, queue: Queue) -> Published:
+async def _record(submission: Submission, source: ObjectInfo, queue: Queue) -> Published:
     try:
-        video = await _insert(request, source, queue)
+        video = await _insert(submission, source, queue)
     except IntegrityError:
         # Of requests with the same key the first wins; the storage key of a video is unique.
-        existing = await Video.get_or_none(upload_id=request.key)
+        existing = await Video.get_or_none(upload_id=submission.key)
         if existing is None:
-            if await is_issued(request.key):
+            if await is_issued(submission.key):
                 raise
             # The video was deleted a moment ago, and its key with it.
             raise UploadNotFound from None
-        return _same_or_conflict(existing, request)
+        return _same_or_conflict(existing, submission)
     metrics.count_published(source.size_bytes)
     logger.info(
         "Video created",
@@ -182,18 +170,19 @@ async def _record(request: CreateVideoRequest, source: ObjectInfo, queue: Queue)
     return Published(video, created=True)
 
 
-async def _insert(request: CreateVideoRequest, source: ObjectInfo, queue: Queue) -> Video:
+async def _insert(submission: Submission, source: ObjectInfo, queue: Queue) -> Video:
     video_id, now = uuid4(), datetime.now(UTC)
+    metadata = submission.metadata
     async with transaction() as connection:
-        await require_publishable(request.key, source.size_bytes, connection)
+        await require_publishable(submission.key, source.size_bytes, connection)
         return await Video.create(
             id=video_id,
-            title=request.title,
-            description=request.description,
-            category_ids=list(request.category_ids),
-            tags=request.tags,
-            file_name=request.file_name,
-            upload_id=request.key,
+            title=metadata.title,
+            description=metadata.description,
+            category_ids=list(metadata.category_ids),
+            tags=metadata.tags,
+            file_name=submission.file_name,
+            upload_id=submission.key,
             transcode_job_id=await defer_transcode(
                 video_id, queue, connection, size_bytes=source.size_bytes, since=now
             ),
@@ -251,9 +240,8 @@ async def _retry_renditions(video: Video, queue: Queue, connection: AsyncConnect
         await Video.filter(id=video.id).update(complete_job_id=job_id)
 
 
-def _same_or_conflict(video: Video, request: CreateVideoRequest) -> Published:
-    submitted = editing.metadata_of(request)
-    if not editing.was_created_with(video, submitted, request.file_name):
+def _same_or_conflict(video: Video, submission: Submission) -> Published:
+    if not editing.was_created_with(video, submission):
         raise KeyAlreadyUsed
     return Published(video, created=False)
 

@@ -14,17 +14,17 @@ from functools import lru_cache, partial
 
 from quart import Quart, request
 
-from portal.config import Config
+from portal.config import Config, is_tracing_wanted
 from portal.errors import Unavailable
 from portal.telemetry import spans, tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.text import shown
 from portal.web import error_rendering, health, metrics_page, playback, static_files
-from portal.web.api import docs, metadata, uploads, videos
+from portal.web.api import docs, metadata, transcodes, uploads, videos
 from portal.web.api.openapi import install_openapi
 from portal.web.assets import load_manifest, static_dist_dir, templates_dir
-from portal.web.pages import editing, embedding, library, managing, video
-from portal.web.resources import Resources, open_resources
+from portal.web.composition import WebContext, open_context
+from portal.web.pages import deletion, downloads, editing, embedding, library, posters, video
 from portal.web.server.request_context import state_of
 from portal.web.server.security_headers import Policies
 from portal.web.server.stack import middlewares, stacked
@@ -35,15 +35,20 @@ MAX_BODY_BYTES = 64 * 1024
 BODY_TIMEOUT_S = 20
 # For a client to take an answer; the largest are playlists of some megabytes.
 RESPONSE_TIMEOUT_S = 60
+# Asked for all the time, and of no interest in a trace.
+UNTRACED = "/healthz$,/readyz$,/metrics$,/static/"
 BLUEPRINT_MODULES = (
     videos,
+    transcodes,
     docs,
     metadata,
     editing,
     embedding,
     health,
     library,
-    managing,
+    posters,
+    downloads,
+    deletion,
     metrics_page,
     video,
     playback,
@@ -66,11 +71,11 @@ def create_app(config: Config | None = None) -> Quart:
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.config["BODY_TIMEOUT"] = BODY_TIMEOUT_S
     app.config["RESPONSE_TIMEOUT"] = RESPONSE_TIMEOUT_S
-    install_openapi(app)
+    install_openapi(app, max_source_bytes=config.max_source_bytes)
     for module in BLUEPRINT_MODULES:
         app.register_blueprint(module.blueprint)
     tracing.start("web")
-    if config.metrics or tracing.is_wanted(os.environ):
+    if config.metrics or is_tracing_wanted(os.environ):
         app.before_request(_note_route)
     error_rendering.install_error_handlers(app)
     _install_templates(app)
@@ -111,24 +116,24 @@ def _install_middleware(app: Quart, config: Config) -> None:
     policies = Policies()
     render_page = partial(error_rendering.render_page, app)
     stack = middlewares(config, policies=policies, render_page=render_page)
-    app.asgi_app = stacked(tracing.traced(app.asgi_app), stack)  # type: ignore[method-assign]  # Quart's way
+    app.asgi_app = stacked(tracing.traced(app.asgi_app, excluded_urls=UNTRACED), stack)  # type: ignore[method-assign]  # Quart's way
     _install_lifespan(app, config, policies)
 
 
 def _install_lifespan(app: Quart, config: Config, policies: Policies) -> None:
     @app.while_serving
-    async def resources() -> AsyncGenerator[None]:
-        async with open_resources(config, fail_fast=True) as opened:
+    async def context() -> AsyncGenerator[None]:
+        async with open_context(config, fail_fast=True) as opened:
             app.extensions["portal"] = opened
             policies.set(config, await _storage_origin(opened))
             yield
         await tracing.flush()
 
 
-async def _storage_origin(resources: Resources) -> str:
+async def _storage_origin(context: WebContext) -> str:
     try:
-        return await resources.storage.public_origin()
+        return await context.storage.public_origin()
     except Unavailable as exc:
         # Without credentials there is nothing to sign with; `portal doctor` says what to do.
         logger.error("Storage is not configured: %s", exc.__cause__, extra={"action": "start"})
-        return resources.config.s3_public_endpoint_url
+        return context.config.s3_public_endpoint_url

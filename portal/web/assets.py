@@ -28,7 +28,7 @@ def static_dist_dir() -> Path:
 
 
 def load_manifest(dist: Path) -> Mapping[str, str]:
-    """Logical file name (``app.js``) to the content-hashed one in ``dist`` (``app-1A2B3C4D.js``).
+    """Each built file's name (app.js) and its content-hashed name in `dist` (app-1A2B3C4D.js).
 
     Raises FrontEndNotBuilt when there is no whole build: the manifest is written last.
     """

@@ -1,7 +1,7 @@
-"""Bodies of answers that take a while to make: made once for all who ask.
+"""A cache of response bodies that take long to make: each is made once for all who ask.
 
-The playlist of a long film has megabytes, and a second's signing in it. Those who ask before it
-is made wait for the same one, and what is kept has a limit in bytes.
+The playlist of a long film has megabytes and takes a second to sign. Those who ask before it is
+made wait for the same one. The cache has a limit in bytes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ MAX_BYTES = 64 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
-class SharedBody:
-    """The body of an answer, the same object for everyone, and its ETag."""
+class CachedBody:
+    """A response body, the same object for everyone, and its ETag."""
 
     body: bytes
     etag: str
@@ -34,21 +34,21 @@ class SharedBody:
         return await response.make_conditional(request)
 
 
-class SharedBodies:
-    """One for a process; made in `resources.py`."""
+class BodyCache:
+    """Bodies by key, kept for `ttl_s`; one for a process and a kind of bodies."""
 
     def __init__(self, *, ttl_s: float, max_bytes: int = MAX_BYTES) -> None:
-        self._kept: TTLCache[str, SharedBody] = TTLCache(
-            max_bytes, ttl_s, getsizeof=lambda shared: len(shared.body)
+        self._kept: TTLCache[str, CachedBody] = TTLCache(
+            max_bytes, ttl_s, getsizeof=lambda cached: len(cached.body)
         )
-        self._coming: SingleFlight[SharedBody] = SingleFlight()
+        self._coming: SingleFlight[CachedBody] = SingleFlight()
 
     @property
     def size_bytes(self) -> int:
         """What is kept at the moment."""
         return int(self._kept.currsize)
 
-    async def get(self, key: str, make: Callable[[], Awaitable[str]]) -> SharedBody:
+    async def get(self, key: str, make: Callable[[], Awaitable[str]]) -> CachedBody:
         """The body with this key; its text by `make`, unless it is there or coming.
 
         What `make` raises is told to all who wait, and not kept.
@@ -58,15 +58,15 @@ class SharedBodies:
             return kept
         return await self._coming.get(key, lambda: self._make(key, make))
 
-    async def _make(self, key: str, make: Callable[[], Awaitable[str]]) -> SharedBody:
-        made = shared_body(await make())
+    async def _make(self, key: str, make: Callable[[], Awaitable[str]]) -> CachedBody:
+        made = cached_body(await make())
         # One that is larger than all there is room for is not kept.
         with suppress(ValueError):
             self._kept[key] = made
         return made
 
 
-def shared_body(text: str) -> SharedBody:
+def cached_body(text: str) -> CachedBody:
     """This text as a body."""
     body = text.encode()
-    return SharedBody(body, generate_etag(body))
+    return CachedBody(body, generate_etag(body))

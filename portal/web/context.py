@@ -1,4 +1,4 @@
-"""What the request at hand works with."""
+"""What views work with: the web process's context, and the one place that answers 404."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
     from portal.database.models import Video
     from portal.videos.progress import Progress
-    from portal.web.api.records import Record
-    from portal.web.data_loader import BatchReader
-    from portal.web.resources import Resources
+    from portal.videos.rows import Row
+    from portal.web.composition import WebContext
+    from portal.web.data_loader import DataLoader
 
 Value = TypeVar("Value")
 
 
-def current_resources() -> Resources:
-    """The shared connections of the process that answers this request."""
-    resources: Resources = current_app.extensions["portal"]
-    return resources
+def web_context() -> WebContext:
+    """The context of the process that answers this request."""
+    context: WebContext = current_app.extensions["portal"]
+    return context
 
 
 async def read_video(video_id: str) -> Video:
@@ -32,21 +32,21 @@ async def read_video(video_id: str) -> Video:
 
     Raises `VideoNotFound` for an unknown or malformed id.
     """
-    return await _read(current_resources().videos, parse_video_id(video_id))
+    return await _read(web_context().videos, parse_video_id(video_id))
 
 
-async def read_record(video_id: str) -> Record:
+async def read_record(video_id: str) -> Row:
     """As `read_video`, what the API tells of it."""
-    return await _read(current_resources().records, parse_video_id(video_id))
+    return await _read(web_context().records, parse_video_id(video_id))
 
 
 async def read_progress(video_id: UUID) -> Progress:
     """How a video's transcoding stands; `VideoNotFound` once it has been deleted."""
-    return await _read(current_resources().progress, video_id)
+    return await _read(web_context().progress, video_id)
 
 
-async def _read(reader: BatchReader[Value], video_id: UUID | None) -> Value:
-    value = await reader.read(video_id) if video_id else None
+async def _read(loader: DataLoader[Value], video_id: UUID | None) -> Value:
+    value = await loader.load(video_id) if video_id else None
     if value is None:
         raise VideoNotFound
     return value

@@ -1,8 +1,7 @@
-"""Reads by id, where many clients poll at once.
+"""A data loader: reads by id, batched where many clients poll at once.
 
-What is asked for while a query is under way is fetched together by the next one. A read never
-sees less than what was committed before it was asked for, and a busy portal asks its database
-once where a hundred pollers asked the portal.
+What is asked for while a query is under way is fetched together by the next one. A read never sees
+less than what was committed before it was asked for. A hundred polls cost one query.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from portal.database.pool import refuse_if_away
 Value = TypeVar("Value")
 
 
-class BatchReader(Generic[Value]):
-    """One for each kind of reading in a process; made in `resources.py`.
+class DataLoader(Generic[Value]):
+    """One for each kind of value in a process.
 
     `fetch` reads what there is of some ids, at most once at a time. Values are shared by all who
     asked for them, who must not change them.
@@ -29,7 +28,7 @@ class BatchReader(Generic[Value]):
         self._asked: dict[UUID, asyncio.Future[Value | None]] = {}
         self._reading: asyncio.Task[None] | None = None
 
-    async def read(self, key: UUID) -> Value | None:
+    async def load(self, key: UUID) -> Value | None:
         """What there is of this id, or None."""
         refuse_if_away()
         if key not in self._asked:

@@ -11,7 +11,7 @@ from quart import Blueprint, Response, jsonify
 from tortoise.connection import get_connection
 
 from portal.telemetry.logs import Tally
-from portal.web.context import current_resources
+from portal.web.context import web_context
 
 logger = logging.getLogger(__name__)
 
@@ -35,17 +35,17 @@ async def readyz() -> tuple[Response, int]:
     Under `portal up` a process that keeps failing is named, too, as `restarting`.
     Anyone may ask, without a limit; those who ask at once share one check.
     """
-    parts = await current_resources().readiness.get("readyz", _check)
+    parts = await web_context().readiness.get("readyz", _check)
     is_ready = all(parts[part] == "ok" for part in NEEDED)
     return _uncached(**parts), 200 if is_ready else 503
 
 
 async def _check() -> dict[str, str]:
-    resources = current_resources()
+    context = web_context()
     database, storage, failing = await asyncio.gather(
         _works("database", get_connection("default").execute_query("SELECT 1")),
-        _works("storage", resources.storage.check_bucket()),
-        asyncio.to_thread(_failing_processes, resources.config.failing_processes_file),
+        _works("storage", context.storage.check_bucket()),
+        asyncio.to_thread(_failing_processes, context.config.failing_processes_file),
     )
     parts = dict.fromkeys(failing, "restarting")
     for part, works in zip(NEEDED, (database, storage), strict=True):

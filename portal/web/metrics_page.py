@@ -10,8 +10,9 @@ from quart import Blueprint, Response, request
 
 from portal.errors import NotFound
 from portal.telemetry.metrics import process_registry
-from portal.web.context import current_resources
-from portal.web.service_metrics import Figures, service_registry
+from portal.videos.metrics_rows import Figures
+from portal.web.context import web_context
+from portal.web.service_metrics import service_registry
 
 blueprint = Blueprint("metrics", __name__)
 
@@ -19,13 +20,13 @@ blueprint = Blueprint("metrics", __name__)
 @blueprint.get("/metrics")
 async def metrics() -> Response:
     """The figures of the web processes, and of the service if the database answers."""
-    resources = current_resources()
-    if not resources.config.metrics:
+    web = web_context()
+    if not web.config.metrics:
         raise NotFound
-    if not _is_allowed(resources.config.metrics_token):
+    if not _is_allowed(web.config.metrics_token):
         headers = {"WWW-Authenticate": 'Bearer realm="metrics"'}
         return Response("Send METRICS_TOKEN as a bearer token.\n", 401, headers)
-    figures = await resources.figures.read()
+    figures = await web.figures.read()
     # Off the event loop: with several processes there are files to read.
     text = await asyncio.to_thread(_exposition, figures)
     response = Response(text, content_type=CONTENT_TYPE_PLAIN_0_0_4)

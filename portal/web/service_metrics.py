@@ -1,16 +1,17 @@
-"""Figures of the service as a whole, for Prometheus: read from the database when asked for.
+"""Figures of the service as a whole for Prometheus, read from the database when asked for.
 
 Queue, videos, failures, transcodes and leases belong to no process and outlive all of them, and
-workers answer no requests. The queries are few and bounded, their answers kept for a few seconds
-however often someone asks, and a database that does not answer in time is itself a figure.
+workers answer no requests. What was read is kept for a few seconds, however often someone asks. A
+database that does not answer in time is itself a figure.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import product
 from time import monotonic
 from typing import Any
 
@@ -22,11 +23,11 @@ from prometheus_client.core import (
     Metric,
 )
 from prometheus_client.registry import Collector
-from tortoise.connection import get_connection
 
 from portal.database.models import Outcome, VideoStatus
 from portal.database.totals import DURATION_BOUNDS_S
 from portal.queue.enqueue import CHORES_QUEUE, TRANSCODE_QUEUE
+from portal.videos.metrics_rows import Figures, Rows, read_figures
 
 logger = logging.getLogger(__name__)
 
@@ -34,48 +35,7 @@ KEPT_S = 5.0
 TIMEOUT_S = 3.0
 QUEUES = (TRANSCODE_QUEUE, CHORES_QUEUE)
 JOB_STATES = ("waiting", "scheduled", "running")
-Rows = Sequence[Mapping[str, Any]]
-
-# Jobs that are done stay in the table; those that are not have an index of their own. A job's age
-# counts from when it was asked for.
-JOBS = """
-WITH unfinished AS (
-  SELECT id, queue_name AS queue,
-         CASE WHEN status = 'doing' THEN 'running'
-              WHEN scheduled_at > now() THEN 'scheduled' ELSE 'waiting' END AS state
-  FROM procrastinate_jobs WHERE status IN ('todo', 'doing') AND queue_name = ANY (%s)
-), counted AS (
-  SELECT queue, state, count(*) AS jobs, min(id) AS oldest_id FROM unfinished GROUP BY queue, state
-)
-SELECT queue, state, jobs,
-       (SELECT extract(epoch FROM now() - min(at))::float8 FROM procrastinate_events
-        WHERE job_id = oldest_id AND type = 'deferred') AS oldest_s
-FROM counted
-"""
-VIDEOS = "SELECT status, count(*) AS videos FROM videos GROUP BY status"
-FAILURES = """
-SELECT coalesce(failure_code, '') AS code, count(*) AS videos
-FROM videos WHERE status = 'failed' GROUP BY 1
-"""
-LEASES = """
-SELECT CASE WHEN lease_expires_at > now() THEN 'live' ELSE 'expired' END AS state,
-       count(*) AS leases
-FROM attempts WHERE outcome IS NULL GROUP BY 1
-"""
-TOTALS = """
-SELECT outcome, error_code, duration_range, attempts, duration_s, media_s FROM attempt_totals
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    """Rows of the queries above, as of one moment."""
-
-    jobs: Rows
-    videos: Rows
-    failures: Rows
-    leases: Rows
-    totals: Rows
+OLDEST_WORDS = "Time since the oldest unfinished job was asked for."
 
 
 class ServiceFigures:
@@ -101,7 +61,7 @@ class ServiceFigures:
 
     async def _refresh(self) -> None:
         try:
-            self._figures = await _read()
+            self._figures = await read_figures(QUEUES)
         except Exception as exc:  # noqa: BLE001  # whatever it is, there are no figures
             self._figures = None
             logger.warning("No figures: %s", type(exc).__name__, extra={"action": "metrics"})
@@ -133,67 +93,48 @@ def service_registry(figures: Figures | None) -> CollectorRegistry:
     return registry
 
 
-async def _read() -> Figures:
-    database = get_connection("default")
-    return Figures(
-        jobs=await database.execute_query_dict(JOBS, [list(QUEUES)]),
-        videos=await database.execute_query_dict(VIDEOS),
-        failures=await database.execute_query_dict(FAILURES),
-        leases=await database.execute_query_dict(LEASES),
-        totals=await database.execute_query_dict(TOTALS),
-    )
-
-
 def _jobs(rows: Rows) -> Iterator[Metric]:
     """Every queue and state has a value, so that a rule may rely on it."""
-    count = GaugeMetricFamily("portal_jobs", "Unfinished jobs.", labels=["queue", "state"])
-    oldest = GaugeMetricFamily(
-        "portal_jobs_oldest_seconds",
-        "Time since the oldest unfinished job was asked for.",
-        labels=["queue", "state"],
-    )
     found = {(row["queue"], row["state"]): row for row in rows}
-    for queue in QUEUES:
-        for state in JOB_STATES:
-            row = found.get((queue, state), {})
-            count.add_metric([queue, state], row.get("jobs", 0))
-            oldest.add_metric([queue, state], row.get("oldest_s") or 0.0)
-    yield count
-    yield oldest
+    for name, column, words in (
+        ("portal_jobs", "jobs", "Unfinished jobs."),
+        ("portal_jobs_oldest_seconds", "oldest_s", OLDEST_WORDS),
+    ):
+        values = {it: found.get(it, {}).get(column) for it in product(QUEUES, JOB_STATES)}
+        yield _gauge(name, words, ("queue", "state"), values)
 
 
 def _videos(figures: Figures) -> Iterator[Metric]:
-    videos = GaugeMetricFamily("portal_videos", "Videos.", labels=["status"])
     found = {row["status"]: row["videos"] for row in figures.videos}
-    for status in VideoStatus:
-        videos.add_metric([status], found.get(status, 0))
-    yield videos
-    failed = GaugeMetricFamily("portal_videos_failed", "Failed videos by reason.", labels=["code"])
-    for row in figures.failures:
-        failed.add_metric([row["code"]], row["videos"])
-    yield failed
+    values = {(status.value,): found.get(status) for status in VideoStatus}
+    yield _gauge("portal_videos", "Videos.", ("status",), values)
+    failed = {(row["code"],): row["videos"] for row in figures.failures}
+    yield _gauge("portal_videos_failed", "Failed videos by reason.", ("code",), failed)
 
 
 def _leases(rows: Rows) -> Metric:
-    leases = GaugeMetricFamily(
-        "portal_worker_leases",
-        "Attempts under way, by their lease.",
-        labels=["state"],
-    )
     found = {row["state"]: row["leases"] for row in rows}
-    for state in ("live", "expired"):
-        leases.add_metric([state], found.get(state, 0))
-    return leases
+    values = {(state,): found.get(state) for state in ("live", "expired")}
+    words = "Attempts under way, by their lease."
+    return _gauge("portal_worker_leases", words, ("state",), values)
+
+
+def _gauge(
+    name: str, words: str, labels: Sequence[str], values: Mapping[Any, float | None]
+) -> Metric:
+    family = GaugeMetricFamily(name, words, labels=labels)
+    for key, value in values.items():
+        family.add_metric(key, value or 0.0)
+    return family
 
 
 def _attempts(rows: Rows) -> Iterator[Metric]:
     ended = CounterMetricFamily(
         "portal_attempts", "Attempts to transcode that ended.", labels=["outcome", "code"]
     )
-    counts: dict[tuple[str, str], int] = {}
+    counts: Counter[tuple[str, str]] = Counter()
     for row in rows:
-        key = (row["outcome"], row["error_code"])
-        counts[key] = counts.get(key, 0) + row["attempts"]
+        counts[row["outcome"], row["error_code"]] += row["attempts"]
     for (outcome, code), attempts in sorted(counts.items()):
         ended.add_metric([outcome, code], attempts)
     yield ended

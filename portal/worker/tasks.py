@@ -30,7 +30,7 @@ from portal.queue.connector import PatientConnector
 from portal.queue.enqueue import CHORES_QUEUE, JANITOR_TASK, TRANSCODE_QUEUE
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging
-from portal.telemetry.trace_context import caused_work
+from portal.telemetry.trace_context import traced_job
 from portal.transcoding.errors import DiskFull
 from portal.videos import deletion, posters
 from portal.videos.deletion import SETTLE_S, Unsettled
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 tasks = Blueprint()
 
-# As `causes.current_cause` gives it.
+# As `trace_context.current_trace_context` gives it.
 Cause = Mapping[str, str] | None
 
 # Should the news of a new job be missed, it is found within this time.
@@ -215,7 +215,7 @@ async def _serve(queue_name: str, resources: Resources, concurrency: int) -> Non
 
 def _work_on(context: JobContext, video_id: str, cause: Cause) -> AbstractContextManager[None]:
     job = context.job
-    return caused_work(job.task_name, cause, video_id=video_id, job_id=job.id or 0)
+    return traced_job(job.task_name, cause, video_id=video_id, job_id=job.id or 0)
 
 
 def _worker_name() -> str:

@@ -39,7 +39,7 @@ async def save(form: Locator, name: str = SAVE) -> None:
     await form.get_by_role("button", name=name).click()
 
 
-async def test_edit_swaps_the_story_for_a_form_and_back(page: Page, video: str) -> None:
+async def test_edit_swaps_the_summary_for_a_form_and_back(page: Page, video: str) -> None:
     form = await begin_edit(page, video)
     title = form.get_by_label("Title")
     await expect(title).to_be_focused()
@@ -134,11 +134,11 @@ async def test_edit_that_can_not_be_sent_stays_in_the_form(
     async def fail(route: Route) -> None:
         await route.abort()
 
-    await page.route("**/story", fail)
+    await page.route("**/summary", fail)
     await save(form)
     await expect(form.get_by_role("alert")).to_contain_text("be reached")
     await expect(form.get_by_label("Title")).to_have_value("Typed on a train")
-    await page.unroute("**/story")
+    await page.unroute("**/summary")
     await save(form)
     await expect(page.get_by_role("heading", level=1)).to_have_text("Typed on a train")
 

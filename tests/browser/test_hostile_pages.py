@@ -138,9 +138,9 @@ def addresses(hostile: Hostile) -> list[str]:
     paths = ["/", "/upload", "/api/docs", "/videos/deleted", "/api/videos"]
     paths += [f"/videos/{video_id}" for video_id in hostile.waiting.values()]
     for video_id in (hostile.ready, hostile.failed, next(iter(hostile.waiting.values()))):
-        paths += [f"/videos/{video_id}{end}" for end in ("", "/edit", "/delete", "/story")]
+        paths += [f"/videos/{video_id}{end}" for end in ("", "/edit", "/delete", "/summary")]
         paths += [f"/videos/{video_id}{end}" for end in ("/status", "/facts", "/share")]
-        paths += [f"/videos/{video_id}{end}" for end in ("/remaining", "/poster", "/story/form")]
+        paths += [f"/videos/{video_id}{end}" for end in ("/remaining", "/poster", "/summary/form")]
         paths += [f"/embed/{video_id}", f"/embed/{video_id}/stage", f"/api/videos/{video_id}"]
         paths.append(f"/oembed?url={hostile.portal.base_url}/videos/{video_id}")
         paths.append(f"/library/progress?id={video_id}")

@@ -90,7 +90,7 @@ async def test_pages_of_the_portal_refuse_to_be_framed(
 ) -> None:
     complaints.expect("frame-ancestors|X-Frame-Options|Framing|status of 404")
     page = f"/videos/{film}"
-    pages = (page, f"{page}/edit", f"{page}/delete", f"{page}/story", "/", "/upload", "/api/docs")
+    pages = (page, f"{page}/edit", f"{page}/delete", f"{page}/summary", "/", "/upload", "/api/docs")
     for path in (*pages, "/nothing", "/api/categories", f"/api{page}"):
         frame = await framed(path)
         assert await frame.locator("video, nav, form, main").count() == 0, path

@@ -12,7 +12,7 @@ from api_kit import metadata, rows, run_sql
 from portal_kit import LivePortal, final_status, process, run_portal, until, upload
 
 from portal.telemetry.logs import log_context
-from portal.telemetry.trace_context import caused_work, current_cause
+from portal.telemetry.trace_context import current_trace_context, traced_job
 
 
 def lines_of_job(log: Path, job_id: int) -> list[dict[str, Any]]:
@@ -91,8 +91,8 @@ async def until_done(portal: LivePortal, job_id: int) -> None:
 
 
 async def test_a_job_of_a_job_goes_back_to_the_same_request() -> None:
-    assert current_cause() == {}
-    with caused_work("test", {"request_id": "first"}, video_id="1"):
-        assert current_cause() == {"request_id": "first"}
+    assert current_trace_context() == {}
+    with traced_job("test", {"request_id": "first"}, video_id="1"):
+        assert current_trace_context() == {"request_id": "first"}
     with log_context(request_id="second"):
-        assert current_cause() == {"request_id": "second"}
+        assert current_trace_context() == {"request_id": "second"}

@@ -13,8 +13,7 @@ from collector_kit import Collector, collecting
 from portal_kit import final_status, free_port, run_portal, until, upload
 from up_kit import REPOSITORY
 
-from portal.config import Config
-from portal.telemetry import tracing
+from portal.config import Config, ConfigError, is_tracing_wanted
 
 DATABASE = {"DATABASE_URL": "postgresql://portal@db/portal"}
 REQUEST_ID = "the-request-that-is-traced"
@@ -105,7 +104,7 @@ async def test_a_collector_that_is_away_costs_nothing_but_the_traces(
     ],
 )
 def test_standard_variables_decide(variables: dict[str, str], is_wanted: bool) -> None:
-    assert tracing.is_wanted(variables) == is_wanted
+    assert is_tracing_wanted(variables) == is_wanted
     assert Config.from_env({**DATABASE, **variables})
 
 
@@ -120,7 +119,9 @@ def test_standard_variables_decide(variables: dict[str, str], is_wanted: bool) -
     ],
 )
 def test_what_is_not_supported_is_named(variables: dict[str, str], named: str) -> None:
-    (fault,) = tracing.faults(variables)
+    with pytest.raises(ConfigError) as raised:
+        Config.from_env({**DATABASE, **variables})
+    (fault,) = raised.value.faults
     assert fault.startswith(named)
 
 

@@ -20,6 +20,7 @@ from portal.config import Config, ConfigError
 from portal.errors import CrossSiteRequest, FieldError, InvalidRequest
 from portal.storage.objects import StoredPart
 from portal.storage.presigning import _attachment
+from portal.text import split_tags
 from portal.uploads.parts import (
     MAX_FILE_BYTES,
     MAX_PARTS,
@@ -32,11 +33,12 @@ from portal.uploads.parts import (
     whole_parts,
 )
 from portal.web.api.json_bodies import validated
-from portal.web.api.schemas import CreatedVideo, CreateVideoRequest, PresignRequest, VideoMetadata
-from portal.web.api.upload_schemas import StartUploadRequest
+from portal.web.api.metadata_shapes import VideoMetadata
+from portal.web.api.upload_shapes import StartUploadRequest
+from portal.web.api.video_shapes import CreatedVideo, CreateVideoRequest, PresignRequest
 from portal.web.pages.editing_views import typed_metadata
 from portal.web.pages.embedding import frame_size
-from portal.web.pages.formatting import clock, queue_words, size, split_tags, time_left
+from portal.web.pages.formatting import clock, queue_words, size, time_left
 from portal.web.pages.links import linked
 from portal.web.server.origins import require_same_origin
 

@@ -67,7 +67,7 @@ async def test_deleted_video_is_gone_at_once_everywhere(
     assert response.status_code == 202
     assert await response.get_json() == {"id": str(video.id)}
     assert (await client.get(master)).status_code == 404
-    for path in ("", "/facts", "/story", "/edit", "/share", "/poster.jpg"):
+    for path in ("", "/facts", "/summary", "/edit", "/share", "/poster.jpg"):
         assert (await client.get(f"/videos/{video.id}{path}")).status_code == 404, path
     # Fragments that pages ask for again.
     polled = [f"/videos/{video.id}/{name}" for name in ("status", "remaining", "poster")]

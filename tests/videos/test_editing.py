@@ -179,7 +179,7 @@ async def test_form_with_faults_says_so_beside_fields_and_keeps_what_was_typed(
     client: Client,
 ) -> None:
     video = await make_row()
-    for path in ("edit", "story"):
+    for path in ("edit", "summary"):
         page = await html(
             await send_form(
                 client,
@@ -223,9 +223,9 @@ async def test_second_form_shows_what_the_first_saved_beside_what_was_typed(
     client: Client,
 ) -> None:
     video = await make_row()
-    first = await send_form(client, f"/videos/{video.id}/story", 1, title="First <b>")
+    first = await send_form(client, f"/videos/{video.id}/summary", 1, title="First <b>")
     assert first.status_code == 200
-    for path in ("edit", "story"):
+    for path in ("edit", "summary"):
         page = await html(
             await send_form(client, f"/videos/{video.id}/{path}", 1, title="Second", tags="c"), 409
         )
@@ -236,14 +236,14 @@ async def test_second_form_shows_what_the_first_saved_beside_what_was_typed(
         assert 'id="description-theirs"' not in page.replace('-error description-theirs"', "")
         assert 'name="version" value="2"' in page
     assert (await Video.get(id=video.id)).title == "First <b>"
-    insisted = await send_form(client, f"/videos/{video.id}/story", 2, title="Second")
+    insisted = await send_form(client, f"/videos/{video.id}/summary", 2, title="Second")
     assert insisted.status_code == 200
     assert (await Video.get(id=video.id)).title == "Second"
 
 
-async def test_saved_story_comes_back_and_tells_the_rest_of_the_page(client: Client) -> None:
+async def test_saved_summary_comes_back_and_tells_the_rest_of_the_page(client: Client) -> None:
     video = await make_row()
-    response = await send_form(client, f"/videos/{video.id}/story", 1)
+    response = await send_form(client, f"/videos/{video.id}/summary", 1)
     assert "metadata-saved" in response.headers["HX-Trigger"]
     assert ">New</h1>" in await html(response)
 
@@ -259,7 +259,7 @@ async def test_form_without_a_version_overwrites_nothing(client: Client, version
 async def test_nothing_is_edited_from_another_site(client: Client) -> None:
     video = await make_row()
     form = urlencode({**FORM, "version": "1"}, doseq=True)
-    for path in ("edit", "story"):
+    for path in ("edit", "summary"):
         address = f"/videos/{video.id}/{path}"
         response = await client.post(address, data=form, headers={**URLENCODED, **UNSAFE})
         assert response.status_code == 403

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.database.search import query_words, search_columns, tag_query, words_query
+from portal.text import split_tags
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
-from portal.web.pages.formatting import split_tags
 
 texts = st.text(max_size=300) | st.sampled_from(ALL)
 storable = texts.filter(lambda text: "\0" not in text)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from portal.errors import NotFound
-from portal.web.body_cache import SharedBodies, SharedBody
+from portal.web.body_cache import BodyCache, CachedBody
 
 KEY = "hls/1/1/low/media.m3u8"
 
@@ -29,17 +29,17 @@ class Maker:
         return str(self.made).ljust(self.size_bytes)
 
 
-def asked(bodies: SharedBodies, maker: Maker, count: int) -> list[asyncio.Task[object]]:
+def asked(bodies: BodyCache, maker: Maker, count: int) -> list[asyncio.Task[object]]:
     return [asyncio.create_task(bodies.get(KEY, maker.make)) for _ in range(count)]
 
 
 async def test_all_who_ask_share_one_answer() -> None:
-    bodies, maker = SharedBodies(max_bytes=100, ttl_s=60), Maker()
+    bodies, maker = BodyCache(max_bytes=100, ttl_s=60), Maker()
     asking = asked(bodies, maker, 10)
     await asyncio.sleep(0)
     maker.may_make.set()
     first, *others = await asyncio.gather(*asking)
-    assert isinstance(first, SharedBody)
+    assert isinstance(first, CachedBody)
     assert first.body == b"1         "
     assert all(other is first for other in others)
     assert await bodies.get(KEY, maker.make) is first
@@ -47,7 +47,7 @@ async def test_all_who_ask_share_one_answer() -> None:
 
 
 async def test_one_that_goes_away_takes_it_from_nobody() -> None:
-    bodies, maker = SharedBodies(max_bytes=100, ttl_s=60), Maker()
+    bodies, maker = BodyCache(max_bytes=100, ttl_s=60), Maker()
     leaving, *staying = asked(bodies, maker, 3)
     await asyncio.sleep(0)
     leaving.cancel()
@@ -59,7 +59,7 @@ async def test_one_that_goes_away_takes_it_from_nobody() -> None:
 
 
 async def test_failure_is_told_to_all_who_wait_and_not_kept() -> None:
-    bodies, maker = SharedBodies(max_bytes=100, ttl_s=60), Maker()
+    bodies, maker = BodyCache(max_bytes=100, ttl_s=60), Maker()
     maker.error = NotFound()
     maker.may_make.set()
     found = await asyncio.gather(*asked(bodies, maker, 3), return_exceptions=True)
@@ -69,7 +69,7 @@ async def test_failure_is_told_to_all_who_wait_and_not_kept() -> None:
 
 
 async def test_no_more_bytes_are_kept_than_there_is_room_for() -> None:
-    bodies, maker = SharedBodies(max_bytes=100, ttl_s=60), Maker(size_bytes=30)
+    bodies, maker = BodyCache(max_bytes=100, ttl_s=60), Maker(size_bytes=30)
     maker.may_make.set()
     for number in range(20):
         await bodies.get(str(number), maker.make)
@@ -81,7 +81,7 @@ async def test_no_more_bytes_are_kept_than_there_is_room_for() -> None:
 
 
 async def test_etag_follows_the_text() -> None:
-    bodies, maker = SharedBodies(max_bytes=100, ttl_s=60), Maker()
+    bodies, maker = BodyCache(max_bytes=100, ttl_s=60), Maker()
     maker.may_make.set()
     one, two = [await bodies.get(key, maker.make) for key in ("one", "two")]
     assert one.etag != two.etag

@@ -13,8 +13,8 @@ from portal_kit import until
 from tortoise.exceptions import OperationalError
 
 from portal.config import Config
-from portal.web.api.records import Record, fetch_records
-from portal.web.data_loader import BatchReader
+from portal.videos.rows import Row, fetch_records
+from portal.web.data_loader import DataLoader
 
 
 @pytest.fixture
@@ -24,10 +24,10 @@ async def video_ids(client: Client) -> list[UUID]:
 
 
 async def test_everyone_who_asks_at_once_gets_the_right_record(video_ids: list[UUID]) -> None:
-    reader = BatchReader(fetch_records)
+    loader = DataLoader(fetch_records)
     asked = [*video_ids * 30, uuid4()]
 
-    answers = await asyncio.gather(*(reader.read(video_id) for video_id in asked))
+    answers = await asyncio.gather(*(loader.load(video_id) for video_id in asked))
 
     *found, unknown = answers
     assert [record and record["id"] for record in found] == [str(key) for key in video_ids * 30]
@@ -39,14 +39,14 @@ async def test_a_hundred_who_ask_at_once_cost_one_query(
 ) -> None:
     queries = 0
 
-    async def counted(wanted: Sequence[UUID]) -> dict[UUID, Record]:
+    async def counted(wanted: Sequence[UUID]) -> dict[UUID, Row]:
         nonlocal queries
         queries += 1
         return await fetch_records(wanted)
 
-    reader = BatchReader(counted)
+    loader = DataLoader(counted)
 
-    await asyncio.gather(*(reader.read(video_ids[n % 3]) for n in range(100)))
+    await asyncio.gather(*(loader.load(video_ids[n % 3]) for n in range(100)))
 
     assert queries == 1
 
@@ -54,8 +54,8 @@ async def test_a_hundred_who_ask_at_once_cost_one_query(
 async def test_an_asker_that_goes_away_takes_nothing_from_the_others(
     video_ids: list[UUID],
 ) -> None:
-    reader = BatchReader(fetch_records)
-    leaving, staying = (asyncio.create_task(reader.read(video_ids[0])) for _ in range(2))
+    loader = DataLoader(fetch_records)
+    leaving, staying = (asyncio.create_task(loader.load(video_ids[0])) for _ in range(2))
     await asyncio.sleep(0)
 
     leaving.cancel()
@@ -70,14 +70,14 @@ async def test_an_asker_that_goes_away_takes_nothing_from_the_others(
 async def test_a_read_sees_what_was_committed_before_it_was_asked_for(
     video_ids: list[UUID], config: Config
 ) -> None:
-    reader, video_id = BatchReader(fetch_records), video_ids[0]
+    loader, video_id = DataLoader(fetch_records), video_ids[0]
     async with await psycopg.AsyncConnection.connect(config.database_url) as writer:
         await writer.execute("LOCK TABLE videos IN ACCESS EXCLUSIVE MODE")
-        early = asyncio.create_task(reader.read(video_id))
+        early = asyncio.create_task(loader.load(video_id))
         await until(lambda: _is_waiting(config), timeout_s=10)
         await writer.execute("UPDATE videos SET title = 'Renamed' WHERE id = %s", [video_id])
         await writer.commit()
-        late = await reader.read(video_id)
+        late = await loader.load(video_id)
 
     assert late is not None
     assert late["title"] == "Renamed"
@@ -93,13 +93,13 @@ async def _is_waiting(config: Config) -> bool:
 async def test_a_failed_query_is_told_to_all_who_asked_and_forgotten(
     video_ids: list[UUID], config: Config
 ) -> None:
-    reader = BatchReader(fetch_records)
+    loader = DataLoader(fetch_records)
     await run_sql(config.database_url, "ALTER TABLE videos RENAME TO hidden")
 
     answers = await asyncio.gather(
-        *(reader.read(video_id) for video_id in video_ids), return_exceptions=True
+        *(loader.load(video_id) for video_id in video_ids), return_exceptions=True
     )
 
     assert [type(answer) for answer in answers] == [OperationalError] * 3
     await run_sql(config.database_url, "ALTER TABLE hidden RENAME TO videos")
-    assert await reader.read(video_ids[0]) is not None
+    assert await loader.load(video_ids[0]) is not None

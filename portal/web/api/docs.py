@@ -9,7 +9,7 @@ from typing import Any
 
 from quart import Blueprint, Response, current_app, jsonify, render_template
 
-from portal.web.context import current_resources
+from portal.web.context import web_context
 
 blueprint = Blueprint("docs", __name__, url_prefix="/api")
 
@@ -17,14 +17,14 @@ blueprint = Blueprint("docs", __name__, url_prefix="/api")
 @blueprint.get("/openapi.json")
 async def openapi() -> Response:
     """The OpenAPI 3.1 document."""
-    found = await current_resources().documents.get("openapi", _json)
+    found = await web_context().documents.get("openapi", _json)
     return await found.answer(content_type="application/json", cache_control="no-cache")
 
 
 @blueprint.get("/docs")
 async def docs() -> Response:
     """The same as a page."""
-    found = await current_resources().documents.get("docs", _page)
+    found = await web_context().documents.get("docs", _page)
     return await found.answer(content_type="text/html; charset=utf-8", cache_control="no-cache")
 
 
@@ -33,7 +33,7 @@ async def _json() -> str:
 
 
 async def _page() -> str:
-    base_url = current_resources().config.public_url
+    base_url = web_context().config.public_url
     return await render_template("api/docs.html", spec=_document(), base_url=base_url)
 
 

@@ -1,4 +1,4 @@
-"""JSON bodies of the API: what is taken as one, how it is checked, how an answer is written."""
+"""JSON bodies of the API: how they are read, checked and written."""
 
 from __future__ import annotations
 
@@ -6,14 +6,27 @@ import json
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 from quart import Response, request
 
-from portal.errors import InvalidRequest, MalformedBody, NotJson
-from portal.web.api.schemas import field_errors
+from portal.errors import FieldError, InvalidRequest, MalformedBody, NotJson
 
 Shape = TypeVar("Shape", bound=BaseModel)
 
 MAX_INTEGER_DIGITS = 30
+# By pydantic's type of error; the rules of this API bring their own words.
+MESSAGES = {
+    "missing": "This member is required.",
+    "string_type": "Give a string.",
+    **dict.fromkeys(("int_type", "int_parsing_size", "int_from_float"), "Give an integer."),
+    **dict.fromkeys(("greater_than_equal", "less_than_equal"), "Give an integer from 1 to 32767."),
+    "list_type": "Give an array.",
+    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), "Send one JSON object."),
+    **dict.fromkeys(("string_too_short", "too_short"), "This may not be empty."),
+    "string_too_long": "Shorten this to at most {max_length:,} characters.",
+    "too_long": "Give at most {max_length:,}.",
+    "literal_error": "Choose {expected}.",
+}
 
 
 async def read_json() -> Any:
@@ -38,6 +51,23 @@ def validated(shape: type[Shape], body: Any, *, context: object = None) -> Shape
 
 def json_response(shape: BaseModel, status: int = 200) -> Response:
     return Response(shape.model_dump_json(), status, content_type="application/json")
+
+
+def field_errors(error: ValidationError) -> list[FieldError]:
+    """All faults pydantic found, each with its JSON pointer and words that name the remedy."""
+    return [FieldError(_pointer(fault["loc"]), _message(fault)) for fault in error.errors()]
+
+
+def _pointer(location: tuple[int | str, ...]) -> str:
+    escaped = (str(part).replace("~", "~0").replace("/", "~1") for part in location)
+    return "".join(f"/{part}" for part in escaped)
+
+
+def _message(fault: ErrorDetails) -> str:
+    # pydantic has one type for a text and an array.
+    is_text = fault["type"] == "too_long" and isinstance(fault["input"], str)
+    words = MESSAGES.get("string_too_long" if is_text else fault["type"])
+    return words.format(**fault.get("ctx", {})) if words else fault["msg"]
 
 
 def _integer(digits: str) -> int:

@@ -11,9 +11,15 @@ from portal.errors import VersionRequired
 from portal.videos import editing, publishing
 from portal.videos.deletion import delete_video
 from portal.web.api.json_bodies import json_response, read_json, validated
+from portal.web.api.metadata_shapes import (
+    DeletedVideo,
+    EditHeaders,
+    References,
+    VideoMetadata,
+    metadata_record,
+)
 from portal.web.api.openapi import document_problems
-from portal.web.api.schemas import DeletedVideo, EditHeaders, References, VideoMetadata
-from portal.web.context import current_resources
+from portal.web.context import web_context
 
 if TYPE_CHECKING:
     from portal.database.models import Video
@@ -49,14 +55,12 @@ async def put_metadata(id: str) -> Response:
     `*`, which overwrites whatever is there); when someone else has changed the metadata since,
     nothing is written. Sending a change again that is recorded already is no conflict.
     """
-    resources = current_resources()
+    web = web_context()
     video = await publishing.get_video(id)
     version = _version_read(video)
-    references = References(
-        category_ids=(await resources.categories.names()).keys(), key_is_issued=True
-    )
-    metadata = validated(VideoMetadata, await read_json(), context=references)
-    return _metadata(await editing.save_metadata(video.id, metadata, version=version))
+    references = References(category_ids=(await web.categories.names()).keys())
+    sent = validated(VideoMetadata, await read_json(), context=references)
+    return _metadata(await editing.save_metadata(video.id, sent.value(), version=version))
 
 
 @blueprint.post("/videos/<id>/deletion")
@@ -68,14 +72,14 @@ async def delete(id: str) -> Response:
     No body is needed. The record is gone at once, and with it the playlists; the files follow
     soon after. The storage key is void: upload the file anew to publish it again.
     """
-    resources = current_resources()
+    web = web_context()
     video = await publishing.get_video(id)
-    await delete_video(video.id, queue=resources.queue)
+    await delete_video(video.id, queue=web.queue)
     return json_response(DeletedVideo(id=id), 202)
 
 
 def _metadata(video: Video) -> Response:
-    response = json_response(editing.recorded(video))
+    response = json_response(metadata_record(editing.recorded(video)))
     response.headers["Cache-Control"] = "no-cache"
     response.set_etag(str(video.metadata_version))
     return response

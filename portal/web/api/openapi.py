@@ -6,6 +6,7 @@ Adds what quart-schema leaves out: problem+json answers, response headers, named
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -15,7 +16,8 @@ from werkzeug.routing.rules import Rule
 
 from portal import __version__
 from portal.web.api.openapi_links import links_of
-from portal.web.api.schemas import Problem, ValidationProblem
+from portal.web.api.shapes import Problem, ValidationProblem
+from portal.web.api.upload_shapes import StartUploadRequest, max_upload_bytes
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -61,15 +63,10 @@ ALWAYS_POSSIBLE = (421, 429, 503)
 # Those that tell when to try again.
 RETRIABLE = ("429", "503")
 # Blueprints whose routes are the JSON API.
-API_BLUEPRINTS = ("api.", "api_editing.", "uploads.")
+API_BLUEPRINTS = ("api.", "transcodes.", "api_editing.", "uploads.")
 SUCCESS_HEADERS = {
-    ("create_video", "200"): ("Location",),
-    ("create_video", "201"): ("Location",),
-    ("get_video", "200"): ("ETag",),
-    ("get_metadata", "200"): ("ETag",),
-    ("put_metadata", "200"): ("ETag",),
-    ("start_upload", "200"): ("Location",),
-    ("start_upload", "201"): ("Location",),
+    **dict.fromkeys(("create_video", "start_upload"), "Location"),
+    **dict.fromkeys(("get_video", "get_metadata", "put_metadata"), "ETag"),
 }
 
 
@@ -93,9 +90,9 @@ def document_conflict(shape: type[Problem]) -> Callable[[View], View]:
     return document_response(shape, 409)
 
 
-def install_openapi(app: Quart) -> QuartSchema:
+def install_openapi(app: Quart, *, max_source_bytes: int) -> None:
     """Make the document available to the app; the routes to it are the app's own."""
-    return QuartSchema(
+    QuartSchema(
         app,
         openapi_path=None,
         info=Info(
@@ -104,12 +101,17 @@ def install_openapi(app: Quart) -> QuartSchema:
             description="Publish videos in three steps: read the categories, ask for an upload "
             "address and PUT the file to it, then create the video.",
         ),
-        openapi_provider_class=_Provider,
+        # It is only called, as a class would be.
+        openapi_provider_class=partial(_Provider, max_upload_bytes(max_source_bytes)),  # type: ignore[arg-type]
         conversion_preference="pydantic",
     )
 
 
 class _Provider(OpenAPIProvider):
+    def __init__(self, max_bytes: int, app: Quart, extension: QuartSchema) -> None:
+        super().__init__(app, extension)
+        self._max_bytes = max_bytes
+
     def generate_rules(self) -> Iterable[Rule]:
         rules = super().generate_rules()
         return (rule for rule in rules if rule.endpoint.startswith(API_BLUEPRINTS))
@@ -121,6 +123,8 @@ class _Provider(OpenAPIProvider):
             for operation in operations.values():
                 _complete(operation)
                 _name_shapes(operation, shapes)
+        size = shapes[StartUploadRequest.__name__]["properties"]["sizeBytes"]
+        size["maximum"] = self._max_bytes
         return document
 
     def operation_id(self, method: str, path: str, func: Callable[..., Any]) -> str:
@@ -142,8 +146,8 @@ def _complete(operation: dict[str, Any]) -> None:
             answer["description"] = own_words or PROBLEM_WORDS[int(status)]
             answer["content"] = {"application/problem+json": answer["content"]["application/json"]}
         else:
-            headers = SUCCESS_HEADERS.get((operation["operationId"], status), ())
-            answer["headers"] = {name: {"schema": {"type": "string"}} for name in headers}
+            header = SUCCESS_HEADERS.get(operation["operationId"])
+            answer["headers"] = {header: {"schema": {"type": "string"}}} if header else {}
             if links := links_of(operation["operationId"], status):
                 answer["links"] = links
     for status in RETRIABLE:

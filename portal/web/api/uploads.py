@@ -1,4 +1,4 @@
-"""Uploads in parts over JSON: thin views, as in `api.py`. The parts themselves go to storage."""
+"""Uploads in parts over JSON. The parts themselves go to storage."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from portal.uploads import service as uploads
 from portal.uploads.service import UploadView
 from portal.web.api.json_bodies import json_response, read_json, validated
 from portal.web.api.openapi import document_conflict, document_problems
-from portal.web.api.upload_schemas import (
+from portal.web.api.upload_shapes import (
     PartAddress,
     PartsProblem,
     StartUploadRequest,
     UploadRecord,
-    upload_limits,
+    max_upload_bytes,
     upload_record,
 )
-from portal.web.context import current_resources
+from portal.web.context import web_context
 
 blueprint = Blueprint("uploads", __name__, url_prefix="/api/uploads")
 tag_blueprint(blueprint, ["Uploads in parts"])
@@ -35,10 +35,10 @@ async def start_upload() -> Response:
     in `parts` are stored already. The same request again answers 200 with what is stored so far.
     An upload that nobody goes on with, or makes a video of, for a day is removed.
     """
-    resources = current_resources()
-    limits = upload_limits(resources.config.max_source_bytes)
-    wanted = validated(StartUploadRequest, await read_json(), context=limits)
-    started = await uploads.start(wanted.key, wanted.size_bytes, storage=resources.storage)
+    web = web_context()
+    largest = max_upload_bytes(web.config.max_source_bytes)
+    wanted = validated(StartUploadRequest, await read_json(), context=largest)
+    started = await uploads.start(wanted.key, wanted.size_bytes, storage=web.storage)
     response = _answer(started.upload, 201 if started.created else 200)
     response.headers["Location"] = url_for("uploads.get_upload", id=started.upload.upload_id)
     return response
@@ -53,7 +53,7 @@ async def get_upload(id: str) -> Response:
     After a break, send the parts that are not in `parts`. When storage has lost an unfinished
     upload it is pending again: start it anew with the same key.
     """
-    return _answer(await uploads.look(id, storage=current_resources().storage))
+    return _answer(await uploads.look(id, storage=web_context().storage))
 
 
 @blueprint.post("/<id>/parts/<number>")
@@ -65,9 +65,9 @@ async def sign_part(id: str, number: str) -> Response:
     PUT the part's bytes to `uploadUrl`. Storage refuses a body of any other size. A part may be
     sent again, to the same or to another address.
     """
-    resources = current_resources()
+    web = web_context()
     address = await uploads.sign_part(
-        id, number, storage=resources.storage, url_ttl_s=resources.config.upload_url_ttl_s
+        id, number, storage=web.storage, url_ttl_s=web.config.upload_url_ttl_s
     )
     return json_response(PartAddress(upload_url=address))
 
@@ -81,7 +81,7 @@ async def complete_upload(id: str) -> Response:
 
     Repeat this as often as needed: once the file is stored the answer stays 200.
     """
-    return _answer(await uploads.complete(id, storage=current_resources().storage))
+    return _answer(await uploads.complete(id, storage=web_context().storage))
 
 
 @blueprint.delete("/<id>")
@@ -91,7 +91,7 @@ async def discard_upload(id: str) -> Response:
 
     Its key cannot be used any more; for another attempt ask for a new one.
     """
-    await uploads.discard(id, storage=current_resources().storage)
+    await uploads.discard(id, storage=web_context().storage)
     return Response(status=204)
 
 

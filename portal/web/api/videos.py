@@ -1,4 +1,4 @@
-"""The JSON API: thin views that check the request, call a use case, and shape the answer."""
+"""The four documented calls: categories, presigning, creating a video, reading its record."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from quart.blueprints import BlueprintSetupState
 from quart_schema import document_request, document_response, tag_blueprint
 from werkzeug.routing import BaseConverter
 
-from portal.database.models import Video
 from portal.videos import publishing
 from portal.web.api.json_bodies import json_response, read_json, validated
+from portal.web.api.metadata_shapes import References
 from portal.web.api.openapi import document_problems
-from portal.web.api.schemas import (
+from portal.web.api.video_shapes import (
     CategoryList,
     CategoryRecord,
     CreatedVideo,
     CreateVideoRequest,
     PresignRequest,
     PresignResponse,
-    References,
     RetrievedVideo,
+    created_video,
 )
-from portal.web.api.transcode_schemas import TranscodeRecord, transcode_record
-from portal.web.context import current_resources, read_progress, read_record
+from portal.web.context import read_record, web_context
 from portal.web.playback import master_url
 
 blueprint = Blueprint("api", __name__, url_prefix="/api")
@@ -41,7 +40,7 @@ async def categories() -> Response:
 
     The table is fixed; ids never change.
     """
-    names = await current_resources().categories.names()
+    names = await web_context().categories.names()
     return Response(_category_list(tuple(names.items())), content_type="application/json")
 
 
@@ -55,11 +54,13 @@ async def presign() -> Response:
     PUT the raw bytes to `uploadUrl` with the announced Content-Type, then send `key` to
     POST /api/videos.
     """
-    resources = current_resources()
+    web = web_context()
+    wanted = validated(PresignRequest, await read_json())
     upload = await publishing.begin_upload(
-        validated(PresignRequest, await read_json()),
-        storage=resources.storage,
-        url_ttl_s=resources.config.upload_url_ttl_s,
+        wanted.file_name,
+        wanted.content_type,
+        storage=web.storage,
+        url_ttl_s=web.config.upload_url_ttl_s,
     )
     return json_response(PresignResponse(upload_url=upload.upload_url, key=upload.key))
 
@@ -75,17 +76,16 @@ async def create_video() -> Response:
     Sending the same key with the same metadata again answers 200 with the same record, so a
     request whose answer was lost may be repeated.
     """
-    resources = current_resources()
+    web = web_context()
     body = await read_json()
+    wanted = validated(CreateVideoRequest, body, context=await _references(body))
     published = await publishing.publish(
-        validated(CreateVideoRequest, body, context=await _references(body)),
-        storage=resources.storage,
-        queue=resources.queue,
-        max_source_bytes=resources.config.max_source_bytes,
+        wanted.submission(),
+        storage=web.storage,
+        queue=web.queue,
+        max_source_bytes=web.config.max_source_bytes,
     )
-    response = json_response(
-        CreatedVideo(**_members(published.video)), 201 if published.created else 200
-    )
+    response = json_response(created_video(published.video), 201 if published.created else 200)
     response.headers["Location"] = url_for("api.get_video", id=str(published.video.id))
     return response
 
@@ -112,47 +112,12 @@ async def get_video(id: str) -> Response:
     If-None-Match to get 304 while nothing changed.
     """
     record = await read_record(id)
-    address = master_url(current_resources().config, record["id"], record["published_attempt"])
+    address = master_url(web_context().config, record["id"], record["published_attempt"])
     body = RetrievedVideo(**record, playback_url=address).model_dump_json()
     response = Response(body, content_type="application/json")
     response.headers["Cache-Control"] = "no-cache"
     response.set_etag(hashlib.blake2b(body.encode(), digest_size=12).hexdigest())
     return await response.make_conditional(request)
-
-
-@blueprint.get("/videos/<id>/transcode")
-@document_response(TranscodeRecord)
-@document_problems(404, 503)
-async def get_transcode(id: str) -> Response:
-    """See how a video's transcoding stands.
-
-    `stage` is the way to ready: waiting, probing, transcoding, finishing, then ready or failed.
-    A long video is ready before all its renditions are made; `remaining` then tells how far the
-    rest is, and is null once the ladder is complete.
-    """
-    return await _transcode(await publishing.get_video(id))
-
-
-@blueprint.post("/videos/<id>/transcode")
-@document_response(TranscodeRecord, 202)
-@document_problems(403, 404, 409, 503)
-async def retry_transcode(id: str) -> Response:
-    """Try again what failed: a failed video, or the renditions that a ready one lacks.
-
-    No body is needed. A failed video is processing again and gets another `transcodeJobId`.
-    """
-    resources = current_resources()
-    video = await publishing.get_video(id)
-    await publishing.retry_transcode(video, queue=resources.queue)
-    return await _transcode(video, 202)
-
-
-async def _transcode(video: Video, status: int = 200) -> Response:
-    found = await read_progress(video.id)
-    video_url = f"{current_resources().config.public_url}/videos/{video.id}"
-    response = json_response(transcode_record(found, video_url=video_url), status)
-    response.headers["Cache-Control"] = "no-cache"
-    return response
 
 
 @lru_cache(maxsize=1)
@@ -161,26 +126,9 @@ def _category_list(rows: tuple[tuple[int, str], ...]) -> str:
     return CategoryList(categories=records).model_dump_json()
 
 
-def _members(video: Video) -> dict[str, Any]:
-    return {
-        "id": str(video.id),
-        "title": video.title,
-        "description": video.description,
-        "category_ids": video.category_ids,
-        "tags": video.tags,
-        "file_name": video.file_name,
-        "storage_key": video.storage_key,
-        "transcode_job_id": str(video.transcode_job_id),
-        "status": video.status,
-        "size_bytes": video.size_bytes,
-        "created_at": video.created_at,
-        "updated_at": video.updated_at,
-    }
-
-
 async def _references(body: Any) -> References:
     key = body.get("key") if isinstance(body, dict) else None
     return References(
-        category_ids=(await current_resources().categories.names()).keys(),
+        category_ids=(await web_context().categories.names()).keys(),
         key_is_issued=isinstance(key, str) and await publishing.is_issued(key),
     )

@@ -1,4 +1,4 @@
-"""Editing a video's metadata in its page: the story, the form that takes its place, and both
+"""Editing a video's metadata in its page: the summary, the form that takes its place, and both
 without scripts as a page of their own.
 """
 
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from quart import Blueprint, make_response, redirect, render_template, request, url_for
 
 from portal.errors import InvalidRequest, MetadataChanged
+from portal.text import whole_number
 from portal.videos import editing, publishing
 from portal.web.api.json_bodies import validated
-from portal.web.api.schemas import References, VideoMetadata
-from portal.web.context import current_resources
-from portal.web.pages.about_views import story_view
+from portal.web.api.metadata_shapes import References, VideoMetadata
+from portal.web.context import web_context
 from portal.web.pages.editing_views import EditForm, edit_form, typed_metadata
+from portal.web.pages.video_views import summary_view
 
 if TYPE_CHECKING:
     from quart.typing import ResponseReturnValue
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 blueprint = Blueprint("editing", __name__)
 
-MAX_VERSION_DIGITS = 9
 # What else of the page shows metadata fetches itself again.
 SAVED = '{"metadata-saved": {"target": "body"}}'
 
@@ -41,7 +41,7 @@ class _Refused:
 async def edit(video_id: str) -> str:
     """The form as a page of its own."""
     found = await publishing.get_video(video_id)
-    form = edit_form(found, await current_resources().categories.names())
+    form = edit_form(found, await web_context().categories.names())
     return await render_template("videos/edit.html", form=form, title=found.title)
 
 
@@ -55,42 +55,43 @@ async def save(video_id: str) -> ResponseReturnValue:
     return html, refused.status
 
 
-@blueprint.get("/videos/<video_id>/story")
-async def story(video_id: str) -> str:
+@blueprint.get("/videos/<video_id>/summary")
+async def summary(video_id: str) -> str:
     """The fragment with a video's title and description."""
-    return await _story(await publishing.get_video(video_id))
+    return await _summary(await publishing.get_video(video_id))
 
 
-@blueprint.get("/videos/<video_id>/story/form")
-async def story_form(video_id: str) -> str:
-    """The form, as the fragment that takes the story's place."""
+@blueprint.get("/videos/<video_id>/summary/form")
+async def summary_form(video_id: str) -> str:
+    """The form, as the fragment that takes the summary's place."""
     found = await publishing.get_video(video_id)
-    form = edit_form(found, await current_resources().categories.names())
+    form = edit_form(found, await web_context().categories.names())
     return await render_template("videos/_form.html", form=form)
 
 
-@blueprint.post("/videos/<video_id>/story")
-async def save_story(video_id: str) -> ResponseReturnValue:
-    """Save, and show the story again; or the form, which says what is wrong."""
+@blueprint.post("/videos/<video_id>/summary")
+async def save_summary(video_id: str) -> ResponseReturnValue:
+    """Save, and show the summary again; or the form, which says what is wrong."""
     found, refused = await _save(video_id)
     if refused is not None:
         return await render_template("videos/_form.html", form=refused.form), refused.status
-    response = await make_response(await _story(found))
+    response = await make_response(await _summary(found))
     response.headers["HX-Trigger"] = SAVED
     return response
 
 
 async def _save(video_id: str) -> tuple[Video, _Refused | None]:
-    resources = current_resources()
+    web = web_context()
     found = await publishing.get_video(video_id)
-    categories = await resources.categories.names()
+    categories = await web.categories.names()
     sent = await request.form
     typed = typed_metadata(sent)
-    version = _version(sent.get("version", ""))
-    references = References(category_ids=categories.keys(), key_is_issued=True)
+    # The version that the form was made from; 0, which never is the newest, for none.
+    version = whole_number(sent.get("version", ""), max_digits=9) or 0
+    references = References(category_ids=categories.keys())
     try:
         metadata = validated(VideoMetadata, typed.body(), context=references)
-        return await editing.save_metadata(found.id, metadata, version=version), None
+        return await editing.save_metadata(found.id, metadata.value(), version=version), None
     except InvalidRequest as exc:
         form = edit_form(found, categories, typed=typed, version=version, errors=exc.errors)
         return found, _Refused(form, exc.status)
@@ -100,11 +101,5 @@ async def _save(video_id: str) -> tuple[Video, _Refused | None]:
         return newest, _Refused(form, 409)
 
 
-def _version(text: str) -> int:
-    """The version that the form was made from; 0, which never is the newest, for none."""
-    is_number = text.isascii() and text.isdigit() and len(text) <= MAX_VERSION_DIGITS
-    return int(text) if is_number else 0
-
-
-async def _story(found: Video) -> str:
-    return await render_template("videos/_story.html", story=story_view(found))
+async def _summary(found: Video) -> str:
+    return await render_template("videos/_summary.html", summary=summary_view(found))

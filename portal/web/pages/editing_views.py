@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from portal.errors import FieldError
+from portal.text import split_tags
 from portal.videos.editing import recorded
-from portal.web.pages.formatting import split_tags
 
 if TYPE_CHECKING:
     from werkzeug.datastructures import MultiDict
 
     from portal.database.models import Video
-    from portal.web.api.schemas import VideoMetadata
+    from portal.videos.metadata import EditableMetadata
 
 CATEGORY_ID = re.compile(r"[0-9]{1,9}")
 # The same faults as the JSON API names, in the words of a form.
@@ -100,7 +100,7 @@ def edit_form(
     )
 
 
-def _as_typed(metadata: VideoMetadata) -> TypedMetadata:
+def _as_typed(metadata: EditableMetadata) -> TypedMetadata:
     return TypedMetadata(
         title=metadata.title,
         description=metadata.description,
@@ -121,7 +121,7 @@ def _faults(errors: Sequence[FieldError], typed: TypedMetadata) -> dict[str, str
     return faults
 
 
-def _theirs(theirs: VideoMetadata, ours: TypedMetadata, categories: Mapping[int, str]) -> Theirs:
+def _theirs(theirs: EditableMetadata, ours: TypedMetadata, categories: Mapping[int, str]) -> Theirs:
     theirs_ids = {str(number) for number in theirs.category_ids}
     names = [categories[number] for number in theirs.category_ids if number in categories]
     return Theirs(

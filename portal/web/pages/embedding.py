@@ -8,7 +8,6 @@ from what a request says of its host.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from fractions import Fraction
 from urllib.parse import urlsplit
 
@@ -17,10 +16,11 @@ from quart import Blueprint, Response, render_template, request, url_for
 
 from portal.database.models import Video, VideoStatus
 from portal.errors import VideoNotFound
-from portal.text import shown
-from portal.web.context import current_resources, read_progress, read_video
+from portal.text import shown, whole_number
+from portal.web.context import read_progress, read_video, web_context
 from portal.web.pages.fragments import polled
 from portal.web.pages.status_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_url, status_view
+from portal.web.playback import OPEN_TO_ALL
 from portal.web.server.request_context import allow_framing
 from portal.web.server.response_cache import allow_sharing
 
@@ -40,13 +40,6 @@ IFRAME = Markup(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """What a player in a frame shows beside the video."""
-
-    page_url: str
-
-
 class QueryRefused(Exception):
     """An oEmbed question that can't be answered: what is wrong with it, and a status."""
 
@@ -59,7 +52,7 @@ class QueryRefused(Exception):
 @blueprint.app_template_global()
 def public_url(path: str) -> str:
     """The absolute address of a path, as people elsewhere reach it."""
-    return f"{current_resources().config.public_url}{path}"
+    return f"{web_context().config.public_url}{path}"
 
 
 @blueprint.get("/embed/<video_id>")
@@ -94,10 +87,10 @@ async def _context(video_id: str) -> dict[str, object]:
     page_url = public_url(url_for("pages.video", video_id=found.id))
     return {
         "title": shown(found.title),
-        "status": status_view(found, progress, config=current_resources().config),
+        "status": status_view(found, progress, config=web_context().config),
         "stage_url": url_for("embedding.stage", video_id=found.id),
         "page_url": page_url,
-        "frame": Frame(page_url),
+        "frame": {"page_url": page_url},
     }
 
 
@@ -160,7 +153,7 @@ async def _video_at(address: str) -> Video:
     if not address:
         raise QueryRefused(400, "Send the address of a video as url.")
     try:
-        parts, own = urlsplit(address), urlsplit(current_resources().config.public_url)
+        parts, own = urlsplit(address), urlsplit(web_context().config.public_url)
     except ValueError as exc:
         raise QueryRefused(400, "This url is not an address.") from exc
     path = parts.path.removeprefix(own.path)
@@ -177,13 +170,13 @@ def _limit(name: str) -> int | None:
     text = request.args.get(name)
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) <= 6 and int(text)):
+    number = whole_number(text, max_digits=6)
+    if not number:
         raise QueryRefused(400, f"Send {name} as a whole positive number.")
-    return int(text)
+    return number
 
 
 def _open_to_all(body: dict[str, object], *, status: int) -> Response:
     response = Response(json.dumps(body), status, content_type="application/json")
-    response.headers["Access-Control-Allow-Origin"] = "*"
-    response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    response.headers.update(OPEN_TO_ALL)
     return response

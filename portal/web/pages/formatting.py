@@ -24,12 +24,6 @@ class Size:
     words: str
 
 
-def split_tags(tags: str) -> list[str]:
-    """The tags as they are shown one by one."""
-    stripped = (tag.strip() for tag in tags.split(","))
-    return [tag for tag in stripped if tag]
-
-
 def queue_words(position: int | None) -> str:
     """Where in the queue; position 1 is next."""
     if position is None or position <= 1:

@@ -20,7 +20,7 @@ from portal.errors import Overloaded
 from portal.videos.library import list_videos, read_work
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
 from portal.videos.publishing import parse_video_id
-from portal.web.context import current_resources
+from portal.web.context import web_context
 from portal.web.pages.library_views import VideoCard, library_view, progress_view, video_cards
 from portal.web.server.response_cache import allow_sharing
 
@@ -42,19 +42,19 @@ Choice = TypeVar("Choice", bound=StrEnum)
 async def index() -> str:
     """The library; scripts ask for it, too, and take the results out of it."""
     allow_sharing(request.scope)
-    resources = current_resources()
-    names = await resources.categories.names()
+    web = web_context()
+    names = await web.categories.names()
     query = _query(request.args, names)
     after = Cursor.parse(request.args.get("after", ""), query)
     before = Cursor.parse(request.args.get("before", ""), query)
-    async with _turn(query, resources.searches):
+    async with _turn(query, web.searches):
         page = await list_videos(query, limit=PAGE_SIZE, after=after, before=before)
     cards = await _cards(page.videos)
     view = library_view(
         query,
         page,
         category_names=names,
-        portal_url=resources.config.public_url,
+        portal_url=web.config.public_url,
     )
     return await render_template(
         "library/index.html",

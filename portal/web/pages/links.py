@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 from markupsafe import Markup
+
+from portal.text import http_address
 
 # What search engines are told of addresses that anyone may have written.
 REL = "nofollow noopener ugc"
@@ -60,11 +61,5 @@ def _trimmed(address: str) -> str:
 
 def _is_safe(address: str) -> bool:
     """Whether it leads where it seems to: to a host, without a user's name in front of it."""
-    if len(address) > MAX_ADDRESS_LENGTH:
-        return False
-    try:
-        parts = urlsplit(address)
-        _ = parts.port
-    except ValueError:
-        return False
-    return bool(parts.hostname) and "@" not in parts.netloc
+    parts = http_address(address) if len(address) <= MAX_ADDRESS_LENGTH else None
+    return parts is not None and "@" not in parts.netloc

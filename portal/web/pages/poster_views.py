@@ -45,9 +45,9 @@ def poster_view(video: Video, asked: PosterRequest | None, *, watched: int = 0) 
     is_news = asked is not None and (is_pending or asked.number == watched)
     watching = asked.number if asked is not None and is_pending else watched
     return PosterView(
-        url=url_for("managing.poster", video_id=video.id, watched=watching),
-        action=url_for("managing.replace_poster", video_id=video.id),
-        fragment_action=url_for("managing.replace_poster_fragment", video_id=video.id),
+        url=url_for("posters.poster", video_id=video.id, watched=watching),
+        action=url_for("posters.replace_poster", video_id=video.id),
+        fragment_action=url_for("posters.replace_poster_fragment", video_id=video.id),
         image_url=poster_url(video),
         version=video.poster_version,
         is_pending=is_pending,

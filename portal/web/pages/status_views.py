@@ -9,7 +9,13 @@ from quart import url_for
 
 from portal.database.models import Video, VideoStatus
 from portal.text import shown
-from portal.videos.progress import Progress, RenditionProgress, RenditionStage, TranscodeStage, Work
+from portal.videos.progress import (
+    JobProgress,
+    Progress,
+    RenditionProgress,
+    RenditionStage,
+    TranscodeStage,
+)
 from portal.videos.publishing import RETRY_HELPS
 from portal.web.pages.formatting import queue_words, time_left
 from portal.web.playback import master_url
@@ -142,7 +148,7 @@ def _remaining_words(progress: Progress) -> str:
     return ""
 
 
-def _work_words(work: Work, unfinished: tuple[RenditionProgress, ...]) -> str:
+def _work_words(work: JobProgress, unfinished: tuple[RenditionProgress, ...]) -> str:
     if not unfinished:
         return "The last quality is being added."
     names = _names(unfinished)

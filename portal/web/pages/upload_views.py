@@ -11,7 +11,7 @@ FORMATS = "MP4 or QuickTime: .mp4, .m4v or .mov"
 
 
 @dataclass(frozen=True, slots=True)
-class UploadLimits:
+class LimitsView:
     """What a file may measure; 0 means no limit. `lines` say it below the drop zone."""
 
     size_bytes: int
@@ -20,13 +20,13 @@ class UploadLimits:
     lines: tuple[str, ...]
 
 
-def upload_limits(config: Config) -> UploadLimits:
+def limits_view(config: Config) -> LimitsView:
     """The limits of this portal, as it is set up."""
     most = [formatting.size(config.max_source_bytes).words] if config.max_source_bytes else []
     if config.max_source_duration_s:
         most.append(_duration(config.max_source_duration_s))
     lines = (FORMATS, f"Up to {' and '.join(most)} each") if most else (FORMATS,)
-    return UploadLimits(
+    return LimitsView(
         size_bytes=config.max_source_bytes,
         duration_s=config.max_source_duration_s,
         pixels=config.max_source_pixels,

@@ -13,12 +13,12 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 from portal.database.models import PosterRequest, Video, VideoStatus
 from portal.errors import NothingToRetry, Unavailable
 from portal.videos import publishing
-from portal.web.context import current_resources, read_progress, read_video
-from portal.web.pages.about_views import facts_view, share_view, story_view
+from portal.web.context import read_progress, read_video, web_context
 from portal.web.pages.fragments import polled
 from portal.web.pages.poster_views import PosterView, poster_view
 from portal.web.pages.status_views import remaining_view, status_view
-from portal.web.pages.upload_views import upload_limits
+from portal.web.pages.upload_views import limits_view
+from portal.web.pages.video_views import facts_view, share_view, summary_view
 from portal.web.server.response_cache import allow_sharing
 
 blueprint = Blueprint("pages", __name__)
@@ -29,8 +29,8 @@ async def upload() -> str:
     """The upload form; its scripts talk to the JSON API and to storage."""
     return await render_template(
         "upload/index.html",
-        categories=await current_resources().categories.names(),
-        limits=upload_limits(current_resources().config),
+        categories=await web_context().categories.names(),
+        limits=limits_view(web_context().config),
         storage_url=await _storage_url(),
     )
 
@@ -38,7 +38,7 @@ async def upload() -> str:
 async def _storage_url() -> str:
     """Where browsers send files; empty where storage isn't set up, so that nothing can be sent."""
     try:
-        return await current_resources().storage.public_origin()
+        return await web_context().storage.public_origin()
     except Unavailable:
         return ""
 
@@ -49,13 +49,13 @@ async def video(video_id: str) -> str:
     allow_sharing(request.scope)
     found = await read_video(video_id)
     progress = await read_progress(found.id)
-    names = await current_resources().categories.names()
+    names = await web_context().categories.names()
     return await render_template(
         "videos/detail.html",
-        story=story_view(found),
+        summary=summary_view(found),
         facts=facts_view(found, progress, category_names=names),
-        share=share_view(found, current_resources().config),
-        status=status_view(found, progress, config=current_resources().config),
+        share=share_view(found, web_context().config),
+        status=status_view(found, progress, config=web_context().config),
         remaining=remaining_view(found, progress),
         poster=await _poster(found),
     )
@@ -81,7 +81,7 @@ async def remaining(video_id: str) -> str:
 async def facts(video_id: str) -> str:
     """The fragment with what is known of a video; a page fetches it once that has changed."""
     found = await read_video(video_id)
-    names = await current_resources().categories.names()
+    names = await web_context().categories.names()
     view = facts_view(found, await read_progress(found.id), category_names=names)
     return await render_template("videos/_facts.html", facts=view)
 
@@ -90,7 +90,7 @@ async def facts(video_id: str) -> str:
 async def share(video_id: str) -> str:
     """The fragment with a video's addresses; a page fetches it once the video plays."""
     found = await read_video(video_id)
-    view = share_view(found, current_resources().config)
+    view = share_view(found, web_context().config)
     return await render_template("videos/_share.html", share=view)
 
 
@@ -114,11 +114,11 @@ async def retry_remaining(video_id: str) -> str:
 
 
 async def _retried(video_id: str) -> Video:
-    resources = current_resources()
+    web = web_context()
     found = await publishing.get_video(video_id)
     # Pressed twice, or pressed by two: the page shows that it is on its way.
     with suppress(NothingToRetry):
-        await publishing.retry_transcode(found, queue=resources.queue)
+        await publishing.retry_transcode(found, queue=web.queue)
     return await publishing.get_video(video_id)
 
 
@@ -126,7 +126,7 @@ async def _status_fragment(found: Video) -> str:
     progress = await read_progress(found.id)
     return await render_template(
         "videos/_status.html",
-        status=status_view(found, progress, config=current_resources().config),
+        status=status_view(found, progress, config=web_context().config),
         remaining=remaining_view(found, progress),
         poster=await _poster(found),
     )

@@ -8,23 +8,21 @@ hold, cannot be made to point here by a stranger, so they need no setting.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from portal.config import ANY_HOST as ANY
 from portal.errors import UnknownHost
+from portal.text import host_name
 from portal.web.server.asgi import header
 
 if TYPE_CHECKING:
     from portal.web.server.asgi import App, HTTPScope, Receive, Send
 
-# As in RFC 3986, section 3.2.2, with the underscore that proxies' own names of servers may have.
-HOST = re.compile(r"(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.IGNORECASE)
 # Reserved: RFC 6761 and 6762, RFC 8375, and ICANN's name for private networks.
 PRIVATE_ENDINGS = (".localhost", ".local", ".home.arpa", ".internal")
-ANY = "*"
 
 
 class HostCheck:
@@ -53,17 +51,6 @@ def is_own_host(host: str, *, public_url: str, allowed: tuple[str, ...] = ()) ->
     name = host_name(host)
     names = {*allowed, host_name(urlsplit(public_url).netloc)}
     return bool(name) and (name in names or _is_out_of_reach(name))
-
-
-def host_name(host: str) -> str:
-    """The name in a host with or without a port, as names are compared; empty for no host."""
-    if not HOST.fullmatch(host):
-        return ""
-    try:
-        name = urlsplit(f"//{host}").hostname
-    except ValueError:
-        return ""
-    return (name or "").removesuffix(".")
 
 
 def _is_out_of_reach(name: str) -> bool:

@@ -110,6 +110,23 @@ async def test_key_ends_with_the_lower_cased_extension(client: Client) -> None:
         assert re.fullmatch(rf"videos/[0-9a-f]{{32}}\.{extension}", key)
 
 
+@pytest.mark.parametrize(
+    ("file_name", "content_type", "extension"),
+    [
+        ("page.html", "video/mp4", "mp4"),
+        ("PAGE.HTML", "video/quicktime", "mov"),
+        ("film.mkv", "video/mp4", "mp4"),
+        ("film.mov", "video/mp4", "mov"),
+        ("film.QT", "video/quicktime", "qt"),
+    ],
+)
+async def test_key_of_another_extension_follows_the_content_type(
+    client: Client, file_name: str, content_type: str, extension: str
+) -> None:
+    key = (await presign(client, file_name, content_type))["key"]
+    assert re.fullmatch(rf"videos/[0-9a-f]{{32}}\.{extension}", key)
+
+
 async def test_longest_file_name_can_be_uploaded_and_created(client: Client) -> None:
     file_name = "x" * 251 + ".mp4"
     upload = await presign(client, file_name)

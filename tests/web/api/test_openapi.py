@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 from uuid import uuid4
@@ -18,6 +19,8 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
 from portal import errors
+from portal.config import Config
+from portal.web.app import create_app
 
 STATUSES = {
     ("get", "/api/categories"): {"200", "429", "503"},
@@ -116,18 +119,18 @@ UNDOCUMENTED = {
     "pages.remaining": "fragment of a page",
     "pages.share": "fragment of a page",
     "editing.edit": "page",
-    "editing.story": "fragment of a page",
-    "editing.story_form": "fragment of a page",
+    "editing.summary": "fragment of a page",
+    "editing.summary_form": "fragment of a page",
     "editing.save": "form of a page",
-    "editing.save_story": "form of a page",
+    "editing.save_summary": "form of a page",
     "metrics.metrics": "for Prometheus",
-    "managing.poster": "fragment of a page",
-    "managing.replace_poster": "form of a page",
-    "managing.replace_poster_fragment": "form of a page",
-    "managing.original": "redirects a browser to the file",
-    "managing.confirm_deletion": "page",
-    "managing.delete": "form of a page",
-    "managing.deleted": "page",
+    "posters.poster": "fragment of a page",
+    "posters.replace_poster": "form of a page",
+    "posters.replace_poster_fragment": "form of a page",
+    "downloads.original": "redirects a browser to the file",
+    "deletion.confirm_deletion": "page",
+    "deletion.delete": "form of a page",
+    "deletion.deleted": "page",
     "pages.retry": "form of a page",
     "pages.retry_status": "form of a page",
     "pages.retry_remaining": "form of a page",
@@ -139,8 +142,8 @@ UNDOCUMENTED = {
 # Each of these wants proof that the request comes from the portal's own pages.
 FORMS = {
     *("pages.retry", "pages.retry_status", "pages.retry_remaining"),
-    *("editing.save", "editing.save_story", "managing.delete"),
-    *("managing.replace_poster", "managing.replace_poster_fragment"),
+    *("editing.save", "editing.save_summary", "deletion.delete"),
+    *("posters.replace_poster", "posters.replace_poster_fragment"),
 }
 
 
@@ -238,6 +241,19 @@ async def test_limits_and_formats_are_documented(client: Client) -> None:
     assert shapes["VideoStatus"]["enum"] == ["processing", "ready", "failed"]
     for path in ("/api/videos", "/api/videos/presign"):
         assert spec["paths"][path]["post"]["requestBody"]["required"] is True
+
+
+@pytest.mark.parametrize(
+    ("max_source_bytes", "maximum"), [(5_000_000, 5_000_000), (0, 5 * 1024**4)]
+)
+async def test_largest_documented_upload_is_the_configured_one(
+    config: Config, max_source_bytes: int, maximum: int
+) -> None:
+    app = create_app(replace(config, max_source_bytes=max_source_bytes))
+    async with app.test_app():
+        spec = await document(app.test_client())
+    size = spec["components"]["schemas"]["StartUploadRequest"]["properties"]["sizeBytes"]
+    assert (size["minimum"], size["maximum"]) == (1, maximum)
 
 
 async def test_answers_of_the_running_api_match_the_document(client: Client) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from portal.web.api.schemas import (
+from portal.web.api.json_bodies import field_errors
+from portal.web.api.metadata_shapes import References
+from portal.web.api.video_shapes import (
     CreatedVideo,
     CreateVideoRequest,
     PresignRequest,
-    References,
     RetrievedVideo,
-    field_errors,
 )
 
 REFERENCES = References(category_ids={1, 2, 32767}, key_is_issued=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, StrictInt, ValidationInfo
@@ -11,27 +10,17 @@ from pydantic_core import PydanticCustomError
 from portal.storage.objects import StoredPart
 from portal.uploads.parts import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
 from portal.uploads.service import UploadState, UploadView
-from portal.web.api.schemas import Problem, Shape, Text
-
-SIZE_FORMAT = {"format": "int64"}
+from portal.web.api.shapes import SIZE_FORMAT, Problem, Shape, Text
 
 
-@dataclass(frozen=True, slots=True)
-class UploadLimits:
-    """How large a file may be; handed to the rules as pydantic's validation context."""
-
-    max_size_bytes: int
-
-
-def upload_limits(max_source_bytes: int) -> UploadLimits:
-    """The limits of storage and of this portal, where 0 stands for no limit."""
-    return UploadLimits(min(max_source_bytes or MAX_FILE_BYTES, MAX_FILE_BYTES))
+def max_upload_bytes(max_source_bytes: int) -> int:
+    """The limit of storage or of this portal, where 0 stands for no limit."""
+    return min(max_source_bytes or MAX_FILE_BYTES, MAX_FILE_BYTES)
 
 
 def _is_size(value: int, info: ValidationInfo) -> int:
-    largest = MAX_FILE_BYTES
-    if isinstance(info.context, UploadLimits):
-        largest = info.context.max_size_bytes
+    # The limit is pydantic's validation context.
+    largest = info.context if isinstance(info.context, int) else MAX_FILE_BYTES
     if value < 1:
         raise PydanticCustomError("size", "Give the file's size; an empty file is no video.")
     if value > largest:
@@ -50,6 +39,7 @@ class StartUploadRequest(Shape):
         AfterValidator(_is_size),
         Field(
             description="Size of the whole file.",
+            # The OpenAPI document has the configured maximum; see `_Provider` in `openapi.py`.
             json_schema_extra={**SIZE_FORMAT, "minimum": 1, "maximum": MAX_FILE_BYTES},
         ),
     ]

@@ -12,7 +12,7 @@ document.body.addEventListener("metadata-saved", () => {
 });
 
 /** @type {import("../lifecycle.js").Start} */
-export function story(element) {
+export function summary(element) {
   if (!isEditing) return;
   isEditing = false;
   document.title = document.title.replace(/^.*(?= · )/s, title(element));

@@ -1,4 +1,4 @@
-"""What the templates see of a video beside its state: its story, its facts, its addresses."""
+"""What the templates see of a video beside its state: its summary, its facts, its addresses."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from markupsafe import Markup
 from quart import url_for
 
 from portal.database.models import Video
-from portal.text import shown
+from portal.text import shown, split_tags
 from portal.transcoding.packaging.master import Kind
 from portal.videos.progress import Progress, RenditionProgress, RenditionStage
 from portal.web.pages.embedding import frame_size, iframe
-from portal.web.pages.formatting import Moment, Size, bit_rate, clock, moment, size, split_tags
+from portal.web.pages.formatting import Moment, Size, bit_rate, clock, moment, size
 from portal.web.pages.links import linked
 from portal.web.playback import master_url
 
@@ -31,7 +31,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoryView:
+class SummaryView:
     """What a video is about, in its editor's words; `linked` is the description as markup."""
 
     video_id: str
@@ -76,10 +76,10 @@ class ShareView:
     original_url: str | None
 
 
-def story_view(video: Video) -> StoryView:
+def summary_view(video: Video) -> SummaryView:
     """What a video is about."""
     text = shown(video.description).strip()
-    return StoryView(
+    return SummaryView(
         video_id=str(video.id),
         url=url_for("pages.video", video_id=video.id),
         title=shown(video.title),
@@ -111,7 +111,7 @@ def facts_view(video: Video, progress: Progress, *, category_names: Mapping[int,
 def share_view(video: Video, config: Config) -> ShareView:
     """The addresses of a video, as others reach them."""
     playback_url = master_url(config, video.id, video.published_attempt)
-    original = url_for("managing.original", video_id=video.id) if config.downloads else None
+    original = url_for("downloads.original", video_id=video.id) if config.downloads else None
     return ShareView(
         url=url_for("pages.share", video_id=video.id),
         page_url=f"{config.public_url}/videos/{video.id}",

@@ -1,0 +1,81 @@
+"""What is said of a video: the values that editors submit, and their rules. Pure.
+
+Text is stored as submitted. A rule returns what is wrong with a value and how to mend it, or None.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from portal.text import is_blank
+
+MAX_FILE_NAME_LENGTH = 255
+MAX_TITLE_LENGTH = 200
+MAX_DESCRIPTION_LENGTH = 5_000
+MAX_TAGS_LENGTH = 500
+# There are far fewer; but ids may be repeated, and every page of a video names all of them.
+MAX_CATEGORIES = 64
+# The extension may become part of the key, and a part of a key may be too long for a file system.
+FILE_NAME = re.compile(r"(?s).+\.[A-Za-z0-9]{1,64}")
+# The same, and what else `file_name_fault` wants, as JSON Schema writes it (ECMA-262).
+FILE_NAME_PATTERN = r"^[^/\\\u0000-\u001f\u007f-\u009f]+\.[A-Za-z0-9]{1,64}$"
+# The extensions of the types that are taken, the usual one first.
+EXTENSIONS = {"video/mp4": ("mp4", "m4v"), "video/quicktime": ("mov", "qt")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditableMetadata:
+    """What editors say of a video, and may change."""
+
+    title: str
+    description: str
+    category_ids: tuple[int, ...]
+    tags: str
+
+    def digest(self) -> str:
+        """A short value that is the same for the same metadata; stored with edited videos."""
+        values = [self.title, self.description, self.category_ids, self.tags]
+        return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """A new video: its metadata, the name its file had, and the storage key it was uploaded to."""
+
+    metadata: EditableMetadata
+    file_name: str
+    key: str
+
+
+def text_fault(text: str) -> str | None:
+    """Whether the database can store a text."""
+    if "\0" in text:
+        return "Remove the NUL character."
+    if any("\ud800" <= char <= "\udfff" for char in text):
+        return "Remove the lone surrogate; send valid Unicode."
+    return None
+
+
+def title_fault(title: str) -> str | None:
+    """Whether something of a title can be seen."""
+    return "Give a title; it may not be blank." if is_blank(title) else None
+
+
+def file_name_fault(name: str) -> str | None:
+    """Whether this is the name of a file, with an extension."""
+    if any(char in "/\\" or unicodedata.category(char) == "Cc" for char in name):
+        return "Give the file's name alone: no path separators or control characters."
+    if not FILE_NAME.fullmatch(name):
+        return "End the file name with an extension like .mp4."
+    return None
+
+
+def key_extension(file_name: str, content_type: str) -> str:
+    """The extension of the storage key: the file's own if it is a video's, else its type's."""
+    extension = file_name.rpartition(".")[2].lower()
+    is_video = any(extension in usual for usual in EXTENSIONS.values())
+    return extension if is_video else EXTENSIONS[content_type][0]

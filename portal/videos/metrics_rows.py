@@ -1,0 +1,64 @@
+"""The SQL of the service's figures for Prometheus: few queries, each bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tortoise.connection import get_connection
+
+Rows = Sequence[Mapping[str, Any]]
+
+# Jobs that are done stay in the table; those that are not have an index of their own. A job's age
+# counts from when it was asked for.
+JOBS = """
+WITH unfinished AS (
+  SELECT id, queue_name AS queue,
+         CASE WHEN status = 'doing' THEN 'running'
+              WHEN scheduled_at > now() THEN 'scheduled' ELSE 'waiting' END AS state
+  FROM procrastinate_jobs WHERE status IN ('todo', 'doing') AND queue_name = ANY (%s)
+), counted AS (
+  SELECT queue, state, count(*) AS jobs, min(id) AS oldest_id FROM unfinished GROUP BY queue, state
+)
+SELECT queue, state, jobs,
+       (SELECT extract(epoch FROM now() - min(at))::float8 FROM procrastinate_events
+        WHERE job_id = oldest_id AND type = 'deferred') AS oldest_s
+FROM counted
+"""
+VIDEOS = "SELECT status, count(*) AS videos FROM videos GROUP BY status"
+FAILURES = """
+SELECT coalesce(failure_code, '') AS code, count(*) AS videos
+FROM videos WHERE status = 'failed' GROUP BY 1
+"""
+LEASES = """
+SELECT CASE WHEN lease_expires_at > now() THEN 'live' ELSE 'expired' END AS state,
+       count(*) AS leases
+FROM attempts WHERE outcome IS NULL GROUP BY 1
+"""
+TOTALS = """
+SELECT outcome, error_code, duration_range, attempts, duration_s, media_s FROM attempt_totals
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Rows of the queries above, as of one moment."""
+
+    jobs: Rows
+    videos: Rows
+    failures: Rows
+    leases: Rows
+    totals: Rows
+
+
+async def read_figures(queues: Sequence[str]) -> Figures:
+    """Read everything; jobs are those of these queues."""
+    database = get_connection("default")
+    return Figures(
+        jobs=await database.execute_query_dict(JOBS, [list(queues)]),
+        videos=await database.execute_query_dict(VIDEOS),
+        failures=await database.execute_query_dict(FAILURES),
+        leases=await database.execute_query_dict(LEASES),
+        totals=await database.execute_query_dict(TOTALS),
+    )

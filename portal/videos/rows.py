@@ -1,0 +1,103 @@
+"""The SQL of the video features. Asked for nearly every request, so not built by the ORM, which
+costs several times what running such a query does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from tortoise.connection import get_connection
+
+Row = Mapping[str, Any]
+
+ISSUE_UPLOAD = """
+INSERT INTO uploads (key, file_name, content_type, created_at) VALUES (%s, %s, %s, now())
+"""
+UPLOAD_WITH_KEY = "SELECT 1 FROM uploads WHERE key = %s"
+VIDEO_WITH_KEY = "SELECT 1 FROM videos WHERE storage_key = %s"
+RECORDS = """
+SELECT id AS key, id::text, title, description, category_ids, tags, file_name, storage_key,
+       transcode_job_id::text, status, published_attempt, size_bytes, created_at, updated_at
+FROM videos WHERE id = ANY(%s)
+"""
+IS_SERVED = """
+SELECT 1 FROM videos
+WHERE id = %s AND status = 'ready' AND (
+  published_attempt = %s
+  OR EXISTS (
+    SELECT 1 FROM renditions
+    WHERE video_id = videos.id AND attempt_number = %s AND name = %s AND state = 'complete'
+  )
+)
+"""
+# An attempt whose lease ran out is not under way.
+PROGRESS = """
+WITH unfinished AS (
+  SELECT id, CASE status WHEN 'processing' THEN transcode_job_id ELSE complete_job_id END AS job_id,
+         CASE status WHEN 'processing' THEN 0 ELSE -1 END AS rank
+  FROM videos
+  WHERE (status = 'processing' OR complete_job_id IS NOT NULL)
+    AND NOT EXISTS (
+      SELECT 1 FROM attempts
+      WHERE video_id = videos.id AND outcome IS NULL AND lease_expires_at > now()
+    )
+), waiting AS (
+  -- In the order in which the queue hands jobs out; a lost one will be replaced.
+  SELECT unfinished.id, rank() OVER (ORDER BY rank DESC, job.priority DESC, job_id) AS position
+  FROM unfinished LEFT JOIN procrastinate_jobs job ON job.id = unfinished.job_id
+)
+SELECT video.id, video.status, video.failure_code, video.failure_message, video.notes,
+       video.has_poster, video.has_storyboard, video.published_attempt, video.complete_job_id,
+       attempt.number, attempt.stage, attempt.percent, attempt.eta_s,
+       waiting.position, COALESCE(made.renditions, '[]') AS renditions
+FROM videos video
+LEFT JOIN waiting ON waiting.id = video.id
+LEFT JOIN LATERAL (
+  SELECT * FROM attempts
+  WHERE video_id = video.id AND outcome IS NULL AND lease_expires_at > now()
+  ORDER BY number DESC LIMIT 1
+) attempt ON true
+CROSS JOIN LATERAL (
+  SELECT json_agg(rendition ORDER BY rendition.position) AS renditions
+  FROM renditions rendition WHERE video_id = video.id
+) made
+WHERE video.id = ANY(%s)
+"""
+
+
+async def issue_upload(key: str, file_name: str, content_type: str) -> None:
+    """Record that a storage key was given out."""
+    values = [key, file_name, content_type]
+    await get_connection("default").execute_insert(ISSUE_UPLOAD, values)
+
+
+async def is_upload_issued(key: str) -> bool:
+    """Whether a storage key was given out, and its upload not discarded."""
+    return bool(await _select(UPLOAD_WITH_KEY, key))
+
+
+async def has_video(key: str) -> bool:
+    """Whether a video was made of the upload with this storage key."""
+    return bool(await _select(VIDEO_WITH_KEY, key))
+
+
+async def fetch_records(video_ids: Sequence[UUID]) -> dict[UUID, Row]:
+    """The columns that the API shows of these videos, as far as there are such videos."""
+    rows = await _select(RECORDS, list(video_ids))
+    return {row.pop("key"): row for row in rows}
+
+
+async def is_served(video_id: UUID, attempt: int, rendition: str) -> bool:
+    """Whether viewers get what this attempt wrote of a rendition; empty for the master playlist."""
+    return bool(await _select(IS_SERVED, video_id, attempt, attempt, rendition))
+
+
+async def fetch_progress_rows(video_ids: Sequence[UUID]) -> list[dict[str, Any]]:
+    """These videos, their live attempts, places in the queue and renditions."""
+    return await _select(PROGRESS, list(video_ids))
+
+
+async def _select(query: str, *values: Any) -> list[dict[str, Any]]:
+    return await get_connection("default").execute_query_dict(query, list(values))

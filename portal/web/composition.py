@@ -1,0 +1,82 @@
+"""The composition of a web process: everything its views share, made once.
+
+Below it nothing reaches for the whole: each part is given what it needs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING
+
+from procrastinate import App as Queue
+from procrastinate import PsycopgConnector
+
+from portal.concurrency.single_flight import SingleFlight
+from portal.database.connection import open_database
+from portal.database.models import Video
+from portal.maintenance.janitor import PERIOD_S
+from portal.storage.bucket import Storage, open_storage
+from portal.videos.progress import Progress, fetch_progress
+from portal.videos.publishing import CategoryTable, fetch_videos
+from portal.videos.rows import Row, fetch_records
+from portal.web.body_cache import BodyCache
+from portal.web.data_loader import DataLoader
+from portal.web.playlists import Playlists
+from portal.web.service_metrics import ServiceFigures
+
+if TYPE_CHECKING:
+    from portal.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class WebContext:
+    """What the views of a process share; see `open_context`."""
+
+    config: Config
+    storage: Storage
+    queue: Queue
+    playlists: Playlists
+    # A concurrency limit: of what anyone may ask for, searches cost the most.
+    searches: asyncio.Semaphore
+    categories: CategoryTable = field(default_factory=CategoryTable)
+    records: DataLoader[Row] = field(default_factory=lambda: DataLoader(fetch_records))
+    videos: DataLoader[Video] = field(default_factory=lambda: DataLoader(fetch_videos))
+    progress: DataLoader[Progress] = field(default_factory=lambda: DataLoader(fetch_progress))
+    figures: ServiceFigures = field(default_factory=ServiceFigures)
+    readiness: SingleFlight[dict[str, str]] = field(default_factory=SingleFlight)
+    # The API's descriptions, which never change while the process runs.
+    documents: BodyCache = field(default_factory=lambda: BodyCache(ttl_s=inf))
+
+
+@asynccontextmanager
+async def open_context(config: Config, *, fail_fast: bool = False) -> AsyncIterator[WebContext]:
+    """Open everything for the length of a process.
+
+    With `fail_fast`, for the web, what is known to be away is not waited for.
+
+    Nothing is contacted yet, so that the web can start, and say what is missing, while the
+    database or storage is down. The queue's own pool is not opened: enqueuing uses the connection
+    of the transaction at hand.
+    """
+    queue = Queue(
+        connector=PsycopgConnector(conninfo=config.database_url),
+        # A worker that starts does what the last hour is due: it may not run for a whole one.
+        periodic_defaults={"max_delay": PERIOD_S},
+    )
+    async with (
+        open_database(config, fail_fast=fail_fast),
+        open_storage(config, fail_fast=fail_fast) as storage,
+    ):
+        yield WebContext(
+            config=config,
+            storage=storage,
+            queue=queue,
+            playlists=Playlists(
+                storage, base_url=config.playback_base_url, url_ttl_s=config.playback_url_ttl_s
+            ),
+            searches=asyncio.Semaphore(config.database_pool_size // 2),
+        )

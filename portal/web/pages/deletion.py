@@ -1,0 +1,41 @@
+"""Deleting a video: the question, the deed, and the page that says so."""
+
+from __future__ import annotations
+
+from quart import Blueprint, redirect, render_template, url_for
+from werkzeug.wrappers import Response as WerkzeugResponse
+
+from portal.errors import VideoNotFound
+from portal.videos import publishing
+from portal.videos.deletion import delete_video, was_deleted
+from portal.web.context import web_context
+
+blueprint = Blueprint("deletion", __name__)
+
+
+@blueprint.get("/videos/<video_id>/delete")
+async def confirm_deletion(video_id: str) -> str:
+    """Asks whether the video is really to be deleted; with scripts its page does so itself."""
+    found = await publishing.get_video(video_id)
+    return await render_template("videos/delete.html", video_id=video_id, title=found.title)
+
+
+@blueprint.post("/videos/<video_id>/delete")
+async def delete(video_id: str) -> WerkzeugResponse:
+    """Delete the video, and say so; the same to whoever comes second."""
+    parsed = publishing.parse_video_id(video_id)
+    if parsed is None:
+        raise VideoNotFound
+    try:
+        await delete_video(parsed, queue=web_context().queue)
+    except VideoNotFound:
+        # Pressed twice, or pressed by two.
+        if not await was_deleted(parsed):
+            raise
+    return redirect(url_for("deletion.deleted"), 303)
+
+
+@blueprint.get("/videos/deleted")
+async def deleted() -> str:
+    """Says that a video was deleted."""
+    return await render_template("videos/deleted.html")

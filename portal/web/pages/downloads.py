@@ -1,0 +1,32 @@
+"""Downloading the file that was uploaded, where the operator allows that."""
+
+from __future__ import annotations
+
+from quart import Blueprint, redirect
+from werkzeug.wrappers import Response as WerkzeugResponse
+
+from portal.errors import NotFound
+from portal.processing.sources import SourceChanged, check_source
+from portal.videos import publishing
+from portal.web.context import web_context
+
+blueprint = Blueprint("downloads", __name__)
+
+
+@blueprint.get("/videos/<video_id>/original")
+async def original(video_id: str) -> WerkzeugResponse:
+    """Redirects to the uploaded file."""
+    web = web_context()
+    if not web.config.downloads:
+        raise NotFound
+    found = await publishing.get_video(video_id)
+    try:
+        await check_source(found, web.storage)
+    except SourceChanged as exc:
+        raise NotFound("The uploaded file was changed or removed after it was sent.") from exc
+    address = await web.storage.presign_download(
+        found.storage_key, file_name=found.file_name, ttl_s=web.config.playback_url_ttl_s
+    )
+    response = redirect(address)
+    response.headers["Cache-Control"] = "no-store"
+    return response

@@ -1,0 +1,79 @@
+"""Playlists and storyboards with the addresses of what they name, made once for all who ask.
+
+Segments are addressed in storage, with a signature each; with `PLAYBACK_BASE_URL` set, what is
+addressed here is named below it, plainly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from portal.errors import NotFound, ObjectMissing
+from portal.transcoding.packaging.hls import parse_media_playlist, sign_playlist
+from portal.transcoding.planning.storyboard import SPRITE_LINE
+from portal.web.body_cache import BodyCache, CachedBody, cached_body
+
+if TYPE_CHECKING:
+    from portal.storage.bucket import Storage
+
+
+class Playlists:
+    """Reads text from storage and fills addresses in; one for a process."""
+
+    def __init__(self, storage: Storage, *, base_url: str, url_ttl_s: int) -> None:
+        self._storage = storage
+        self._base_url = base_url
+        self._url_ttl_s = url_ttl_s
+        # What is left of the signatures' life must still cover a whole viewing.
+        self._cache = BodyCache(ttl_s=url_ttl_s / 4)
+
+    async def master(self, key: str) -> CachedBody:
+        """The master playlist as it is stored; `NotFound` if it is not, as for all of these."""
+        return cached_body(await self._text(key))
+
+    async def media(self, key: str) -> CachedBody:
+        """A media playlist whose segments have signed addresses."""
+
+        async def signed() -> str:
+            text = await self._text(key)
+            folder = key.rpartition("/")[0]
+            keys = {f"{folder}/{uri}" for uri in _uris(text)}
+            addresses = await self._storage.presign_get_many(keys, ttl_s=self._url_ttl_s)
+            return sign_playlist(text, lambda uri: addresses[f"{folder}/{uri}"])
+
+        return await self._cache.get(key, signed)
+
+    async def storyboard(self, key: str) -> CachedBody:
+        """A storyboard's index whose sprites have addresses."""
+
+        async def addressed() -> str:
+            text = await self._text(key)
+            folder = key.rpartition("/")[0]
+            keys = {f"{folder}/{match['name']}" for match in SPRITE_LINE.finditer(text)}
+            addresses = await self._addresses(keys)
+            return SPRITE_LINE.sub(lambda match: addresses[f"{folder}/{match['name']}"], text)
+
+        return await self._cache.get(key, addressed)
+
+    async def address(self, key: str) -> str:
+        """Where viewers get an object."""
+        if self._base_url:
+            return f"{self._base_url}/{key}"
+        return await self._storage.presign_get(key, ttl_s=self._url_ttl_s)
+
+    async def _addresses(self, keys: set[str]) -> dict[str, str]:
+        if self._base_url:
+            return {key: f"{self._base_url}/{key}" for key in keys}
+        return await self._storage.presign_get_many(keys, ttl_s=self._url_ttl_s)
+
+    async def _text(self, key: str) -> str:
+        try:
+            return (await self._storage.get(key)).decode()
+        except ObjectMissing as exc:
+            raise NotFound from exc
+
+
+def _uris(text: str) -> set[str]:
+    playlist = parse_media_playlist(text)
+    names = {segment.uri for segment in playlist.segments}
+    return names | {playlist.map_uri} if playlist.map_uri else names
