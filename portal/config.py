@@ -243,7 +243,7 @@ class Config:
     log_format: str = _choice("form of log lines", "json", ("json", "text"))
     work_dir: Path = _setting("a worker's folder for segments", Path("work"), Path)  # noqa: RUF009  # makes a field
     failing_processes_file: Path | None = _setting(  # noqa: RUF009  # makes a field
-        "file in which `portal up` names its processes that keep failing", None, Path, words="none"
+        "file in which `portal up` names its processes that keep failing", None, Path
     )
 
     @classmethod
