@@ -35,7 +35,7 @@ HTTP_STATUSES = (405, 408, 413)
 MINIMAL = {"DATABASE_URL": "postgresql://portal@db/portal", "S3_ENDPOINT_URL": "http://s3:9000"}
 # Read by others than `Config`: by the AWS client, and by the command that names its portal.
 OTHERS = re.compile(r"AWS_\w+|OTEL_\w+|PORTAL_URL")
-METRIC = re.compile(r'(Counter|Gauge|Histogram)\w*\(\s*"(portal_\w+)"')
+METRIC = re.compile(r'(Counter|[Gg]auge|Histogram)\w*\(\s*"(portal_\w+)"')
 
 
 def text_of(path: str) -> str:
@@ -161,11 +161,11 @@ def test_every_error_of_the_api_is_documented_with_its_status() -> None:
 
 
 def concrete(kind: type[errors.PortalError]) -> Iterator[type[errors.PortalError]]:
-    """The errors that are raised; `Unavailable` is only what others have in common."""
+    """The errors that are raised; these two are only what others have in common."""
     for below in kind.__subclasses__():
         if below.__module__ == errors.__name__:
             yield from concrete(below)
-    if kind is not errors.Unavailable:
+    if kind not in (errors.Unavailable, errors.Conflict):
         yield kind
 
 

@@ -96,12 +96,11 @@ def service_registry(figures: Figures | None) -> CollectorRegistry:
 def _jobs(rows: Rows) -> Iterator[Metric]:
     """Every queue and state has a value, so that a rule may rely on it."""
     found = {(row["queue"], row["state"]): row for row in rows}
-    for name, column, words in (
-        ("portal_jobs", "jobs", "Unfinished jobs."),
-        ("portal_jobs_oldest_seconds", "oldest_s", OLDEST_WORDS),
-    ):
-        values = {it: found.get(it, {}).get(column) for it in product(QUEUES, JOB_STATES)}
-        yield _gauge(name, words, ("queue", "state"), values)
+    every = {it: found.get(it, {}) for it in product(QUEUES, JOB_STATES)}
+    counts = {it: row.get("jobs") for it, row in every.items()}
+    ages = {it: row.get("oldest_s") for it, row in every.items()}
+    yield _gauge("portal_jobs", "Unfinished jobs.", ("queue", "state"), counts)
+    yield _gauge("portal_jobs_oldest_seconds", OLDEST_WORDS, ("queue", "state"), ages)
 
 
 def _videos(figures: Figures) -> Iterator[Metric]:
