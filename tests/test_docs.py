@@ -35,7 +35,7 @@ HTTP_STATUSES = (405, 408, 413)
 MINIMAL = {"DATABASE_URL": "postgresql://portal@db/portal", "S3_ENDPOINT_URL": "http://s3:9000"}
 # Read by others than `Config`: by the AWS client, and by the command that names its portal.
 OTHERS = re.compile(r"AWS_\w+|OTEL_\w+|PORTAL_URL")
-METRIC = re.compile(r'(Counter|[Gg]auge|Histogram)\w*\(\s*"(portal_\w+)"')
+METRIC = re.compile(r'(Counter|_?[Gg]auge|Histogram)\w*\(\s*"(portal_\w+)"')
 
 
 def text_of(path: str) -> str:
@@ -132,7 +132,7 @@ def without(name: str) -> dict[str, str]:
 def shown(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    return "" if value == () else str(value)
+    return "" if value in ((), None) else str(value)
 
 
 def expected(default: str, config: Config) -> str:

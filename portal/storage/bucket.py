@@ -18,7 +18,7 @@ from botocore.config import Config as ClientConfig
 from botocore.handlers import add_expect_header
 
 from portal.errors import StorageUnavailable
-from portal.storage.calls import MISSING_CODES, StorageCalls, translated_errors
+from portal.storage.calls import MISSING_CODES, StorageCalls
 from portal.storage.multipart import Multiparts
 from portal.storage.objects import LIST_LIMIT, ObjectInfo, Page, read_info, read_page
 from portal.storage.presigning import Presigner
@@ -58,46 +58,38 @@ class Storage:
 
     async def presign_put(self, key: str, *, content_type: str, ttl_s: int) -> str:
         """Address for a browser to PUT this key to, with exactly this Content-Type."""
-        with translated_errors(key):
-            return await self._public.put(key, content_type=content_type, ttl_s=ttl_s)
+        return await self._public.put(key, content_type=content_type, ttl_s=ttl_s)
 
     async def presign_get(self, key: str, *, ttl_s: int) -> str:
         """Address from which a browser may read this one object."""
-        with translated_errors(key):
-            return await self._public.get(key, ttl_s=ttl_s)
+        return await self._public.get(key, ttl_s=ttl_s)
 
     async def presign_download(self, key: str, *, file_name: str, ttl_s: int) -> str:
         """As `presign_get`; a browser saves the object under this name instead of showing it."""
-        with translated_errors(key):
-            return await self._public.download(key, file_name=file_name, ttl_s=ttl_s)
+        return await self._public.download(key, file_name=file_name, ttl_s=ttl_s)
 
     async def presign_get_many(self, keys: Collection[str], *, ttl_s: int) -> dict[str, str]:
         """As `presign_get`, for the segments of a long playlist at once."""
-        with translated_errors(self.bucket):
-            return await self._public.get_many(keys, ttl_s=ttl_s)
+        return await self._public.get_many(keys, ttl_s=ttl_s)
 
     async def presign_internal_get(self, key: str, *, ttl_s: int) -> str:
         """As `presign_get`, by the address that the portal's own machines use."""
-        with translated_errors(key):
-            return await self._internal.get(key, ttl_s=ttl_s)
+        return await self._internal.get(key, ttl_s=ttl_s)
 
     async def address_life_s(self, ttl_s: int) -> int:
         """For how long an address presigned now is good; less than `ttl_s` if its credentials end.
 
         Whoever lets others keep such addresses does so for less than this.
         """
-        with translated_errors(self.bucket):
-            return await self._public.life_s(ttl_s)
+        return await self._public.life_s(ttl_s)
 
     async def address_signer(self) -> str:
         """The id of the credentials that sign now; kept addresses of others may end earlier."""
-        with translated_errors(self.bucket):
-            return await self._public.signer_id()
+        return await self._public.signer_id()
 
     async def public_origin(self) -> str:
         """Scheme and host that browsers send uploads to and fetch segments from."""
-        with translated_errors(self.bucket):
-            parts = urlsplit(await self._public.bucket_url())
+        parts = urlsplit(await self._public.bucket_url())
         return f"{parts.scheme}://{parts.netloc}"
 
     async def head(self, key: str) -> ObjectInfo:

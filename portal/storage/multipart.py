@@ -15,7 +15,7 @@ from portal.errors import (
     StorageRefused,
     StorageUnavailable,
 )
-from portal.storage.calls import code_of, translated_errors
+from portal.storage.calls import code_of
 from portal.storage.objects import LIST_LIMIT, StoredPart, read_parts
 
 if TYPE_CHECKING:
@@ -54,10 +54,9 @@ class Multiparts:
         self, key: str, multipart_id: str, number: int, *, size_bytes: int, ttl_s: int
     ) -> str:
         """Address for a browser to PUT one part to, of exactly this size."""
-        with translated_errors(key):
-            return await self._public.part(
-                key, multipart_id, number, size_bytes=size_bytes, ttl_s=ttl_s
-            )
+        return await self._public.part(
+            key, multipart_id, number, size_bytes=size_bytes, ttl_s=ttl_s
+        )
 
     async def list_parts(self, key: str, multipart_id: str) -> list[StoredPart]:
         """The parts stored so far, by number; or `MultipartMissing`."""

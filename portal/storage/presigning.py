@@ -23,6 +23,7 @@ from botocore.credentials import ReadOnlyCredentials, RefreshableCredentials
 from botocore.exceptions import NoCredentialsError
 
 from portal.errors import StorageDenied
+from portal.storage.calls import translated_errors
 from portal.text import shown
 
 
@@ -78,7 +79,8 @@ class Presigner:
         """Address of the bucket, with a slash at the end."""
         if not self._base:
             parameters = {"Bucket": self._bucket, "Key": "-"}
-            address = await self._client.generate_presigned_url("get_object", Params=parameters)
+            with translated_errors(self._bucket):
+                address = await self._client.generate_presigned_url("get_object", Params=parameters)
             self._base = address.partition("?")[0].removesuffix("-")
         return self._base
 
@@ -97,14 +99,15 @@ class Presigner:
 
     async def _credentials(self, ttl_s: int) -> tuple[ReadOnlyCredentials, int]:
         """Credentials, fresh ones if need be, and the life of what they sign."""
-        credentials = await self._session.get_credentials()
-        if credentials is None:
-            raise NoCredentialsError
-        try:
-            frozen = await credentials.get_frozen_credentials()
-        except RuntimeError as exc:
-            # Refreshed, and expired all the same.
-            raise StorageDenied("ExpiredToken") from exc
+        with translated_errors(self._bucket):
+            credentials = await self._session.get_credentials()
+            if credentials is None:
+                raise NoCredentialsError
+            try:
+                frozen = await credentials.get_frozen_credentials()
+            except RuntimeError as exc:
+                # Refreshed, and expired all the same.
+                raise StorageDenied("ExpiredToken") from exc
         if not isinstance(credentials, RefreshableCredentials):
             return frozen, ttl_s
         return frozen, max(1, _seconds_left(credentials, ttl_s))

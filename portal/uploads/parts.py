@@ -16,7 +16,7 @@ MIB = 1024**2
 MAX_FILE_BYTES = 5 * 1024**4
 MAX_PARTS = 10_000
 SMALLEST_PART_BYTES = 16 * MIB
-RANGES_IN_WORDS = 10
+MAX_RANGES = 10
 
 
 def part_size_bytes(file_bytes: int) -> int:
@@ -51,14 +51,14 @@ def missing_parts(stored: Iterable[StoredPart], file_bytes: int) -> list[int]:
     return [number for number in range(1, part_count(file_bytes) + 1) if number not in there]
 
 
-def numbers_in_words(numbers: Sequence[int]) -> str:
+def format_numbers(numbers: Sequence[int]) -> str:
     """Ascending numbers as ranges: "1, 4-6 and more"."""
     ranges = []
     for _, run in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
         members = [number for _, number in run]
         ranges.append(str(members[0]) if len(members) == 1 else f"{members[0]}-{members[-1]}")
-    words = ", ".join(ranges[:RANGES_IN_WORDS])
-    return words if len(ranges) <= RANGES_IN_WORDS else f"{words} and more"
+    words = ", ".join(ranges[:MAX_RANGES])
+    return words if len(ranges) <= MAX_RANGES else f"{words} and more"
 
 
 def _ceiling(value: int, divisor: int) -> int:

@@ -1,7 +1,7 @@
-"""The database's side of uploads in parts: which multipart upload belongs to a key, and its size.
+"""SQL of uploads in parts: which multipart upload belongs to a key, and its announced size.
 
-Rows are changed on the condition that they are still as they were read. Whoever makes a video of
-an upload, or changes the upload, locks its row first, so that they see each other.
+Updates are conditional on the row as it was read. Creating a video of an upload, and changing the
+upload, lock its row first.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ WHERE substr(key, 8, 32) = %s AND NOT is_discarded
 RECORD_END = "UPDATE uploads SET multipart_id = NULL WHERE key = %s AND multipart_id = %s"
 DISCARD = "UPDATE uploads SET is_discarded = true WHERE key = %s"
 IS_IDLE = "SELECT FROM uploads WHERE key = %s AND greatest(created_at, active_at) < %s"
-FORGET = """
+DELETE_DISCARDED = """
 DELETE FROM uploads WHERE key = %s AND is_discarded AND greatest(created_at, active_at) < %s
 """
 
@@ -63,7 +63,7 @@ class UploadRow:
 
 async def row_with_key(key: str) -> UploadRow:
     """The upload with this storage key; `UploadNotIssued` for an unknown or discarded one."""
-    # The database takes offence at some texts: NUL, lone surrogates.
+    # PostgreSQL raises errors for some texts: NUL, lone surrogates.
     return _not_discarded(await _row(UPLOAD_WITH_KEY, key if UPLOAD_KEY.fullmatch(key) else ""))
 
 
@@ -72,16 +72,17 @@ async def row_with_id(upload_id: str) -> UploadRow:
     return _not_discarded(await _row_with_id(upload_id))
 
 
-def refuse_used(row: UploadRow) -> None:
+def require_unused(row: UploadRow) -> None:
     """Raise `KeyAlreadyUsed` for an upload that a video was made of."""
     if row.has_video:
         raise KeyAlreadyUsed("This key belongs to a video. Ask for a new upload address.")
 
 
 async def record_activity(upload_id: str) -> None:
-    """Record that someone goes on with an upload, so that it is not taken for abandoned.
+    """Record that an upload goes on, so that it is not abandoned.
 
-    Called before the row is read: either the janitor sees this, or the reader sees its doing.
+    Called before the row is read: either the janitor sees this, or the reader sees the janitor's
+    change.
     """
     await get_connection("default").execute_query(RECORD_ACTIVITY, [_valid_id(upload_id)])
 
@@ -96,24 +97,24 @@ async def record_start(row: UploadRow, multipart_id: str, size_bytes: int) -> bo
 
 
 async def record_end(row: UploadRow) -> None:
-    """Record that the multipart upload is no more: it has become a file, or was removed."""
+    """Record that the multipart upload has ended: it was completed or removed."""
     await get_connection("default").execute_query(RECORD_END, [row.key, row.multipart_id])
 
 
 async def mark_discarded(upload_id: str) -> UploadRow:
-    """Give an upload up, once and for all; `KeyAlreadyUsed` if a video was made of it."""
+    """Discard an upload for good; `KeyAlreadyUsed` if a video was made of it."""
     key = (await _row_with_id(upload_id)).key
     async with transaction() as connection:
         row = await _locked_row(key, connection)
-        refuse_used(row)
+        require_unused(row)
         await connection.execute(DISCARD, [key])
     return row
 
 
 async def mark_abandoned(key: str, *, idle_since: datetime) -> UploadRow | None:
-    """Give up an upload that nobody has touched since then; None when there is no such one.
+    """Discard an upload that has been idle since then, or was discarded before; None otherwise.
 
-    One that was discarded before is answered as well, one that a video has never is.
+    None as well for one that a video was made of.
     """
     async with transaction() as connection:
         try:
@@ -127,9 +128,9 @@ async def mark_abandoned(key: str, *, idle_since: datetime) -> UploadRow | None:
     return row
 
 
-async def forget(key: str, *, idle_since: datetime) -> None:
-    """Forget a discarded upload that nobody has touched since then."""
-    await get_connection("default").execute_query(FORGET, [key, idle_since])
+async def delete_discarded(key: str, *, idle_since: datetime) -> None:
+    """Delete the row of a discarded upload that has been idle since then."""
+    await get_connection("default").execute_query(DELETE_DISCARDED, [key, idle_since])
 
 
 async def require_publishable(key: str, size_bytes: int, connection: AsyncConnection[Any]) -> None:

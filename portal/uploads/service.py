@@ -1,9 +1,9 @@
-"""The use cases of uploads in parts: start, look, sign a part, complete, discard.
+"""The use cases of uploads in parts: start, get, sign a part, complete, discard.
 
-What has arrived is storage's to say; the database only remembers which multipart upload belongs
-to a key and what size was announced. No transaction spans a call to storage: storage is changed
-first and the row after it, on the condition that it is still as it was read; whoever is too late
-undoes its own doing in storage. Every call may be repeated.
+Storage knows what has arrived; the database records which multipart upload belongs to a key, and
+the size announced for it. No transaction spans a call to storage: storage is changed first, then
+the row, on condition that it is as it was read; otherwise the change in storage is undone. Every
+call may be repeated.
 """
 
 from __future__ import annotations
@@ -31,24 +31,13 @@ from portal.errors import (
 )
 from portal.storage.keys import upload_id
 from portal.telemetry import metrics
+from portal.uploads import rows
 from portal.uploads.parts import (
+    format_numbers,
     missing_parts,
-    numbers_in_words,
     part_count,
     size_of_part,
     whole_parts,
-)
-from portal.uploads.rows import (
-    UploadRow,
-    forget,
-    mark_abandoned,
-    mark_discarded,
-    record_activity,
-    record_end,
-    record_start,
-    refuse_used,
-    row_with_id,
-    row_with_key,
 )
 
 if TYPE_CHECKING:
@@ -56,6 +45,7 @@ if TYPE_CHECKING:
 
     from portal.storage.bucket import Storage
     from portal.storage.objects import ObjectInfo, StoredPart
+    from portal.uploads.rows import UploadRow
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +53,7 @@ logger = logging.getLogger(__name__)
 ANSWER_TIMEOUT_S = 8
 # Putting thousands of parts together may take storage a while.
 COMPLETE_TIMEOUT_S = 55
-# Some servers forget a multipart upload a moment before its object shows.
+# Some servers delete_discarded a multipart upload a moment before its object shows.
 SETTLE_TIMEOUT_S = 2
 SETTLE_INTERVAL_S = 0.2
 START_TRIES = 5
@@ -73,7 +63,7 @@ Answer = TypeVar("Answer")
 
 
 class UploadState(StrEnum):
-    """What has become of an upload: nothing is there, parts may be, or the whole file is."""
+    """Whether storage has nothing of an upload, maybe parts, or the whole file."""
 
     PENDING = "pending"
     UPLOADING = "uploading"
@@ -82,7 +72,7 @@ class UploadState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UploadView:
-    """How an upload stands. A pending one has no size; `parts` are those that are stored whole."""
+    """The state of an upload. A pending one has no size; `parts` are those stored in full."""
 
     key: str
     state: UploadState
@@ -110,16 +100,16 @@ async def start(key: str, size_bytes: int, *, storage: Storage) -> Started:
         KeyAlreadyUsed: the key belongs to a video.
         UploadAlreadyStarted: with another size.
     """
-    await record_activity(upload_id(key))
+    await rows.record_activity(upload_id(key))
     for _ in range(START_TRIES):
-        row = await row_with_key(key)
-        refuse_used(row)
-        found = await _look(row, storage)
+        row = await rows.row_with_key(key)
+        rows.require_unused(row)
+        found = await _view(row, storage)
         if found.state is not UploadState.PENDING:
             if found.size_bytes != size_bytes:
                 raise UploadAlreadyStarted
             return Started(found, created=False)
-        if await _begin(row, size_bytes, storage):
+        if await _create(row, size_bytes, storage):
             metrics.UPLOAD_STARTED.inc()
             logger.info("Upload started", extra={"action": "start_upload", "key": key})
             view = UploadView(key, UploadState.UPLOADING, size_bytes)
@@ -127,9 +117,9 @@ async def start(key: str, size_bytes: int, *, storage: Storage) -> Started:
     raise UploadAlreadyStarted("Others keep starting and ending this upload. Ask for a new key.")
 
 
-async def look(upload_id: str, *, storage: Storage) -> UploadView:
-    """How an upload stands, by what storage has; `UploadNotIssued` for an unknown id."""
-    return await _look(await row_with_id(upload_id), storage)
+async def get(upload_id: str, *, storage: Storage) -> UploadView:
+    """The upload as storage has it; `UploadNotIssued` for an unknown id."""
+    return await _view(await rows.row_with_id(upload_id), storage)
 
 
 async def sign_part(upload_id: str, number: str, *, storage: Storage, url_ttl_s: int) -> str:
@@ -139,8 +129,8 @@ async def sign_part(upload_id: str, number: str, *, storage: Storage, url_ttl_s:
         UploadNotStarted: no upload in parts is under way.
         PartNotFound: the number is none of 1 to the number of parts.
     """
-    await record_activity(upload_id)
-    row = await row_with_id(upload_id)
+    await rows.record_activity(upload_id)
+    row = await rows.row_with_id(upload_id)
     if row.multipart_id is None or row.size_bytes is None:
         raise UploadNotStarted
     if not PART_NUMBER.fullmatch(number) or int(number) > part_count(row.size_bytes):
@@ -155,7 +145,7 @@ async def sign_part(upload_id: str, number: str, *, storage: Storage, url_ttl_s:
 
 
 async def complete(upload_id: str, *, storage: Storage) -> UploadView:
-    """Make the file of its parts. Calling again, or twice at once, gives the same answer.
+    """Make the file of its parts. Repeated and simultaneous calls give the same answer.
 
     Raises:
         UploadNotStarted: nothing was ever uploaded.
@@ -163,14 +153,14 @@ async def complete(upload_id: str, *, storage: Storage) -> UploadView:
         UploadGone: storage knows neither the parts nor the file any more.
         UploadSizeDiffers: the file in storage is not as large as announced.
     """
-    await record_activity(upload_id)
-    row = await row_with_id(upload_id)
+    await rows.record_activity(upload_id)
+    row = await rows.row_with_id(upload_id)
     if row.multipart_id is None:
         stored = await _object(row.key, storage)
     else:
-        stored = await _put_together(row, row.multipart_id, storage)
+        stored = await _assemble(row, row.multipart_id, storage)
         if stored is not None:
-            await record_end(row)
+            await rows.record_end(row)
             metrics.UPLOAD_COMPLETED.inc()
     if stored is None:
         raise UploadNotStarted if row.size_bytes is None else UploadGone
@@ -181,39 +171,39 @@ async def complete(upload_id: str, *, storage: Storage) -> UploadView:
 
 
 async def discard(upload_id: str, *, storage: Storage) -> None:
-    """Give an upload up and remove what has arrived of it; `KeyAlreadyUsed` if a video has it.
+    """Discard an upload and remove what has arrived of it; `KeyAlreadyUsed` if a video has it.
 
-    Its key is dead from then on. So a removal that arrives late in storage cannot hit anything
-    else, and one that an outage broke off may be repeated.
+    Its key is never used again, so that a late removal hits nothing else, and a removal that an
+    outage broke off may be repeated.
     """
-    await _remove(await mark_discarded(upload_id), storage)
+    await _remove(await rows.mark_discarded(upload_id), storage)
 
 
 async def discard_abandoned(key: str, *, idle_since: datetime, storage: Storage) -> bool:
-    """As `discard`, of an upload that nobody has touched since then, and of its row with it.
+    """Discard an upload that has been idle since then, and delete its row.
 
-    Answers False when somebody has, or a video was made of it. One that was discarded before is
-    removed once more, but remembered until no address that was signed for it can be valid.
+    Returns False when it has been active, or a video was made of it. One discarded before is
+    removed again, and its row kept until no address signed for it can be valid.
     """
-    row = await mark_abandoned(key, idle_since=idle_since)
+    row = await rows.mark_abandoned(key, idle_since=idle_since)
     if row is None:
         return False
     await _remove(row, storage)
-    await forget(key, idle_since=idle_since)
+    await rows.delete_discarded(key, idle_since=idle_since)
     return True
 
 
 async def _remove(row: UploadRow, storage: Storage) -> None:
     # In this order: an aborted upload can no longer be completed into an object.
     if row.multipart_id is not None:
-        await _answered(storage.multiparts.abort(row.key, row.multipart_id))
-    await _answered(storage.delete(row.key))
-    await record_end(row)
+        await _with_limit(storage.multiparts.abort(row.key, row.multipart_id))
+    await _with_limit(storage.delete(row.key))
+    await rows.record_end(row)
     metrics.UPLOAD_DISCARDED.inc()
     logger.info("Upload discarded", extra={"action": "discard_upload", "key": row.key})
 
 
-async def _look(row: UploadRow, storage: Storage) -> UploadView:
+async def _view(row: UploadRow, storage: Storage) -> UploadView:
     if row.multipart_id is not None and row.size_bytes is not None:
         parts = await _parts(row.key, row.multipart_id, storage)
         if parts is not None:
@@ -225,27 +215,27 @@ async def _look(row: UploadRow, storage: Storage) -> UploadView:
     return UploadView(row.key, UploadState.STORED, stored.size_bytes)
 
 
-async def _begin(row: UploadRow, size_bytes: int, storage: Storage) -> bool:
-    """Start a multipart upload in storage and record it; it is aborted if that fails."""
-    multipart_id = await _answered(
+async def _create(row: UploadRow, size_bytes: int, storage: Storage) -> bool:
+    """Create a multipart upload in storage and record it, or abort it."""
+    multipart_id = await _with_limit(
         storage.multiparts.create(row.key, content_type=row.content_type)
     )
     is_recorded = False
     try:
-        is_recorded = await record_start(row, multipart_id, size_bytes)
+        is_recorded = await rows.record_start(row, multipart_id, size_bytes)
     finally:
         if not is_recorded:
-            await _answered(storage.multiparts.abort(row.key, multipart_id))
+            await _with_limit(storage.multiparts.abort(row.key, multipart_id))
     return is_recorded
 
 
-async def _put_together(row: UploadRow, multipart_id: str, storage: Storage) -> ObjectInfo | None:
+async def _assemble(row: UploadRow, multipart_id: str, storage: Storage) -> ObjectInfo | None:
     """The object made of the parts, by this call or another one; None when there is none."""
     parts = await _parts(row.key, multipart_id, storage)
     if parts is not None:
         whole = _all_parts(parts, row.size_bytes or 0)
         try:
-            await _answered(
+            await _with_limit(
                 storage.multiparts.complete(row.key, multipart_id, whole),
                 timeout_s=COMPLETE_TIMEOUT_S,
             )
@@ -262,7 +252,7 @@ def _all_parts(parts: list[StoredPart], size_bytes: int) -> list[StoredPart]:
         raise PartsMissing(
             missing,
             f"{len(missing):,} of {part_count(size_bytes):,} parts are not stored: "
-            f"{numbers_in_words(missing)}. Send them, then complete the upload again.",
+            f"{format_numbers(missing)}. Send them, then complete the upload again.",
         )
     return whole_parts(parts, size_bytes)
 
@@ -279,19 +269,19 @@ async def _settled_object(key: str, storage: Storage) -> ObjectInfo | None:
 
 async def _parts(key: str, multipart_id: str, storage: Storage) -> list[StoredPart] | None:
     try:
-        return await _answered(storage.multiparts.list_parts(key, multipart_id))
+        return await _with_limit(storage.multiparts.list_parts(key, multipart_id))
     except (MultipartMissing, ObjectMissing):
         return None
 
 
 async def _object(key: str, storage: Storage) -> ObjectInfo | None:
     try:
-        return await _answered(storage.head(key))
+        return await _with_limit(storage.head(key))
     except ObjectMissing:
         return None
 
 
-async def _answered(call: Awaitable[Answer], *, timeout_s: float | None = None) -> Answer:
+async def _with_limit(call: Awaitable[Answer], *, timeout_s: float | None = None) -> Answer:
     try:
         async with asyncio.timeout(timeout_s or ANSWER_TIMEOUT_S):
             return await call

@@ -25,8 +25,8 @@ from portal.uploads.parts import (
     MAX_FILE_BYTES,
     MAX_PARTS,
     MIB,
+    format_numbers,
     missing_parts,
-    numbers_in_words,
     part_count,
     part_size_bytes,
     size_of_part,
@@ -147,7 +147,7 @@ def test_every_part_is_stored_or_missing(size_bytes: int, found: list[tuple[int,
 
 @given(st.sets(st.integers(1, MAX_PARTS), max_size=60))
 def test_numbers_are_told_as_ranges(numbers: set[int]) -> None:
-    words = numbers_in_words(sorted(numbers))
+    words = format_numbers(sorted(numbers))
     if not words.endswith("more"):
         told: set[int] = set()
         for part in filter(None, words.split(", ")):

@@ -53,7 +53,7 @@ async def get_upload(id: str) -> Response:
     After a break, send the parts that are not in `parts`. When storage has lost an unfinished
     upload it is pending again: start it anew with the same key.
     """
-    return _answer(await uploads.look(id, storage=web_context().storage))
+    return _answer(await uploads.get(id, storage=web_context().storage))
 
 
 @blueprint.post("/<id>/parts/<number>")
