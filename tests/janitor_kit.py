@@ -9,6 +9,7 @@ from api_kit import run_sql
 from page_rows import READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import Outcome, Video
+from portal.maintenance import janitor
 from portal.storage.keys import output_prefix
 from portal.web.resources import Resources
 
@@ -19,6 +20,13 @@ MASTER_HEAD = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n"
 def hence(**delta: float) -> datetime:
     """A moment to come."""
     return datetime.now(UTC) + timedelta(**delta)
+
+
+async def tidy(resources: Resources, *, now: datetime | None = None) -> janitor.Tidied:
+    """Have the janitor tidy up; at that moment, if it is given."""
+    return await janitor.tidy(
+        resources.config, storage=resources.storage, queue=resources.queue, now=now
+    )
 
 
 async def age_uploads(resources: Resources, interval: str) -> None:

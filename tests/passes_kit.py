@@ -15,8 +15,10 @@ from api_kit import Client, metadata, presign
 from portal_kit import until
 
 from portal.database.models import Rendition, Video
-from portal.processing import attempts, passes, renditions
+from portal.processing import attempts, renditions
 from portal.processing.attempts import OpenAttempt
+from portal.processing.passes import Pass
+from portal.transcoding.probing.probe import SourceLimits
 from portal.web.resources import Resources
 
 # What a long 720p source gets first, and what later.
@@ -57,11 +59,28 @@ async def published_file(client: Client, resources: Resources, file: Path) -> Vi
     return await Video.get(id=(await response.get_json())["id"])
 
 
+def pass_of(attempt: OpenAttempt, resources: Resources, work_dir: Path) -> Pass:
+    """A pass as a worker carries it out."""
+    config = resources.config
+    limits = SourceLimits(
+        max_pixels=config.max_source_pixels,
+        max_duration_s=config.max_source_duration_s,
+        max_size_bytes=config.max_source_bytes,
+    )
+    return Pass(
+        attempt=attempt,
+        storage=resources.storage,
+        queue=resources.queue,
+        limits=limits,
+        work_dir=work_dir,
+    )
+
+
 async def make_playable(video: Video, resources: Resources, work_dir: Path) -> Video:
     """Run a first pass as a worker does."""
     attempt = await attempts.begin(video.id, worker="test")
     assert attempt is not None
-    await passes.make_playable(attempt, resources, work_dir=work_dir)
+    await pass_of(attempt, resources, work_dir).make_playable()
     return await Video.get(id=video.id)
 
 
@@ -74,7 +93,7 @@ async def begun(video_id: UUID) -> OpenAttempt:
 
 async def make_missing(video: Video, resources: Resources, work_dir: Path) -> bool:
     """Run one later pass as a worker does; answers whether it was the last."""
-    await passes.make_missing(await begun(video.id), resources, work_dir=work_dir)
+    await pass_of(await begun(video.id), resources, work_dir).make_missing()
     return (await Video.get(id=video.id)).complete_job_id is None
 
 

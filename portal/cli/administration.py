@@ -1,4 +1,4 @@
-"""What operators ask of a portal from the command line, as plain values; see `cli_videos.py`.
+"""What operators ask of a portal from the command line, as plain values.
 
 Each function opens what it needs for itself. Raises `VideoNotFound` for an unknown id.
 """
@@ -6,17 +6,16 @@ Each function opens what it needs for itself. Raises `VideoNotFound` for an unkn
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from portal.config import Config
+from portal.database.connection import open_database
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.errors import PortalError
+from portal.queue.app import Queue, open_queue
 from portal.queue.rows import jobs_of_video, read_queue
 from portal.videos import deletion, library, publishing
 from portal.videos.library_queries import LibraryQuery
-from portal.web.resources import Resources, open_resources
-
-if TYPE_CHECKING:
-    from portal.config import Config
 
 HIDDEN = frozenset({"search", "sort_title", "submitted_digest"})
 RENDITION = ("name", "kind", "state", "attempt_number", "tries", "size_bytes", "error_code")
@@ -31,7 +30,7 @@ async def list_videos(
 ) -> tuple[list[Row], int]:
     """The newest videos that match, and how many match in all (see `library.COUNT_CAP`)."""
     wanted = LibraryQuery(text=search, status=VideoStatus(status) if status else None)
-    async with open_resources(config):
+    async with open_database(config):
         page = await library.list_videos(wanted, limit=limit)
         work = await library.read_work([video.id for video in page.videos])
     return [_summary(video, work.get(video.id)) for video in page.videos], page.total
@@ -39,15 +38,15 @@ async def list_videos(
 
 async def describe_video(config: Config, video_id: str) -> Row:
     """Everything the database knows of a video."""
-    async with open_resources(config):
+    async with open_database(config):
         video = await publishing.get_video(video_id)
         renditions = await Rendition.filter(video_id=video.id).values(*RENDITION)
         attempts = await Attempt.filter(video_id=video.id).order_by("number")
         rows = [{name: getattr(it, name) for name in (*ATTEMPT, *OUTCOME)} for it in attempts]
-        fields = [name for name in Video._meta.db_fields if name not in HIDDEN]
+        [record] = await Video.filter(id=video.id).values()
+        record["storage_key"] = record.pop("upload_id")
         return {
-            **{name: getattr(video, name) for name in fields if name != "storage_key"},
-            "storage_key": video.storage_key,
+            **{name: value for name, value in record.items() if name not in HIDDEN},
             "renditions": renditions,
             "attempts": rows,
             "jobs": await jobs_of_video(str(video.id)),
@@ -57,8 +56,8 @@ async def describe_video(config: Config, video_id: str) -> Row:
 async def retry_video(config: Config, video_ids: Sequence[str]) -> dict[str, str]:
     """Try again what failed of these; returns why it was refused, by id."""
 
-    async def retry(video: Video, resources: Resources) -> None:
-        await publishing.retry_transcode(video, queue=resources.queue)
+    async def retry(video: Video, queue: Queue) -> None:
+        await publishing.retry_transcode(video, queue=queue)
 
     return await _for_each(config, video_ids, retry)
 
@@ -66,28 +65,29 @@ async def retry_video(config: Config, video_ids: Sequence[str]) -> dict[str, str
 async def delete_video(config: Config, video_ids: Sequence[str]) -> dict[str, str]:
     """Delete these; returns why it was refused, by id."""
 
-    async def delete(video: Video, resources: Resources) -> None:
-        await deletion.delete_video(video.id, queue=resources.queue)
+    async def delete(video: Video, queue: Queue) -> None:
+        await deletion.delete_video(video.id, queue=queue)
 
     return await _for_each(config, video_ids, delete)
 
 
 async def describe_queue(config: Config, *, limit: int) -> dict[str, list[Row]]:
     """The queue's counts, jobs, workers and leases."""
-    async with open_resources(config):
+    async with open_database(config):
         return await read_queue(limit=limit)
 
 
 async def _for_each(
     config: Config,
     video_ids: Sequence[str],
-    act: Callable[[Video, Resources], Awaitable[None]],
+    act: Callable[[Video, Queue], Awaitable[None]],
 ) -> dict[str, str]:
     refused = {}
-    async with open_resources(config) as resources, resources.queue.open_async():
+    queue = open_queue(config.database_url)
+    async with open_database(config), queue.open_async():
         for video_id in video_ids:
             try:
-                await act(await publishing.get_video(video_id), resources)
+                await act(await publishing.get_video(video_id), queue)
             except PortalError as exc:
                 refused[video_id] = exc.detail
     return refused

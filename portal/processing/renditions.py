@@ -9,23 +9,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from portal.database.connection import transaction
+from portal.database.lease import LeaseLost
 from portal.database.models import Attempt, Rendition, RenditionState, Video, VideoStatus
 from portal.database.rows import NOW, lock_video
 from portal.processing import attempts
-from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
+from portal.processing.attempts import Failure, OpenAttempt
+from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion
+from portal.transcoding.encoding.transcode import Made
 from portal.transcoding.packaging.master import Kind
-from portal.transcoding.packaging.master import Rendition as MadeRendition
-
-if TYPE_CHECKING:
-    from procrastinate import App as Queue
-
-    from portal.transcoding.encoding.transcode import Made
-    from portal.transcoding.planning.ladder import Plan
+from portal.transcoding.packaging.master import Rendition as FinishedRendition
+from portal.transcoding.planning.ladder import Plan
 
 MAX_TRIES = 3
 
@@ -166,7 +164,7 @@ async def give_up(attempt: OpenAttempt, failure: Failure) -> None:
         await Video.filter(id=attempt.video.id).update(complete_job_id=None)
 
 
-async def complete(video: Video) -> list[tuple[str, MadeRendition]]:
+async def complete(video: Video) -> list[tuple[str, FinishedRendition]]:
     """All complete renditions, each with its folder relative to the video's master playlist."""
     rows = await Rendition.filter(video_id=video.id, state=RenditionState.COMPLETE)
     return [(_folder(row, video), _measured(row)) for row in rows]
@@ -232,7 +230,7 @@ async def _left_to_make(attempt: OpenAttempt) -> bool:
     return await left.exists()
 
 
-def _measures(rendition: MadeRendition) -> dict[str, Any]:
+def _measures(rendition: FinishedRendition) -> dict[str, Any]:
     return {
         "codecs": rendition.codecs,
         "bandwidth_bps": rendition.bandwidth_bps,
@@ -251,8 +249,8 @@ def _measures(rendition: MadeRendition) -> dict[str, Any]:
     }
 
 
-def _measured(row: Rendition) -> MadeRendition:
-    return MadeRendition(
+def _measured(row: Rendition) -> FinishedRendition:
+    return FinishedRendition(
         kind=row.kind,
         name=row.name,
         codecs=row.codecs or "",

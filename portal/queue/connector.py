@@ -1,29 +1,52 @@
-"""Keeps the queue's lanes, and the jobs they run, alive while the database is away."""
+"""procrastinate's connectors: errors of the driver as they are, and waiting for the database."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, LiteralString, TypeVar
 
 from procrastinate import PsycopgConnector
 from procrastinate.connector import Notify
 from procrastinate.exceptions import ConnectorException
-from psycopg import OperationalError
+from psycopg import AsyncConnection, OperationalError
 
-from portal.database.connection import CONNECT_TIMEOUT_S, OUTAGE_INTERVAL_S, RECONNECT_TIMEOUT_S
-
-logger = logging.getLogger(__name__)
+from portal.concurrency.retry import retry
+from portal.database.connection import BACKOFF, CONNECT_TIMEOUT_S, RECONNECT_TIMEOUT_S
 
 Result = TypeVar("Result")
+Row = dict[str, Any]
 
 
-class PatientConnector(PsycopgConnector):
+class Connector(PsycopgConnector):
+    """procrastinate's; within a caller's transaction the driver's errors stay what they are."""
+
+    async def execute_query_one_async_with_connection(
+        self, connection: AsyncConnection[Any], query: LiteralString, **arguments: Any
+    ) -> Row:
+        """Execute a statement in a caller's transaction and return its row."""
+        with _unwrapped():
+            row: Row = await super().execute_query_one_async_with_connection(
+                connection, query, **arguments
+            )
+        return row
+
+    async def execute_query_all_async_with_connection(
+        self, connection: AsyncConnection[Any], query: LiteralString, **arguments: Any
+    ) -> list[Row]:
+        """Execute a statement in a caller's transaction and return its rows."""
+        with _unwrapped():
+            rows: list[Row] = await super().execute_query_all_async_with_connection(
+                connection, query, **arguments
+            )
+        return rows
+
+
+class WorkerConnector(Connector):
     """Repeats a worker's statements until the database is back, unless the worker is to end.
 
-    With procrastinate's own a lane ends, and cancels what it runs, at the first that fails. All
+    Without that procrastinate's worker ends, and cancels its jobs, at the first that fails. All
     of them may be repeated: a job that was given out without the answer arriving is recovered.
     """
 
@@ -32,37 +55,43 @@ class PatientConnector(PsycopgConnector):
             conninfo=database_url,
             kwargs={"connect_timeout": CONNECT_TIMEOUT_S},
             timeout=CONNECT_TIMEOUT_S,
-            # As in `database.tortoise_config`.
+            # As in `database.connection.tortoise_config`.
             reconnect_timeout=RECONNECT_TIMEOUT_S,
         )
         self.is_ending = False
 
     async def execute_query_async(self, query: LiteralString, **arguments: Any) -> None:
         """Execute a statement."""
-        await self._over_outage(partial(super().execute_query_async, query, **arguments))
+        await self._retried(partial(super().execute_query_async, query, **arguments))
 
-    async def execute_query_one_async(
-        self, query: LiteralString, **arguments: Any
-    ) -> dict[str, Any]:
+    async def execute_query_one_async(self, query: LiteralString, **arguments: Any) -> Row:
         """Execute a statement and return its row."""
-        return await self._over_outage(partial(super().execute_query_one_async, query, **arguments))
+        return await self._retried(partial(super().execute_query_one_async, query, **arguments))
 
-    async def execute_query_all_async(
-        self, query: LiteralString, **arguments: Any
-    ) -> list[dict[str, Any]]:
+    async def execute_query_all_async(self, query: LiteralString, **arguments: Any) -> list[Row]:
         """Execute a statement and return its rows."""
-        return await self._over_outage(partial(super().execute_query_all_async, query, **arguments))
+        return await self._retried(partial(super().execute_query_all_async, query, **arguments))
 
     async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
-        """Listen until cancelled. Jobs whose news is missed are found when the lane looks."""
-        await self._over_outage(partial(super().listen_notify, on_notification, channels))
+        """Listen until cancelled. Jobs whose news is missed are found by polling."""
+        await self._retried(partial(super().listen_notify, on_notification, channels))
 
-    async def _over_outage(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        while True:
-            try:
-                return await work()
-            except ConnectorException as exc:
-                if self.is_ending or not isinstance(exc.__cause__, OperationalError):
-                    raise
-                logger.warning("Database away, trying again", extra={"action": "database_retry"})
-            await asyncio.sleep(OUTAGE_INTERVAL_S)
+    async def _retried(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        return await retry(work, on=self._is_outage, backoff=BACKOFF, what="Database")
+
+    def _is_outage(self, exc: Exception) -> bool:
+        return (
+            not self.is_ending
+            and isinstance(exc, ConnectorException)
+            and isinstance(exc.__cause__, OperationalError)
+        )
+
+
+@contextmanager
+def _unwrapped() -> Iterator[None]:
+    try:
+        yield
+    except ConnectorException as exc:
+        if isinstance(exc.__cause__, OperationalError):
+            raise exc.__cause__ from None
+        raise

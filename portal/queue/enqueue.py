@@ -1,23 +1,22 @@
 """Puts the jobs of a video into the queue, within the transaction that makes them necessary.
 
-Which of the waiting ones is next is decided in `scheduling.py`.
+Which of the waiting ones is next is decided in `priority`.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
+
+from psycopg import AsyncConnection
 
 from portal.database.connection import transaction
 from portal.database.models import Video, VideoStatus
 from portal.database.rows import lock_video
+from portal.queue.app import Queue
 from portal.queue.priority import completion_priority, first_pass_priority
 from portal.telemetry.trace_context import current_cause
-
-if TYPE_CHECKING:
-    from procrastinate import App as Queue
-    from psycopg import AsyncConnection
 
 TRANSCODE_TASK = "portal:transcode"
 COMPLETE_TASK = "portal:complete"
@@ -25,8 +24,8 @@ REMOVE_TASK = "portal:remove"
 POSTER_TASK = "portal:poster"
 JANITOR_TASK = "portal:janitor"
 TRANSCODE_QUEUE = "transcode"
-# Short work, which does not wait for the slots that transcoding takes.
-CHORES_QUEUE = "chores"
+# Short jobs, which don't wait for the slots that transcoding takes. The name is stored.
+SIDE_QUEUE = "chores"
 # Someone is looking on.
 POSTER_PRIORITY = 10
 
@@ -68,7 +67,7 @@ async def defer_removal(video_id: UUID, queue: Queue, connection: AsyncConnectio
     Its lock lets it begin only once a transcode that was under way has ended.
     """
     task = queue.configure_task(
-        REMOVE_TASK, queue=CHORES_QUEUE, lock=video_lock(video_id), connection=connection
+        REMOVE_TASK, queue=SIDE_QUEUE, lock=video_lock(video_id), connection=connection
     )
     return await task.defer_async(video_id=str(video_id), cause=current_cause())
 
@@ -82,7 +81,7 @@ async def defer_poster(
     """
     task = queue.configure_task(
         POSTER_TASK,
-        queue=CHORES_QUEUE,
+        queue=SIDE_QUEUE,
         lock=f"poster:{video_id}",
         priority=POSTER_PRIORITY,
         connection=connection,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tortoise.connection import get_connection
+from portal.database.connection import fetch_rows
+from portal.database.lease import IS_LIVE
+from portal.database.rows import Row
 
 # procrastinate's workers show every ten seconds that they live.
 DEAD_AFTER_S = 60
@@ -33,11 +33,11 @@ WHERE job.status IN ('todo', 'doing', 'failed')
 ORDER BY job.status = 'doing' DESC, job.status = 'todo' DESC, job.priority DESC, job.id
 LIMIT %s
 """
-LEASES = """
+LEASES = f"""
 SELECT worker, video_id::text AS video_id, number AS attempt, stage, percent, lease_expires_at,
-       lease_expires_at < now() AS is_lost
+       NOT {IS_LIVE} AS is_lost
 FROM attempts WHERE outcome IS NULL ORDER BY worker, video_id
-"""
+"""  # noqa: S608 - put together from constants
 WORKERS = """
 SELECT id, last_heartbeat, last_heartbeat < now() - make_interval(secs => %s) AS is_dead
 FROM procrastinate_workers ORDER BY id
@@ -49,23 +49,17 @@ SELECT job.id, job.task_name AS task, job.status::text AS status, job.attempts, 
 FROM procrastinate_jobs job WHERE job.args->>'video_id' = %s ORDER BY job.id
 """
 
-Row = dict[str, Any]
-
 
 async def read_queue(*, limit: int) -> dict[str, list[Row]]:
     """Counts by queue and status, the first jobs, the queue's workers, and their leases."""
     return {
-        "counts": await _rows(COUNTS),
-        "jobs": await _rows(JOBS, DEAD_AFTER_S, limit),
-        "leases": await _rows(LEASES),
-        "workers": await _rows(WORKERS, DEAD_AFTER_S),
+        "counts": await fetch_rows(COUNTS),
+        "jobs": await fetch_rows(JOBS, DEAD_AFTER_S, limit),
+        "leases": await fetch_rows(LEASES),
+        "workers": await fetch_rows(WORKERS, DEAD_AFTER_S),
     }
 
 
 async def jobs_of_video(video_id: str) -> list[Row]:
     """Every job there was of a video."""
-    return await _rows(JOBS_OF_VIDEO, video_id)
-
-
-async def _rows(query: str, *values: object) -> list[Row]:
-    return await get_connection("default").execute_query_dict(query, list(values))
+    return await fetch_rows(JOBS_OF_VIDEO, video_id)

@@ -9,13 +9,10 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING
 
-from procrastinate import App as Queue
-from procrastinate import PsycopgConnector
-
 from portal.concurrency.single_flight import SingleFlight
 from portal.database.connection import open_database
 from portal.database.models import Video
-from portal.maintenance.janitor import PERIOD_S
+from portal.queue.app import Queue, open_queue
 from portal.storage.bucket import Storage, open_storage
 from portal.videos.progress import Progress, fetch_progress
 from portal.videos.publishing import CategoryTable, fetch_videos
@@ -54,14 +51,8 @@ async def open_resources(config: Config, *, fail_fast: bool = False) -> AsyncIte
     With `fail_fast`, for the web, what is known to be away is not waited for.
 
     Nothing is contacted yet, so that the web can start, and say what is missing, while the
-    database or storage is down. The queue's own pool is opened by who needs it (the worker);
-    enqueuing uses the connection of the transaction at hand.
+    database or storage is down.
     """
-    queue = Queue(
-        connector=PsycopgConnector(conninfo=config.database_url),
-        # A worker that starts does what the last hour is due: it may not run for a whole one.
-        periodic_defaults={"max_delay": PERIOD_S},
-    )
     async with (
         open_database(config, fail_fast=fail_fast),
         open_storage(config, fail_fast=fail_fast) as storage,
@@ -69,7 +60,7 @@ async def open_resources(config: Config, *, fail_fast: bool = False) -> AsyncIte
         yield Resources(
             config=config,
             storage=storage,
-            queue=queue,
+            queue=open_queue(config.database_url),
             # Searches cost the most of what anyone may ask for; the others go on beside them.
             searches=asyncio.Semaphore(config.database_pool_size // 2),
             # What is left of the signatures' life must still cover a whole viewing.

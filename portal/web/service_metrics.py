@@ -26,13 +26,13 @@ from tortoise.connection import get_connection
 
 from portal.database.models import Outcome, VideoStatus
 from portal.database.totals import DURATION_BOUNDS_S
-from portal.queue.enqueue import CHORES_QUEUE, TRANSCODE_QUEUE
+from portal.queue.enqueue import SIDE_QUEUE, TRANSCODE_QUEUE
 
 logger = logging.getLogger(__name__)
 
 KEPT_S = 5.0
 TIMEOUT_S = 3.0
-QUEUES = (TRANSCODE_QUEUE, CHORES_QUEUE)
+QUEUES = (TRANSCODE_QUEUE, SIDE_QUEUE)
 JOB_STATES = ("waiting", "scheduled", "running")
 Rows = Sequence[Mapping[str, Any]]
 

@@ -17,6 +17,7 @@ from janitor_kit import (
     hence,
     put_master,
     put_output,
+    tidy,
     video_with_history,
 )
 from page_rows import make_attempt, make_row
@@ -24,11 +25,13 @@ from portal_kit import process, until
 from upload_kit import content, look, multipart_uploads, send_part, sign, started
 
 from portal.config import Config
+from portal.database.lease import LeaseLost
 from portal.database.models import Attempt, Deletion, Outcome, Tombstone, Upload, Video, VideoStatus
 from portal.errors import ObjectMissing, StorageUnavailable
-from portal.maintenance.janitor import BATCH, Limits, Tidied, tidy
-from portal.processing import attempts
-from portal.processing.attempts import LeaseLost, OpenAttempt
+from portal.maintenance.janitor import Limits, Tidied
+from portal.maintenance.rows import BATCH
+from portal.processing import attempts, removal
+from portal.processing.attempts import OpenAttempt
 from portal.storage.bucket import open_storage
 from portal.videos import deletion, publishing
 from portal.web.resources import Resources
@@ -228,7 +231,7 @@ async def test_file_put_after_its_video_was_deleted_goes_too(
     response = await client.post("/api/videos", json=metadata(upload["key"]))
     video = await Video.get(id=(await response.get_json())["id"])
     await deletion.delete_video(video.id, queue=resources.queue)
-    await deletion.remove_files(video.id, storage=resources.storage)
+    await removal.remove_files(video.id, storage=resources.storage)
     assert await stored(resources.storage, video.id, upload["key"]) == []
 
     assert await put(upload["uploadUrl"], b"once more") == 200
@@ -236,7 +239,7 @@ async def test_file_put_after_its_video_was_deleted_goes_too(
     assert (await tidy(resources)).deleted_videos == 0
     assert (await tidy(resources, now=hence(hours=25))).deleted_videos == 1
     await Deletion.all().update(settles_at=datetime.now(UTC))
-    await deletion.remove_files(video.id, storage=resources.storage)
+    await removal.remove_files(video.id, storage=resources.storage)
 
     assert await stored(resources.storage, video.id, upload["key"]) == []
     assert not await is_stored(resources, late[0])
@@ -371,7 +374,7 @@ async def test_deletion_and_janitor_at_once_leave_nothing(
     video, _, _ = await video_with_history(resources)
     await asyncio.gather(tidy(resources), deletion.delete_video(video.id, queue=resources.queue))
     await Deletion.all().update(settles_at=datetime.now(UTC))
-    await deletion.remove_files(video.id, storage=resources.storage)
+    await removal.remove_files(video.id, storage=resources.storage)
     assert await stored(resources.storage, video.id) == []
 
 

@@ -20,6 +20,7 @@ from portal_kit import process, until
 from portal.config import Config
 from portal.database import connection
 from portal.database.connection import open_database
+from portal.database.lease import LeaseLost
 from portal.processing import attempts, renditions
 from portal.processing.attempts import LEASE_S, Heartbeat, OpenAttempt
 from portal.web.resources import Resources
@@ -99,7 +100,7 @@ async def test_lease_that_ran_out_in_an_outage_is_renewed_when_nobody_else_took_
 
     await until(is_renewed, timeout_s=20)
     await run_sql(config.database_url, "UPDATE attempts SET outcome = 'failed'")
-    with pytest.raises(attempts.LeaseLost):
+    with pytest.raises(LeaseLost):
         await asyncio.wait_for(beating, 20)
 
 

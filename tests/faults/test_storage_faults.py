@@ -23,7 +23,7 @@ from api_kit import Client, counts, metadata, presign, problem
 from audit import Accepted, Scene, audit, is_settled
 from deletion_kit import stored
 from fault_kit import Source, long_source, publish, short_source
-from janitor_kit import hence
+from janitor_kit import hence, tidy
 from passes_kit import make_playable
 from portal_kit import make_video, process, run_portal, until
 from quart import Response
@@ -45,11 +45,11 @@ from upload_kit import PART_BYTES, content, multipart_uploads, put_to, start
 from portal.config import Config
 from portal.database.models import Attempt, Deletion, Outcome, Video, VideoStatus
 from portal.errors import Unavailable
-from portal.maintenance.janitor import Tidied, tidy
+from portal.maintenance.janitor import Tidied
 from portal.processing import attempts, passes
+from portal.processing.removal import Unsettled, remove_files
 from portal.storage.calls import CALL_TIMEOUT_S
 from portal.transcoding.errors import TranscodeFailed
-from portal.videos.deletion import Unsettled, remove_files
 from portal.web.resources import Resources
 
 OTHERS = (

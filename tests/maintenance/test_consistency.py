@@ -23,6 +23,7 @@ from upload_kit import multipart_uploads, started
 
 from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.maintenance.consistency.compare import compare
+from portal.maintenance.consistency.findings import Kind, Report
 from portal.maintenance.consistency.merging import OutOfOrder, merged
 from portal.storage.keys import output_prefix
 from portal.videos import deletion, posters
@@ -55,16 +56,22 @@ async def environ(environ: dict[str, str]) -> dict[str, str]:
     return {**environ, "S3_BUCKET": name}
 
 
+async def compared(resources: Resources, **options: Any) -> Report:
+    """What a comparison found."""
+    queue = resources.queue
+    async with queue.open_async():
+        return await compare(resources.config, storage=resources.storage, queue=queue, **options)
+
+
 async def differences(resources: Resources, **options: Any) -> dict[str, int]:
     """How many differences of each kind there are."""
-    report = await compare(resources, **options)
-    found = report.document()["differences"]
-    return {kind: each["count"] for kind, each in found.items()}
+    report = await compared(resources, **options)
+    return {kind.value: tally.count for kind, tally in report.tallies.items()}
 
 
 async def fixed(resources: Resources, **options: Any) -> int:
     """Repair; returns how many differences are left."""
-    return (await compare(resources, fix=True, **options)).left
+    return (await compared(resources, fix=True, **options)).left
 
 
 async def put_rendition(resources: Resources, video: Video, name: str, attempt: int) -> None:
@@ -143,8 +150,8 @@ async def test_rendition_that_lost_a_segment_is_made_again_alone(
     assert await differences(resources) == {}
     await resources.storage.delete(f"{output_prefix(video.id, 2)}720p/00001.m4s")
 
-    report = await compare(resources)
-    [example] = report.document()["differences"]["rendition_incomplete"]["examples"]
+    report = await compared(resources)
+    [example] = report.tallies[Kind.RENDITION_INCOMPLETE].examples
     assert "720p without 2/720p/00001.m4s" in example
     assert await fixed(resources) == 0
 
@@ -186,8 +193,8 @@ async def test_sound_of_old_videos_is_not_written_out_of_their_playlist(
     video = await grown_video(client, resources)
     await put_output(resources, video, 1, "audio/playlist.m3u8", "audio/00000.m4s")
     await resources.storage.delete(output_prefix(video.id, 1) + "master.m3u8")
-    report = await compare(resources, fix=True)
-    [example] = report.document()["differences"]["master_missing"]["examples"]
+    report = await compared(resources, fix=True)
+    [example] = report.tallies[Kind.MASTER_MISSING].examples
     assert "audio is in no row" in example
     assert report.left == 1
 
@@ -197,8 +204,8 @@ async def test_missing_source_is_told_and_can_not_be_repaired(
 ) -> None:
     record = await published(client)
     await resources.storage.delete(record["storageKey"])
-    report = await compare(resources, fix=True)
-    [example] = report.document()["differences"]["source_missing"]["examples"]
+    report = await compared(resources, fix=True)
+    [example] = report.tallies[Kind.SOURCE_MISSING].examples
     assert record["id"] in example
     assert "upload the file again" in example
     assert report.left == 1

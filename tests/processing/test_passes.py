@@ -21,6 +21,7 @@ from passes_kit import (
     make_missing,
     make_playable,
     make_source,
+    pass_of,
     published_file,
     states,
     variants,
@@ -175,7 +176,7 @@ async def test_rendition_that_fails_alone_holds_up_no_other(
 ) -> None:
     async def killed_pass() -> tuple[str, ...]:
         attempt = await begun(playable.id)
-        task = asyncio.create_task(passes.make_missing(attempt, resources, work_dir=tmp_path))
+        task = asyncio.create_task(pass_of(attempt, resources, tmp_path).make_missing())
         await kill_ffmpeg(task)
         with pytest.raises(TranscodeFailed):
             await task
@@ -230,7 +231,7 @@ async def test_pass_whose_lease_was_lost_writes_what_is_complete_and_no_more(
     await Rendition.filter(name__in=LATER).delete()
     await Attempt.filter(id=attempt.id).update(outcome="failed")
     lost = type(attempt)(id=attempt.id, video=attempt.video, number=attempt.number)
-    await passes.make_missing(lost, resources, work_dir=tmp_path)
+    await pass_of(lost, resources, tmp_path).make_missing()
     assert await master(client, playable) == before
     assert (await Video.get(id=playable.id)).complete_job_id is not None
 
@@ -271,7 +272,7 @@ async def test_playlist_that_a_frozen_worker_overwrote_is_written_again(
     late = LateStorage(resources.storage)
     late_resources = replace(resources, storage=cast("Storage", late))
     making = asyncio.create_task(
-        passes.make_missing(frozen, late_resources, work_dir=tmp_path),
+        pass_of(frozen, late_resources, tmp_path).make_missing(),
     )
     async with asyncio.timeout(30):
         await late.is_asked.wait()
@@ -295,7 +296,7 @@ async def test_deleted_video_gets_no_playlist(
     attempt = replace(await begun(playable.id), wanted=())
     await delete_video(playable.id, queue=resources.queue)
     await resources.storage.delete(key)
-    await passes.make_missing(attempt, resources, work_dir=tmp_path)
+    await pass_of(attempt, resources, tmp_path).make_missing()
     with pytest.raises(ObjectMissing):
         await resources.storage.get(key)
 

@@ -19,12 +19,13 @@ from portal_kit import LivePortal, create, final_status, process, run_portal, un
 from portal.config import Config
 from portal.database.models import Attempt, Deletion, Upload, Video
 from portal.errors import StorageUnavailable
-from portal.maintenance import side_jobs
+from portal.maintenance.side_jobs import recover_side_jobs
+from portal.processing import removal
+from portal.processing.removal import Unsettled
 from portal.storage.bucket import Storage, open_storage
 from portal.storage.keys import output_prefix
 from portal.storage.listing import LIST_LIMIT
 from portal.videos import deletion
-from portal.videos.deletion import Unsettled
 from portal.web.resources import Resources, open_resources
 
 
@@ -135,7 +136,7 @@ async def test_more_objects_than_storage_lists_at_once_are_removed(
     ]
     await asyncio.gather(*put)
     await deletion.delete_video(video.id, queue=resources.queue)
-    await deletion.remove_files(video.id, storage=resources.storage)
+    await removal.remove_files(video.id, storage=resources.storage)
     assert await stored(resources.storage, video.id) == []
     assert not await Deletion.exists()
 
@@ -145,8 +146,8 @@ async def test_removal_may_be_repeated(client: Client, resources: Resources) -> 
     video_id = UUID(record["id"])
     await deletion.delete_video(video_id, queue=resources.queue)
     for _ in range(2):
-        await deletion.remove_files(video_id, storage=resources.storage)
-    await deletion.remove_files(uuid4(), storage=resources.storage)
+        await removal.remove_files(video_id, storage=resources.storage)
+    await removal.remove_files(uuid4(), storage=resources.storage)
 
 
 async def test_removal_looks_again_after_someone_may_have_written(
@@ -154,18 +155,18 @@ async def test_removal_looks_again_after_someone_may_have_written(
 ) -> None:
     video = await make_row(**READY)
     await deletion.delete_video(video.id, queue=resources.queue)
-    await deletion.look_again(video.id, video.storage_key, queue=resources.queue)
+    await removal.remove_again(video.id, video.storage_key, queue=resources.queue)
     with pytest.raises(Unsettled):
-        await deletion.remove_files(video.id, storage=resources.storage)
+        await removal.remove_files(video.id, storage=resources.storage)
     # A worker that woke up late.
     late = output_prefix(video.id, 1) + "720p/00001.m4s"
     await resources.storage.put(late, b"x", content_type="video/mp4")
     await run_sql(resources.config.database_url, "UPDATE deletions SET settles_at = now()")
-    await deletion.remove_files(video.id, storage=resources.storage)
+    await removal.remove_files(video.id, storage=resources.storage)
     assert await stored(resources.storage, video.id) == []
     # Even when the removal was over already.
     await resources.storage.put(late, b"x", content_type="video/mp4")
-    await deletion.look_again(video.id, video.storage_key, queue=resources.queue)
+    await removal.remove_again(video.id, video.storage_key, queue=resources.queue)
     assert await Deletion.exists(video_id=video.id)
 
 
@@ -218,9 +219,9 @@ async def test_removal_waits_for_storage_that_is_down(client: Client, resources:
     await deletion.delete_video(video_id, queue=resources.queue)
     async with open_storage(unreachable(resources.config)) as nowhere:
         with pytest.raises(StorageUnavailable):
-            await deletion.remove_files(video_id, storage=nowhere)
+            await removal.remove_files(video_id, storage=nowhere)
     assert await Deletion.exists(video_id=video_id)
-    await deletion.remove_files(video_id, storage=resources.storage)
+    await removal.remove_files(video_id, storage=resources.storage)
     assert await stored(resources.storage, video_id, record["storageKey"]) == []
 
 
@@ -276,12 +277,12 @@ async def test_removal_that_waited_long_is_not_queued_again_while_it_runs(
     list_some, recovered = resources.storage.list_some, []
 
     async def look_around_first(prefix: str) -> list[str]:
-        recovered.append(await side_jobs.recover_chores(resources))
+        recovered.append(await recover_side_jobs(resources.queue))
         return await list_some(prefix)
 
     monkeypatch.setattr(resources.storage, "list_some", look_around_first)
     async with resources.queue.open_async():
-        await deletion.remove_files(UUID(record["id"]), storage=resources.storage)
+        await removal.remove_files(UUID(record["id"]), storage=resources.storage)
     assert recovered == [0]
 
 
@@ -294,8 +295,8 @@ async def test_lost_job_of_a_removal_is_replaced(client: Client, resources: Reso
         "UPDATE deletions SET lease_expires_at = now() - interval '1 s'",
     )
     async with resources.queue.open_async():
-        assert await side_jobs.recover_chores(resources) == 1
-        assert await side_jobs.recover_chores(resources) == 0
+        assert await recover_side_jobs(resources.queue) == 1
+        assert await recover_side_jobs(resources.queue) == 0
     [promised] = await Deletion.all()
     found = await rows(
         resources.config.database_url,

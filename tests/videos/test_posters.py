@@ -18,6 +18,7 @@ from portal_kit import process, until
 
 from portal.database.models import Deletion, PosterRequest, PosterState, Video
 from portal.errors import NotPlayable, StorageUnavailable
+from portal.processing import removal
 from portal.storage.bucket import open_storage
 from portal.transcoding.encoding.frames import cut_frame
 from portal.transcoding.errors import TranscodeFailed
@@ -249,7 +250,7 @@ async def test_poster_of_a_video_that_was_deleted_meanwhile_leaves_nothing(
     promised = await Deletion.get(video_id=video.id)
     assert promised.settles_at > promised.lease_expires_at.now(promised.settles_at.tzinfo)
     await run_sql(resources.config.database_url, "UPDATE deletions SET settles_at = now()")
-    await deletion.remove_files(video.id, storage=resources.storage)
+    await removal.remove_files(video.id, storage=resources.storage)
     assert await stored(resources.storage, video.id) == []
 
 
@@ -316,7 +317,7 @@ async def test_segment_that_is_none_can_not_be_cut(tmp_path: Path) -> None:
             await cut_frame(b"", segment, at_s=0, work_dir=tmp_path)
 
 
-async def test_chores_do_not_wait_for_a_transcode(
+async def test_side_jobs_do_not_wait_for_a_transcode(
     client: Client,
     resources: Resources,
     video: Video,
