@@ -70,6 +70,7 @@ class Config:
     max_source_bytes: int
     upload_url_ttl_s: int
     playback_url_ttl_s: int
+    keep_jobs_days: int
     downloads: bool
     metrics: bool
     metrics_token: str
@@ -126,6 +127,7 @@ class Config:
             # Signature Version 4 allows at most seven days.
             upload_url_ttl_s=reader.integer("UPLOAD_URL_TTL_S", 3600, low=60, high=604_800),
             playback_url_ttl_s=reader.integer("PLAYBACK_URL_TTL_S", 43_200, low=600, high=604_800),
+            keep_jobs_days=reader.integer("KEEP_JOBS_DAYS", 30, low=0, high=36_500),
             downloads=reader.choice("DOWNLOADS", "off", ("on", "off")) == "on",
             metrics=metrics,
             metrics_token=metrics_token,

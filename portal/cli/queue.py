@@ -20,7 +20,7 @@ from portal.cli.common import (
     run,
 )
 
-JOB_HEADS = ("JOB", "TASK", "STATUS", "QUEUED", "STARTED", "DUE", "VIDEO")
+JOB_HEADS = ("JOB", "TASK", "STATUS", "QUEUED", "STARTED", "DUE", "TRIES", "LAST ERROR", "VIDEO")
 LEASE_HEADS = ("WORKER", "STAGE", "PERCENT", "LEASE ENDS", "VIDEO")
 
 
@@ -62,7 +62,8 @@ def _count_row(row: dict[str, Any]) -> tuple[object, ...]:
 def _job_row(job: dict[str, Any]) -> tuple[object, ...]:
     status = "stalled" if job["is_stalled"] else job["status"]
     times = (age(job["queued_at"]), age(job["started_at"]), age(job["scheduled_at"]))
-    return (job["id"], job["task"].removeprefix("portal:"), status, *times, job["video_id"] or "-")
+    task, why = job["task"].removeprefix("portal:"), (job["attempts"], job["last_error"] or "-")
+    return (job["id"], task, status, *times, *why, job["video_id"] or "-")
 
 
 def _lease_row(lease: dict[str, Any]) -> tuple[object, ...]:

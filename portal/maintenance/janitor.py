@@ -1,4 +1,6 @@
-"""The janitor: removes from storage what nobody needs any more. A periodic task of the workers.
+"""The janitor: removes what nobody needs any more from storage and from the queue.
+
+A periodic task of the workers.
 
 It removes only what this database can vouch for: uploads it issued, attempts it counted, videos
 it deleted. An object that the database knows nothing of may belong to a newer state of it, or to
@@ -30,6 +32,7 @@ from portal.processing.attempts import close_lost
 from portal.processing.references import used_folders
 from portal.processing.removal import remove_again, remove_below
 from portal.queue.app import Queue
+from portal.queue.rows import prune_jobs
 from portal.storage.bucket import Storage, StorageKept
 from portal.storage.keys import UPLOAD_FOLDER, output_prefix, output_root
 from portal.storage.listing import OpenMultipart, entries_of, open_multiparts
@@ -49,13 +52,14 @@ UNRECORDED_S = 3600
 
 @dataclass(slots=True)
 class Tidied:
-    """How much was removed: uploads, unrecorded multipart uploads, objects of unused folders."""
+    """How much was removed: uploads, unrecorded multipart uploads, objects, finished jobs."""
 
     uploads: int = 0
     multiparts: int = 0
     attempts: int = 0
     objects: int = 0
     deleted_videos: int = 0
+    jobs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,8 @@ async def tidy(
     Raises `StorageUnavailable` when storage is away.
     """
     limits, done = Limits.at(now or await server_time(), config), Tidied()
+    if config.keep_jobs_days:
+        done.jobs = await prune_jobs(keep_days=config.keep_jobs_days)
     # In this order: an upload that is forgotten can't vouch for its multipart uploads any more.
     done.multiparts = await abort_unrecorded(limits, storage)
     done.uploads = await discard_abandoned(limits, storage)

@@ -24,6 +24,7 @@ from portal.processing.attempts import LEASE_S
 from portal.queue.app import Queue, QueueUnavailable
 from portal.queue.enqueue import replace_job
 from portal.queue.jobs import end_job, queue_again
+from portal.queue.rows import resume_paused
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ async def recover_forever(queue: Queue, ending: asyncio.Event) -> None:
             await recover_abandoned(queue)
             await finish_left_running(queue)
             await recover_side_jobs(queue)
+            await resume_paused(after_success=True)
         except (psycopg.Error, QueueUnavailable):
             logger.warning("Recovery failed", exc_info=True, extra={"action": "recovery_failed"})
             await retry_outage(server_time, timeout_s=math.inf)

@@ -1,8 +1,8 @@
-"""How the queue stands, as its tables and the portal's leases have it; for operators."""
+"""The queue's tables by hand: how it stands, for operators; finished jobs; jobs that wait."""
 
 from __future__ import annotations
 
-from portal.database.connection import fetch_rows
+from portal.database.connection import execute, fetch_rows
 from portal.database.lease import IS_LIVE
 from portal.database.rows import Row
 
@@ -22,6 +22,10 @@ GROUP BY queue_name, status ORDER BY queue_name, status
 JOBS = """
 SELECT job.id, job.task_name AS task, job.queue_name AS queue, job.status::text AS status,
        job.args->>'video_id' AS video_id, job.attempts, job.scheduled_at,
+       CASE WHEN job.status = 'todo' AND job.queue_name = 'transcode' THEN (
+         SELECT error_code FROM attempts
+         WHERE video_id = (job.args->>'video_id')::uuid ORDER BY number DESC LIMIT 1
+       ) END AS last_error,
        (SELECT min(at) FROM procrastinate_events WHERE job_id = job.id) AS queued_at,
        (SELECT max(at) FROM procrastinate_events
         WHERE job_id = job.id AND type = 'started') AS started_at,
@@ -48,6 +52,29 @@ SELECT job.id, job.task_name AS task, job.status::text AS status, job.attempts, 
        (SELECT max(at) FROM procrastinate_events WHERE job_id = job.id) AS changed_at
 FROM procrastinate_jobs job WHERE job.args->>'video_id' = %s ORDER BY job.id
 """
+# procrastinate's own deletes all at once, and sorts every event for it.
+PRUNE = """
+DELETE FROM procrastinate_jobs WHERE id IN (
+  SELECT id FROM procrastinate_jobs job
+  WHERE status IN ('succeeded', 'failed', 'cancelled', 'aborted')
+    AND NOT EXISTS (
+      SELECT FROM procrastinate_events
+      WHERE job_id = job.id AND at > now() - make_interval(days => %s)
+    )
+  ORDER BY id LIMIT %s
+)
+"""
+PRUNE_BATCH = 1000
+# Jobs that wait long after something failed.
+PAUSED = "status = 'todo' AND attempts > 0 AND scheduled_at > now() + interval '30 seconds'"
+RESUME = f"UPDATE procrastinate_jobs SET scheduled_at = now() WHERE {PAUSED}"  # noqa: S608
+# What failed is over when another job has succeeded since.
+RESUME_AFTER_SUCCESS = f"""
+UPDATE procrastinate_jobs job SET scheduled_at = now()
+WHERE {PAUSED} AND (
+  SELECT max(at) FROM procrastinate_events WHERE job_id = job.id AND type = 'deferred_for_retry'
+) < (SELECT at FROM procrastinate_events WHERE type = 'succeeded' ORDER BY id DESC LIMIT 1)
+"""  # noqa: S608
 
 
 async def read_queue(*, limit: int) -> dict[str, list[Row]]:
@@ -63,3 +90,16 @@ async def read_queue(*, limit: int) -> dict[str, list[Row]]:
 async def jobs_of_video(video_id: str) -> list[Row]:
     """Every job there was of a video."""
     return await fetch_rows(JOBS_OF_VIDEO, video_id)
+
+
+async def prune_jobs(*, keep_days: int) -> int:
+    """Delete jobs that ended longer ago than this, in batches; returns how many."""
+    pruned = 0
+    while batch := await execute(PRUNE, keep_days, PRUNE_BATCH):
+        pruned += batch
+    return pruned
+
+
+async def resume_paused(*, after_success: bool) -> int:
+    """Have jobs run now that wait after a failure; all, or those some job succeeded after."""
+    return await execute(RESUME_AFTER_SUCCESS if after_success else RESUME)

@@ -41,7 +41,7 @@ class Retries(BaseRetryStrategy):
             logger.warning(
                 "Job waits for %s s: %s",
                 pause_s,
-                exception or type(exception).__name__,
+                str(exception) or type(exception).__name__,
                 extra={"action": "job_waits", "job_id": job.id, "task": job.task_name},
             )
         return RetryDecision(retry_in={"seconds": pause_s})

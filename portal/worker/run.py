@@ -18,6 +18,7 @@ from portal.processing.service import Transcoder
 from portal.queue.app import queue_app
 from portal.queue.connector import WorkerConnector
 from portal.queue.enqueue import SIDE_QUEUE, TRANSCODE_QUEUE
+from portal.queue.rows import resume_paused
 from portal.storage.bucket import Storage, open_storage
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging
@@ -40,6 +41,8 @@ async def work(config: Config) -> None:
         async with open_database(config), open_storage(config) as storage:
             # The queue would wait for a database that is away without a word.
             await server_time()
+            # What they wait for may be the settings that this worker was restarted with.
+            await resume_paused(after_success=False)
             await _run(config, storage)
     finally:
         await tracing.flush()
