@@ -144,9 +144,8 @@ class Pass:
             logger.warning("Lease lost, work discarded", extra={"action": "lease_lost"})
         except (asyncio.CancelledError, Unavailable, DiskFull, psycopg.OperationalError) as exc:
             outcome, failure = Outcome.HANDED_BACK, _reason(exc)
-            logger.warning(
-                "Pass released: %s", exc or "told to end", extra={"action": "handed_back"}
-            )
+            why = failure.detail if failure else str(exc) or "told to end"
+            logger.warning("Pass released: %s", why, extra={"action": "handed_back"})
             raise
         except TranscodeFailed as exc:
             logger.warning("%s: %s", exc, exc.detail, extra={"action": "transcode_failed"})
@@ -172,7 +171,8 @@ class Pass:
                 result = await work(heartbeat)
                 beating.cancel()
         except BaseExceptionGroup as failures:
-            raise first_error(failures) from None
+            first = first_error(failures)
+            raise first from first.__cause__
         return result
 
     async def _first_pass(self, heartbeat: Heartbeat) -> Playable:
