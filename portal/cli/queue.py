@@ -42,7 +42,7 @@ def _print_queue(found: dict[str, list[dict[str, Any]]]) -> None:
     counts, jobs = found["counts"], found["jobs"]
     alive = sum(not worker["is_dead"] for worker in found["workers"])
     total = sum(row["jobs"] for row in counts)
-    click.echo(f"{total} jobs wait, run or failed; {alive} lanes of workers live.")
+    click.echo(f"{total} jobs wait, run or failed; {alive} queue workers live.")
     if counts:
         print_table(("QUEUE", "STATUS", "JOBS", "OLDEST"), [_count_row(row) for row in counts])
     if jobs:

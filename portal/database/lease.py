@@ -1,9 +1,9 @@
-"""Leases: a row that says who works on something, until when, and for the how manieth time.
+"""Leases: a row says who works on something and until when.
 
-Attempts, removals and posters are worked on under one each. The holder renews it while it works;
-the times are the database's. Who finds a lease expired may take over, and then changes what the
-holder's updates are conditional on (the fencing number: an attempt's number, a poster request's,
-the closing of the row), so that a holder that wakes up late changes nothing and finds it lost.
+Attempts, removals and posters each have one. The holder renews it while it works; times are the
+database's. A worker that finds a lease expired may take over. It changes the fencing number that
+the holder's updates are conditional on (the number of the attempt or poster request), so that a
+holder that wakes up late changes nothing, and finds its lease lost.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from portal.database.connection import server_time
 # The one predicate; once for SQL by hand, once for the models. An expired lease is one not live.
 IS_LIVE = "lease_expires_at > now()"
 LIVE = Q(lease_expires_at__gt=RawSQL("now()"))
+# Of attempts: one that a worker makes at this moment.
+IS_UNDER_WAY = f"outcome IS NULL AND {IS_LIVE}"
 
 
 class LeaseLost(Exception):
-    """It ran out and someone else took over; what was made under it must not be published."""
+    """Another worker took over; what was made under the lease must not be published."""
 
 
 def renewed(duration_s: float) -> RawSQL:
-    """The end of a lease that is renewed for so long, as a value for `update`."""
+    """The end of a lease that is renewed now, as a value for `update`."""
     return RawSQL(f"now() + make_interval(secs => {duration_s})")
 
 

@@ -2,9 +2,9 @@
 
 A periodic task of the workers.
 
-It removes only what this database can vouch for: uploads it issued, attempts it counted, videos
-it deleted. An object that the database knows nothing of may belong to a newer state of it, or to
-another portal; those are shown, and removed on demand, by `portal doctor --deep`.
+From storage it removes only what this database knows: uploads it issued, attempts it counted,
+videos it deleted. An object unknown to the database may belong to a newer state of it, or to
+another portal; `portal doctor --deep` shows those and removes them on demand.
 
 Each removal is decided in a transaction that locks the row and makes the decision final (an
 upload discarded, an attempt closed), and carried out afterwards; the row that tells of it goes, or

@@ -1,12 +1,12 @@
 """Finds work that a dead worker or a lost job left behind, and queues it again.
 
-The queue's own word is not enough: a job may stay in `doing` when its worker dies, or its row may
-be lost. What counts is a video with unfinished work that no live lease and no waiting job covers.
-The reverse happens, too: work that is done, whose job stayed in `doing` since its worker died
-before it could say so, or could not say so, and holds the lock that the video's next job waits for.
+The status of jobs is not enough: a job may stay in `doing` when its worker dies, or its row may be
+lost. What counts is a video with unfinished work that no live lease and no waiting job covers.
+The reverse happens, too: work is done, but its worker could not record that, so the job stays in
+`doing` and holds the lock that the video's next job waits for.
 
-All times are the database's. Should its clock, or that of a worker that asked for a pause, be
-set by hours, then what lies too far ahead is brought back to what it can have been at most.
+All times are the database's. When its clock, or that of a worker that asked for a pause, was set by
+hours, times that lie too far ahead are brought back to what they can have been at most.
 """
 
 from __future__ import annotations

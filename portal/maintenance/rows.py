@@ -10,7 +10,7 @@ from uuid import UUID
 from psycopg import AsyncConnection
 
 from portal.database.connection import execute, fetch_rows
-from portal.database.lease import IS_LIVE
+from portal.database.lease import IS_LIVE, IS_UNDER_WAY
 from portal.database.rows import FIRST_ID, Row, rows_by_key
 from portal.processing.attempts import LEASE_S
 
@@ -51,7 +51,6 @@ ORDER BY video_id LIMIT %s
 
 # The job that works on a video: the one that makes it playable, or the one that completes it.
 JOB_OF_VIDEO = "CASE status WHEN 'processing' THEN transcode_job_id ELSE complete_job_id END"
-IS_WORKED_ON = f"outcome IS NULL AND {IS_LIVE}"
 # Unfinished videos that no live attempt and no waiting job covers. A job that started, or whose
 # attempt ended, a moment ago is still being seen to by its worker.
 ABANDONED_VIDEOS = f"""
@@ -66,7 +65,7 @@ WHERE job.status IS DISTINCT FROM 'todo'
   AND NOT EXISTS (
     SELECT 1 FROM attempts
     WHERE video_id = unfinished.id
-      AND ({IS_WORKED_ON} OR abs(extract(epoch FROM now() - finished_at)) < {LEASE_S})
+      AND ({IS_UNDER_WAY} OR abs(extract(epoch FROM now() - finished_at)) < {LEASE_S})
   )
   AND NOT EXISTS (
     SELECT 1 FROM procrastinate_events event
@@ -74,8 +73,8 @@ WHERE job.status IS DISTINCT FROM 'todo'
       AND abs(extract(epoch FROM now() - event.at)) < {LEASE_S}
   )
 """  # noqa: S608 - put together from constants
-# A job whose worker may live, but could not say that it ended: nothing refers to it, and nothing
-# shows it to be running, or to have been a moment ago.
+# A job that ended although its worker could not record it: no row refers to it, and no row shows
+# that it is running or was a moment ago.
 ENDED_UNHEARD = f"""
   job.task_name IN ('portal:transcode', 'portal:complete')
   AND NOT EXISTS (
@@ -111,7 +110,7 @@ WHERE job.status = 'doing'
     SELECT 1 FROM poster_requests WHERE job_id = job.id AND state IN ('waiting', 'working')
   )
   AND NOT EXISTS (
-    SELECT 1 FROM attempts WHERE video_id = (job.args->>'video_id')::uuid AND {IS_WORKED_ON}
+    SELECT 1 FROM attempts WHERE video_id = (job.args->>'video_id')::uuid AND {IS_UNDER_WAY}
   )
   AND (NOT EXISTS (
     SELECT 1 FROM procrastinate_workers worker

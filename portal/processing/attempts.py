@@ -1,9 +1,9 @@
 """The life of a transcoding attempt: begun under a lease, kept alive, ended exactly once.
 
 The lease is the portal's own, since procrastinate can leave the job of a dead worker in `doing`
-for ever. Times are the database's, so that the clocks of worker machines do not matter. Every
-change is conditional on the attempt still being open; whoever finds it closed has lost it and
-discards its work. Transactions lock the video first, so that no two wait for each other.
+for ever. Every change is conditional on the attempt still being open; a worker that finds it
+closed has lost it and discards its work. Transactions lock the video first, so that no two wait
+for each other.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Failure:
     detail: str = ""
 
 
-ABANDONED = Failure("worker_lost", "The worker ended without handing its work back.")
+ABANDONED = Failure("worker_lost", "The worker ended without releasing its work.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
     Raises:
         HeldByAnother: a live lease exists.
         AttemptsExhausted: `MAX_ATTEMPTS` were made since the editor last asked for new ones;
-            handed-back ones do not count.
+            those that were released do not count.
     """
     async with opening() as opened:
         video = await lock_video(video_id)
@@ -120,10 +120,7 @@ def count_interruptions(video: Video, earlier: Sequence[Attempt]) -> int:
 
 
 async def close_abandoned(earlier: Sequence[Attempt]) -> None:
-    """Close what dead workers left open at a locked video, or raise `HeldByAnother`.
-
-    A worker that wakes up after all finds its attempt lost.
-    """
+    """Close what dead workers left open at a locked video, or raise `HeldByAnother`."""
     open_ids = [attempt.id for attempt in earlier if attempt.outcome is None]
     if await Attempt.filter(LIVE, id__in=open_ids).exists():
         raise HeldByAnother
@@ -134,8 +131,8 @@ async def close_abandoned(earlier: Sequence[Attempt]) -> None:
 async def opening() -> AsyncIterator[list[Attempt]]:
     """A transaction that opens attempts, which its body notes in the list.
 
-    Should the answer to the commit not arrive, they may be open, and nobody works on them; they
-    are handed back.
+    Should the answer to the commit not arrive, they may be open without a worker: they are
+    released.
     """
     opened: list[Attempt] = []
     try:
@@ -201,8 +198,8 @@ class Heartbeat:
             try:
                 await self._beat()
             except psycopg.OperationalError:
-                # However long the database was away: whether someone else took over meanwhile is
-                # known once it answers, and until then nothing can be published.
+                # However long the database is away: it says then whether another worker took
+                # over, and until then nothing can be published.
                 logger.warning("Lease not renewed, trying again", extra={"action": "lease_retry"})
 
     async def _beat(self) -> None:

@@ -53,8 +53,8 @@ Result = TypeVar("Result")
 # Long enough for a slow source; ffmpeg reads it by ranges for as long as it encodes.
 SOURCE_URL_TTL_S = 24 * 3600
 MASTER_TYPE = "application/vnd.apple.mpegurl"
-# A storage that never delivers a source that it has must not be asked for ever; with the pauses
-# between them so many tries take a quarter of an hour at least.
+# A storage that has a source and never delivers it is not asked for ever; with the pauses between
+# them so many tries take a quarter of an hour at least.
 MAX_INTERRUPTIONS = 100
 # How often a master playlist that became outdated while it was written is written again.
 MASTER_ROUNDS = 5
@@ -237,7 +237,8 @@ class Pass:
 async def put_master(video: Video, storage: Storage) -> None:
     """Write a ready video's master playlist with all that is complete now.
 
-    A worker that was held up here may overwrite what another wrote meanwhile, so it looks again.
+    A worker that was held up here may overwrite what another wrote meanwhile, so the rows are read
+    again afterwards.
     """
     prefix = output_prefix(video.id, video.published_attempt or 0)
     for _ in range(MASTER_ROUNDS):

@@ -133,7 +133,7 @@ async def test_queue_shows_waiting_stalled_and_leases(
     )
     code, out, _ = await portal(environ, "queue")
     assert code == 0
-    assert "2 jobs wait, run or failed; 0 lanes of workers live." in out
+    assert "2 jobs wait, run or failed; 0 queue workers live." in out
     [stalled] = [line for line in out.splitlines() if "stalled" in line]
     assert first["id"] in stalled
     [waiting] = [line for line in out.splitlines() if second["id"] in line]

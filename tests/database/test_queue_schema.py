@@ -42,6 +42,9 @@ FROM pg_type JOIN pg_attribute ON attrelid = typrelid
 WHERE typtype = 'c' AND typname LIKE 'procrastinate%%' AND attnum > 0
 ORDER BY 1, 2, 3
 """
+RECORD = """;
+INSERT INTO tortoise_migrations (app, name, applied_at) VALUES ('portal', '0003_queue', now())
+"""
 HISTORY = "SELECT app, name FROM tortoise_migrations ORDER BY id"
 
 
@@ -80,8 +83,7 @@ async def test_database_with_the_queue_of_before_goes_on_with_the_next_migration
             await Tortoise.close_connections()
         await run_sql(
             config.database_url,
-            SchemaManager.get_schema() + ";"
-            "INSERT INTO tortoise_migrations (app, name, applied_at) VALUES ('portal', '0003_queue', now())",
+            SchemaManager.get_schema() + RECORD,
         )
         await migrate(config)
         assert await catalog(config.database_url) == await catalog(environ["DATABASE_URL"])
