@@ -17,7 +17,7 @@ from portal_kit import until
 from portal.database.models import Rendition, Video
 from portal.processing import attempts, renditions
 from portal.processing.attempts import OpenAttempt
-from portal.processing.passes import Pass
+from portal.processing.passes import Pass, Tools
 from portal.transcoding.probing.probe import SourceLimits
 from portal.web.resources import Resources
 
@@ -67,13 +67,14 @@ def pass_of(attempt: OpenAttempt, resources: Resources, work_dir: Path) -> Pass:
         max_duration_s=config.max_source_duration_s,
         max_size_bytes=config.max_source_bytes,
     )
-    return Pass(
-        attempt=attempt,
+    tools = Tools(
+        worker="test",
         storage=resources.storage,
         queue=resources.queue,
         limits=limits,
         work_dir=work_dir,
     )
+    return Pass(attempt, tools)
 
 
 async def make_playable(video: Video, resources: Resources, work_dir: Path) -> Video:

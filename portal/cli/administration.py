@@ -5,8 +5,8 @@ Each function opens what it needs for itself. Raises `VideoNotFound` for an unkn
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from portal.config import Config
 from portal.database.connection import open_database
@@ -23,6 +23,12 @@ ATTEMPT = ("number", "worker", "stage", "percent", "started_at", "finished_at")
 OUTCOME = ("outcome", "error_code", "error_detail")
 
 Row = dict[str, Any]
+
+
+class Act(Protocol):
+    """What is done with each video."""
+
+    async def __call__(self, video: Video, /, *, queue: Queue) -> object: ...
 
 
 async def list_videos(
@@ -55,20 +61,14 @@ async def describe_video(config: Config, video_id: str) -> Row:
 
 async def retry_video(config: Config, video_ids: Sequence[str]) -> dict[str, str]:
     """Try again what failed of these; returns why it was refused, by id."""
-
-    async def retry(video: Video, queue: Queue) -> None:
-        await publishing.retry_transcode(video, queue=queue)
-
-    return await _for_each(config, video_ids, retry)
+    return await _for_each(config, video_ids, publishing.retry_transcode)
 
 
 async def delete_video(config: Config, video_ids: Sequence[str]) -> dict[str, str]:
     """Delete these; returns why it was refused, by id."""
-
-    async def delete(video: Video, queue: Queue) -> None:
-        await deletion.delete_video(video.id, queue=queue)
-
-    return await _for_each(config, video_ids, delete)
+    return await _for_each(
+        config, video_ids, lambda video, *, queue: deletion.delete_video(video.id, queue=queue)
+    )
 
 
 async def describe_queue(config: Config, *, limit: int) -> dict[str, list[Row]]:
@@ -80,14 +80,14 @@ async def describe_queue(config: Config, *, limit: int) -> dict[str, list[Row]]:
 async def _for_each(
     config: Config,
     video_ids: Sequence[str],
-    act: Callable[[Video, Queue], Awaitable[None]],
+    act: Act,
 ) -> dict[str, str]:
     refused = {}
     queue = open_queue(config.database_url)
     async with open_database(config), queue.open_async():
         for video_id in video_ids:
             try:
-                await act(await publishing.get_video(video_id), queue)
+                await act(await publishing.get_video(video_id), queue=queue)
             except PortalError as exc:
                 refused[video_id] = exc.detail
     return refused

@@ -61,6 +61,14 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
         raise click.ClickException(exc.detail) from exc
 
 
+def ask(
+    data_dir: Path | None, work: Callable[..., Coroutine[Any, Any, Result]], **given: Any
+) -> Result:
+    """Do what a command is for, with these settings; it says itself what there is to say."""
+    quiet()
+    return run(work(read_config(data_dir), **given))
+
+
 def quiet() -> None:
     """Keep the libraries' own warnings back: the command says what there is to say."""
     logging.disable(logging.CRITICAL)

@@ -11,13 +11,11 @@ from portal.cli.administration import describe_queue
 from portal.cli.common import (
     MAX_LIMIT,
     age,
+    ask,
     data_dir_option,
     json_option,
     print_json,
     print_table,
-    quiet,
-    read_config,
-    run,
 )
 
 JOB_HEADS = ("JOB", "TASK", "STATUS", "QUEUED", "STARTED", "DUE", "TRIES", "LAST ERROR", "VIDEO")
@@ -30,8 +28,7 @@ LEASE_HEADS = ("WORKER", "STAGE", "PERCENT", "LEASE ENDS", "VIDEO")
 @data_dir_option
 def queue(limit: int, as_json: bool, data_dir: Path | None) -> None:
     """Show the jobs that wait, run and failed, the workers, and what is stalled."""
-    quiet()
-    found = run(describe_queue(read_config(data_dir), limit=limit))
+    found = ask(data_dir, describe_queue, limit=limit)
     if as_json:
         print_json(found)
         return

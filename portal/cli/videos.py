@@ -11,14 +11,12 @@ from portal.cli.administration import delete_video, describe_video, list_videos,
 from portal.cli.common import (
     MAX_LIMIT,
     age,
+    ask,
     data_dir_option,
     json_option,
     one_line,
     print_json,
     print_table,
-    quiet,
-    read_config,
-    run,
 )
 
 STATUSES = ("processing", "ready", "failed")
@@ -39,10 +37,7 @@ def list_command(
     status: str | None, search: str, limit: int, as_json: bool, data_dir: Path | None
 ) -> None:
     """List videos, the newest first."""
-    quiet()
-    found, total = run(
-        list_videos(read_config(data_dir), status=status, search=search, limit=limit)
-    )
+    found, total = ask(data_dir, list_videos, status=status, search=search, limit=limit)
     if as_json:
         print_json({"videos": found, "total": total})
         return
@@ -58,8 +53,7 @@ def list_command(
 @data_dir_option
 def show_command(video_id: str, as_json: bool, data_dir: Path | None) -> None:
     """Show the whole record of a video: renditions, attempts, jobs, and why it failed."""
-    quiet()
-    found = run(describe_video(read_config(data_dir), video_id))
+    found = ask(data_dir, describe_video, video_id=video_id)
     if as_json:
         print_json(found)
         return
@@ -107,8 +101,7 @@ def _cells(row: dict[str, Any]) -> list[object]:
 
 def _each(video_ids: tuple[str, ...], data_dir: Path | None, act: Any, *, done: str) -> None:
     """Do it for each; what is refused is told, and the rest is done all the same."""
-    quiet()
-    refused = run(act(read_config(data_dir), video_ids))
+    refused = ask(data_dir, act, video_ids=video_ids)
     for video_id in video_ids:
         if video_id in refused:
             click.echo(f"Error: {video_id}: {refused[video_id]}", err=True)

@@ -78,14 +78,22 @@ class StorageSink:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pass:
-    """An attempt, and what it is carried out with; `limits` are those of sources."""
+class Tools:
+    """What a worker carries out passes with; `limits` are those of sources."""
 
-    attempt: OpenAttempt
+    worker: str
     storage: Storage
     queue: Queue
     limits: SourceLimits
     work_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """An attempt, to be carried out with these tools."""
+
+    attempt: OpenAttempt
+    tools: Tools
 
     async def make_playable(self) -> None:
         """Carry out a first pass: the video becomes ready, or failed if its source is at fault."""
@@ -95,7 +103,7 @@ class Pass:
                 playable = await self._under_lease(self._first_pass)
                 with span("publish"):
                     await retry_outage(
-                        lambda: renditions.publish(attempt, playable, queue=self.queue),
+                        lambda: renditions.publish(attempt, playable, queue=self.tools.queue),
                         timeout_s=OUTAGE_TIMEOUT_S,
                     )
             except (SourceRejected, SourceChanged) as exc:
@@ -115,17 +123,17 @@ class Pass:
             try:
                 await self._under_lease(self._later_pass)
                 is_done = await retry_outage(
-                    lambda: renditions.finish(attempt, queue=self.queue),
+                    lambda: renditions.finish(attempt, queue=self.tools.queue),
                     timeout_s=OUTAGE_TIMEOUT_S,
                 )
             except (SourceRejected, SourceChanged) as exc:
                 logger.warning("Source refused: %s", exc.code, extra={"action": "source_rejected"})
                 # What an earlier pass committed may not have reached the playlist yet.
-                await put_master(attempt.video, self.storage)
+                await put_master(attempt.video, self.tools.storage)
                 await renditions.give_up(attempt, Failure(str(exc.code), exc.detail))
             except LeaseLost:
                 # A master playlist may have been half written when it was lost.
-                await put_master(attempt.video, self.storage)
+                await put_master(attempt.video, self.tools.storage)
                 raise
             else:
                 logger.info("Pass is done", extra={"action": "pass_done", "is_last": is_done})
@@ -161,7 +169,7 @@ class Pass:
             )
             if not is_there:
                 video = attempt.video
-                await remove_again(video.id, video.storage_key, queue=self.queue)
+                await remove_again(video.id, video.storage_key, queue=self.tools.queue)
 
     async def _under_lease(self, work: Callable[[Heartbeat], Awaitable[Result]]) -> Result:
         heartbeat = Heartbeat(self.attempt)
@@ -177,13 +185,13 @@ class Pass:
 
     async def _first_pass(self, heartbeat: Heartbeat) -> Playable:
         attempt, sink = self.attempt, self._sink
-        async with _checked_source(attempt, self.storage) as source_url:
+        async with _checked_source(attempt, self.tools.storage) as source_url:
             with span("probe"):
-                found = await probe(source_url, limits=self.limits)
+                found = await probe(source_url, limits=self.tools.limits)
             plan = plan_renditions(found)
             wanted = plan.first_pass(cautious=attempt.is_cautious)
             await renditions.plan(attempt, plan, wanted=wanted)
-            with TemporaryDirectory(dir=self.work_dir) as folder:
+            with TemporaryDirectory(dir=self.tools.work_dir) as folder:
                 made = await make_renditions(
                     source_url,
                     found,
@@ -196,7 +204,7 @@ class Pass:
                     on_progress=heartbeat.report,
                 )
         playlist = master_playlist([("", rendition) for rendition in made.renditions])
-        await _write_master(self.storage, sink.prefix, playlist)
+        await _write_master(self.tools.storage, sink.prefix, playlist)
         return Playable(made=made, width=found.video.width, height=found.video.height)
 
     async def _later_pass(self, heartbeat: Heartbeat) -> None:
@@ -206,24 +214,24 @@ class Pass:
                 lambda: renditions.add(self.attempt, made), timeout_s=OUTAGE_TIMEOUT_S
             )
         await attempts.hold(self.attempt)
-        await put_master(self.attempt.video, self.storage)
+        await put_master(self.attempt.video, self.tools.storage)
 
     async def _make_wanted(self, heartbeat: Heartbeat) -> Made:
         attempt = self.attempt
-        async with _checked_source(attempt, self.storage) as source_url:
+        async with _checked_source(attempt, self.tools.storage) as source_url:
             with span("probe"):
-                found = await probe(source_url, limits=self.limits)
+                found = await probe(source_url, limits=self.tools.limits)
             plan = plan_renditions(found)
             planned = {rung.name for rung in plan.video}
             await renditions.forget(attempt, set(attempt.wanted) - planned)
-            with TemporaryDirectory(dir=self.work_dir) as folder:
+            with TemporaryDirectory(dir=self.tools.work_dir) as folder:
                 return await make_renditions(
                     source_url,
                     found,
                     plan,
                     wanted=[name for name in attempt.wanted if name in planned],
                     is_first=False,
-                    starts_s=await _segment_starts_s(attempt.video, self.storage),
+                    starts_s=await _segment_starts_s(attempt.video, self.tools.storage),
                     sink=self._sink,
                     work_dir=Path(folder),
                     on_progress=heartbeat.report,
@@ -231,7 +239,9 @@ class Pass:
 
     @property
     def _sink(self) -> StorageSink:
-        return StorageSink(self.storage, output_prefix(self.attempt.video.id, self.attempt.number))
+        return StorageSink(
+            self.tools.storage, output_prefix(self.attempt.video.id, self.attempt.number)
+        )
 
 
 async def put_master(video: Video, storage: Storage) -> None:

@@ -1,16 +1,15 @@
-"""procrastinate's connectors: errors of the driver as they are, and waiting for the database."""
+"""Keeps a worker, and the jobs it runs, alive while the database is away."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, LiteralString, TypeVar
 
 from procrastinate import PsycopgConnector
 from procrastinate.connector import Notify
 from procrastinate.exceptions import ConnectorException
-from psycopg import AsyncConnection, OperationalError
+from psycopg import OperationalError
 
 from portal.concurrency.retry import retry
 from portal.database.connection import BACKOFF, CONNECT_TIMEOUT_S, RECONNECT_TIMEOUT_S
@@ -19,31 +18,7 @@ Result = TypeVar("Result")
 Row = dict[str, Any]
 
 
-class Connector(PsycopgConnector):
-    """procrastinate's; within a caller's transaction the driver's errors stay what they are."""
-
-    async def execute_query_one_async_with_connection(
-        self, connection: AsyncConnection[Any], query: LiteralString, **arguments: Any
-    ) -> Row:
-        """Execute a statement in a caller's transaction and return its row."""
-        with _unwrapped():
-            row: Row = await super().execute_query_one_async_with_connection(
-                connection, query, **arguments
-            )
-        return row
-
-    async def execute_query_all_async_with_connection(
-        self, connection: AsyncConnection[Any], query: LiteralString, **arguments: Any
-    ) -> list[Row]:
-        """Execute a statement in a caller's transaction and return its rows."""
-        with _unwrapped():
-            rows: list[Row] = await super().execute_query_all_async_with_connection(
-                connection, query, **arguments
-            )
-        return rows
-
-
-class WorkerConnector(Connector):
+class WorkerConnector(PsycopgConnector):
     """Repeats a worker's statements until the database is back, unless the worker is to end.
 
     Without that procrastinate's worker ends, and cancels its jobs, at the first that fails. All
@@ -85,13 +60,3 @@ class WorkerConnector(Connector):
             and isinstance(exc, ConnectorException)
             and isinstance(exc.__cause__, OperationalError)
         )
-
-
-@contextmanager
-def _unwrapped() -> Iterator[None]:
-    try:
-        yield
-    except ConnectorException as exc:
-        if isinstance(exc.__cause__, OperationalError):
-            raise exc.__cause__ from None
-        raise

@@ -8,7 +8,7 @@ from procrastinate.jobs import Status
 from psycopg import AsyncConnection
 
 from portal.database.connection import server_time
-from portal.queue.app import Queue
+from portal.queue.app import Queue, database_errors
 
 
 async def queue_again(job_id: int, queue: Queue) -> None:
@@ -27,4 +27,6 @@ async def cancel_job(
     job_id: int, queue: Queue, connection: AsyncConnection[Any] | None = None
 ) -> None:
     """Cancel a job that waits; its worker is told to end one that runs."""
-    await queue.job_manager.cancel_job_by_id_async(job_id, abort=True, connection=connection)
+    manager = queue.job_manager
+    with database_errors():
+        await manager.cancel_job_by_id_async(job_id, abort=True, connection=connection)

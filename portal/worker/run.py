@@ -14,7 +14,7 @@ from procrastinate.signals import on_stop
 from portal.config import Config
 from portal.database.connection import open_database, server_time
 from portal.maintenance.recovery import recover_forever
-from portal.processing.service import Transcoder
+from portal.processing.passes import Tools
 from portal.queue.app import queue_app
 from portal.queue.connector import WorkerConnector
 from portal.queue.enqueue import SIDE_QUEUE, TRANSCODE_QUEUE
@@ -51,18 +51,19 @@ async def work(config: Config) -> None:
 async def _run(config: Config, storage: Storage) -> None:
     """Work off the queues until SIGTERM or SIGINT; running jobs are then queued again at once."""
     connector = WorkerConnector(config.database_url)
-    worker = _worker(config, storage, connector)
-    worker.queue.add_tasks_from(tasks, namespace="portal")
+    worker = Worker(config, _tools(config, storage, connector))
+    queue = worker.tools.queue
+    queue.add_tasks_from(tasks, namespace="portal")
     remove_leftovers(config.work_dir)
     ending = asyncio.Event()
     with on_stop(ending.set):
-        async with worker.queue.open_async(), asyncio.TaskGroup() as group:
-            name = worker.transcoder.worker
+        async with queue.open_async(), asyncio.TaskGroup() as group:
+            name = worker.tools.worker
             logger.info("Worker begins", extra={"action": "worker_begins", "worker": name})
             running = [
                 group.create_task(_serve(TRANSCODE_QUEUE, worker, config.worker_concurrency)),
                 group.create_task(_serve(SIDE_QUEUE, worker, SIDE_CONCURRENCY)),
-                group.create_task(recover_forever(worker.queue, ending)),
+                group.create_task(recover_forever(queue, ending)),
                 group.create_task(ending.wait()),
             ]
             try:
@@ -87,29 +88,25 @@ def remove_leftovers(work_dir: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _worker(config: Config, storage: Storage, connector: WorkerConnector) -> Worker:
-    queue, work_dir = queue_app(connector), config.work_dir / f"worker-{os.getpid()}"
-    transcoder = Transcoder(
+def _tools(config: Config, storage: Storage, connector: WorkerConnector) -> Tools:
+    return Tools(
         worker=f"{socket.gethostname()}:{os.getpid()}",
         storage=storage,
-        queue=queue,
+        queue=queue_app(connector),
         limits=SourceLimits(
             max_pixels=config.max_source_pixels,
             max_duration_s=config.max_source_duration_s,
             max_size_bytes=config.max_source_bytes,
         ),
-        work_dir=work_dir,
-    )
-    return Worker(
-        config=config, storage=storage, queue=queue, transcoder=transcoder, work_dir=work_dir
+        work_dir=config.work_dir / f"worker-{os.getpid()}",
     )
 
 
 async def _serve(queue_name: str, worker: Worker, concurrency: int) -> None:
     """Work off one queue; side jobs have one of their own: they don't wait for transcodes."""
-    await worker.queue.run_worker_async(
+    await worker.tools.queue.run_worker_async(
         queues=[queue_name],
-        name=worker.transcoder.worker,
+        name=worker.tools.worker,
         concurrency=concurrency,
         fetch_job_polling_interval=FETCH_INTERVAL_S,
         additional_context={"worker": worker},

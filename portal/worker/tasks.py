@@ -8,18 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from uuid import UUID
 
 from procrastinate import Blueprint, JobContext
 
 from portal.config import Config
 from portal.maintenance import janitor
-from portal.processing.removal import remove_files as remove_files_of
-from portal.processing.service import Transcoder
-from portal.queue.app import Queue
+from portal.processing import removal, service
+from portal.processing.passes import Tools
 from portal.queue.enqueue import JANITOR_TASK, SIDE_QUEUE, TRANSCODE_QUEUE
-from portal.storage.bucket import Storage
 from portal.telemetry.trace_context import caused_work
 from portal.videos import posters
 from portal.worker.retries import Retries
@@ -33,48 +30,45 @@ Cause = Mapping[str, str] | None
 JANITOR_PAUSE_S = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Worker:
-    """What the tasks of this process work with; files go below `work_dir`."""
+    """What the tasks of this process work with."""
 
     config: Config
-    storage: Storage
-    queue: Queue
-    transcoder: Transcoder
-    work_dir: Path
+    tools: Tools
 
 
 @tasks.task(name="transcode", queue=TRANSCODE_QUEUE, pass_context=True, retry=Retries())
 async def transcode_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Make a video playable, or failed."""
-    with _work_on(context, video_id, cause) as worker:
-        await worker.transcoder.make_playable(UUID(video_id))
+    with _work_on(context, video_id, cause) as tools:
+        await service.make_playable(UUID(video_id), tools)
 
 
 @tasks.task(name="complete", queue=TRANSCODE_QUEUE, pass_context=True, retry=Retries())
 async def complete_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Make what is missing of a playable video's ladder, in one pass."""
-    with _work_on(context, video_id, cause) as worker:
-        await worker.transcoder.complete(UUID(video_id))
+    with _work_on(context, video_id, cause) as tools:
+        await service.complete_ladder(UUID(video_id), tools)
 
 
 @tasks.task(name="remove", queue=SIDE_QUEUE, pass_context=True, retry=Retries())
 async def remove_files(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Remove what storage holds of a deleted video."""
-    with _work_on(context, video_id, cause) as worker:
-        await remove_files_of(UUID(video_id), storage=worker.storage)
+    with _work_on(context, video_id, cause) as tools:
+        await removal.remove_files(UUID(video_id), storage=tools.storage)
 
 
 @tasks.task(name="poster", queue=SIDE_QUEUE, pass_context=True, retry=Retries())
 async def make_poster(context: JobContext, video_id: str, number: int, cause: Cause = None) -> None:
     """Cut the frame that an editor wants as a video's poster."""
-    with _work_on(context, video_id, cause) as worker:
+    with _work_on(context, video_id, cause) as tools:
         await posters.make_poster(
             UUID(video_id),
             number,
-            storage=worker.storage,
-            queue=worker.queue,
-            work_dir=worker.work_dir,
+            storage=tools.storage,
+            queue=tools.queue,
+            work_dir=tools.work_dir,
         )
 
 
@@ -90,13 +84,13 @@ async def make_poster(context: JobContext, video_id: str, number: int, cause: Ca
 async def tidy(context: JobContext, timestamp: int) -> None:
     """Remove what nobody needs any more from storage and from the queue."""
     worker: Worker = context.additional_context["worker"]
-    await janitor.tidy(worker.config, storage=worker.storage, queue=worker.queue)
+    await janitor.tidy(worker.config, storage=worker.tools.storage, queue=worker.tools.queue)
 
 
 @contextmanager
-def _work_on(context: JobContext, video_id: str, cause: Cause) -> Iterator[Worker]:
-    worker: Worker = context.additional_context["worker"]
+def _work_on(context: JobContext, video_id: str, cause: Cause) -> Iterator[Tools]:
+    tools: Tools = context.additional_context["worker"].tools
     job = context.job
     with caused_work(job.task_name, cause, video_id=video_id, job_id=job.id or 0):
-        worker.work_dir.mkdir(parents=True, exist_ok=True)
-        yield worker
+        tools.work_dir.mkdir(parents=True, exist_ok=True)
+        yield tools

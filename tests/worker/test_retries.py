@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
@@ -20,7 +21,7 @@ from portal.errors import StorageUnavailable
 from portal.maintenance.rows import limit_ends
 from portal.processing import attempts
 from portal.processing.attempts import LEASE_S, HeldByAnother
-from portal.processing.passes import Pass, SourceInterrupted
+from portal.processing.passes import SourceInterrupted
 from portal.queue.rows import resume_paused
 from portal.storage.bucket import open_storage
 from portal.transcoding.errors import DiskFull
@@ -116,16 +117,8 @@ async def test_operator_is_shown_what_a_job_waits_for(
     attempt = await attempts.begin(UUID(record["id"]), worker="test")
     assert attempt is not None
     async with open_storage(unreachable(resources.config)) as away:
-        of_worker = pass_of(attempt, resources, tmp_path)
-        broken = Pass(
-            attempt=attempt,
-            storage=away,
-            queue=of_worker.queue,
-            limits=of_worker.limits,
-            work_dir=tmp_path,
-        )
         with pytest.raises(StorageUnavailable):
-            await broken.make_playable()
+            await pass_of(attempt, replace(resources, storage=away), tmp_path).make_playable()
 
     ended = await Attempt.get(video_id=record["id"])
     assert (ended.outcome, ended.error_code) == (Outcome.HANDED_BACK, "storage_unavailable")
