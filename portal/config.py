@@ -228,6 +228,7 @@ class Config:
     max_source_bytes: int = _integer("largest source", 10**11, 0, 10**14)
     upload_url_ttl_s: int = _integer("life of an upload address", 3600, 60, MAX_TTL_S)
     playback_url_ttl_s: int = _integer("life of a segment's address", 43_200, 600, MAX_TTL_S)
+    keep_jobs_days: int = _integer("days that finished jobs are kept; 0 for ever", 30, 0, 36_500)
     downloads: bool = _switch("whether pages offer the uploaded file")
     metrics_token: str = _setting(
         "bearer token of /metrics",

@@ -26,7 +26,7 @@ from turns import in_turn
 from portal.bundled.os_account import database_account
 from portal.config import Config
 from portal.web.app import create_app
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 # The same examples every time, however busy the machine; `HYPOTHESIS_PROFILE=soak` tries others.
 settings.register_profile(
@@ -118,9 +118,9 @@ def client(app: Quart) -> TestClientProtocol:
 
 
 @pytest.fixture
-def resources(app: Quart) -> Resources:
+def resources(app: Quart) -> WebContext:
     """The connections of the started app."""
-    opened: Resources = app.extensions["portal"]
+    opened: WebContext = app.extensions["portal"]
     return opened
 
 

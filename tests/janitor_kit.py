@@ -9,8 +9,9 @@ from api_kit import run_sql
 from page_rows import READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import Outcome, Video
+from portal.maintenance import janitor
 from portal.storage.keys import output_prefix
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 LONG_AGO = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 MASTER_HEAD = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\n"
@@ -21,7 +22,14 @@ def hence(**delta: float) -> datetime:
     return datetime.now(UTC) + timedelta(**delta)
 
 
-async def age_uploads(resources: Resources, interval: str) -> None:
+async def tidy(resources: WebContext, *, now: datetime | None = None) -> janitor.Tidied:
+    """Have the janitor tidy up; at that moment, if it is given."""
+    return await janitor.tidy(
+        resources.config, storage=resources.storage, queue=resources.queue, now=now
+    )
+
+
+async def age_uploads(resources: WebContext, interval: str) -> None:
     """Make every upload as old as this, and as long untouched."""
     await run_sql(
         resources.config.database_url,
@@ -30,7 +38,7 @@ async def age_uploads(resources: Resources, interval: str) -> None:
     )
 
 
-async def put_output(resources: Resources, video: Video, attempt: int, *names: str) -> list[str]:
+async def put_output(resources: WebContext, video: Video, attempt: int, *names: str) -> list[str]:
     """Objects below an attempt's folder; returns their keys."""
     keys = [output_prefix(video.id, attempt) + name for name in names]
     for key in keys:
@@ -38,7 +46,7 @@ async def put_output(resources: Resources, video: Video, attempt: int, *names: s
     return keys
 
 
-async def put_master(resources: Resources, video: Video, *uris: str) -> str:
+async def put_master(resources: WebContext, video: Video, *uris: str) -> str:
     """A master playlist that names these."""
     key = output_prefix(video.id, video.published_attempt or 0) + "master.m3u8"
     text = "".join(f"{MASTER_HEAD}{uri}\n" for uri in uris)
@@ -53,7 +61,7 @@ async def ended_attempt(video: Video, number: int, outcome: Outcome | None, **va
     await make_attempt(video, number, **{**ended, **finished, **values})
 
 
-async def video_with_history(resources: Resources) -> tuple[Video, list[str], list[str]]:
+async def video_with_history(resources: WebContext) -> tuple[Video, list[str], list[str]]:
     """A ready video of four attempts; the keys that are in use, and those that are not.
 
     The first failed, the second was lost, the third was published, the fourth completed it.

@@ -15,9 +15,11 @@ from api_kit import Client, metadata, presign
 from portal_kit import until
 
 from portal.database.models import Rendition, Video
-from portal.processing import attempts, passes, renditions
+from portal.processing import attempts, renditions
 from portal.processing.attempts import OpenAttempt
-from portal.web.resources import Resources
+from portal.processing.passes import Pass, Tools
+from portal.transcoding.probing.probe import SourceLimits
+from portal.web.composition import WebContext
 
 # What a long 720p source gets first, and what later.
 EARLY, LATER = ["360p"], ["240p", "480p", "720p"]
@@ -48,7 +50,7 @@ def with_subtitles(file: Path, text: Path, path: Path) -> Path:
     return path
 
 
-async def published_file(client: Client, resources: Resources, file: Path) -> Video:
+async def published_file(client: Client, resources: WebContext, file: Path) -> Video:
     """A video created from a file through the API."""
     upload = await presign(client)
     await resources.storage.put(upload["key"], file, content_type="video/mp4")
@@ -57,11 +59,29 @@ async def published_file(client: Client, resources: Resources, file: Path) -> Vi
     return await Video.get(id=(await response.get_json())["id"])
 
 
-async def make_playable(video: Video, resources: Resources, work_dir: Path) -> Video:
+def pass_of(attempt: OpenAttempt, resources: WebContext, work_dir: Path) -> Pass:
+    """A pass as a worker carries it out."""
+    config = resources.config
+    limits = SourceLimits(
+        max_pixels=config.max_source_pixels,
+        max_duration_s=config.max_source_duration_s,
+        max_size_bytes=config.max_source_bytes,
+    )
+    tools = Tools(
+        worker="test",
+        storage=resources.storage,
+        queue=resources.queue,
+        limits=limits,
+        work_dir=work_dir,
+    )
+    return Pass(attempt, tools)
+
+
+async def make_playable(video: Video, resources: WebContext, work_dir: Path) -> Video:
     """Run a first pass as a worker does."""
     attempt = await attempts.begin(video.id, worker="test")
     assert attempt is not None
-    await passes.make_playable(attempt, resources, work_dir=work_dir)
+    await pass_of(attempt, resources, work_dir).make_playable()
     return await Video.get(id=video.id)
 
 
@@ -72,9 +92,9 @@ async def begun(video_id: UUID) -> OpenAttempt:
     return attempt
 
 
-async def make_missing(video: Video, resources: Resources, work_dir: Path) -> bool:
+async def make_missing(video: Video, resources: WebContext, work_dir: Path) -> bool:
     """Run one later pass as a worker does; answers whether it was the last."""
-    await passes.make_missing(await begun(video.id), resources, work_dir=work_dir)
+    await pass_of(await begun(video.id), resources, work_dir).make_missing()
     return (await Video.get(id=video.id)).complete_job_id is None
 
 

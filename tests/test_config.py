@@ -53,6 +53,12 @@ def test_names_to_answer_to_are_a_list() -> None:
         assert "ALLOWED_HOSTS" in faults(ALLOWED_HOSTS=fault)[0]
 
 
+def test_finished_jobs_are_kept_for_a_month_or_as_long_as_wanted() -> None:
+    assert settings().keep_jobs_days == 30
+    assert settings(KEEP_JOBS_DAYS="0").keep_jobs_days == 0
+    assert "KEEP_JOBS_DAYS" in faults(KEEP_JOBS_DAYS="-1")[0]
+
+
 def test_limits_of_sources_have_defaults_and_can_be_lifted() -> None:
     config = settings()
     assert config.max_source_pixels == 8192 * 4320

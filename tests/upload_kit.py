@@ -10,7 +10,7 @@ from api_kit import Client, presign, rows
 from quart import Response
 from yarl import URL
 
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 MIB = 1024**2
 PART_BYTES = 16 * MIB
@@ -79,11 +79,11 @@ async def stored(client: Client, data: bytes) -> dict[str, Any]:
     return await complete(client, upload)
 
 
-async def content(resources: Resources, key: str) -> bytes:
+async def content(resources: WebContext, key: str) -> bytes:
     return await resources.storage.get(key)
 
 
-async def multipart_id(resources: Resources, key: str) -> str | None:
+async def multipart_id(resources: WebContext, key: str) -> str | None:
     """Storage's own name of the upload, as the portal has it recorded."""
     query = "SELECT multipart_id FROM uploads WHERE key = %s"
     ((recorded,),) = await rows(resources.config.database_url, query, key)
@@ -91,14 +91,14 @@ async def multipart_id(resources: Resources, key: str) -> str | None:
     return found
 
 
-async def multipart_uploads(resources: Resources, key: str) -> list[str]:
+async def multipart_uploads(resources: WebContext, key: str) -> list[str]:
     """What storage holds open for a key."""
     storage = resources.storage
     answer = await storage._client.list_multipart_uploads(Bucket=storage.bucket)
     return [found["UploadId"] for found in answer.get("Uploads", []) if found["Key"] == key]
 
 
-async def abort_behind(resources: Resources, upload: dict[str, Any]) -> None:
+async def abort_behind(resources: WebContext, upload: dict[str, Any]) -> None:
     """Make storage forget an upload without the portal's knowledge."""
     name = await multipart_id(resources, upload["key"])
     assert name is not None

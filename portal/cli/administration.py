@@ -1,22 +1,21 @@
-"""What operators ask of a portal from the command line, as plain values; see `cli_videos.py`.
+"""What operators ask of a portal from the command line, as plain values.
 
 Each function opens what it needs for itself. Raises `VideoNotFound` for an unknown id.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
+from portal.config import Config
+from portal.database.connection import open_database
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.errors import PortalError
+from portal.queue.app import Queue, open_queue
 from portal.queue.rows import jobs_of_video, read_queue
 from portal.videos import deletion, library, publishing
 from portal.videos.library_queries import LibraryQuery
-from portal.web.resources import Resources, open_resources
-
-if TYPE_CHECKING:
-    from portal.config import Config
 
 HIDDEN = frozenset({"search", "sort_title", "submitted_digest"})
 RENDITION = ("name", "kind", "state", "attempt_number", "tries", "size_bytes", "error_code")
@@ -26,12 +25,18 @@ OUTCOME = ("outcome", "error_code", "error_detail")
 Row = dict[str, Any]
 
 
+class Act(Protocol):
+    """What is done with each video."""
+
+    async def __call__(self, video: Video, /, *, queue: Queue) -> object: ...
+
+
 async def list_videos(
     config: Config, *, status: str | None, search: str, limit: int
 ) -> tuple[list[Row], int]:
     """The newest videos that match, and how many match in all (see `library.COUNT_CAP`)."""
     wanted = LibraryQuery(text=search, status=VideoStatus(status) if status else None)
-    async with open_resources(config):
+    async with open_database(config):
         page = await library.list_videos(wanted, limit=limit)
         work = await library.read_work([video.id for video in page.videos])
     return [_summary(video, work.get(video.id)) for video in page.videos], page.total
@@ -39,15 +44,15 @@ async def list_videos(
 
 async def describe_video(config: Config, video_id: str) -> Row:
     """Everything the database knows of a video."""
-    async with open_resources(config):
+    async with open_database(config):
         video = await publishing.get_video(video_id)
         renditions = await Rendition.filter(video_id=video.id).values(*RENDITION)
         attempts = await Attempt.filter(video_id=video.id).order_by("number")
         rows = [{name: getattr(it, name) for name in (*ATTEMPT, *OUTCOME)} for it in attempts]
-        fields = [name for name in Video._meta.db_fields if name not in HIDDEN]
+        [record] = await Video.filter(id=video.id).values()
+        record["storage_key"] = record.pop("upload_id")
         return {
-            **{name: getattr(video, name) for name in fields if name != "storage_key"},
-            "storage_key": video.storage_key,
+            **{name: value for name, value in record.items() if name not in HIDDEN},
             "renditions": renditions,
             "attempts": rows,
             "jobs": await jobs_of_video(str(video.id)),
@@ -56,38 +61,33 @@ async def describe_video(config: Config, video_id: str) -> Row:
 
 async def retry_video(config: Config, video_ids: Sequence[str]) -> dict[str, str]:
     """Try again what failed of these; returns why it was refused, by id."""
-
-    async def retry(video: Video, resources: Resources) -> None:
-        await publishing.retry_transcode(video, queue=resources.queue)
-
-    return await _for_each(config, video_ids, retry)
+    return await _for_each(config, video_ids, publishing.retry_transcode)
 
 
 async def delete_video(config: Config, video_ids: Sequence[str]) -> dict[str, str]:
     """Delete these; returns why it was refused, by id."""
-
-    async def delete(video: Video, resources: Resources) -> None:
-        await deletion.delete_video(video.id, queue=resources.queue)
-
-    return await _for_each(config, video_ids, delete)
+    return await _for_each(
+        config, video_ids, lambda video, *, queue: deletion.delete_video(video.id, queue=queue)
+    )
 
 
 async def describe_queue(config: Config, *, limit: int) -> dict[str, list[Row]]:
     """The queue's counts, jobs, workers and leases."""
-    async with open_resources(config):
+    async with open_database(config):
         return await read_queue(limit=limit)
 
 
 async def _for_each(
     config: Config,
     video_ids: Sequence[str],
-    act: Callable[[Video, Resources], Awaitable[None]],
+    act: Act,
 ) -> dict[str, str]:
     refused = {}
-    async with open_resources(config) as resources, resources.queue.open_async():
+    queue = open_queue(config.database_url)
+    async with open_database(config), queue.open_async():
         for video_id in video_ids:
             try:
-                await act(await publishing.get_video(video_id), resources)
+                await act(await publishing.get_video(video_id), queue=queue)
             except PortalError as exc:
                 refused[video_id] = exc.detail
     return refused

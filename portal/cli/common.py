@@ -12,12 +12,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import psycopg
+from tortoise.exceptions import DBConnectionError, OperationalError
 
+from portal.bundled.data_folder import load_environment
 from portal.config import Config, ConfigError
+from portal.errors import PortalError
+from portal.queue.app import QueueUnavailable
 from portal.text import shown
 
 Result = TypeVar("Result")
 
+# Of rows that are printed.
+MAX_LIMIT = 10_000
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86_400
 
 data_dir_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
@@ -33,8 +40,6 @@ json_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option
 def read_config(data_dir: Path | None = None) -> Config:
     """The settings, from a data folder or the environment; all faults are told at once."""
     if data_dir is not None:
-        from portal.bundled.data_folder import load_environment
-
         os.environ.update(load_environment(data_dir))
     try:
         return Config.from_env()
@@ -44,15 +49,9 @@ def read_config(data_dir: Path | None = None) -> Config:
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
     """Run to the end, and tell what everyone runs into in one line."""
-    import psycopg
-    from procrastinate.exceptions import ConnectorException
-    from tortoise.exceptions import DBConnectionError, OperationalError
-
-    from portal.errors import PortalError
-
     try:
         return asyncio.run(work)
-    except (psycopg.OperationalError, DBConnectionError, ConnectorException) as exc:
+    except (psycopg.OperationalError, DBConnectionError, QueueUnavailable) as exc:
         raise click.ClickException(f"The database cannot be used: {exc}") from exc
     except OperationalError as exc:  # Tortoise's name for a query the schema does not bear
         raise click.ClickException(
@@ -60,6 +59,14 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
         ) from exc
     except PortalError as exc:
         raise click.ClickException(exc.detail) from exc
+
+
+def ask(
+    data_dir: Path | None, work: Callable[..., Coroutine[Any, Any, Result]], **given: Any
+) -> Result:
+    """Do what a command is for, with these settings; it says itself what there is to say."""
+    quiet()
+    return run(work(read_config(data_dir), **given))
 
 
 def quiet() -> None:

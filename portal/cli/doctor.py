@@ -1,284 +1,50 @@
-"""`portal doctor`: tries every part for real and prints the exact fix for what does not work.
-
-What it writes it removes again: one object under `doctor/` and one job in a queue of its own.
-"""
+"""`portal doctor`: tries every part, or compares database and storage."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from http import HTTPStatus
-from uuid import uuid4
+import sys
+from pathlib import Path
 
-import aiohttp
 import click
-import imageio_ffmpeg
-from tortoise.exceptions import OperationalError
-from yarl import URL
 
-from portal.config import Config
-from portal.errors import ObjectMissing, StorageCondition, StorageUnavailable
-from portal.maintenance.consistency.compare import compare
-from portal.storage.bucket import Storage
-from portal.web.resources import Resources, open_resources
+from portal.cli.checks import examine, examine_deeply
+from portal.cli.common import data_dir_option, print_json, quiet, read_config, run
+from portal.cli.findings import document, print_findings
+from portal.maintenance.consistency.merging import OutOfOrder
 
-CHECK_TIMEOUT_S = 20
-PROBE_TYPE = "video/mp4"
-PROBE_BODY = b"portal doctor"
-QUEUE = "doctor"
-MIGRATE = "Run `portal migrate` with the same environment."
-CREDENTIALS = (
-    "Check S3_ENDPOINT_URL, S3_BUCKET and the AWS variables; the credentials must allow "
-    "s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket."
+
+@click.command()
+@click.option("--deep", is_flag=True, help="Compare database and storage instead, both ways.")
+@click.option("--fix", is_flag=True, help="With --deep: repair what can be repaired.")
+@click.option(
+    "--accept-sources",
+    is_flag=True,
+    help="With --fix, after a restore: take files of the right size for the uploaded ones.",
 )
-PARTS_CREDENTIALS = (
-    "The storage server must know multipart uploads, and the credentials must allow "
-    "s3:PutObject, s3:ListMultipartUploadParts and s3:AbortMultipartUpload."
-)
-
-
-class Trouble(Exception):
-    """A check failed; `fix` is what to do about it."""
-
-    def __init__(self, what: str, fix: str) -> None:
-        super().__init__(what)
-        self.fix = fix
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing that must work, in the words it is printed with, and what it builds on."""
-
-    name: str
-    run: Callable[[Resources], Awaitable[None]]
-    needs: str = ""
-
-
-async def examine(config: Config) -> bool:
-    """Run all checks, print a line for each, and return whether all passed."""
-    failed: set[str] = set()
-    async with open_resources(config) as resources:
-        for check in CHECKS:
-            if check.needs in failed:
-                click.echo(f"{click.style('skip', fg='yellow')}  {check.name}")
-            elif not await _passes(check, resources):
-                failed.add(check.name)
-    return not failed
-
-
-async def examine_deeply(
-    config: Config, *, fix: bool, accepts_sources: bool, as_json: bool
-) -> bool:
-    """Compare database and storage, once both can be used; whether nothing is left to repair."""
-    async with open_resources(config) as resources:
-        for check in CHECKS:
-            if check.run in (_database, _bucket) and not await _passes(check, resources, as_json):
-                return False
-        report = await compare(resources, fix=fix, accepts_sources=accepts_sources, as_json=as_json)
-    return not report.left
-
-
-async def _passes(check: Check, resources: Resources, quietly: bool = False) -> bool:
+@click.option("--json", "as_json", is_flag=True, help="With --deep: print JSON.")
+@data_dir_option
+def doctor(
+    deep: bool, fix: bool, accept_sources: bool, as_json: bool, data_dir: Path | None
+) -> None:
+    """Try every part for real and print the fix for what does not work."""
+    if not deep and (fix or as_json or accept_sources):
+        raise click.UsageError("--fix, --accept-sources and --json go with --deep.")
+    # The libraries' own warnings would say everything twice.
+    quiet()
+    config = read_config(data_dir)
+    if not deep:
+        sys.exit(0 if asyncio.run(examine(config)) else 1)
     try:
-        async with asyncio.timeout(CHECK_TIMEOUT_S):
-            await check.run(resources)
-    except Trouble as trouble:
-        _print_failure(check.name, str(trouble), trouble.fix)
-        return False
-    except TimeoutError:
-        _print_failure(check.name, f"no answer within {CHECK_TIMEOUT_S} s", "Check the address.")
-        return False
-    if not quietly:
-        click.echo(f"{click.style('ok', fg='green')}    {check.name}")
-    return True
-
-
-def _print_failure(name: str, what: str, fix: str) -> None:
-    click.echo(f"{click.style('FAIL', fg='red')}  {name}: {what}")
-    click.echo("\n".join(f"      {line}" for line in fix.splitlines()))
-
-
-async def _database(resources: Resources) -> None:
-    try:
-        names = await resources.categories.names()
-    except OperationalError as exc:  # Tortoise's name for a query the schema does not bear
-        raise Trouble("the tables are missing", MIGRATE) from exc
-    except Exception as exc:
-        fix = "Check DATABASE_URL and that the server accepts connections from this machine."
-        raise Trouble(_first_line(exc), fix) from exc
-    if not names:
-        raise Trouble("the category table is empty", MIGRATE)
-
-
-async def _queue(resources: Resources) -> None:
-    queue = resources.queue
-    ran = asyncio.Event()
-
-    @queue.task(name=f"portal:doctor:{uuid4().hex}", queue=QUEUE)
-    async def ping() -> None:
-        ran.set()
-
-    try:
-        async with queue.open_async():
-            await ping.defer_async()
-            await queue.run_worker_async(
-                queues=[QUEUE],
-                wait=False,
-                install_signal_handlers=False,
-                listen_notify=False,
-                delete_jobs="always",
-            )
-    except Exception as exc:
-        raise Trouble(_first_line(exc), MIGRATE) from exc
-    if not ran.is_set():
-        raise Trouble("a job was queued but not run", f"Is another worker on queue {QUEUE!r}?")
-
-
-async def _ffmpeg(resources: Resources) -> None:
-    process = await asyncio.create_subprocess_exec(
-        imageio_ffmpeg.get_ffmpeg_exe(),
-        *("-hide_banner", "-encoders"),
-        env={"PATH": os.defpath},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    output, _ = await process.communicate()
-    if process.returncode != 0 or b"libx264" not in output:
-        fix = "Reinstall the portal, or point IMAGEIO_FFMPEG_EXE at an ffmpeg with libx264."
-        raise Trouble("ffmpeg does not run or has no libx264", fix)
-
-
-async def _bucket(resources: Resources) -> None:
-    try:
-        await resources.storage.check_bucket()
-    except ObjectMissing as exc:
-        name = resources.storage.bucket
-        fix = f"Create it: aws s3api create-bucket --bucket {name}"
-        raise Trouble(f"there is no bucket {name!r}", fix) from exc
-    except Exception as exc:
-        raise Trouble(_first_line(exc.__cause__ or exc), CREDENTIALS) from exc
-
-
-async def _browser_upload(resources: Resources) -> None:
-    """Does what a browser does: preflight, PUT, reading the ETag, a range GET."""
-    storage, config = resources.storage, resources.config
-    key = f"doctor/{uuid4().hex}.mp4"
-    try:
-        put_url = await storage.presign_put(key, content_type=PROBE_TYPE, ttl_s=60)
-        get_url = await storage.presign_get(key, ttl_s=60)
-        async with aiohttp.ClientSession() as session:
-            await _preflight(session, put_url, config)
-            await _put(session, put_url, config)
-            await _range_get(session, get_url)
-            await storage.delete(key)
-    except (aiohttp.ClientConnectionError, StorageUnavailable) as exc:
-        fix = "Browsers must reach storage: set S3_PUBLIC_ENDPOINT_URL to an address they can use."
-        raise Trouble(_first_line(exc), fix) from exc
-
-
-async def _upload_in_parts(resources: Resources) -> None:
-    """Sends a file as a single part and puts it together."""
-    storage, key = resources.storage, f"doctor/{uuid4().hex}.mp4"
-    try:
-        multipart_id = await storage.multiparts.create(key, content_type=PROBE_TYPE)
-        try:
-            await _put_part(storage, key, multipart_id)
-            parts = await storage.multiparts.list_parts(key, multipart_id)
-            await storage.multiparts.complete(key, multipart_id, parts)
-        finally:
-            # Done or not: this wants its own permission, and nothing may stay behind.
-            await storage.multiparts.abort(key, multipart_id)
-        size_bytes = (await storage.head(key)).size_bytes
-        await storage.delete(key)
-    except (StorageCondition, StorageUnavailable) as exc:
-        raise Trouble(_first_line(exc.__cause__ or exc), PARTS_CREDENTIALS) from exc
-    if size_bytes != len(PROBE_BODY):
-        raise Trouble("a file sent in parts does not arrive whole", PARTS_CREDENTIALS)
-
-
-async def _put_part(storage: Storage, key: str, multipart_id: str) -> None:
-    url = await storage.multiparts.presign_part(
-        key, multipart_id, 1, size_bytes=len(PROBE_BODY), ttl_s=CHECK_TIMEOUT_S
-    )
-    address = URL(url, encoded=True)
-    async with (
-        aiohttp.ClientSession() as session,
-        session.put(address, data=PROBE_BODY) as response,
-    ):
-        if response.status != HTTPStatus.OK:
-            what = f"storage answers a signed PUT of a part with {response.status}"
-            raise Trouble(what, PARTS_CREDENTIALS)
-
-
-async def _preflight(session: aiohttp.ClientSession, url: str, config: Config) -> None:
-    headers = {
-        "Origin": _origin(config),
-        "Access-Control-Request-Method": "PUT",
-        "Access-Control-Request-Headers": "content-type",
-    }
-    async with session.options(url, headers=headers) as response:
-        allowed = response.headers
-        methods = allowed.get("Access-Control-Allow-Methods", "")
-        permits = allowed.get("Access-Control-Allow-Origin") in ("*", _origin(config))
-        if response.status >= HTTPStatus.BAD_REQUEST or not permits or "PUT" not in methods:
-            raise Trouble(f"storage refuses PUT from pages of {_origin(config)}", _cors_fix(config))
-
-
-async def _put(session: aiohttp.ClientSession, url: str, config: Config) -> None:
-    headers = {"Origin": _origin(config), "Content-Type": PROBE_TYPE}
-    async with session.put(url, data=PROBE_BODY, headers=headers) as response:
-        if response.status != HTTPStatus.OK:
-            raise Trouble(f"storage answers a signed PUT with {response.status}", CREDENTIALS)
-        if not _exposes_etag(response.headers):
-            raise Trouble("pages may not read the ETag of an upload", _cors_fix(config))
-
-
-async def _range_get(session: aiohttp.ClientSession, url: str) -> None:
-    async with session.get(url, headers={"Range": "bytes=0-5"}) as response:
-        body = await response.read()
-    if response.status >= HTTPStatus.BAD_REQUEST or body != PROBE_BODY[:6]:
-        fix = "The worker reads sources by ranges: use a storage server or proxy that honours them."
-        raise Trouble("storage does not answer range requests", fix)
-
-
-def _exposes_etag(headers: Mapping[str, str]) -> bool:
-    exposed = headers.get("Access-Control-Expose-Headers", "").lower()
-    return "etag" in exposed or exposed.strip() == "*"
-
-
-def _cors_fix(config: Config) -> str:
-    rule = {
-        "AllowedOrigins": [_origin(config)],
-        "AllowedMethods": ["GET", "HEAD", "PUT"],
-        "AllowedHeaders": ["Content-Type"],
-        "ExposeHeaders": ["ETag"],
-        "MaxAgeSeconds": 3600,
-    }
-    endpoint = f" --endpoint-url {config.s3_endpoint_url}" if config.s3_endpoint_url else ""
-    return (
-        f"aws s3api put-bucket-cors --bucket {config.s3_bucket}{endpoint} "
-        f"--cors-configuration '{json.dumps({'CORSRules': [rule]})}'"
-    )
-
-
-def _origin(config: Config) -> str:
-    return "/".join(config.public_url.split("/")[:3])
-
-
-def _first_line(exc: BaseException) -> str:
-    return (str(exc) or type(exc).__name__).splitlines()[0]
-
-
-BROWSER_UPLOAD = "Upload and playback as a browser does them"
-CHECKS = (
-    Check("Database and tables", _database),
-    Check("Queue round trip", _queue, needs="Database and tables"),
-    Check("ffmpeg", _ffmpeg),
-    Check("Bucket", _bucket),
-    Check(BROWSER_UPLOAD, _browser_upload, needs="Bucket"),
-    Check("Upload in parts", _upload_in_parts, needs=BROWSER_UPLOAD),
-)
+        report = run(
+            examine_deeply(config, fix=fix, accepts_sources=accept_sources, quietly=as_json)
+        )
+    except OutOfOrder as exc:
+        raise click.ClickException(f"Storage lists keys out of order: {exc}") from exc
+    if report is None:
+        sys.exit(1)
+    if as_json:
+        print_json(document(report))
+    else:
+        print_findings(report)
+    sys.exit(1 if report.left else 0)

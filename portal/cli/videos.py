@@ -1,4 +1,4 @@
-"""`portal videos` and `portal queue`: look at a portal's videos and jobs, and act on them."""
+"""`portal videos`: look at a portal's videos, and act on them."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ from typing import Any
 
 import click
 
+from portal.cli.administration import delete_video, describe_video, list_videos, retry_video
 from portal.cli.common import (
+    MAX_LIMIT,
     age,
+    ask,
     data_dir_option,
     json_option,
     one_line,
     print_json,
     print_table,
-    quiet,
-    read_config,
-    run,
 )
 
-MAX_LIMIT = 10_000
-JOB_HEADS = ("JOB", "TASK", "STATUS", "QUEUED", "STARTED", "DUE", "VIDEO")
-LEASE_HEADS = ("WORKER", "STAGE", "PERCENT", "LEASE ENDS", "VIDEO")
 STATUSES = ("processing", "ready", "failed")
 
 
@@ -40,12 +37,7 @@ def list_command(
     status: str | None, search: str, limit: int, as_json: bool, data_dir: Path | None
 ) -> None:
     """List videos, the newest first."""
-    from portal.cli.administration import list_videos
-
-    quiet()
-    found, total = run(
-        list_videos(read_config(data_dir), status=status, search=search, limit=limit)
-    )
+    found, total = ask(data_dir, list_videos, status=status, search=search, limit=limit)
     if as_json:
         print_json({"videos": found, "total": total})
         return
@@ -61,10 +53,7 @@ def list_command(
 @data_dir_option
 def show_command(video_id: str, as_json: bool, data_dir: Path | None) -> None:
     """Show the whole record of a video: renditions, attempts, jobs, and why it failed."""
-    from portal.cli.administration import describe_video
-
-    quiet()
-    found = run(describe_video(read_config(data_dir), video_id))
+    found = ask(data_dir, describe_video, video_id=video_id)
     if as_json:
         print_json(found)
         return
@@ -84,8 +73,6 @@ def show_command(video_id: str, as_json: bool, data_dir: Path | None) -> None:
 @data_dir_option
 def retry_command(video_ids: tuple[str, ...], data_dir: Path | None) -> None:
     """Try again what failed: a failed video, or the renditions that a ready one lacks."""
-    from portal.cli.administration import retry_video
-
     _each(video_ids, data_dir, retry_video, done="is tried again")
 
 
@@ -95,60 +82,10 @@ def retry_command(video_ids: tuple[str, ...], data_dir: Path | None) -> None:
 @data_dir_option
 def delete_command(video_ids: tuple[str, ...], yes: bool, data_dir: Path | None) -> None:
     """Delete videos with everything they own. There is no way back."""
-    from portal.cli.administration import delete_video
-
     if not yes:
         what = video_ids[0] if len(video_ids) == 1 else f"{len(video_ids)} videos"
         click.confirm(f"Delete {what} and all files?", abort=True)
     _each(video_ids, data_dir, delete_video, done="is deleted; its files follow")
-
-
-@click.command()
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, MAX_LIMIT))
-@json_option
-@data_dir_option
-def queue(limit: int, as_json: bool, data_dir: Path | None) -> None:
-    """Show the jobs that wait, run and failed, the workers, and what is stalled."""
-    from portal.cli.administration import describe_queue
-
-    quiet()
-    found = run(describe_queue(read_config(data_dir), limit=limit))
-    if as_json:
-        print_json(found)
-        return
-    _print_queue(found)
-
-
-def _print_queue(found: dict[str, list[dict[str, Any]]]) -> None:
-    counts, jobs = found["counts"], found["jobs"]
-    alive = sum(not worker["is_dead"] for worker in found["workers"])
-    total = sum(row["jobs"] for row in counts)
-    click.echo(f"{total} jobs wait, run or failed; {alive} lanes of workers live.")
-    if counts:
-        print_table(("QUEUE", "STATUS", "JOBS", "OLDEST"), [_count_row(row) for row in counts])
-    if jobs:
-        click.echo()
-        print_table(JOB_HEADS, [_job_row(job) for job in jobs])
-    if found["leases"]:
-        click.echo()
-        print_table(LEASE_HEADS, [_lease_row(lease) for lease in found["leases"]])
-    if total > len(jobs):
-        click.echo(f"{len(jobs)} of {total} jobs shown; see --limit.")
-
-
-def _count_row(row: dict[str, Any]) -> tuple[object, ...]:
-    return row["queue"], row["status"], row["jobs"], age(row["oldest"])
-
-
-def _job_row(job: dict[str, Any]) -> tuple[object, ...]:
-    status = "stalled" if job["is_stalled"] else job["status"]
-    times = (age(job["queued_at"]), age(job["started_at"]), age(job["scheduled_at"]))
-    return (job["id"], job["task"].removeprefix("portal:"), status, *times, job["video_id"] or "-")
-
-
-def _lease_row(lease: dict[str, Any]) -> tuple[object, ...]:
-    ends = "lost" if lease["is_lost"] else age(lease["lease_expires_at"])
-    return lease["worker"], lease["stage"], f"{lease['percent']:.0f}", ends, lease["video_id"]
 
 
 def _row_of(video: dict[str, Any]) -> tuple[object, ...]:
@@ -164,8 +101,7 @@ def _cells(row: dict[str, Any]) -> list[object]:
 
 def _each(video_ids: tuple[str, ...], data_dir: Path | None, act: Any, *, done: str) -> None:
     """Do it for each; what is refused is told, and the rest is done all the same."""
-    quiet()
-    refused = run(act(read_config(data_dir), video_ids))
+    refused = ask(data_dir, act, video_ids=video_ids)
     for video_id in video_ids:
         if video_id in refused:
             click.echo(f"Error: {video_id}: {refused[video_id]}", err=True)

@@ -1,20 +1,12 @@
-"""The connection to PostgreSQL: Tortoise's configuration, its life, and the migrations.
-
-The one place that reaches into Tortoise's psycopg backend, so that procrastinate can enqueue
-on the connection of a running transaction.
-"""
+"""The connection to PostgreSQL: Tortoise's configuration, its life, transactions, migrations."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
-from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from procrastinate.exceptions import ConnectorException
 from psycopg import AsyncConnection, AsyncRawCursor, OperationalError
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
@@ -23,15 +15,16 @@ from tortoise.connection import get_connection
 from tortoise.migrations.api import migrate as tortoise_migrate
 from tortoise.transactions import in_transaction
 
-if TYPE_CHECKING:
-    from portal.config import Config
-
-logger = logging.getLogger(__name__)
+from portal.concurrency.retry import Backoff, retry
+from portal.config import Config
+from portal.database.pool import raw_connection
 
 Result = TypeVar("Result")
+Row = dict[str, Any]
 
 CONNECT_TIMEOUT_S = 5
-OUTAGE_INTERVAL_S = 1.0
+# Of whatever waits for a database that is away.
+BACKOFF = Backoff(first_s=0.5, cap_s=5.0)
 RECONNECT_TIMEOUT_S = 1
 # A statement that runs longer is a bug or an overloaded server; either way it must end.
 STATEMENT_TIMEOUT_MS = 15_000
@@ -64,39 +57,42 @@ async def open_database(config: Config, *, fail_fast: bool = False) -> AsyncIter
 async def transaction() -> AsyncIterator[AsyncConnection[Any]]:
     """Run the models' queries inside one transaction and hand out its raw connection.
 
-    What the database says to the queue's statements on it is raised as it is, not as the queue
-    wraps it.
+    Jobs are enqueued on that connection, so that they are committed with the rows.
     """
-    try:
-        async with in_transaction() as client:
-            yield client._connection  # there is no public way to it
-    except ConnectorException as exc:
-        if isinstance(exc.__cause__, OperationalError):
-            raise exc.__cause__ from None
-        raise
+    async with in_transaction() as client:
+        yield raw_connection(client)
+
+
+async def fetch_rows(query: str, *values: object) -> list[Row]:
+    """The rows of a query by hand; in a transaction, if one is open."""
+    return await get_connection("default").execute_query_dict(query, list(values))
+
+
+async def execute(statement: str, *values: object) -> int:
+    """Execute a statement by hand; returns how many rows it changed."""
+    changed, _ = await get_connection("default").execute_query(statement, list(values))
+    return int(changed)
 
 
 async def server_time() -> datetime:
     """The database's clock; the one that all machines of a portal share."""
-    rows = await get_connection("default").execute_query_dict("SELECT now()")
-    now: datetime = rows[0]["now"]
+    [row] = await fetch_rows("SELECT now()")
+    now: datetime = row["now"]
     return now
 
 
-async def over_outage(work: Callable[[], Awaitable[Result]], *, patience_s: float) -> Result:
-    """Do this, and again each second while the database is away, for that long at most.
+async def retry_outage(work: Callable[[], Awaitable[Result]], *, timeout_s: float) -> Result:
+    """Do this, and again while the database is away, for that long at most.
 
     For transactions that may be repeated: when the answer to the last commit was lost, it counts.
     """
-    deadline = monotonic() + patience_s
-    while True:
-        try:
-            return await work()
-        except OperationalError:
-            if monotonic() > deadline:
-                raise
-            logger.warning("Database away, trying again", extra={"action": "database_retry"})
-        await asyncio.sleep(OUTAGE_INTERVAL_S)
+    return await retry(
+        work,
+        on=lambda exc: isinstance(exc, OperationalError),
+        backoff=BACKOFF,
+        patience_s=timeout_s,
+        what="Database",
+    )
 
 
 async def migrate(config: Config) -> None:
@@ -133,7 +129,7 @@ def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any
         "maxsize": config.database_pool_size,
         "timeout": CONNECT_TIMEOUT_S,
         # Tried in vain for this long, a connection is given up and made anew for the next request;
-        # with more patience the pool's growing pauses would outlast an outage by minutes.
+        # with a longer limit the pool's growing pauses would outlast an outage by minutes.
         "reconnect_timeout": RECONNECT_TIMEOUT_S,
         # The server's own limit works only as long as the server does.
         "answer_timeout_s": WEB_ANSWER_TIMEOUT_S if fail_fast else ANSWER_TIMEOUT_S,

@@ -1,7 +1,7 @@
 """The database tables.
 
-Models hold data only; transactions and use cases live in `publishing.py` and `jobs.py`.
-The tables themselves are made by `migrations/`, never generated from here outside of tests.
+Models hold data only; use cases and their transactions are in `videos`, `uploads` and `processing`.
+The tables are made by `migrations`, never generated from here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class VideoStatus(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How an attempt ended. An attempt without an outcome is running, or was abandoned."""
+    """How an attempt ended; one without is running or abandoned. HANDED_BACK ones don't count."""
 
     PUBLISHED = "published"
     FAILED = "failed"
@@ -107,7 +107,7 @@ class Video(Model):
     that it came from.
 
     `search` and `sort_title` follow from title, description and tags and are written with them by
-    `save`, and so by `create`; a query's `update` has to write `searching.search_columns` itself.
+    `save`, and so by `create`; a query's `update` has to write `search.search_columns` itself.
     """
 
     id = fields.UUIDField(primary_key=True)
@@ -184,10 +184,9 @@ class Video(Model):
 class Attempt(Model):
     """One pass over a video's source; its output lives under `hls/<video id>/<number>/`.
 
-    The lease is the portal's own proof of life: a worker renews it while it works, and an
-    attempt whose lease ran out is abandoned and may be taken over (see `recovery.py`). The error
-    is the operator's; what editors are told is the video's failure. Of a swept attempt storage
-    holds nothing but what is in use.
+    A worker renews the lease while it works; an attempt whose lease expired may be taken over (see
+    `maintenance.recovery`). The error is for the operator; editors are shown the video's failure.
+    Of a swept attempt storage holds nothing but what is in use.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -222,7 +221,7 @@ class Rendition(Model):
 
     It lies in the folder of the attempt `attempt_number`, the last one that began to make it. An
     attempt that is open and bears that number is making it now. `tries` counts those attempts,
-    handed-back ones aside; `error_detail` is for the operator.
+    released ones aside; `error_detail` is for the operator.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -290,8 +289,8 @@ class PosterRequest(Model):
 class Deletion(Model):
     """A deleted video whose files are still to be removed from storage.
 
-    Someone who was still writing them may have done so until `settles_at`: the removal looks
-    again after that. The lease is renewed while files are being removed.
+    A worker may have written more of them until `settles_at`; the removal ends after that. The
+    lease is renewed while files are being removed.
     """
 
     video_id = fields.UUIDField(primary_key=True)
@@ -308,7 +307,7 @@ class Tombstone(Model):
     """A video that was deleted a while ago.
 
     The address that its file was uploaded to may still be valid, and a worker that stood still may
-    still be writing: the janitor has storage looked through once more when neither can be.
+    still be writing. When neither can be, the janitor looks for files of it once more.
     """
 
     video_id = fields.UUIDField(primary_key=True)

@@ -197,6 +197,12 @@ class _Client(PsycopgClient):
             connection.breaker = self.breaker
 
 
+def raw_connection(client: TransactionalDBClient) -> AsyncConnection[Any]:
+    """The driver's connection of a transaction; Tortoise has no public way to it."""
+    connection: AsyncConnection[Any] = client._connection
+    return connection
+
+
 def refuse_if_away() -> None:
     """Raise `DatabaseUnavailable` for whoever would only wait for what someone else waits for."""
     client = get_connection("default")

@@ -1,17 +1,38 @@
-"""What the transactions of several features do with rows in the same way."""
+"""What the transactions and queries of several features do with rows in the same way."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from typing import Any
 from uuid import UUID
 
 from tortoise.expressions import RawSQL
 
+from portal.database.connection import fetch_rows
 from portal.database.models import Video
 
 # The database's clock: the one that all machines of a portal share.
 NOW = RawSQL("now()")
+# What ids in order are read from.
+FIRST_ID = str(UUID(int=0))
+
+Row = dict[str, Any]
 
 
 async def lock_video(video_id: UUID) -> Video | None:
     """The video, which nobody else changes until the end of the transaction at hand."""
     return await Video.filter(id=video_id).select_for_update().get_or_none()
+
+
+async def rows_by_key(query: str, *values: object, first: str, page: int) -> AsyncIterator[Row]:
+    """The rows of a query, a page at a time, by their ascending column `key`.
+
+    It takes the values, the key after which to go on, and a limit.
+    """
+    last, is_more = first, True
+    while is_more:
+        rows = await fetch_rows(query, *values, last, page)
+        for row in rows:
+            yield row
+        is_more = len(rows) == page
+        last = rows[-1]["key"] if rows else last

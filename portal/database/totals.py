@@ -7,7 +7,7 @@ the attempt.
 
 from __future__ import annotations
 
-from tortoise.connection import get_connection
+from portal.database.connection import execute
 
 # Upper ends of the ranges, in seconds; the last range has none. What was counted stays in the range
 # it was put in: other bounds need a migration.
@@ -32,5 +32,4 @@ async def count_attempt(attempt_id: int, *, media_s: float = 0.0) -> None:
 
     `media_s` is how much of a video it made, in seconds.
     """
-    values = [list(DURATION_BOUNDS_S), media_s, attempt_id]
-    await get_connection("default").execute_query(COUNT, values)
+    await execute(COUNT, list(DURATION_BOUNDS_S), media_s, attempt_id)

@@ -1,8 +1,10 @@
-"""The janitor: removes from storage what nobody needs any more. A periodic task of the workers.
+"""The janitor: removes what nobody needs any more from storage and from the queue.
 
-It removes only what this database can vouch for: uploads it issued, attempts it counted, videos
-it deleted. An object that the database knows nothing of may belong to a newer state of it, or to
-another portal; those are shown, and removed on demand, by `portal doctor --deep`.
+A periodic task of the workers.
+
+From storage it removes only what this database knows: uploads it issued, attempts it counted,
+videos it deleted. An object unknown to the database may belong to a newer state of it, or to
+another portal; `portal doctor --deep` shows those and removes them on demand.
 
 Each removal is decided in a transaction that locks the row and makes the decision final (an
 upload discarded, an attempt closed), and carried out afterwards; the row that tells of it goes, or
@@ -13,31 +15,27 @@ harm, and what is published meanwhile is left alone.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from tortoise.connection import get_connection
-
+from portal.config import Config
 from portal.database.connection import server_time, transaction
 from portal.database.models import Attempt, Deletion, Tombstone, Video
 from portal.database.rows import lock_video
 from portal.errors import ListingRefused, StorageRefused, StorageUnavailable
+from portal.maintenance import rows
 from portal.processing.attempts import close_lost
 from portal.processing.references import used_folders
-from portal.storage.bucket import StorageKept
+from portal.processing.removal import remove_again, remove_below
+from portal.queue.app import Queue
+from portal.queue.rows import prune_jobs
+from portal.storage.bucket import Storage, StorageKept
 from portal.storage.keys import UPLOAD_FOLDER, output_prefix, output_root
 from portal.storage.listing import entries_of, open_multiparts
 from portal.storage.objects import OpenMultipart
 from portal.uploads import service as uploads
-from portal.videos import deletion
-
-if TYPE_CHECKING:
-    from portal.config import Config
-    from portal.storage.bucket import Storage
-    from portal.web.resources import Resources
 
 logger = logging.getLogger(__name__)
 
@@ -49,52 +47,18 @@ DAY_S = 24 * 3600
 ARRIVAL_S = 6 * 3600
 # Recording a multipart upload takes the portal seconds.
 UNRECORDED_S = 3600
-BATCH = 100
-
-IDLE_UPLOADS = """
-SELECT key FROM uploads
-WHERE key > %s
-  AND (greatest(created_at, active_at) < %s OR is_discarded AND multipart_id IS NOT NULL)
-  AND NOT EXISTS (SELECT FROM videos WHERE storage_key = key)
-ORDER BY key LIMIT %s
-"""
-KNOWN_KEYS = """
-SELECT key, multipart_id FROM uploads WHERE key = ANY(%s)
-UNION ALL
-SELECT storage_key, NULL FROM tombstones WHERE storage_key = ANY(%s)
-"""
-# Final videos none of whose attempts was under way, or may have been, since then.
-SETTLED = """
-(videos.status = 'failed' OR videos.status = 'ready' AND videos.complete_job_id IS NULL)
-AND NOT EXISTS (
-  SELECT FROM attempts later WHERE later.video_id = videos.id
-    AND greatest(later.started_at, later.lease_expires_at) > %s
-)
-"""
-SWEEPABLE = f"""
-SELECT attempts.video_id::text AS id FROM attempts
-JOIN videos ON videos.id = attempts.video_id
-WHERE NOT attempts.is_swept AND attempts.video_id > %s AND {SETTLED}
-GROUP BY attempts.video_id ORDER BY attempts.video_id LIMIT %s
-"""  # noqa: S608 - constants of this file
-IS_SETTLED = f"SELECT FROM videos WHERE id = %s AND {SETTLED}"
-DUE_TOMBSTONES = """
-SELECT video_id::text AS id FROM tombstones
-WHERE video_id > %s AND deleted_at < %s
-ORDER BY video_id LIMIT %s
-"""
-FIRST_ID = str(UUID(int=0))
 
 
 @dataclass(slots=True)
 class Tidied:
-    """How much was removed: uploads, unrecorded multipart uploads, objects of unused folders."""
+    """How much was removed: uploads, unrecorded multipart uploads, objects, finished jobs."""
 
     uploads: int = 0
     multiparts: int = 0
     attempts: int = 0
     objects: int = 0
     deleted_videos: int = 0
+    jobs: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +84,21 @@ class Limits:
         )
 
 
-async def tidy(resources: Resources, *, now: datetime | None = None) -> Tidied:
+async def tidy(
+    config: Config, *, storage: Storage, queue: Queue, now: datetime | None = None
+) -> Tidied:
     """Remove everything that is due; `now` is the database's time unless a test says otherwise.
 
     Raises `StorageUnavailable` when storage is away.
     """
-    limits = Limits.at(now or await server_time(), resources.config)
-    storage, done = resources.storage, Tidied()
+    limits, done = Limits.at(now or await server_time(), config), Tidied()
+    if config.keep_jobs_days:
+        done.jobs = await prune_jobs(keep_days=config.keep_jobs_days)
     # In this order: an upload that is forgotten can't vouch for its multipart uploads any more.
     done.multiparts = await abort_unrecorded(limits, storage)
     done.uploads = await discard_abandoned(limits, storage)
     await sweep_attempts(limits, storage, done)
-    done.deleted_videos = await bury_deleted(limits, resources)
+    done.deleted_videos = await bury_deleted(limits, storage, queue)
     logger.info("Tidied up", extra={"action": "janitor", **asdict(done)})
     return done
 
@@ -152,20 +119,20 @@ async def abort_unrecorded(limits: Limits, storage: Storage) -> int:
 
 async def unrecorded(found: list[OpenMultipart]) -> list[OpenMultipart]:
     """Those whose key this portal issued, but which it never recorded or has replaced."""
-    recorded = await _recorded(found)
+    recorded = await rows.recorded_multiparts([it.key for it in found])
     return [it for it in found if it.key in recorded and recorded[it.key] != it.multipart_id]
 
 
 async def unknown(found: list[OpenMultipart]) -> list[OpenMultipart]:
     """Those whose key this database does not know."""
-    known = await _recorded(found)
+    known = await rows.recorded_multiparts([it.key for it in found])
     return [it for it in found if it.key not in known]
 
 
 async def discard_abandoned(limits: Limits, storage: Storage) -> int:
     """Remove uploads that nobody went on with or made a video of, and their rows."""
     removed = 0
-    async for row in _batches(IDLE_UPLOADS, "key", "", limits.idle_since):
+    async for row in rows.idle_uploads(limits.idle_since):
         try:
             removed += await uploads.discard_abandoned(
                 row["key"], idle_since=limits.idle_since, storage=storage
@@ -177,9 +144,9 @@ async def discard_abandoned(limits: Limits, storage: Storage) -> int:
 
 async def sweep_attempts(limits: Limits, storage: Storage, done: Tidied) -> None:
     """Remove the output of attempts that the published video does not use."""
-    async for row in _batches(SWEEPABLE, "id", FIRST_ID, limits.settled_since):
+    async for row in rows.sweepable_videos(limits.settled_since):
         try:
-            swept = await _sweep_video(UUID(row["id"]), limits, storage)
+            swept = await _sweep_video(UUID(row["key"]), limits, storage)
         except (StorageRefused, StorageUnavailable) as exc:
             _skip_if_kept(exc)
         else:
@@ -187,17 +154,15 @@ async def sweep_attempts(limits: Limits, storage: Storage, done: Tidied) -> None
             done.attempts += swept > 0
 
 
-async def bury_deleted(limits: Limits, resources: Resources) -> int:
-    """Have the files of deleted videos looked for once more; returns how many videos."""
+async def bury_deleted(limits: Limits, storage: Storage, queue: Queue) -> int:
+    """Have files of deleted videos that came late removed; returns how many videos."""
     buried = 0
-    async for row in _batches(DUE_TOMBSTONES, "id", FIRST_ID, limits.idle_since):
-        tombstone = await Tombstone.get_or_none(video_id=row["id"])
+    async for row in rows.due_tombstones(limits.idle_since):
+        tombstone = await Tombstone.get_or_none(video_id=row["key"])
         if tombstone is None or await Deletion.exists(video_id=tombstone.video_id):
             continue
-        if await _has_files(tombstone, resources.storage):
-            await deletion.look_again(
-                tombstone.video_id, tombstone.storage_key, queue=resources.queue
-            )
+        if await _has_files(tombstone, storage):
+            await remove_again(tombstone.video_id, tombstone.storage_key, queue=queue)
         await tombstone.delete()
         buried += 1
     return buried
@@ -206,13 +171,6 @@ async def bury_deleted(limits: Limits, resources: Resources) -> int:
 async def _has_files(tombstone: Tombstone, storage: Storage) -> bool:
     places = (tombstone.storage_key, output_root(tombstone.video_id))
     return any([await storage.list_some(place) for place in places])
-
-
-async def _recorded(found: list[OpenMultipart]) -> dict[str, str | None]:
-    """The multipart upload recorded for each of the keys that the database knows."""
-    keys = [each.key for each in found]
-    rows = await get_connection("default").execute_query_dict(KNOWN_KEYS, [keys, keys])
-    return {row["key"]: row["multipart_id"] for row in rows}
 
 
 async def _sweep_video(video_id: UUID, limits: Limits, storage: Storage) -> int:
@@ -232,7 +190,7 @@ async def _sweep_video(video_id: UUID, limits: Limits, storage: Storage) -> int:
     removed = 0
     for attempt in attempts:
         async for prefix in _unused(video, attempt.number, used, storage):
-            async for count in deletion.remove_below(prefix, storage):
+            async for count in remove_below(prefix, storage):
                 removed += count
     await Attempt.filter(id__in=[attempt.id for attempt in attempts]).update(is_swept=True)
     return removed
@@ -242,8 +200,8 @@ async def _close_attempts(video_id: UUID, limits: Limits) -> tuple[Video, list[A
     """The video and its attempts to sweep, all of them closed; None if it is no longer settled."""
     async with transaction() as connection:
         video = await lock_video(video_id)
-        settled = await connection.execute(IS_SETTLED, [video_id, limits.settled_since])
-        if video is None or not settled.rowcount:
+        is_settled = await rows.is_settled(video_id, limits.settled_since, connection)
+        if video is None or not is_settled:
             return None
         attempts = await Attempt.filter(video_id=video_id, is_swept=False)
         await close_lost(attempts)
@@ -264,19 +222,6 @@ async def _unused(
     for folder in folders:
         if folder.removeprefix(root) not in own:
             yield folder
-
-
-async def _batches(
-    query: str, column: str, first: str, limit: datetime
-) -> AsyncIterator[Mapping[str, Any]]:
-    """The rows of a query by ascending key, fetched in batches."""
-    last, is_more = first, True
-    while is_more:
-        rows = await get_connection("default").execute_query_dict(query, [last, limit, BATCH])
-        for row in rows:
-            yield row
-        is_more = len(rows) == BATCH
-        last = rows[-1][column] if rows else last
 
 
 def _skip_if_kept(exc: StorageRefused | StorageUnavailable) -> None:

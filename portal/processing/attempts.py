@@ -1,9 +1,9 @@
 """The life of a transcoding attempt: begun under a lease, kept alive, ended exactly once.
 
 The lease is the portal's own, since procrastinate can leave the job of a dead worker in `doing`
-for ever. Times are the database's, so that the clocks of worker machines do not matter. Every
-change is conditional on the attempt still being open; whoever finds it closed has lost it and
-discards its work. Transactions lock the video first, so that no two wait for each other.
+for ever. Every change is conditional on the attempt still being open; a worker that finds it
+closed has lost it and discards its work. Transactions lock the video first, so that no two wait
+for each other.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from time import monotonic
 from uuid import UUID
 
 import psycopg
-from tortoise.expressions import F, RawSQL
+from tortoise.expressions import F
 
-from portal.database.connection import over_outage, server_time, transaction
+from portal.database.connection import retry_outage, server_time, transaction
+from portal.database.lease import LIVE, LeaseLost, first_end, renew
 from portal.database.models import Attempt, Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.database.rows import NOW, lock_video
 from portal.database.totals import count_attempt
@@ -34,16 +34,12 @@ LEASE_S = 20
 RENEWAL_S = 5
 HEARTBEAT_S = 1
 MAX_ATTEMPTS = 3
+# Why a video failed whose attempts are used up.
+TRANSCODE_FAILED = "transcode_failed"
 MAX_DETAIL_LENGTH = 4_000
 # Hours of encoding are worth waiting for the database.
-OUTAGE_PATIENCE_S = 3600.0
-ENDING_PATIENCE_S = 4.0
-
-LEASE_END = RawSQL(f"now() + interval '{LEASE_S} seconds'")
-
-
-class LeaseLost(Exception):
-    """The attempt was closed or taken over; what it made must not be published."""
+OUTAGE_TIMEOUT_S = 3600.0
+ENDING_TIMEOUT_S = 4.0
 
 
 class HeldByAnother(Exception):
@@ -62,7 +58,7 @@ class Failure:
     detail: str = ""
 
 
-ABANDONED = Failure("worker_lost", "The worker ended without handing its work back.")
+ABANDONED = Failure("worker_lost", "The worker ended without releasing its work.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +84,7 @@ async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
     Raises:
         HeldByAnother: a live lease exists.
         AttemptsExhausted: `MAX_ATTEMPTS` were made since the editor last asked for new ones;
-            handed-back ones do not count.
+            those that were released do not count.
     """
     async with opening() as opened:
         video = await lock_video(video_id)
@@ -124,12 +120,9 @@ def count_interruptions(video: Video, earlier: Sequence[Attempt]) -> int:
 
 
 async def close_abandoned(earlier: Sequence[Attempt]) -> None:
-    """Close what dead workers left open at a locked video, or raise `HeldByAnother`.
-
-    A worker that wakes up after all finds its attempt lost.
-    """
-    now = await server_time()
-    if any(attempt.outcome is None and attempt.lease_expires_at > now for attempt in earlier):
+    """Close what dead workers left open at a locked video, or raise `HeldByAnother`."""
+    open_ids = [attempt.id for attempt in earlier if attempt.outcome is None]
+    if await Attempt.filter(LIVE, id__in=open_ids).exists():
         raise HeldByAnother
     await close_lost(earlier)
 
@@ -138,8 +131,8 @@ async def close_abandoned(earlier: Sequence[Attempt]) -> None:
 async def opening() -> AsyncIterator[list[Attempt]]:
     """A transaction that opens attempts, which its body notes in the list.
 
-    Should the answer to the commit not arrive, they may be open, and nobody works on them; they
-    are handed back.
+    Should the answer to the commit not arrive, they may be open without a worker: they are
+    released.
     """
     opened: list[Attempt] = []
     try:
@@ -147,32 +140,31 @@ async def opening() -> AsyncIterator[list[Attempt]]:
             yield opened
     except (psycopg.OperationalError, asyncio.CancelledError):
         for attempt in opened:
-            await over_outage(
+            await retry_outage(
                 partial(_close, attempt.id, attempt.video_id, attempt.number, Outcome.HANDED_BACK),
-                patience_s=closing_patience_s(),
+                timeout_s=closing_timeout_s(),
             )
         raise
 
 
-def closing_patience_s() -> float:
+def closing_timeout_s() -> float:
     """How long it is tried to close an attempt after the exception at hand.
 
     A worker that is told to end is not held up for long by a database that is away.
     """
     is_ending = isinstance(sys.exception(), asyncio.CancelledError)
-    return ENDING_PATIENCE_S if is_ending else OUTAGE_PATIENCE_S
+    return ENDING_TIMEOUT_S if is_ending else OUTAGE_TIMEOUT_S
 
 
 async def open_attempt(video: Video, earlier: Sequence[Attempt], *, worker: str) -> Attempt:
     """Open the next attempt at a locked video at which no other is open."""
-    now = await server_time()
     return await Attempt.create(
         video_id=video.id,
         number=earlier[-1].number + 1 if earlier else 1,
         worker=worker,
         stage="probing",
-        lease_expires_at=now + timedelta(seconds=LEASE_S),
-        started_at=now,
+        lease_expires_at=await first_end(LEASE_S),
+        started_at=await server_time(),
     )
 
 
@@ -206,26 +198,21 @@ class Heartbeat:
             try:
                 await self._beat()
             except psycopg.OperationalError:
-                # However long the database was away: whether someone else took over meanwhile is
-                # known once it answers, and until then nothing can be published.
+                # However long the database is away: it says then whether another worker took
+                # over, and until then nothing can be published.
                 logger.warning("Lease not renewed, trying again", extra={"action": "lease_retry"})
 
     async def _beat(self) -> None:
         stage, percent, eta_s = progress = self._progress
-        changed = await Attempt.filter(id=self._attempt_id, outcome=None).update(
-            stage=stage, percent=percent, eta_s=eta_s, lease_expires_at=LEASE_END
-        )
-        if not changed:
-            raise LeaseLost
+        held = Attempt.filter(id=self._attempt_id, outcome=None)
+        await renew(held, LEASE_S, stage=stage, percent=percent, eta_s=eta_s)
         self._written = progress
         self._renewed_at = monotonic()
 
 
 async def hold(attempt: OpenAttempt) -> None:
     """Make sure that the attempt is still ours, and renew its lease; else raise `LeaseLost`."""
-    changed = await Attempt.filter(id=attempt.id, outcome=None).update(lease_expires_at=LEASE_END)
-    if not changed:
-        raise LeaseLost
+    await renew(Attempt.filter(id=attempt.id, outcome=None), LEASE_S)
 
 
 async def publish(attempt: OpenAttempt, *, media_s: float) -> None:

@@ -14,32 +14,36 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import psycopg
 
-from portal.database.connection import over_outage
+from portal.database.connection import retry_outage
+from portal.database.lease import LeaseLost
 from portal.database.models import Outcome, Video
 from portal.errors import StorageUnavailable, Unavailable
 from portal.processes.child import first_error
 from portal.processing import attempts, renditions
-from portal.processing.attempts import OUTAGE_PATIENCE_S, Failure, Heartbeat, LeaseLost, OpenAttempt
+from portal.processing.attempts import OUTAGE_TIMEOUT_S, Failure, Heartbeat, OpenAttempt
+from portal.processing.removal import remove_again
 from portal.processing.renditions import Playable
 from portal.processing.sources import SourceChanged, check_source
+from portal.queue.app import Queue
 from portal.storage.bucket import MASTER_MAX_AGE_S, Storage
 from portal.storage.keys import output_prefix
 from portal.telemetry.spans import span
 from portal.transcoding.encoding.transcode import PassOutput, make_renditions
-from portal.transcoding.errors import DiskFull, FailCode, SourceRejected, TranscodeFailed
+from portal.transcoding.errors import (
+    DiskFull,
+    FailCode,
+    SourceRejected,
+    TranscodeFailed,
+    without_signatures,
+)
 from portal.transcoding.packaging.hls import media_playlist_name, segment_starts_s
 from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
 from portal.transcoding.planning.ladder import plan_renditions
 from portal.transcoding.probing.probe import SourceLimits, probe
-from portal.videos import deletion
-
-if TYPE_CHECKING:
-    from portal.config import Config
-    from portal.web.resources import Resources
 
 logger = logging.getLogger(__name__)
 
@@ -48,11 +52,12 @@ Result = TypeVar("Result")
 # Long enough for a slow source; ffmpeg reads it by ranges for as long as it encodes.
 SOURCE_URL_TTL_S = 24 * 3600
 MASTER_TYPE = "application/vnd.apple.mpegurl"
-# A storage that never delivers a source that it has must not be asked for ever; with the pauses
-# between them so many tries take a quarter of an hour at least.
+# A storage that has a source and never delivers it is not asked for ever; with the pauses between
+# them so many tries take a quarter of an hour at least.
 MAX_INTERRUPTIONS = 100
 # How often a master playlist that became outdated while it was written is written again.
 MASTER_ROUNDS = 5
+DISK_FULL = "disk_full"
 
 
 class SourceInterrupted(StorageUnavailable):
@@ -71,164 +76,176 @@ class StorageSink:
         await self.storage.put(self.prefix + name, data, content_type=content_type)
 
 
-async def make_playable(attempt: OpenAttempt, resources: Resources, *, work_dir: Path) -> None:
-    """Carry out a first pass: the video becomes ready, or failed when its source is at fault."""
-    async with _closed_afterwards(attempt, resources):
-        try:
-            playable = await _under_lease(
-                attempt, lambda heartbeat: _first_pass(attempt, resources, heartbeat, work_dir)
-            )
-            with span("publish"):
-                await over_outage(
-                    lambda: renditions.publish(attempt, playable, queue=resources.queue),
-                    patience_s=OUTAGE_PATIENCE_S,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What a worker carries out passes with; `limits` are those of sources."""
+
+    worker: str
+    storage: Storage
+    queue: Queue
+    limits: SourceLimits
+    work_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """An attempt, to be carried out with these tools."""
+
+    attempt: OpenAttempt
+    tools: Tools
+
+    async def make_playable(self) -> None:
+        """Carry out a first pass: the video becomes ready, or failed if its source is at fault."""
+        attempt = self.attempt
+        async with self._closed_afterwards():
+            try:
+                playable = await self._under_lease(self._first_pass)
+                with span("publish"):
+                    await retry_outage(
+                        lambda: renditions.publish(attempt, playable, queue=self.tools.queue),
+                        timeout_s=OUTAGE_TIMEOUT_S,
+                    )
+            except (SourceRejected, SourceChanged) as exc:
+                logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
+                failure = Failure(str(exc.code), exc.detail)
+                await attempts.reject(attempt, failure, message=exc.message)
+            else:
+                logger.info("Video is ready", extra={"action": "video_ready"})
+
+    async def make_missing(self) -> None:
+        """Carry out a later pass, and see to it that another follows if more is missing.
+
+        The video stays ready whatever happens; a source at fault fails what is missing.
+        """
+        attempt = self.attempt
+        async with self._closed_afterwards():
+            try:
+                await self._under_lease(self._later_pass)
+                is_done = await retry_outage(
+                    lambda: renditions.finish(attempt, queue=self.tools.queue),
+                    timeout_s=OUTAGE_TIMEOUT_S,
                 )
-        except (SourceRejected, SourceChanged) as exc:
-            logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
-            failure = Failure(str(exc.code), exc.detail)
-            await attempts.reject(attempt, failure, message=exc.message)
-        else:
-            logger.info("Video is ready", extra={"action": "video_ready"})
+            except (SourceRejected, SourceChanged) as exc:
+                logger.warning("Source refused: %s", exc.code, extra={"action": "source_rejected"})
+                # What an earlier pass committed may not have reached the playlist yet.
+                await put_master(attempt.video, self.tools.storage)
+                await renditions.give_up(attempt, Failure(str(exc.code), exc.detail))
+            except LeaseLost:
+                # A master playlist may have been half written when it was lost.
+                await put_master(attempt.video, self.tools.storage)
+                raise
+            else:
+                logger.info("Pass is done", extra={"action": "pass_done", "is_last": is_done})
 
+    @asynccontextmanager
+    async def _closed_afterwards(self) -> AsyncIterator[None]:
+        """Leave the attempt closed however its work ends; a lost lease is only logged.
 
-async def make_missing(attempt: OpenAttempt, resources: Resources, *, work_dir: Path) -> None:
-    """Carry out a later pass, and see to it that another follows if more is missing.
-
-    The video stays ready whatever happens; a source at fault fails what is missing.
-    """
-    async with _closed_afterwards(attempt, resources):
+        Files written of a video that was deleted meanwhile are removed.
+        """
+        attempt, outcome, failure = self.attempt, Outcome.FAILED, None
+        logger.info("Pass begun", extra={"action": "pass_begun", "attempt": attempt.number})
         try:
-            await _under_lease(
-                attempt, lambda heartbeat: _later_pass(attempt, resources, heartbeat, work_dir)
-            )
-            is_done = await over_outage(
-                lambda: renditions.finish(attempt, queue=resources.queue),
-                patience_s=OUTAGE_PATIENCE_S,
-            )
-        except (SourceRejected, SourceChanged) as exc:
-            logger.warning("Source refused: %s", exc.code, extra={"action": "source_rejected"})
-            # What an earlier pass committed may not have reached the playlist yet.
-            await put_master(attempt.video, resources.storage)
-            await renditions.give_up(attempt, Failure(str(exc.code), exc.detail))
+            yield
         except LeaseLost:
-            # It may have ended a write that was held up, before that was looked at again.
-            await put_master(attempt.video, resources.storage)
+            logger.warning("Lease lost, work discarded", extra={"action": "lease_lost"})
+        except (asyncio.CancelledError, Unavailable, DiskFull, psycopg.OperationalError) as exc:
+            outcome, failure = Outcome.HANDED_BACK, _reason(exc)
+            why = failure.detail if failure else str(exc) or "told to end"
+            logger.warning("Pass released: %s", why, extra={"action": "handed_back"})
             raise
-        else:
-            logger.info("Pass is done", extra={"action": "pass_done", "is_last": is_done})
+        except TranscodeFailed as exc:
+            logger.warning("%s: %s", exc, exc.detail, extra={"action": "transcode_failed"})
+            failure = Failure(exc.code, exc.detail)
+            raise
+        except Exception as exc:
+            failure = Failure("internal_error", type(exc).__name__)
+            raise
+        finally:
+            is_there = await retry_outage(
+                lambda: attempts.release(attempt, outcome, failure),
+                timeout_s=attempts.closing_timeout_s(),
+            )
+            if not is_there:
+                video = attempt.video
+                await remove_again(video.id, video.storage_key, queue=self.tools.queue)
 
+    async def _under_lease(self, work: Callable[[Heartbeat], Awaitable[Result]]) -> Result:
+        heartbeat = Heartbeat(self.attempt)
+        try:
+            async with asyncio.TaskGroup() as group:
+                beating = group.create_task(heartbeat.beat_forever())
+                result = await work(heartbeat)
+                beating.cancel()
+        except BaseExceptionGroup as failures:
+            first = first_error(failures)
+            raise first from first.__cause__
+        return result
 
-@asynccontextmanager
-async def _closed_afterwards(attempt: OpenAttempt, resources: Resources) -> AsyncIterator[None]:
-    """Leave the attempt closed however its work ends; a lost lease ends it without a word.
+    async def _first_pass(self, heartbeat: Heartbeat) -> Playable:
+        attempt, sink = self.attempt, self._sink
+        async with _checked_source(attempt, self.tools.storage) as source_url:
+            with span("probe"):
+                found = await probe(source_url, limits=self.tools.limits)
+            plan = plan_renditions(found)
+            wanted = plan.first_pass(cautious=attempt.is_cautious)
+            await renditions.plan(attempt, plan, wanted=wanted)
+            made = await make_renditions(
+                source_url,
+                found,
+                plan,
+                wanted=wanted,
+                is_first=True,
+                starts_s=None,
+                sink=sink,
+                work_dir=self.tools.work_dir,
+                on_progress=heartbeat.report,
+            )
+        playlist = master_playlist([("", rendition) for rendition in made.renditions])
+        await _write_master(self.tools.storage, sink.prefix, playlist)
+        return Playable(made=made, width=found.video.width, height=found.video.height)
 
-    What was written of a video that was deleted meanwhile is seen to.
-    """
-    outcome, failure = Outcome.FAILED, None
-    logger.info("Pass begun", extra={"action": "pass_begun", "attempt": attempt.number})
-    try:
-        yield
-    except LeaseLost:
-        logger.warning("Lease lost, work discarded", extra={"action": "lease_lost"})
-    except (asyncio.CancelledError, Unavailable, DiskFull, psycopg.OperationalError) as exc:
-        outcome = Outcome.HANDED_BACK
-        logger.warning("Handed back: %s", exc or "told to end", extra={"action": "handed_back"})
-        if isinstance(exc, SourceInterrupted):
-            failure = Failure(FailCode.SOURCE_UNREACHABLE, str(exc.__cause__))
-        raise
-    except TranscodeFailed as exc:
-        logger.warning("%s: %s", exc, exc.detail, extra={"action": "transcode_failed"})
-        failure = Failure(exc.code, exc.detail)
-        raise
-    except Exception as exc:
-        failure = Failure("internal_error", type(exc).__name__)
-        raise
-    finally:
-        is_there = await over_outage(
-            lambda: attempts.release(attempt, outcome, failure),
-            patience_s=attempts.closing_patience_s(),
-        )
-        if not is_there:
-            video = attempt.video
-            await deletion.look_again(video.id, video.storage_key, queue=resources.queue)
+    async def _later_pass(self, heartbeat: Heartbeat) -> None:
+        if self.attempt.wanted:
+            made = await self._make_wanted(heartbeat)
+            await retry_outage(
+                lambda: renditions.add(self.attempt, made), timeout_s=OUTAGE_TIMEOUT_S
+            )
+        await attempts.hold(self.attempt)
+        await put_master(self.attempt.video, self.tools.storage)
 
+    async def _make_wanted(self, heartbeat: Heartbeat) -> PassOutput:
+        attempt = self.attempt
+        async with _checked_source(attempt, self.tools.storage) as source_url:
+            with span("probe"):
+                found = await probe(source_url, limits=self.tools.limits)
+            plan = plan_renditions(found)
+            planned = {rung.name for rung in plan.video}
+            await renditions.forget(attempt, set(attempt.wanted) - planned)
+            return await make_renditions(
+                source_url,
+                found,
+                plan,
+                wanted=[name for name in attempt.wanted if name in planned],
+                is_first=False,
+                starts_s=await _segment_starts_s(attempt.video, self.tools.storage),
+                sink=self._sink,
+                work_dir=self.tools.work_dir,
+                on_progress=heartbeat.report,
+            )
 
-async def _under_lease(
-    attempt: OpenAttempt, work: Callable[[Heartbeat], Awaitable[Result]]
-) -> Result:
-    heartbeat = Heartbeat(attempt)
-    try:
-        async with asyncio.TaskGroup() as group:
-            beating = group.create_task(heartbeat.beat_forever())
-            result = await work(heartbeat)
-            beating.cancel()
-    except BaseExceptionGroup as failures:
-        raise first_error(failures) from None
-    return result
-
-
-async def _first_pass(
-    attempt: OpenAttempt, resources: Resources, heartbeat: Heartbeat, work_dir: Path
-) -> Playable:
-    storage, sink = resources.storage, _sink(attempt, resources.storage)
-    async with _checked_source(attempt, storage) as source_url:
-        with span("probe"):
-            found = await probe(source_url, limits=_limits(resources.config))
-        plan = plan_renditions(found)
-        wanted = plan.first_pass(cautious=attempt.is_cautious)
-        await renditions.plan(attempt, plan, wanted=wanted)
-        made = await make_renditions(
-            source_url,
-            found,
-            plan,
-            wanted=wanted,
-            is_first=True,
-            starts_s=None,
-            sink=sink,
-            work_dir=work_dir,
-            on_progress=heartbeat.report,
-        )
-    playlist = master_playlist([("", rendition) for rendition in made.renditions])
-    await _write_master(storage, sink.prefix, playlist)
-    return Playable(made=made, width=found.video.width, height=found.video.height)
-
-
-async def _later_pass(
-    attempt: OpenAttempt, resources: Resources, heartbeat: Heartbeat, work_dir: Path
-) -> None:
-    if attempt.wanted:
-        made = await _make_wanted(attempt, resources, heartbeat, work_dir)
-        await over_outage(lambda: renditions.add(attempt, made), patience_s=OUTAGE_PATIENCE_S)
-    await attempts.hold(attempt)
-    await put_master(attempt.video, resources.storage)
-
-
-async def _make_wanted(
-    attempt: OpenAttempt, resources: Resources, heartbeat: Heartbeat, work_dir: Path
-) -> PassOutput:
-    async with _checked_source(attempt, resources.storage) as source_url:
-        with span("probe"):
-            found = await probe(source_url, limits=_limits(resources.config))
-        plan = plan_renditions(found)
-        planned = {rung.name for rung in plan.video}
-        await renditions.forget(attempt, set(attempt.wanted) - planned)
-        return await make_renditions(
-            source_url,
-            found,
-            plan,
-            wanted=[name for name in attempt.wanted if name in planned],
-            is_first=False,
-            starts_s=await _segment_starts_s(attempt.video, resources.storage),
-            sink=_sink(attempt, resources.storage),
-            work_dir=work_dir,
-            on_progress=heartbeat.report,
+    @property
+    def _sink(self) -> StorageSink:
+        return StorageSink(
+            self.tools.storage, output_prefix(self.attempt.video.id, self.attempt.number)
         )
 
 
 async def put_master(video: Video, storage: Storage) -> None:
     """Write a ready video's master playlist with all that is complete now.
 
-    A worker that was held up here may overwrite what another wrote meanwhile, so it looks again.
+    A worker that was held up here may overwrite what another wrote meanwhile, so the rows are read
+    again afterwards.
     """
     prefix = output_prefix(video.id, video.published_attempt or 0)
     for _ in range(MASTER_ROUNDS):
@@ -277,13 +294,12 @@ async def _checked_source(attempt: OpenAttempt, storage: Storage) -> AsyncIterat
     await check_source(attempt.video, storage)
 
 
-def _sink(attempt: OpenAttempt, storage: Storage) -> StorageSink:
-    return StorageSink(storage, output_prefix(attempt.video.id, attempt.number))
-
-
-def _limits(config: Config) -> SourceLimits:
-    return SourceLimits(
-        max_pixels=config.max_source_pixels,
-        max_duration_s=config.max_source_duration_s,
-        max_size_bytes=config.max_source_bytes,
-    )
+def _reason(exc: BaseException) -> Failure | None:
+    """Why a pass is to be repeated, for the operator; None when the worker was told to end."""
+    if isinstance(exc, SourceInterrupted):
+        return Failure(FailCode.SOURCE_UNREACHABLE, str(exc.__cause__))
+    if isinstance(exc, DiskFull):
+        return Failure(DISK_FULL, str(exc))
+    if isinstance(exc, Unavailable):
+        return Failure(exc.code, without_signatures(str(exc.__cause__ or exc)))
+    return None

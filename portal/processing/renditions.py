@@ -9,22 +9,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from portal.database.connection import transaction
+from portal.database.lease import LeaseLost
 from portal.database.models import Attempt, Rendition, RenditionState, Video, VideoStatus
 from portal.database.rows import NOW, lock_video
 from portal.processing import attempts
-from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
+from portal.processing.attempts import Failure, OpenAttempt
+from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion
+from portal.transcoding.encoding.transcode import PassOutput
 from portal.transcoding.packaging.master import FinishedRendition, Kind
-
-if TYPE_CHECKING:
-    from procrastinate import App as Queue
-
-    from portal.transcoding.encoding.transcode import PassOutput
-    from portal.transcoding.planning.ladder import Plan
+from portal.transcoding.planning.ladder import Plan
 
 MAX_TRIES = 3
 

@@ -1,9 +1,7 @@
-"""Keeps the queue's lanes, and the jobs they run, alive while the database is away."""
+"""Keeps a worker, and the jobs it runs, alive while the database is away."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, LiteralString, TypeVar
@@ -13,17 +11,17 @@ from procrastinate.connector import Notify
 from procrastinate.exceptions import ConnectorException
 from psycopg import OperationalError
 
-from portal.database.connection import CONNECT_TIMEOUT_S, OUTAGE_INTERVAL_S, RECONNECT_TIMEOUT_S
-
-logger = logging.getLogger(__name__)
+from portal.concurrency.retry import retry
+from portal.database.connection import BACKOFF, CONNECT_TIMEOUT_S, RECONNECT_TIMEOUT_S
 
 Result = TypeVar("Result")
+Row = dict[str, Any]
 
 
-class PatientConnector(PsycopgConnector):
+class WorkerConnector(PsycopgConnector):
     """Repeats a worker's statements until the database is back, unless the worker is to end.
 
-    With procrastinate's own a lane ends, and cancels what it runs, at the first that fails. All
+    Without that procrastinate's worker ends, and cancels its jobs, at the first that fails. All
     of them may be repeated: a job that was given out without the answer arriving is recovered.
     """
 
@@ -32,37 +30,33 @@ class PatientConnector(PsycopgConnector):
             conninfo=database_url,
             kwargs={"connect_timeout": CONNECT_TIMEOUT_S},
             timeout=CONNECT_TIMEOUT_S,
-            # As in `database.tortoise_config`.
+            # As in `database.connection.tortoise_config`.
             reconnect_timeout=RECONNECT_TIMEOUT_S,
         )
         self.is_ending = False
 
     async def execute_query_async(self, query: LiteralString, **arguments: Any) -> None:
         """Execute a statement."""
-        await self._over_outage(partial(super().execute_query_async, query, **arguments))
+        await self._retried(partial(super().execute_query_async, query, **arguments))
 
-    async def execute_query_one_async(
-        self, query: LiteralString, **arguments: Any
-    ) -> dict[str, Any]:
+    async def execute_query_one_async(self, query: LiteralString, **arguments: Any) -> Row:
         """Execute a statement and return its row."""
-        return await self._over_outage(partial(super().execute_query_one_async, query, **arguments))
+        return await self._retried(partial(super().execute_query_one_async, query, **arguments))
 
-    async def execute_query_all_async(
-        self, query: LiteralString, **arguments: Any
-    ) -> list[dict[str, Any]]:
+    async def execute_query_all_async(self, query: LiteralString, **arguments: Any) -> list[Row]:
         """Execute a statement and return its rows."""
-        return await self._over_outage(partial(super().execute_query_all_async, query, **arguments))
+        return await self._retried(partial(super().execute_query_all_async, query, **arguments))
 
     async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
-        """Listen until cancelled. Jobs whose news is missed are found when the lane looks."""
-        await self._over_outage(partial(super().listen_notify, on_notification, channels))
+        """Listen until cancelled. Jobs whose news is missed are found by polling."""
+        await self._retried(partial(super().listen_notify, on_notification, channels))
 
-    async def _over_outage(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        while True:
-            try:
-                return await work()
-            except ConnectorException as exc:
-                if self.is_ending or not isinstance(exc.__cause__, OperationalError):
-                    raise
-                logger.warning("Database away, trying again", extra={"action": "database_retry"})
-            await asyncio.sleep(OUTAGE_INTERVAL_S)
+    async def _retried(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        return await retry(work, on=self._is_outage, backoff=BACKOFF, what="Database")
+
+    def _is_outage(self, exc: Exception) -> bool:
+        return (
+            not self.is_ending
+            and isinstance(exc, ConnectorException)
+            and isinstance(exc.__cause__, OperationalError)
+        )

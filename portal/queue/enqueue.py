@@ -1,23 +1,22 @@
 """Puts the jobs of a video into the queue, within the transaction that makes them necessary.
 
-Which of the waiting ones is next is decided in `scheduling.py`.
+Which of the waiting ones is next is decided in `priority`.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 from uuid import UUID
+
+from psycopg import AsyncConnection
 
 from portal.database.connection import transaction
 from portal.database.models import Video, VideoStatus
 from portal.database.rows import lock_video
+from portal.queue.app import Queue, database_errors
 from portal.queue.priority import completion_priority, first_pass_priority
 from portal.telemetry.trace_context import current_trace_context
-
-if TYPE_CHECKING:
-    from procrastinate import App as Queue
-    from psycopg import AsyncConnection
 
 TRANSCODE_TASK = "portal:transcode"
 COMPLETE_TASK = "portal:complete"
@@ -25,10 +24,19 @@ REMOVE_TASK = "portal:remove"
 POSTER_TASK = "portal:poster"
 JANITOR_TASK = "portal:janitor"
 TRANSCODE_QUEUE = "transcode"
-# Short work, which does not wait for the slots that transcoding takes.
-CHORES_QUEUE = "chores"
+# Short jobs, which don't wait for the slots that transcoding takes. The name is stored.
+SIDE_QUEUE = "chores"
 # Someone is looking on.
 POSTER_PRIORITY = 10
+
+
+class Job(NamedTuple):
+    """A job to queue. Of those with the same lock one runs at a time."""
+
+    task: str
+    queue: str
+    lock: str
+    priority: int = 0
 
 
 async def defer_transcode(
@@ -40,26 +48,17 @@ async def defer_transcode(
     since: datetime,
 ) -> int:
     """Queue the job that makes a video playable, which waits since then; returns the job's id."""
-    task = queue.configure_task(
-        TRANSCODE_TASK,
-        queue=TRANSCODE_QUEUE,
-        lock=video_lock(video_id),
-        priority=first_pass_priority(size_bytes, since=since),
-        connection=connection,
-    )
-    return await task.defer_async(video_id=str(video_id), cause=current_trace_context())
+    priority = first_pass_priority(size_bytes, since=since)
+    lock = video_lock(video_id)
+    job = Job(TRANSCODE_TASK, TRANSCODE_QUEUE, lock, priority)
+    return await _defer(job, queue, connection, video_id=str(video_id))
 
 
 async def defer_completion(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> int:
     """Queue the job that completes a ready video's ladder; returns the job's id."""
-    task = queue.configure_task(
-        COMPLETE_TASK,
-        queue=TRANSCODE_QUEUE,
-        lock=video_lock(video.id),
-        priority=completion_priority(video.size_bytes, since=video.created_at),
-        connection=connection,
-    )
-    return await task.defer_async(video_id=str(video.id), cause=current_trace_context())
+    priority = completion_priority(video.size_bytes, since=video.created_at)
+    job = Job(COMPLETE_TASK, TRANSCODE_QUEUE, video_lock(video.id), priority)
+    return await _defer(job, queue, connection, video_id=str(video.id))
 
 
 async def defer_removal(video_id: UUID, queue: Queue, connection: AsyncConnection[Any]) -> int:
@@ -67,10 +66,8 @@ async def defer_removal(video_id: UUID, queue: Queue, connection: AsyncConnectio
 
     Its lock lets it begin only once a transcode that was under way has ended.
     """
-    task = queue.configure_task(
-        REMOVE_TASK, queue=CHORES_QUEUE, lock=video_lock(video_id), connection=connection
-    )
-    return await task.defer_async(video_id=str(video_id), cause=current_trace_context())
+    job = Job(REMOVE_TASK, SIDE_QUEUE, video_lock(video_id))
+    return await _defer(job, queue, connection, video_id=str(video_id))
 
 
 async def defer_poster(
@@ -80,16 +77,8 @@ async def defer_poster(
 
     It has a lock of its own: completing a long video's ladder takes hours, and does not mind.
     """
-    task = queue.configure_task(
-        POSTER_TASK,
-        queue=CHORES_QUEUE,
-        lock=f"poster:{video_id}",
-        priority=POSTER_PRIORITY,
-        connection=connection,
-    )
-    return await task.defer_async(
-        video_id=str(video_id), number=number, cause=current_trace_context()
-    )
+    job = Job(POSTER_TASK, SIDE_QUEUE, f"poster:{video_id}", POSTER_PRIORITY)
+    return await _defer(job, queue, connection, video_id=str(video_id), number=number)
 
 
 async def replace_job(video_id: UUID, former_job_id: int, *, queue: Queue) -> None:
@@ -116,3 +105,13 @@ async def replace_job(video_id: UUID, former_job_id: int, *, queue: Queue) -> No
 def video_lock(video_id: UUID) -> str:
     """The queue runs one job of a video at a time."""
     return f"video:{video_id}"
+
+
+async def _defer(
+    job: Job, queue: Queue, connection: AsyncConnection[Any], **arguments: str | int
+) -> int:
+    task = queue.configure_task(
+        job.task, queue=job.queue, lock=job.lock, priority=job.priority, connection=connection
+    )
+    with database_errors():
+        return await task.defer_async(**arguments, cause=current_trace_context())

@@ -8,8 +8,8 @@ the square root of the file's size, which is all that is known of the work befor
 
 So a hundred long videos sent at once do not hold up a short one that comes after them: they are
 due long after it, and worked off before they are. A long one in turn is overtaken by short ones
-only until it is due. A pass under way is never broken off; videos alike go first come, first
-served; what is handed back or tried again keeps its place. Ladders are completed, in the same
+only until it is due. A pass under way is never interrupted; equal videos go first come, first
+served; a job that is released or tried again keeps its place. Ladders are completed, in the same
 order, when no video waits to be made playable.
 """
 

@@ -1,10 +1,10 @@
-"""How the queue stands, as its tables and the portal's leases have it; for operators."""
+"""The queue's tables by hand: how it stands, for operators; finished jobs; jobs that wait."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from tortoise.connection import get_connection
+from portal.database.connection import execute, fetch_rows
+from portal.database.lease import IS_LIVE
+from portal.database.rows import Row
 
 # procrastinate's workers show every ten seconds that they live.
 DEAD_AFTER_S = 60
@@ -22,6 +22,10 @@ GROUP BY queue_name, status ORDER BY queue_name, status
 JOBS = """
 SELECT job.id, job.task_name AS task, job.queue_name AS queue, job.status::text AS status,
        job.args->>'video_id' AS video_id, job.attempts, job.scheduled_at,
+       CASE WHEN job.status = 'todo' AND job.queue_name = 'transcode' THEN (
+         SELECT error_code FROM attempts
+         WHERE video_id = (job.args->>'video_id')::uuid ORDER BY number DESC LIMIT 1
+       ) END AS last_error,
        (SELECT min(at) FROM procrastinate_events WHERE job_id = job.id) AS queued_at,
        (SELECT max(at) FROM procrastinate_events
         WHERE job_id = job.id AND type = 'started') AS started_at,
@@ -33,11 +37,11 @@ WHERE job.status IN ('todo', 'doing', 'failed')
 ORDER BY job.status = 'doing' DESC, job.status = 'todo' DESC, job.priority DESC, job.id
 LIMIT %s
 """
-LEASES = """
+LEASES = f"""
 SELECT worker, video_id::text AS video_id, number AS attempt, stage, percent, lease_expires_at,
-       lease_expires_at < now() AS is_lost
+       NOT {IS_LIVE} AS is_lost
 FROM attempts WHERE outcome IS NULL ORDER BY worker, video_id
-"""
+"""  # noqa: S608 - put together from constants
 WORKERS = """
 SELECT id, last_heartbeat, last_heartbeat < now() - make_interval(secs => %s) AS is_dead
 FROM procrastinate_workers ORDER BY id
@@ -48,24 +52,54 @@ SELECT job.id, job.task_name AS task, job.status::text AS status, job.attempts, 
        (SELECT max(at) FROM procrastinate_events WHERE job_id = job.id) AS changed_at
 FROM procrastinate_jobs job WHERE job.args->>'video_id' = %s ORDER BY job.id
 """
-
-Row = dict[str, Any]
+# procrastinate's own deletes all at once, and sorts every event for it.
+PRUNE = """
+DELETE FROM procrastinate_jobs WHERE id IN (
+  SELECT id FROM procrastinate_jobs job
+  WHERE status IN ('succeeded', 'failed', 'cancelled', 'aborted')
+    AND NOT EXISTS (
+      SELECT FROM procrastinate_events
+      WHERE job_id = job.id AND at > now() - make_interval(days => %s)
+    )
+  ORDER BY id LIMIT %s
+)
+"""
+PRUNE_BATCH = 1000
+# Jobs that wait long after something failed.
+PAUSED = "status = 'todo' AND attempts > 0 AND scheduled_at > now() + interval '30 seconds'"
+RESUME = f"UPDATE procrastinate_jobs SET scheduled_at = now() WHERE {PAUSED}"  # noqa: S608
+# What failed is over when another job has succeeded since.
+RESUME_AFTER_SUCCESS = f"""
+UPDATE procrastinate_jobs job SET scheduled_at = now()
+WHERE {PAUSED} AND (
+  SELECT max(at) FROM procrastinate_events WHERE job_id = job.id AND type = 'deferred_for_retry'
+) < (SELECT at FROM procrastinate_events WHERE type = 'succeeded' ORDER BY id DESC LIMIT 1)
+"""  # noqa: S608
 
 
 async def read_queue(*, limit: int) -> dict[str, list[Row]]:
     """Counts by queue and status, the first jobs, the queue's workers, and their leases."""
     return {
-        "counts": await _rows(COUNTS),
-        "jobs": await _rows(JOBS, DEAD_AFTER_S, limit),
-        "leases": await _rows(LEASES),
-        "workers": await _rows(WORKERS, DEAD_AFTER_S),
+        "counts": await fetch_rows(COUNTS),
+        "jobs": await fetch_rows(JOBS, DEAD_AFTER_S, limit),
+        "leases": await fetch_rows(LEASES),
+        "workers": await fetch_rows(WORKERS, DEAD_AFTER_S),
     }
 
 
 async def jobs_of_video(video_id: str) -> list[Row]:
     """Every job there was of a video."""
-    return await _rows(JOBS_OF_VIDEO, video_id)
+    return await fetch_rows(JOBS_OF_VIDEO, video_id)
 
 
-async def _rows(query: str, *values: object) -> list[Row]:
-    return await get_connection("default").execute_query_dict(query, list(values))
+async def prune_jobs(*, keep_days: int) -> int:
+    """Delete jobs that ended longer ago than this, in batches; returns how many."""
+    pruned = 0
+    while batch := await execute(PRUNE, keep_days, PRUNE_BATCH):
+        pruned += batch
+    return pruned
+
+
+async def resume_paused(*, after_success: bool) -> int:
+    """Have jobs run now that wait after a failure; all, or those some job succeeded after."""
+    return await execute(RESUME_AFTER_SUCCESS if after_success else RESUME)

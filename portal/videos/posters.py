@@ -3,7 +3,7 @@
 A request is a row; its job reads one segment from storage, cuts the frame with the confined
 ffmpeg, writes it under a name of its own, and only then makes it the video's poster. The web
 process cuts nothing: a worker has the limits, the work folder and the recovery for it, and cuts
-beside a transcode, since chores have a queue of their own.
+beside a transcode, since side jobs have a queue of their own.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import psycopg
 from tortoise.expressions import F
 
-from portal.database.connection import server_time, transaction
+from portal.database.connection import transaction
+from portal.database.lease import first_end
 from portal.database.models import (
     PosterRequest,
     PosterState,
@@ -32,7 +31,10 @@ from portal.database.models import (
 )
 from portal.database.rows import NOW, lock_video
 from portal.errors import NotPlayable, ObjectMissing, StorageUnavailable, Unavailable, VideoNotFound
+from portal.processing.removal import remove_again
+from portal.queue.app import Queue
 from portal.queue.enqueue import defer_poster
+from portal.storage.bucket import Storage
 from portal.storage.keys import output_prefix
 from portal.transcoding.encoding.frames import cut_frame
 from portal.transcoding.encoding.thumbnails import POSTER_NAME
@@ -44,12 +46,6 @@ from portal.transcoding.packaging.hls import (
     parse_media_playlist,
 )
 from portal.transcoding.packaging.master import Kind
-from portal.videos import deletion
-
-if TYPE_CHECKING:
-    from procrastinate import App as Queue
-
-    from portal.storage.bucket import Storage
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +97,7 @@ async def request_poster(video_id: UUID, *, time_s: float, queue: Queue) -> Post
         request.time_s = min(max(time_s, 0.0), video.duration_s or 0.0)
         request.state = PosterState.WAITING
         request.job_id = await defer_poster(video_id, number, queue, connection)
-        request.lease_expires_at = await server_time() + timedelta(seconds=LEASE_S)
+        request.lease_expires_at = await first_end(LEASE_S)
         await request.save()
     logger.info("Poster asked for", extra={"action": "poster", "video_id": str(video_id)})
     return request
@@ -126,10 +122,10 @@ async def make_poster(
         logger.warning("No frame was cut: %s", exc, extra={"action": "poster_failed"})
         await _fail(task, code)
     except TimeoutError as exc:
-        await _hand_back(task)
+        await _release(task)
         raise StorageUnavailable from exc
     except (asyncio.CancelledError, Unavailable, psycopg.OperationalError):
-        await _hand_back(task)
+        await _release(task)
         raise
 
 
@@ -143,7 +139,7 @@ async def _begin(video_id: UUID, number: int) -> _Task | None:
             request.state, request.tries = PosterState.WORKING, request.tries + 1
             if request.tries > MAX_TRIES:
                 request.state, request.error_code = PosterState.FAILED, EXHAUSTED
-        request.lease_expires_at = await server_time() + timedelta(seconds=LEASE_S)
+        request.lease_expires_at = await first_end(LEASE_S)
         await request.save()
     if request.state is PosterState.FAILED:
         return None
@@ -198,7 +194,7 @@ async def _finish(task: _Task, storage: Storage, queue: Queue) -> None:
             )
             logger.info("Poster replaced", extra={"action": "poster_replaced"})
     if video is None:
-        await deletion.look_again(task.video.id, task.video.storage_key, queue=queue)
+        await remove_again(task.video.id, task.video.storage_key, queue=queue)
     elif not is_current:
         await storage.delete(task.key)
 
@@ -223,8 +219,8 @@ async def _fail(task: _Task, code: str) -> None:
     )
 
 
-async def _hand_back(task: _Task) -> None:
-    """It waits again, and the try does not count."""
+async def _release(task: _Task) -> None:
+    """Have the request wait again; the try does not count."""
     await PosterRequest.filter(
         video_id=task.video.id, number=task.number, state=PosterState.WORKING
     ).update(state=PosterState.WAITING, tries=F("tries") - 1)

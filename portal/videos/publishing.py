@@ -29,6 +29,7 @@ from portal.errors import (
     VideoNotFound,
 )
 from portal.processing import sources
+from portal.processing.attempts import TRANSCODE_FAILED
 from portal.queue.enqueue import defer_completion, defer_transcode
 from portal.storage.keys import UPLOAD_KEY, upload_id, upload_key
 from portal.telemetry import metrics
@@ -39,9 +40,9 @@ from portal.videos import editing, rows
 from portal.videos.metadata import Submission, key_extension
 
 if TYPE_CHECKING:
-    from procrastinate import App as Queue
     from psycopg import AsyncConnection
 
+    from portal.queue.app import Queue
     from portal.storage.bucket import Storage
     from portal.storage.objects import ObjectInfo
 
@@ -49,7 +50,6 @@ logger = logging.getLogger(__name__)
 
 # Storage's own time limits, with its retries, are longer than someone waits for an answer.
 HEAD_TIMEOUT_S = 8
-TRANSCODE_FAILED = "transcode_failed"
 # Another try may end otherwise: the fault was not the file's, or an operator may raise a limit.
 RETRY_HELPS = frozenset(
     {TRANSCODE_FAILED, RejectCode.TOO_LARGE, RejectCode.TOO_LONG, RejectCode.FILE_TOO_LARGE}

@@ -12,13 +12,10 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING
 
-from procrastinate import App as Queue
-from procrastinate import PsycopgConnector
-
 from portal.concurrency.single_flight import SingleFlight
 from portal.database.connection import open_database
 from portal.database.models import Video
-from portal.maintenance.janitor import PERIOD_S
+from portal.queue.app import Queue, open_queue
 from portal.storage.bucket import Storage, open_storage
 from portal.videos.progress import Progress, fetch_progress
 from portal.videos.publishing import CategoryTable, fetch_videos
@@ -62,11 +59,6 @@ async def open_context(config: Config, *, fail_fast: bool = False) -> AsyncItera
     database or storage is down. The queue's own pool is not opened: enqueuing uses the connection
     of the transaction at hand.
     """
-    queue = Queue(
-        connector=PsycopgConnector(conninfo=config.database_url),
-        # A worker that starts does what the last hour is due: it may not run for a whole one.
-        periodic_defaults={"max_delay": PERIOD_S},
-    )
     async with (
         open_database(config, fail_fast=fail_fast),
         open_storage(config, fail_fast=fail_fast) as storage,
@@ -74,7 +66,7 @@ async def open_context(config: Config, *, fail_fast: bool = False) -> AsyncItera
         yield WebContext(
             config=config,
             storage=storage,
-            queue=queue,
+            queue=open_queue(config.database_url),
             playlists=Playlists(
                 storage, base_url=config.playback_base_url, url_ttl_s=config.playback_url_ttl_s
             ),

@@ -26,14 +26,14 @@ from prometheus_client.registry import Collector
 
 from portal.database.models import Outcome, VideoStatus
 from portal.database.totals import DURATION_BOUNDS_S
-from portal.queue.enqueue import CHORES_QUEUE, TRANSCODE_QUEUE
+from portal.queue.enqueue import SIDE_QUEUE, TRANSCODE_QUEUE
 from portal.videos.metrics_rows import Figures, Rows, read_figures
 
 logger = logging.getLogger(__name__)
 
 KEPT_S = 5.0
 TIMEOUT_S = 3.0
-QUEUES = (TRANSCODE_QUEUE, CHORES_QUEUE)
+QUEUES = (TRANSCODE_QUEUE, SIDE_QUEUE)
 JOB_STATES = ("waiting", "scheduled", "running")
 OLDEST_WORDS = "Time since the oldest unfinished job was asked for."
 

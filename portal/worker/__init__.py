@@ -1,1 +1,1 @@
-"""The worker process: the queue's tasks. A task's body calls one service."""
+"""The worker process. A task's body (`tasks`) calls one service; `run` opens and ends it all."""

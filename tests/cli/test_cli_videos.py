@@ -13,7 +13,7 @@ from janitor_kit import ended_attempt
 from page_rows import READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import Deletion, Outcome, Rendition, RenditionState, Video, VideoStatus
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 
 async def document(environ: dict[str, str], *arguments: str) -> Any:
@@ -123,7 +123,7 @@ async def test_unknown_ids_are_named(client: Client, environ: dict[str, str], co
 
 
 async def test_queue_shows_waiting_stalled_and_leases(
-    client: Client, resources: Resources, environ: dict[str, str]
+    client: Client, resources: WebContext, environ: dict[str, str]
 ) -> None:
     first, second = await published(client), await published(client)
     await make_attempt(await Video.get(id=first["id"]), worker="here:42", percent=12)
@@ -133,7 +133,7 @@ async def test_queue_shows_waiting_stalled_and_leases(
     )
     code, out, _ = await portal(environ, "queue")
     assert code == 0
-    assert "2 jobs wait, run or failed; 0 lanes of workers live." in out
+    assert "2 jobs wait, run or failed; 0 queue workers live." in out
     [stalled] = [line for line in out.splitlines() if "stalled" in line]
     assert first["id"] in stalled
     [waiting] = [line for line in out.splitlines() if second["id"] in line]

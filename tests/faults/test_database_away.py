@@ -11,7 +11,7 @@ from portal_kit import make_video
 
 from portal.database.models import Attempt, VideoStatus
 from portal.transcoding.planning import ladder
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 # The server ends the connection the first two times that a row is written like this.
 AWAY = """
@@ -35,7 +35,7 @@ ENQUEUED = AWAY.format(
 
 
 async def test_pass_is_published_when_the_database_is_back(
-    client: Client, resources: Resources, short_video: Path, tmp_path: Path
+    client: Client, resources: WebContext, short_video: Path, tmp_path: Path
 ) -> None:
     video = await published_file(client, resources, short_video)
     await run_sql(resources.config.database_url, PUBLISHED)
@@ -45,7 +45,7 @@ async def test_pass_is_published_when_the_database_is_back(
 
 
 async def test_pass_is_published_when_the_database_went_away_as_the_next_was_queued(
-    client: Client, resources: Resources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: Client, resources: WebContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ladder, "EARLY_FROM_S", 0)
     source = make_video(tmp_path / "wide.mp4", size="640x360")
@@ -57,7 +57,7 @@ async def test_pass_is_published_when_the_database_went_away_as_the_next_was_que
 
 
 async def test_work_is_handed_back_when_the_database_is_back(
-    client: Client, resources: Resources, short_video: Path, tmp_path: Path
+    client: Client, resources: WebContext, short_video: Path, tmp_path: Path
 ) -> None:
     video = await published_file(client, resources, short_video)
     await resources.storage.delete(video.storage_key)

@@ -17,6 +17,7 @@ from janitor_kit import (
     hence,
     put_master,
     put_output,
+    tidy,
     video_with_history,
 )
 from page_rows import make_attempt, make_row
@@ -24,14 +25,16 @@ from portal_kit import process, until
 from upload_kit import content, look, multipart_uploads, send_part, sign, started
 
 from portal.config import Config
+from portal.database.lease import LeaseLost
 from portal.database.models import Attempt, Deletion, Outcome, Tombstone, Upload, Video, VideoStatus
 from portal.errors import ObjectMissing, StorageUnavailable
-from portal.maintenance.janitor import BATCH, Limits, Tidied, tidy
-from portal.processing import attempts
-from portal.processing.attempts import LeaseLost, OpenAttempt
+from portal.maintenance.janitor import Limits, Tidied
+from portal.maintenance.rows import BATCH
+from portal.processing import attempts, removal
+from portal.processing.attempts import OpenAttempt
 from portal.storage.bucket import open_storage
 from portal.videos import deletion, publishing
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 REPETITIONS = [
     *range(6),
@@ -39,7 +42,7 @@ REPETITIONS = [
 ]
 
 
-async def is_stored(resources: Resources, key: str) -> bool:
+async def is_stored(resources: WebContext, key: str) -> bool:
     try:
         await resources.storage.head(key)
     except ObjectMissing:
@@ -48,7 +51,7 @@ async def is_stored(resources: Resources, key: str) -> bool:
 
 
 async def test_file_that_nobody_published_goes_after_a_day(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     old = await uploaded(client)
     await age_uploads(resources, "24 hours 1 minute")
@@ -63,7 +66,7 @@ async def test_file_that_nobody_published_goes_after_a_day(
 
 
 async def test_upload_in_parts_goes_a_day_after_its_last_sign_of_life(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     active, idle = await started(client, 3), await started(client, 3)
     await send_part(client, idle, 1, b"abc")
@@ -88,7 +91,7 @@ async def test_nothing_goes_whose_signed_address_may_still_be_valid(config: Conf
         assert now - limits.idle_since == age
 
 
-async def test_published_file_stays_however_old(client: Client, resources: Resources) -> None:
+async def test_published_file_stays_however_old(client: Client, resources: WebContext) -> None:
     record = await published(client)
     await age_uploads(resources, "3 years")
     assert await tidy(resources, now=hence(days=400)) == Tidied()
@@ -96,7 +99,7 @@ async def test_published_file_stays_however_old(client: Client, resources: Resou
 
 
 async def test_discard_that_broke_off_is_finished_at_once(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     upload = await started(client, 3)
     await send_part(client, upload, 1, b"abc")
@@ -109,7 +112,7 @@ async def test_discard_that_broke_off_is_finished_at_once(
     assert not await Upload.exists(key=upload["key"])
 
 
-async def test_file_put_to_a_discarded_key_goes_too(client: Client, resources: Resources) -> None:
+async def test_file_put_to_a_discarded_key_goes_too(client: Client, resources: WebContext) -> None:
     upload = await presign(client)
     await client.delete(f"/api/uploads/{upload['key'][7:39]}")
     assert await put(upload["uploadUrl"], b"late") == 200
@@ -118,7 +121,7 @@ async def test_file_put_to_a_discarded_key_goes_too(client: Client, resources: R
 
 
 async def test_multipart_uploads_that_nobody_recorded_are_aborted(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     """As the portal leaves them that is killed between creating one and recording it."""
     storage = resources.storage
@@ -142,7 +145,7 @@ async def test_multipart_uploads_that_nobody_recorded_are_aborted(
 
 
 async def test_output_of_superseded_attempts_goes_and_nothing_else(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     video, used, unused = await video_with_history(resources)
     assert await stored(resources.storage, video.id) == sorted(used + unused)
@@ -155,7 +158,7 @@ async def test_output_of_superseded_attempts_goes_and_nothing_else(
     assert not await Attempt.filter(is_swept=False).exists()
 
 
-async def test_failed_video_keeps_its_source_only(client: Client, resources: Resources) -> None:
+async def test_failed_video_keeps_its_source_only(client: Client, resources: WebContext) -> None:
     record = await published(client)
     video = await Video.get(id=record["id"])
     await Video.filter(id=video.id).update(status=VideoStatus.FAILED)
@@ -171,7 +174,7 @@ async def test_failed_video_keeps_its_source_only(client: Client, resources: Res
     {"complete_job_id": 7},
 ])  # fmt: skip
 async def test_nothing_is_swept_while_the_video_has_work_to_come(
-    client: Client, resources: Resources, changes: dict[str, object]
+    client: Client, resources: WebContext, changes: dict[str, object]
 ) -> None:
     video, used, unused = await video_with_history(resources)
     await Video.filter(id=video.id).update(**changes)
@@ -180,7 +183,7 @@ async def test_nothing_is_swept_while_the_video_has_work_to_come(
 
 
 async def test_nothing_is_swept_before_players_and_workers_are_done_with_it(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     """A player may hold old playlists for as long as their addresses are valid."""
     video, used, _ = await video_with_history(resources)
@@ -194,7 +197,7 @@ async def test_nothing_is_swept_before_players_and_workers_are_done_with_it(
 
 
 async def test_worker_that_wakes_up_can_not_publish_what_was_swept(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     """Its attempt was never closed: the video failed when it had no try left."""
     video = await make_row(status=VideoStatus.FAILED)
@@ -210,7 +213,7 @@ async def test_worker_that_wakes_up_can_not_publish_what_was_swept(
 
 
 async def test_video_without_a_master_playlist_is_left_to_the_doctor(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     video, used, unused = await video_with_history(resources)
     master = next(key for key in used if key.endswith("master.m3u8"))
@@ -221,14 +224,14 @@ async def test_video_without_a_master_playlist_is_left_to_the_doctor(
 
 
 async def test_file_put_after_its_video_was_deleted_goes_too(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     upload = await presign(client)
     assert await put(upload["uploadUrl"], RAW_FILE) == 200
     response = await client.post("/api/videos", json=metadata(upload["key"]))
     video = await Video.get(id=(await response.get_json())["id"])
     await deletion.delete_video(video.id, queue=resources.queue)
-    await deletion.remove_files(video.id, storage=resources.storage)
+    await removal.remove_files(video.id, storage=resources.storage)
     assert await stored(resources.storage, video.id, upload["key"]) == []
 
     assert await put(upload["uploadUrl"], b"once more") == 200
@@ -236,7 +239,7 @@ async def test_file_put_after_its_video_was_deleted_goes_too(
     assert (await tidy(resources)).deleted_videos == 0
     assert (await tidy(resources, now=hence(hours=25))).deleted_videos == 1
     await Deletion.all().update(settles_at=datetime.now(UTC))
-    await deletion.remove_files(video.id, storage=resources.storage)
+    await removal.remove_files(video.id, storage=resources.storage)
 
     assert await stored(resources.storage, video.id, upload["key"]) == []
     assert not await is_stored(resources, late[0])
@@ -244,7 +247,7 @@ async def test_file_put_after_its_video_was_deleted_goes_too(
 
 
 async def test_objects_of_others_in_the_bucket_are_left_alone(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     """A database that is empty by mistake must not cost the files of the right one."""
     foreign = [f"videos/{uuid4().hex}.mp4", f"hls/{uuid4()}/1/master.m3u8"]
@@ -256,7 +259,7 @@ async def test_objects_of_others_in_the_bucket_are_left_alone(
         await resources.storage.delete(key)
 
 
-async def test_more_than_a_batch_is_removed(client: Client, resources: Resources) -> None:
+async def test_more_than_a_batch_is_removed(client: Client, resources: WebContext) -> None:
     names = {"file_name": "a.mp4", "content_type": "video/mp4"}
     count = 2 * BATCH + 5
     await Upload.bulk_create(
@@ -268,7 +271,7 @@ async def test_more_than_a_batch_is_removed(client: Client, resources: Resources
 
 
 async def test_outage_of_storage_is_told_and_over_in_the_next_round(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     key = await uploaded(client)
     await age_uploads(resources, "2 days")
@@ -287,7 +290,7 @@ async def test_outage_of_storage_is_told_and_over_in_the_next_round(
 
 @pytest.mark.parametrize("seed", REPETITIONS)
 async def test_upload_published_this_moment_is_whole_or_refused(
-    client: Client, resources: Resources, seed: int
+    client: Client, resources: WebContext, seed: int
 ) -> None:
     chance = random.Random(seed)  # noqa: S311 - a seeded schedule
     keys = [await uploaded(client) for _ in range(4)]
@@ -318,7 +321,7 @@ async def test_upload_published_this_moment_is_whole_or_refused(
 
 @pytest.mark.parametrize("seed", REPETITIONS)
 async def test_upload_completed_this_moment_is_whole_or_gone(
-    client: Client, resources: Resources, seed: int
+    client: Client, resources: WebContext, seed: int
 ) -> None:
     chance = random.Random(seed)  # noqa: S311 - a seeded schedule
     upload = await started(client, 3)
@@ -343,7 +346,7 @@ async def test_upload_completed_this_moment_is_whole_or_gone(
 
 @pytest.mark.parametrize("seed", REPETITIONS)
 async def test_video_retried_this_moment_keeps_its_new_attempt(
-    client: Client, resources: Resources, seed: int
+    client: Client, resources: WebContext, seed: int
 ) -> None:
     chance = random.Random(seed)  # noqa: S311 - a seeded schedule
     video = await make_row(status=VideoStatus.FAILED)
@@ -366,12 +369,12 @@ async def test_video_retried_this_moment_keeps_its_new_attempt(
 
 
 async def test_deletion_and_janitor_at_once_leave_nothing(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     video, _, _ = await video_with_history(resources)
     await asyncio.gather(tidy(resources), deletion.delete_video(video.id, queue=resources.queue))
     await Deletion.all().update(settles_at=datetime.now(UTC))
-    await deletion.remove_files(video.id, storage=resources.storage)
+    await removal.remove_files(video.id, storage=resources.storage)
     assert await stored(resources.storage, video.id) == []
 
 
@@ -379,7 +382,7 @@ async def test_deletion_and_janitor_at_once_leave_nothing(
 
 
 async def test_killed_janitor_is_continued_by_the_next(
-    client: Client, resources: Resources, environ: dict[str, str]
+    client: Client, resources: WebContext, environ: dict[str, str]
 ) -> None:
     names = {"file_name": "a.mp4", "content_type": "video/mp4"}
     keys = [f"videos/{uuid4().hex}.mp4" for _ in range(150)]
@@ -407,7 +410,7 @@ async def test_killed_janitor_is_continued_by_the_next(
 
 
 async def test_many_workers_tidy_up_once_an_hour(
-    client: Client, resources: Resources, environ: dict[str, str]
+    client: Client, resources: WebContext, environ: dict[str, str]
 ) -> None:
     key = await uploaded(client)
     await age_uploads(resources, "2 days")

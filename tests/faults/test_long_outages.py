@@ -20,9 +20,10 @@ from portal_kit import process, until
 from portal.config import Config
 from portal.database import connection
 from portal.database.connection import open_database
+from portal.database.lease import LeaseLost
 from portal.processing import attempts, renditions
 from portal.processing.attempts import LEASE_S, Heartbeat, OpenAttempt
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 Begin = Callable[[UUID], Awaitable[OpenAttempt | None]]
 
@@ -99,7 +100,7 @@ async def test_lease_that_ran_out_in_an_outage_is_renewed_when_nobody_else_took_
 
     await until(is_renewed, timeout_s=20)
     await run_sql(config.database_url, "UPDATE attempts SET outcome = 'failed'")
-    with pytest.raises(attempts.LeaseLost):
+    with pytest.raises(LeaseLost):
         await asyncio.wait_for(beating, 20)
 
 
@@ -121,7 +122,7 @@ async def test_worker_lives_through_an_outage_and_publishes_what_it_made(
     outage_s: int,
     proxied: tuple[DatabaseProxy, Config],
     client: Client,
-    resources: Resources,
+    resources: WebContext,
     environ: dict[str, str],
     short_video: Path,
 ) -> None:

@@ -16,14 +16,14 @@ from portal_kit import until
 from portal.maintenance import recovery
 from portal.maintenance.recovery import (
     finish_left_running,
-    mend_clocks,
     recover_abandoned,
     recover_forever,
 )
+from portal.maintenance.rows import limit_ends
 from portal.processing import attempts
 from portal.processing.attempts import Heartbeat
 from portal.videos import posters
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.usefixtures("queue")
 
@@ -51,14 +51,14 @@ JOBS = "SELECT task_name, status::text FROM procrastinate_jobs ORDER BY id"
 
 
 @pytest.fixture
-async def queue(resources: Resources) -> AsyncIterator[None]:
+async def queue(resources: WebContext) -> AsyncIterator[None]:
     async with resources.queue.open_async():
         yield
 
 
 @pytest.mark.parametrize("heard_of", ["60 s", "0 s"])
 async def test_job_whose_work_is_done_does_not_hold_the_next_one_up(
-    heard_of: str, client: Client, resources: Resources
+    heard_of: str, client: Client, resources: WebContext
 ) -> None:
     """Its worker was killed after the first pass was published, or lives and could not say so."""
     video = await published(client)
@@ -78,7 +78,7 @@ async def test_job_whose_work_is_done_does_not_hold_the_next_one_up(
     manager = resources.queue.job_manager
     assert await manager.fetch_job(queues=["transcode"], worker_id=7) is None
 
-    assert await finish_left_running(resources) == 1
+    assert await finish_left_running(resources.queue) == 1
 
     assert await rows(database_url, JOBS) == [
         ("portal:transcode", "aborted"),
@@ -98,7 +98,7 @@ async def test_job_whose_work_is_done_does_not_hold_the_next_one_up(
     ],
 )
 async def test_job_of_a_worker_that_lives_is_left_alone_as_long_as_it_may_run(
-    sign_of_life: str, client: Client, resources: Resources
+    sign_of_life: str, client: Client, resources: WebContext
 ) -> None:
     video = await published(client)
     database_url = resources.config.database_url
@@ -111,13 +111,13 @@ async def test_job_of_a_worker_that_lives_is_left_alone_as_long_as_it_may_run(
         {ENDED_ATTEMPT.format(video_id=video["id"], outcome="failed")}
         {sign_of_life}""",
     )
-    assert await finish_left_running(resources) == 0
+    assert await finish_left_running(resources.queue) == 0
     await run_sql(database_url, MINUTES_LATER)
-    assert await finish_left_running(resources) == 1
+    assert await finish_left_running(resources.queue) == 1
 
 
-async def test_chore_of_a_worker_that_lives_is_left_alone(
-    client: Client, resources: Resources
+async def test_side_job_of_a_worker_that_lives_is_left_alone(
+    client: Client, resources: WebContext
 ) -> None:
     video = await published(client)
     database_url = resources.config.database_url
@@ -130,23 +130,23 @@ async def test_chore_of_a_worker_that_lives_is_left_alone(
         DEAD_WORKER + "UPDATE poster_requests SET state = 'done';"
         "UPDATE procrastinate_workers SET last_heartbeat = now()",
     )
-    assert await finish_left_running(resources) == 0
+    assert await finish_left_running(resources.queue) == 0
     await run_sql(database_url, "DELETE FROM procrastinate_workers")
-    assert await finish_left_running(resources) == 1
+    assert await finish_left_running(resources.queue) == 1
 
 
 async def test_job_with_work_to_do_is_queued_again_and_not_closed(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     await published(client)
     await run_sql(resources.config.database_url, DEAD_WORKER)
-    assert await finish_left_running(resources) == 0
-    assert await recover_abandoned(resources) == 1
+    assert await finish_left_running(resources.queue) == 0
+    assert await recover_abandoned(resources.queue) == 1
     assert await rows(resources.config.database_url, JOBS) == [("portal:transcode", "todo")]
 
 
 async def test_workers_that_live_renew_their_leases_before_recovery_after_an_outage(
-    client: Client, resources: Resources, monkeypatch: pytest.MonkeyPatch
+    client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     video = await published(client)
     attempt = await attempts.begin(UUID(video["id"]), worker="test")
@@ -155,13 +155,13 @@ async def test_workers_that_live_renew_their_leases_before_recovery_after_an_out
     await run_sql(resources.config.database_url, DEAD_WORKER + ran_out)
     away_once = AsyncMock(side_effect=chain([psycopg.OperationalError], repeat(None)))
     recovered = AsyncMock(side_effect=recover_abandoned)
-    monkeypatch.setattr(recovery, "mend_clocks", away_once)
+    monkeypatch.setattr(recovery, "limit_ends", away_once)
     monkeypatch.setattr(recovery, "recover_abandoned", recovered)
     monkeypatch.setattr(recovery, "RECOVERY_INTERVAL_S", 0.01)
     monkeypatch.setattr(recovery, "LEASE_S", 2)
     monkeypatch.setattr(attempts, "HEARTBEAT_S", 0.5)
     monkeypatch.setattr(attempts, "RENEWAL_S", 0)
-    recovering = asyncio.create_task(recover_forever(resources, asyncio.Event()))
+    recovering = asyncio.create_task(recover_forever(resources.queue, asyncio.Event()))
     beating = asyncio.create_task(Heartbeat(attempt).beat_forever())
 
     async def is_looked_at() -> bool:
@@ -176,7 +176,7 @@ async def test_workers_that_live_renew_their_leases_before_recovery_after_an_out
 
 @pytest.mark.parametrize("jump", ["1 day", "-1 day"])
 async def test_clock_of_the_database_that_jumps_holds_nothing_up(
-    jump: str, client: Client, resources: Resources
+    jump: str, client: Client, resources: WebContext
 ) -> None:
     """The clock is set back by a day, or ahead: what was written down shifts the other way."""
     video = await published(client)
@@ -191,35 +191,35 @@ async def test_clock_of_the_database_that_jumps_holds_nothing_up(
         UPDATE procrastinate_events SET at = at + interval '{jump}';
         UPDATE procrastinate_workers SET last_heartbeat = now() + interval '{jump}'""",
     )
-    await mend_clocks()
+    await limit_ends()
     # The lease may last as long as any, and no longer.
     await run_sql(
         database_url, "UPDATE attempts SET lease_expires_at = lease_expires_at - interval '20 s'"
     )
-    assert await recover_abandoned(resources) == 1
+    assert await recover_abandoned(resources.queue) == 1
     assert await rows(database_url, JOBS) == [("portal:transcode", "todo")]
 
 
 async def test_pause_asked_for_by_a_worker_ahead_of_time_is_cut_short(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     await published(client)
     database_url = resources.config.database_url
     await run_sql(
         database_url, "UPDATE procrastinate_jobs SET scheduled_at = now() + interval '1 day'"
     )
-    await mend_clocks()
+    await limit_ends()
     waits = "SELECT scheduled_at <= now() FROM procrastinate_jobs"
     assert await rows(database_url, waits) == [(True,)]
     await run_sql(
         database_url, "UPDATE procrastinate_jobs SET scheduled_at = now() + interval '20 s'"
     )
-    await mend_clocks()
+    await limit_ends()
     assert await rows(database_url, waits) == [(False,)]
 
 
 async def test_poster_can_be_asked_for_after_a_worker_died_with_the_last_one(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     video = await published(client)
     database_url = resources.config.database_url
@@ -228,4 +228,4 @@ async def test_poster_can_be_asked_for_after_a_worker_died_with_the_last_one(
     )
     await posters.request_poster(UUID(video["id"]), time_s=1.0, queue=resources.queue)
     await run_sql(database_url, DEAD_WORKER + "UPDATE poster_requests SET state = 'done'")
-    assert await finish_left_running(resources) == 1
+    assert await finish_left_running(resources.queue) == 1

@@ -26,7 +26,7 @@ from portal.database.models import Video, VideoStatus
 from portal.processing.sources import END_BYTES, holds_source
 from portal.storage.listing import objects_below
 from portal.web.app import create_app
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 SERVERS = ("embedded", "seaweed")
 
@@ -104,7 +104,7 @@ async def expect_failed(video: Video) -> None:
 
 @pytest.mark.parametrize("seed", seeds(2, soak=50))
 async def test_file_of_the_same_size_put_at_once_after_creation_is_noticed(
-    seed: int, client: Client, resources: Resources, short: bytes, tmp_path: Path
+    seed: int, client: Client, resources: WebContext, short: bytes, tmp_path: Path
 ) -> None:
     video, address = await created(client, short)
     assert await send(address, other(short, Random(seed))) == 200  # noqa: S311
@@ -115,7 +115,7 @@ async def test_file_of_the_same_size_put_at_once_after_creation_is_noticed(
 async def test_file_replaced_in_the_middle_of_a_pass_is_not_published(
     seed: int,
     client: Client,
-    resources: Resources,
+    resources: WebContext,
     proxy: StorageProxy,
     short: bytes,
     tmp_path: Path,
@@ -135,7 +135,7 @@ async def test_file_replaced_in_the_middle_of_a_pass_is_not_published(
 async def test_file_replaced_in_the_middle_of_a_later_pass_fails_only_what_is_missing(
     seed: int,
     client: Client,
-    resources: Resources,
+    resources: WebContext,
     proxy: StorageProxy,
     long: bytes,
     tmp_path: Path,
@@ -157,7 +157,7 @@ async def test_file_replaced_in_the_middle_of_a_later_pass_fails_only_what_is_mi
 
 
 async def test_file_replaced_before_creation_is_the_one_that_is_published(
-    client: Client, resources: Resources, short: bytes, tmp_path: Path
+    client: Client, resources: WebContext, short: bytes, tmp_path: Path
 ) -> None:
     upload = await presign(client)
     assert await send(upload["uploadUrl"], b"not this one") == 200
@@ -184,7 +184,7 @@ async def test_replaced_file_is_not_offered_as_the_original(
         assert (await client.get(f"/hls/{video.id}/1/master.m3u8")).status_code == 200
 
 
-async def written_at(key: str, resources: Resources) -> datetime:
+async def written_at(key: str, resources: WebContext) -> datetime:
     """When storage wrote an object, as 0.4.0 asked for it."""
     [stored] = [entry async for entry in objects_below(key, resources.storage)]
     return stored.written_at.replace(microsecond=0)
@@ -203,7 +203,7 @@ async def is_another_second(since: datetime) -> bool:
 @pytest.mark.parametrize("proxy", ["embedded"], indirect=True)
 @pytest.mark.parametrize("has_digest", [False, True])
 async def test_identities_that_an_earlier_version_recorded_are_known(
-    has_digest: bool, client: Client, resources: Resources
+    has_digest: bool, client: Client, resources: WebContext
 ) -> None:
     content = Random(1).randbytes(3 * END_BYTES)  # noqa: S311
     video, address = await created(client, content)
@@ -221,7 +221,7 @@ async def test_identities_that_an_earlier_version_recorded_are_known(
 
 
 async def test_file_that_differs_only_in_its_middle_is_noticed_when_sent_later(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     content = Random(1).randbytes(4 * END_BYTES)  # noqa: S311
     video, address = await created(client, content)

@@ -33,7 +33,7 @@ from yarl import URL
 from portal.config import Config
 from portal.errors import ObjectMissing
 from portal.web.app import create_app
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 OWN, SECRET = b"the attacker's own file", b"somebody else's file"
 REFUSALS = range(400, 500)
@@ -117,7 +117,7 @@ async def attack(it: Attack, address: str, victim: str) -> tuple[int, bytes]:
 
 
 async def test_address_of_a_put_is_good_for_nothing_else(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     upload, victim = await presign(client), await presign(client)
     assert await send(victim["uploadUrl"], SECRET) == 200
@@ -131,7 +131,7 @@ async def test_address_of_a_put_is_good_for_nothing_else(
 
 
 async def test_address_of_a_part_is_good_for_nothing_else(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     upload, victim = await started(client, len(OWN)), await presign(client)
     assert await send(victim["uploadUrl"], SECRET) == 200
@@ -148,7 +148,7 @@ async def test_address_of_a_part_is_good_for_nothing_else(
 
 
 async def test_address_that_has_expired_is_refused_and_another_one_finishes_the_upload(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     storage, first = resources.storage, (await presign(client))["key"]
     address = await storage.presign_put(first, content_type="video/mp4", ttl_s=1)
@@ -170,7 +170,7 @@ async def _is_refused(address: str, data: bytes = OWN) -> bool:
 
 
 async def test_upload_that_outlasts_its_address_is_taken(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     """An address is checked when a request begins; a slow line need not be quick."""
     key = (await presign(client))["key"]

@@ -23,7 +23,7 @@ from api_kit import Client, counts, metadata, presign, problem
 from audit import Accepted, Scene, audit, is_settled
 from deletion_kit import stored
 from fault_kit import Source, long_source, publish, short_source
-from janitor_kit import hence
+from janitor_kit import hence, tidy
 from passes_kit import make_playable
 from portal_kit import make_video, process, run_portal, until
 from quart import Response
@@ -45,12 +45,12 @@ from upload_kit import PART_BYTES, content, multipart_uploads, put_to, start
 from portal.config import Config
 from portal.database.models import Attempt, Deletion, Outcome, Video, VideoStatus
 from portal.errors import Unavailable
-from portal.maintenance.janitor import Tidied, tidy
+from portal.maintenance.janitor import Tidied
 from portal.processing import attempts, passes
+from portal.processing.removal import Unsettled, remove_files
 from portal.storage.calls import CALL_TIMEOUT_S
 from portal.transcoding.errors import TranscodeFailed
-from portal.videos.deletion import Unsettled, remove_files
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 OTHERS = (
     Fault.CUT_ANSWER,
@@ -88,7 +88,7 @@ async def created(client: Client, content: bytes) -> Video:
     return await Video.get(id=(await response.get_json())["id"])
 
 
-async def passes_until_final(video: Video, resources: Resources, work_dir: Path) -> Video:
+async def passes_until_final(video: Video, resources: WebContext, work_dir: Path) -> Video:
     """Work on a video as workers do, one pass after the other."""
     found = video
 
@@ -130,7 +130,7 @@ async def test_web_answers_503_and_changes_nothing(
 
 @pytest.mark.parametrize("seed", seeds(1, soak=40))
 async def test_upload_in_parts_is_whole_after_any_faults(
-    seed: int, client: Client, resources: Resources, proxy: StorageProxy
+    seed: int, client: Client, resources: WebContext, proxy: StorageProxy
 ) -> None:
     rng = Random(seed)  # noqa: S311
     proxy.choose = weather(rng, BRISK, share=0.4, limit=25)
@@ -176,7 +176,7 @@ async def test_no_fault_of_storage_costs_an_attempt(
     kinds: str,
     seed: int,
     client: Client,
-    resources: Resources,
+    resources: WebContext,
     proxy: StorageProxy,
     source: bytes,
     tmp_path: Path,
@@ -197,7 +197,7 @@ def never_to_ffmpeg(asked: Asked) -> Fault | None:
 
 async def test_storage_that_never_delivers_the_source_is_not_asked_for_ever(
     client: Client,
-    resources: Resources,
+    resources: WebContext,
     proxy: StorageProxy,
     source: bytes,
     tmp_path: Path,
@@ -236,7 +236,7 @@ async def test_storage_that_does_not_answer_holds_nobody_for_long(
 async def test_calls_of_a_worker_that_are_never_answered_cost_no_attempt(
     kind: str,
     client: Client,
-    resources: Resources,
+    resources: WebContext,
     proxy: StorageProxy,
     source: bytes,
     tmp_path: Path,
@@ -260,7 +260,7 @@ async def test_video_is_created_without_a_listing(client: Client, proxy: Storage
 
 
 async def test_deletion_that_storage_lists_too_late_for_is_finished_by_the_janitor(
-    client: Client, resources: Resources, proxy: StorageProxy, source: bytes, tmp_path: Path
+    client: Client, resources: WebContext, proxy: StorageProxy, source: bytes, tmp_path: Path
 ) -> None:
     video = await passes_until_final(await created(client, source), resources, tmp_path)
     assert await stored(resources.storage, video.id)
@@ -279,7 +279,7 @@ async def test_deletion_that_storage_lists_too_late_for_is_finished_by_the_janit
     assert await tidy(resources, now=hence(days=16)) == Tidied()
 
 
-async def removed(video: Video, resources: Resources) -> None:
+async def removed(video: Video, resources: WebContext) -> None:
     """Remove a deleted video's files as workers do, until they find no more."""
 
     async def is_settled() -> bool:
@@ -306,7 +306,7 @@ class Editors:
 
 @pytest.fixture
 async def editors(
-    environ: dict[str, str], proxy: StorageProxy, resources: Resources
+    environ: dict[str, str], proxy: StorageProxy, resources: WebContext
 ) -> AsyncIterator[Editors]:
     bucket = f"weather-{uuid4().hex}"
     await resources.storage._client.create_bucket(Bucket=bucket)

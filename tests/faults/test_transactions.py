@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 from database_fault_kit import DatabaseProxy, database_proxy
 
+from portal.concurrency.retry import Backoff
 from portal.config import Config
 from portal.database import connection
-from portal.database.connection import open_database, over_outage, transaction
+from portal.database.connection import open_database, retry_outage, transaction
 
 POOL_SIZE = 2
 # More turns of the loop than it takes to get a connection and begin.
@@ -84,10 +85,10 @@ async def hold(may_end: asyncio.Event) -> None:
 async def test_transaction_whose_begin_is_cut_off_can_be_repeated(
     proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "OUTAGE_INTERVAL_S", 0.1)
+    monkeypatch.setattr(connection, "BACKOFF", Backoff(first_s=0.1))
     assert await ask() == 7
     for _ in range(POOL_SIZE):
         proxy.cut_after(0)
-        assert await over_outage(ask, patience_s=2) == 7
+        assert await retry_outage(ask, timeout_s=2) == 7
     assert proxy.cuts == POOL_SIZE
     assert await ask_all_at_once() == [7] * POOL_SIZE

@@ -23,10 +23,11 @@ from upload_kit import multipart_uploads, started
 
 from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.maintenance.consistency.compare import compare
+from portal.maintenance.consistency.findings import Kind, Report
 from portal.maintenance.consistency.merging import OutOfOrder, merged
 from portal.storage.keys import output_prefix
 from portal.videos import deletion, posters
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 PLAYLIST = """#EXTM3U
 #EXT-X-VERSION:6
@@ -55,19 +56,25 @@ async def environ(environ: dict[str, str]) -> dict[str, str]:
     return {**environ, "S3_BUCKET": name}
 
 
-async def differences(resources: Resources, **options: Any) -> dict[str, int]:
+async def compared(resources: WebContext, **options: Any) -> Report:
+    """What a comparison found."""
+    queue = resources.queue
+    async with queue.open_async():
+        return await compare(resources.config, storage=resources.storage, queue=queue, **options)
+
+
+async def differences(resources: WebContext, **options: Any) -> dict[str, int]:
     """How many differences of each kind there are."""
-    report = await compare(resources, **options)
-    found = report.document()["differences"]
-    return {kind: each["count"] for kind, each in found.items()}
+    report = await compared(resources, **options)
+    return {kind.value: tally.count for kind, tally in report.tallies.items()}
 
 
-async def fixed(resources: Resources, **options: Any) -> int:
+async def fixed(resources: WebContext, **options: Any) -> int:
     """Repair; returns how many differences are left."""
-    return (await compare(resources, fix=True, **options)).left
+    return (await compared(resources, fix=True, **options)).left
 
 
-async def put_rendition(resources: Resources, video: Video, name: str, attempt: int) -> None:
+async def put_rendition(resources: WebContext, video: Video, name: str, attempt: int) -> None:
     """A rendition with all its files."""
     await make_rendition(video, name, attempt_number=attempt, codecs="avc1.64001f")
     await put_output(resources, video, attempt, *(f"{name}/{each}" for each in SEGMENTS))
@@ -75,7 +82,7 @@ async def put_rendition(resources: Resources, video: Video, name: str, attempt: 
     await resources.storage.put(key, PLAYLIST.encode(), content_type="text/plain")
 
 
-async def grown_video(client: Client, resources: Resources) -> Video:
+async def grown_video(client: Client, resources: WebContext) -> Video:
     """A ready video whose second rendition was made by a later attempt; its source is there."""
     record = await published(client)
     await run_sql(resources.config.database_url, "DELETE FROM procrastinate_jobs")
@@ -89,7 +96,7 @@ async def grown_video(client: Client, resources: Resources) -> Video:
 
 
 async def test_healthy_portal_has_no_differences(
-    client: Client, resources: Resources, short_video: Path, tmp_path: Path
+    client: Client, resources: WebContext, short_video: Path, tmp_path: Path
 ) -> None:
     video = await published_file(client, resources, short_video)
     await make_playable(video, resources, tmp_path)
@@ -101,7 +108,7 @@ async def test_healthy_portal_has_no_differences(
 
 
 async def test_everything_that_a_ready_video_lost_is_told_and_made_again(
-    client: Client, resources: Resources, short_video: Path, tmp_path: Path
+    client: Client, resources: WebContext, short_video: Path, tmp_path: Path
 ) -> None:
     video = await published_file(client, resources, short_video)
     video = await make_playable(video, resources, tmp_path)
@@ -137,14 +144,14 @@ async def test_everything_that_a_ready_video_lost_is_told_and_made_again(
 
 
 async def test_rendition_that_lost_a_segment_is_made_again_alone(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     video = await grown_video(client, resources)
     assert await differences(resources) == {}
     await resources.storage.delete(f"{output_prefix(video.id, 2)}720p/00001.m4s")
 
-    report = await compare(resources)
-    [example] = report.document()["differences"]["rendition_incomplete"]["examples"]
+    report = await compared(resources)
+    [example] = report.tallies[Kind.RENDITION_INCOMPLETE].examples
     assert "720p without 2/720p/00001.m4s" in example
     assert await fixed(resources) == 0
 
@@ -158,7 +165,7 @@ async def test_rendition_that_lost_a_segment_is_made_again_alone(
     assert b"720p" not in master
 
 
-async def test_nothing_is_made_again_of_another_file(client: Client, resources: Resources) -> None:
+async def test_nothing_is_made_again_of_another_file(client: Client, resources: WebContext) -> None:
     video = await grown_video(client, resources)
     await resources.storage.put(video.storage_key, b"another", content_type="video/mp4")
     await resources.storage.delete(f"{output_prefix(video.id, 1)}360p/00000.m4s")
@@ -168,7 +175,7 @@ async def test_nothing_is_made_again_of_another_file(client: Client, resources: 
 
 
 async def test_outdated_master_playlist_is_written_again(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     """As a worker leaves it that is killed before it wrote the grown one."""
     video = await grown_video(client, resources)
@@ -181,31 +188,31 @@ async def test_outdated_master_playlist_is_written_again(
 
 
 async def test_sound_of_old_videos_is_not_written_out_of_their_playlist(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     video = await grown_video(client, resources)
     await put_output(resources, video, 1, "audio/playlist.m3u8", "audio/00000.m4s")
     await resources.storage.delete(output_prefix(video.id, 1) + "master.m3u8")
-    report = await compare(resources, fix=True)
-    [example] = report.document()["differences"]["master_missing"]["examples"]
+    report = await compared(resources, fix=True)
+    [example] = report.tallies[Kind.MASTER_MISSING].examples
     assert "audio is in no row" in example
     assert report.left == 1
 
 
 async def test_missing_source_is_told_and_can_not_be_repaired(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     record = await published(client)
     await resources.storage.delete(record["storageKey"])
-    report = await compare(resources, fix=True)
-    [example] = report.document()["differences"]["source_missing"]["examples"]
+    report = await compared(resources, fix=True)
+    [example] = report.tallies[Kind.SOURCE_MISSING].examples
     assert record["id"] in example
     assert "upload the file again" in example
     assert report.left == 1
 
 
 async def test_restored_source_is_accepted_on_demand_if_it_has_its_size(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     record = await published(client)
     await Video.filter(id=record["id"]).update(source_etag="of-the-former-bucket")
@@ -218,7 +225,9 @@ async def test_restored_source_is_accepted_on_demand_if_it_has_its_size(
     assert await fixed(resources, accepts_sources=True) == 1
 
 
-async def test_objects_of_nobody_go_when_they_are_old(client: Client, resources: Resources) -> None:
+async def test_objects_of_nobody_go_when_they_are_old(
+    client: Client, resources: WebContext
+) -> None:
     video = await grown_video(client, resources)
     kept = await stored(resources.storage, video.id, video.storage_key)
     storage, nobody = resources.storage, uuid4()
@@ -237,7 +246,7 @@ async def test_objects_of_nobody_go_when_they_are_old(client: Client, resources:
 
 
 async def test_work_and_jobs_that_do_not_fit_are_put_right(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     lost, stuck, unheard, pointless = [await published(client) for _ in range(4)]
     await run_sql(
@@ -261,7 +270,7 @@ async def test_work_and_jobs_that_do_not_fit_are_put_right(
 
 
 async def test_uploads_that_nobody_goes_on_with_are_told(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     upload = await started(client, 3)
     strange = f"videos/{uuid4().hex}.mp4"
@@ -276,7 +285,7 @@ async def test_uploads_that_nobody_goes_on_with_are_told(
 
 
 async def test_command_prints_some_of_each_kind_and_its_exit_code_tells(
-    client: Client, resources: Resources, environ: dict[str, str]
+    client: Client, resources: WebContext, environ: dict[str, str]
 ) -> None:
     code, out, err = await portal(environ, "doctor", "--deep")
     assert code == 0, err
@@ -300,7 +309,7 @@ async def test_command_prints_some_of_each_kind_and_its_exit_code_tells(
 
 
 async def test_nothing_is_told_of_a_portal_at_work(
-    resources: Resources, environ: dict[str, str], short_video: Path
+    resources: WebContext, environ: dict[str, str], short_video: Path
 ) -> None:
     async with run_portal(environ) as live:
         records = [await create(live.base_url, short_video) for _ in range(2)]

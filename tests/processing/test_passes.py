@@ -21,6 +21,7 @@ from passes_kit import (
     make_missing,
     make_playable,
     make_source,
+    pass_of,
     published_file,
     states,
     variants,
@@ -46,7 +47,7 @@ from portal.storage.bucket import Storage
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.planning.notes import Note
 from portal.videos.deletion import delete_video
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 LADDER = [*EARLY, *LATER]
 ALL_COMPLETE = "SELECT bool_and(state = 'complete') FROM renditions"
@@ -59,7 +60,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def playable(client: Client, resources: Resources, source: Path, tmp_path: Path) -> Video:
+async def playable(client: Client, resources: WebContext, source: Path, tmp_path: Path) -> Video:
     """A long video after its first pass."""
     video = await published_file(client, resources, source)
     return await make_playable(video, resources, tmp_path)
@@ -79,7 +80,7 @@ async def master(client: Client, video: Video) -> str:
 
 
 async def test_long_video_is_playable_before_its_ladder_is_complete(
-    client: Client, resources: Resources, playable: Video, tmp_path: Path
+    client: Client, resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
     assert playable.status is VideoStatus.READY
     assert await states(playable) == {
@@ -106,7 +107,7 @@ async def test_long_video_is_playable_before_its_ladder_is_complete(
 
 
 async def test_later_segments_begin_where_the_first_ones_do(
-    resources: Resources, playable: Video, tmp_path: Path
+    resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
     await make_missing(playable, resources, tmp_path)
 
@@ -120,7 +121,7 @@ async def test_later_segments_begin_where_the_first_ones_do(
 
 
 async def test_short_video_is_made_in_one_pass(
-    client: Client, resources: Resources, short_video: Path, tmp_path: Path
+    client: Client, resources: WebContext, short_video: Path, tmp_path: Path
 ) -> None:
     video = await published_file(client, resources, short_video)
     video = await make_playable(video, resources, tmp_path)
@@ -130,7 +131,7 @@ async def test_short_video_is_made_in_one_pass(
 
 @pytest.mark.soak
 async def test_huge_subtitles_cost_neither_the_video_nor_the_lease(
-    client: Client, resources: Resources, short_video: Path, tmp_path: Path
+    client: Client, resources: WebContext, short_video: Path, tmp_path: Path
 ) -> None:
     """More than a worker reads in, in short lines."""
     lines = "a\n" * 25_000
@@ -153,7 +154,7 @@ async def test_huge_subtitles_cost_neither_the_video_nor_the_lease(
 
 
 async def test_pass_after_a_failed_one_is_cautious(
-    client: Client, resources: Resources, tmp_path: Path
+    client: Client, resources: WebContext, tmp_path: Path
 ) -> None:
     file = make_video(tmp_path / "short.mp4", seconds=1, size="854x480")
     video = await published_file(client, resources, file)
@@ -172,11 +173,11 @@ async def test_pass_after_a_failed_one_is_cautious(
 
 
 async def test_rendition_that_fails_alone_holds_up_no_other(
-    client: Client, resources: Resources, playable: Video, tmp_path: Path
+    client: Client, resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
     async def killed_pass() -> tuple[str, ...]:
         attempt = await begun(playable.id)
-        task = asyncio.create_task(passes.make_missing(attempt, resources, work_dir=tmp_path))
+        task = asyncio.create_task(pass_of(attempt, resources, tmp_path).make_missing())
         await kill_ffmpeg(task)
         with pytest.raises(TranscodeFailed):
             await task
@@ -199,7 +200,7 @@ async def test_rendition_that_fails_alone_holds_up_no_other(
 
 
 async def test_source_replaced_after_the_first_pass_fails_only_what_is_missing(
-    client: Client, resources: Resources, playable: Video, tmp_path: Path
+    client: Client, resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
     before = await master(client, playable)
     original = await resources.storage.get(playable.storage_key)
@@ -224,14 +225,14 @@ async def test_source_replaced_after_the_first_pass_fails_only_what_is_missing(
 
 
 async def test_pass_whose_lease_was_lost_writes_what_is_complete_and_no_more(
-    client: Client, resources: Resources, playable: Video, tmp_path: Path
+    client: Client, resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
     before = await master(client, playable)
     attempt = await begun(playable.id)
     await Rendition.filter(name__in=LATER).delete()
     await Attempt.filter(id=attempt.id).update(outcome="failed")
     lost = type(attempt)(id=attempt.id, video=attempt.video, number=attempt.number)
-    await passes.make_missing(lost, resources, work_dir=tmp_path)
+    await pass_of(lost, resources, tmp_path).make_missing()
     assert await master(client, playable) == before
     assert (await Video.get(id=playable.id)).complete_job_id is not None
 
@@ -259,7 +260,7 @@ class LateStorage:
 
 async def test_playlist_that_a_frozen_worker_overwrote_is_written_again(
     client: Client,
-    resources: Resources,
+    resources: WebContext,
     playable: Video,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -272,7 +273,7 @@ async def test_playlist_that_a_frozen_worker_overwrote_is_written_again(
     late = LateStorage(resources.storage)
     late_resources = replace(resources, storage=cast("Storage", late))
     making = asyncio.create_task(
-        passes.make_missing(frozen, late_resources, work_dir=tmp_path),
+        pass_of(frozen, late_resources, tmp_path).make_missing(),
     )
     async with asyncio.timeout(30):
         await late.is_asked.wait()
@@ -290,19 +291,19 @@ async def test_playlist_that_a_frozen_worker_overwrote_is_written_again(
 
 
 async def test_deleted_video_gets_no_playlist(
-    resources: Resources, playable: Video, tmp_path: Path
+    resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
     key = f"hls/{playable.id}/1/master.m3u8"
     attempt = replace(await begun(playable.id), wanted=())
     await delete_video(playable.id, queue=resources.queue)
     await resources.storage.delete(key)
-    await passes.make_missing(attempt, resources, work_dir=tmp_path)
+    await pass_of(attempt, resources, tmp_path).make_missing()
     with pytest.raises(ObjectMissing):
         await resources.storage.get(key)
 
 
 async def test_playlist_that_a_killed_worker_did_not_write_is_written_by_the_next(
-    client: Client, resources: Resources, playable: Video, tmp_path: Path
+    client: Client, resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
     await make_missing(playable, resources, tmp_path)
     whole = await master(client, playable)
@@ -315,7 +316,7 @@ async def test_playlist_that_a_killed_worker_did_not_write_is_written_by_the_nex
 
 
 async def test_what_serves_the_bucket_may_keep_all_but_the_growing_playlist(
-    resources: Resources, playable: Video
+    resources: WebContext, playable: Video
 ) -> None:
     folder = f"hls/{playable.id}/1/"
     assert await _kept_for(resources, folder + "master.m3u8") == "public, max-age=5"
@@ -323,7 +324,7 @@ async def test_what_serves_the_bucket_may_keep_all_but_the_growing_playlist(
     assert await _kept_for(resources, segment) == "public, max-age=31536000"
 
 
-async def _kept_for(resources: Resources, key: str) -> str:
+async def _kept_for(resources: WebContext, key: str) -> str:
     address = await resources.storage.presign_internal_get(key, ttl_s=60)
     async with aiohttp.ClientSession() as session, session.get(address) as answer:
         assert answer.status == 200
@@ -331,7 +332,7 @@ async def _kept_for(resources: Resources, key: str) -> str:
 
 
 async def test_work_that_is_done_is_not_begun_again(
-    resources: Resources, playable: Video, tmp_path: Path
+    resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
     assert await make_missing(playable, resources, tmp_path) is True
     assert await renditions.begin_completion(playable.id, worker="test") is None

@@ -18,7 +18,7 @@ from portal.database.models import Video
 from portal.queue.enqueue import TRANSCODE_QUEUE, defer_completion, defer_transcode
 from portal.queue.priority import EPOCH, completion_priority, first_pass_priority
 from portal.videos.progress import fetch_progress
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 GB = 10**9
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
@@ -26,12 +26,12 @@ NUMBERS = count(1)
 
 
 @pytest.fixture
-async def queue(resources: Resources) -> AsyncIterator[Resources]:
+async def queue(resources: WebContext) -> AsyncIterator[WebContext]:
     async with resources.queue.open_async():
         yield resources
 
 
-async def waiting(resources: Resources, size_bytes: int, since: datetime, **values: Any) -> Video:
+async def waiting(resources: WebContext, size_bytes: int, since: datetime, **values: Any) -> Video:
     """A video that waits for its first pass, or, when it is ready, for its ladder."""
     async with transaction() as connection:
         row = {"size_bytes": size_bytes, "created_at": since, "transcode_job_id": -next(NUMBERS)}
@@ -46,7 +46,7 @@ async def waiting(resources: Resources, size_bytes: int, since: datetime, **valu
     return video
 
 
-async def next_video(resources: Resources) -> UUID | None:
+async def next_video(resources: WebContext) -> UUID | None:
     """The video of the job that a worker gets now."""
     manager = resources.queue.job_manager
     worker_id = await manager.register_worker()
@@ -54,7 +54,7 @@ async def next_video(resources: Resources) -> UUID | None:
     return UUID(str(job.task_kwargs["video_id"])) if job else None
 
 
-async def test_batch_of_long_videos_does_not_hold_up_a_short_one(queue: Resources) -> None:
+async def test_batch_of_long_videos_does_not_hold_up_a_short_one(queue: WebContext) -> None:
     longs = [await waiting(queue, 2 * GB, NOW + timedelta(seconds=n)) for n in range(100)]
     # The only slot is taken by the first of them.
     assert await next_video(queue) == longs[0].id
@@ -65,7 +65,7 @@ async def test_batch_of_long_videos_does_not_hold_up_a_short_one(queue: Resource
 
 
 async def test_stream_of_short_videos_does_not_hold_up_a_long_one_for_ever(
-    queue: Resources,
+    queue: WebContext,
 ) -> None:
     long = await waiting(queue, 2 * GB, NOW)
     later = NOW + timedelta(days=2)
@@ -88,7 +88,7 @@ def test_ladders_wait_for_every_first_pass_and_priorities_fit_the_queue() -> Non
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_place_in_the_queue_is_the_true_one(seed: int, queue: Resources) -> None:
+async def test_place_in_the_queue_is_the_true_one(seed: int, queue: WebContext) -> None:
     rng = Random(seed)  # noqa: S311  # to be repeated, not to be secret
     videos = []
     for _ in range(12):
@@ -108,7 +108,7 @@ async def test_place_in_the_queue_is_the_true_one(seed: int, queue: Resources) -
         assert await next_video(queue) == told[place], f"place {place} of seed {seed}"
 
 
-async def test_pass_tried_again_keeps_its_place(queue: Resources) -> None:
+async def test_pass_tried_again_keeps_its_place(queue: WebContext) -> None:
     first, second = [await waiting(queue, GB, NOW + timedelta(hours=n)) for n in range(2)]
     assert await next_video(queue) == first.id
     await run_sql(

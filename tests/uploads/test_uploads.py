@@ -30,7 +30,7 @@ from yarl import URL
 from portal.config import Config
 from portal.errors import ObjectMissing
 from portal.web.app import create_app
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 FILE = os.urandom(1 * MIB) * 35 + b"the end"
 UNKNOWN_ID = "0" * 32
@@ -38,7 +38,7 @@ STRANGE_IDS = [UNKNOWN_ID, UNKNOWN_ID.upper(), "x", "%00", "%ED%A0%80", "a" * 5_
 OTHER_SITE = {"Sec-Fetch-Site": "cross-site"}
 
 
-async def test_parts_in_any_order_become_the_file(client: Client, resources: Resources) -> None:
+async def test_parts_in_any_order_become_the_file(client: Client, resources: WebContext) -> None:
     upload = await started(client, len(FILE))
     assert upload["state"] == "uploading"
     assert (upload["partSizeBytes"], upload["partCount"]) == (PART_BYTES, 3)
@@ -57,7 +57,7 @@ async def test_parts_in_any_order_become_the_file(client: Client, resources: Res
 
 
 async def test_object_has_the_type_announced_at_presign(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     key = (await presign(client, "a.mov", "video/quicktime"))["key"]
     upload = await started(client, 3, key=key)
@@ -69,7 +69,7 @@ async def test_object_has_the_type_announced_at_presign(
             assert response.headers["Content-Type"] == "video/quicktime"
 
 
-async def test_small_file_is_one_part(client: Client, resources: Resources) -> None:
+async def test_small_file_is_one_part(client: Client, resources: WebContext) -> None:
     upload = await started(client, 1)
     assert upload["partCount"] == 1
     await send_part(client, upload, 1, b"x")
@@ -90,7 +90,7 @@ async def test_starting_again_answers_what_is_stored_so_far(client: Client) -> N
     assert answer == await look(client, upload)
 
 
-async def test_upload_goes_on_after_a_break(client: Client, resources: Resources) -> None:
+async def test_upload_goes_on_after_a_break(client: Client, resources: WebContext) -> None:
     upload = await started(client, len(FILE))
     await send_part(client, upload, 1, FILE)
     seen = await look(client, upload)
@@ -164,7 +164,7 @@ async def test_storage_refuses_a_part_of_another_size(client: Client) -> None:
     assert [part["partNumber"] for part in (await look(client, upload))["parts"]] == [1]
 
 
-async def test_part_of_another_size_does_not_count(client: Client, resources: Resources) -> None:
+async def test_part_of_another_size_does_not_count(client: Client, resources: WebContext) -> None:
     """Such a part can only come from someone with storage's own credentials."""
     upload = await started(client, len(FILE))
     for number in (1, 3):
@@ -198,7 +198,7 @@ async def test_address_of_a_part_opens_nothing_else(client: Client) -> None:
             assert response.status == 403
 
 
-async def test_part_may_be_sent_again(client: Client, resources: Resources) -> None:
+async def test_part_may_be_sent_again(client: Client, resources: WebContext) -> None:
     upload = await started(client, len(FILE))
     for number in (1, 1, 3, 3, 2, 1):
         await send_part(client, upload, number, FILE)
@@ -235,7 +235,7 @@ async def test_completing_again_answers_the_same(client: Client) -> None:
 
 
 async def test_upload_that_storage_has_lost_is_started_anew(
-    client: Client, config: Config, resources: Resources
+    client: Client, config: Config, resources: WebContext
 ) -> None:
     upload = await started(client, len(FILE))
     await send_part(client, upload, 1, FILE)
@@ -251,7 +251,7 @@ async def test_upload_that_storage_has_lost_is_started_anew(
     assert await content(resources, upload["key"]) == b"new"
 
 
-async def test_lost_object_is_no_stored_one(client: Client, resources: Resources) -> None:
+async def test_lost_object_is_no_stored_one(client: Client, resources: WebContext) -> None:
     done = await stored(client, b"abc")
     await resources.storage.delete(done["key"])
     assert (await look(client, done))["state"] == "pending"
@@ -260,7 +260,7 @@ async def test_lost_object_is_no_stored_one(client: Client, resources: Resources
     assert (await start(client, done["key"], 3)).status_code == 201
 
 
-async def test_discarded_upload_leaves_nothing(client: Client, resources: Resources) -> None:
+async def test_discarded_upload_leaves_nothing(client: Client, resources: WebContext) -> None:
     upload = await started(client, len(FILE))
     await send_part(client, upload, 1, FILE)
     path = f"/api/uploads/{upload['uploadId']}"
@@ -277,7 +277,7 @@ async def test_discarded_upload_leaves_nothing(client: Client, resources: Resour
 
 
 async def test_discarding_removes_a_file_no_video_uses(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     done = await stored(client, b"abc")
     assert (await client.delete(f"/api/uploads/{done['uploadId']}")).status_code == 204
@@ -297,7 +297,7 @@ async def test_file_put_after_its_upload_was_discarded_becomes_no_video(client: 
     await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
 
 
-async def test_file_of_a_video_is_out_of_reach(client: Client, resources: Resources) -> None:
+async def test_file_of_a_video_is_out_of_reach(client: Client, resources: WebContext) -> None:
     record = await published(client)
     path = f"/api/uploads/{record['storageKey'][7:39]}"
     await problem(await client.delete(path), 409, "key_already_used")
@@ -308,7 +308,7 @@ async def test_file_of_a_video_is_out_of_reach(client: Client, resources: Resour
 
 
 async def test_video_is_not_made_of_an_unfinished_upload(
-    client: Client, config: Config, resources: Resources
+    client: Client, config: Config, resources: WebContext
 ) -> None:
     upload = await started(client, 3)
     await send_part(client, upload, 1, b"abc")
@@ -324,7 +324,7 @@ async def test_video_is_not_made_of_an_unfinished_upload(
 
 
 async def test_video_is_not_made_of_a_file_of_another_size(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     done = await stored(client, b"abc")
     await resources.storage.put(done["key"], b"other", content_type="video/mp4")
@@ -409,7 +409,7 @@ async def test_other_sites_pages_are_refused(client: Client) -> None:
 
 
 async def test_storages_own_name_of_an_upload_is_only_in_part_addresses(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     upload = await started(client, 3)
     name = await multipart_id(resources, upload["key"])

@@ -37,7 +37,7 @@ from portal.storage.objects import ObjectInfo
 from portal.uploads import service as uploads
 from portal.uploads.rows import row_with_key
 from portal.web.app import create_app
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 FEW_SECONDS = 12
 REFUSE = """
@@ -55,7 +55,7 @@ def nowhere() -> str:
 @asynccontextmanager
 async def storage_at(address: str, app: Quart) -> AsyncIterator[None]:
     """Let the app look for its storage elsewhere."""
-    resources: Resources = app.extensions["portal"]
+    resources: WebContext = app.extensions["portal"]
     config = replace(resources.config, s3_endpoint_url=address, s3_public_endpoint_url=address)
     async with open_storage(config) as storage:
         app.extensions["portal"] = replace(resources, storage=storage)
@@ -64,7 +64,7 @@ async def storage_at(address: str, app: Quart) -> AsyncIterator[None]:
 
 
 async def test_simultaneous_starts_end_with_one_upload(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     key = (await presign(client))["key"]
     answers = await asyncio.gather(*(start(client, key, 5) for _ in range(8)))
@@ -74,7 +74,7 @@ async def test_simultaneous_starts_end_with_one_upload(
 
 
 async def test_simultaneous_starts_with_different_sizes_agree_on_one(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     key = (await presign(client))["key"]
     answers = await asyncio.gather(*(start(client, key, size) for size in range(1, 9)))
@@ -85,7 +85,7 @@ async def test_simultaneous_starts_with_different_sizes_agree_on_one(
 
 
 async def test_simultaneous_restarts_of_a_lost_upload_end_with_one(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     upload = await started(client, 5)
     lost = await multipart_id(resources, upload["key"])
@@ -98,7 +98,7 @@ async def test_simultaneous_restarts_of_a_lost_upload_end_with_one(
     assert await multipart_uploads(resources, upload["key"]) == [found]
 
 
-async def test_simultaneous_completions_all_succeed(client: Client, resources: Resources) -> None:
+async def test_simultaneous_completions_all_succeed(client: Client, resources: WebContext) -> None:
     data = bytes(range(256)) * (PART_BYTES // 256) + b"end"
     upload = await started(client, len(data))
     for number in (1, 2):
@@ -110,7 +110,7 @@ async def test_simultaneous_completions_all_succeed(client: Client, resources: R
 
 
 async def test_completion_waits_for_the_file_that_another_one_is_making(
-    client: Client, resources: Resources, monkeypatch: pytest.MonkeyPatch
+    client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Storage has forgotten the parts, and the file does not show yet."""
     upload = await started(client, 3)
@@ -132,7 +132,7 @@ async def test_completion_waits_for_the_file_that_another_one_is_making(
 
 
 async def test_completion_whose_answer_was_lost_may_be_repeated(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     """Storage has made the file, and the portal died before it knew."""
     upload = await started(client, 3)
@@ -161,7 +161,7 @@ async def test_completion_repeated_after_the_database_went_away_in_the_middle(
 
 
 async def test_start_that_cannot_be_recorded_leaves_nothing_in_storage(
-    client: Client, config: Config, resources: Resources
+    client: Client, config: Config, resources: WebContext
 ) -> None:
     key = (await presign(client))["key"]
     await run_sql(config.database_url, REFUSE)
@@ -172,7 +172,7 @@ async def test_start_that_cannot_be_recorded_leaves_nothing_in_storage(
 
 
 async def test_video_and_discarding_exclude_each_other(
-    client: Client, config: Config, resources: Resources
+    client: Client, config: Config, resources: WebContext
 ) -> None:
     for round_number in range(6):
         done = await stored(client, b"abc")
@@ -206,7 +206,7 @@ async def published_in_the_end(client: Client, key: str) -> Response:
 
 
 async def test_discarding_waits_for_a_creation_under_way_and_then_refuses(
-    client: Client, config: Config, resources: Resources
+    client: Client, config: Config, resources: WebContext
 ) -> None:
     done = await stored(client, b"abc")
     # Holds the creation up after it has locked the upload, before it commits.
@@ -235,7 +235,7 @@ async def lock_is_held(config: Config, key: str) -> None:
 
 
 async def test_start_during_a_creation_does_not_touch_the_video(
-    client: Client, config: Config, resources: Resources
+    client: Client, config: Config, resources: WebContext
 ) -> None:
     done = await stored(client, b"abc")
     begun = await row_with_key(done["key"])
@@ -247,7 +247,7 @@ async def test_start_during_a_creation_does_not_touch_the_video(
 
 
 async def test_discarding_goes_on_where_an_outage_of_storage_broke_it_off(
-    app: Quart, client: Client, resources: Resources
+    app: Quart, client: Client, resources: WebContext
 ) -> None:
     upload = await started(client, 3)
     await send_part(client, upload, 1, b"abc")
@@ -263,7 +263,7 @@ async def test_discarding_goes_on_where_an_outage_of_storage_broke_it_off(
 
 
 async def test_start_that_was_overtaken_by_a_discarding_is_undone(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     key = (await presign(client))["key"]
     begun = await row_with_key(key)

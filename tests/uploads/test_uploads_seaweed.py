@@ -15,7 +15,7 @@ from test_uploads import *  # noqa: F403  # the same behaviour, whatever the ser
 from test_uploads_races import *  # noqa: F403
 from upload_kit import PART_BYTES, complete, content, look, put_to, send_part, sign, started
 
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.soak
 
@@ -34,7 +34,7 @@ def environ(environ: dict[str, str], seaweed: SeaweedServer) -> dict[str, str]:
 
 
 async def test_upload_goes_on_after_a_crash_of_storage(
-    client: Client, resources: Resources, seaweed: SeaweedServer
+    client: Client, resources: WebContext, seaweed: SeaweedServer
 ) -> None:
     data = os.urandom(PART_BYTES) * 3 + b"end"
     upload = await started(client, len(data))

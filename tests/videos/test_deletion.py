@@ -19,13 +19,14 @@ from portal_kit import LivePortal, create, final_status, process, run_portal, un
 from portal.config import Config
 from portal.database.models import Attempt, Deletion, Upload, Video
 from portal.errors import StorageUnavailable
-from portal.maintenance import side_jobs
+from portal.maintenance.side_jobs import recover_side_jobs
+from portal.processing import removal
+from portal.processing.removal import Unsettled
 from portal.storage.bucket import Storage, open_storage
 from portal.storage.keys import output_prefix
 from portal.storage.objects import LIST_LIMIT
 from portal.videos import deletion
-from portal.videos.deletion import Unsettled
-from portal.web.resources import Resources, open_resources
+from portal.web.composition import WebContext, open_context
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ async def web(environ: dict[str, str]) -> AsyncIterator[LivePortal]:
 @pytest.fixture
 async def storage(config: Config) -> AsyncIterator[Storage]:
     """The bucket of the portal under test."""
-    async with open_resources(config) as opened:
+    async with open_context(config) as opened:
         yield opened.storage
 
 
@@ -57,7 +58,7 @@ async def is_removed(portal: LivePortal) -> bool:
 
 
 async def test_deleted_video_is_gone_at_once_everywhere(
-    client: Client, resources: Resources, short_video: Path, tmp_path: Path
+    client: Client, resources: WebContext, short_video: Path, tmp_path: Path
 ) -> None:
     video = await published_file(client, resources, short_video)
     video = await make_playable(video, resources, tmp_path)
@@ -86,7 +87,7 @@ async def test_deleted_video_is_gone_at_once_everywhere(
 
 
 async def test_key_of_a_deleted_video_can_not_be_published_again(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     record = await published(client)
     await client.post(f"/api/videos/{record['id']}/deletion")
@@ -97,7 +98,7 @@ async def test_key_of_a_deleted_video_can_not_be_published_again(
 
 async def test_worker_removes_every_object_of_a_deleted_video_and_of_no_other(
     client: Client,
-    resources: Resources,
+    resources: WebContext,
     short_video: Path,
     tmp_path: Path,
     environ: dict[str, str],
@@ -124,7 +125,7 @@ async def _is_none(model: type[Deletion | Attempt]) -> bool:
 
 
 async def test_more_objects_than_storage_lists_at_once_are_removed(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     video = await make_row(**READY)
     put = [
@@ -135,42 +136,42 @@ async def test_more_objects_than_storage_lists_at_once_are_removed(
     ]
     await asyncio.gather(*put)
     await deletion.delete_video(video.id, queue=resources.queue)
-    await deletion.remove_files(video.id, storage=resources.storage)
+    await removal.remove_files(video.id, storage=resources.storage)
     assert await stored(resources.storage, video.id) == []
     assert not await Deletion.exists()
 
 
-async def test_removal_may_be_repeated(client: Client, resources: Resources) -> None:
+async def test_removal_may_be_repeated(client: Client, resources: WebContext) -> None:
     record = await published(client)
     video_id = UUID(record["id"])
     await deletion.delete_video(video_id, queue=resources.queue)
     for _ in range(2):
-        await deletion.remove_files(video_id, storage=resources.storage)
-    await deletion.remove_files(uuid4(), storage=resources.storage)
+        await removal.remove_files(video_id, storage=resources.storage)
+    await removal.remove_files(uuid4(), storage=resources.storage)
 
 
 async def test_removal_looks_again_after_someone_may_have_written(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     video = await make_row(**READY)
     await deletion.delete_video(video.id, queue=resources.queue)
-    await deletion.look_again(video.id, video.storage_key, queue=resources.queue)
+    await removal.remove_again(video.id, video.storage_key, queue=resources.queue)
     with pytest.raises(Unsettled):
-        await deletion.remove_files(video.id, storage=resources.storage)
+        await removal.remove_files(video.id, storage=resources.storage)
     # A worker that woke up late.
     late = output_prefix(video.id, 1) + "720p/00001.m4s"
     await resources.storage.put(late, b"x", content_type="video/mp4")
     await run_sql(resources.config.database_url, "UPDATE deletions SET settles_at = now()")
-    await deletion.remove_files(video.id, storage=resources.storage)
+    await removal.remove_files(video.id, storage=resources.storage)
     assert await stored(resources.storage, video.id) == []
     # Even when the removal was over already.
     await resources.storage.put(late, b"x", content_type="video/mp4")
-    await deletion.look_again(video.id, video.storage_key, queue=resources.queue)
+    await removal.remove_again(video.id, video.storage_key, queue=resources.queue)
     assert await Deletion.exists(video_id=video.id)
 
 
 async def test_only_one_of_two_deletions_at_once_succeeds(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     record = await published(client)
     path = f"/api/videos/{record['id']}/deletion"
@@ -212,15 +213,17 @@ async def test_video_deleted_while_it_waits_is_never_transcoded(
     assert jobs == [(other["id"],)]
 
 
-async def test_removal_waits_for_storage_that_is_down(client: Client, resources: Resources) -> None:
+async def test_removal_waits_for_storage_that_is_down(
+    client: Client, resources: WebContext
+) -> None:
     record = await published(client)
     video_id = UUID(record["id"])
     await deletion.delete_video(video_id, queue=resources.queue)
     async with open_storage(unreachable(resources.config)) as nowhere:
         with pytest.raises(StorageUnavailable):
-            await deletion.remove_files(video_id, storage=nowhere)
+            await removal.remove_files(video_id, storage=nowhere)
     assert await Deletion.exists(video_id=video_id)
-    await deletion.remove_files(video_id, storage=resources.storage)
+    await removal.remove_files(video_id, storage=resources.storage)
     assert await stored(resources.storage, video_id, record["storageKey"]) == []
 
 
@@ -264,7 +267,7 @@ async def test_worker_killed_with_its_transcode_does_not_hold_the_removal_up(
 
 
 async def test_removal_that_waited_long_is_not_queued_again_while_it_runs(
-    client: Client, resources: Resources, monkeypatch: pytest.MonkeyPatch
+    client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = await published(client)
     await deletion.delete_video(UUID(record["id"]), queue=resources.queue)
@@ -276,16 +279,16 @@ async def test_removal_that_waited_long_is_not_queued_again_while_it_runs(
     list_some, recovered = resources.storage.list_some, []
 
     async def look_around_first(prefix: str) -> list[str]:
-        recovered.append(await side_jobs.recover_chores(resources))
+        recovered.append(await recover_side_jobs(resources.queue))
         return await list_some(prefix)
 
     monkeypatch.setattr(resources.storage, "list_some", look_around_first)
     async with resources.queue.open_async():
-        await deletion.remove_files(UUID(record["id"]), storage=resources.storage)
+        await removal.remove_files(UUID(record["id"]), storage=resources.storage)
     assert recovered == [0]
 
 
-async def test_lost_job_of_a_removal_is_replaced(client: Client, resources: Resources) -> None:
+async def test_lost_job_of_a_removal_is_replaced(client: Client, resources: WebContext) -> None:
     record = await published(client)
     await deletion.delete_video(UUID(record["id"]), queue=resources.queue)
     await run_sql(
@@ -294,8 +297,8 @@ async def test_lost_job_of_a_removal_is_replaced(client: Client, resources: Reso
         "UPDATE deletions SET lease_expires_at = now() - interval '1 s'",
     )
     async with resources.queue.open_async():
-        assert await side_jobs.recover_chores(resources) == 1
-        assert await side_jobs.recover_chores(resources) == 0
+        assert await recover_side_jobs(resources.queue) == 1
+        assert await recover_side_jobs(resources.queue) == 0
     [promised] = await Deletion.all()
     found = await rows(
         resources.config.database_url,

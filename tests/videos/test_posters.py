@@ -18,6 +18,7 @@ from portal_kit import process, until
 
 from portal.database.models import Deletion, PosterRequest, PosterState, Video
 from portal.errors import NotPlayable, StorageUnavailable
+from portal.processing import removal
 from portal.storage.bucket import open_storage
 from portal.transcoding.encoding.frames import cut_frame
 from portal.transcoding.errors import TranscodeFailed
@@ -27,7 +28,7 @@ from portal.videos.posters import poster_key
 if TYPE_CHECKING:
     from quart import Response
 
-    from portal.web.resources import Resources
+    from portal.web.composition import WebContext
 
 SHADES = 60
 
@@ -57,7 +58,7 @@ def shade(picture: bytes) -> float:
 
 
 @pytest.fixture
-async def video(client: Client, resources: Resources, shaded_video: Path, tmp_path: Path) -> Video:
+async def video(client: Client, resources: WebContext, shaded_video: Path, tmp_path: Path) -> Video:
     """A ready video of many shades."""
     return await make_playable(
         await published_file(client, resources, shaded_video), resources, tmp_path
@@ -68,7 +69,7 @@ async def ask(client: Client, video: Video, time: str, path: str = "poster") -> 
     return await client.post(f"/videos/{video.id}/{path}", form={"time": time})
 
 
-async def make(video: Video, number: int, resources: Resources, work_dir: Path) -> PosterRequest:
+async def make(video: Video, number: int, resources: WebContext, work_dir: Path) -> PosterRequest:
     """Carry out a request as a worker does."""
     work_dir.mkdir(exist_ok=True)
     await posters.make_poster(
@@ -81,14 +82,14 @@ async def make(video: Video, number: int, resources: Resources, work_dir: Path) 
     return await PosterRequest.get(video_id=video.id)
 
 
-async def images(resources: Resources, video: Video) -> list[str]:
+async def images(resources: WebContext, video: Video) -> list[str]:
     """The posters that storage holds of a video."""
     keys = await stored(resources.storage, video.id)
     return [key.rpartition("/")[2] for key in keys if "/poster" in key]
 
 
 async def test_worker_replaces_the_poster_by_the_frame_asked_for(
-    client: Client, resources: Resources, video: Video, environ: dict[str, str]
+    client: Client, resources: WebContext, video: Video, environ: dict[str, str]
 ) -> None:
     assert await images(resources, video) == ["poster.jpg"]
     response = await ask(client, video, "4.75")
@@ -112,7 +113,7 @@ async def test_worker_replaces_the_poster_by_the_frame_asked_for(
 
 async def test_news_of_a_poster_come_with_its_picture(
     client: Client,
-    resources: Resources,
+    resources: WebContext,
     video: Video,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -132,7 +133,7 @@ async def test_news_of_a_poster_come_with_its_picture(
     assert f"/videos/{video.id}/poster.jpg?v=1" in fragment
 
 
-async def _only(resources: Resources, video: Video, name: str) -> bool:
+async def _only(resources: WebContext, video: Video, name: str) -> bool:
     return await images(resources, video) == [name]
 
 
@@ -141,7 +142,7 @@ async def _only(resources: Resources, video: Video, name: str) -> bool:
 )
 async def test_frame_is_the_one_that_is_shown_at_that_time(
     client: Client,
-    resources: Resources,
+    resources: WebContext,
     video: Video,
     tmp_path: Path,
     time_s: float,
@@ -155,7 +156,7 @@ async def test_frame_is_the_one_that_is_shown_at_that_time(
 
 
 async def test_later_request_voids_the_one_that_waits(
-    client: Client, resources: Resources, video: Video, tmp_path: Path
+    client: Client, resources: WebContext, video: Video, tmp_path: Path
 ) -> None:
     await ask(client, video, "1")
     await ask(client, video, "2")
@@ -167,7 +168,7 @@ async def test_later_request_voids_the_one_that_waits(
 
 
 async def test_job_that_runs_again_writes_nothing_twice_and_tidies_up(
-    client: Client, resources: Resources, video: Video, tmp_path: Path
+    client: Client, resources: WebContext, video: Video, tmp_path: Path
 ) -> None:
     await ask(client, video, "1")
     await make(video, 1, resources, tmp_path / "w")
@@ -182,7 +183,7 @@ async def test_job_that_runs_again_writes_nothing_twice_and_tidies_up(
 
 
 async def test_request_that_kills_its_workers_fails(
-    client: Client, resources: Resources, video: Video, tmp_path: Path
+    client: Client, resources: WebContext, video: Video, tmp_path: Path
 ) -> None:
     await ask(client, video, "1")
     await PosterRequest.filter(video_id=video.id).update(state="working", tries=posters.MAX_TRIES)
@@ -196,7 +197,7 @@ async def test_request_that_kills_its_workers_fails(
 
 
 async def test_killed_worker_leaves_its_request_to_the_next(
-    client: Client, resources: Resources, video: Video, environ: dict[str, str]
+    client: Client, resources: WebContext, video: Video, environ: dict[str, str]
 ) -> None:
     await ask(client, video, "1")
     await run_sql(
@@ -214,7 +215,7 @@ async def test_killed_worker_leaves_its_request_to_the_next(
 
 
 async def test_outage_of_storage_is_waited_for_and_counts_as_no_try(
-    client: Client, resources: Resources, video: Video, tmp_path: Path
+    client: Client, resources: WebContext, video: Video, tmp_path: Path
 ) -> None:
     await ask(client, video, "1")
     async with open_storage(unreachable(resources.config)) as nowhere:
@@ -228,7 +229,7 @@ async def test_outage_of_storage_is_waited_for_and_counts_as_no_try(
 
 
 async def test_rendition_that_can_not_be_read_fails_with_words(
-    client: Client, resources: Resources, video: Video, tmp_path: Path
+    client: Client, resources: WebContext, video: Video, tmp_path: Path
 ) -> None:
     await ask(client, video, "1")
     keys = await stored(resources.storage, video.id)
@@ -238,7 +239,7 @@ async def test_rendition_that_can_not_be_read_fails_with_words(
 
 
 async def test_poster_of_a_video_that_was_deleted_meanwhile_leaves_nothing(
-    client: Client, resources: Resources, video: Video, tmp_path: Path
+    client: Client, resources: WebContext, video: Video, tmp_path: Path
 ) -> None:
     await ask(client, video, "1")
     await PosterRequest.filter(video_id=video.id).update(state=PosterState.WORKING)
@@ -249,12 +250,12 @@ async def test_poster_of_a_video_that_was_deleted_meanwhile_leaves_nothing(
     promised = await Deletion.get(video_id=video.id)
     assert promised.settles_at > promised.lease_expires_at.now(promised.settles_at.tzinfo)
     await run_sql(resources.config.database_url, "UPDATE deletions SET settles_at = now()")
-    await deletion.remove_files(video.id, storage=resources.storage)
+    await removal.remove_files(video.id, storage=resources.storage)
     assert await stored(resources.storage, video.id) == []
 
 
 async def test_page_follows_a_request_and_tells_its_end(
-    client: Client, resources: Resources, video: Video, tmp_path: Path
+    client: Client, resources: WebContext, video: Video, tmp_path: Path
 ) -> None:
     fragment = str(await (await ask(client, video, "1", "poster/frame")).get_data(as_text=True))
     assert "Waiting for the worker" in fragment
@@ -273,7 +274,7 @@ async def _poster(client: Client, video: Video, query: str) -> str:
 
 
 async def test_address_of_a_poster_is_kept_only_with_its_version(
-    client: Client, resources: Resources, video: Video, tmp_path: Path
+    client: Client, resources: WebContext, video: Video, tmp_path: Path
 ) -> None:
     kept = await client.get(f"/videos/{video.id}/poster.jpg?v=0")
     assert "max-age=300" in kept.headers["Cache-Control"]
@@ -292,7 +293,7 @@ async def test_time_that_is_none_is_refused(client: Client, time: str) -> None:
     assert not await PosterRequest.exists()
 
 
-async def test_video_without_frames_has_none_to_take(client: Client, resources: Resources) -> None:
+async def test_video_without_frames_has_none_to_take(client: Client, resources: WebContext) -> None:
     video = await make_row()
     assert (await ask(client, video, "1")).status_code == 409
     with pytest.raises(NotPlayable):
@@ -316,9 +317,9 @@ async def test_segment_that_is_none_can_not_be_cut(tmp_path: Path) -> None:
             await cut_frame(b"", segment, at_s=0, work_dir=tmp_path)
 
 
-async def test_chores_do_not_wait_for_a_transcode(
+async def test_side_jobs_do_not_wait_for_a_transcode(
     client: Client,
-    resources: Resources,
+    resources: WebContext,
     video: Video,
     long_video: Path,
     environ: dict[str, str],

@@ -21,7 +21,7 @@ from yarl import URL
 from portal.config import Config
 from portal.storage.bucket import Storage
 from portal.web.app import create_app
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 PLAYLIST_TYPE = "application/vnd.apple.mpegurl"
 REFUSED = (400, 401, 403)
@@ -186,7 +186,7 @@ async def test_failed_video_has_no_playback_address(
     assert await status_of(http, own) == 404
 
 
-async def with_playlists(client: Client, resources: Resources) -> dict[str, Any]:
+async def with_playlists(client: Client, resources: WebContext) -> dict[str, Any]:
     """The record of a processing video whose output lies in storage already."""
     record = await published(client)
     folder = f"hls/{record['id']}/1/"
@@ -196,7 +196,7 @@ async def with_playlists(client: Client, resources: Resources) -> dict[str, Any]
 
 
 async def test_output_of_an_unpublished_attempt_stays_hidden(
-    client: Client, resources: Resources, config: Config
+    client: Client, resources: WebContext, config: Config
 ) -> None:
     record = await with_playlists(client, resources)
     master = f"/hls/{record['id']}/1/master.m3u8"
@@ -212,7 +212,7 @@ async def test_output_of_an_unpublished_attempt_stays_hidden(
 
 
 async def test_playlist_missing_from_storage_is_not_found(
-    client: Client, resources: Resources, config: Config
+    client: Client, resources: WebContext, config: Config
 ) -> None:
     record = await with_playlists(client, resources)
     await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
@@ -222,7 +222,7 @@ async def test_playlist_missing_from_storage_is_not_found(
 
 
 async def test_init_segment_is_signed_too(
-    client: Client, resources: Resources, config: Config
+    client: Client, resources: WebContext, config: Config
 ) -> None:
     record = await with_playlists(client, resources)
     await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
@@ -236,7 +236,7 @@ async def test_init_segment_is_signed_too(
 
 
 async def test_playlist_is_signed_once_for_all_who_ask(
-    client: Client, resources: Resources, config: Config, monkeypatch: pytest.MonkeyPatch
+    client: Client, resources: WebContext, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = await with_playlists(client, resources)
     await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
@@ -261,7 +261,7 @@ async def test_playlist_is_signed_once_for_all_who_ask(
 
 
 async def test_renditions_of_later_attempts_are_served_once_complete(
-    client: Client, resources: Resources, config: Config
+    client: Client, resources: WebContext, config: Config
 ) -> None:
     record = await with_playlists(client, resources)
     later = f"hls/{record['id']}/2/high/media.m3u8"
@@ -290,7 +290,7 @@ async def test_renditions_of_later_attempts_are_served_once_complete(
 
 
 async def test_master_playlist_may_grow_and_is_kept_only_for_seconds(
-    client: Client, resources: Resources, config: Config
+    client: Client, resources: WebContext, config: Config
 ) -> None:
     record = await with_playlists(client, resources)
     await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
@@ -307,7 +307,7 @@ async def test_master_playlist_may_grow_and_is_kept_only_for_seconds(
 
 
 async def test_trick_play_and_subtitle_playlists_are_signed(
-    client: Client, resources: Resources, config: Config
+    client: Client, resources: WebContext, config: Config
 ) -> None:
     record = await with_playlists(client, resources)
     await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
@@ -336,7 +336,7 @@ storyboard-000.jpg#xywh=192,0,192,108
 
 
 async def test_storyboard_leads_to_signed_sprites_and_keeps_their_parts(
-    client: Client, resources: Resources, config: Config
+    client: Client, resources: WebContext, config: Config
 ) -> None:
     record = await with_playlists(client, resources)
     own = f"/videos/{record['id']}/storyboard.vtt"
@@ -401,7 +401,7 @@ async def test_cdn_address_replaces_the_portals_own(client: Client, config: Conf
         other = app.test_client()
         read = await (await other.get(f"/api/videos/{record['id']}")).get_json()
         poster = await other.get(f"/videos/{record['id']}/poster.jpg")
-        opened: Resources = app.extensions["portal"]
+        opened: WebContext = app.extensions["portal"]
         key = f"hls/{record['id']}/3/storyboard.vtt"
         await opened.storage.put(key, STORYBOARD.encode(), content_type="text/vtt")
         await run_sql(config.database_url, "UPDATE videos SET has_storyboard = true")

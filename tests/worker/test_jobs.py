@@ -23,7 +23,7 @@ from portal_kit import (
     until,
 )
 
-from portal.worker import tasks
+from portal.worker.run import remove_leftovers
 
 TRANSCODES = "SELECT status FROM procrastinate_jobs WHERE task_name = 'portal:transcode'"
 
@@ -242,7 +242,7 @@ def test_starting_worker_removes_also_what_its_own_process_id_left(tmp_path: Pat
         (folder / "tmpabc").mkdir(parents=True)
         (folder / "tmpabc" / "00001.m4s").write_bytes(b"left")
 
-    tasks.remove_leftovers(tmp_path)
+    remove_leftovers(tmp_path)
 
     assert list(tmp_path.iterdir()) == [of_a_living]
     assert (of_a_living / "tmpabc" / "00001.m4s").read_bytes() == b"left"

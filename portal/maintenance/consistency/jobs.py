@@ -2,61 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
-from procrastinate.jobs import Status
-from tortoise.connection import get_connection
-
+from portal.database.connection import fetch_rows
+from portal.database.rows import Row
 from portal.errors import ListingRefused
 from portal.maintenance import janitor, recovery, side_jobs
 from portal.maintenance.consistency import repairs
+from portal.maintenance.consistency.comparison import Comparison
 from portal.maintenance.consistency.findings import Kind
-from portal.processing.attempts import LEASE_S
-from portal.queue.rows import DEAD_AFTER_S
+from portal.maintenance.consistency.rows import STUCK, WITHOUT_VIDEO
+from portal.maintenance.rows import ABANDONED_SIDE_JOBS, ABANDONED_VIDEOS
+from portal.queue.jobs import cancel_job, end_job
 from portal.storage.keys import UPLOAD_FOLDER
 from portal.storage.listing import open_multiparts
 from portal.storage.objects import OpenMultipart
-
-if TYPE_CHECKING:
-    from portal.maintenance.consistency.compare import Comparison
-
-STUCK = f"""
-SELECT job.id, job.task_name, job.args->>'video_id' AS video_id
-FROM procrastinate_jobs job
-LEFT JOIN procrastinate_workers worker ON worker.id = job.worker_id
-WHERE job.status = 'doing'
-  AND (coalesce(worker.last_heartbeat < now() - make_interval(secs => %s), true)
-    AND NOT EXISTS (
-      SELECT 1 FROM procrastinate_events WHERE job_id = job.id AND type = 'started'
-        AND at > now() - make_interval(secs => %s)
-    )
-    OR ({recovery.ENDED_UNHEARD}))
-ORDER BY job.id
-"""  # noqa: S608 - put together from constants
-STUCK_VALUES = [DEAD_AFTER_S, DEAD_AFTER_S, *recovery.ENDED_UNHEARD_VALUES]
-# One that runs finds out for itself, and a removal ends a moment after its row.
-WITHOUT_VIDEO = """
-SELECT job.id, job.task_name, job.args->>'video_id' AS video_id
-FROM procrastinate_jobs job
-WHERE job.status = 'todo' AND job.args->>'video_id' IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM videos WHERE id = (job.args->>'video_id')::uuid)
-  AND NOT EXISTS (SELECT 1 FROM deletions WHERE video_id = (job.args->>'video_id')::uuid)
-ORDER BY job.id
-"""
-
-Row = Mapping[str, Any]
 
 
 async def examine_work(run: Comparison) -> None:
     """Report work and jobs that don't fit each other."""
     await _examine_abandoned(run)
-    database = get_connection("default")
-    for row in await database.execute_query_dict(WITHOUT_VIDEO):
-        repair = partial(_cancel, row, run)
-        await run.report.add(Kind.JOB_WITHOUT_VIDEO, _job(row), repair)
-    for row in await database.execute_query_dict(STUCK, STUCK_VALUES):
+    for row in await fetch_rows(WITHOUT_VIDEO):
+        await run.report.add(Kind.JOB_WITHOUT_VIDEO, _job(row), partial(_cancel, row, run))
+    for row in await fetch_rows(STUCK):
         await run.report.add(Kind.JOB_STUCK, _job(row), partial(_end_stuck, row, run))
 
 
@@ -77,45 +45,37 @@ async def examine_multiparts(run: Comparison) -> None:
 
 
 async def _examine_abandoned(run: Comparison) -> None:
-    database = get_connection("default")
-    videos = await database.execute_query_dict(recovery.ABANDONED, [LEASE_S, LEASE_S])
+    videos = await fetch_rows(ABANDONED_VIDEOS)
     again = repairs.once(partial(_recover_videos, run))
     for row in videos:
         subject = f"video {row['video_id']}, job {row['job_id']}"
         await run.report.add(Kind.WORK_ABANDONED, subject, again)
-    again = repairs.once(partial(_recover_chores, run))
-    for row in await database.execute_query_dict(side_jobs.ABANDONED):
+    again = repairs.once(partial(_recover_side_jobs, run))
+    for row in await fetch_rows(ABANDONED_SIDE_JOBS):
         subject = f"{row['kind']} of video {row['video_id']}"
         await run.report.add(Kind.WORK_ABANDONED, subject, again)
 
 
 async def _recover_videos(run: Comparison) -> str:
-    await recovery.recover_abandoned(run.resources)
+    await recovery.recover_abandoned(run.queue)
     return ""
 
 
-async def _recover_chores(run: Comparison) -> str:
-    await side_jobs.recover_chores(run.resources)
+async def _recover_side_jobs(run: Comparison) -> str:
+    await side_jobs.recover_side_jobs(run.queue)
     return ""
 
 
 async def _cancel(row: Row, run: Comparison) -> str:
-    await run.resources.queue.job_manager.cancel_job_by_id_async(row["id"])
+    await cancel_job(row["id"], run.queue)
     return ""
 
 
 async def _end_stuck(row: Row, run: Comparison) -> str:
-    if await _is_stuck(row):
-        await run.resources.queue.job_manager.finish_job_by_id_async(
-            job_id=row["id"], status=Status.ABORTED, delete_job=False
-        )
+    # Once more: work that was abandoned may have been queued again by now.
+    if any(each["id"] == row["id"] for each in await fetch_rows(STUCK)):
+        await end_job(row["id"], run.queue)
     return ""
-
-
-async def _is_stuck(row: Row) -> bool:
-    """Whether it still is: work that was abandoned may have been queued again by now."""
-    found = await get_connection("default").execute_query_dict(STUCK, STUCK_VALUES)
-    return any(each["id"] == row["id"] for each in found)
 
 
 async def _abort(found: OpenMultipart, run: Comparison) -> str:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Any, TypeVar
-
-from tortoise.connection import get_connection
+from collections.abc import AsyncIterator
+from typing import TypeVar
 
 Left = TypeVar("Left")
 Right = TypeVar("Right")
 Value = TypeVar("Value")
-
-PAGE = 1000
 
 
 class OutOfOrder(Exception):
@@ -33,19 +29,6 @@ async def merged(
             one = await anext(lefts, None)
         if other is not None and other[0] == key:
             other = await anext(rights, None)
-
-
-async def rows_by_key(
-    query: str, values: Sequence[object], *, first: str
-) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """The rows of a query by their column `key`; it takes the values, the last key and a limit."""
-    last, is_more = first, True
-    while is_more:
-        rows = await get_connection("default").execute_query_dict(query, [*values, last, PAGE])
-        for row in rows:
-            yield row["key"], row
-        is_more = len(rows) == PAGE
-        last = rows[-1]["key"] if rows else last
 
 
 async def _ascending(

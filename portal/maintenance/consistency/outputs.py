@@ -5,39 +5,24 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING
 from uuid import UUID
 
-from tortoise.connection import get_connection
-
 from portal.maintenance.consistency import repairs
+from portal.maintenance.consistency.comparison import TOO_YOUNG, Comparison
 from portal.maintenance.consistency.findings import Kind, Repair
-from portal.maintenance.consistency.merging import merged, rows_by_key
+from portal.maintenance.consistency.merging import merged
+from portal.maintenance.consistency.rows import is_video_known, videos_by_id
 from portal.maintenance.consistency.video_files import Problem, examine_video, unused_objects
+from portal.processing.removal import remove_below
 from portal.storage.keys import OUTPUT_FOLDER, output_root
 from portal.storage.listing import entries_of, objects_below
 from portal.storage.objects import StoredObject
-from portal.videos import deletion
 from portal.videos.publishing import parse_video_id
-
-if TYPE_CHECKING:
-    from portal.maintenance.consistency.compare import Comparison
-
-VIDEOS = """
-SELECT id::text AS key, status::text AS status FROM videos
-WHERE id > %s ORDER BY id LIMIT %s
-"""
-IS_KNOWN = """
-SELECT 1 FROM videos WHERE id = %s
-UNION ALL SELECT 1 FROM deletions WHERE video_id = %s
-UNION ALL SELECT 1 FROM tombstones WHERE video_id = %s
-"""
 
 
 async def compare_outputs(run: Comparison) -> None:
     """Report what is missing of ready videos, and what is left that nothing refers to."""
-    rows = rows_by_key(VIDEOS, [], first=str(UUID(int=0)))
-    async for name, row, entry in merged(rows, _entries(run)):
+    async for name, row, entry in merged(videos_by_id(), _entries(run)):
         if row is not None:
             if entry is not None or row["status"] == "ready":
                 await _compare_video(UUID(name), run)
@@ -56,10 +41,7 @@ async def _entries(run: Comparison) -> AsyncIterator[tuple[str, StoredObject | s
 
 async def _is_known(name: str) -> bool:
     video_id = parse_video_id(name)
-    values = [video_id] * 3
-    return video_id is not None and bool(
-        await get_connection("default").execute_query_dict(IS_KNOWN, values)
-    )
+    return video_id is not None and await is_video_known(video_id)
 
 
 async def _report_folder(prefix: str, run: Comparison) -> None:
@@ -73,15 +55,15 @@ async def _report_folder(prefix: str, run: Comparison) -> None:
 
 async def _remove_folder(prefix: str, run: Comparison, *, is_old: bool) -> str:
     if not is_old:
-        return run.too_young
-    async for _ in deletion.remove_below(prefix, run.storage):
+        return TOO_YOUNG
+    async for _ in remove_below(prefix, run.storage):
         pass
     return ""
 
 
 async def _remove_objects(found: list[StoredObject], run: Comparison) -> str:
     if not all(map(run.is_old, found)):
-        return run.too_young
+        return TOO_YOUNG
     for stored in found:
         await run.storage.delete(stored.key)
     return ""
@@ -105,12 +87,12 @@ async def _compare_video(video_id: UUID, run: Comparison) -> None:
 async def _report_problems(video_id: UUID, problems: list[Problem], run: Comparison) -> None:
     """Report them; all lost renditions of a video are made again by one job."""
     lost = [problem.name for problem in problems if problem.kind is Kind.RENDITION_INCOMPLETE]
-    again = repairs.once(partial(repairs.make_again, video_id, lost, run.resources))
+    again = repairs.once(partial(repairs.make_again, video_id, lost, run))
     chosen: dict[Kind, Repair] = {
         Kind.RENDITION_INCOMPLETE: again,
         Kind.MASTER_MISSING: partial(repairs.write_master, video_id, run.storage),
         Kind.MASTER_OUTDATED: partial(repairs.write_master, video_id, run.storage),
-        Kind.POSTER_MISSING: partial(repairs.cut_poster, video_id, run.resources),
+        Kind.POSTER_MISSING: partial(repairs.cut_poster, video_id, run.queue),
         Kind.STORYBOARD_MISSING: partial(repairs.drop_storyboard, video_id),
     }
     for problem in problems:

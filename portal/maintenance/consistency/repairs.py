@@ -6,8 +6,10 @@ What is made again comes from the uploaded file, and only from the very file tha
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
+
+from psycopg import AsyncConnection
 
 from portal.database.connection import transaction
 from portal.database.models import (
@@ -20,24 +22,19 @@ from portal.database.models import (
 )
 from portal.database.rows import NOW, lock_video
 from portal.errors import NotPlayable, VideoNotFound
+from portal.maintenance.consistency.comparison import Comparison
+from portal.maintenance.consistency.findings import Repair
 from portal.maintenance.consistency.video_files import is_settled
 from portal.processing import passes
 from portal.processing.sources import holds_source
+from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion, defer_transcode
+from portal.storage.bucket import Storage
 from portal.storage.keys import output_prefix
 from portal.storage.listing import entries_of
+from portal.storage.objects import StoredObject
 from portal.transcoding.packaging.master import Kind as Medium
 from portal.videos import posters
-
-if TYPE_CHECKING:
-    from procrastinate import App as Queue
-    from psycopg import AsyncConnection
-
-    from portal.maintenance.consistency.compare import Comparison
-    from portal.maintenance.consistency.findings import Repair
-    from portal.storage.bucket import Storage
-    from portal.storage.objects import StoredObject
-    from portal.web.resources import Resources
 
 SOURCE_GONE = "can't be repaired: the uploaded file is gone or another one; upload it again"
 CHANGED = "changed meanwhile; run it again"
@@ -57,14 +54,14 @@ def once(repair: Repair) -> Repair:
     return carry_out
 
 
-async def make_again(video_id: UUID, names: Sequence[str], resources: Resources) -> str:
+async def make_again(video_id: UUID, names: Sequence[str], run: Comparison) -> str:
     """Queue lost renditions of a ready video.
 
     Alone, if segments to go by are left; else the video is transcoded anew, as is the only way to
     sound and subtitles. Until then it is processing: it could not be played well anyway.
     """
     video = await Video.get_or_none(id=video_id)
-    if video is None or not await holds_source(video, resources.storage):
+    if video is None or not await holds_source(video, run.storage):
         return SOURCE_GONE
     async with transaction() as connection:
         found = await lock_video(video_id)
@@ -73,11 +70,11 @@ async def make_again(video_id: UUID, names: Sequence[str], resources: Resources)
         rows = await Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
         lost = [row for row in rows if row.name in names]
         if _can_be_completed(found, rows, lost):
-            await _plan_again(found, lost, resources.queue, connection)
+            await _plan_again(found, lost, run.queue, connection)
         else:
-            await _start_again(found, resources.queue, connection)
+            await _start_again(found, run.queue, connection)
             return ""
-    await passes.put_master(found, resources.storage)
+    await passes.put_master(found, run.storage)
     return ""
 
 
@@ -96,14 +93,14 @@ async def write_master(video_id: UUID, storage: Storage) -> str:
     return ""
 
 
-async def cut_poster(video_id: UUID, resources: Resources) -> str:
+async def cut_poster(video_id: UUID, queue: Queue) -> str:
     """Queue the frame that was chosen, or one near the beginning, as the poster."""
     chosen = await PosterRequest.get_or_none(video_id=video_id)
     video = await Video.get_or_none(id=video_id)
     duration_s = (video.duration_s if video else None) or 0.0
     time_s = chosen.time_s if chosen else duration_s * POSTER_SHARE
     try:
-        await posters.request_poster(video_id, time_s=time_s, queue=resources.queue)
+        await posters.request_poster(video_id, time_s=time_s, queue=queue)
     except (VideoNotFound, NotPlayable):
         # It is made anew, with all that belongs to it, or was deleted.
         return ""

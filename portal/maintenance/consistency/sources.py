@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
-
-from tortoise.connection import get_connection
 
 from portal.database.models import Video
+from portal.database.rows import Row
 from portal.errors import ObjectMissing
+from portal.maintenance.consistency.comparison import TOO_YOUNG, Comparison
 from portal.maintenance.consistency.findings import Kind
-from portal.maintenance.consistency.merging import merged, rows_by_key
+from portal.maintenance.consistency.merging import merged
+from portal.maintenance.consistency.rows import is_key_known, uploads_by_key
 from portal.processing.sources import holds_source, identify
 from portal.storage.keys import UPLOAD_FOLDER
 from portal.storage.listing import objects_below
+from portal.storage.objects import StoredObject
 from portal.uploads import service as uploads
-
-if TYPE_CHECKING:
-    from portal.maintenance.consistency.compare import Comparison
-    from portal.storage.objects import StoredObject
-
-UPLOADS = """
-SELECT uploads.key, videos.id::text AS video_id, videos.size_bytes, videos.source_etag,
-       greatest(uploads.created_at, active_at) < %s AS is_idle
-FROM uploads LEFT JOIN videos ON videos.storage_key = uploads.key
-WHERE uploads.key > %s ORDER BY uploads.key LIMIT %s
-"""
-IS_KNOWN = """
-SELECT 1 FROM uploads WHERE key = %s
-UNION ALL SELECT 1 FROM deletions WHERE storage_key = %s
-UNION ALL SELECT 1 FROM tombstones WHERE storage_key = %s
-"""
-
-Row = Mapping[str, Any]
 
 
 async def compare_sources(run: Comparison) -> None:
     """Report every uploaded file that is missing, changed, abandoned or unknown."""
-    rows = rows_by_key(UPLOADS, [run.overdue_since], first="")
+    rows = uploads_by_key(idle_since=run.overdue_since)
     async for key, row, stored in merged(rows, _objects(run)):
         if row is None:
-            if stored is not None and not await _is_known(key):
+            if stored is not None and not await is_key_known(key):
                 subject = f"{key} ({stored.size_bytes:,} bytes)"
                 await run.report.add(Kind.OBJECT_UNUSED, subject, partial(_remove, stored, run))
         elif row["video_id"] is not None:
@@ -76,11 +59,6 @@ async def _check_source(row: Row, stored: StoredObject | None, run: Comparison) 
         await run.report.add(Kind.SOURCE_CHANGED, f"{subject}, another ETag", repair)
 
 
-async def _is_known(key: str) -> bool:
-    rows = await get_connection("default").execute_query_dict(IS_KNOWN, [key, key, key])
-    return bool(rows)
-
-
 async def _upload_again() -> str:
     return "can't be repaired: upload the file again and delete this video"
 
@@ -95,8 +73,8 @@ async def _accept(row: Row, etag: str, run: Comparison) -> str:
 
 async def _remove(stored: StoredObject, run: Comparison) -> str:
     if not run.is_old(stored):
-        return run.too_young
-    if await _is_known(stored.key):
+        return TOO_YOUNG
+    if await is_key_known(stored.key):
         return "in use by now"
     await run.storage.delete(stored.key)
     return ""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from portal.database.models import Attempt, Rendition, RenditionState, Video, VideoStatus
 from portal.errors import ObjectMissing
 from portal.maintenance.consistency.findings import Kind
 from portal.processing.references import named_playlists, used_folders
+from portal.storage.bucket import Storage
 from portal.storage.keys import output_prefix, output_root
 from portal.storage.listing import objects_below
 from portal.storage.objects import StoredObject
@@ -20,9 +20,6 @@ from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.packaging.master import Kind as Medium
 from portal.transcoding.planning.storyboard import SPRITE_LINE, STORYBOARD_NAME
 from portal.videos.posters import poster_key
-
-if TYPE_CHECKING:
-    from portal.storage.bucket import Storage
 
 IFRAMES = "iframes.m3u8"
 MAX_NAMED = 3

@@ -27,7 +27,7 @@ from api_kit import (
 
 from portal.config import Config
 from portal.web.app import create_app
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 OTHER_METADATA: list[dict[str, Any]] = [
     {"title": "Another"},
@@ -144,7 +144,7 @@ async def test_same_request_again_answers_the_same_record(client: Client, config
 
 
 async def test_retry_is_safe_even_when_the_file_is_gone(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     record = await published(client)
     await resources.storage.delete(record["storageKey"])
@@ -183,7 +183,7 @@ async def test_empty_file_is_a_conflict(client: Client, config: Config) -> None:
 
 
 async def test_file_deleted_before_creation_is_a_conflict(
-    client: Client, resources: Resources, config: Config
+    client: Client, resources: WebContext, config: Config
 ) -> None:
     key = await uploaded(client)
     await resources.storage.delete(key)
@@ -201,7 +201,7 @@ async def test_key_that_was_not_issued_is_refused(client: Client, config: Config
 
 
 async def test_object_that_bypassed_presign_cannot_be_created(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     key = "videos/ffffffffffffffffffffffffffffffff.mp4"
     await resources.storage.put(key, RAW_FILE, content_type="video/mp4")

@@ -13,7 +13,7 @@ from api_kit import RAW_FILE, Client, faults, metadata, presign, put, rows
 from portal.config import Config
 from portal.errors import ObjectMissing
 from portal.web.app import create_app
-from portal.web.resources import Resources
+from portal.web.composition import WebContext
 
 
 async def test_categories_are_a_fixed_table(client: Client) -> None:
@@ -63,7 +63,7 @@ async def test_every_presign_gives_another_key(client: Client) -> None:
 
 @pytest.mark.parametrize("content_type", ["video/mp4", "video/quicktime"])
 async def test_raw_bytes_go_straight_to_storage(
-    client: Client, resources: Resources, content_type: str
+    client: Client, resources: WebContext, content_type: str
 ) -> None:
     upload = await presign(client, content_type=content_type)
     assert await put(upload["uploadUrl"], RAW_FILE, content_type=content_type) == 200
@@ -71,7 +71,7 @@ async def test_raw_bytes_go_straight_to_storage(
 
 
 async def test_storage_refuses_another_content_type_than_the_signed_one(
-    client: Client, resources: Resources
+    client: Client, resources: WebContext
 ) -> None:
     upload = await presign(client, content_type="video/mp4")
     assert await put(upload["uploadUrl"], RAW_FILE, content_type="video/quicktime") == 403
@@ -80,7 +80,7 @@ async def test_storage_refuses_another_content_type_than_the_signed_one(
         await resources.storage.head(upload["key"])
 
 
-async def test_upload_address_opens_no_other_key(client: Client, resources: Resources) -> None:
+async def test_upload_address_opens_no_other_key(client: Client, resources: WebContext) -> None:
     upload, other = await presign(client), await presign(client)
     url = upload["uploadUrl"].replace(upload["key"], other["key"])
     assert url != upload["uploadUrl"]

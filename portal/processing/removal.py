@@ -1,0 +1,123 @@
+"""Removal of a deleted video's files from storage, by a job that does not give up.
+
+The row of `Deletion` is the promise that the files go: it is written in the transaction that
+deletes the video, and goes when storage holds nothing more of it. What a worker may have written
+after the removal had listed is found by a second one: a removal ends at `settles_at` at the
+earliest, and a worker that finds its video gone asks for another (`remove_again`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from psycopg import AsyncConnection
+
+from portal.database.connection import server_time, transaction
+from portal.database.lease import first_end, renewed
+from portal.database.models import Deletion
+from portal.errors import StorageUnavailable
+from portal.queue.app import Queue
+from portal.queue.enqueue import defer_removal
+from portal.storage.bucket import Storage
+from portal.storage.keys import output_root
+
+logger = logging.getLogger(__name__)
+
+# What a worker had sent when it was stopped is in storage by then.
+SETTLE_S = 5
+# Renewed at the start and with each batch; storage has less time for one.
+LEASE_S = 30
+BATCH_TIMEOUT_S = 20
+
+
+class Unsettled(Exception):
+    """Everything found was removed, but someone may have written more since."""
+
+
+async def promise_removal(
+    video_id: UUID,
+    storage_key: str,
+    queue: Queue,
+    connection: AsyncConnection[Any],
+    *,
+    is_written: bool,
+) -> None:
+    """Have a video's files removed, as a part of the transaction that deletes the video.
+
+    `is_written` tells that someone may be writing some of them at this moment.
+    """
+    now = await server_time()
+    await Deletion.create(
+        video_id=video_id,
+        storage_key=storage_key,
+        job_id=await defer_removal(video_id, queue, connection),
+        settles_at=now + timedelta(seconds=SETTLE_S) if is_written else now,
+        lease_expires_at=await first_end(LEASE_S),
+    )
+
+
+async def remove_again(video_id: UUID, storage_key: str, *, queue: Queue) -> None:
+    """Have the files of a deleted video removed once more: some may have been written since."""
+    async with transaction() as connection:
+        settles_at = await server_time() + timedelta(seconds=SETTLE_S)
+        if not await Deletion.filter(video_id=video_id).update(settles_at=settles_at):
+            await promise_removal(video_id, storage_key, queue, connection, is_written=True)
+
+
+async def remove_files(video_id: UUID, *, storage: Storage) -> None:
+    """Remove everything that storage holds of a deleted video. May run any number of times.
+
+    Raises:
+        Unsettled: it has to be done again, since someone may have written more meanwhile.
+        StorageUnavailable: not everything could be removed.
+    """
+    pending = await Deletion.get_or_none(video_id=video_id)
+    if pending is None:
+        return
+    removed, promise = 0, Deletion.filter(video_id=video_id)
+    # The lease may have run out while the job waited.
+    await promise.update(lease_expires_at=renewed(LEASE_S))
+    async for count in remove_below(output_root(video_id), storage):
+        removed += count
+        await promise.update(lease_expires_at=renewed(LEASE_S))
+    async with _time_limit():
+        await storage.delete(pending.storage_key)
+    unchanged = Deletion.filter(video_id=video_id, settles_at=pending.settles_at)
+    if not await unchanged.filter(settles_at__lte=await server_time()).delete():
+        raise Unsettled
+    logger.info("Files removed", extra={"action": "files_removed", "objects": removed})
+
+
+async def remove_below(prefix: str, storage: Storage) -> AsyncIterator[int]:
+    """Remove every object whose key begins with this; yields how many after each batch.
+
+    Raises `StorageUnavailable`, also when storage kept some of them.
+    """
+    previous: list[str] = []
+    while True:
+        async with _time_limit():
+            keys = await storage.list_some(prefix)
+            if not keys:
+                return
+            if keys == previous:
+                # Storage says that they are gone, and lists them: a pause may help.
+                raise StorageUnavailable
+            await storage.delete_many(keys)
+        previous = keys
+        yield len(keys)
+
+
+@asynccontextmanager
+async def _time_limit() -> AsyncIterator[None]:
+    """Storage's own limits, with its retries, are longer than the lease."""
+    try:
+        async with asyncio.timeout(BATCH_TIMEOUT_S):
+            yield
+    except TimeoutError as exc:
+        raise StorageUnavailable from exc

@@ -1,0 +1,116 @@
+"""The worker's process: what it opens, the queues it works off, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import socket
+from pathlib import Path
+
+from procrastinate.signals import on_stop
+
+from portal.config import Config
+from portal.database.connection import open_database, server_time
+from portal.maintenance.recovery import recover_forever
+from portal.processing.passes import Tools
+from portal.queue.app import queue_app
+from portal.queue.connector import WorkerConnector
+from portal.queue.enqueue import SIDE_QUEUE, TRANSCODE_QUEUE
+from portal.queue.rows import resume_paused
+from portal.storage.bucket import Storage, open_storage
+from portal.telemetry import tracing
+from portal.telemetry.logs import configure_logging
+from portal.transcoding.probing.probe import SourceLimits
+from portal.worker.tasks import Worker, tasks
+
+logger = logging.getLogger(__name__)
+
+# Should the news of a new job be missed, it is found within this time.
+FETCH_INTERVAL_S = 2
+# One waits for storage while the other cuts a frame.
+SIDE_CONCURRENCY = 2
+
+
+async def work(config: Config) -> None:
+    """Be a worker, as a process of its own."""
+    configure_logging(config)
+    tracing.start("worker")
+    try:
+        async with open_database(config), open_storage(config) as storage:
+            # The queue would wait for a database that is away without a word.
+            await server_time()
+            # What they wait for may be the settings that this worker was restarted with.
+            await resume_paused(after_success=False)
+            await _run(config, storage)
+    finally:
+        await tracing.flush()
+
+
+async def _run(config: Config, storage: Storage) -> None:
+    """Work off the queues until SIGTERM or SIGINT; running jobs are then queued again at once."""
+    connector = WorkerConnector(config.database_url)
+    worker = Worker(config, _tools(config, storage, connector))
+    queue = worker.tools.queue
+    queue.add_tasks_from(tasks, namespace="portal")
+    remove_leftovers(config.work_dir)
+    ending = asyncio.Event()
+    with on_stop(ending.set):
+        async with queue.open_async(), asyncio.TaskGroup() as group:
+            name = worker.tools.worker
+            logger.info("Worker begins", extra={"action": "worker_begins", "worker": name})
+            running = [
+                group.create_task(_serve(TRANSCODE_QUEUE, worker, config.worker_concurrency)),
+                group.create_task(_serve(SIDE_QUEUE, worker, SIDE_CONCURRENCY)),
+                group.create_task(recover_forever(queue, ending)),
+                group.create_task(ending.wait()),
+            ]
+            try:
+                # What can't go on ends the rest, too.
+                await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                connector.is_ending = True
+                ending.set()
+            for task in running:
+                task.cancel()
+
+
+def remove_leftovers(work_dir: Path) -> None:
+    """Remove what killed workers of this machine left in the work folder.
+
+    Called before a worker begins: what bears its own process id is another's. In a container
+    each one gets the id of the one before it.
+    """
+    for folder in work_dir.glob("worker-*"):
+        process_id = folder.name.removeprefix("worker-")
+        if process_id == str(os.getpid()) or not Path(f"/proc/{process_id}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _tools(config: Config, storage: Storage, connector: WorkerConnector) -> Tools:
+    return Tools(
+        worker=f"{socket.gethostname()}:{os.getpid()}",
+        storage=storage,
+        queue=queue_app(connector),
+        limits=SourceLimits(
+            max_pixels=config.max_source_pixels,
+            max_duration_s=config.max_source_duration_s,
+            max_size_bytes=config.max_source_bytes,
+        ),
+        work_dir=config.work_dir / f"worker-{os.getpid()}",
+    )
+
+
+async def _serve(queue_name: str, worker: Worker, concurrency: int) -> None:
+    """Work off one queue; side jobs have one of their own: they don't wait for transcodes."""
+    await worker.tools.queue.run_worker_async(
+        queues=[queue_name],
+        name=worker.tools.worker,
+        concurrency=concurrency,
+        fetch_job_polling_interval=FETCH_INTERVAL_S,
+        additional_context={"worker": worker},
+        shutdown_graceful_timeout=0,
+        delete_jobs="never",
+        install_signal_handlers=False,
+    )

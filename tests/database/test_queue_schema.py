@@ -1,0 +1,92 @@
+"""The queue's tables are made by a migration of the portal's own, and are procrastinate's."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+from api_kit import rows, run_sql
+from portal_kit import execute, on_database
+from procrastinate.schema import SchemaManager
+from psycopg import sql
+from tortoise import Tortoise
+from tortoise.migrations.api import migrate as tortoise_migrate
+
+from portal.config import Config
+from portal.database.connection import _migration_config, migrate
+
+# Everything of the queue that PostgreSQL's catalogs know.
+CATALOG = """
+SELECT 'column', table_name || '.' || column_name,
+       concat_ws(' ', data_type, udt_name, is_nullable, column_default, identity_generation)
+FROM information_schema.columns WHERE table_name LIKE 'procrastinate%%'
+UNION ALL
+SELECT 'index', indexname, indexdef FROM pg_indexes WHERE tablename LIKE 'procrastinate%%'
+UNION ALL
+SELECT 'constraint', conname, conrelid::regclass || ' ' || pg_get_constraintdef(oid)
+FROM pg_constraint WHERE conrelid::regclass::text LIKE 'procrastinate%%'
+UNION ALL
+SELECT 'function', oid::regprocedure::text, pg_get_functiondef(oid)
+FROM pg_proc WHERE proname LIKE 'procrastinate%%'
+UNION ALL
+SELECT 'trigger', tgname, pg_get_triggerdef(oid)
+FROM pg_trigger WHERE NOT tgisinternal AND tgname LIKE 'procrastinate%%'
+UNION ALL
+SELECT 'enum', typname || '.' || enumlabel, enumsortorder::text
+FROM pg_enum JOIN pg_type ON pg_type.oid = enumtypid
+UNION ALL
+SELECT 'type', typname || '.' || attname, format_type(atttypid, atttypmod) || attnum
+FROM pg_type JOIN pg_attribute ON attrelid = typrelid
+WHERE typtype = 'c' AND typname LIKE 'procrastinate%%' AND attnum > 0
+ORDER BY 1, 2, 3
+"""
+RECORD = """;
+INSERT INTO tortoise_migrations (app, name, applied_at) VALUES ('portal', '0003_queue', now())
+"""
+HISTORY = "SELECT app, name FROM tortoise_migrations ORDER BY id"
+
+
+@asynccontextmanager
+async def empty_database(services: dict[str, str]) -> AsyncIterator[Config]:
+    name = f"test_{uuid4().hex}"
+    await execute(services, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    yield Config.from_env(on_database(services, name))
+    drop = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+    await execute(services, drop)
+
+
+async def catalog(database_url: str) -> list[tuple[Any, ...]]:
+    return await rows(database_url, CATALOG)
+
+
+async def test_queue_tables_are_those_of_the_installed_procrastinate(
+    services: dict[str, str], environ: dict[str, str]
+) -> None:
+    migrated = await catalog(environ["DATABASE_URL"])
+    assert len(migrated) > 100
+    async with empty_database(services) as config:
+        await run_sql(config.database_url, SchemaManager.get_schema())
+        assert migrated == await catalog(config.database_url)
+
+
+async def test_database_with_the_queue_of_before_goes_on_with_the_next_migration(
+    services: dict[str, str], environ: dict[str, str]
+) -> None:
+    """Its history names the migrations as they are named here, whatever folder they lie in."""
+    async with empty_database(services) as config:
+        try:
+            settings = _migration_config(config)
+            await tortoise_migrate(config=settings, target="portal.0002_categories")
+        finally:
+            await Tortoise.close_connections()
+        await run_sql(
+            config.database_url,
+            SchemaManager.get_schema() + RECORD,
+        )
+        await migrate(config)
+        assert await catalog(config.database_url) == await catalog(environ["DATABASE_URL"])
+        assert await rows(config.database_url, HISTORY) == await rows(
+            environ["DATABASE_URL"], HISTORY
+        )

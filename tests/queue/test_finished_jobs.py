@@ -1,0 +1,75 @@
+"""Jobs that ended are deleted after a while, and nothing needs them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from api_kit import Client, published, rows, run_sql
+from command_line import portal
+from janitor_kit import tidy
+from page_rows import READY
+
+from portal.database.models import Video
+from portal.queue import rows as queue_rows
+from portal.web.composition import WebContext
+
+ENDED = """
+UPDATE procrastinate_jobs SET status = 'doing' WHERE id = {id};
+UPDATE procrastinate_jobs SET status = '{status}' WHERE id = {id};
+UPDATE procrastinate_events SET at = now() - interval '{age}' WHERE job_id = {id};
+"""
+
+
+async def job_of(client: Client, resources: WebContext, *, status: str, age: str) -> int:
+    """A video's job that ended so long ago, or waits since then."""
+    job_id = int((await published(client))["transcodeJobId"])
+    await run_sql(resources.config.database_url, ENDED.format(id=job_id, status=status, age=age))
+    return job_id
+
+
+async def kept(resources: WebContext) -> list[int]:
+    found = await rows(
+        resources.config.database_url, "SELECT id FROM procrastinate_jobs ORDER BY id"
+    )
+    return [job_id for (job_id,) in found]
+
+
+async def test_janitor_deletes_jobs_that_ended_longer_ago_than_they_are_kept(
+    client: Client, resources: WebContext
+) -> None:
+    for status in ("succeeded", "failed", "cancelled", "aborted"):
+        await job_of(client, resources, status=status, age="31 days")
+    recent = await job_of(client, resources, status="succeeded", age="29 days")
+    waiting = await job_of(client, resources, status="todo", age="400 days")
+
+    for_ever = replace(resources, config=replace(resources.config, keep_jobs_days=0))
+    assert (await tidy(for_ever)).jobs == 0
+    assert (await tidy(resources)).jobs == 4
+    assert await kept(resources) == [recent, waiting]
+    assert (await tidy(resources)).jobs == 0
+
+
+async def test_more_jobs_than_a_batch_are_deleted(
+    client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue_rows, "PRUNE_BATCH", 2)
+    for _ in range(5):
+        await job_of(client, resources, status="succeeded", age="31 days")
+    assert (await tidy(resources)).jobs == 5
+    assert await kept(resources) == []
+
+
+async def test_video_whose_job_is_gone_is_shown_and_deleted(
+    client: Client, resources: WebContext, environ: dict[str, str]
+) -> None:
+    record = await published(client)
+    await Video.filter(id=record["id"]).update(**{**READY, "has_poster": False})
+    await run_sql(resources.config.database_url, "DELETE FROM procrastinate_jobs")
+
+    for path in ("", "/transcode"):
+        assert (await client.get(f"/api/videos/{record['id']}{path}")).status_code == 200
+    assert (await client.get(f"/videos/{record['id']}")).status_code == 200
+    code, out, _ = await portal(environ, "videos", "show", record["id"])
+    assert (code, "0 jobs" in out) == (0, True)
+    assert (await client.post(f"/videos/{record['id']}/delete")).status_code == 303

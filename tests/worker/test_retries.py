@@ -1,0 +1,130 @@
+"""Jobs that failed wait, for longer each time, and no longer than they have to."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+import psycopg
+import pytest
+from api_kit import Client, published, rows, run_sql
+from command_line import portal
+from deletion_kit import unreachable
+from passes_kit import pass_of
+from procrastinate.jobs import Job
+
+from portal.database.models import Attempt, Outcome
+from portal.errors import StorageUnavailable
+from portal.maintenance.rows import limit_ends
+from portal.processing import attempts
+from portal.processing.attempts import LEASE_S, HeldByAnother
+from portal.processing.passes import SourceInterrupted
+from portal.queue.rows import resume_paused
+from portal.storage.bucket import open_storage
+from portal.transcoding.errors import DiskFull
+from portal.web.composition import WebContext
+from portal.worker.retries import Retries
+
+# A job that was tried six times and waits for eight minutes more.
+PAUSED = """
+UPDATE procrastinate_jobs SET status = 'doing' WHERE id = {id};
+UPDATE procrastinate_jobs SET status = 'todo', attempts = 6,
+    scheduled_at = now() + interval '8 minutes' WHERE id = {id};
+"""
+SUCCEEDED = """
+UPDATE procrastinate_jobs SET status = 'doing' WHERE id = {id};
+UPDATE procrastinate_jobs SET status = 'succeeded' WHERE id = {id};
+"""
+WAITS = "SELECT scheduled_at > now() FROM procrastinate_jobs WHERE id = %s"
+
+
+def pause_s(exception: BaseException, *, tried: int = 0) -> float:
+    """How long a job waits that was tried so often before."""
+    job = Job(
+        id=1,
+        queue="transcode",
+        lock=None,
+        queueing_lock=None,
+        task_name="portal:transcode",
+        attempts=tried,
+    )
+    decision = Retries().get_retry_decision(exception=exception, job=job)
+    assert decision.retry_at is not None
+    return (decision.retry_at - datetime.now(UTC)).total_seconds()
+
+
+@pytest.mark.parametrize("exception", [StorageUnavailable(), DiskFull(Path("work"))])
+def test_pauses_of_an_outage_grow_to_ten_minutes(exception: Exception) -> None:
+    assert 3 <= pause_s(exception) <= 10
+    assert 70 <= pause_s(exception, tried=4) <= 160
+    for tried in (6, 7, 100):
+        assert 290 <= pause_s(exception, tried=tried) <= 600
+
+
+def test_other_pauses_do_not_grow() -> None:
+    assert pause_s(asyncio.CancelledError(), tried=100) <= 0
+    assert pause_s(RuntimeError(), tried=100) <= 5
+    assert pause_s(SourceInterrupted(), tried=100) <= 10
+    assert pause_s(psycopg.OperationalError(), tried=100) <= 10
+    assert pause_s(HeldByAnother(), tried=100) <= LEASE_S
+
+
+async def paused(client: Client, resources: WebContext) -> int:
+    job_id = int((await published(client))["transcodeJobId"])
+    await run_sql(resources.config.database_url, PAUSED.format(id=job_id))
+    return job_id
+
+
+async def waits(job_id: int, resources: WebContext) -> bool:
+    [(is_waiting,)] = await rows(resources.config.database_url, WAITS, job_id)
+    return bool(is_waiting)
+
+
+async def test_pause_of_ten_minutes_is_no_wrong_clock(
+    client: Client, resources: WebContext
+) -> None:
+    job_id = await paused(client, resources)
+    await limit_ends()
+    assert await waits(job_id, resources)
+
+
+async def test_job_that_succeeds_ends_the_pauses_of_those_that_failed_before(
+    client: Client, resources: WebContext
+) -> None:
+    other = int((await published(client))["transcodeJobId"])
+    await run_sql(resources.config.database_url, SUCCEEDED.format(id=other))
+    job_id = await paused(client, resources)
+    assert await resume_paused(after_success=True) == 0
+    assert await waits(job_id, resources)
+
+    later = int((await published(client))["transcodeJobId"])
+    await run_sql(resources.config.database_url, SUCCEEDED.format(id=later))
+    assert await resume_paused(after_success=True) == 1
+    assert not await waits(job_id, resources)
+
+
+async def test_worker_that_starts_ends_all_pauses(client: Client, resources: WebContext) -> None:
+    job_id = await paused(client, resources)
+    assert await resume_paused(after_success=False) == 1
+    assert not await waits(job_id, resources)
+
+
+async def test_operator_is_shown_what_a_job_waits_for(
+    client: Client, resources: WebContext, environ: dict[str, str], tmp_path: Path
+) -> None:
+    record = await published(client)
+    attempt = await attempts.begin(UUID(record["id"]), worker="test")
+    assert attempt is not None
+    async with open_storage(unreachable(resources.config)) as away:
+        with pytest.raises(StorageUnavailable):
+            await pass_of(attempt, replace(resources, storage=away), tmp_path).make_playable()
+
+    ended = await Attempt.get(video_id=record["id"])
+    assert (ended.outcome, ended.error_code) == (Outcome.HANDED_BACK, "storage_unavailable")
+    assert "127.0.0.1:9" in (ended.error_detail or "")
+    for command in (("queue",), ("videos", "show", record["id"])):
+        code, out, _ = await portal(environ, *command)
+        assert (code, "storage_unavailable" in out) == (0, True)
