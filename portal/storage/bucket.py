@@ -99,21 +99,18 @@ class Storage:
 
     async def get(self, key: str) -> bytes:
         """The content of a small object, such as a playlist, or `ObjectMissing`."""
-        async with self._calls.guarded(key):
-            answer = await self._client.get_object(Bucket=self.bucket, Key=key)
-            async with answer["Body"] as body:
-                content: bytes = await body.read()
-        return content
+        return (await self._read(key))[1]
 
     async def get_range(self, key: str, begin: int, length: int) -> tuple[ObjectInfo, bytes]:
         """So many bytes of an object from there on, or those there are; or `ObjectMissing`.
 
         Raises `RangeRefused` when none are there, as in an empty object.
         """
+        return await self._read(key, Range=f"bytes={begin}-{begin + length - 1}")
+
+    async def _read(self, key: str, **options: str) -> tuple[ObjectInfo, bytes]:
         async with self._calls.guarded(key):
-            answer = await self._client.get_object(
-                Bucket=self.bucket, Key=key, Range=f"bytes={begin}-{begin + length - 1}"
-            )
+            answer = await self._client.get_object(Bucket=self.bucket, Key=key, **options)
             async with answer["Body"] as body:
                 content: bytes = await body.read()
         return read_info(answer), content
@@ -142,22 +139,18 @@ class Storage:
 
     async def list_some(self, prefix: str) -> list[str]:
         """The first keys that begin with this, at most `LIST_LIMIT`."""
-        async with self._calls.guarded(prefix):
-            answer = await self._client.list_objects_v2(
-                Bucket=self.bucket, Prefix=prefix, MaxKeys=LIST_LIMIT
-            )
-        return [entry["Key"] for entry in answer.get("Contents", ())]
+        return [entry.key for entry in (await self.list_page(prefix)).objects]
 
-    async def list_page(self, prefix: str, *, delimiter: str, page: str) -> Page:
+    async def list_page(self, prefix: str, *, delimiter: str = "", page: str = "") -> Page:
         """A page of what begins with this; see `listing`, which goes through all of them."""
-        following = {"ContinuationToken": page} if page else {}
+        options = {"ContinuationToken": page} if page else {}
         async with self._calls.guarded(prefix):
             answer = await self._client.list_objects_v2(
                 Bucket=self.bucket,
                 Prefix=prefix,
                 Delimiter=delimiter,
                 MaxKeys=LIST_LIMIT,
-                **following,
+                **options,
             )
         return read_page(answer)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 
@@ -23,6 +23,7 @@ from portal.errors import (
     ObjectMissing,
     PartsRefused,
     RangeRefused,
+    StorageCondition,
     StorageDenied,
     StorageRefused,
     StorageUnavailable,
@@ -31,7 +32,12 @@ from portal.errors import (
 logger = logging.getLogger(__name__)
 
 MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
-REFUSED_PARTS_CODES = frozenset({"InvalidPart", "InvalidPartOrder", "EntityTooSmall"})
+CONDITIONS: Mapping[str, type[StorageCondition]] = {
+    **dict.fromkeys(MISSING_CODES, ObjectMissing),
+    **dict.fromkeys(("InvalidPart", "InvalidPartOrder", "EntityTooSmall"), PartsRefused),
+    "NoSuchUpload": MultipartMissing,
+    "InvalidRange": RangeRefused,
+}
 # Of a request that is fine but for its signature; rclone says 400 when it was signed too early.
 DENIED_STATUSES = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 # Codes of overload, and of a line that is too slow, to which some servers give such a status.
@@ -83,14 +89,8 @@ def translated_errors(key: str) -> Iterator[None]:
         yield
     except ClientError as exc:
         code = code_of(exc)
-        if code in MISSING_CODES:
-            raise ObjectMissing(key) from exc
-        if code == "NoSuchUpload":
-            raise MultipartMissing(key) from exc
-        if code == "InvalidRange":
-            raise RangeRefused(key) from exc
-        if code in REFUSED_PARTS_CODES:
-            raise PartsRefused(key) from exc
+        if condition := CONDITIONS.get(code):
+            raise condition(key) from exc
         status = exc.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
         is_slow = status == HTTPStatus.TOO_MANY_REQUESTS or code in SLOW_CODES
         if status in DENIED_STATUSES and not is_slow:
@@ -101,11 +101,8 @@ def translated_errors(key: str) -> Iterator[None]:
         if is_slow or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise StorageUnavailable from exc
         raise StorageRefused(key) from exc
-    except (HTTPClientError, TimeoutError, ClientPayloadError, ResponseParserError) as exc:
-        # No answer, or not all of it.
-        raise StorageUnavailable from exc
-    except BotoCoreError as exc:
-        # No credentials, unknown region: the operator's to mend, and to be read in the log.
+    except (BotoCoreError, TimeoutError, ClientPayloadError, ResponseParserError) as exc:
+        # No answer, or not all of it; or no credentials, and the operator reads so in the log.
         raise StorageUnavailable from exc
 
 

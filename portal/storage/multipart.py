@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from portal.storage.presigning import Presigner
 
 # Putting thousands of parts together may take storage a while.
-COMPLETE_TIMEOUT_S = 60
+COMPLETE_TIMEOUT_S = 55
 # Servers without ListMultipartUploads, and credentials that don't allow it.
 REFUSED_LISTING_CODES = frozenset({"NotImplemented", "MethodNotAllowed", "AccessDenied"})
 # Parts that a page of ListParts holds, here as at most servers.

@@ -11,11 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable
 from dataclasses import dataclass
 from enum import StrEnum
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from portal.errors import (
     MultipartMissing,
@@ -23,7 +22,6 @@ from portal.errors import (
     PartNotFound,
     PartsMissing,
     PartsRefused,
-    StorageUnavailable,
     UploadAlreadyStarted,
     UploadGone,
     UploadNotStarted,
@@ -49,17 +47,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Storage's own time limits, with its retries, are longer than someone waits for an answer.
-ANSWER_TIMEOUT_S = 8
-# Putting thousands of parts together may take storage a while.
-COMPLETE_TIMEOUT_S = 55
-# Some servers delete_discarded a multipart upload a moment before its object shows.
+# Some servers forget a multipart upload a moment before its object shows.
 SETTLE_TIMEOUT_S = 2
 SETTLE_INTERVAL_S = 0.2
 START_TRIES = 5
 PART_NUMBER = re.compile(r"[1-9][0-9]{0,4}")
-
-Answer = TypeVar("Answer")
 
 
 class UploadState(StrEnum):
@@ -196,8 +188,8 @@ async def discard_abandoned(key: str, *, idle_since: datetime, storage: Storage)
 async def _remove(row: UploadRow, storage: Storage) -> None:
     # In this order: an aborted upload can no longer be completed into an object.
     if row.multipart_id is not None:
-        await _with_limit(storage.multiparts.abort(row.key, row.multipart_id))
-    await _with_limit(storage.delete(row.key))
+        await storage.multiparts.abort(row.key, row.multipart_id)
+    await storage.delete(row.key)
     await rows.record_end(row)
     metrics.UPLOAD_DISCARDED.inc()
     logger.info("Upload discarded", extra={"action": "discard_upload", "key": row.key})
@@ -217,15 +209,13 @@ async def _view(row: UploadRow, storage: Storage) -> UploadView:
 
 async def _create(row: UploadRow, size_bytes: int, storage: Storage) -> bool:
     """Create a multipart upload in storage and record it, or abort it."""
-    multipart_id = await _with_limit(
-        storage.multiparts.create(row.key, content_type=row.content_type)
-    )
+    multipart_id = await storage.multiparts.create(row.key, content_type=row.content_type)
     is_recorded = False
     try:
         is_recorded = await rows.record_start(row, multipart_id, size_bytes)
     finally:
         if not is_recorded:
-            await _with_limit(storage.multiparts.abort(row.key, multipart_id))
+            await storage.multiparts.abort(row.key, multipart_id)
     return is_recorded
 
 
@@ -235,10 +225,7 @@ async def _assemble(row: UploadRow, multipart_id: str, storage: Storage) -> Obje
     if parts is not None:
         whole = _all_parts(parts, row.size_bytes or 0)
         try:
-            await _with_limit(
-                storage.multiparts.complete(row.key, multipart_id, whole),
-                timeout_s=COMPLETE_TIMEOUT_S,
-            )
+            await storage.multiparts.complete(row.key, multipart_id, whole)
         except PartsRefused as exc:
             raise PartsMissing from exc
         except (MultipartMissing, ObjectMissing):
@@ -269,21 +256,13 @@ async def _settled_object(key: str, storage: Storage) -> ObjectInfo | None:
 
 async def _parts(key: str, multipart_id: str, storage: Storage) -> list[StoredPart] | None:
     try:
-        return await _with_limit(storage.multiparts.list_parts(key, multipart_id))
+        return await storage.multiparts.list_parts(key, multipart_id)
     except (MultipartMissing, ObjectMissing):
         return None
 
 
 async def _object(key: str, storage: Storage) -> ObjectInfo | None:
     try:
-        return await _with_limit(storage.head(key))
+        return await storage.head(key)
     except ObjectMissing:
         return None
-
-
-async def _with_limit(call: Awaitable[Answer], *, timeout_s: float | None = None) -> Answer:
-    try:
-        async with asyncio.timeout(timeout_s or ANSWER_TIMEOUT_S):
-            return await call
-    except TimeoutError as exc:
-        raise StorageUnavailable from exc

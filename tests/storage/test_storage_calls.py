@@ -23,10 +23,10 @@ Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[Non
 @asynccontextmanager
 async def storage_at(behave: Behaviour, config: Config) -> AsyncIterator[Storage]:
     """A worker's storage whose server treats every connection like this."""
-    writers: list[asyncio.StreamWriter] = []
+    serving: dict[asyncio.StreamWriter, asyncio.Task[object] | None] = {}
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writers.append(writer)
+        serving[writer] = asyncio.current_task()
         await behave(reader, writer)
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -34,8 +34,9 @@ async def storage_at(behave: Behaviour, config: Config) -> AsyncIterator[Storage
     async with open_storage(replace(config, s3_endpoint_url=f"http://{host}:{port}")) as storage:
         yield storage
     server.close()
-    for writer in writers:
+    for writer in serving:
         writer.transport.abort()
+    await asyncio.gather(*filter(None, serving.values()), return_exceptions=True)
 
 
 async def take_silently(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

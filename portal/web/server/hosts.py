@@ -10,16 +10,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from portal.config import ANY_HOST as ANY
+from portal.config import ANY_HOST
 from portal.errors import UnknownHost
 from portal.text import host_name
-from portal.web.server.asgi import header
-
-if TYPE_CHECKING:
-    from portal.web.server.asgi import App, HTTPScope, Receive, Send
+from portal.web.server.asgi import App, HTTPScope, Receive, Send, header
 
 # Reserved: RFC 6761 and 6762, RFC 8375, and ICANN's name for private networks.
 PRIVATE_ENDINGS = (".localhost", ".local", ".home.arpa", ".internal")
@@ -46,7 +42,7 @@ def is_own_host(host: str, *, public_url: str, allowed: tuple[str, ...] = ()) ->
 
     None at all, as in HTTP/1.0, is no browser's.
     """
-    if not host or ANY in allowed:
+    if not host or ANY_HOST in allowed:
         return True
     name = host_name(host)
     names = {*allowed, host_name(urlsplit(public_url).netloc)}

@@ -9,9 +9,9 @@ from api_kit import Client, problem
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.config import Config
+from portal.config import ANY_HOST, Config
 from portal.web.app import create_app
-from portal.web.server.hosts import ANY, is_own_host
+from portal.web.server.hosts import is_own_host
 
 PUBLIC = "https://Portal.example.org:8443/films"
 OWN = (
@@ -42,7 +42,7 @@ def test_names_that_anyone_may_own_are_not(host: str) -> None:
 
 
 def test_an_operator_may_allow_any_name() -> None:
-    assert all(is_own_host(host, public_url=PUBLIC, allowed=(ANY,)) for host in STRANGE)
+    assert all(is_own_host(host, public_url=PUBLIC, allowed=(ANY_HOST,)) for host in STRANGE)
 
 
 @given(st.text(max_size=80))
