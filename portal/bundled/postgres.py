@@ -99,7 +99,7 @@ class PostgresServer:
         try:
             async with await self._connect() as connection:
                 await connection.execute("SELECT 1")
-        except psycopg.OperationalError:
+        except psycopg.Error:
             return False
         return True
 

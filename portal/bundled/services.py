@@ -11,8 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from portal.bundled.addresses import authority, free_port, local_peer, reachable_host
-from portal.bundled.data_folder import DataFolder, load_environment, open_data_folder
-from portal.bundled.errors import UpError
+from portal.bundled.data_folder import DataFolder, open_data_folder
 from portal.bundled.object_store import (
     BUCKET,
     ObjectStore,
@@ -23,20 +22,13 @@ from portal.bundled.postgres import prepare_postgres, release_socket_folder
 from portal.processes.spec import ChildSpec
 from portal.processes.supervisor import Children, running_children
 
-__all__ = ["UpError", "embedded_services", "load_environment", "start_embedded"]
-
+LOOPBACK = "127.0.0.1"
 REGION = "us-east-1"  # the only one an S3 server without regions is sure to know
 
 
 @asynccontextmanager
 async def embedded_services(
-    data_dir: Path,
-    *,
-    host: str = "127.0.0.1",
-    storage_port: int | None = None,
-    database: bool = True,
-    storage: bool = True,
-    durable: bool = True,
+    data_dir: Path, *, database: bool = True, storage: bool = True, durable: bool = True
 ) -> AsyncIterator[dict[str, str]]:
     """Run PostgreSQL and the S3 server; yields the environment variables that lead to them.
 
@@ -44,11 +36,16 @@ async def embedded_services(
     safely, for data that is thrown away anyway.
     """
     folder = open_data_folder(data_dir)
-    port = (storage_port or free_port(host)) if storage else None
+    port = free_port(LOOPBACK) if storage else None
     try:
         async with running_children() as children:
             yield await start_embedded(
-                children, folder, host=host, storage_port=port, database=database, durable=durable
+                children,
+                folder,
+                host=LOOPBACK,
+                storage_port=port,
+                database=database,
+                durable=durable,
             )
     finally:
         release_socket_folder(folder)

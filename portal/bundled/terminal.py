@@ -35,7 +35,8 @@ class Terminal:
         self._thread = threading.Thread(target=self._write_all, name="terminal", daemon=True)
         self._thread.start()
 
-    def say(self, text: str) -> None:
+    def write(self, text: str) -> None:
+        """Show a line, soon."""
         try:
             self._lines.put_nowait(text)
         except queue.Full:  # shown too slowly: better a lost line than a portal that waits
@@ -43,7 +44,7 @@ class Terminal:
 
     def named(self, name: str) -> Callable[[str], None]:
         """A function that shows a line under this name."""
-        return lambda line: self.say(f"{name:7} | {line}")
+        return lambda line: self.write(f"{name:7} | {line}")
 
     def close(self) -> None:
         """Show what is queued, as long as somebody looks."""
@@ -66,9 +67,12 @@ class Terminal:
 def open_terminal(log: Path) -> Iterator[Terminal]:
     """A terminal that also shows what this process logs; the log file keeps that as well."""
     terminal, logger = Terminal(), logging.getLogger("portal")
+    shown = logging.StreamHandler(terminal)
+    shown.terminator = ""
+    shown.setFormatter(logging.Formatter("portal  | %(message)s"))
     kept = RotatingFileHandler(log, maxBytes=LOG_FILE_LIMIT_BYTES, backupCount=1, delay=True)
     kept.setFormatter(LineFormatter(TEXT_FORMAT))
-    handlers = (_Handler(terminal), kept)
+    handlers = (shown, kept)
     for handler in handlers:
         logger.addHandler(handler)
     try:
@@ -78,15 +82,6 @@ def open_terminal(log: Path) -> Iterator[Terminal]:
             logger.removeHandler(handler)
         kept.close()
         terminal.close()
-
-
-class _Handler(logging.Handler):
-    def __init__(self, terminal: Terminal) -> None:
-        super().__init__()
-        self._show = terminal.named("portal")
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._show(self.format(record))
 
 
 def _write(descriptor: int, data: bytes) -> None:

@@ -109,12 +109,12 @@ async def up(*, host: str, port: int, data_dir: Path) -> None:
                 ) as children:
                     stop.at_once = children.stop_now
                     await stop.interrupt(_run(plan, children, terminal))
-                    terminal.say("Stopping; press Ctrl-C again to stop at once.")
+                    terminal.write("Stopping; press Ctrl-C again to stop at once.")
             except ChildError as exc:
                 raise UpError(str(exc)) from exc
             finally:
                 release_socket_folder(folder)
-            terminal.say(f"Stopped. Start again on {folder.shown} to continue.")
+            terminal.write(f"Stopped. Start again on {folder.shown} to continue.")
 
 
 class _Stop:
@@ -174,7 +174,7 @@ async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
     await children.run(portal("migrate", ready_timeout_s=MIGRATE_TIMEOUT_S))
     web = portal("web", "--host", plan.host, "--port", str(plan.port), ready=_web_answers(plan))
     await children.start(web, portal("worker"))
-    terminal.say(_announcement(plan))
+    terminal.write(_announcement(plan))
     await asyncio.Event().wait()
 
 

@@ -47,11 +47,12 @@ class LogFile:
 
     def trim(self) -> None:
         """Keep the file within bounds; called now and then while the child runs."""
-        # Copied and cut, not renamed: a running child goes on writing to the same file. When the
-        # disk is full the child must run all the same.
+        # Copied and cut, not renamed: a running child goes on writing to the same file. On a full
+        # disk it is cut without a copy.
         with suppress(OSError):
             if self.path.stat().st_size > self.limit_bytes:
-                shutil.copyfile(self.path, self.path.with_suffix(".1.log"))
+                with suppress(OSError):
+                    shutil.copyfile(self.path, self.path.with_suffix(".1.log"))
                 os.truncate(self.path, 0)
                 self._start = 0
 
@@ -66,6 +67,8 @@ class LineOutput:
 
     def open(self) -> int:
         """As that of `LogFile`."""
+        if self._reader is not None:  # of a start that failed
+            os.close(self._reader)
         self._lines.clear()
         self._reader, writer = os.pipe()
         return writer

@@ -7,6 +7,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from portal.bundled.terminal import Terminal, open_terminal
 
 
@@ -16,7 +18,7 @@ def test_a_terminal_that_is_held_never_makes_the_portal_wait() -> None:
     try:
         began = time.monotonic()
         for _ in range(20_000):
-            terminal.say("x" * 100)
+            terminal.write("x" * 100)
         assert time.monotonic() - began < 2
     finally:
         os.close(reader)  # lets the thread go
@@ -24,9 +26,12 @@ def test_a_terminal_that_is_held_never_makes_the_portal_wait() -> None:
         os.close(writer)
 
 
-def test_what_is_logged_is_kept_in_a_file_as_well(tmp_path: Path) -> None:
+def test_what_is_logged_is_shown_and_kept_in_a_file(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     log = tmp_path / "portal.log"
     with open_terminal(log):
         logging.getLogger("portal.processes.supervisor").warning("worker died")
 
+    assert capfd.readouterr().out == "portal  | worker died\n"
     assert log.read_text().endswith("worker died\n")

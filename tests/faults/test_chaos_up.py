@@ -1,7 +1,7 @@
 """`portal up` and all it runs die at random moments, and something starts it again.
 
 What a service manager does for an operator: `portal up` ends by being killed, by being told to,
-or because a part of it keeps dying, and half a second later it runs again on the same folder.
+or because a part cannot be started, and half a second later it runs again on the same folder.
 """
 
 from __future__ import annotations
