@@ -1,0 +1,50 @@
+"""The commands of `portal`: listed without being loaded, each loaded by itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from portal.cli.main import SUMMARIES, main
+
+LISTED = """
+from portal.cli.main import main
+main(['--help'], standalone_mode=False)
+"""
+
+
+def loaded_by(code: str) -> set[str]:
+    """The modules that are loaded after this code has run in a process of its own."""
+    program = f"import sys\n{code}\nprint('', *sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    return set(result.stdout.splitlines()[-1].split())
+
+
+def test_list_of_commands_loads_none_of_them() -> None:
+    loaded = loaded_by(LISTED)
+    assert "portal.cli.main" in loaded
+    assert not loaded & {"asyncio", "tortoise", "quart", "portal.config"}
+
+
+def test_web_loads_no_worker() -> None:
+    assert not any(name.startswith("portal.worker") for name in loaded_by("import portal.cli.web"))
+
+
+@pytest.mark.parametrize("name", sorted(SUMMARIES))
+def test_command_says_of_itself_what_the_list_says(name: str) -> None:
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    assert command.name == name
+    assert (command.help or "").splitlines()[0] == SUMMARIES[name]
+
+
+def test_unknown_command_is_refused() -> None:
+    result = CliRunner().invoke(main, ["weeb"])
+    assert result.exit_code == 2
+    assert "No such command 'weeb'" in result.output
