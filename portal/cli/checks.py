@@ -23,11 +23,12 @@ from yarl import URL
 from portal.config import Config
 from portal.database.connection import open_database
 from portal.database.models import Category
-from portal.errors import ObjectMissing, StorageUnavailable
+from portal.errors import StorageUnavailable
 from portal.maintenance.consistency.compare import compare
 from portal.maintenance.consistency.findings import Report
 from portal.queue.app import Queue, open_queue
 from portal.storage.bucket import Storage, open_storage
+from portal.storage.errors import ObjectMissing
 
 CHECK_TIMEOUT_S = 20
 PROBE_TYPE = "video/mp4"

@@ -24,7 +24,7 @@ from portal.config import Config
 from portal.database.connection import server_time, transaction
 from portal.database.models import Attempt, Deletion, Tombstone, Video
 from portal.database.rows import lock_video
-from portal.errors import ListingRefused, StorageRefused, StorageUnavailable
+from portal.errors import StorageUnavailable
 from portal.maintenance import rows
 from portal.processing.attempts import close_lost
 from portal.processing.references import used_folders
@@ -32,6 +32,7 @@ from portal.processing.removal import remove_again, remove_below
 from portal.queue.app import Queue
 from portal.queue.rows import prune_jobs
 from portal.storage.bucket import Storage, StorageKept
+from portal.storage.errors import ListingRefused, StorageRefused
 from portal.storage.keys import UPLOAD_FOLDER, output_prefix, output_root
 from portal.storage.listing import entries_of, open_multiparts
 from portal.storage.objects import OpenMultipart

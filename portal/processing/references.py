@@ -10,7 +10,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from portal.database.models import Rendition, RenditionState, Video
-from portal.errors import ObjectMissing
+from portal.storage.errors import ObjectMissing
 from portal.storage.keys import output_prefix
 from portal.transcoding.packaging.hls import playlist_uris
 from portal.transcoding.packaging.master import MASTER_NAME

@@ -22,7 +22,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from portal.errors import ObjectMissing, RangeRefused
+from portal.storage.errors import ObjectMissing, RangeRefused
 
 if TYPE_CHECKING:
     from portal.database.models import Video

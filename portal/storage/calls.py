@@ -18,15 +18,14 @@ from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTT
 from botocore.parsers import ResponseParserError
 
 from portal.concurrency.circuit_breaker import CircuitBreaker
-from portal.errors import (
+from portal.errors import StorageDenied, StorageUnavailable
+from portal.storage.errors import (
     MultipartMissing,
     ObjectMissing,
     PartsRefused,
     RangeRefused,
     StorageCondition,
-    StorageDenied,
     StorageRefused,
-    StorageUnavailable,
 )
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from portal.errors import MultipartMissing, ObjectMissing
+from portal.storage.errors import MultipartMissing, ObjectMissing
 from portal.storage.objects import read_multiparts
 
 if TYPE_CHECKING:

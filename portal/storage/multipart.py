@@ -8,14 +8,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from portal.errors import (
-    ListingRefused,
-    MultipartMissing,
-    ObjectMissing,
-    StorageRefused,
-    StorageUnavailable,
-)
+from portal.errors import StorageUnavailable
 from portal.storage.calls import code_of
+from portal.storage.errors import ListingRefused, MultipartMissing, ObjectMissing, StorageRefused
 from portal.storage.objects import LIST_LIMIT, StoredPart, read_parts
 
 if TYPE_CHECKING:

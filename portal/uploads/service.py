@@ -17,16 +17,14 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from portal.errors import (
-    MultipartMissing,
-    ObjectMissing,
     PartNotFound,
     PartsMissing,
-    PartsRefused,
     UploadAlreadyStarted,
     UploadGone,
     UploadNotStarted,
     UploadSizeDiffers,
 )
+from portal.storage.errors import MultipartMissing, ObjectMissing, PartsRefused
 from portal.storage.keys import upload_id
 from portal.telemetry import metrics
 from portal.uploads import rows

@@ -30,11 +30,12 @@ from portal.database.models import (
     VideoStatus,
 )
 from portal.database.rows import NOW, lock_video
-from portal.errors import NotPlayable, ObjectMissing, StorageUnavailable, Unavailable, VideoNotFound
+from portal.errors import NotPlayable, StorageUnavailable, Unavailable, VideoNotFound
 from portal.processing.removal import remove_again
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_poster
 from portal.storage.bucket import Storage
+from portal.storage.errors import ObjectMissing
 from portal.storage.keys import output_prefix
 from portal.transcoding.encoding.frames import cut_frame
 from portal.transcoding.encoding.thumbnails import POSTER_NAME

@@ -23,7 +23,6 @@ from portal.errors import (
     InvalidRequest,
     KeyAlreadyUsed,
     NothingToRetry,
-    ObjectMissing,
     StorageUnavailable,
     UploadNotFound,
     VideoNotFound,
@@ -31,6 +30,7 @@ from portal.errors import (
 from portal.processing import sources
 from portal.processing.attempts import TRANSCODE_FAILED
 from portal.queue.enqueue import defer_completion, defer_transcode
+from portal.storage.errors import ObjectMissing
 from portal.storage.keys import UPLOAD_KEY, upload_id, upload_key
 from portal.telemetry import metrics
 from portal.transcoding.errors import RejectCode

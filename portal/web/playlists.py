@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from portal.errors import NotFound, ObjectMissing
+from portal.errors import NotFound
+from portal.storage.errors import ObjectMissing
 from portal.transcoding.packaging.hls import parse_media_playlist, sign_playlist
 from portal.transcoding.planning.storyboard import SPRITE_LINE
 from portal.web.body_cache import BodyCache, CachedBody, cached_body

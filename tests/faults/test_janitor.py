@@ -27,12 +27,13 @@ from upload_kit import content, look, multipart_uploads, send_part, sign, starte
 from portal.config import Config
 from portal.database.lease import LeaseLost
 from portal.database.models import Attempt, Deletion, Outcome, Tombstone, Upload, Video, VideoStatus
-from portal.errors import ObjectMissing, StorageUnavailable
+from portal.errors import StorageUnavailable
 from portal.maintenance.janitor import Limits, Tidied
 from portal.maintenance.rows import BATCH
 from portal.processing import attempts, removal
 from portal.processing.attempts import OpenAttempt
 from portal.storage.bucket import open_storage
+from portal.storage.errors import ObjectMissing
 from portal.videos import deletion, publishing
 from portal.web.composition import WebContext
 

@@ -40,10 +40,10 @@ from portal_kit import (
 )
 
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
-from portal.errors import ObjectMissing
 from portal.processing import attempts, passes, renditions
 from portal.processing.sources import identify
 from portal.storage.bucket import Storage
+from portal.storage.errors import ObjectMissing
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.planning.notes import Note
 from portal.videos.deletion import delete_video

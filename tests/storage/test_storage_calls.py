@@ -11,9 +11,10 @@ from dataclasses import replace
 import pytest
 
 from portal.config import Config
-from portal.errors import StorageDenied, StorageRefused, StorageUnavailable
+from portal.errors import StorageDenied, StorageUnavailable
 from portal.storage import calls
 from portal.storage.bucket import Storage, open_storage
+from portal.storage.errors import StorageRefused
 
 MEGABYTES = bytes(32 * 1024 * 1024)
 ALL_WELL = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"

@@ -28,7 +28,7 @@ from upload_kit import (
 from yarl import URL
 
 from portal.config import Config
-from portal.errors import ObjectMissing
+from portal.storage.errors import ObjectMissing
 from portal.web.app import create_app
 from portal.web.composition import WebContext
 

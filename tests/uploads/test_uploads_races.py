@@ -31,9 +31,9 @@ from upload_kit import (
 
 from portal.config import Config
 from portal.database import connection
-from portal.errors import ObjectMissing
 from portal.storage import calls as storage_calls
 from portal.storage.bucket import Storage, open_storage
+from portal.storage.errors import ObjectMissing
 from portal.storage.objects import ObjectInfo
 from portal.uploads import service as uploads
 from portal.uploads.rows import row_with_key

@@ -6,7 +6,6 @@ from functools import partial
 
 from portal.database.connection import fetch_rows
 from portal.database.rows import Row
-from portal.errors import ListingRefused
 from portal.maintenance import janitor, recovery, side_jobs
 from portal.maintenance.consistency import repairs
 from portal.maintenance.consistency.comparison import Comparison
@@ -14,6 +13,7 @@ from portal.maintenance.consistency.findings import Kind
 from portal.maintenance.consistency.rows import STUCK, WITHOUT_VIDEO
 from portal.maintenance.rows import ABANDONED_SIDE_JOBS, ABANDONED_VIDEOS
 from portal.queue.jobs import cancel_job, end_job
+from portal.storage.errors import ListingRefused
 from portal.storage.keys import UPLOAD_FOLDER
 from portal.storage.listing import open_multiparts
 from portal.storage.objects import OpenMultipart

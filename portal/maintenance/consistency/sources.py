@@ -7,12 +7,12 @@ from functools import partial
 
 from portal.database.models import Video
 from portal.database.rows import Row
-from portal.errors import ObjectMissing
 from portal.maintenance.consistency.comparison import TOO_YOUNG, Comparison
 from portal.maintenance.consistency.findings import Kind
 from portal.maintenance.consistency.merging import merged
 from portal.maintenance.consistency.rows import is_key_known, uploads_by_key
 from portal.processing.sources import holds_source, identify
+from portal.storage.errors import ObjectMissing
 from portal.storage.keys import UPLOAD_FOLDER
 from portal.storage.listing import objects_below
 from portal.storage.objects import StoredObject

@@ -8,10 +8,10 @@ from datetime import datetime
 from uuid import UUID
 
 from portal.database.models import Attempt, Rendition, RenditionState, Video, VideoStatus
-from portal.errors import ObjectMissing
 from portal.maintenance.consistency.findings import Kind
 from portal.processing.references import named_playlists, used_folders
 from portal.storage.bucket import Storage
+from portal.storage.errors import ObjectMissing
 from portal.storage.keys import output_prefix, output_root
 from portal.storage.listing import objects_below
 from portal.storage.objects import StoredObject

@@ -11,7 +11,7 @@ import pytest
 from api_kit import RAW_FILE, Client, faults, metadata, presign, put, rows
 
 from portal.config import Config
-from portal.errors import ObjectMissing
+from portal.storage.errors import ObjectMissing
 from portal.web.app import create_app
 from portal.web.composition import WebContext
 

@@ -1,0 +1,35 @@
+"""What storage says of a key, as exceptions that its callers expect; never shown to clients."""
+
+from __future__ import annotations
+
+
+class StorageCondition(Exception):
+    """What storage says of a key and its callers expect; never shown as it is."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
+class ObjectMissing(StorageCondition):
+    """Storage has no object under this key."""
+
+
+class StorageRefused(StorageCondition):
+    """Storage refuses a request for a reason that callers do not expect; the cause has it."""
+
+
+class RangeRefused(StorageCondition):
+    """An object has none of the bytes asked for."""
+
+
+class MultipartMissing(StorageCondition):
+    """Storage does not know this multipart upload: it was completed or aborted, or got lost."""
+
+
+class PartsRefused(StorageCondition):
+    """Storage does not make an object of these parts."""
+
+
+class ListingRefused(StorageCondition):
+    """Storage does not list unfinished uploads, or not to these credentials."""
