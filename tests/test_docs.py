@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from click import Group
+from click import Command, Context
 from quart import Quart
 from werkzeug.exceptions import default_exceptions
 
@@ -222,6 +222,12 @@ def test_pages_name_no_module_that_may_move() -> None:
             assert not re.search(r"portal/[\w/]+\.py", page.read_text(encoding="utf-8")), page
 
 
+def command(name: str) -> Command:
+    found = main.get_command(Context(main), name)
+    assert found is not None, name
+    return found
+
+
 def test_deployments_run_commands_and_settings_that_exist() -> None:
     settings = {field.name.upper() for field in fields(Config)}
     compose = yaml.safe_load(text_of("docs/deploy/compose.yaml"))
@@ -241,9 +247,8 @@ def test_deployments_run_commands_and_settings_that_exist() -> None:
 
 
 def check_command(words: list[str]) -> None:
-    assert isinstance(main, Group)
     name, *arguments = words
-    known = {option for param in main.commands[name].params for option in param.opts}
+    known = {option for param in command(name).params for option in param.opts}
     assert {word for word in arguments if word.startswith("-")} <= known, words
 
 

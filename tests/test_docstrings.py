@@ -30,8 +30,8 @@ def prose(module: Path) -> Iterator[str]:
 
 
 def exists(name: str, module: Path) -> bool:
-    """Seen from a module: beside it, from the package, or from the repository."""
-    folders = (module.parent, PACKAGE, ROOT)
+    """Seen from a module: from its own folder or one above, up to the repository."""
+    folders = [folder for folder in module.parents if folder.is_relative_to(ROOT)]
     if name.endswith(".py"):
         return any((folder / name).is_file() for folder in folders)
     *parents, last = name.split(".")
@@ -40,7 +40,7 @@ def exists(name: str, module: Path) -> bool:
     if any(folder.joinpath(*parents, last).is_dir() for folder in folders):
         return True
     # A name in a module, wherever that lies, or of a library.
-    homes = [path for path in MODULES if path.stem == parents[0]]
+    homes = [path for path in MODULES if path.stem in (parents[0], parents[-1])]
     return any(last in words(path) for path in homes) or find_spec(parents[0]) is not None
 
 
