@@ -41,7 +41,7 @@ async def work(config: Config) -> None:
         async with open_database(config), open_storage(config) as storage:
             # The queue would wait for a database that is away without a word.
             await server_time()
-            # What they wait for may be the settings that this worker was restarted with.
+            # Jobs may wait for the very settings, or the room, that this worker was started with.
             await resume_paused(after_success=False)
             await _run(config, storage)
     finally:
