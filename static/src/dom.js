@@ -9,13 +9,3 @@ export function element(root, selector) {
   if (!(found instanceof HTMLElement)) throw new Error(`the page has no ${selector}`);
   return found;
 }
-
-/**
- * @param {ParentNode} root
- * @param {string} selector
- * @param {string} words
- */
-export function setText(root, selector, words) {
-  const place = element(root, selector);
-  if (place.textContent !== words) place.textContent = words;
-}

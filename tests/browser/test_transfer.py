@@ -15,14 +15,14 @@ import pytest
 from browser_kit import Complaints
 from playwright.async_api import Browser, BrowserContext, Page, Route
 from portal_kit import until
-from transfer_kit import LANES, MIB, PART_BYTES, Engine, Site, file_digest, open_site
+from transfer_kit import MIB, PART_BYTES, PART_CONCURRENCY, Engine, Site, file_digest, open_site
 
 PARTS = 5
 BIG_BYTES = 4 * PART_BYTES + 5
 SMALL_BYTES = 3 * MIB
 SLOW_BPS = 60 * MIB
-# What is lost at most when all connections break: a part in each lane.
-IN_FLIGHT_BYTES = LANES * PART_BYTES
+# What is lost at most when all connections break: a part on each.
+IN_FLIGHT_BYTES = PART_CONCURRENCY * PART_BYTES
 
 
 @pytest.fixture(scope="session")
@@ -139,14 +139,14 @@ async def test_small_file_is_sent_again_when_storage_has_another_size(
 async def test_big_file_goes_in_parts_several_at_once(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
-    async def all_lanes_are_open() -> bool:
+    async def as_many_as_allowed() -> bool:
         under_way = {sent.part for sent in site.network.puts() if not sent.status}
-        return len(under_way) == LANES
+        return len(under_way) == PART_CONCURRENCY
 
-    # Slow enough that the first part can't be over before the last lane has begun.
+    # Slow enough that the first part can't be over before the last one has begun.
     site.network.limit_bps = MIB
     await engine.start(big_file)
-    await until(all_lanes_are_open, timeout_s=20)
+    await until(as_many_as_allowed, timeout_s=20)
     site.network.limit_bps = 0
     await _arrived(engine, site, big_file)
     assert sorted(_taken(site)) == [1, 2, 3, 4, 5]

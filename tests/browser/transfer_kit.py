@@ -25,7 +25,7 @@ from portal.storage.bucket import Storage, open_storage
 
 MIB = 2**20
 PART_BYTES = 16 * MIB
-LANES = 3
+PART_CONCURRENCY = 3
 DONE_TIMEOUT_S = 60
 _ADDRESS = "/static/engine-under-test.js"
 _MODULES = ("store", "api", "local-storage", "storage", "transfer")
@@ -247,4 +247,13 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-__all__ = ["LANES", "MIB", "PART_BYTES", "STATIC", "Engine", "Site", "file_digest", "open_site"]
+__all__ = [
+    "MIB",
+    "PART_BYTES",
+    "PART_CONCURRENCY",
+    "STATIC",
+    "Engine",
+    "Site",
+    "file_digest",
+    "open_site",
+]

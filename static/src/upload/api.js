@@ -13,7 +13,8 @@ const KEY = /^videos\/([0-9a-f]{32})\./;
 
 /** @typedef {{ pointer: string, message: string }} FieldFault */
 /**
- * @typedef {{ presignUrl: string, uploadsUrl: string, publishUrl: string, storageUrl: string }} Urls
+ * @typedef {{ presignUrl: string, uploadsUrl: string, publishUrl: string,
+ *   storageUrl: string }} Urls
  */
 /** @typedef {{ partNumber: number, sizeBytes: number, etag: string }} Part */
 /**

@@ -123,7 +123,7 @@ const CODECS = {
   mpeg4: "MPEG-4",
 };
 
-/** @param {Facts} facts @returns {string} such as "1920 × 1080 · 2:14 · 30 fps · H.264 · stereo" */
+/** @param {Facts} facts @returns such as "1920 × 1080 · 2:14 · 30 fps · H.264 · stereo" */
 export function factsInWords({ video, audio, duration_s }) {
   const parts = [];
   if (video) parts.push(`${video.width} × ${video.height}`);

@@ -3,8 +3,8 @@
  * shown is drawn from the store's state, and everything done is told to it as an event.
  */
 
-import { element, setText } from "../dom.js";
-import { RowView, stamp } from "./row-view.js";
+import { element } from "../dom.js";
+import { RowView, setText, stamp } from "./row-view.js";
 import * as is from "./selectors.js";
 import { Store } from "./store.js";
 import { batchOf } from "./words.js";

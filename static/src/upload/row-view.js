@@ -1,6 +1,6 @@
 /** Draws one row from the state: its file, progress, findings, details, and what can be done. */
 
-import { element, setText } from "../dom.js";
+import { element } from "../dom.js";
 import { formatSize } from "../format.js";
 import * as is from "./selectors.js";
 import { standingOf, submitOf } from "./words.js";
@@ -208,6 +208,12 @@ export function stamp(root, selector, number) {
     }
   }
   return copy;
+}
+
+/** @param {ParentNode} root @param {string} selector @param {string} words */
+export function setText(root, selector, words) {
+  const place = element(root, selector);
+  if (place.textContent !== words) place.textContent = words;
 }
 
 /** @param {Upload} upload whether something was found that doesn't refuse the file */

@@ -234,7 +234,7 @@ function withChoice(state, { file, id, match }, now) {
   return { ...state, uploads, nextNumber: state.nextNumber + 1 };
 }
 
-/** Transfers start up to the limit, publications of what has arrived. @type {(state: State) => State} */
+/** Transfers start up to the limit, publications on arrival. @type {(state: State) => State} */
 function started(state) {
   let free = FILE_CONCURRENCY - state.uploads.filter(is.isRunning).length;
   const uploads = state.uploads.map((upload) => {

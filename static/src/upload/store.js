@@ -211,11 +211,11 @@ function taskOf(upload) {
 }
 
 /**
- * Looks into a file in a thread that is fetched once there is one. Sending never waits for it.
+ * Looks into a file, in a thread of its own. Sending never waits for it.
  * @param {string} url of the worker
  * @param {File} file
  * @param {AbortSignal} signal
- * @returns {Promise<import("./file-facts.js").Facts | null>} null when nothing was found out in time
+ * @returns {Promise<import("./file-facts.js").Facts | null>} null when nothing was found in time
  */
 function readFacts(url, file, signal) {
   return new Promise((resolve) => {

@@ -1,7 +1,7 @@
 /**
- * Brings one file into storage, however often it is interrupted. Each round reads the upload's state
- * as storage has it, and does the next thing; so a round may be broken off anywhere, and the same
- * rounds resume, repair and confirm.
+ * Brings one file into storage, however often it is interrupted. Each round reads the upload's
+ * state as storage has it, and does the next thing; so a round may be broken off anywhere, and the
+ * same rounds resume, repair and confirm.
  */
 
 import { Refused } from "./api.js";

@@ -1,4 +1,4 @@
-/** One video on the upload page as plain state, and what happens to it. Pure: no requests, no DOM. */
+/** One video on the upload page as plain state, and what happens to it. Pure. */
 
 import { contentTypeOf } from "./findings.js";
 import * as is from "./selectors.js";

@@ -1,4 +1,4 @@
-/** What a row and the page show of the state: where an upload stands, in words, and what can be done. */
+/** What is shown of the state: where an upload stands, in words, and what can be done. Pure. */
 
 import { formatSize, formatTimeLeft } from "../format.js";
 import { NoAnswer, Refused } from "./api.js";
