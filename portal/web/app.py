@@ -123,7 +123,7 @@ def _install_middleware(app: Quart, config: Config) -> None:
 def _install_lifespan(app: Quart, config: Config, policies: Policies) -> None:
     @app.while_serving
     async def context() -> AsyncGenerator[None]:
-        async with open_context(config, fail_fast=True) as opened:
+        async with open_context(config) as opened:
             app.extensions["portal"] = opened
             policies.set(config, await _storage_origin(opened))
             yield

@@ -50,18 +50,16 @@ class WebContext:
 
 
 @asynccontextmanager
-async def open_context(config: Config, *, fail_fast: bool = False) -> AsyncIterator[WebContext]:
+async def open_context(config: Config) -> AsyncIterator[WebContext]:
     """Open everything for the length of a process.
-
-    With `fail_fast`, for the web, what is known to be away is not waited for.
 
     Nothing is contacted yet, so that the web can start, and say what is missing, while the
     database or storage is down. The queue's own pool is not opened: enqueuing uses the connection
     of the transaction at hand.
     """
     async with (
-        open_database(config, fail_fast=fail_fast),
-        open_storage(config, fail_fast=fail_fast) as storage,
+        open_database(config, fail_fast=True),
+        open_storage(config, fail_fast=True) as storage,
     ):
         yield WebContext(
             config=config,

@@ -10,6 +10,7 @@ from pathlib import Path
 from quart import Blueprint, Response, jsonify
 from tortoise.connection import get_connection
 
+from portal.errors import StorageDenied
 from portal.telemetry.logs import Tally
 from portal.web.context import web_context
 
@@ -32,7 +33,8 @@ async def healthz() -> Response:
 async def readyz() -> tuple[Response, int]:
     """200 when database and storage are reachable, else 503; send traffic elsewhere.
 
-    Under `portal up` a process that keeps failing is named, too, as `restarting`.
+    Storage that refuses the portal's credentials is `denied`. Under `portal up` a process that
+    keeps failing is named, too, as `restarting`.
     Anyone may ask, without a limit; those who ask at once share one check.
     """
     parts = await web_context().readiness.get("readyz", _check)
@@ -43,13 +45,14 @@ async def readyz() -> tuple[Response, int]:
 async def _check() -> dict[str, str]:
     context = web_context()
     database, storage, failing = await asyncio.gather(
-        _works("database", get_connection("default").execute_query("SELECT 1")),
-        _works("storage", context.storage.check_bucket()),
+        _state("database", get_connection("default").execute_query("SELECT 1")),
+        _state("storage", context.storage.check_bucket()),
         asyncio.to_thread(_failing_processes, context.config.failing_processes_file),
     )
     parts = dict.fromkeys(failing, "restarting")
-    for part, works in zip(NEEDED, (database, storage), strict=True):
-        parts[part] = "ok" if works else parts.get(part, "unreachable")
+    for part, state in zip(NEEDED, (database, storage), strict=True):
+        if state != "unreachable" or part not in parts:
+            parts[part] = state
     return parts
 
 
@@ -61,14 +64,14 @@ def _failing_processes(file: Path | None) -> list[str]:
         return []
 
 
-async def _works(part: str, check: Awaitable[object]) -> bool:
+async def _state(part: str, check: Awaitable[object]) -> str:
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             await check
     except Exception as exc:  # noqa: BLE001  # whatever it is, the part does not work
         _unreachable[part].add(exc)
-        return False
-    return True
+        return "denied" if isinstance(exc, StorageDenied) else "unreachable"
+    return "ok"
 
 
 def _uncached(**members: str) -> Response:

@@ -66,7 +66,7 @@ async def playlist(video_id: UUID, attempt: int, name: str) -> Response:
     if name == MASTER_NAME:
         found, max_age_s = await playlists.master(key), MASTER_MAX_AGE_S
     else:
-        found, max_age_s = await playlists.media(key), PLAYLIST_MAX_AGE_S
+        found, max_age_s = await playlists.media(key), await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
     return await _open_to_all(found, content_type=PLAYLIST_TYPE, max_age_s=max_age_s)
 
 
@@ -80,7 +80,8 @@ async def poster(video_id: UUID) -> WerkzeugResponse:
     response = redirect(await web_context().playlists.address(key))
     # A poster that was replaced is removed, so only an address that names its version is kept.
     is_named = request.args.get("v") == str(video.poster_version)
-    kept = f"private, max-age={POSTER_MAX_AGE_S}" if is_named else "no-cache"
+    max_age_s = await web_context().playlists.max_age_s(POSTER_MAX_AGE_S)
+    kept = f"private, max-age={max_age_s}" if is_named else "no-cache"
     response.headers["Cache-Control"] = kept
     # Other sites show it beside their links, as oEmbed and Open Graph offer it.
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
@@ -94,8 +95,12 @@ async def storyboard(video_id: UUID) -> Response:
     if video is None or video.published_attempt is None or not video.has_storyboard:
         raise NotFound
     key = output_prefix(video.id, video.published_attempt) + STORYBOARD_NAME
-    found = await web_context().playlists.storyboard(key)
-    return await _open_to_all(found, content_type=VTT_TYPE, max_age_s=PLAYLIST_MAX_AGE_S)
+    playlists = web_context().playlists
+    found, max_age_s = (
+        await playlists.storyboard(key),
+        await playlists.max_age_s(PLAYLIST_MAX_AGE_S),
+    )
+    return await _open_to_all(found, content_type=VTT_TYPE, max_age_s=max_age_s)
 
 
 async def _open_to_all(found: CachedBody, *, content_type: str, max_age_s: int) -> Response:

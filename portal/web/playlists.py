@@ -6,6 +6,7 @@ addressed here is named below it, plainly.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from portal.errors import NotFound
@@ -42,7 +43,7 @@ class Playlists:
             addresses = await self._storage.presign_get_many(keys, ttl_s=self._url_ttl_s)
             return sign_playlist(text, lambda uri: addresses[f"{folder}/{uri}"])
 
-        return await self._cache.get(key, signed)
+        return await self._cached(key, signed)
 
     async def storyboard(self, key: str) -> CachedBody:
         """A storyboard's index whose sprites have addresses."""
@@ -54,13 +55,24 @@ class Playlists:
             addresses = await self._addresses(keys)
             return SPRITE_LINE.sub(lambda match: addresses[f"{folder}/{match['name']}"], text)
 
-        return await self._cache.get(key, addressed)
+        return await self._cached(key, addressed)
 
     async def address(self, key: str) -> str:
         """Where viewers get an object."""
         if self._base_url:
             return f"{self._base_url}/{key}"
         return await self._storage.presign_get(key, ttl_s=self._url_ttl_s)
+
+    async def max_age_s(self, most_s: int) -> int:
+        """How long others may keep addresses made here: most of their life is for a viewing."""
+        if self._base_url:
+            return most_s
+        return min(most_s, await self._storage.address_life_s(self._url_ttl_s) // 4)
+
+    async def _cached(self, key: str, make: Callable[[], Awaitable[str]]) -> CachedBody:
+        # What credentials have signed ends with them; new ones sign anew.
+        signer = await self._storage.address_signer()
+        return await self._cache.get(f"{signer} {key}", make)
 
     async def _addresses(self, keys: set[str]) -> dict[str, str]:
         if self._base_url:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 from time import monotonic
+from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -26,10 +27,11 @@ from storage_fault_kit import seeds, send
 
 from portal.config import Config
 from portal.database import connection
-from portal.database.connection import CONNECT_TIMEOUT_S
+from portal.database.connection import CONNECT_TIMEOUT_S, open_database
 from portal.database.models import Attempt, Outcome, Video, VideoStatus
+from portal.queue.app import open_queue
+from portal.storage.bucket import open_storage
 from portal.web.app import create_app
-from portal.web.composition import open_context
 
 # A statement that waits for a connection, and one more that replaces it.
 PATIENCE_S = 20
@@ -211,7 +213,9 @@ async def test_database_that_goes_away_during_a_pass_costs_no_attempt(
         content = make_video(tmp_path / "short.mp4").read_bytes()
         [key] = await uploaded_keys(app.test_client(), 1, content)
         video_id = await insist(app.test_client(), key, Counter())
-    async with open_context(config) as resources:
+    async with open_database(config), open_storage(config) as storage:
+        queue = open_queue(config.database_url)
+        resources = SimpleNamespace(config=config, storage=storage, queue=queue)
         video = await Video.get(id=video_id)
         pass_ = asyncio.create_task(make_playable(video, resources, tmp_path))
         await asyncio.wait({pass_}, timeout=rng.uniform(0.0, 1.5))

@@ -26,7 +26,7 @@ from portal.storage.bucket import Storage, open_storage
 from portal.storage.keys import output_prefix
 from portal.storage.objects import LIST_LIMIT
 from portal.videos import deletion
-from portal.web.composition import WebContext, open_context
+from portal.web.composition import WebContext
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ async def web(environ: dict[str, str]) -> AsyncIterator[LivePortal]:
 @pytest.fixture
 async def storage(config: Config) -> AsyncIterator[Storage]:
     """The bucket of the portal under test."""
-    async with open_context(config) as opened:
-        yield opened.storage
+    async with open_storage(config) as opened:
+        yield opened
 
 
 async def delete(portal: LivePortal, video_id: str) -> None:

@@ -43,6 +43,17 @@ async def test_portal_without_its_bucket_is_not_ready(config: Config) -> None:
         assert await response.get_json() == {"database": "ok", "storage": "unreachable"}
 
 
+async def test_storage_that_refuses_the_credentials_is_told_from_one_that_is_away(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
+    app = create_app(config)
+    async with app.test_app():
+        response = await app.test_client().get("/readyz")
+        assert response.status_code == 503
+        assert await response.get_json() == {"database": "ok", "storage": "denied"}
+
+
 async def test_portal_without_a_database_is_alive_but_not_ready(config: Config) -> None:
     away = f"postgresql://nobody@127.0.0.1:{free_port()}/nothing"
     app = create_app(replace(config, database_url=away))
