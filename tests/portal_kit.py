@@ -29,6 +29,8 @@ from portal.database.connection import migrate
 
 TEMPLATE = "portal_template"
 PAUSE_STEP_S = 0.02
+# How much longer than on a quiet machine anything may take: only a failure waits that long.
+PATIENCE = 10
 
 
 @asynccontextmanager
@@ -124,11 +126,15 @@ async def process(
 async def until(
     condition: Callable[[], Awaitable[bool]], *, timeout_s: float, interval_s: float = 0.1
 ) -> None:
-    """Wait for a condition, and fail the test when it does not come true in time."""
-    deadline = monotonic() + timeout_s
+    """Wait for a condition, and fail the test when it does not come true in time.
+
+    `timeout_s` is what a quiet machine needs at most. ffmpeg has the lowest priority, so beside
+    other work it may take many times as long.
+    """
+    deadline = monotonic() + PATIENCE * timeout_s
     while not await condition():
         if monotonic() > deadline:
-            pytest.fail(f"the condition did not come true within {timeout_s} s")
+            pytest.fail(f"the condition did not come true within {PATIENCE * timeout_s} s")
         await asyncio.sleep(interval_s)
 
 

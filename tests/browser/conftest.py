@@ -23,12 +23,16 @@ from browser_kit import (
     run,
 )
 from player_kit import make_film
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 from portal_kit import LivePortal
 from turns import in_turn
 from upload_page_kit import make_files
 
-READY_TIMEOUT_S = 90
+READY_TIMEOUT_S = 600
+# Only a failure waits that long, also where the machine has other things to do.
+PATIENCE_MS = 180_000
+
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="session")
@@ -72,6 +76,7 @@ async def open_context(
     async def open_context(**options: Any) -> BrowserContext:
         options = {"viewport": {"width": 1280, "height": 900}, **options}
         context = await browser.new_context(base_url=live_portal.base_url, **options)
+        context.set_default_timeout(PATIENCE_MS)
         context.on("page", complaints.watch)
         contexts.append(context)
         return context

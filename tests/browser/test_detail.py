@@ -259,7 +259,7 @@ async def test_frame_under_the_playhead_becomes_the_poster(page: Page, ready_vid
         await button.click()
     assert f"time={time_s}" in str((await asked.value).post_data)
     words = "This frame is the poster now."
-    await expect(page.locator("#poster")).to_contain_text(words, timeout=15_000)
+    await expect(page.locator("#poster")).to_contain_text(words)
     await expect(page.locator("[data-detail-live]")).to_have_text(words)
     await expect(button).to_be_focused()
     image = page.locator("#poster img")

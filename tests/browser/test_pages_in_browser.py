@@ -151,12 +151,12 @@ async def test_player_that_lost_its_stream_offers_a_retry(
     await page.route("**/*.m3u8", lambda route: route.abort())
     await page.goto(f"/videos/{ready_video}")
     trouble = page.locator("[data-player-trouble]")
-    await expect(trouble).to_be_visible(timeout=30_000)
+    await expect(trouble).to_be_visible()
     await expect(trouble).to_contain_text("The connection was lost")
     async with page.expect_request("**/master.m3u8"):
         await trouble.get_by_role("button", name="Try again").click()
     await page.unroute("**/*.m3u8")
-    await expect(trouble).to_be_hidden(timeout=20_000)
+    await expect(trouble).to_be_hidden()
     await play_past(page, 0.2)
 
 
@@ -223,7 +223,7 @@ async def test_failed_poll_leaves_the_page_and_polling_goes_on(
     await second.value
     await expect(page.locator("#status")).to_contain_text("You can leave this page")
     await page.unroute("**/status")
-    await expect(page.locator("video")).to_be_visible(timeout=90_000)
+    await expect(page.locator("video")).to_be_visible()
 
 
 async def test_polls_wait_as_long_as_a_busy_portal_asks(
@@ -329,7 +329,7 @@ async def test_axe_finds_nothing_in_the_states_of_the_upload_form(
 
     await page.route(STORAGE, refuse)
     await choose(page, short_video)
-    await expect(page.get_by_role("alert")).to_contain_text("refused the upload", timeout=15_000)
+    await expect(page.get_by_role("alert")).to_contain_text("refused the upload")
     assert await axe_findings(page) == []
     await photograph(page, f"upload-refused-{scheme}")
 

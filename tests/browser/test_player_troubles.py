@@ -26,7 +26,7 @@ async def test_goes_on_by_itself_when_segments_failed_for_a_while(page: Page, fi
     await page.route(SEGMENTS, refuse)
     await page.goto(f"/videos/{film}")
     waiting = page.locator("[data-player-waiting]")
-    await expect(waiting).to_be_visible(timeout=20_000)
+    await expect(waiting).to_be_visible()
     await expect(waiting).to_have_text("Reconnecting…")
     await photograph(page, "player-reconnecting")
     await page.unroute(SEGMENTS)
@@ -41,9 +41,9 @@ async def test_stream_out_of_reach_is_told_and_found_again_by_itself(page: Page,
     await page.route("**/*.m3u8", lambda route: route.abort())
     await page.goto(f"/videos/{film}")
     trouble = page.locator("[data-player-trouble]")
-    await expect(trouble).to_contain_text("The connection was lost", timeout=20_000)
+    await expect(trouble).to_contain_text("The connection was lost")
     await page.unroute("**/*.m3u8")
-    await expect(trouble).to_be_hidden(timeout=20_000)
+    await expect(trouble).to_be_hidden()
     await play_past(page, 0.3)
 
 
@@ -51,7 +51,7 @@ async def test_video_that_is_gone_is_told_from_one_out_of_reach(page: Page, film
     await page.route("**/*.m3u8", lambda route: route.fulfill(status=404))
     await page.goto(f"/videos/{film}")
     trouble = page.locator("[data-player-trouble]")
-    await expect(trouble).to_contain_text("This video isn’t available", timeout=20_000)  # noqa: RUF001
+    await expect(trouble).to_contain_text("This video isn’t available")  # noqa: RUF001
     await page.unroute("**/*.m3u8")
     await trouble.get_by_role("button", name="Check again").click()
     await expect(trouble).to_be_hidden()
@@ -62,7 +62,7 @@ async def test_data_that_cannot_be_decoded_is_told_apart(page: Page, film: str) 
     await page.route("**/init.mp4*", lambda route: route.fulfill(status=200, body=b"\x00" * 900))
     await page.goto(f"/videos/{film}")
     trouble = page.locator("[data-player-trouble]")
-    await expect(trouble).to_contain_text("couldn’t decode", timeout=25_000)  # noqa: RUF001
+    await expect(trouble).to_contain_text("couldn’t decode")  # noqa: RUF001
     await photograph_at_widths(page, "player-trouble")
 
 

@@ -11,7 +11,7 @@ from passes_kit import make_source
 from player_kit import open_player, read, wait_for
 from playwright.async_api import Page, Route, expect
 
-COMPLETION_TIMEOUT_S = 90
+COMPLETION_TIMEOUT_S = 600
 # A busy machine's decoder may wait as well, and hls.js then nudges it by a tenth of a second; but
 # then what comes next is there to be shown.
 INTERRUPTIONS = """() => {
@@ -51,7 +51,7 @@ async def test_qualities_that_come_later_reach_whoever_is_watching(
     await play_past(page, 0.5)
     await page.evaluate(INTERRUPTIONS)
 
-    await expect(remaining).to_be_hidden(timeout=COMPLETION_TIMEOUT_S * 1000)
+    await expect(remaining).to_be_hidden()
 
     assert await player.evaluate("video => video.isConnected"), "the player was replaced"
     await expect(page.locator("#facts")).to_contain_text("720p")

@@ -58,7 +58,7 @@ async def test_status_is_polled_until_video_plays(page: Page, short_video: Path)
     await page.get_by_role("button", name="Publish video").click()
     await page.wait_for_url("**/videos/*")
 
-    await expect(page.locator("video")).to_be_visible(timeout=90_000)
+    await expect(page.locator("video")).to_be_visible()
     assert polls
     # What processing found out is on the page without a reload.
     await expect(page.locator("#facts")).to_contain_text("320 × 180")  # noqa: RUF001
@@ -169,7 +169,7 @@ async def test_upload_is_retried_with_new_address_when_storage_refuses(
     await open_upload(page)
     await choose(page, short_video)
     await expect(page.locator("[data-rest]").first).to_contain_text("trying again by itself")
-    await expect(page.get_by_role("alert")).to_contain_text("refused the upload", timeout=15_000)
+    await expect(page.get_by_role("alert")).to_contain_text("refused the upload")
     await fill_in(page, title="Second try")
     await page.get_by_role("button", name="Publish video").click()
     await expect(page.get_by_text("needs your attention")).to_be_visible()

@@ -34,7 +34,7 @@ async def test_upload_is_offered_again_after_the_browser_was_killed(
         await expect(place.get_by_text("Unfinished upload")).to_be_visible()
         await expect(place.get_by_label("Title")).to_have_value("Before the crash")
         await place.locator("input[type=file]").set_input_files(film)
-        await expect(place.get_by_text("Uploaded", exact=True)).to_be_visible(timeout=20_000)
+        await expect(place.get_by_text("Uploaded", exact=True)).to_be_visible()
         await context.close()
 
 

@@ -112,7 +112,7 @@ async def test_large_upload_says_how_far_it_is_and_sends_the_rest(
     page.on("request", lambda put: sent.append(put.url) if put.method == "PUT" else None)
     # Chosen like a new file, it is known.
     await choose(page, large_film)
-    await expect(place.get_by_text("Uploaded", exact=True)).to_be_visible(timeout=20_000)
+    await expect(place.get_by_text("Uploaded", exact=True)).to_be_visible()
     await expect(page.locator("[data-row]")).to_have_count(1)
     assert sent
     assert not any("partNumber=2" in url for url in sent)
@@ -155,7 +155,7 @@ async def test_file_that_was_away_for_a_moment_goes_on_where_it_was(
     os.utime(large_film, ns=(chosen.st_atime_ns, chosen.st_mtime_ns))
     await choose(page, large_film)
     await expect(page.locator("[data-row]")).to_have_count(1)
-    await page.wait_for_url("**/videos/*", timeout=20_000)
+    await page.wait_for_url("**/videos/*")
     await expect(page.get_by_role("heading", level=1)).to_have_text("On a stick")
     assert len({url.partition("?")[0] for url in sent}) == 1
     assert len([url for url in sent if "partNumber=2" in url]) == 1

@@ -51,7 +51,7 @@ async def test_each_file_has_its_row_and_all_are_published_with_one_press(
     await page.get_by_role("button", name="Publish all").click()
     for path in films:
         link = row(page, path.name).get_by_role("link", name="View")
-        await expect(link).to_be_visible(timeout=20_000)
+        await expect(link).to_be_visible()
         await expect(row(page, path.name).get_by_label("Title")).to_be_hidden()
     await expect(page.get_by_text("All 3 videos are published.")).to_be_visible()
     heard = await said(page, until="“film 3” is published.")

@@ -26,7 +26,7 @@ from portal.storage.bucket import Storage, open_storage
 MIB = 2**20
 PART_BYTES = 16 * MIB
 PART_CONCURRENCY = 3
-DONE_TIMEOUT_S = 60
+DONE_TIMEOUT_S = 300
 _ADDRESS = "/static/engine-under-test.js"
 _MODULES = ("store", "api", "local-storage", "storage", "transfer")
 _BUNDLE = """
