@@ -80,7 +80,8 @@ async def test_overall_bar_never_goes_back_when_files_join_and_leave(
             new MutationObserver(note).observe(bar, options);
         }"""
     )
-    await slow_down(page)
+    # Slow enough that the others are not over before the cancelled one is removed.
+    await slow_down(page, 60_000)
     await choose(page, *films[:2])
     await expect(row(page, films[0].name).locator("[data-rest]")).to_contain_text("/s")
     await choose(page, films[2])
@@ -88,7 +89,8 @@ async def test_overall_bar_never_goes_back_when_files_join_and_leave(
     await expect(row(page, films[2].name)).to_contain_text("Cancelled")
     await row(page, films[2].name).get_by_role("button", name="Remove").click()
     await expect(row(page, films[2].name)).to_have_count(0)
-    await expect(page.locator("[data-batch]")).to_contain_text("2 of 2 uploaded")
+    batch = page.locator("[data-batch]")
+    await expect(batch).to_contain_text("2 of 2 uploaded", timeout=60_000)
     shown = await page.evaluate("window.shown")
     values = [value for value, _ in shown]
     assert len(set(values)) > 3
