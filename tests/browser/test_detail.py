@@ -88,6 +88,7 @@ async def test_fault_is_told_beside_its_field_and_nothing_typed_is_lost(
     await expect(page.get_by_role("heading", level=1)).to_have_text("Now with a title")
 
 
+@pytest.mark.slow
 async def test_second_editor_sees_both_texts_and_may_insist(
     open_context: OpenContext, video: str
 ) -> None:
@@ -108,6 +109,7 @@ async def test_second_editor_sees_both_texts_and_may_insist(
     await expect(pages[1].get_by_role("heading", level=1)).to_have_text("By the second")
 
 
+@pytest.mark.slow
 async def test_second_editor_may_take_what_the_first_saved(
     open_context: OpenContext, video: str
 ) -> None:
@@ -143,6 +145,7 @@ async def test_edit_that_can_not_be_sent_stays_in_the_form(
     await expect(page.get_by_role("heading", level=1)).to_have_text("Typed on a train")
 
 
+@pytest.mark.slow
 async def test_edit_of_a_video_that_was_deleted_says_so(
     page: Page, open_context: OpenContext, video: str
 ) -> None:
@@ -197,6 +200,7 @@ async def test_delete_asks_in_a_dialog_by_keyboard(page: Page, video: str) -> No
     await expect(page.get_by_role("search")).to_be_visible()
 
 
+@pytest.mark.slow
 async def test_delete_asks_on_a_page_without_scripts(open_context: OpenContext, video: str) -> None:
     context = await open_context(java_script_enabled=False)
     page = await context.new_page()
@@ -208,6 +212,7 @@ async def test_delete_asks_on_a_page_without_scripts(open_context: OpenContext, 
     await expect(page.get_by_role("heading", level=1)).to_have_text("The video was deleted")
 
 
+@pytest.mark.slow
 async def test_addresses_are_copied_and_that_is_told(
     open_context: OpenContext, ready_video: str
 ) -> None:
@@ -272,6 +277,7 @@ async def test_frame_under_the_playhead_becomes_the_poster(page: Page, ready_vid
     assert str(await player.evaluate("video => video.poster")).endswith(address)
 
 
+@pytest.mark.slow
 async def test_poster_that_fails_or_can_not_be_asked_for_says_so(
     page: Page, complaints: Complaints, ready_video: str
 ) -> None:
@@ -286,6 +292,7 @@ async def test_poster_that_fails_or_can_not_be_asked_for_says_so(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1440])
+@pytest.mark.slow
 async def test_every_state_of_editing_is_accessible_and_fits(
     open_context: OpenContext, publish: Publish, tmp_path: Path, scheme: str, width: int
 ) -> None:

@@ -150,6 +150,7 @@ def addresses(hostile: Hostile) -> list[str]:
     return paths
 
 
+@pytest.mark.slow
 async def test_no_text_becomes_more_than_text(watched: Page, hostile: Hostile) -> None:
     visited = addresses(hostile)
     assert len(visited) >= 100
@@ -176,6 +177,7 @@ async def test_no_text_becomes_more_than_text(watched: Page, hostile: Hostile) -
 
 
 @pytest.mark.parametrize("number", range(len(TITLES)))
+@pytest.mark.slow
 async def test_a_title_is_read_as_it_was_typed(
     watched: Page, hostile: Hostile, number: int
 ) -> None:
@@ -187,6 +189,7 @@ async def test_a_title_is_read_as_it_was_typed(
     assert " ".join((await watched.title()).split()) == f"{words} · Portal"
 
 
+@pytest.mark.slow
 async def test_editing_keeps_every_character(watched: Page, hostile: Hostile) -> None:
     """The form holds what is recorded, not how it is shown; saving it again changes nothing."""
     title = TITLES[4]

@@ -112,6 +112,7 @@ async def test_unfinished_characters_are_not_searched(page: Page, shelf: LivePor
     assert [url for url in asked if "%E3" in url] == []
 
 
+@pytest.mark.slow
 async def test_back_and_forward_bring_form_and_results_back(page: Page, shelf: LivePortal) -> None:
     await page.goto(f"{shelf.base_url}/?tag=deep+sea")
     await page.get_by_role("searchbox").fill("cafe")
@@ -135,6 +136,7 @@ async def test_back_and_forward_bring_form_and_results_back(page: Page, shelf: L
     await expect(page).to_have_url(f"{shelf.base_url}/?q=cafe&tag=deep+sea")
 
 
+@pytest.mark.slow
 async def test_same_words_are_searched_again_after_going_back(
     page: Page, shelf: LivePortal
 ) -> None:
@@ -151,6 +153,7 @@ async def test_same_words_are_searched_again_after_going_back(
     assert asked.count(f"{shelf.base_url}/?q=cafe") == 2
 
 
+@pytest.mark.slow
 async def test_nothing_found_is_told_and_can_be_cleared(page: Page, shelf: LivePortal) -> None:
     await page.goto(shelf.base_url)
     await page.get_by_role("searchbox").fill("xyzzy")
@@ -161,6 +164,7 @@ async def test_nothing_found_is_told_and_can_be_cleared(page: Page, shelf: LiveP
     await expect(page.locator("#results")).to_contain_text("40 videos")
 
 
+@pytest.mark.slow
 async def test_search_without_an_answer_says_so_and_recovers(
     page: Page, complaints: Complaints, shelf: LivePortal
 ) -> None:
@@ -176,6 +180,7 @@ async def test_search_without_an_answer_says_so_and_recovers(
     await expect(page.get_by_role("alert")).to_be_hidden()
 
 
+@pytest.mark.slow
 async def test_everything_works_without_scripts(
     open_context: OpenContext, shelf: LivePortal
 ) -> None:
@@ -196,6 +201,7 @@ async def test_everything_works_without_scripts(
     await expect(page.get_by_label("Order")).to_have_value("title")
 
 
+@pytest.mark.slow
 async def test_one_poll_updates_all_cards_and_stops(
     page: Page, complaints: Complaints, shelf: LivePortal, rows: Rows
 ) -> None:
@@ -251,6 +257,7 @@ async def _fail_once(page: Page) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.slow
 async def test_axe_finds_nothing_in_any_state(
     open_context: OpenContext, shelf: LivePortal, rows: Rows, scheme: str
 ) -> None:
@@ -271,6 +278,7 @@ async def test_axe_finds_nothing_in_any_state(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.slow
 async def test_nothing_scrolls_sideways(
     open_context: OpenContext, shelf: LivePortal, width: int
 ) -> None:

@@ -19,6 +19,7 @@ LAYOUT_SHIFT = """
 """
 
 
+@pytest.mark.slow
 async def test_hover_shows_the_storyboard_where_the_pointer_is(
     open_context: OpenContext, ready_video: str
 ) -> None:
@@ -50,6 +51,7 @@ async def test_hover_shows_the_storyboard_where_the_pointer_is(
     assert await page.evaluate(LAYOUT_SHIFT) < 0.01
 
 
+@pytest.mark.slow
 async def test_focus_plays_the_storyboard_unless_motion_is_unwanted(
     open_context: OpenContext, ready_video: str
 ) -> None:

@@ -144,6 +144,7 @@ async def test_player_takes_its_space_before_it_loads(
     assert box["height"] == pytest.approx(box["width"] * 9 / 16, abs=2)
 
 
+@pytest.mark.slow
 async def test_player_that_lost_its_stream_offers_a_retry(
     page: Page, complaints: Complaints, ready_video: str
 ) -> None:
@@ -193,6 +194,7 @@ async def test_times_and_sizes_are_shown_as_the_reader_writes_them(
     await expect(size).to_have_text(re.compile(r"^\d+(,\d)?\skB$"))
 
 
+@pytest.mark.slow
 async def test_pages_are_readable_without_scripts(
     open_context: OpenContext, ready_video: str, failed_video: str
 ) -> None:
@@ -206,6 +208,7 @@ async def test_pages_are_readable_without_scripts(
     await expect(page.locator("#status")).to_contain_text("not an MP4 or QuickTime video")
 
 
+@pytest.mark.slow
 async def test_failed_poll_leaves_the_page_and_polling_goes_on(
     page: Page, complaints: Complaints, publish: Publish, short_video: Path
 ) -> None:
@@ -226,6 +229,7 @@ async def test_failed_poll_leaves_the_page_and_polling_goes_on(
     await expect(page.locator("video")).to_be_visible()
 
 
+@pytest.mark.slow
 async def test_polls_wait_as_long_as_a_busy_portal_asks(
     page: Page, complaints: Complaints, publish: Publish, short_video: Path
 ) -> None:
@@ -248,6 +252,7 @@ async def test_polls_wait_as_long_as_a_busy_portal_asks(
     await page.unroute("**/status")
 
 
+@pytest.mark.slow
 async def test_pages_of_a_video_that_is_deleted_meanwhile_say_so_and_ask_no_more(
     open_context: OpenContext, idle_portal: LivePortal, short_video: Path
 ) -> None:
@@ -268,6 +273,7 @@ async def test_pages_of_a_video_that_is_deleted_meanwhile_say_so_and_ask_no_more
 
 
 @pytest.mark.parametrize(("number", "work"), WORK_ON_READY, ids=["quality", "poster"])
+@pytest.mark.slow
 async def test_page_of_a_ready_video_that_is_deleted_says_so_and_asks_no_more(
     page: Page, complaints: Complaints, idle_portal: LivePortal, number: int, work: str
 ) -> None:
@@ -303,6 +309,7 @@ async def test_focus_stays_on_the_page_when_a_failed_video_is_tried_again(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
+@pytest.mark.slow
 async def test_axe_finds_nothing(
     open_context: OpenContext, addresses: dict[str, str], name: str, scheme: str
 ) -> None:
@@ -313,6 +320,7 @@ async def test_axe_finds_nothing(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.slow
 async def test_axe_finds_nothing_in_the_states_of_the_upload_form(
     open_context: OpenContext,
     complaints: Complaints,
@@ -347,6 +355,7 @@ async def test_axe_finds_nothing_in_the_states_of_the_upload_form(
         for it in WIDTHS
     ],
 )
+@pytest.mark.slow
 async def test_nothing_scrolls_sideways(
     open_context: OpenContext, addresses: dict[str, str], width: int
 ) -> None:
@@ -383,6 +392,7 @@ async def test_keyboard_reaches_everything_visibly(page: Page) -> None:
 
 
 @pytest.mark.parametrize("name", ["library", "ready", "failed", "docs", "missing", "embed"])
+@pytest.mark.slow
 async def test_everything_that_can_be_used_is_reached_and_shows_the_focus(
     page: Page, addresses: dict[str, str], name: str
 ) -> None:
@@ -412,6 +422,7 @@ async def test_skip_link_leads_to_the_content(page: Page) -> None:
 
 
 @pytest.mark.parametrize(("scheme", "width"), PHOTOGRAPHED)
+@pytest.mark.slow
 async def test_screenshots(
     open_context: OpenContext,
     addresses: dict[str, str],

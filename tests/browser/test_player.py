@@ -67,6 +67,7 @@ async def test_menu_lets_go_of_a_focus_that_it_had_before_it_was_open(player: Pa
     await expect(player.locator("media-settings-menu:focus-within")).to_have_count(0)
 
 
+@pytest.mark.slow
 async def test_speed_is_chosen_from_the_menu(player: Page) -> None:
     await choose(player, "Speed", "1.5x")
     await wait_for(player, "video.playbackRate === 1.5")
@@ -198,6 +199,7 @@ async def test_position_volume_and_speed_are_remembered(player: Page) -> None:
     assert await read(player, "video.currentTime") == 0
 
 
+@pytest.mark.slow
 async def test_positions_of_a_hundred_videos_are_kept(player: Page) -> None:
     await player.evaluate(
         """() => {
@@ -215,6 +217,7 @@ async def test_positions_of_a_hundred_videos_are_kept(player: Page) -> None:
     assert await read(player, f"{stored}.includes(video.dataset.video)")
 
 
+@pytest.mark.slow
 async def test_spoilt_storage_is_ignored(player: Page, film: str) -> None:
     await player.evaluate("localStorage.setItem('portal.player', '{\"volume\": \"loud\"')")
     await player.evaluate("localStorage.setItem('portal.positions', '[1, 2]')")

@@ -24,6 +24,7 @@ async def untagged_film(
     return video_id
 
 
+@pytest.mark.slow
 async def test_captions_without_a_language_come_back_only_if_they_were_on(
     page: Page, untagged_film: str
 ) -> None:

@@ -101,6 +101,7 @@ async def test_pages_of_the_portal_refuse_to_be_framed(
     ("name", "words"),
     [("none", "Video not found"), ("failed", "This video can’t be played")],  # noqa: RUF001
 )
+@pytest.mark.slow
 async def test_frame_without_a_video_says_why(
     framed: ShowFramed, complaints: Complaints, failed_video: str, name: str, words: str
 ) -> None:

@@ -16,6 +16,7 @@ def expected(complaints: Complaints) -> None:
     complaints.expect("Failed to load resource")
 
 
+@pytest.mark.slow
 async def test_goes_on_by_itself_when_segments_failed_for_a_while(page: Page, film: str) -> None:
     refused = []
 
@@ -37,6 +38,7 @@ async def test_goes_on_by_itself_when_segments_failed_for_a_while(page: Page, fi
     await expect(page.locator("[data-player-trouble]")).to_be_hidden()
 
 
+@pytest.mark.slow
 async def test_stream_out_of_reach_is_told_and_found_again_by_itself(page: Page, film: str) -> None:
     await page.route("**/*.m3u8", lambda route: route.abort())
     await page.goto(f"/videos/{film}")
@@ -47,6 +49,7 @@ async def test_stream_out_of_reach_is_told_and_found_again_by_itself(page: Page,
     await play_past(page, 0.3)
 
 
+@pytest.mark.slow
 async def test_video_that_is_gone_is_told_from_one_out_of_reach(page: Page, film: str) -> None:
     await page.route("**/*.m3u8", lambda route: route.fulfill(status=404))
     await page.goto(f"/videos/{film}")
@@ -58,6 +61,7 @@ async def test_video_that_is_gone_is_told_from_one_out_of_reach(page: Page, film
     await play_past(page, 0.3)
 
 
+@pytest.mark.slow
 async def test_data_that_cannot_be_decoded_is_told_apart(page: Page, film: str) -> None:
     await page.route("**/init.mp4*", lambda route: route.fulfill(status=200, body=b"\x00" * 900))
     await page.goto(f"/videos/{film}")
@@ -66,6 +70,7 @@ async def test_data_that_cannot_be_decoded_is_told_apart(page: Page, film: str) 
     await photograph_at_widths(page, "player-trouble")
 
 
+@pytest.mark.slow
 async def test_expired_addresses_are_fetched_anew(page: Page, film: str) -> None:
     refused = []
 
@@ -83,6 +88,7 @@ async def test_expired_addresses_are_fetched_anew(page: Page, film: str) -> None
     await expect(page.locator("[data-player-trouble]")).to_be_hidden()
 
 
+@pytest.mark.slow
 async def test_browser_without_media_source_is_given_the_stream_itself(
     open_context: OpenContext, film: str
 ) -> None:

@@ -34,6 +34,7 @@ INTERRUPTIONS = """() => {
 }"""
 
 
+@pytest.mark.slow
 async def test_qualities_that_come_later_reach_whoever_is_watching(
     page: Page, publish: Publish, tmp_path: Path
 ) -> None:
@@ -68,6 +69,7 @@ async def test_qualities_that_come_later_reach_whoever_is_watching(
 @pytest.mark.parametrize(
     ("awaited", "streams"), [("**/static/chunk-hls-stream-*.js", 1), ("**/master.m3u8", 2)]
 )
+@pytest.mark.slow
 async def test_quality_that_comes_before_the_stream_does_not_change_where_it_begins(
     page: Page, ready_video: str, awaited: str, streams: int
 ) -> None:

@@ -117,6 +117,7 @@ async def test_small_file_is_one_put_and_confirmed_by_storage(
     assert saved["isStored"] is True
 
 
+@pytest.mark.slow
 async def test_small_file_is_sent_again_when_the_connection_breaks(
     engine: Engine, site: Site, small_file: Path
 ) -> None:
@@ -127,6 +128,7 @@ async def test_small_file_is_sent_again_when_the_connection_breaks(
     assert len(site.network.puts()) == 2
 
 
+@pytest.mark.slow
 async def test_small_file_is_sent_again_when_storage_has_another_size(
     engine: Engine, site: Site, small_file: Path
 ) -> None:
@@ -153,6 +155,7 @@ async def test_big_file_goes_in_parts_several_at_once(
     assert await engine.states() == ["sending", "confirming", "sent"]
 
 
+@pytest.mark.slow
 async def test_cuts_in_the_middle_of_parts_cost_only_the_parts_in_flight(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
@@ -168,6 +171,7 @@ async def test_cuts_in_the_middle_of_parts_cost_only_the_parts_in_flight(
     assert 0 < again <= (network.cuts - cuts) * IN_FLIGHT_BYTES
 
 
+@pytest.mark.slow
 async def test_offline_browser_waits_and_goes_on_by_itself(
     engine: Engine, context: BrowserContext, site: Site, big_file: Path
 ) -> None:
@@ -184,6 +188,7 @@ async def test_offline_browser_waits_and_goes_on_by_itself(
     assert await engine.troubles() == []
 
 
+@pytest.mark.slow
 async def test_paused_upload_sends_nothing_and_resumes_with_missing_parts(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
@@ -210,6 +215,7 @@ async def test_paused_upload_sends_nothing_and_resumes_with_missing_parts(
     assert "failed" not in await engine.states()
 
 
+@pytest.mark.slow
 async def test_cancelled_upload_is_removed_from_storage(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
@@ -224,6 +230,7 @@ async def test_cancelled_upload_is_removed_from_storage(
     assert await _saved_elsewhere(engine) == []
 
 
+@pytest.mark.slow
 async def test_reloaded_page_continues_with_only_the_missing_parts(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
@@ -254,6 +261,7 @@ async def test_reloaded_page_continues_with_only_the_missing_parts(
     _expect_only_missing(site, stored, before)
 
 
+@pytest.mark.slow
 async def test_finished_upload_is_known_to_be_stored_after_reload(
     engine: Engine, site: Site, small_file: Path
 ) -> None:
@@ -268,6 +276,7 @@ async def test_finished_upload_is_known_to_be_stored_after_reload(
     assert await engine.saved() == []
 
 
+@pytest.mark.slow
 async def test_upload_is_offered_to_other_tabs_only_once_its_own_is_gone(
     engine: Engine, context: BrowserContext, site: Site, big_file: Path
 ) -> None:
@@ -284,6 +293,7 @@ async def test_upload_is_offered_to_other_tabs_only_once_its_own_is_gone(
     await until(is_offered, timeout_s=10)
 
 
+@pytest.mark.slow
 async def test_another_file_of_the_same_name_and_size_does_not_match(
     engine: Engine, small_file: Path, tmp_path: Path
 ) -> None:
@@ -302,6 +312,7 @@ async def test_another_file_of_the_same_name_and_size_does_not_match(
     assert await _matches(engine, small_file)
 
 
+@pytest.mark.slow
 async def test_expired_part_address_is_replaced_by_a_new_one(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
@@ -323,6 +334,7 @@ async def test_expired_part_address_is_replaced_by_a_new_one(
     assert sorted(_taken(site)) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 async def test_parts_that_storage_has_otherwise_are_sent_again(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
@@ -332,6 +344,7 @@ async def test_parts_that_storage_has_otherwise_are_sent_again(
     assert sorted(_taken(site)) == [1, 2, 2, 3, 3, 4, 5]
 
 
+@pytest.mark.slow
 async def test_upload_that_storage_forgot_starts_anew_by_itself(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
@@ -375,6 +388,7 @@ async def test_storage_out_of_reach_fails_after_two_minutes_and_retry_sends_the_
     assert all(_taken(site).count(part) == 1 for part in stored)
 
 
+@pytest.mark.slow
 async def test_stalled_connection_is_given_up_and_replaced(
     engine: Engine, site: Site, small_file: Path
 ) -> None:
@@ -392,6 +406,7 @@ async def test_stalled_connection_is_given_up_and_replaced(
     await _arrived(engine, site, small_file)
 
 
+@pytest.mark.slow
 async def test_question_for_stored_parts_that_nobody_answers_is_asked_again(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
@@ -423,6 +438,7 @@ async def test_question_for_stored_parts_that_nobody_answers_is_asked_again(
     assert sorted(_taken(site)) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 async def test_browser_without_signals_made_of_others_uploads_too(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
@@ -433,6 +449,7 @@ async def test_browser_without_signals_made_of_others_uploads_too(
     await _arrived(engine, site, big_file)
 
 
+@pytest.mark.slow
 async def test_two_files_are_sent_at_once_and_others_wait(
     engine: Engine, site: Site, small_file: Path
 ) -> None:
@@ -450,6 +467,7 @@ async def test_two_files_are_sent_at_once_and_others_wait(
     await _arrived(engine, site, small_file, name="one")
 
 
+@pytest.mark.slow
 async def test_file_changed_during_upload_is_told_at_once_and_goes_on_when_it_is_back(
     engine: Engine, site: Site, big_file: Path, tmp_path: Path
 ) -> None:
@@ -479,6 +497,7 @@ async def test_file_changed_during_upload_is_told_at_once_and_goes_on_when_it_is
     _expect_only_missing(site, stored, before)
 
 
+@pytest.mark.slow
 async def test_parts_far_ahead_of_the_lowest_unconfirmed_one_wait(engine: Engine) -> None:
     opened = await engine.page.evaluate(
         """async (partBytes) => {

@@ -114,6 +114,7 @@ async def test_empty_form_names_each_missing_field(page: Page) -> None:
         ("empty.mp4", "video/mp4", b"", "is empty"),
     ],
 )
+@pytest.mark.slow
 async def test_unsuitable_file_is_refused_at_once(
     page: Page, name: str, media_type: str, content: bytes, words: str
 ) -> None:
@@ -148,6 +149,7 @@ async def test_limits_are_shown_and_a_larger_file_is_refused_at_once(page: Page)
         ("A.MP4", "video/mp4", "video/mp4"),
     ],
 )
+@pytest.mark.slow
 async def test_type_comes_from_extension_where_browser_knows_none(
     page: Page, short_video: Path, name: str, given: str, sent: str
 ) -> None:
@@ -159,6 +161,7 @@ async def test_type_comes_from_extension_where_browser_knows_none(
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
 
 
+@pytest.mark.slow
 async def test_upload_is_retried_with_new_address_when_storage_refuses(
     page: Page, complaints: Complaints, short_video: Path
 ) -> None:
@@ -202,6 +205,7 @@ async def test_busy_portal_is_asked_again_by_itself(
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
 
 
+@pytest.mark.slow
 async def test_publishing_and_sending_wait_as_long_as_a_busy_portal_asks(
     page: Page, complaints: Complaints, short_video: Path
 ) -> None:
@@ -233,6 +237,7 @@ async def test_publishing_and_sending_wait_as_long_as_a_busy_portal_asks(
     assert fourth - third >= 2
 
 
+@pytest.mark.slow
 async def test_unreachable_portal_keeps_the_upload(
     page: Page, complaints: Complaints, short_video: Path
 ) -> None:
@@ -248,6 +253,7 @@ async def test_unreachable_portal_keeps_the_upload(
     await page.wait_for_url("**/videos/*")
 
 
+@pytest.mark.slow
 async def test_lost_file_is_uploaded_again_from_the_same_page(
     page: Page, complaints: Complaints, short_video: Path
 ) -> None:
@@ -273,6 +279,7 @@ async def test_lost_file_is_uploaded_again_from_the_same_page(
     await page.wait_for_url("**/videos/*")
 
 
+@pytest.mark.slow
 async def test_cancelled_upload_stops_and_keeps_the_form(page: Page, long_upload: Path) -> None:
     await open_upload(page)
     await slow_down(page)
@@ -287,6 +294,7 @@ async def test_cancelled_upload_stops_and_keeps_the_form(page: Page, long_upload
     await expect(page.get_by_label("Title")).to_have_value("Kept")
 
 
+@pytest.mark.slow
 async def test_paused_upload_goes_on_when_resumed_and_keeps_the_keyboards_place(
     page: Page, long_upload: Path
 ) -> None:
@@ -304,6 +312,7 @@ async def test_paused_upload_goes_on_when_resumed_and_keeps_the_keyboards_place(
     assert any("is paused" in words for words in await said(page))
 
 
+@pytest.mark.slow
 async def test_offline_upload_says_so_and_goes_on_by_itself(
     page: Page, complaints: Complaints, long_upload: Path
 ) -> None:
@@ -342,6 +351,7 @@ async def test_leaving_asks_while_something_is_in_flight(page: Page, long_upload
     assert await _asks_before_leaving(page)
 
 
+@pytest.mark.slow
 async def test_leaving_asks_while_something_is_typed_and_not_published(page: Page) -> None:
     await open_upload(page)
     await page.get_by_label("Title").fill("A thought")
@@ -360,6 +370,7 @@ async def _asks_before_leaving(page: Page) -> bool:
     return dialog.type == "beforeunload"
 
 
+@pytest.mark.slow
 async def test_dropped_file_is_uploaded(page: Page, short_video: Path) -> None:
     await open_upload(page)
     await page.evaluate(
@@ -380,6 +391,7 @@ async def test_dropped_file_is_uploaded(page: Page, short_video: Path) -> None:
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
 
 
+@pytest.mark.slow
 async def test_bar_never_goes_back_nor_is_full_before_everything_has_arrived(
     page: Page, long_upload: Path
 ) -> None:
@@ -407,6 +419,7 @@ async def test_bar_never_goes_back_nor_is_full_before_everything_has_arrived(
     assert not any("100 %" in words for _, words in shown)
 
 
+@pytest.mark.slow
 async def test_screen_readers_are_told_start_quarters_and_end_alone(
     page: Page, long_upload: Path
 ) -> None:

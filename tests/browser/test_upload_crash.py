@@ -6,12 +6,14 @@ import signal
 from pathlib import Path
 
 import psutil
+import pytest
 from browser_kit import CHROMIUM_ARGUMENTS
 from playwright.async_api import BrowserContext, Playwright, async_playwright, expect
 from portal_kit import LivePortal, until
 from upload_page_kit import STORAGE, choose, fill_in, open_upload, padded, row
 
 
+@pytest.mark.slow
 async def test_upload_is_offered_again_after_the_browser_was_killed(
     chromium: str | None, live_portal: LivePortal, short_video: Path, tmp_path: Path
 ) -> None:

@@ -45,6 +45,7 @@ async def test_row_says_what_the_file_is_and_what_will_happen_to_it(
     assert "silent.mp4: No audio track." in heard
 
 
+@pytest.mark.slow
 async def test_refused_file_is_not_sent_on_and_another_can_be_chosen(
     page: Page, upload_files: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -67,6 +68,7 @@ async def test_refused_file_is_not_sent_on_and_another_can_be_chosen(
     await page.wait_for_url("**/videos/*")
 
 
+@pytest.mark.slow
 async def test_reader_is_fetched_only_once_there_is_a_file(
     page: Page, upload_files: dict[str, Path]
 ) -> None:
@@ -81,6 +83,7 @@ async def test_reader_is_fetched_only_once_there_is_a_file(
 
 
 @pytest.mark.parametrize("trouble", ["missing", "broken"])
+@pytest.mark.slow
 async def test_upload_goes_on_without_the_reader(
     open_context: OpenContext,
     complaints: Complaints,
@@ -104,6 +107,7 @@ async def test_upload_goes_on_without_the_reader(
     await expect(page.locator("[data-facts]")).to_be_empty()
 
 
+@pytest.mark.slow
 async def test_reader_that_never_answers_is_given_up(
     page: Page, upload_files: dict[str, Path]
 ) -> None:

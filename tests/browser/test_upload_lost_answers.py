@@ -48,6 +48,7 @@ async def _titles(live_portal: LivePortal, path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("is_left", [False, True], ids=["same page", "another visit"])
+@pytest.mark.slow
 async def test_details_changed_after_a_lost_answer_belong_to_the_same_video(
     page: Page, live_portal: LivePortal, own_film: Path, is_left: bool
 ) -> None:
@@ -65,6 +66,7 @@ async def test_details_changed_after_a_lost_answer_belong_to_the_same_video(
     assert await _titles(live_portal, own_film) == ["The harbour"]
 
 
+@pytest.mark.slow
 async def test_refusal_that_was_lost_does_not_stand_in_the_way_of_what_is_right(
     page: Page, live_portal: LivePortal, own_film: Path
 ) -> None:
@@ -75,6 +77,7 @@ async def test_refusal_that_was_lost_does_not_stand_in_the_way_of_what_is_right(
     assert await _titles(live_portal, own_film) == ["Short enough"]
 
 
+@pytest.mark.slow
 async def test_what_others_wrote_after_a_lost_answer_is_not_overwritten(
     page: Page, live_portal: LivePortal, own_film: Path
 ) -> None:

@@ -94,6 +94,7 @@ async def test_upload_goes_on_in_another_visit_with_what_was_typed(
     await expect(page.get_by_role("heading", level=1)).to_have_text("The harbour")
 
 
+@pytest.mark.slow
 async def test_large_upload_says_how_far_it_is_and_sends_the_rest(
     page: Page, large_film: Path
 ) -> None:
@@ -119,6 +120,7 @@ async def test_large_upload_says_how_far_it_is_and_sends_the_rest(
     await expect(place.get_by_role("checkbox").first).to_be_checked()
 
 
+@pytest.mark.slow
 async def test_file_that_was_away_for_a_moment_goes_on_where_it_was(
     page: Page, large_film: Path
 ) -> None:
@@ -161,6 +163,7 @@ async def test_file_that_was_away_for_a_moment_goes_on_where_it_was(
     assert len([url for url in sent if "partNumber=2" in url]) == 1
 
 
+@pytest.mark.slow
 async def test_stored_upload_is_published_without_its_file(page: Page, film: Path) -> None:
     await open_upload(page)
     await choose(page, film)
@@ -177,6 +180,7 @@ async def test_stored_upload_is_published_without_its_file(page: Page, film: Pat
     await expect(page.locator("[data-transfer]")).to_be_hidden()
 
 
+@pytest.mark.slow
 async def test_stored_uploads_together_are_shown_as_uploaded(
     page: Page, film: Path, short_video: Path
 ) -> None:
@@ -190,6 +194,7 @@ async def test_stored_uploads_together_are_shown_as_uploaded(
     await expect(batch.get_by_role("progressbar")).to_have_js_property("value", 1)
 
 
+@pytest.mark.slow
 async def test_discarded_upload_is_gone_for_good(page: Page, film: Path) -> None:
     await _begin(page, film, title="Not wanted")
     page = await _leave(page, page.context)
@@ -203,6 +208,7 @@ async def test_discarded_upload_is_gone_for_good(page: Page, film: Path) -> None
     await expect(page.locator("[data-transfer]")).to_be_hidden()
 
 
+@pytest.mark.slow
 async def test_page_without_locks_does_not_offer_its_own_upload(page: Page, film: Path) -> None:
     # As over plain http on another host.
     no_locks = "Object.defineProperty(Navigator.prototype, 'locks', { value: undefined })"
@@ -224,6 +230,7 @@ async def test_page_without_locks_does_not_offer_its_own_upload(page: Page, film
     await expect(page.get_by_text("Unfinished upload")).to_be_hidden()
 
 
+@pytest.mark.slow
 async def test_upload_of_another_open_tab_is_left_alone(page: Page, film: Path) -> None:
     await _begin(page, film, title="Elsewhere")
     other = await page.context.new_page()

@@ -64,6 +64,7 @@ async def test_each_file_has_its_row_and_all_are_published_with_one_press(
     await expect(page.get_by_role("heading", level=1)).to_have_text("film 2")
 
 
+@pytest.mark.slow
 async def test_overall_bar_never_goes_back_when_files_join_and_leave(
     page: Page, films: list[Path]
 ) -> None:
@@ -98,6 +99,7 @@ async def test_overall_bar_never_goes_back_when_files_join_and_leave(
     assert all(is_all for value, is_all in shown if value == 1)
 
 
+@pytest.mark.slow
 async def test_faults_are_shown_in_the_row_they_belong_to(
     page: Page, complaints: Complaints, films: list[Path]
 ) -> None:
@@ -125,6 +127,7 @@ async def test_faults_are_shown_in_the_row_they_belong_to(
     await expect(second.get_by_role("button", name="Publish video")).to_be_enabled()
 
 
+@pytest.mark.slow
 async def test_first_field_at_fault_of_all_rows_gets_the_focus(
     page: Page, films: list[Path]
 ) -> None:
@@ -136,6 +139,7 @@ async def test_first_field_at_fault_of_all_rows_gets_the_focus(
     await expect(row(page, films[1].name).get_by_label("Title")).to_be_focused()
 
 
+@pytest.mark.slow
 async def test_cancelled_file_can_be_uploaded_after_all_or_removed(
     page: Page, films: list[Path]
 ) -> None:
@@ -178,6 +182,7 @@ async def test_same_file_twice_and_unsuitable_files_are_told_beside_good_ones(
     ("scheme", "width"),
     [("light", 320), ("dark", 1440), pytest.param("light", 2560, marks=pytest.mark.soak)],
 )
+@pytest.mark.slow
 async def test_rows_fit_any_width_and_axe_finds_nothing_in_any_state(
     open_context: OpenContext,
     upload_files: dict[str, Path],

@@ -60,6 +60,7 @@ def test_page_has_the_commands_that_are_tested(block: str) -> None:
         assert line in page
 
 
+@pytest.mark.slow
 async def test_running_portal_up_is_backed_up_and_restored_elsewhere(
     short_video: Path, long_video: Path
 ) -> None:

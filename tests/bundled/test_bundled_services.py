@@ -125,12 +125,14 @@ async def test_another_account_is_refused_even_with_the_socket_open(tmp_path: Pa
 @pytest.mark.parametrize(
     "name", ["with spaces", 'ein\'fach, "so" ü%', "long" + "/deep" * 40], ids=str.split
 )
+@pytest.mark.slow
 async def test_any_folder_name_will_do(tmp_path: Path, name: str) -> None:
     for _ in range(2):  # the second time with what the first one left
         async with embedded_services(tmp_path / name, storage=False) as environ:
             assert await query(environ, "SELECT 1") == (1,)
 
 
+@pytest.mark.slow
 async def test_a_short_socket_folder_is_removed_in_the_end(tmp_path: Path) -> None:
     data = tmp_path / "deep/" / ("x" * 120)
     async with embedded_services(data, storage=False):
@@ -140,6 +142,7 @@ async def test_a_short_socket_folder_is_removed_in_the_end(tmp_path: Path) -> No
     assert not (data / "run").is_symlink()
 
 
+@pytest.mark.slow
 async def test_a_killed_database_comes_back_with_all_that_was_committed(tmp_path: Path) -> None:
     folder = open_data_folder(tmp_path)
     async with running_children() as children:

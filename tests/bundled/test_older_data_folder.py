@@ -60,6 +60,7 @@ async def test_videos_of_0_4_0_play_and_its_jobs_are_carried_out(data: Path) -> 
     assert "Traceback" not in portal.said
 
 
+@pytest.mark.slow
 async def test_processes_that_0_4_0_left_running_are_ended(data: Path) -> None:
     orphan = subprocess.Popen(SLEEPER)  # noqa: ASYNC220  # asyncio would wait for it as well
     started = psutil.Process(orphan.pid).create_time()

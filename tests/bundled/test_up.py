@@ -85,6 +85,7 @@ async def test_from_an_empty_folder_to_an_open_address_and_back(tmp_path: Path) 
     assert "Traceback" not in portal.said
 
 
+@pytest.mark.slow
 async def test_what_was_stored_is_there_after_a_restart(tmp_path: Path) -> None:
     async with running(tmp_path):
         await execute(tmp_path, "CREATE TABLE kept AS SELECT 7 AS seven")
@@ -101,6 +102,7 @@ async def execute(data: Path, statement: str) -> int:
         return (await connection.execute(statement.encode())).rowcount
 
 
+@pytest.mark.slow
 async def test_every_killed_child_comes_back(tmp_path: Path) -> None:
     async with running(tmp_path) as portal:
         before = portal.children()
@@ -120,6 +122,7 @@ async def test_every_killed_child_comes_back(tmp_path: Path) -> None:
         assert f"{name} died: killed by SIGKILL" in portal.said
 
 
+@pytest.mark.slow
 async def test_a_child_that_keeps_dying_is_restarted_while_the_others_run_on(
     tmp_path: Path,
 ) -> None:
@@ -141,6 +144,7 @@ async def test_a_child_that_keeps_dying_is_restarted_while_the_others_run_on(
     assert "failure 5 in a row" in (tmp_path / "log" / "portal.log").read_text()
 
 
+@pytest.mark.slow
 async def test_killed_itself_it_leaves_nobody_and_starts_again_at_once(tmp_path: Path) -> None:
     port = free_port("127.0.0.1")
     async with running(tmp_path, port) as portal:
@@ -153,6 +157,7 @@ async def test_killed_itself_it_leaves_nobody_and_starts_again_at_once(tmp_path:
             await until_gone(children)
 
 
+@pytest.mark.slow
 async def test_only_one_portal_uses_a_folder(tmp_path: Path) -> None:
     async with running(tmp_path) as portal:
         told = one_line(await asyncio.to_thread(fail, tmp_path))
@@ -189,11 +194,13 @@ async def test_a_child_that_does_not_end_is_killed_within_the_limit(tmp_path: Pa
         pytest.param("long" + "/deep" * 40, id="long", marks=pytest.mark.soak),
     ],
 )
+@pytest.mark.slow
 async def test_any_data_folder_will_do(tmp_path: Path, name: str) -> None:
     async with running(tmp_path / name) as portal:
         assert await portal.status("/readyz") == 200
 
 
+@pytest.mark.slow
 async def test_parts_the_user_brings_are_used_instead(
     environ: dict[str, str], tmp_path: Path
 ) -> None:
@@ -203,6 +210,7 @@ async def test_parts_the_user_brings_are_used_instead(
     assert not (tmp_path / "postgres").exists()
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_told_in_one_line(tmp_path: Path, busy_port: int) -> None:
     told = one_line(fail(tmp_path, busy_port))
 
@@ -227,6 +235,7 @@ def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> 
     assert "Permission denied" in told or "Operation not permitted" in told
 
 
+@pytest.mark.slow
 def test_a_bad_setting_ends_the_start_and_is_named(tmp_path: Path) -> None:
     told = fail(tmp_path, LOG_LEVEL="LOUD")
 

@@ -108,6 +108,7 @@ async def test_publish_lists_the_categories_when_one_is_unknown(
     assert "Travel & Events" in ended.err
 
 
+@pytest.mark.slow
 async def test_publish_says_that_a_video_failed(live_portal: LivePortal, tmp_path: Path) -> None:
     notes = tmp_path / "notes.mov"
     notes.write_text("no video at all")
@@ -149,6 +150,7 @@ async def test_doctor_finds_nothing_on_a_working_portal(live_portal: LivePortal)
         ({"DATABASE_URL": "postgresql://x@127.0.0.1:9/x"}, "Database", "Check DATABASE_URL"),
     ],
 )
+@pytest.mark.slow
 async def test_doctor_names_the_fix_for_what_is_broken(
     live_portal: LivePortal, broken: dict[str, str], complaint: str, fix: str
 ) -> None:
@@ -160,6 +162,7 @@ async def test_doctor_names_the_fix_for_what_is_broken(
     assert "Traceback" not in ended.out + ended.err
 
 
+@pytest.mark.slow
 async def test_doctor_notices_an_unmigrated_database(
     live_portal: LivePortal, services: dict[str, str]
 ) -> None:
@@ -173,6 +176,7 @@ async def test_doctor_notices_an_unmigrated_database(
 
 
 @pytest.mark.parametrize("command", ["web", "worker", "migrate", "doctor"])
+@pytest.mark.slow
 async def test_bad_settings_are_all_named_at_once(command: str) -> None:
     ended = await portal(command, environ={"PORT": "many", "LOG_LEVEL": "loud"})
 
@@ -182,6 +186,7 @@ async def test_bad_settings_are_all_named_at_once(command: str) -> None:
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.slow
 async def test_worker_says_that_the_database_is_away() -> None:
     ended = await portal("worker", environ={"DATABASE_URL": "postgresql://x@127.0.0.1:9/x"})
 

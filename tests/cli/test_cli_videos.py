@@ -45,6 +45,7 @@ async def test_list_filters_and_prints_a_table_or_json(
     assert "2 of 3" in out
 
 
+@pytest.mark.slow
 async def test_what_editors_typed_moves_nothing_on_the_terminal(
     client: Client, environ: dict[str, str]
 ) -> None:
@@ -114,6 +115,7 @@ async def test_delete_asks_first(client: Client, environ: dict[str, str]) -> Non
 
 
 @pytest.mark.parametrize("command", ["show", "retry", "delete"])
+@pytest.mark.slow
 async def test_unknown_ids_are_named(client: Client, environ: dict[str, str], command: str) -> None:
     more = ("--yes",) if command == "delete" else ()
     unknown = "nonsense" if command == "show" else str(uuid4())
@@ -146,6 +148,7 @@ async def test_queue_shows_waiting_stalled_and_leases(
     assert "1 of 2 jobs shown" in out
 
 
+@pytest.mark.slow
 async def test_commands_tell_what_is_wrong_with_the_database(
     services: dict[str, str], environ: dict[str, str]
 ) -> None:

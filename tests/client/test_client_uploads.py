@@ -154,6 +154,7 @@ async def test_parts_that_break_off_are_sent_again(
     assert line.broken == 6
 
 
+@pytest.mark.slow
 async def test_upload_that_storage_loses_is_started_again(
     api: Api, storage: Storage, large_file: Path, line: Line
 ) -> None:
@@ -167,6 +168,7 @@ async def test_upload_that_storage_loses_is_started_again(
     assert line.broken == 1
 
 
+@pytest.mark.slow
 async def test_line_that_always_breaks_ends_in_words(
     api: Api, large_file: Path, line: Line
 ) -> None:
@@ -175,6 +177,7 @@ async def test_line_that_always_breaks_ends_in_words(
         await sent(api, large_file)
 
 
+@pytest.mark.slow
 async def test_later_parts_wait_for_an_earlier_one(
     api: Api, large_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,16 @@ from typing import Any
 import pytest
 from fault_kit import Source, Stack, large_source, long_source, running_stack, short_source
 
+HERE = Path(__file__).parent
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever is hurt here takes long."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(scope="module")
 def fault_folder() -> Iterator[Path]:

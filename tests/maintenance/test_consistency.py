@@ -284,6 +284,7 @@ async def test_uploads_that_nobody_goes_on_with_are_told(
         assert await multipart_uploads(resources, key) == []
 
 
+@pytest.mark.slow
 async def test_command_prints_some_of_each_kind_and_its_exit_code_tells(
     client: Client, resources: WebContext, environ: dict[str, str]
 ) -> None:
@@ -308,6 +309,7 @@ async def test_command_prints_some_of_each_kind_and_its_exit_code_tells(
     assert "no bucket 'missing'" in out
 
 
+@pytest.mark.slow
 async def test_nothing_is_told_of_a_portal_at_work(
     resources: WebContext, environ: dict[str, str], short_video: Path
 ) -> None:

@@ -106,6 +106,7 @@ async def test_long_video_is_playable_before_its_ladder_is_complete(
     assert video.transcode_job_id == playable.transcode_job_id
 
 
+@pytest.mark.slow
 async def test_later_segments_begin_where_the_first_ones_do(
     resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
@@ -153,6 +154,7 @@ async def test_huge_subtitles_cost_neither_the_video_nor_the_lease(
     assert (attempt.outcome, attempt.worker) == ("published", "test")
 
 
+@pytest.mark.slow
 async def test_pass_after_a_failed_one_is_cautious(
     client: Client, resources: WebContext, tmp_path: Path
 ) -> None:
@@ -172,6 +174,7 @@ async def test_pass_after_a_failed_one_is_cautious(
     assert failed.error_code in set(FailCode)
 
 
+@pytest.mark.slow
 async def test_rendition_that_fails_alone_holds_up_no_other(
     client: Client, resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
@@ -199,6 +202,7 @@ async def test_rendition_that_fails_alone_holds_up_no_other(
     assert len(variants(await master(client, playable))) == 3
 
 
+@pytest.mark.slow
 async def test_source_replaced_after_the_first_pass_fails_only_what_is_missing(
     client: Client, resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
@@ -224,6 +228,7 @@ async def test_source_replaced_after_the_first_pass_fails_only_what_is_missing(
     assert set((await states(playable)).values()) == {"complete"}
 
 
+@pytest.mark.slow
 async def test_pass_whose_lease_was_lost_writes_what_is_complete_and_no_more(
     client: Client, resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
@@ -258,6 +263,7 @@ class LateStorage:
             await asyncio.Event().wait()
 
 
+@pytest.mark.slow
 async def test_playlist_that_a_frozen_worker_overwrote_is_written_again(
     client: Client,
     resources: WebContext,
@@ -290,6 +296,7 @@ async def test_playlist_that_a_frozen_worker_overwrote_is_written_again(
     assert await master(client, playable) == whole
 
 
+@pytest.mark.slow
 async def test_deleted_video_gets_no_playlist(
     resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
@@ -302,6 +309,7 @@ async def test_deleted_video_gets_no_playlist(
         await resources.storage.get(key)
 
 
+@pytest.mark.slow
 async def test_playlist_that_a_killed_worker_did_not_write_is_written_by_the_next(
     client: Client, resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
@@ -331,6 +339,7 @@ async def _kept_for(resources: WebContext, key: str) -> str:
         return answer.headers["Cache-Control"]
 
 
+@pytest.mark.slow
 async def test_work_that_is_done_is_not_begun_again(
     resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:
@@ -453,6 +462,7 @@ async def test_storage_outage_during_completion_costs_no_try(web: LivePortal, so
     assert await rows(database_url, "SELECT status FROM videos") == [("ready",)]
 
 
+@pytest.mark.slow
 async def test_every_video_is_playable_before_any_ladder_is_completed(
     web: LivePortal, source: Path
 ) -> None:

@@ -61,6 +61,7 @@ def test_text_is_written_out_on_one_line(text: str) -> None:
     assert visible(text).isprintable()
 
 
+@pytest.mark.slow
 async def test_what_clients_send_forges_nothing(services: dict[str, str], tmp_path: Path) -> None:
     """Paths are logged decoded; names of requests are taken over only if they are plain."""
     log = tmp_path / "web.log"

@@ -181,6 +181,7 @@ async def page_without_database(environ: dict[str, str], log_dir: Path) -> str:
         return await answer(portal, "/", 503)
 
 
+@pytest.mark.slow
 async def test_no_secret_is_told(
     environ: dict[str, str], network: Network, short_video: Path, tmp_path: Path
 ) -> None:

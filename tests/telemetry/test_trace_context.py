@@ -49,6 +49,7 @@ def notes(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 async def test_logs_of_a_job_name_the_request_that_asked_for_it(
     environ: dict[str, str], notes: Path, tmp_path: Path
 ) -> None:

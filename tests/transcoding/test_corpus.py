@@ -48,6 +48,7 @@ def affordable(plan: Plan) -> Sequence[str]:
 
 @pytest.mark.skipif(not CORPUS, reason="PORTAL_CORPUS names no folder of media")
 @pytest.mark.parametrize(("path", "expected"), corpus())
+@pytest.mark.slow
 async def test_the_corpus_is_published_or_refused(
     path: str, expected: str, sink: FolderSink, work_dir: Path
 ) -> None:

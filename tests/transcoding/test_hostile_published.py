@@ -131,6 +131,7 @@ async def _failure_of(service: Service, name: str, data: bytes, folder: Path) ->
     return failure
 
 
+@pytest.mark.slow
 async def test_no_file_makes_the_service_fetch_another(
     service: Service, neighbourhood: Neighbourhood, tmp_path: Path
 ) -> None:
@@ -150,6 +151,7 @@ async def test_no_file_makes_the_service_fetch_another(
     assert SECRET not in service.said()
 
 
+@pytest.mark.slow
 async def test_bombs_fail_with_their_reason_and_the_worker_goes_on(
     service: Service, tmp_path: Path
 ) -> None:

@@ -61,6 +61,7 @@ async def run(*argv: str) -> str:
     return stderr.decode()
 
 
+@pytest.mark.slow
 async def test_ffmpeg_plays_every_variant_without_a_complaint(
     published: Published, serve_folder: Callable[[Path], Awaitable[str]], tmp_path: Path
 ) -> None:

@@ -124,6 +124,7 @@ async def _is_none(model: type[Deletion | Attempt]) -> bool:
     return not await model.exists()
 
 
+@pytest.mark.slow
 async def test_more_objects_than_storage_lists_at_once_are_removed(
     client: Client, resources: WebContext
 ) -> None:
@@ -180,6 +181,7 @@ async def test_only_one_of_two_deletions_at_once_succeeds(
     assert await Deletion.all().count() == 1
 
 
+@pytest.mark.slow
 async def test_deletion_in_the_middle_of_transcoding_leaves_nothing(
     web: LivePortal, storage: Storage, long_video: Path
 ) -> None:
@@ -227,6 +229,7 @@ async def test_removal_waits_for_storage_that_is_down(
     assert await stored(resources.storage, video_id, record["storageKey"]) == []
 
 
+@pytest.mark.slow
 async def test_killed_removal_is_taken_up_by_the_next_worker(
     web: LivePortal, storage: Storage, short_video: Path
 ) -> None:

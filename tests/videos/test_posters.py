@@ -196,6 +196,7 @@ async def test_request_that_kills_its_workers_fails(
     assert await images(resources, video) == ["poster.jpg"]
 
 
+@pytest.mark.slow
 async def test_killed_worker_leaves_its_request_to_the_next(
     client: Client, resources: WebContext, video: Video, environ: dict[str, str]
 ) -> None:
@@ -214,6 +215,7 @@ async def test_killed_worker_leaves_its_request_to_the_next(
         await until(is_done, timeout_s=15)
 
 
+@pytest.mark.slow
 async def test_outage_of_storage_is_waited_for_and_counts_as_no_try(
     client: Client, resources: WebContext, video: Video, tmp_path: Path
 ) -> None:
@@ -317,6 +319,7 @@ async def test_segment_that_is_none_can_not_be_cut(tmp_path: Path) -> None:
             await cut_frame(b"", segment, at_s=0, work_dir=tmp_path)
 
 
+@pytest.mark.slow
 async def test_side_jobs_do_not_wait_for_a_transcode(
     client: Client,
     resources: WebContext,

@@ -57,6 +57,7 @@ async def worker_in_mid_transcode(
         yield worker
 
 
+@pytest.mark.slow
 async def test_stopped_worker_hands_its_video_back_at_once(
     web: LivePortal, long_video: Path
 ) -> None:
@@ -76,6 +77,7 @@ async def test_stopped_worker_hands_its_video_back_at_once(
     assert record["playbackUrl"].endswith(f"/hls/{video['id']}/2/master.m3u8")
 
 
+@pytest.mark.slow
 async def test_killed_worker_is_taken_over_within_its_lease(
     web: LivePortal, long_video: Path
 ) -> None:
@@ -97,6 +99,7 @@ async def test_killed_worker_is_taken_over_within_its_lease(
     assert await rows(web, jobs) == [(int(video["transcodeJobId"]),)]
 
 
+@pytest.mark.slow
 async def test_frozen_worker_finds_its_lease_lost_and_discards_its_work(
     web: LivePortal, long_video: Path
 ) -> None:
@@ -123,6 +126,7 @@ async def rows_changed(portal: LivePortal, statement: str) -> None:
         await connection.execute(statement)
 
 
+@pytest.mark.slow
 async def test_video_that_kills_every_worker_fails_after_three_attempts(
     web: LivePortal, short_video: Path
 ) -> None:
@@ -175,6 +179,7 @@ async def test_file_that_is_no_video_fails_with_its_reason(web: LivePortal, tmp_
     assert "MP4" in message
 
 
+@pytest.mark.slow
 async def test_source_replaced_after_creation_is_not_transcoded(
     web: LivePortal, short_video: Path
 ) -> None:
@@ -188,6 +193,7 @@ async def test_source_replaced_after_creation_is_not_transcoded(
 @pytest.mark.parametrize(
     "wrong", [("S3_ENDPOINT_URL", "http://127.0.0.1:1"), ("AWS_SECRET_ACCESS_KEY", "of-another")]
 )
+@pytest.mark.slow
 async def test_storage_outage_costs_no_attempt(
     web: LivePortal, short_video: Path, wrong: tuple[str, str]
 ) -> None:
@@ -211,6 +217,7 @@ async def test_job_lost_from_the_queue_is_replaced(web: LivePortal, short_video:
     assert record["transcodeJobId"] != video["transcodeJobId"]
 
 
+@pytest.mark.slow
 async def test_killed_worker_leaves_no_ffmpeg_and_its_folder_is_removed(
     web: LivePortal, long_video: Path
 ) -> None:
@@ -233,6 +240,7 @@ async def test_killed_worker_leaves_no_ffmpeg_and_its_folder_is_removed(
         await until(is_removed, timeout_s=15)
 
 
+@pytest.mark.slow
 def test_starting_worker_removes_also_what_its_own_process_id_left(tmp_path: Path) -> None:
     """In a container every worker is process 1."""
     of_this_id, of_a_living, of_a_dead = (

@@ -121,6 +121,7 @@ def noisy(media: MakeMedia) -> Path:
         made("hevc", codec=X265),
     ],
 )
+@pytest.mark.slow
 async def test_what_not_every_player_takes_is_encoded(make: Make, make_media: MakeMedia) -> None:
     assert (await top_of_plan(copyable(make_media))).copied, "the same without the property"
     assert not (await top_of_plan(make(make_media))).copied
@@ -146,6 +147,7 @@ def half_open(make_media: MakeMedia) -> Path:
     )
 
 
+@pytest.mark.slow
 async def test_a_stream_that_turns_out_not_to_be_copyable_is_encoded_after_all(
     half_open: Path, publish: Publish
 ) -> None:

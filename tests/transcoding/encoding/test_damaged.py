@@ -33,6 +33,7 @@ def sound_source(request: pytest.FixtureRequest, make_video: MakeMedia) -> Path:
     return make_video(f"twenty {request.param}.mp4", *options, rate="25", duration_s=20)
 
 
+@pytest.mark.slow
 async def test_a_source_with_a_small_hole_is_published_with_a_note(
     sound_source: Path, sink: FolderSink, work_dir: Path, tmp_path: Path
 ) -> None:
@@ -49,6 +50,7 @@ async def test_a_source_with_a_small_hole_is_published_with_a_note(
         assert len(pictures) > 0.9 * 500
 
 
+@pytest.mark.slow
 async def test_a_source_that_is_mostly_holes_is_refused(
     sound_source: Path, sink: FolderSink, work_dir: Path, tmp_path: Path
 ) -> None:

@@ -115,6 +115,7 @@ SOAKED = ("29.97", "copied")
 @pytest.mark.parametrize(
     "kind", [pytest.param(it, marks=pytest.mark.soak) if it in SOAKED else it for it in sources()]
 )
+@pytest.mark.slow
 async def test_a_later_pass_joins_on_to_the_first(
     kind: str, make_media: MakeMedia, tmp_path: Path
 ) -> None:
@@ -133,6 +134,7 @@ async def test_a_later_pass_joins_on_to_the_first(
     check_published(together(source, tmp_path, first, second), corners=CORNERS, in_sync=True)
 
 
+@pytest.mark.slow
 async def test_the_master_of_both_passes_leads_to_both_folders(
     make_media: MakeMedia, tmp_path: Path
 ) -> None:

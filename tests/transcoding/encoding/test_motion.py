@@ -69,6 +69,7 @@ async def test_no_comb_is_left_of_interlaced_pictures(
     check_published(published)
 
 
+@pytest.mark.slow
 async def test_a_minute_of_variable_rate_neither_judders_nor_drifts(
     make_media: MakeMedia, publish: Publish
 ) -> None:
@@ -91,6 +92,7 @@ async def test_a_minute_of_variable_rate_neither_judders_nor_drifts(
 
 @pytest.mark.parametrize("sound", [True, False], ids=["with sound", "without"])
 @pytest.mark.parametrize("pix_fmt", ["yuv420p", "yuv422p"], ids=["copyable", "not copyable"])
+@pytest.mark.slow
 async def test_screen_recordings_stand_still_for_as_long_as_they_did(
     pix_fmt: str, sound: bool, make_media: MakeMedia, publish: Publish
 ) -> None:
@@ -111,6 +113,7 @@ async def test_screen_recordings_stand_still_for_as_long_as_they_did(
     check_published(published, corners=CORNERS, in_sync=sound)
 
 
+@pytest.mark.slow
 async def test_bursts_above_sixty_a_second_are_thinned_out(
     make_media: MakeMedia, publish: Publish
 ) -> None:

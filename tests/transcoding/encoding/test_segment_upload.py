@@ -40,6 +40,7 @@ async def test_a_failing_sink_stops_ffmpeg_and_says_why(
     assert not list(work_dir.iterdir())
 
 
+@pytest.mark.slow
 async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
     serve: Serve,
     long_video: Path,
@@ -104,6 +105,7 @@ class SlowSink:
         self.names.append(name)
 
 
+@pytest.mark.slow
 async def test_a_slow_sink_holds_ffmpeg_up_instead_of_filling_the_disk(
     long_video: Path, work_dir: Path, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:

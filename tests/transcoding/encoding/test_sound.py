@@ -34,6 +34,7 @@ async def in_three_languages(make_media: MakeMedia, publish: Publish) -> Publish
     return await publish(source)
 
 
+@pytest.mark.slow
 async def test_each_alternate_holds_its_own_sound(in_three_languages: Published) -> None:
     heard = {
         rendition.language: in_three_languages.sounds[rendition.name].frequency_hz(1, 3)
@@ -62,6 +63,7 @@ async def test_the_default_track_comes_first_and_is_the_default(
 
 
 @pytest.mark.parametrize("speaker", ["FC", "BL", "FR"])
+@pytest.mark.slow
 async def test_five_channels_become_two_and_none_gets_lost(
     speaker: str, make_media: MakeMedia, publish: Publish
 ) -> None:
@@ -106,6 +108,7 @@ async def test_one_channel_stays_one_at_its_own_loudness(
 
 
 @pytest.mark.parametrize("rate_hz", [8_000, 11_025, 32_000, 88_200, 96_000])
+@pytest.mark.slow
 async def test_pitch_and_length_do_not_depend_on_the_sample_rate(
     rate_hz: int, make_media: MakeMedia, publish: Publish
 ) -> None:

@@ -69,6 +69,7 @@ async def test_neither_arguments_nor_environment_of_a_child_tell_the_address(
     assert outline(sink.folder) == outline(read_by_path.folder)
 
 
+@pytest.mark.slow
 async def test_a_source_that_fails_now_and_then_is_still_read_to_its_end(
     plain: Path, serve: Serve, sink: FolderSink, work_dir: Path
 ) -> None:

@@ -142,6 +142,7 @@ async def test_a_source_without_sound_becomes_a_silent_stream(
 
 
 @pytest.mark.parametrize(("picture_s", "sound_s"), [(2, 7), (7, 2)])
+@pytest.mark.slow
 async def test_tracks_of_different_length_are_both_kept(
     make_video: MakeMedia, publish: Publish, picture_s: float, sound_s: float
 ) -> None:

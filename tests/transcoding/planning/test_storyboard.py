@@ -77,6 +77,7 @@ FADES = {
 
 
 @pytest.mark.parametrize("kind", FADES)
+@pytest.mark.slow
 async def test_each_thumbnail_is_of_the_time_it_stands_for(
     kind: str, make_media: MakeMedia, publish: Publish
 ) -> None:

@@ -66,6 +66,7 @@ LOCAL_AND_SERVED = [
 @pytest.mark.parametrize("over_http", LOCAL_AND_SERVED)
 @pytest.mark.parametrize("disguise", [b"", FILE_TYPE], ids=["bare", "behind a file type"])
 @pytest.mark.parametrize("text", IMPOSTORS.values(), ids=IMPOSTORS)
+@pytest.mark.slow
 async def test_a_text_that_names_other_files_reaches_none(
     neighbourhood: Neighbourhood, text: str, disguise: bytes, over_http: bool
 ) -> None:
@@ -189,6 +190,7 @@ async def test_a_hostile_file_is_refused_soon(tmp_path: Path, case: str) -> None
 
 
 @pytest.mark.parametrize("case", PLAYABLE)
+@pytest.mark.slow
 async def test_a_hostile_film_is_decoded_within_limits(tmp_path: Path, case: str) -> None:
     source = tmp_path / "video.mp4"
     source.write_bytes(PLAYABLE[case]())
