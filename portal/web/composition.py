@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING
 
 from portal.concurrency.single_flight import SingleFlight
+from portal.config import Config
 from portal.database.connection import open_database
 from portal.database.models import Video
 from portal.queue.app import Queue, open_queue
@@ -24,9 +24,6 @@ from portal.web.body_cache import BodyCache
 from portal.web.data_loader import DataLoader
 from portal.web.playlists import Playlists
 from portal.web.service_metrics import ServiceFigures
-
-if TYPE_CHECKING:
-    from portal.config import Config
 
 
 @dataclass(frozen=True, slots=True)

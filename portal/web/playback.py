@@ -12,12 +12,12 @@ names never changes.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from quart import Blueprint, Response, redirect, request
 from werkzeug.wrappers import Response as WerkzeugResponse
 
+from portal.config import Config
 from portal.database.models import Video
 from portal.errors import NotFound
 from portal.storage.bucket import MASTER_MAX_AGE_S
@@ -28,9 +28,6 @@ from portal.videos.posters import poster_key
 from portal.videos.rows import is_served
 from portal.web.body_cache import CachedBody
 from portal.web.context import web_context
-
-if TYPE_CHECKING:
-    from portal.config import Config
 
 blueprint = Blueprint("playback", __name__)
 

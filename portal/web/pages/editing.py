@@ -5,10 +5,11 @@ without scripts as a page of their own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from quart import Blueprint, make_response, redirect, render_template, request, url_for
+from quart.typing import ResponseReturnValue
 
+from portal.database.models import Video
 from portal.errors import InvalidRequest, MetadataChanged
 from portal.text import whole_number
 from portal.videos import editing, publishing
@@ -17,11 +18,6 @@ from portal.web.api.metadata_shapes import References, VideoMetadata
 from portal.web.context import web_context
 from portal.web.pages.editing_views import EditForm, edit_form, typed_metadata
 from portal.web.pages.video_views import summary_view
-
-if TYPE_CHECKING:
-    from quart.typing import ResponseReturnValue
-
-    from portal.database.models import Video
 
 blueprint = Blueprint("editing", __name__)
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from werkzeug.datastructures import MultiDict
+
+from portal.database.models import Video
 from portal.errors import FieldError
 from portal.text import split_tags
 from portal.videos.editing import recorded
-
-if TYPE_CHECKING:
-    from werkzeug.datastructures import MultiDict
-
-    from portal.database.models import Video
-    from portal.videos.metadata import EditableMetadata
+from portal.videos.metadata import EditableMetadata
 
 CATEGORY_ID = re.compile(r"[0-9]{1,9}")
 # The same faults as the JSON API names, in the words of a form.

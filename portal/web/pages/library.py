@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+from uuid import UUID
 
 from quart import Blueprint, render_template, request
 
@@ -23,10 +24,6 @@ from portal.videos.publishing import parse_video_id
 from portal.web.context import web_context
 from portal.web.pages.library_views import VideoCard, library_view, progress_view, video_cards
 from portal.web.server.response_cache import allow_sharing
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
 
 blueprint = Blueprint("library", __name__)
 

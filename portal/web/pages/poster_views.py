@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from quart import url_for
 
-from portal.database.models import PosterState
+from portal.database.models import PosterRequest, PosterState, Video
 from portal.web.pages.status_views import poster_url
-
-if TYPE_CHECKING:
-    from portal.database.models import PosterRequest, Video
 
 WORDS = {
     PosterState.WAITING: "Waiting for the worker …",

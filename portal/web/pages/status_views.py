@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from quart import url_for
 
+from portal.config import Config
 from portal.database.models import Video, VideoStatus
 from portal.text import shown
 from portal.videos.progress import (
@@ -19,9 +19,6 @@ from portal.videos.progress import (
 from portal.videos.publishing import RETRY_HELPS
 from portal.web.pages.formatting import queue_words, time_left
 from portal.web.playback import master_url
-
-if TYPE_CHECKING:
-    from portal.config import Config
 
 # A player's shape until the video's own is known.
 DEFAULT_WIDTH, DEFAULT_HEIGHT = 1280, 720
