@@ -85,11 +85,6 @@ def document_problems(*statuses: int) -> Callable[[View], View]:
     return decorate
 
 
-def document_conflict(shape: type[Problem]) -> Callable[[View], View]:
-    """Document the 409 answer of a view whose problems have members of their own."""
-    return document_response(shape, 409)
-
-
 def install_openapi(app: Quart, *, max_source_bytes: int) -> None:
     """Make the document available to the app; the routes to it are the app's own."""
     QuartSchema(
