@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from werkzeug.datastructures import MultiDict
@@ -32,12 +32,8 @@ class TypedMetadata:
     def body(self) -> dict[str, Any]:
         """As the JSON API would be sent it."""
         numbers = [int(it) if CATEGORY_ID.fullmatch(it) else it for it in self.category_ids]
-        return {
-            "title": self.title,
-            "description": self.description,
-            "categoryIds": numbers,
-            "tags": self.tags,
-        }
+        texts = {"title": self.title, "description": self.description, "tags": self.tags}
+        return {**texts, "categoryIds": numbers}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,14 +79,14 @@ def edit_form(
 ) -> EditForm:
     """The form with what was typed, or with what is recorded.
 
-    In a conflict it bears the newest version, so that whoever sends it again has seen that.
+    In a conflict, give no version: the form bears the newest, so that whoever sends it again has
+    seen that.
     """
     now = recorded(video)
     shown = typed or _as_typed(now)
-    is_newest = is_conflict or version is None
     return EditForm(
         video_id=str(video.id),
-        version=video.metadata_version if is_newest or version is None else version,
+        version=video.metadata_version if version is None else version,
         typed=shown,
         categories=categories,
         faults=_faults(errors, shown),
@@ -99,12 +95,8 @@ def edit_form(
 
 
 def _as_typed(metadata: EditableMetadata) -> TypedMetadata:
-    return TypedMetadata(
-        title=metadata.title,
-        description=metadata.description,
-        category_ids=tuple(str(number) for number in metadata.category_ids),
-        tags=metadata.tags,
-    )
+    category_ids = tuple(str(number) for number in metadata.category_ids)
+    return TypedMetadata(**asdict(metadata) | {"category_ids": category_ids})
 
 
 def _faults(errors: Sequence[FieldError], typed: TypedMetadata) -> dict[str, str]:
