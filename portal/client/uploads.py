@@ -10,7 +10,6 @@ import asyncio
 import sys
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -41,7 +40,7 @@ START_AGAIN_CODES = frozenset({"upload_gone", "upload_not_started", "parts_missi
 async def send_file(api: Api, file: Path, upload: dict[str, str], *, content_type: str) -> None:
     """Send a file to the place that POST /api/videos/presign named."""
     size_bytes = (await asyncio.to_thread(file.stat)).st_size
-    with _progress_bar(size_bytes) as bar:
+    with click.progressbar(length=size_bytes, label="Uploading", file=sys.stderr) as bar:
         if size_bytes <= WHOLE_FILE_BYTES:
             await _send_whole(api, file, upload["uploadUrl"], content_type, bar)
         else:
@@ -156,12 +155,7 @@ class _PartSender:
     async def _send(self, part: _Part) -> None:
         send = partial(self._try_to_send, part)
         try:
-            await retry(
-                send,
-                on=_PUT_FAILURES,
-                backoff=BACKOFF,
-                attempts=ATTEMPTS,
-            )
+            await retry(send, on=_PUT_FAILURES, backoff=BACKOFF, attempts=ATTEMPTS)
         except _PUT_FAILURES as exc:
             failure = str(exc) or "no answer in time"
             raise click.ClickException(
@@ -199,7 +193,3 @@ async def _read(source: BinaryIO, size_bytes: int) -> AsyncIterator[bytes]:
             raise OSError("the file became shorter while it was sent")
         size_bytes -= len(chunk)
         yield chunk
-
-
-def _progress_bar(length: int) -> AbstractContextManager[Any]:
-    return click.progressbar(length=length, label="Uploading", file=sys.stderr)
