@@ -26,17 +26,14 @@ from portal.web.server.response_cache import allow_sharing
 
 blueprint = Blueprint("embedding", __name__)
 
-PROVIDER_NAME = "Portal"
-OEMBED_VERSION = "1.0"
 # Consumers may keep an answer this long.
 CACHE_AGE_S = 3600
 # A frame's width when nobody says what fits; its height follows from the video's shape.
 FRAME_WIDTH = 640
-# What the player needs of the browser beyond what any frame may do.
-PERMISSIONS = "autoplay; fullscreen; picture-in-picture"
+# `allow` has what the player needs of the browser beyond what any frame may do.
 IFRAME = Markup(
     '<iframe src="{src}" width="{width}" height="{height}" title="{title}" frameborder="0"'
-    ' allow="{permissions}" allowfullscreen loading="lazy"></iframe>'
+    ' allow="autoplay; fullscreen; picture-in-picture" allowfullscreen loading="lazy"></iframe>'
 )
 
 
@@ -101,9 +98,9 @@ async def _oembed() -> dict[str, object]:
     video = await _video_at(request.args.get("url", ""))
     width, height = frame_size(video.width, video.height, limits=limits)
     answer: dict[str, object] = {
-        "version": OEMBED_VERSION,
+        "version": "1.0",
         "type": "video",
-        "provider_name": PROVIDER_NAME,
+        "provider_name": "Portal",
         "provider_url": public_url("/"),
         "title": shown(video.title),
         "cache_age": CACHE_AGE_S,
@@ -111,7 +108,11 @@ async def _oembed() -> dict[str, object]:
         "height": height,
         "html": iframe(video, width=width, height=height),
     }
-    return answer | _thumbnail(video, width=width, height=height)
+    if path := poster_url(video):
+        # One image serves every size, so what is told is the size to show it in.
+        answer["thumbnail_url"] = public_url(path)
+        answer["thumbnail_width"], answer["thumbnail_height"] = width, height
+    return answer
 
 
 def frame_size(
@@ -132,21 +133,7 @@ def frame_size(
 def iframe(video: Video, *, width: int, height: int) -> str:
     """HTML that shows a video's player on another page."""
     src = public_url(url_for("embedding.embed", video_id=video.id))
-    return IFRAME.format(
-        src=src, width=width, height=height, title=shown(video.title), permissions=PERMISSIONS
-    )
-
-
-def _thumbnail(video: Video, *, width: int, height: int) -> dict[str, object]:
-    # One image serves every size, so what is told is the size to show it in.
-    path = poster_url(video)
-    if path is None:
-        return {}
-    return {
-        "thumbnail_url": public_url(path),
-        "thumbnail_width": width,
-        "thumbnail_height": height,
-    }
+    return IFRAME.format(src=src, width=width, height=height, title=shown(video.title))
 
 
 async def _video_at(address: str) -> Video:

@@ -9,9 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from enum import StrEnum
-from typing import TypeVar
-from uuid import UUID
 
 from quart import Blueprint, render_template, request
 
@@ -32,8 +29,6 @@ PAGE_SIZE = 24
 TURN_TIMEOUT_S = 5.0
 MAX_TAG_LENGTH = 500
 
-Choice = TypeVar("Choice", bound=StrEnum)
-
 
 @blueprint.get("/")
 async def index() -> str:
@@ -47,15 +42,9 @@ async def index() -> str:
     async with _turn(query, web.searches):
         page = await list_videos(query, limit=PAGE_SIZE, after=after, before=before)
     cards = await _cards(page.videos)
-    view = library_view(
-        query,
-        page,
-        category_names=names,
-        portal_url=web.config.public_url,
-    )
     return await render_template(
         "library/index.html",
-        library=view,
+        library=library_view(query, page, category_names=names),
         cards=cards,
         progress=progress_view(cards, is_news=False),
     )
@@ -90,28 +79,20 @@ async def _turn(query: LibraryQuery, searches: asyncio.Semaphore) -> AsyncIterat
 
 
 async def _cards(videos: list[Video]) -> list[VideoCard]:
-    return video_cards(videos, await read_work(_processing(videos)))
-
-
-def _processing(videos: list[Video]) -> list[UUID]:
-    return [video.id for video in videos if video.status is VideoStatus.PROCESSING]
+    processing = [video.id for video in videos if video.status is VideoStatus.PROCESSING]
+    return video_cards(videos, await read_work(processing))
 
 
 def _query(args: Mapping[str, str], category_names: Mapping[int, str]) -> LibraryQuery:
     text = " ".join(args.get("q", "").replace("\0", " ").split())[:MAX_QUERY_LENGTH]
-    category = args.get("category", "")
-    category_id = next((it for it in category_names if str(it) == category), None)
-    sort = _choice(Sort, args.get("sort", ""))
+    category_id = next((it for it in category_names if str(it) == args.get("category")), None)
+    sort = next((it for it in Sort if it.value == args.get("sort")), None)
     if sort is None or (sort is Sort.RELEVANCE and not text):
         sort = Sort.RELEVANCE if text else Sort.NEWEST
     return LibraryQuery(
         text=text,
         category_id=category_id,
-        status=_choice(VideoStatus, args.get("status", "")),
+        status=next((it for it in VideoStatus if it.value == args.get("status")), None),
         tag=" ".join(args.get("tag", "").replace("\0", " ").split())[:MAX_TAG_LENGTH],
         sort=sort,
     )
-
-
-def _choice(choices: type[Choice], text: str) -> Choice | None:
-    return next((choice for choice in choices if choice.value == text), None)
