@@ -24,6 +24,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from portal.concurrency.single_flight import SingleFlight
 from portal.database.models import Outcome, VideoStatus
 from portal.database.totals import DURATION_BOUNDS_S
 from portal.queue.enqueue import SIDE_QUEUE, TRANSCODE_QUEUE
@@ -44,17 +45,17 @@ class ServiceFigures:
     def __init__(self) -> None:
         self._figures: Figures | None = None
         self._good_until = 0.0
-        self._reading: asyncio.Task[None] | None = None
+        self._reading: SingleFlight[None] = SingleFlight()
 
     async def read(self) -> Figures | None:
         """The figures, at most `KEPT_S` old; None while the database does not answer."""
-        if self._reading is None and monotonic() >= self._good_until:
-            # A task, for it can't always be ended in time: psycopg waits for the server's word
-            # that a query is cancelled, and a frozen one says nothing.
-            self._reading = asyncio.create_task(self._refresh())
-        if self._reading is not None:
-            _, unanswered = await asyncio.wait({self._reading}, timeout=TIMEOUT_S)
-            if unanswered:
+        if monotonic() >= self._good_until:
+            # It goes on by itself, for it can't always be ended in time: psycopg waits for the
+            # server's word that a query is cancelled, and a frozen one says nothing.
+            try:
+                async with asyncio.timeout(TIMEOUT_S):
+                    await self._reading.get("figures", self._refresh)
+            except TimeoutError:
                 logger.warning("No figures in time", extra={"action": "metrics"})
                 return None
         return self._figures
@@ -67,7 +68,6 @@ class ServiceFigures:
             logger.warning("No figures: %s", type(exc).__name__, extra={"action": "metrics"})
         finally:
             self._good_until = monotonic() + KEPT_S
-            self._reading = None
 
 
 class FiguresCollector(Collector):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from enum import Enum, auto
+from enum import Enum
 from math import ceil
 from time import monotonic
 
@@ -28,12 +28,12 @@ ROUNDING = 1e-6
 
 
 class Budget(Enum):
-    """What requests are counted as."""
+    """What requests are counted as, by the setting of its limit."""
 
-    CHANGES = auto()
-    PARTS = auto()
-    SEARCHES = auto()
-    READS = auto()
+    CHANGES = "rate_limit_changes"
+    PARTS = "rate_limit_parts"
+    SEARCHES = "rate_limit_searches"
+    READS = "rate_limit_reads"
 
 
 FREE = re.compile(r"/healthz|/readyz|/static/.*")
@@ -47,15 +47,8 @@ class RateLimit:
 
     def __init__(self, app: App, *, config: Config) -> None:
         self._app = app
-        per_minute = {
-            Budget.CHANGES: config.rate_limit_changes,
-            Budget.PARTS: config.rate_limit_parts,
-            Budget.SEARCHES: config.rate_limit_searches,
-            Budget.READS: config.rate_limit_reads,
-        }
-        self._buckets = {
-            budget: TokenBuckets(limit) for budget, limit in per_minute.items() if limit
-        }
+        limits = {budget: getattr(config, budget.value) for budget in Budget}
+        self._buckets = {it: TokenBuckets(limit) for it, limit in limits.items() if limit}
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         budget = budget_of(scope)
