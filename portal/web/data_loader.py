@@ -45,14 +45,10 @@ class DataLoader(Generic[Value]):
             try:
                 found = await self._fetch(list(asked))
             except Exception as exc:  # noqa: BLE001  # it is the askers' to handle
-                _fail(asked, exc)
+                for answer in asked.values():
+                    answer.set_exception(exc)
+                    answer.exception()  # seen, even if all who asked have gone
             else:
                 for key, answer in asked.items():
                     answer.set_result(found.get(key))
         self._reading = None
-
-
-def _fail(asked: Mapping[UUID, asyncio.Future[Value | None]], exc: Exception) -> None:
-    for answer in asked.values():
-        answer.set_exception(exc)
-        answer.exception()  # seen, even if all who asked have gone

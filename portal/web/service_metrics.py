@@ -77,9 +77,8 @@ class FiguresCollector(Collector):
         self._figures = figures
 
     def collect(self) -> Iterator[Metric]:
-        up = GaugeMetricFamily("portal_up", "Whether the part answers.", labels=["part"])
-        up.add_metric(["database"], float(self._figures is not None))
-        yield up
+        parts = {("database",): float(self._figures is not None)}
+        yield _gauge("portal_up", "Whether the part answers.", ("part",), parts)
         if self._figures is not None:
             yield from _jobs(self._figures.jobs)
             yield from _videos(self._figures)
@@ -128,14 +127,13 @@ def _gauge(
 
 
 def _attempts(rows: Rows) -> Iterator[Metric]:
-    ended = CounterMetricFamily(
-        "portal_attempts", "Attempts to transcode that ended.", labels=["outcome", "code"]
-    )
     counts: Counter[tuple[str, str]] = Counter()
     for row in rows:
         counts[row["outcome"], row["error_code"]] += row["attempts"]
-    for (outcome, code), attempts in sorted(counts.items()):
-        ended.add_metric([outcome, code], attempts)
+    labels, words = ("outcome", "code"), "Attempts to transcode that ended."
+    ended = CounterMetricFamily("portal_attempts", words, labels=labels)
+    for label_values, attempts in sorted(counts.items()):
+        ended.add_metric(label_values, attempts)
     yield ended
     yield from _transcodes([row for row in rows if row["outcome"] == Outcome.PUBLISHED])
 

@@ -15,7 +15,7 @@ from quart_schema import Info, OpenAPIProvider, QuartSchema, document_response
 from werkzeug.routing.rules import Rule
 
 from portal import __version__
-from portal.web.api.openapi_links import links_of
+from portal.web.api.openapi_links import LINKS
 from portal.web.api.shapes import Problem, ValidationProblem
 from portal.web.api.upload_shapes import StartUploadRequest, max_upload_bytes
 
@@ -143,7 +143,7 @@ def _complete(operation: dict[str, Any]) -> None:
         else:
             header = SUCCESS_HEADERS.get(operation["operationId"])
             answer["headers"] = {header: {"schema": {"type": "string"}}} if header else {}
-            if links := links_of(operation["operationId"], status):
+            if links := LINKS.get((operation["operationId"], status)):
                 answer["links"] = links
     for status in RETRIABLE:
         answers[status]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from quart import Blueprint, Response, render_template, request, url_for
 
 from portal.database.models import Video, VideoStatus
-from portal.errors import VideoNotFound
+from portal.errors import PortalError, VideoNotFound
 from portal.text import shown, whole_number
 from portal.web.context import read_progress, read_video, web_context
 from portal.web.pages.fragments import polled
@@ -37,13 +37,12 @@ IFRAME = Markup(
 )
 
 
-class QueryRefused(Exception):
+class QueryRefused(PortalError):
     """An oEmbed question that can't be answered: what is wrong with it, and a status."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
         self.status = status
-        self.detail = detail
 
 
 @blueprint.app_template_global()
@@ -55,8 +54,6 @@ def public_url(path: str) -> str:
 @blueprint.get("/embed/<video_id>")
 async def embed(video_id: str) -> str:
     """The player alone, or what there is to say while there is none."""
-    allow_framing(request.scope)
-    allow_sharing(request.scope)
     return await render_template("embed/page.html", **await _context(video_id))
 
 
@@ -64,8 +61,6 @@ async def embed(video_id: str) -> str:
 @polled(gone="embed/_gone.html")
 async def stage(video_id: str) -> str:
     """The fragment of that page that changes; it asks for itself while processing."""
-    allow_framing(request.scope)
-    allow_sharing(request.scope)
     return await render_template("embed/_stage.html", **await _context(video_id))
 
 
@@ -79,6 +74,8 @@ async def oembed() -> Response:
 
 
 async def _context(video_id: str) -> dict[str, object]:
+    allow_framing(request.scope)
+    allow_sharing(request.scope)
     found = await read_video(video_id)
     progress = await read_progress(found.id)
     page_url = public_url(url_for("pages.video", video_id=found.id))
