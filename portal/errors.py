@@ -4,8 +4,6 @@ An exception's docstring is its default message. Raised anywhere, rendered once,
 `web.error_rendering`: RFC 9457 problem details under /api, an HTML page elsewhere.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

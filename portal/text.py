@@ -4,8 +4,6 @@ Texts are stored as submitted; `shown` is how they are displayed. Templates esca
 module does not.
 """
 
-from __future__ import annotations
-
 import re
 from unicodedata import category
 from urllib.parse import SplitResult, urlsplit

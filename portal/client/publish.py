@@ -3,8 +3,6 @@
 The calls are in `calls`, what goes to storage in `uploads`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path

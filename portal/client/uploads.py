@@ -4,8 +4,6 @@ Holds a few small chunks in memory, whatever the file's size. What has arrived s
 the end of the run: after a failure only the missing parts are sent.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections import deque

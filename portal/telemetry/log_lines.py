@@ -1,7 +1,5 @@
 """Log lines as text in which nothing that was logged can pass for a line of its own."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

@@ -3,8 +3,6 @@
 Never logged: signed addresses, tokens, passwords, bodies.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ route as the code writes it, never a path. With several web processes a scrape r
 they write to files in the folder that `FOLDER_VARIABLE` names, and each answers for all.
 """
 
-from __future__ import annotations
-
 import os
 from functools import cache
 

@@ -4,8 +4,6 @@ Puts the parts together: blueprints, templates, error pages, headers, and the li
 database, storage and queue.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

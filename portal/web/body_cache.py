@@ -4,8 +4,6 @@ The playlist of a long film has megabytes and takes a second to sign. Those who 
 made wait for the same one. The cache has a limit in bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass

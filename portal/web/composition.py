@@ -3,8 +3,6 @@
 Below it nothing reaches for the whole: each part is given what it needs.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """What views work with: the web process's context, and the one place that answers 404."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 from uuid import UUID
 

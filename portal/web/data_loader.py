@@ -4,8 +4,6 @@ What is asked for while a query is under way is fetched together by the next one
 less than what was committed before it was asked for. A hundred polls cost one query.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar

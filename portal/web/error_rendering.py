@@ -3,8 +3,6 @@
 People get the message; the log gets the cause and the request's id.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 

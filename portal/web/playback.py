@@ -9,8 +9,6 @@ A master playlist grows while the ladder is being completed, so nothing keeps it
 names never changes.
 """
 
-from __future__ import annotations
-
 import re
 from uuid import UUID
 

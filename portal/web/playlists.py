@@ -4,8 +4,6 @@ Segments are addressed in storage, with a signature each; with `PLAYBACK_BASE_UR
 addressed here is named below it, plainly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 from portal.errors import NotFound

@@ -5,8 +5,6 @@ workers answer no requests. What was read is kept for a few seconds, however oft
 database that does not answer in time is itself a figure.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import Counter

@@ -1,7 +1,5 @@
 """The JSON API for editors: read and change a video's metadata, delete a video."""
 
-from __future__ import annotations
-
 from quart import Blueprint, Response, request
 from quart_schema import document_headers, document_request, document_response, tag_blueprint
 

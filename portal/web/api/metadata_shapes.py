@@ -1,7 +1,5 @@
 """Shapes of what editors read and change of a video."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated

@@ -3,8 +3,6 @@
 Adds what quart-schema leaves out: problem+json answers, response headers, named shapes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from http import HTTPStatus

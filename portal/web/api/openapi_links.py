@@ -4,8 +4,6 @@ Tools that read the document walk along these: from a key to its upload, from a 
 editing and its end.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 VIDEO_ID = "$response.body#/id"

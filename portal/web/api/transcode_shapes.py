@@ -3,8 +3,6 @@
 Members that are not known yet are null; none is ever left out.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Annotated
 

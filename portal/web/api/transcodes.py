@@ -1,7 +1,5 @@
 """How a video's transcoding stands, and another try of what failed."""
 
-from __future__ import annotations
-
 from quart import Blueprint, Response
 from quart_schema import document_response, tag_blueprint
 

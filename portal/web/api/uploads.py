@@ -1,7 +1,5 @@
 """Uploads in parts over JSON. The parts themselves go to storage."""
 
-from __future__ import annotations
-
 from quart import Blueprint, Response, url_for
 from quart_schema import document_request, document_response, tag_blueprint
 

@@ -1,7 +1,5 @@
 """The four documented calls: categories, presigning, creating a video, reading its record."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 

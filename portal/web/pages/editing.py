@@ -2,8 +2,6 @@
 without scripts as a page of their own.
 """
 
-from __future__ import annotations
-
 from quart import Blueprint, make_response, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 

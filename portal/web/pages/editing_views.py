@@ -1,7 +1,5 @@
 """What the form for a video's metadata shows: values, faults, and what someone else has saved."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass

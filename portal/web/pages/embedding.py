@@ -5,8 +5,6 @@ knows nothing of who watches. Addresses in oEmbed answers are made from `PUBLIC_
 from what a request says of its host.
 """
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from urllib.parse import urlsplit

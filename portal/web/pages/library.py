@@ -4,8 +4,6 @@ What the address asks for and cannot be had is ignored: a library never answers 
 because of a mistyped filter.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager

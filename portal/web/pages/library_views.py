@@ -1,7 +1,5 @@
 """What the library's templates see: the form with its choices, cards, and where to go on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

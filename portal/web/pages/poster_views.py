@@ -1,7 +1,5 @@
 """What the template of the poster's tool shows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from quart import url_for

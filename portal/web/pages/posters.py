@@ -1,7 +1,5 @@
 """Replacing a video's poster with a frame of it."""
 
-from __future__ import annotations
-
 import math
 
 from quart import Blueprint, redirect, render_template, request, url_for

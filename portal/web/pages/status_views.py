@@ -1,7 +1,5 @@
 """What the templates see of a video's state: frozen values of words, not models."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from quart import url_for

@@ -1,7 +1,5 @@
 """What the upload page says of this portal's limits: for its scripts, and in words. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from portal.config import Config

@@ -1,7 +1,5 @@
 """What the templates see of a video beside its state: its summary, its facts, its addresses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What the middlewares have in common: their types, and whole responses."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress

@@ -5,8 +5,6 @@ names, it is what they say in X-Forwarded-For. The standard header, Forwarded (R
 read: a proxy that writes one of the two passes the other on as the client sent it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address

@@ -7,8 +7,6 @@ sending, which takes the response from it (RFC 9112 section 9.6). So its class f
 replaced by one that knows better; this and `http1` are the places that reach into Hypercorn.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import resource

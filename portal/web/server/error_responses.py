@@ -4,8 +4,6 @@ A refusal is cheap, because it is sent when it matters: its page is rendered onc
 line is rate-limited, because there may be thousands a second.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Awaitable, Callable

@@ -6,8 +6,6 @@ the Host header, which still says evil.example. Addresses, and names that public
 hold, cannot be made to point here by a stranger, so they need no setting.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from urllib.parse import urlsplit
 

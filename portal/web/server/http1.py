@@ -8,8 +8,6 @@ does not). A proxy in front may see other headers in them, or another end of the
 are refused. What h11 refuses is answered with a problem document.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Hypercorn's settings for every application that is served here."""
 
-from __future__ import annotations
-
 import logging
 
 from hypercorn.config import Config as ServerConfig

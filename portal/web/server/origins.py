@@ -4,8 +4,6 @@ The portal has no sessions to steal, but what a form does should be what someone
 say where a request comes from; programs that are no browsers say nothing and are let through.
 """
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 from werkzeug.datastructures import Headers

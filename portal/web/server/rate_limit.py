@@ -5,8 +5,6 @@ with several web processes a client may ask for as many times as much. No office
 audience behind one address should ever meet the limits.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from enum import Enum

@@ -1,7 +1,5 @@
 """The middlewares of a web process, in the order in which a request meets them."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
