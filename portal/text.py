@@ -17,7 +17,6 @@ _UNSHOWN = re.compile(f"[{_CONTROLS}{_DIRECTIONS}]")
 MAX_MARKS = 8
 # Letters and signs that look like nothing: Hangul fillers, and Braille without a dot.
 _EMPTY_SIGNS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
-_UNSEEN = ("C", "Z")
 # RFC 3986, section 3.2.2, and the underscore that names of servers behind proxies may have.
 _HOST = re.compile(r"(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.IGNORECASE)
 
@@ -33,7 +32,7 @@ def shown(text: str) -> str:
 def is_blank(text: str) -> bool:
     """Whether nothing of a text can be seen."""
     return all(
-        letter in _EMPTY_SIGNS or category(letter).startswith(_UNSEEN) or _is_mark(letter)
+        letter in _EMPTY_SIGNS or category(letter).startswith(("C", "Z")) or _is_mark(letter)
         for letter in text
     )
 

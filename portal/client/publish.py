@@ -65,8 +65,7 @@ async def _playback_url(api: Api, video_id: str) -> str:
     while True:
         video = await api.call("GET", f"/api/videos/{video_id}")
         if video["status"] == "ready":
-            address: str = video["playbackUrl"]
-            return address
+            return str(video["playbackUrl"])
         if video["status"] == "failed":
             raise click.ClickException("The video could not be converted; its page says why.")
         await asyncio.sleep(POLL_INTERVAL_S)

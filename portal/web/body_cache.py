@@ -51,10 +51,7 @@ class BodyCache:
 
         What `make` raises is told to all who wait, and not kept.
         """
-        kept = self._kept.get(key)
-        if kept is not None:
-            return kept
-        return await self._coming.get(key, lambda: self._make(key, make))
+        return self._kept.get(key) or await self._coming.get(key, lambda: self._make(key, make))
 
     async def _make(self, key: str, make: Callable[[], Awaitable[str]]) -> CachedBody:
         made = cached_body(await make())

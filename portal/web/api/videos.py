@@ -53,12 +53,10 @@ async def presign() -> Response:
     POST /api/videos.
     """
     web = web_context()
+    url_ttl_s = web.config.upload_url_ttl_s
     wanted = validated(PresignRequest, await read_json())
     upload = await publishing.begin_upload(
-        wanted.file_name,
-        wanted.content_type,
-        storage=web.storage,
-        url_ttl_s=web.config.upload_url_ttl_s,
+        wanted.file_name, wanted.content_type, storage=web.storage, url_ttl_s=url_ttl_s
     )
     return json_response(PresignResponse(upload_url=upload.upload_url, key=upload.key))
 

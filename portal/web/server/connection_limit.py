@@ -80,7 +80,8 @@ class _Connection(TCPServer):
         self._has_ended = asyncio.Event()
 
     async def run(self) -> None:
-        client = self._peer()
+        peer = self.writer.get_extra_info("peername")
+        client = counted_as(peer[0]) if peer else ""
         if not self._capacity.acquire(client):
             _refused.add()
             self.writer.write(RESPONSE)
@@ -91,10 +92,6 @@ class _Connection(TCPServer):
             await super().run()
         finally:
             self._capacity.release(client)
-
-    def _peer(self) -> str:
-        peer = self.writer.get_extra_info("peername")
-        return counted_as(peer[0]) if peer else ""
 
     async def _read_data(self) -> None:
         try:

@@ -6,7 +6,7 @@ the Host header, which still says evil.example. Addresses, and names that public
 hold, cannot be made to point here by a stranger, so they need no setting.
 """
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from urllib.parse import urlsplit
 
 from portal.config import ANY_HOST
@@ -24,12 +24,10 @@ class HostCheck:
 
     def __init__(self, app: App, *, public_url: str, allowed: tuple[str, ...]) -> None:
         self._app = app
-        self._public_url = public_url
-        self._allowed = allowed
+        self._is_own = partial(is_own_host, public_url=public_url, allowed=allowed)
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
-        host = header(scope, b"host")
-        if not is_own_host(host, public_url=self._public_url, allowed=self._allowed):
+        if not self._is_own(header(scope, b"host")):
             raise UnknownHost
         await self._app(scope, receive, send)
 

@@ -37,7 +37,6 @@ class Budget(Enum):
 FREE = re.compile(r"/healthz|/readyz|/static/.*")
 # Each asks storage for its list of parts, or is one of thousands for a large file.
 PARTS = re.compile(r"(GET|HEAD) /api/uploads/[^/]+|POST /api/uploads/[^/]+/parts/[^/]+")
-LIBRARY = "/"
 
 
 class RateLimit:
@@ -86,6 +85,6 @@ def budget_of(scope: HTTPScope) -> Budget | None:
         return None
     if PARTS.fullmatch(f"{method} {path}"):
         return Budget.PARTS
-    if path == LIBRARY and scope["query_string"]:
+    if path == "/" and scope["query_string"]:
         return Budget.SEARCHES
     return Budget.READS if method in SAFE_METHODS else Budget.CHANGES
