@@ -159,6 +159,5 @@ def _limit(name: str) -> int | None:
 
 
 def _open_to_all(body: dict[str, object], *, status: int) -> Response:
-    response = Response(json.dumps(body), status, content_type="application/json")
-    response.headers.update(OPEN_TO_ALL)
-    return response
+    headers = {**OPEN_TO_ALL, "Content-Type": "application/json"}
+    return Response(json.dumps(body), status, headers)

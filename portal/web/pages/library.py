@@ -17,7 +17,7 @@ from portal.videos.library import list_videos, read_work
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
 from portal.videos.publishing import parse_video_id
 from portal.web.context import web_context
-from portal.web.pages.library_views import VideoCard, library_view, progress_view, video_cards
+from portal.web.pages.library_views import VideoCard, library_view, progress_view, video_card
 from portal.web.server.response_cache import allow_sharing
 
 blueprint = Blueprint("library", __name__)
@@ -78,7 +78,8 @@ async def _turn(query: LibraryQuery, searches: asyncio.Semaphore) -> AsyncIterat
 
 async def _cards(videos: list[Video]) -> list[VideoCard]:
     processing = [video.id for video in videos if video.status is VideoStatus.PROCESSING]
-    return video_cards(videos, await read_work(processing))
+    work = await read_work(processing)
+    return [video_card(video, work.get(video.id)) for video in videos]
 
 
 def _query(args: Mapping[str, str], category_names: Mapping[int, str]) -> LibraryQuery:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from quart import url_for
 
@@ -102,11 +101,6 @@ def library_view(
     )
 
 
-def video_cards(videos: Sequence[Video], work: Mapping[UUID, Work]) -> list[VideoCard]:
-    """Videos as the library shows them."""
-    return [_card(video, work.get(video.id)) for video in videos]
-
-
 def progress_view(cards: Sequence[VideoCard], *, is_news: bool) -> ProgressView:
     """Which of these to ask for again, and what there is to tell if those that are final are so
     since they were last asked for.
@@ -119,7 +113,8 @@ def progress_view(cards: Sequence[VideoCard], *, is_news: bool) -> ProgressView:
     )
 
 
-def _card(video: Video, work: Work | None) -> VideoCard:
+def video_card(video: Video, work: Work | None) -> VideoCard:
+    """A video as the library shows it."""
     return VideoCard(
         id=str(video.id),
         url=url_for("pages.video", video_id=video.id),
