@@ -70,8 +70,6 @@ async def _send_in_parts(api: Api, file: Path, key: str, size_bytes: int, bar: A
             if upload["state"] != "stored":
                 await _PartSender(api, file, upload, bar).send_missing()
                 await api.call("POST", f"/api/uploads/{upload['uploadId']}/complete")
-        except _StartAgain:
-            continue
         except Refused as exc:
             if exc.code not in START_AGAIN_CODES:
                 raise
@@ -79,10 +77,6 @@ async def _send_in_parts(api: Api, file: Path, key: str, size_bytes: int, bar: A
         bar.update(size_bytes - bar.pos)
         return
     raise click.ClickException("Storage keeps losing what is uploaded. Try again later.")
-
-
-class _StartAgain(Exception):
-    """Storage no longer knows the upload."""
 
 
 class _NotStored(Exception):
@@ -166,7 +160,8 @@ class _PartSender:
         address = (await self._api.call("POST", path))["uploadUrl"]
         status = await self._put(part, address)
         if status == HTTPStatus.NOT_FOUND:
-            raise _StartAgain
+            # Storage no longer knows the upload.
+            raise Refused(status, {"code": "upload_gone"})
         if status >= HTTPStatus.BAD_REQUEST:
             raise _NotStored(f"storage answered {status}")
 
