@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -251,7 +251,7 @@ class Config:
     def from_env(cls, environ: Mapping[str, str] | None = None) -> Config:
         """Read the settings, or raise `ConfigError` listing every fault at once."""
         environ = os.environ if environ is None else environ
-        faults = _tracing_faults(environ)
+        faults = list(_tracing_faults(environ))
         values: dict[str, Any] = {}
         for variable, setting in SETTINGS.items():
             value = setting.read(variable, environ, faults)
@@ -276,37 +276,31 @@ def is_tracing_wanted(environ: Mapping[str, str]) -> bool:
     return exporter != "none" and bool(exporter or _first(environ, OTEL_ENDPOINTS))
 
 
-def _tracing_faults(environ: Mapping[str, str]) -> list[str]:
-    found: list[str] = []
+def _tracing_faults(environ: Mapping[str, str]) -> Iterator[str]:
     if not is_tracing_wanted(environ):
-        return found
+        return
     if (exporter := environ.get("OTEL_TRACES_EXPORTER", "").strip()) not in ("", "otlp"):
-        found.append(f"OTEL_TRACES_EXPORTER={exporter!r}: choose one of otlp, none.")
+        yield f"OTEL_TRACES_EXPORTER={exporter!r}: choose one of otlp, none."
     if (protocol := _first(environ, OTEL_PROTOCOLS)) not in ("", OTEL_PROTOCOL):
-        found.append(
-            f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol!r}: only {OTEL_PROTOCOL} is supported."
-        )
+        yield f"OTEL_EXPORTER_OTLP_PROTOCOL={protocol!r}: only {OTEL_PROTOCOL} is supported."
     if not _is_otel_installed():
-        found.append(
+        yield (
             "OTEL_TRACES_EXPORTER or OTEL_EXPORTER_OTLP_ENDPOINT asks for traces: install what "
             "they need with `pip install 'portal[otel]'`, or set OTEL_TRACES_EXPORTER=none."
         )
-    return found
 
 
-def _missing(values: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
+def _missing(values: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[str]:
     """Settings that are needed, by themselves or because of others."""
-    found: list[str] = []
     if not environ.get("DATABASE_URL", "").strip():
-        found.append(
+        yield (
             "DATABASE_URL is not set: give postgresql://user:password@host/database, "
             "or run `portal up`, which brings its own database."
         )
     # Any other public address means a proxy in front, through which others can ask.
     is_local = {values["host"], urlsplit(values["public_url"]).hostname} <= LOOPBACK
     if values["metrics"] and not environ.get("METRICS_TOKEN", "").strip() and not is_local:
-        found.append("METRICS_TOKEN is not set: METRICS=on wants it, others can ask.")
-    return found
+        yield "METRICS_TOKEN is not set: METRICS=on wants it, others can ask."
 
 
 def _first(environ: Mapping[str, str], names: Sequence[str]) -> str:

@@ -4,8 +4,6 @@ An exception's docstring is its default message. Raised anywhere, rendered once,
 `web.error_rendering`: RFC 9457 problem details under /api, an HTML page elsewhere.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,171 +29,111 @@ class PortalError(Exception):
     # Of the problem document, besides those that all have (RFC 9457 section 3.2).
     extensions: Mapping[str, object] = {}
 
+    def __init_subclass__(cls, *, status: int = 0, code: str = "", title: str = "") -> None:
+        """What is not given is the base's; a code's title is the code in words."""
+        cls.status = status or cls.status
+        if code:
+            cls.code, cls.title = code, title or code.replace("_", " ").capitalize()
+
     def __init__(self, detail: str | None = None) -> None:
         self.detail = detail or inspect.cleandoc(type(self).__doc__ or "")
         super().__init__(self.detail)
 
 
-class NotFound(PortalError):
+class NotFound(PortalError, status=404, code="not_found"):
     """There is nothing at this address."""
 
-    status = 404
-    code = "not_found"
-    title = "Not found"
 
-
-class VideoNotFound(NotFound):
+class VideoNotFound(NotFound, code="video_not_found"):
     """There is no video with this id. It may have been deleted, or the address is mistyped."""
 
-    code = "video_not_found"
-    title = "Video not found"
 
-
-class MalformedBody(PortalError):
+class MalformedBody(PortalError, status=400, code="malformed_json", title="Malformed JSON"):
     """The request body is not valid JSON. Send one JSON object, encoded as UTF-8."""
 
-    status = 400
-    code = "malformed_json"
-    title = "Malformed JSON"
 
-
-class NotJson(PortalError):
+class NotJson(PortalError, status=415, code="unsupported_media_type", title="Not JSON"):
     """Send the request body as JSON, with the header Content-Type: application/json."""
 
-    status = 415
-    code = "unsupported_media_type"
-    title = "Not JSON"
 
-
-class InvalidRequest(PortalError):
+class InvalidRequest(PortalError, status=422, code="validation_failed"):
     """The request has faults; each is listed in `errors`."""
-
-    status = 422
-    code = "validation_failed"
-    title = "Validation failed"
 
     def __init__(self, errors: Sequence[FieldError]) -> None:
         super().__init__()
         self.errors = tuple(errors)
 
 
-class Conflict(PortalError):
+class Conflict(PortalError, status=409):
     """The request does not fit the present state."""
 
-    status = 409
 
-
-class UploadNotFound(Conflict):
+class UploadNotFound(Conflict, code="upload_not_found"):
     """No uploaded file was found for this key. Upload the file to its uploadUrl first."""
 
-    code = "upload_not_found"
-    title = "Upload not found"
 
-
-class KeyAlreadyUsed(Conflict):
+class KeyAlreadyUsed(Conflict, code="key_already_used"):
     """This key already belongs to a video with other metadata. Ask for a new upload address."""
 
-    code = "key_already_used"
-    title = "Key already used"
 
-
-class UploadNotIssued(NotFound):
+class UploadNotIssued(NotFound, code="upload_not_issued"):
     """There is no upload with this id. Get a key from POST /api/videos/presign first."""
 
-    code = "upload_not_issued"
-    title = "Upload not issued"
 
-
-class PartNotFound(NotFound):
+class PartNotFound(NotFound, code="part_not_found"):
     """The upload has no part with this number. Parts are numbered from 1 to partCount."""
 
-    code = "part_not_found"
-    title = "Part not found"
 
-
-class UploadAlreadyStarted(Conflict):
+class UploadAlreadyStarted(Conflict, code="upload_already_started"):
     """This upload was started with another size. Discard it and ask for a new key."""
 
-    code = "upload_already_started"
-    title = "Upload already started"
 
-
-class UploadNotStarted(Conflict):
+class UploadNotStarted(Conflict, code="upload_not_started"):
     """No upload in parts is under way for this key. Start one with POST /api/uploads."""
 
-    code = "upload_not_started"
-    title = "Upload not started"
 
-
-class UploadGone(Conflict):
+class UploadGone(Conflict, code="upload_gone"):
     """Storage no longer knows this upload and its parts. Start it again with POST /api/uploads."""
 
-    code = "upload_gone"
-    title = "Upload gone"
 
-
-class UploadSizeDiffers(Conflict):
+class UploadSizeDiffers(Conflict, code="upload_size_differs", title="Other size than announced"):
     """The stored file has another size than announced. Ask for a new key and send it again."""
 
-    code = "upload_size_differs"
-    title = "Other size than announced"
 
-
-class PartsMissing(Conflict):
+class PartsMissing(Conflict, code="parts_missing"):
     """Parts changed while the upload was being completed. Look which are there, then try again."""
-
-    code = "parts_missing"
-    title = "Parts missing"
 
     def __init__(self, missing: Sequence[int] = (), detail: str | None = None) -> None:
         super().__init__(detail)
         self.extensions = {"missingParts": list(missing[:MAX_LISTED_PARTS])}
 
 
-class NothingToRetry(Conflict):
+class NothingToRetry(Conflict, code="nothing_to_retry"):
     """Nothing of this video has failed, so there is nothing to try again."""
 
-    code = "nothing_to_retry"
-    title = "Nothing to retry"
 
-
-class NotPlayable(Conflict):
+class NotPlayable(Conflict, code="not_playable"):
     """This video can't be played yet, so there is no frame to take from it."""
 
-    code = "not_playable"
-    title = "Not playable"
 
-
-class MetadataChanged(PortalError):
+class MetadataChanged(PortalError, status=412, code="metadata_changed"):
     """Someone else has changed this video's metadata. Read it again, then decide what to send."""
 
-    status = 412
-    code = "metadata_changed"
-    title = "Metadata changed"
 
-
-class VersionRequired(PortalError):
+class VersionRequired(
+    PortalError, status=428, code="precondition_required", title="If-Match required"
+):
     """Send the ETag of the metadata you have read in If-Match, so that no edit gets lost."""
 
-    status = 428
-    code = "precondition_required"
-    title = "If-Match required"
 
-
-class CrossSiteRequest(PortalError):
+class CrossSiteRequest(
+    PortalError, status=403, code="cross_site_request", title="Sent from another site"
+):
     """This was sent from another site. Open the video's own page and try from there."""
 
-    status = 403
-    code = "cross_site_request"
-    title = "Sent from another site"
 
-
-class TooManyRequests(PortalError):
+class TooManyRequests(PortalError, status=429, code="too_many_requests"):
     """Too many requests came from this address. Wait for the seconds in Retry-After."""
-
-    status = 429
-    code = "too_many_requests"
-    title = "Too many requests"
 
     def __init__(self, wait_s: int) -> None:
         super().__init__(
@@ -205,20 +143,12 @@ class TooManyRequests(PortalError):
         self.headers = {"Retry-After": str(wait_s)}
 
 
-class TooManyHeaders(PortalError):
+class TooManyHeaders(PortalError, status=431, code="too_many_headers"):
     """The request has more than 100 headers. Send fewer."""
 
-    status = 431
-    code = "too_many_headers"
-    title = "Too many headers"
 
-
-class MalformedRequest(PortalError):
+class MalformedRequest(PortalError, status=400, code="bad_request"):
     """The request is not valid HTTP/1.1 (RFC 9112): end each line in CRLF, name one host."""
-
-    status = 400
-    code = "bad_request"
-    title = "Bad request"
 
 
 class BadTarget(MalformedRequest):
@@ -236,58 +166,43 @@ class AmbiguousLength(MalformedRequest):
     headers = {"Connection": "close"}  # noqa: RUF012  # never changed
 
 
-class UnknownCoding(MalformedRequest):
+class UnknownCoding(MalformedRequest, status=501, code="not_implemented"):
     """Send the body with a Content-Length, or with Transfer-Encoding: chunked."""
 
-    status = 501
-    code = "not_implemented"
-    title = "Not implemented"
 
-
-class OtherVersion(MalformedRequest):
+class OtherVersion(
+    MalformedRequest,
+    status=505,
+    code="http_version_not_supported",
+    title="HTTP version not supported",
+):
     """Use HTTP/1.1."""
 
-    status = 505
-    code = "http_version_not_supported"
-    title = "HTTP version not supported"
     headers = {"Connection": "close"}  # noqa: RUF012  # never changed
 
 
-class UnknownHost(PortalError):
+class UnknownHost(PortalError, status=421, code="unknown_host"):
     """This portal has no such name. Its operator can add names to PUBLIC_URL or ALLOWED_HOSTS."""
 
-    status = 421
-    code = "unknown_host"
-    title = "Unknown host"
 
-
-class Unavailable(PortalError):
+class Unavailable(PortalError, status=503, code="unavailable", title="Temporarily unavailable"):
     """A part of the portal is not reachable at the moment. Try again in a few seconds."""
 
-    status = 503
-    code = "unavailable"
-    title = "Temporarily unavailable"
     headers = {"Retry-After": "5"}  # noqa: RUF012  # never changed
 
 
-class Overloaded(Unavailable):
+class Overloaded(Unavailable, code="overloaded", title="Too much to do"):
     """The portal has more to do than it can at the moment. Nothing was changed; try again soon."""
 
-    code = "overloaded"
-    title = "Too much to do"
     headers = {"Retry-After": "2"}  # noqa: RUF012  # never changed
 
 
-class DatabaseUnavailable(Unavailable):
+class DatabaseUnavailable(Unavailable, code="database_unavailable", title=Unavailable.title):
     """The database is not reachable at the moment. Nothing was changed; try again shortly."""
 
-    code = "database_unavailable"
 
-
-class StorageUnavailable(Unavailable):
+class StorageUnavailable(Unavailable, code="storage_unavailable", title=Unavailable.title):
     """The file storage is not reachable at the moment. Nothing was changed; try again shortly."""
-
-    code = "storage_unavailable"
 
 
 class StorageDenied(StorageUnavailable):

@@ -1,10 +1,8 @@
-"""Reading and showing text that anyone may have written. Pure.
+"""Reading and showing text that anyone may have written, and numbers in words. Pure.
 
 Texts are stored as submitted; `shown` is how they are displayed. Templates escape markup, this
 module does not.
 """
-
-from __future__ import annotations
 
 import re
 from unicodedata import category
@@ -19,7 +17,6 @@ _UNSHOWN = re.compile(f"[{_CONTROLS}{_DIRECTIONS}]")
 MAX_MARKS = 8
 # Letters and signs that look like nothing: Hangul fillers, and Braille without a dot.
 _EMPTY_SIGNS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
-_UNSEEN = ("C", "Z")
 # RFC 3986, section 3.2.2, and the underscore that names of servers behind proxies may have.
 _HOST = re.compile(r"(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.IGNORECASE)
 
@@ -35,7 +32,7 @@ def shown(text: str) -> str:
 def is_blank(text: str) -> bool:
     """Whether nothing of a text can be seen."""
     return all(
-        letter in _EMPTY_SIGNS or category(letter).startswith(_UNSEEN) or _is_mark(letter)
+        letter in _EMPTY_SIGNS or category(letter).startswith(("C", "Z")) or _is_mark(letter)
         for letter in text
     )
 
@@ -71,6 +68,14 @@ def whole_number(text: str, *, max_digits: int) -> int | None:
     """The number that a text of ASCII digits alone writes; None for any other."""
     is_number = text.isascii() and text.isdigit() and len(text) <= max_digits
     return int(text) if is_number else None
+
+
+def duration_words(duration_s: int) -> str:
+    """A duration as a limit has it: 1 h 30 min."""
+    minutes, seconds = divmod(duration_s, 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = {"h": hours, "min": minutes, "s": seconds}
+    return " ".join(f"{value} {unit}" for unit, value in parts.items() if value)
 
 
 def _with_few_marks(text: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from portal.client.publish import Metadata, publish_file
+from portal.client.publish import publish_file
 
 DEFAULT_ADDRESS = "http://127.0.0.1:8000"
 
@@ -38,7 +38,6 @@ def publish(
     wait: bool,
 ) -> None:
     """Upload FILE to a portal, wait for it, and print its playback address."""
-    metadata = Metadata(
-        title=title or file.stem, description=description, categories=categories, tags=tags
-    )
-    asyncio.run(publish_file(file, metadata, portal_url=url.rstrip("/"), wait=wait))
+    texts = {"title": title or file.stem, "description": description, "tags": tags}
+    portal_url = url.rstrip("/")
+    asyncio.run(publish_file(file, texts, categories=categories, portal_url=portal_url, wait=wait))

@@ -1,7 +1,5 @@
 """The portal's JSON endpoints as its own client calls them: with retries, errors in plain words."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus

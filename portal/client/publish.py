@@ -3,10 +3,8 @@
 The calls are in `calls`, what goes to storage in `uploads`.
 """
 
-from __future__ import annotations
-
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import aiohttp
@@ -24,19 +22,12 @@ CONTENT_TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
-    """What is said of the video. Categories are names or ids, as typed."""
-
-    title: str
-    description: str
-    categories: tuple[str, ...]
-    tags: str
-
-
-async def publish_file(file: Path, metadata: Metadata, *, portal_url: str, wait: bool) -> None:
+async def publish_file(
+    file: Path, texts: Mapping[str, str], *, categories: Sequence[str], portal_url: str, wait: bool
+) -> None:
     """Publish a file and print its playback address, or its id when not waiting.
 
+    `texts` are the video's title, description and tags; `categories` names or ids, as typed.
     Raises `click.ClickException` with the portal's own words for what went wrong.
     """
     content_type = CONTENT_TYPES.get(file.suffix.lower())
@@ -45,28 +36,17 @@ async def publish_file(file: Path, metadata: Metadata, *, portal_url: str, wait:
         raise click.ClickException(f"{file.name}: only {known} files can be published.")
     async with aiohttp.ClientSession(timeout=REQUEST_TIMEOUT) as session:
         api = Api(session, portal_url)
-        category_ids = await _category_ids(api, metadata.categories)
-        upload = await api.call(
-            "POST", "/api/videos/presign", {"fileName": file.name, "contentType": content_type}
-        )
+        category_ids = await _category_ids(api, categories)
+        wanted = {"fileName": file.name, "contentType": content_type}
+        upload = await api.call("POST", "/api/videos/presign", wanted)
         await send_file(api, file, upload, content_type=content_type)
-        video = await api.call(
-            "POST",
-            "/api/videos",
-            {
-                "title": metadata.title,
-                "description": metadata.description,
-                "categoryIds": category_ids,
-                "tags": metadata.tags,
-                "fileName": file.name,
-                "key": upload["key"],
-            },
-        )
+        named = {"categoryIds": category_ids, "fileName": file.name, "key": upload["key"]}
+        video = await api.call("POST", "/api/videos", {**texts, **named})
         click.echo(f"Created {portal_url}/videos/{video['id']}", err=True)
         click.echo(await _playback_url(api, video["id"]) if wait else video["id"])
 
 
-async def _category_ids(api: Api, wanted: tuple[str, ...]) -> list[int]:
+async def _category_ids(api: Api, wanted: Sequence[str]) -> list[int]:
     known = (await api.call("GET", "/api/categories"))["categories"]
     by_name = {category["name"].casefold(): category["id"] for category in known}
     by_id = {str(category["id"]): category["id"] for category in known}
@@ -85,8 +65,7 @@ async def _playback_url(api: Api, video_id: str) -> str:
     while True:
         video = await api.call("GET", f"/api/videos/{video_id}")
         if video["status"] == "ready":
-            address: str = video["playbackUrl"]
-            return address
+            return str(video["playbackUrl"])
         if video["status"] == "failed":
             raise click.ClickException("The video could not be converted; its page says why.")
         await asyncio.sleep(POLL_INTERVAL_S)

@@ -4,13 +4,10 @@ Holds a few small chunks in memory, whatever the file's size. What has arrived s
 the end of the run: after a failure only the missing parts are sent.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections import deque
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -41,7 +38,7 @@ START_AGAIN_CODES = frozenset({"upload_gone", "upload_not_started", "parts_missi
 async def send_file(api: Api, file: Path, upload: dict[str, str], *, content_type: str) -> None:
     """Send a file to the place that POST /api/videos/presign named."""
     size_bytes = (await asyncio.to_thread(file.stat)).st_size
-    with _progress_bar(size_bytes) as bar:
+    with click.progressbar(length=size_bytes, label="Uploading", file=sys.stderr) as bar:
         if size_bytes <= WHOLE_FILE_BYTES:
             await _send_whole(api, file, upload["uploadUrl"], content_type, bar)
         else:
@@ -73,8 +70,6 @@ async def _send_in_parts(api: Api, file: Path, key: str, size_bytes: int, bar: A
             if upload["state"] != "stored":
                 await _PartSender(api, file, upload, bar).send_missing()
                 await api.call("POST", f"/api/uploads/{upload['uploadId']}/complete")
-        except _StartAgain:
-            continue
         except Refused as exc:
             if exc.code not in START_AGAIN_CODES:
                 raise
@@ -82,10 +77,6 @@ async def _send_in_parts(api: Api, file: Path, key: str, size_bytes: int, bar: A
         bar.update(size_bytes - bar.pos)
         return
     raise click.ClickException("Storage keeps losing what is uploaded. Try again later.")
-
-
-class _StartAgain(Exception):
-    """Storage no longer knows the upload."""
 
 
 class _NotStored(Exception):
@@ -156,12 +147,7 @@ class _PartSender:
     async def _send(self, part: _Part) -> None:
         send = partial(self._try_to_send, part)
         try:
-            await retry(
-                send,
-                on=_PUT_FAILURES,
-                backoff=BACKOFF,
-                attempts=ATTEMPTS,
-            )
+            await retry(send, on=_PUT_FAILURES, backoff=BACKOFF, attempts=ATTEMPTS)
         except _PUT_FAILURES as exc:
             failure = str(exc) or "no answer in time"
             raise click.ClickException(
@@ -174,7 +160,8 @@ class _PartSender:
         address = (await self._api.call("POST", path))["uploadUrl"]
         status = await self._put(part, address)
         if status == HTTPStatus.NOT_FOUND:
-            raise _StartAgain
+            # Storage no longer knows the upload.
+            raise Refused(status, {"code": "upload_gone"})
         if status >= HTTPStatus.BAD_REQUEST:
             raise _NotStored(f"storage answered {status}")
 
@@ -199,7 +186,3 @@ async def _read(source: BinaryIO, size_bytes: int) -> AsyncIterator[bytes]:
             raise OSError("the file became shorter while it was sent")
         size_bytes -= len(chunk)
         yield chunk
-
-
-def _progress_bar(length: int) -> AbstractContextManager[Any]:
-    return click.progressbar(length=length, label="Uploading", file=sys.stderr)

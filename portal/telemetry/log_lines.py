@@ -1,13 +1,7 @@
 """Log lines as text in which nothing that was logged can pass for a line of its own."""
 
-from __future__ import annotations
-
 import logging
-from types import TracebackType
-
-INDENT = "    "
-
-_ExcInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+from typing import Any
 
 
 class LineFormatter(logging.Formatter):
@@ -17,7 +11,7 @@ class LineFormatter(logging.Formatter):
         record.message = visible(record.message)
         return super().formatMessage(record)
 
-    def formatException(self, ei: _ExcInfo) -> str:  # noqa: N802 - logging's name
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
         return indented(super().formatException(ei))
 
     def formatStack(self, stack_info: str) -> str:  # noqa: N802 - logging's name
@@ -28,13 +22,11 @@ def visible(text: str) -> str:
     r"""The text with line breaks, escape sequences and the like written out, as in `\x1b[2J`."""
     if text.isprintable():
         return text
-    return "".join(it if it.isprintable() else _written_out(it) for it in text)
+    return "".join(
+        it if it.isprintable() else it.encode("unicode_escape").decode("ascii") for it in text
+    )
 
 
 def indented(text: str) -> str:
     """Several lines, none of which begins as a record does."""
-    return "\n".join(INDENT + visible(line) for line in text.split("\n"))
-
-
-def _written_out(letter: str) -> str:
-    return letter.encode("unicode_escape").decode("ascii")
+    return "\n".join(f"    {visible(line)}" for line in text.split("\n"))

@@ -3,22 +3,18 @@
 Never logged: signed addresses, tokens, passwords, bodies.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pythonjsonlogger.json import JsonFormatter
 
+from portal.config import Config
 from portal.telemetry.log_lines import LineFormatter
-
-if TYPE_CHECKING:
-    from portal.config import Config
 
 _context: ContextVar[dict[str, Any]] = ContextVar("log_context", default={})  # noqa: B039  # never mutated
 

@@ -5,10 +5,8 @@ route as the code writes it, never a path. With several web processes a scrape r
 they write to files in the folder that `FOLDER_VARIABLE` names, and each answers for all.
 """
 
-from __future__ import annotations
-
 import os
-from typing import Any
+from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -22,10 +20,7 @@ BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 _registry = CollectorRegistry()
 _requests = Counter(
-    "portal_http_requests",
-    "Requests answered.",
-    ("method", "route", "status"),
-    registry=_registry,
+    "portal_http_requests", "Requests answered.", ("method", "route", "status"), registry=_registry
 )
 _durations = Histogram(
     "portal_http_request_duration_seconds",
@@ -61,9 +56,6 @@ _upload_published = _uploads.labels("published")
 class RequestMeter:
     """Counts and times requests."""
 
-    def __init__(self) -> None:
-        self._series: dict[tuple[str, str, int | None], tuple[Any, Any]] = {}
-
     def begin(self) -> None:
         """A request has come."""
         _in_flight.inc()
@@ -71,11 +63,8 @@ class RequestMeter:
     def end(self, method: str, route: str | None, status: int | None, duration_s: float) -> None:
         """It is answered, or its client is gone."""
         _in_flight.dec()
-        key = (method if method in METHODS else "other", route or UNMATCHED, status)
-        series = self._series.get(key)
-        if series is None:
-            series = self._series[key] = _labelled(*key)
-        count, durations = series
+        known = method if method in METHODS else "other"
+        count, durations = _labelled(known, route or UNMATCHED, status)
         count.inc()
         durations.observe(duration_s)
 
@@ -95,7 +84,8 @@ def process_registry() -> CollectorRegistry:
     return registry
 
 
-def _labelled(method: str, route: str, status: int | None) -> tuple[Any, Any]:
+@cache
+def _labelled(method: str, route: str, status: int | None) -> tuple[Counter, Histogram]:
     words = str(status) if status else UNANSWERED
     return _requests.labels(method, route, words), _durations.labels(method, route)
 

@@ -6,8 +6,8 @@ nothing. The interface behind is OpenTelemetry's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,29 +23,25 @@ def collect(tracer: Tracer) -> None:
     _tracers[:] = [tracer]
 
 
-@contextmanager
-def span(name: str, **attributes: Value) -> Iterator[None]:
+def span(name: str, **attributes: Value) -> AbstractContextManager[object]:
     """Time what happens inside, as a part of the span around it."""
     if not _tracers:
-        yield
-        return
-    with _tracers[0].start_as_current_span(name, attributes=attributes):
-        yield
+        return nullcontext()
+    return _tracers[0].start_as_current_span(name, attributes=attributes)
 
 
-@contextmanager
-def continued(name: str, carrier: Mapping[str, str], **attributes: Value) -> Iterator[None]:
+def continued(
+    name: str, carrier: Mapping[str, str], **attributes: Value
+) -> AbstractContextManager[object]:
     """As `span`, as a part of the trace that `carrier` was written in, elsewhere and earlier."""
     if not _tracers:
-        yield
-        return
+        return nullcontext()
     from opentelemetry.propagate import extract
     from opentelemetry.trace import SpanKind
 
-    with _tracers[0].start_as_current_span(
+    return _tracers[0].start_as_current_span(
         name, context=extract(carrier), kind=SpanKind.CONSUMER, attributes=attributes
-    ):
-        yield
+    )
 
 
 def carrier() -> dict[str, str]:

@@ -4,8 +4,6 @@ A job that another job puts into the queue has that one's context. Jobs of old r
 that replace a lost one, have none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any

@@ -4,13 +4,11 @@ Puts the parts together: blueprints, templates, error pages, headers, and the li
 database, storage and queue.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re
 from collections.abc import AsyncGenerator
-from functools import lru_cache, partial
+from functools import partial
 
 from quart import Quart, request
 
@@ -37,42 +35,24 @@ BODY_TIMEOUT_S = 20
 RESPONSE_TIMEOUT_S = 60
 # Asked for all the time, and of no interest in a trace.
 UNTRACED = "/healthz$,/readyz$,/metrics$,/static/"
-BLUEPRINT_MODULES = (
-    videos,
-    transcodes,
-    docs,
-    metadata,
-    editing,
-    embedding,
-    health,
-    library,
-    posters,
-    downloads,
-    deletion,
-    metrics_page,
-    video,
-    playback,
-    static_files,
-    uploads,
-)
+# In the order in which the API's description lists them.
+API = (videos, transcodes, docs, metadata, uploads)
+PAGES = (deletion, downloads, editing, embedding, library, posters, video)
+FILES_AND_STATE = (health, metrics_page, playback, static_files)
 
 
 def create_app(config: Config | None = None) -> Quart:
     """The app, with its settings from the environment unless given."""
     config = config or Config.from_env()
     configure_logging(config)
-    app = Quart(
-        "portal",
-        static_folder=None,
-        template_folder=str(templates_dir()),
-    )
+    app = Quart("portal", static_folder=None, template_folder=str(templates_dir()))
     # An address has one spelling; werkzeug's redirect would name the host that the client sent.
     app.url_map.merge_slashes = False
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.config["BODY_TIMEOUT"] = BODY_TIMEOUT_S
     app.config["RESPONSE_TIMEOUT"] = RESPONSE_TIMEOUT_S
     install_openapi(app, max_source_bytes=config.max_source_bytes)
-    for module in BLUEPRINT_MODULES:
+    for module in (*API, *PAGES, *FILES_AND_STATE):
         app.register_blueprint(module.blueprint)
     tracing.start("web")
     if config.metrics or is_tracing_wanted(os.environ):
@@ -86,18 +66,13 @@ def create_app(config: Config | None = None) -> Quart:
 async def _note_route() -> None:
     """Tell metrics and traces which rule the request matched: there are few, and many paths."""
     if request.url_rule is not None:
-        route = _readable(request.url_rule.rule)
+        # Without the kinds of its variables: /videos/<id>.
+        route = re.sub(r"<\w+:", "<", request.url_rule.rule)
         state_of(request.scope).route = route
         request_id = str(current_fields().get("request_id", ""))
         spans.describe(
             f"{request.method} {route}", **{"http.route": route, "portal.request_id": request_id}
         )
-
-
-@lru_cache
-def _readable(rule: str) -> str:
-    """A rule without the kinds of its variables: /videos/<id>."""
-    return re.sub(r"<\w+:", "<", rule)
 
 
 def _install_templates(app: Quart) -> None:

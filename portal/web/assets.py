@@ -7,7 +7,6 @@ The front end itself is built by ``static/build_frontend.py``; nothing here buil
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _REPOSITORY = _PACKAGE.parent
@@ -33,10 +32,10 @@ def load_manifest(dist: Path) -> Mapping[str, str]:
     Raises FrontEndNotBuilt when there is no whole build: the manifest is written last.
     """
     try:
-        names = json.loads((dist / "manifest.json").read_text(encoding="utf-8"))
+        names: dict[str, str] = json.loads((dist / "manifest.json").read_text(encoding="utf-8"))
     except FileNotFoundError as exc:
         raise FrontEndNotBuilt(FrontEndNotBuilt.__doc__) from exc
-    return MappingProxyType({str(name): str(hashed) for name, hashed in names.items()})
+    return names
 
 
 def _first_existing(packaged: Path, checked_out: Path) -> Path:

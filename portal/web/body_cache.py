@@ -4,8 +4,6 @@ The playlist of a long film has megabytes and takes a second to sign. Those who 
 made wait for the same one. The cache has a limit in bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -53,10 +51,7 @@ class BodyCache:
 
         What `make` raises is told to all who wait, and not kept.
         """
-        kept = self._kept.get(key)
-        if kept is not None:
-            return kept
-        return await self._coming.get(key, lambda: self._make(key, make))
+        return self._kept.get(key) or await self._coming.get(key, lambda: self._make(key, make))
 
     async def _make(self, key: str, make: Callable[[], Awaitable[str]]) -> CachedBody:
         made = cached_body(await make())

@@ -3,16 +3,14 @@
 Below it nothing reaches for the whole: each part is given what it needs.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING
 
 from portal.concurrency.single_flight import SingleFlight
+from portal.config import Config
 from portal.database.connection import open_database
 from portal.database.models import Video
 from portal.queue.app import Queue, open_queue
@@ -24,9 +22,6 @@ from portal.web.body_cache import BodyCache
 from portal.web.data_loader import DataLoader
 from portal.web.playlists import Playlists
 from portal.web.service_metrics import ServiceFigures
-
-if TYPE_CHECKING:
-    from portal.config import Config
 
 
 @dataclass(frozen=True, slots=True)

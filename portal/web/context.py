@@ -1,22 +1,17 @@
 """What views work with: the web process's context, and the one place that answers 404."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
+from uuid import UUID
 
 from quart import current_app
 
+from portal.database.models import Video
 from portal.errors import VideoNotFound
+from portal.videos.progress import Progress
 from portal.videos.publishing import parse_video_id
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
-    from portal.database.models import Video
-    from portal.videos.progress import Progress
-    from portal.videos.rows import Row
-    from portal.web.composition import WebContext
-    from portal.web.data_loader import DataLoader
+from portal.videos.rows import Row
+from portal.web.composition import WebContext
+from portal.web.data_loader import DataLoader
 
 Value = TypeVar("Value")
 

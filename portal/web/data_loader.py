@@ -4,8 +4,6 @@ What is asked for while a query is under way is fetched together by the next one
 less than what was committed before it was asked for. A hundred polls cost one query.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
@@ -45,14 +43,10 @@ class DataLoader(Generic[Value]):
             try:
                 found = await self._fetch(list(asked))
             except Exception as exc:  # noqa: BLE001  # it is the askers' to handle
-                _fail(asked, exc)
+                for answer in asked.values():
+                    answer.set_exception(exc)
+                    answer.exception()  # seen, even if all who asked have gone
             else:
                 for key, answer in asked.items():
                     answer.set_result(found.get(key))
         self._reading = None
-
-
-def _fail(asked: Mapping[UUID, asyncio.Future[Value | None]], exc: Exception) -> None:
-    for answer in asked.values():
-        answer.set_exception(exc)
-        answer.exception()  # seen, even if all who asked have gone

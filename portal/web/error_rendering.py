@@ -3,8 +3,6 @@
 People get the message; the log gets the cause and the request's id.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 
@@ -16,7 +14,7 @@ from tortoise.exceptions import DBConnectionError
 from werkzeug.exceptions import HTTPException
 
 from portal.errors import DatabaseUnavailable, PortalError
-from portal.telemetry.logs import current_fields, log_context
+from portal.telemetry.logs import current_fields
 from portal.web.server.error_responses import PROBLEM_TYPE, is_api, problem_document
 from portal.web.server.request_context import state_of
 
@@ -68,9 +66,8 @@ def install_error_handlers(app: Quart) -> None:
 
 async def render_page(app: Quart, error: PortalError) -> bytes:
     """The page of an error, for any request that fails like this."""
-    with log_context(request_id=""):
-        async with app.test_request_context("/"):
-            return (await _page(error)).encode()
+    async with app.test_request_context("/"):
+        return (await _page(error)).encode()
 
 
 async def _response(error: PortalError) -> Response:

@@ -1,7 +1,5 @@
 """Health checks: `/healthz` (the process answers) and `/readyz` (its parts are reachable)."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable

@@ -1,7 +1,5 @@
 """`/metrics` for Prometheus: there only when METRICS is on, and for who has the token, if any."""
 
-from __future__ import annotations
-
 import asyncio
 from hmac import compare_digest
 

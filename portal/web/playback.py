@@ -9,15 +9,13 @@ A master playlist grows while the ladder is being completed, so nothing keeps it
 names never changes.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from quart import Blueprint, Response, redirect, request
 from werkzeug.wrappers import Response as WerkzeugResponse
 
+from portal.config import Config
 from portal.database.models import Video
 from portal.errors import NotFound
 from portal.storage.bucket import MASTER_MAX_AGE_S
@@ -29,17 +27,11 @@ from portal.videos.rows import is_served
 from portal.web.body_cache import CachedBody
 from portal.web.context import web_context
 
-if TYPE_CHECKING:
-    from portal.config import Config
-
 blueprint = Blueprint("playback", __name__)
 
 PLAYLIST_NAME = re.compile(r"(?:[a-z0-9_-]+/)?[a-z0-9_-]+\.m3u8")
 # Any page may read what has these headers.
-OPEN_TO_ALL = {
-    "Access-Control-Allow-Origin": "*",
-    "Cross-Origin-Resource-Policy": "cross-origin",
-}
+OPEN_TO_ALL = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
 PLAYLIST_TYPE = "application/vnd.apple.mpegurl"
 VTT_TYPE = "text/vtt; charset=utf-8"
 # A player's page, or its cache, may keep a playlist this long; the signatures live far longer.
@@ -81,8 +73,7 @@ async def poster(video_id: UUID) -> WerkzeugResponse:
     # A poster that was replaced is removed, so only an address that names its version is kept.
     is_named = request.args.get("v") == str(video.poster_version)
     max_age_s = await web_context().playlists.max_age_s(POSTER_MAX_AGE_S)
-    kept = f"private, max-age={max_age_s}" if is_named else "no-cache"
-    response.headers["Cache-Control"] = kept
+    response.headers["Cache-Control"] = f"private, max-age={max_age_s}" if is_named else "no-cache"
     # Other sites show it beside their links, as oEmbed and Open Graph offer it.
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     return response
@@ -96,10 +87,8 @@ async def storyboard(video_id: UUID) -> Response:
         raise NotFound
     key = output_prefix(video.id, video.published_attempt) + STORYBOARD_NAME
     playlists = web_context().playlists
-    found, max_age_s = (
-        await playlists.storyboard(key),
-        await playlists.max_age_s(PLAYLIST_MAX_AGE_S),
-    )
+    found = await playlists.storyboard(key)
+    max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
     return await _open_to_all(found, content_type=VTT_TYPE, max_age_s=max_age_s)
 
 

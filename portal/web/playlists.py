@@ -4,19 +4,14 @@ Segments are addressed in storage, with a signature each; with `PLAYBACK_BASE_UR
 addressed here is named below it, plainly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 from portal.errors import NotFound
+from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing
 from portal.transcoding.packaging.hls import parse_media_playlist, sign_playlist
 from portal.transcoding.planning.storyboard import SPRITE_LINE
 from portal.web.body_cache import BodyCache, CachedBody, cached_body
-
-if TYPE_CHECKING:
-    from portal.storage.bucket import Storage
 
 
 class Playlists:

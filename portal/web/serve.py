@@ -1,7 +1,5 @@
 """Runs the app on Hypercorn, with limits on what clients may do to it."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import AsyncGenerator

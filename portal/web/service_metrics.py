@@ -5,8 +5,6 @@ workers answer no requests. What was read is kept for a few seconds, however oft
 database that does not answer in time is itself a figure.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import Counter
@@ -24,6 +22,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from portal.concurrency.single_flight import SingleFlight
 from portal.database.models import Outcome, VideoStatus
 from portal.database.totals import DURATION_BOUNDS_S
 from portal.queue.enqueue import SIDE_QUEUE, TRANSCODE_QUEUE
@@ -44,17 +43,17 @@ class ServiceFigures:
     def __init__(self) -> None:
         self._figures: Figures | None = None
         self._good_until = 0.0
-        self._reading: asyncio.Task[None] | None = None
+        self._reading: SingleFlight[None] = SingleFlight()
 
     async def read(self) -> Figures | None:
         """The figures, at most `KEPT_S` old; None while the database does not answer."""
-        if self._reading is None and monotonic() >= self._good_until:
-            # A task, for it can't always be ended in time: psycopg waits for the server's word
-            # that a query is cancelled, and a frozen one says nothing.
-            self._reading = asyncio.create_task(self._refresh())
-        if self._reading is not None:
-            _, unanswered = await asyncio.wait({self._reading}, timeout=TIMEOUT_S)
-            if unanswered:
+        if monotonic() >= self._good_until:
+            # It goes on by itself, for it can't always be ended in time: psycopg waits for the
+            # server's word that a query is cancelled, and a frozen one says nothing.
+            try:
+                async with asyncio.timeout(TIMEOUT_S):
+                    await self._reading.get("figures", self._refresh)
+            except TimeoutError:
                 logger.warning("No figures in time", extra={"action": "metrics"})
                 return None
         return self._figures
@@ -67,7 +66,6 @@ class ServiceFigures:
             logger.warning("No figures: %s", type(exc).__name__, extra={"action": "metrics"})
         finally:
             self._good_until = monotonic() + KEPT_S
-            self._reading = None
 
 
 class FiguresCollector(Collector):
@@ -77,9 +75,8 @@ class FiguresCollector(Collector):
         self._figures = figures
 
     def collect(self) -> Iterator[Metric]:
-        up = GaugeMetricFamily("portal_up", "Whether the part answers.", labels=["part"])
-        up.add_metric(["database"], float(self._figures is not None))
-        yield up
+        parts = {("database",): float(self._figures is not None)}
+        yield _gauge("portal_up", "Whether the part answers.", ("part",), parts)
         if self._figures is not None:
             yield from _jobs(self._figures.jobs)
             yield from _videos(self._figures)
@@ -128,14 +125,13 @@ def _gauge(
 
 
 def _attempts(rows: Rows) -> Iterator[Metric]:
-    ended = CounterMetricFamily(
-        "portal_attempts", "Attempts to transcode that ended.", labels=["outcome", "code"]
-    )
     counts: Counter[tuple[str, str]] = Counter()
     for row in rows:
         counts[row["outcome"], row["error_code"]] += row["attempts"]
-    for (outcome, code), attempts in sorted(counts.items()):
-        ended.add_metric([outcome, code], attempts)
+    labels, words = ("outcome", "code"), "Attempts to transcode that ended."
+    ended = CounterMetricFamily("portal_attempts", words, labels=labels)
+    for label_values, attempts in sorted(counts.items()):
+        ended.add_metric(label_values, attempts)
     yield ended
     yield from _transcodes([row for row in rows if row["outcome"] == Outcome.PUBLISHED])
 

@@ -3,8 +3,6 @@
 Their names carry a hash of their content, so that browsers may keep them for ever.
 """
 
-from __future__ import annotations
-
 import mimetypes
 import re
 from pathlib import Path

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.processes.child import Limits, spawn, stop
+from portal.text import duration_words
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
 from portal.transcoding.probing.facts import Probe, interpret
 from portal.transcoding.probing.source_address import source_address
@@ -128,7 +129,7 @@ def _check_measures(found: Probe, limits: SourceLimits) -> None:
         if max(width, height) > _MAX_SIDE_PX or 0 < limits.max_pixels < width * height:
             raise _too_large(limits)
     if 0 < limits.max_duration_s < found.duration_s:
-        raise SourceRejected(RejectCode.TOO_LONG, limit=_in_words(limits.max_duration_s))
+        raise SourceRejected(RejectCode.TOO_LONG, limit=duration_words(limits.max_duration_s))
 
 
 def _too_large(limits: SourceLimits) -> SourceRejected:
@@ -139,10 +140,3 @@ def _too_large(limits: SourceLimits) -> SourceRejected:
 
 def _file_too_large(limits: SourceLimits) -> SourceRejected:
     return SourceRejected(RejectCode.FILE_TOO_LARGE, limit=f"{limits.max_size_bytes / 1e9:.3g} GB")
-
-
-def _in_words(duration_s: int) -> str:
-    minutes, seconds = divmod(duration_s, 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = {"h": hours, "min": minutes, "s": seconds}
-    return " ".join(f"{value} {unit}" for unit, value in parts.items() if value)

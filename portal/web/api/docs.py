@@ -3,8 +3,6 @@
 Both follow from the app alone and take a while to make, so each process makes them once.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from quart import Blueprint, Response, current_app, jsonify, render_template

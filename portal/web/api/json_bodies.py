@@ -1,7 +1,5 @@
 """JSON bodies of the API: how they are read, checked and written."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, NoReturn, TypeVar
 

@@ -1,12 +1,9 @@
 """The JSON API for editors: read and change a video's metadata, delete a video."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from quart import Blueprint, Response, request
 from quart_schema import document_headers, document_request, document_response, tag_blueprint
 
+from portal.database.models import Video
 from portal.errors import VersionRequired
 from portal.videos import editing, publishing
 from portal.videos.deletion import delete_video
@@ -20,9 +17,6 @@ from portal.web.api.metadata_shapes import (
 )
 from portal.web.api.openapi import document_problems
 from portal.web.context import web_context
-
-if TYPE_CHECKING:
-    from portal.database.models import Video
 
 # Versions are counted from 1: no video's newest is this one.
 OUTDATED = 0

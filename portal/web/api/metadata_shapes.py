@@ -1,9 +1,7 @@
 """Shapes of what editors read and change of a video."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, Field, StrictInt, ValidationInfo
@@ -52,12 +50,8 @@ class VideoMetadata(Shape):
 
     def value(self) -> EditableMetadata:
         """The same for services."""
-        return EditableMetadata(
-            title=self.title,
-            description=self.description,
-            category_ids=tuple(self.category_ids),
-            tags=self.tags,
-        )
+        said = {it.name: getattr(self, it.name) for it in fields(EditableMetadata)}
+        return EditableMetadata(**said | {"category_ids": tuple(self.category_ids)})
 
 
 class EditHeaders(BaseModel):
@@ -76,9 +70,5 @@ class DeletedVideo(Shape):
 
 def metadata_record(recorded: EditableMetadata) -> VideoMetadata:
     """The public shape, unchecked: what earlier rules allowed is still to be read."""
-    return VideoMetadata.model_construct(
-        title=recorded.title,
-        description=recorded.description,
-        category_ids=list(recorded.category_ids),
-        tags=recorded.tags,
-    )
+    columns = asdict(recorded) | {"category_ids": list(recorded.category_ids)}
+    return VideoMetadata.model_construct(**columns)

@@ -3,8 +3,6 @@
 Adds what quart-schema leaves out: problem+json answers, response headers, named shapes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from http import HTTPStatus
@@ -15,7 +13,7 @@ from quart_schema import Info, OpenAPIProvider, QuartSchema, document_response
 from werkzeug.routing.rules import Rule
 
 from portal import __version__
-from portal.web.api.openapi_links import links_of
+from portal.web.api.openapi_links import LINKS
 from portal.web.api.shapes import Problem, ValidationProblem
 from portal.web.api.upload_shapes import StartUploadRequest, max_upload_bytes
 
@@ -85,11 +83,6 @@ def document_problems(*statuses: int) -> Callable[[View], View]:
     return decorate
 
 
-def document_conflict(shape: type[Problem]) -> Callable[[View], View]:
-    """Document the 409 answer of a view whose problems have members of their own."""
-    return document_response(shape, 409)
-
-
 def install_openapi(app: Quart, *, max_source_bytes: int) -> None:
     """Make the document available to the app; the routes to it are the app's own."""
     QuartSchema(
@@ -148,7 +141,7 @@ def _complete(operation: dict[str, Any]) -> None:
         else:
             header = SUCCESS_HEADERS.get(operation["operationId"])
             answer["headers"] = {header: {"schema": {"type": "string"}}} if header else {}
-            if links := links_of(operation["operationId"], status):
+            if links := LINKS.get((operation["operationId"], status)):
                 answer["links"] = links
     for status in RETRIABLE:
         answers[status]["headers"] = {"Retry-After": {"schema": {"type": "integer"}}}

@@ -4,8 +4,6 @@ Tools that read the document walk along these: from a key to its upload, from a 
 editing and its end.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 VIDEO_ID = "$response.body#/id"
@@ -14,12 +12,8 @@ KEY = {"key": "$response.body#/key"}
 
 
 def _to(operation_id: str, body: dict[str, str] | None = None, **parameters: str) -> dict[str, Any]:
-    link: dict[str, Any] = {"operationId": operation_id}
-    if parameters:
-        link["parameters"] = parameters
-    if body:
-        link["requestBody"] = body
-    return link
+    link = {"operationId": operation_id, "parameters": parameters, "requestBody": body}
+    return {name: value for name, value in link.items() if value}
 
 
 OF_A_VIDEO = {
@@ -36,6 +30,7 @@ OF_AN_UPLOAD = {
     "complete_upload": _to("complete_upload", id=UPLOAD_ID),
     "discard_upload": _to("discard_upload", id=UPLOAD_ID),
 }
+# By operation and status of the answer.
 LINKS = {
     ("presign", "200"): {
         "create_video": _to("create_video", KEY),
@@ -52,8 +47,3 @@ LINKS = {
     ("start_upload", "201"): OF_AN_UPLOAD,
     ("complete_upload", "200"): {"create_video": _to("create_video", KEY)},
 }
-
-
-def links_of(operation_id: str, status: str) -> dict[str, Any]:
-    """The links of an operation's answer, by their names; often none."""
-    return LINKS.get((operation_id, status), {})

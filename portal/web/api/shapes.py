@@ -1,7 +1,5 @@
 """What the API's shapes have in common: their base, texts, times, sizes, and problem details."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar

@@ -3,8 +3,7 @@
 Members that are not known yet are null; none is ever left out.
 """
 
-from __future__ import annotations
-
+from dataclasses import asdict
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
@@ -88,15 +87,10 @@ class TranscodeRecord(Shape):
 def transcode_record(progress: Progress, *, video_url: str) -> TranscodeRecord:
     """The document; `video_url` is the absolute address of the video's page."""
     failure = None
-    if progress.failure_code is not None:
-        failure = TranscodeFailure(
-            code=progress.failure_code, message=progress.failure_message or ""
-        )
+    if (code := progress.failure_code) is not None:
+        failure = TranscodeFailure(code=code, message=progress.failure_message or "")
     return TranscodeRecord(
-        stage=progress.work.stage,
-        percent=progress.work.percent,
-        seconds_left=progress.work.seconds_left,
-        queue_position=progress.work.queue_position,
+        **asdict(progress.work),
         failure=failure,
         notes=[TranscodeNote(code=note, message=note.words) for note in progress.notes],
         renditions=progress.renditions,

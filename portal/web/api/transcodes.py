@@ -1,20 +1,14 @@
 """How a video's transcoding stands, and another try of what failed."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from quart import Blueprint, Response
 from quart_schema import document_response, tag_blueprint
 
+from portal.database.models import Video
 from portal.videos import publishing
 from portal.web.api.json_bodies import json_response
 from portal.web.api.openapi import document_problems
 from portal.web.api.transcode_shapes import TranscodeRecord, transcode_record
 from portal.web.context import read_progress, web_context
-
-if TYPE_CHECKING:
-    from portal.database.models import Video
 
 blueprint = Blueprint("transcodes", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])

@@ -1,7 +1,5 @@
 """Request and response shapes of uploads in parts."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, StrictInt, ValidationInfo

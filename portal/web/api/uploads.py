@@ -1,14 +1,12 @@
 """Uploads in parts over JSON. The parts themselves go to storage."""
 
-from __future__ import annotations
-
 from quart import Blueprint, Response, url_for
 from quart_schema import document_request, document_response, tag_blueprint
 
 from portal.uploads import service as uploads
 from portal.uploads.service import UploadView
 from portal.web.api.json_bodies import json_response, read_json, validated
-from portal.web.api.openapi import document_conflict, document_problems
+from portal.web.api.openapi import document_problems
 from portal.web.api.upload_shapes import (
     PartAddress,
     PartsProblem,
@@ -75,7 +73,7 @@ async def sign_part(id: str, number: str) -> Response:
 @blueprint.post("/<id>/complete")
 @document_response(UploadRecord)
 @document_problems(403, 404, 503)
-@document_conflict(PartsProblem)
+@document_response(PartsProblem, 409)
 async def complete_upload(id: str) -> Response:
     """Make the file of its parts.
 

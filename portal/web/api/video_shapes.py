@@ -4,8 +4,6 @@
 for playbackUrl, and may diverge.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo

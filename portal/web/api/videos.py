@@ -1,9 +1,6 @@
 """The four documented calls: categories, presigning, creating a video, reading its record."""
 
-from __future__ import annotations
-
 import hashlib
-from functools import lru_cache
 from typing import Any
 
 from quart import Blueprint, Response, request, url_for
@@ -41,7 +38,8 @@ async def categories() -> Response:
     The table is fixed; ids never change.
     """
     names = await web_context().categories.names()
-    return Response(_category_list(tuple(names.items())), content_type="application/json")
+    records = [CategoryRecord(id=number, name=name) for number, name in names.items()]
+    return json_response(CategoryList(categories=records))
 
 
 @blueprint.post("/videos/presign")
@@ -55,12 +53,10 @@ async def presign() -> Response:
     POST /api/videos.
     """
     web = web_context()
+    url_ttl_s = web.config.upload_url_ttl_s
     wanted = validated(PresignRequest, await read_json())
     upload = await publishing.begin_upload(
-        wanted.file_name,
-        wanted.content_type,
-        storage=web.storage,
-        url_ttl_s=web.config.upload_url_ttl_s,
+        wanted.file_name, wanted.content_type, storage=web.storage, url_ttl_s=url_ttl_s
     )
     return json_response(PresignResponse(upload_url=upload.upload_url, key=upload.key))
 
@@ -118,12 +114,6 @@ async def get_video(id: str) -> Response:
     response.headers["Cache-Control"] = "no-cache"
     response.set_etag(hashlib.blake2b(body.encode(), digest_size=12).hexdigest())
     return await response.make_conditional(request)
-
-
-@lru_cache(maxsize=1)
-def _category_list(rows: tuple[tuple[int, str], ...]) -> str:
-    records = [CategoryRecord(id=number, name=name) for number, name in rows]
-    return CategoryList(categories=records).model_dump_json()
 
 
 async def _references(body: Any) -> References:

@@ -1,7 +1,5 @@
 """Deleting a video: the question, the deed, and the page that says so."""
 
-from __future__ import annotations
-
 from quart import Blueprint, redirect, render_template, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 

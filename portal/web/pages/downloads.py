@@ -1,7 +1,5 @@
 """Downloading the file that was uploaded, where the operator allows that."""
 
-from __future__ import annotations
-
 from quart import Blueprint, redirect
 from werkzeug.wrappers import Response as WerkzeugResponse
 

@@ -2,13 +2,10 @@
 without scripts as a page of their own.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from quart import Blueprint, make_response, redirect, render_template, request, url_for
+from quart.typing import ResponseReturnValue
 
+from portal.database.models import Video
 from portal.errors import InvalidRequest, MetadataChanged
 from portal.text import whole_number
 from portal.videos import editing, publishing
@@ -18,23 +15,10 @@ from portal.web.context import web_context
 from portal.web.pages.editing_views import EditForm, edit_form, typed_metadata
 from portal.web.pages.video_views import summary_view
 
-if TYPE_CHECKING:
-    from quart.typing import ResponseReturnValue
-
-    from portal.database.models import Video
-
 blueprint = Blueprint("editing", __name__)
 
 # What else of the page shows metadata fetches itself again.
 SAVED = '{"metadata-saved": {"target": "body"}}'
-
-
-@dataclass(frozen=True, slots=True)
-class _Refused:
-    """Nothing was saved; the form says why."""
-
-    form: EditForm
-    status: int
 
 
 @blueprint.get("/videos/<video_id>/edit")
@@ -48,11 +32,10 @@ async def edit(video_id: str) -> str:
 @blueprint.post("/videos/<video_id>/edit")
 async def save(video_id: str) -> ResponseReturnValue:
     """Save, and show the video's page; or the form again, which says what is wrong."""
-    found, refused = await _save(video_id)
-    if refused is None:
+    found, form, status = await _save(video_id)
+    if form is None:
         return redirect(url_for("pages.video", video_id=found.id), 303)
-    html = await render_template("videos/edit.html", form=refused.form, title=found.title)
-    return html, refused.status
+    return await render_template("videos/edit.html", form=form, title=found.title), status
 
 
 @blueprint.get("/videos/<video_id>/summary")
@@ -72,18 +55,18 @@ async def summary_form(video_id: str) -> str:
 @blueprint.post("/videos/<video_id>/summary")
 async def save_summary(video_id: str) -> ResponseReturnValue:
     """Save, and show the summary again; or the form, which says what is wrong."""
-    found, refused = await _save(video_id)
-    if refused is not None:
-        return await render_template("videos/_form.html", form=refused.form), refused.status
+    found, form, status = await _save(video_id)
+    if form is not None:
+        return await render_template("videos/_form.html", form=form), status
     response = await make_response(await _summary(found))
     response.headers["HX-Trigger"] = SAVED
     return response
 
 
-async def _save(video_id: str) -> tuple[Video, _Refused | None]:
-    web = web_context()
+async def _save(video_id: str) -> tuple[Video, EditForm | None, int]:
+    """The video; if nothing was saved the form, which says why; and a status."""
     found = await publishing.get_video(video_id)
-    categories = await web.categories.names()
+    categories = await web_context().categories.names()
     sent = await request.form
     typed = typed_metadata(sent)
     # The version that the form was made from; 0, which never is the newest, for none.
@@ -91,14 +74,13 @@ async def _save(video_id: str) -> tuple[Video, _Refused | None]:
     references = References(category_ids=categories.keys())
     try:
         metadata = validated(VideoMetadata, typed.body(), context=references)
-        return await editing.save_metadata(found.id, metadata.value(), version=version), None
+        return await editing.save_metadata(found.id, metadata.value(), version=version), None, 200
     except InvalidRequest as exc:
         form = edit_form(found, categories, typed=typed, version=version, errors=exc.errors)
-        return found, _Refused(form, exc.status)
+        return found, form, exc.status
     except MetadataChanged:
         newest = await publishing.get_video(video_id)
-        form = edit_form(newest, categories, typed=typed, is_conflict=True)
-        return newest, _Refused(form, 409)
+        return newest, edit_form(newest, categories, typed=typed, is_conflict=True), 409
 
 
 async def _summary(found: Video) -> str:

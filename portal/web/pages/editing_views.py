@@ -1,21 +1,17 @@
 """What the form for a video's metadata shows: values, faults, and what someone else has saved."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from typing import Any
 
+from werkzeug.datastructures import MultiDict
+
+from portal.database.models import Video
 from portal.errors import FieldError
 from portal.text import split_tags
 from portal.videos.editing import recorded
-
-if TYPE_CHECKING:
-    from werkzeug.datastructures import MultiDict
-
-    from portal.database.models import Video
-    from portal.videos.metadata import EditableMetadata
+from portal.videos.metadata import EditableMetadata
 
 CATEGORY_ID = re.compile(r"[0-9]{1,9}")
 # The same faults as the JSON API names, in the words of a form.
@@ -34,12 +30,8 @@ class TypedMetadata:
     def body(self) -> dict[str, Any]:
         """As the JSON API would be sent it."""
         numbers = [int(it) if CATEGORY_ID.fullmatch(it) else it for it in self.category_ids]
-        return {
-            "title": self.title,
-            "description": self.description,
-            "categoryIds": numbers,
-            "tags": self.tags,
-        }
+        texts = {"title": self.title, "description": self.description, "tags": self.tags}
+        return {**texts, "categoryIds": numbers}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,14 +77,14 @@ def edit_form(
 ) -> EditForm:
     """The form with what was typed, or with what is recorded.
 
-    In a conflict it bears the newest version, so that whoever sends it again has seen that.
+    In a conflict, give no version: the form bears the newest, so that whoever sends it again has
+    seen that.
     """
     now = recorded(video)
     shown = typed or _as_typed(now)
-    is_newest = is_conflict or version is None
     return EditForm(
         video_id=str(video.id),
-        version=video.metadata_version if is_newest or version is None else version,
+        version=video.metadata_version if version is None else version,
         typed=shown,
         categories=categories,
         faults=_faults(errors, shown),
@@ -101,12 +93,8 @@ def edit_form(
 
 
 def _as_typed(metadata: EditableMetadata) -> TypedMetadata:
-    return TypedMetadata(
-        title=metadata.title,
-        description=metadata.description,
-        category_ids=tuple(str(number) for number in metadata.category_ids),
-        tags=metadata.tags,
-    )
+    category_ids = tuple(str(number) for number in metadata.category_ids)
+    return TypedMetadata(**asdict(metadata) | {"category_ids": category_ids})
 
 
 def _faults(errors: Sequence[FieldError], typed: TypedMetadata) -> dict[str, str]:

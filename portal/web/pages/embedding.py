@@ -5,8 +5,6 @@ knows nothing of who watches. Addresses in oEmbed answers are made from `PUBLIC_
 from what a request says of its host.
 """
 
-from __future__ import annotations
-
 import json
 from fractions import Fraction
 from urllib.parse import urlsplit
@@ -15,7 +13,7 @@ from markupsafe import Markup
 from quart import Blueprint, Response, render_template, request, url_for
 
 from portal.database.models import Video, VideoStatus
-from portal.errors import VideoNotFound
+from portal.errors import PortalError, VideoNotFound
 from portal.text import shown, whole_number
 from portal.web.context import read_progress, read_video, web_context
 from portal.web.pages.fragments import polled
@@ -26,27 +24,23 @@ from portal.web.server.response_cache import allow_sharing
 
 blueprint = Blueprint("embedding", __name__)
 
-PROVIDER_NAME = "Portal"
-OEMBED_VERSION = "1.0"
 # Consumers may keep an answer this long.
 CACHE_AGE_S = 3600
 # A frame's width when nobody says what fits; its height follows from the video's shape.
 FRAME_WIDTH = 640
-# What the player needs of the browser beyond what any frame may do.
-PERMISSIONS = "autoplay; fullscreen; picture-in-picture"
+# `allow` has what the player needs of the browser beyond what any frame may do.
 IFRAME = Markup(
     '<iframe src="{src}" width="{width}" height="{height}" title="{title}" frameborder="0"'
-    ' allow="{permissions}" allowfullscreen loading="lazy"></iframe>'
+    ' allow="autoplay; fullscreen; picture-in-picture" allowfullscreen loading="lazy"></iframe>'
 )
 
 
-class QueryRefused(Exception):
+class QueryRefused(PortalError):
     """An oEmbed question that can't be answered: what is wrong with it, and a status."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(detail)
         self.status = status
-        self.detail = detail
 
 
 @blueprint.app_template_global()
@@ -58,8 +52,6 @@ def public_url(path: str) -> str:
 @blueprint.get("/embed/<video_id>")
 async def embed(video_id: str) -> str:
     """The player alone, or what there is to say while there is none."""
-    allow_framing(request.scope)
-    allow_sharing(request.scope)
     return await render_template("embed/page.html", **await _context(video_id))
 
 
@@ -67,8 +59,6 @@ async def embed(video_id: str) -> str:
 @polled(gone="embed/_gone.html")
 async def stage(video_id: str) -> str:
     """The fragment of that page that changes; it asks for itself while processing."""
-    allow_framing(request.scope)
-    allow_sharing(request.scope)
     return await render_template("embed/_stage.html", **await _context(video_id))
 
 
@@ -82,6 +72,8 @@ async def oembed() -> Response:
 
 
 async def _context(video_id: str) -> dict[str, object]:
+    allow_framing(request.scope)
+    allow_sharing(request.scope)
     found = await read_video(video_id)
     progress = await read_progress(found.id)
     page_url = public_url(url_for("pages.video", video_id=found.id))
@@ -101,9 +93,9 @@ async def _oembed() -> dict[str, object]:
     video = await _video_at(request.args.get("url", ""))
     width, height = frame_size(video.width, video.height, limits=limits)
     answer: dict[str, object] = {
-        "version": OEMBED_VERSION,
+        "version": "1.0",
         "type": "video",
-        "provider_name": PROVIDER_NAME,
+        "provider_name": "Portal",
         "provider_url": public_url("/"),
         "title": shown(video.title),
         "cache_age": CACHE_AGE_S,
@@ -111,7 +103,11 @@ async def _oembed() -> dict[str, object]:
         "height": height,
         "html": iframe(video, width=width, height=height),
     }
-    return answer | _thumbnail(video, width=width, height=height)
+    if path := poster_url(video):
+        # One image serves every size, so what is told is the size to show it in.
+        answer["thumbnail_url"] = public_url(path)
+        answer["thumbnail_width"], answer["thumbnail_height"] = width, height
+    return answer
 
 
 def frame_size(
@@ -132,21 +128,7 @@ def frame_size(
 def iframe(video: Video, *, width: int, height: int) -> str:
     """HTML that shows a video's player on another page."""
     src = public_url(url_for("embedding.embed", video_id=video.id))
-    return IFRAME.format(
-        src=src, width=width, height=height, title=shown(video.title), permissions=PERMISSIONS
-    )
-
-
-def _thumbnail(video: Video, *, width: int, height: int) -> dict[str, object]:
-    # One image serves every size, so what is told is the size to show it in.
-    path = poster_url(video)
-    if path is None:
-        return {}
-    return {
-        "thumbnail_url": public_url(path),
-        "thumbnail_width": width,
-        "thumbnail_height": height,
-    }
+    return IFRAME.format(src=src, width=width, height=height, title=shown(video.title))
 
 
 async def _video_at(address: str) -> Video:
@@ -177,6 +159,5 @@ def _limit(name: str) -> int | None:
 
 
 def _open_to_all(body: dict[str, object], *, status: int) -> Response:
-    response = Response(json.dumps(body), status, content_type="application/json")
-    response.headers.update(OPEN_TO_ALL)
-    return response
+    headers = {**OPEN_TO_ALL, "Content-Type": "application/json"}
+    return Response(json.dumps(body), status, headers)

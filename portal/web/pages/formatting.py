@@ -1,7 +1,5 @@
 """Times, sizes and places in a queue as people read them; pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
 

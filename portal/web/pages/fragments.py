@@ -1,7 +1,5 @@
 """What the fragments that ask for themselves again have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from functools import wraps
 

@@ -4,13 +4,9 @@ What the address asks for and cannot be had is ignored: a library never answers 
 because of a mistyped filter.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar
 
 from quart import Blueprint, render_template, request
 
@@ -21,12 +17,8 @@ from portal.videos.library import list_videos, read_work
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
 from portal.videos.publishing import parse_video_id
 from portal.web.context import web_context
-from portal.web.pages.library_views import VideoCard, library_view, progress_view, video_cards
+from portal.web.pages.library_views import VideoCard, library_view, progress_view, video_card
 from portal.web.server.response_cache import allow_sharing
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
 
 blueprint = Blueprint("library", __name__)
 
@@ -34,8 +26,6 @@ PAGE_SIZE = 24
 # A search takes milliseconds; whoever has waited this long for others to end is told so.
 TURN_TIMEOUT_S = 5.0
 MAX_TAG_LENGTH = 500
-
-Choice = TypeVar("Choice", bound=StrEnum)
 
 
 @blueprint.get("/")
@@ -50,15 +40,9 @@ async def index() -> str:
     async with _turn(query, web.searches):
         page = await list_videos(query, limit=PAGE_SIZE, after=after, before=before)
     cards = await _cards(page.videos)
-    view = library_view(
-        query,
-        page,
-        category_names=names,
-        portal_url=web.config.public_url,
-    )
     return await render_template(
         "library/index.html",
-        library=view,
+        library=library_view(query, page, category_names=names),
         cards=cards,
         progress=progress_view(cards, is_news=False),
     )
@@ -93,28 +77,21 @@ async def _turn(query: LibraryQuery, searches: asyncio.Semaphore) -> AsyncIterat
 
 
 async def _cards(videos: list[Video]) -> list[VideoCard]:
-    return video_cards(videos, await read_work(_processing(videos)))
-
-
-def _processing(videos: list[Video]) -> list[UUID]:
-    return [video.id for video in videos if video.status is VideoStatus.PROCESSING]
+    processing = [video.id for video in videos if video.status is VideoStatus.PROCESSING]
+    work = await read_work(processing)
+    return [video_card(video, work.get(video.id)) for video in videos]
 
 
 def _query(args: Mapping[str, str], category_names: Mapping[int, str]) -> LibraryQuery:
     text = " ".join(args.get("q", "").replace("\0", " ").split())[:MAX_QUERY_LENGTH]
-    category = args.get("category", "")
-    category_id = next((it for it in category_names if str(it) == category), None)
-    sort = _choice(Sort, args.get("sort", ""))
+    category_id = next((it for it in category_names if str(it) == args.get("category")), None)
+    sort = next((it for it in Sort if it.value == args.get("sort")), None)
     if sort is None or (sort is Sort.RELEVANCE and not text):
         sort = Sort.RELEVANCE if text else Sort.NEWEST
     return LibraryQuery(
         text=text,
         category_id=category_id,
-        status=_choice(VideoStatus, args.get("status", "")),
+        status=next((it for it in VideoStatus if it.value == args.get("status")), None),
         tag=" ".join(args.get("tag", "").replace("\0", " ").split())[:MAX_TAG_LENGTH],
         sort=sort,
     )
-
-
-def _choice(choices: type[Choice], text: str) -> Choice | None:
-    return next((choice for choice in choices if choice.value == text), None)

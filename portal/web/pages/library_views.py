@@ -1,22 +1,18 @@
 """What the library's templates see: the form with its choices, cards, and where to go on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from quart import url_for
 
 from portal.database.models import Video, VideoStatus
 from portal.text import shown
 from portal.videos.library import COUNT_CAP, LibraryPage, Work
-from portal.videos.library_queries import Cursor, LibraryQuery, Sort
+from portal.videos.library_queries import LibraryQuery, Sort
 from portal.web.pages.formatting import Moment, clock, moment
-from portal.web.pages.status_views import STATUS_WORDS, poster_url
+from portal.web.pages.status_views import STATUS_WORDS, poster_url, storyboard_url
 
-WAITING_WORDS = "Waiting for its turn"
 STAGE_WORDS = {"probing": "Examining", "transcoding": "Converting", "finishing": "Checking"}
 SORT_WORDS = {
     Sort.RELEVANCE: "Best match",
@@ -73,7 +69,6 @@ class LibraryView:
     first_url: str | None
     previous_url: str | None
     next_url: str | None
-    portal_url: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,11 +80,7 @@ class ProgressView:
 
 
 def library_view(
-    query: LibraryQuery,
-    page: LibraryPage,
-    *,
-    category_names: Mapping[int, str],
-    portal_url: str,
+    query: LibraryQuery, page: LibraryPage, *, category_names: Mapping[int, str]
 ) -> LibraryView:
     """Everything around the cards."""
     return LibraryView(
@@ -101,19 +92,13 @@ def library_view(
         is_filtered=query.is_filtered,
         is_empty=not page.videos and page.is_first,
         count_words=_count_words(page.total),
-        filter_words=_filter_words(query),
+        filter_words=f"for “{shown(query.text)}”" if query.text else "",
         without_tag_url=_url(query, tag=""),
         clear_url=url_for("library.index"),
         first_url=None if page.is_first else _url(query),
-        previous_url=_page_url(query, before=page.previous),
-        next_url=_page_url(query, after=page.next),
-        portal_url=portal_url,
+        previous_url=_url(query, before=str(page.previous)) if page.previous else None,
+        next_url=_url(query, after=str(page.next)) if page.next else None,
     )
-
-
-def video_cards(videos: Sequence[Video], work: Mapping[UUID, Work]) -> list[VideoCard]:
-    """Videos as the library shows them."""
-    return [_card(video, work.get(video.id)) for video in videos]
 
 
 def progress_view(cards: Sequence[VideoCard], *, is_news: bool) -> ProgressView:
@@ -128,9 +113,8 @@ def progress_view(cards: Sequence[VideoCard], *, is_news: bool) -> ProgressView:
     )
 
 
-def _card(video: Video, work: Work | None) -> VideoCard:
-    is_ready = video.status is VideoStatus.READY
-    has_storyboard = is_ready and video.has_storyboard
+def video_card(video: Video, work: Work | None) -> VideoCard:
+    """A video as the library shows it."""
     return VideoCard(
         id=str(video.id),
         url=url_for("pages.video", video_id=video.id),
@@ -140,9 +124,7 @@ def _card(video: Video, work: Work | None) -> VideoCard:
         stage_words=_stage_words(video, work),
         percent=int(work.percent) if work and work.stage else None,
         poster_url=poster_url(video),
-        storyboard_url=url_for("playback.storyboard", video_id=video.id)
-        if has_storyboard
-        else None,
+        storyboard_url=storyboard_url(video),
         duration=clock(video.duration_s) if video.duration_s is not None else None,
         duration_iso=f"PT{video.duration_s:.0f}S" if video.duration_s is not None else None,
         created=moment(video.created_at),
@@ -153,7 +135,7 @@ def _stage_words(video: Video, work: Work | None) -> str:
     if video.status is not VideoStatus.PROCESSING:
         return ""
     if work is None or work.stage is None:
-        return WAITING_WORDS
+        return "Waiting for its turn"
     words = STAGE_WORDS.get(work.stage, "Processing")
     return f"{words} · {int(work.percent)} %" if work.percent >= 1 else words
 
@@ -187,15 +169,6 @@ def _count_words(total: int) -> str:
     if total > COUNT_CAP:
         return f"{COUNT_CAP:,}+ videos"
     return "1 video" if total == 1 else f"{total:,} videos" if total else "No videos"
-
-
-def _filter_words(query: LibraryQuery) -> str:
-    return f"for “{shown(query.text)}”" if query.text else ""
-
-
-def _page_url(query: LibraryQuery, **place: Cursor | None) -> str | None:
-    places = {name: str(cursor) for name, cursor in place.items() if cursor is not None}
-    return _url(query, **places) if places else None
 
 
 def _url(query: LibraryQuery, **changes: str) -> str:

@@ -4,8 +4,6 @@ The text is cut into addresses and what stands between; every piece is escaped b
 markup is put together, so nothing of the text can become markup, whatever it is.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

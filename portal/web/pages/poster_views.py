@@ -1,17 +1,11 @@
 """What the template of the poster's tool shows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from quart import url_for
 
-from portal.database.models import PosterState
+from portal.database.models import PosterRequest, PosterState, Video
 from portal.web.pages.status_views import poster_url
-
-if TYPE_CHECKING:
-    from portal.database.models import PosterRequest, Video
 
 WORDS = {
     PosterState.WAITING: "Waiting for the worker …",
@@ -41,9 +35,10 @@ class PosterView:
 
 def poster_view(video: Video, asked: PosterRequest | None, *, watched: int = 0) -> PosterView:
     """The end of a request is told to who `watched` it; that one is under way, to everyone."""
-    is_pending = asked is not None and asked.state in (PosterState.WAITING, PosterState.WORKING)
-    is_news = asked is not None and (is_pending or asked.number == watched)
-    watching = asked.number if asked is not None and is_pending else watched
+    state, number = (asked.state, asked.number) if asked else (None, None)
+    is_pending = state in (PosterState.WAITING, PosterState.WORKING)
+    news = state if is_pending or number == watched else None
+    watching = number if is_pending else watched
     return PosterView(
         url=url_for("posters.poster", video_id=video.id, watched=watching),
         action=url_for("posters.replace_poster", video_id=video.id),
@@ -51,7 +46,7 @@ def poster_view(video: Video, asked: PosterRequest | None, *, watched: int = 0) 
         image_url=poster_url(video),
         version=video.poster_version,
         is_pending=is_pending,
-        has_failed=is_news and asked is not None and asked.state is PosterState.FAILED,
-        words=WORDS[asked.state] if asked is not None and is_news else "",
+        has_failed=news is PosterState.FAILED,
+        words=WORDS[news] if news else "",
         duration_s=video.duration_s or 0.0,
     )

@@ -1,7 +1,5 @@
 """Replacing a video's poster with a frame of it."""
 
-from __future__ import annotations
-
 import math
 
 from quart import Blueprint, redirect, render_template, request, url_for
@@ -22,7 +20,9 @@ blueprint = Blueprint("posters", __name__)
 @polled(gone="videos/_gone.html")
 async def poster(video_id: str) -> str:
     """The fragment with a video's poster; it asks for itself while a new one is being cut."""
-    return await _poster(video_id, watched=_watched())
+    # The request whose end whoever asks wants to hear of; 0 for none.
+    watched = whole_number(request.args.get("watched", ""), max_digits=9) or 0
+    return await _poster(video_id, watched=watched)
 
 
 @blueprint.post("/videos/<video_id>/poster")
@@ -64,8 +64,3 @@ def _seconds(text: str) -> float:
     if not math.isfinite(seconds):
         raise InvalidRequest([FieldError("/time", "Give the time of the frame in seconds.")])
     return seconds
-
-
-def _watched() -> int:
-    """The request whose end whoever asks wants to hear of; 0 for none."""
-    return whole_number(request.args.get("watched", ""), max_digits=9) or 0

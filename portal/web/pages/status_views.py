@@ -1,12 +1,10 @@
 """What the templates see of a video's state: frozen values of words, not models."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from quart import url_for
 
+from portal.config import Config
 from portal.database.models import Video, VideoStatus
 from portal.text import shown
 from portal.videos.progress import (
@@ -19,9 +17,6 @@ from portal.videos.progress import (
 from portal.videos.publishing import RETRY_HELPS
 from portal.web.pages.formatting import queue_words, time_left
 from portal.web.playback import master_url
-
-if TYPE_CHECKING:
-    from portal.config import Config
 
 # A player's shape until the video's own is known.
 DEFAULT_WIDTH, DEFAULT_HEIGHT = 1280, 720
@@ -104,6 +99,7 @@ def status_view(video: Video, progress: Progress, *, config: Config) -> StatusVi
     work = progress.work
     words = STAGE_WORDS.get(work.stage, "")
     is_waiting = work.stage is TranscodeStage.WAITING
+    address = master_url(config, video.id, video.published_attempt)
     helps = work.stage is TranscodeStage.FAILED and video.failure_code in RETRY_HELPS
     return StatusView(
         id=str(video.id),
@@ -118,7 +114,9 @@ def status_view(video: Video, progress: Progress, *, config: Config) -> StatusVi
         failure_message=video.failure_message or "Something went wrong while it was processed.",
         failure_code=video.failure_code,
         retry=_retry(video, fragment="status") if helps else None,
-        playback_url=_playback_path(video, config),
+        # From this page the portal's own playlists are reached by the name the viewer used, which
+        # need not be the public one.
+        playback_url=address.removeprefix(config.public_url),
         poster_url=poster_url(video),
         storyboard_url=storyboard_url(video),
         width=video.width or DEFAULT_WIDTH,
@@ -167,10 +165,3 @@ def _retry(video: Video, *, fragment: str) -> RetryView:
         fragment_url=url_for(f"pages.retry_{fragment}", video_id=video.id),
         target=f"#{fragment}",
     )
-
-
-def _playback_path(video: Video, config: Config) -> str:
-    # From this page the portal's own playlists are reached by the name the viewer used, which
-    # need not be the public one.
-    address = master_url(config, video.id, video.published_attempt)
-    return address.removeprefix(config.public_url)

@@ -3,8 +3,6 @@
 Every fragment has an address of its own; forms work without scripts, too.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 from quart import Blueprint, redirect, render_template, request, url_for

@@ -1,14 +1,12 @@
 """What the templates see of a video beside its state: its summary, its facts, its addresses."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 from quart import url_for
 
+from portal.config import Config
 from portal.database.models import Video
 from portal.text import shown, split_tags
 from portal.transcoding.packaging.master import Kind
@@ -17,9 +15,6 @@ from portal.web.pages.embedding import frame_size, iframe
 from portal.web.pages.formatting import Moment, Size, bit_rate, clock, moment, size
 from portal.web.pages.links import linked
 from portal.web.playback import master_url
-
-if TYPE_CHECKING:
-    from portal.config import Config
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """What the middlewares have in common: their types, and whole responses."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -29,10 +27,7 @@ SEND_TIMEOUT_S = 60
 
 def header(scope: HTTPScope, name: bytes) -> str:
     """The first header of this name, which is in lower case; empty if there is none."""
-    for found, value in scope["headers"]:
-        if found == name:
-            return value.decode("latin-1")
-    return ""
+    return next((value.decode("latin-1") for it, value in scope["headers"] if it == name), "")
 
 
 def on_start(send: Send, act: Callable[[Start], None]) -> Send:

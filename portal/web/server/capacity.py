@@ -1,7 +1,5 @@
 """Capacity: counts what there may only be so much of, in all and of each client."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 

@@ -5,8 +5,6 @@ names, it is what they say in X-Forwarded-For. The standard header, Forwarded (R
 read: a proxy that writes one of the two passes the other on as the client sent it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -16,7 +14,6 @@ from portal.web.server.request_context import state_of
 
 Network = IPv4Network | IPv6Network
 
-FORWARDED_FOR = b"x-forwarded-for"
 # Whoever has one IPv6 address usually has this many bits of them.
 IPV6_CLIENT_BITS = 64
 # Addresses whose reading is remembered; each costs about a hundred bytes.
@@ -45,7 +42,7 @@ class ClientAddress:
 
     def _forwarded(self, scope: HTTPScope, client: str) -> str:
         """The first address, seen from here, that is no proxy of ours; or the farthest proxy."""
-        notes = b",".join(value for name, value in scope["headers"] if name == FORWARDED_FOR)
+        notes = b",".join(value for name, value in scope["headers"] if name == b"x-forwarded-for")
         for note in reversed(notes.split(b",")):
             address = note.strip()[:LONGEST_ADDRESS].decode("latin-1")
             if not counted_as(address):

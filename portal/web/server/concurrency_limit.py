@@ -5,8 +5,6 @@ What is counted is the time until a response begins; how long a client takes to 
 that send slowly keep out nobody but each other. One client gets no more than half of either.
 """
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 from portal.errors import Overloaded

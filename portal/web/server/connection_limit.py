@@ -7,8 +7,6 @@ sending, which takes the response from it (RFC 9112 section 9.6). So its class f
 replaced by one that knows better; this and `http1` are the places that reach into Hypercorn.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import resource
@@ -82,7 +80,8 @@ class _Connection(TCPServer):
         self._has_ended = asyncio.Event()
 
     async def run(self) -> None:
-        client = self._peer()
+        peer = self.writer.get_extra_info("peername")
+        client = counted_as(peer[0]) if peer else ""
         if not self._capacity.acquire(client):
             _refused.add()
             self.writer.write(RESPONSE)
@@ -93,10 +92,6 @@ class _Connection(TCPServer):
             await super().run()
         finally:
             self._capacity.release(client)
-
-    def _peer(self) -> str:
-        peer = self.writer.get_extra_info("peername")
-        return counted_as(peer[0]) if peer else ""
 
     async def _read_data(self) -> None:
         try:

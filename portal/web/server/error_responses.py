@@ -4,8 +4,6 @@ A refusal is cheap, because it is sent when it matters: its page is rendered onc
 line is rate-limited, because there may be thousands a second.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Awaitable, Callable
@@ -14,7 +12,7 @@ from dataclasses import asdict
 from cachetools import LRUCache
 
 from portal.errors import InvalidRequest, MalformedRequest, PortalError
-from portal.telemetry.logs import Tally
+from portal.telemetry.logs import Tally, current_fields, log_context
 from portal.web.server.asgi import App, HTTPScope, Receive, Response, Send
 from portal.web.server.request_context import state_of
 
@@ -24,6 +22,8 @@ PROBLEM_TYPE = "application/problem+json"
 PAGE_TYPE = "text/html; charset=utf-8"
 # Of some kilobytes each; a client that exceeds its rate is told for how many seconds.
 MAX_PAGES = 128
+# Stands in a page that is kept where the id of each request comes.
+ANY_REQUEST = "{request_id}"
 
 
 class ErrorResponses:
@@ -58,9 +58,11 @@ class ErrorResponses:
 
     async def _page(self, error: PortalError) -> bytes:
         key = (error.code, error.detail)
+        request_id = str(current_fields().get("request_id", ""))
         if key not in self._pages:
-            self._pages[key] = await self._render_page(error)
-        return self._pages[key]
+            with log_context(request_id=ANY_REQUEST):
+                self._pages[key] = await self._render_page(error)
+        return self._pages[key].replace(ANY_REQUEST.encode(), request_id.encode())
 
 
 def is_api(path: str) -> bool:

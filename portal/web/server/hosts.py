@@ -6,16 +6,14 @@ the Host header, which still says evil.example. Addresses, and names that public
 hold, cannot be made to point here by a stranger, so they need no setting.
 """
 
-from __future__ import annotations
-
-from functools import lru_cache
-from ipaddress import ip_address
+from functools import lru_cache, partial
 from urllib.parse import urlsplit
 
 from portal.config import ANY_HOST
 from portal.errors import UnknownHost
 from portal.text import host_name
 from portal.web.server.asgi import App, HTTPScope, Receive, Send, header
+from portal.web.server.client_address import counted_as
 
 # Reserved: RFC 6761 and 6762, RFC 8375, and ICANN's name for private networks.
 PRIVATE_ENDINGS = (".localhost", ".local", ".home.arpa", ".internal")
@@ -26,12 +24,10 @@ class HostCheck:
 
     def __init__(self, app: App, *, public_url: str, allowed: tuple[str, ...]) -> None:
         self._app = app
-        self._public_url = public_url
-        self._allowed = allowed
+        self._is_own = partial(is_own_host, public_url=public_url, allowed=allowed)
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
-        host = header(scope, b"host")
-        if not is_own_host(host, public_url=self._public_url, allowed=self._allowed):
+        if not self._is_own(header(scope, b"host")):
             raise UnknownHost
         await self._app(scope, receive, send)
 
@@ -51,12 +47,4 @@ def is_own_host(host: str, *, public_url: str, allowed: tuple[str, ...] = ()) ->
 
 def _is_out_of_reach(name: str) -> bool:
     """Whether nobody on the Internet can make the name resolve to an address of his choice."""
-    return "." not in name or name.endswith(PRIVATE_ENDINGS) or _is_address(name)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
+    return "." not in name or name.endswith(PRIVATE_ENDINGS) or bool(counted_as(name))

@@ -8,8 +8,6 @@ does not). A proxy in front may see other headers in them, or another end of the
 are refused. What h11 refuses is answered with a problem document.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -22,8 +20,6 @@ from portal.errors import MalformedRequest, TooManyHeaders, UnknownCoding
 from portal.web.server.error_responses import problem_response
 
 BARE_OR_FOLDED = re.compile(rb"(?<!\r)\n|\n[ \t]")
-CLOSE = (b"connection", b"close")
-END = b"\r\n\r\n"
 ERRORS = {
     431: TooManyHeaders("The request's headers are larger than 16 KiB. Send less."),
     501: UnknownCoding(),
@@ -49,7 +45,8 @@ class StrictProtocol(H11Protocol):
     async def _send_error_response(self, status_code: int) -> None:
         error = ERRORS.get(status_code) or MalformedRequest()
         response = problem_response(error)
-        headers = [*response.headers, CLOSE, *self.config.response_headers("h11")]
+        own = self.config.response_headers("h11")
+        headers = [*response.headers, (b"connection", b"close"), *own]
         await self._send_h11_event(h11.Response(status_code=status_code, headers=headers))
         await self._send_h11_event(h11.Data(data=response.body))
         await self._send_h11_event(h11.EndOfMessage())
@@ -60,7 +57,7 @@ class StrictBuffer(ReceiveBuffer):
 
     def maybe_extract_lines(self) -> list[bytearray] | None:
         if not self._data.startswith(b"\r\n"):
-            end = self._data.find(END)
+            end = self._data.find(b"\r\n\r\n")
             if BARE_OR_FOLDED.search(self._data, 0, end if end >= 0 else len(self._data)):
                 raise h11.LocalProtocolError("a line ends in a bare LF or is folded")
         return super().maybe_extract_lines()

@@ -4,8 +4,6 @@ The portal has no sessions to steal, but what a form does should be what someone
 say where a request comes from; programs that are no browsers say nothing and are let through.
 """
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 from werkzeug.datastructures import Headers
@@ -29,14 +27,12 @@ class OriginCheck:
         if scope["method"] not in SAFE_METHODS:
             found = scope["headers"]
             headers = Headers([(it.decode(), value.decode("latin-1")) for it, value in found])
-            hosts = frozenset({self._own_host(scope), self._public_host} - {""})
+            # The name that the request was sent to, which `hosts` has checked.
+            host = header(scope, b"host") or None
+            own_host = get_host(scope["scheme"], host, scope.get("server")).lower()
+            hosts = frozenset({own_host, self._public_host} - {""})
             require_same_origin(headers, hosts=hosts)
         await self._app(scope, receive, send)
-
-    def _own_host(self, scope: HTTPScope) -> str:
-        """The name that a request was sent to, which `hosts` has checked."""
-        host = header(scope, b"host") or None
-        return get_host(scope["scheme"], host, scope.get("server")).lower()
 
 
 def require_same_origin(headers: Headers, *, hosts: frozenset[str]) -> None:

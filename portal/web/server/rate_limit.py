@@ -5,11 +5,9 @@ with several web processes a client may ask for as many times as much. No office
 audience behind one address should ever meet the limits.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
-from enum import Enum, auto
+from enum import Enum
 from math import ceil
 from time import monotonic
 
@@ -28,18 +26,17 @@ ROUNDING = 1e-6
 
 
 class Budget(Enum):
-    """What requests are counted as."""
+    """What requests are counted as, by the setting of its limit."""
 
-    CHANGES = auto()
-    PARTS = auto()
-    SEARCHES = auto()
-    READS = auto()
+    CHANGES = "rate_limit_changes"
+    PARTS = "rate_limit_parts"
+    SEARCHES = "rate_limit_searches"
+    READS = "rate_limit_reads"
 
 
 FREE = re.compile(r"/healthz|/readyz|/static/.*")
 # Each asks storage for its list of parts, or is one of thousands for a large file.
 PARTS = re.compile(r"(GET|HEAD) /api/uploads/[^/]+|POST /api/uploads/[^/]+/parts/[^/]+")
-LIBRARY = "/"
 
 
 class RateLimit:
@@ -47,15 +44,8 @@ class RateLimit:
 
     def __init__(self, app: App, *, config: Config) -> None:
         self._app = app
-        per_minute = {
-            Budget.CHANGES: config.rate_limit_changes,
-            Budget.PARTS: config.rate_limit_parts,
-            Budget.SEARCHES: config.rate_limit_searches,
-            Budget.READS: config.rate_limit_reads,
-        }
-        self._buckets = {
-            budget: TokenBuckets(limit) for budget, limit in per_minute.items() if limit
-        }
+        limits = {budget: getattr(config, budget.value) for budget in Budget}
+        self._buckets = {it: TokenBuckets(limit) for it, limit in limits.items() if limit}
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         budget = budget_of(scope)
@@ -95,6 +85,6 @@ def budget_of(scope: HTTPScope) -> Budget | None:
         return None
     if PARTS.fullmatch(f"{method} {path}"):
         return Budget.PARTS
-    if path == LIBRARY and scope["query_string"]:
+    if path == "/" and scope["query_string"]:
         return Budget.SEARCHES
     return Budget.READS if method in SAFE_METHODS else Budget.CHANGES

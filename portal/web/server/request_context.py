@@ -4,8 +4,6 @@ Runs for every poll of every viewer: successful quick reads are logged at DEBUG 
 lines that matter stand out.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ That is a request target that is no path, a body whose end is told in two ways (
 headers than any client needs. `http1` refuses what can be seen in the raw bytes only.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from urllib.parse import urlsplit

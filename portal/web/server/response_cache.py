@@ -8,8 +8,6 @@ the changes that it made itself. Shared are only the responses that their views 
 same for everyone, by `allow_sharing`.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress

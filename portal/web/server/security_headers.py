@@ -67,8 +67,6 @@ def security_headers(
         "frame-ancestors": "*" if frameable else "'none'",
     }
     is_https = config.public_url.startswith("https://")
-    # The older header knows no way to say "anyone".
-    framing = {} if frameable else {"X-Frame-Options": "DENY"}
     return {
         "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
         "X-Content-Type-Options": "nosniff",
@@ -76,7 +74,8 @@ def security_headers(
         "Cross-Origin-Opener-Policy": "same-origin",
         "Cross-Origin-Resource-Policy": "cross-origin" if frameable else "same-origin",
         "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
-        **framing,
+        # It knows no way to say "anyone".
+        **({} if frameable else {"X-Frame-Options": "DENY"}),
         **({"Strict-Transport-Security": "max-age=31536000"} if is_https else {}),
     }
 

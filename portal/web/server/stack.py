@@ -1,7 +1,5 @@
 """The middlewares of a web process, in the order in which a request meets them."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -23,22 +21,19 @@ from portal.web.server.security_headers import Policies, SecurityHeaders
 
 Middleware = Callable[[App], App]
 
-WEBSOCKET_REFUSED = 1008
-
 
 def middlewares(
     config: Config, *, policies: Policies, render_page: Callable[[PortalError], Awaitable[bytes]]
 ) -> list[Middleware]:
     """All of them: each takes the app that comes after it."""
     meter = RequestMeter() if config.metrics else None
-    hosts, url = config.allowed_hosts, config.public_url
     return [
         partial(RequestContext, meter=meter),
         partial(SecurityHeaders, policies=policies),
         partial(ErrorResponses, render_page=render_page),
         RequestValidation,
-        partial(HostCheck, public_url=url, allowed=hosts),
-        partial(OriginCheck, public_url=url),
+        partial(HostCheck, public_url=config.public_url, allowed=config.allowed_hosts),
+        partial(OriginCheck, public_url=config.public_url),
         partial(ClientAddress, trusted_proxies=config.trusted_proxies),
         partial(ConcurrencyLimit, limit=config.max_concurrent_requests),
         ResponseCache,
@@ -57,7 +52,8 @@ def stacked(framework: Any, stack: list[Middleware]) -> Any:
             await http(scope, receive, send)
         elif scope["type"] == "websocket":
             await receive()
-            await send({"type": "websocket.close", "code": WEBSOCKET_REFUSED, "reason": None})
+            # RFC 6455 section 7.4.1: against the policy.
+            await send({"type": "websocket.close", "code": 1008, "reason": None})
         else:
             await framework(scope, receive, send)
 

@@ -201,3 +201,14 @@ def _unsafe_addresses(app: Quart) -> list[tuple[str, str]]:
         for rule in app.url_map.iter_rules()
         for method in sorted(rule.methods - SAFE_METHODS)
     ]
+
+
+async def test_pages_of_refused_requests_name_the_request_they_answer(client: Client) -> None:
+    for request_id in ("first-1", "second-2"):
+        names = {"X-Request-ID": request_id}
+        strange = await client.get("/", headers={**names, "Host": "evil.example"})
+        foreign = await client.post("/nothing", headers={**names, "Sec-Fetch-Site": "cross-site"})
+        assert (strange.status_code, foreign.status_code) == (421, 403)
+        for response in (strange, foreign):
+            assert f"<code>{request_id}</code>" in await response.get_data(as_text=True)
+            assert int(response.headers["Content-Length"]) == len(await response.get_data())
