@@ -17,14 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from portal.processes.child import (
-    describe_exit,
-    first_error,
-    kill_group,
-    send,
-    spawn,
-    stop,
-)
+from portal.concurrency.task_group import task_group
+from portal.processes.child import describe_exit, kill_group, send, spawn, stop
 from portal.processes.files import write_atomically
 from portal.processes.orphans import record_children
 from portal.processes.output import LineOutput
@@ -230,17 +224,14 @@ async def running_children(
     a later `end_orphans`; `failing` names, one a line, those that died and have not run for long
     since.
     """
-    try:
-        # A task that fails cancels the other tasks and the block at once, while the output of
-        # the other children must be read until they have ended: hence two groups.
-        async with asyncio.TaskGroup() as pumps, asyncio.TaskGroup() as tasks:
-            children = Children(tasks, pumps, policy or RestartPolicy(), record, failing)
-            try:
-                yield children
-            finally:
-                await children.stop()
-    except BaseExceptionGroup as failures:
-        raise first_error(failures) from None
+    # A task that fails cancels the other tasks and the block at once, while the output of
+    # the other children must be read until they have ended: hence two groups.
+    async with task_group() as pumps, task_group() as tasks:
+        children = Children(tasks, pumps, policy or RestartPolicy(), record, failing)
+        try:
+            yield children
+        finally:
+            await children.stop()
 
 
 def _with_tail(text: str, spec: ChildSpec) -> str:

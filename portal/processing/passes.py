@@ -18,11 +18,11 @@ from typing import TypeVar
 
 import psycopg
 
+from portal.concurrency.task_group import task_group
 from portal.database.connection import retry_outage
 from portal.database.lease import LeaseLost
 from portal.database.models import Outcome, Video
 from portal.errors import StorageUnavailable, Unavailable
-from portal.processes.child import first_error
 from portal.processing import attempts, renditions
 from portal.processing.attempts import OUTAGE_TIMEOUT_S, Failure, Heartbeat, OpenAttempt
 from portal.processing.removal import remove_again
@@ -172,14 +172,10 @@ class Pass:
 
     async def _under_lease(self, work: Callable[[Heartbeat], Awaitable[Result]]) -> Result:
         heartbeat = Heartbeat(self.attempt)
-        try:
-            async with asyncio.TaskGroup() as group:
-                beating = group.create_task(heartbeat.beat_forever())
-                result = await work(heartbeat)
-                beating.cancel()
-        except BaseExceptionGroup as failures:
-            first = first_error(failures)
-            raise first from first.__cause__
+        async with task_group() as tasks:
+            beating = tasks.create_task(heartbeat.beat_forever())
+            result = await work(heartbeat)
+            beating.cancel()
         return result
 
     async def _first_pass(self, heartbeat: Heartbeat) -> Playable:

@@ -19,7 +19,8 @@ from pathlib import Path
 
 import imageio_ffmpeg
 
-from portal.processes.child import Limits, first_error, send, spawn, stop
+from portal.concurrency.task_group import task_group
+from portal.processes.child import Limits, send, spawn, stop
 from portal.transcoding.encoding.ffmpeg_log import LOG_LEVEL, FfmpegLog, RunReport
 from portal.transcoding.errors import FailCode, TranscodeFailed
 
@@ -136,17 +137,14 @@ async def run(
     log = FfmpegLog()
     watch = _Watch(timeout_s=timeout_s, stall_s=stall_s)
     try:
-        async with asyncio.TaskGroup() as tasks:
+        async with task_group() as tasks:
             tasks.create_task(_keep_log(_pipe(process.stderr), log))
             tasks.create_task(_follow(_pipe(process.stdout), watch, on_progress))
             watchdog = tasks.create_task(_guard(process, watch, backpressure or Backpressure()))
             await process.wait()
             watchdog.cancel()
-    except BaseExceptionGroup as group:
-        error = first_error(group)
-        if isinstance(error, TranscodeFailed):
-            raise TranscodeFailed(error.code, detail=log.text()) from None
-        raise error from None
+    except TranscodeFailed as exc:
+        raise TranscodeFailed(exc.code, detail=log.text()) from None
     finally:
         await stop(process)
     if (code := log.failure(process.returncode)) is not None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from portal.processes.child import first_error
+from portal.concurrency.task_group import task_group
 from portal.telemetry.spans import span
 from portal.transcoding.encoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
 from portal.transcoding.encoding.ffmpeg import Backpressure
@@ -62,16 +62,13 @@ class SegmentUpload:
     async def follow(self, encoding: asyncio.Task[RunReport], names: Collection[str]) -> None:
         """Upload every segment of these renditions until `encoding` has ended and none is left."""
         waiting: asyncio.Queue[str | None] = asyncio.Queue()
-        try:
-            with span("ship"):
-                async with asyncio.TaskGroup() as tasks:
-                    for _ in range(_CONCURRENT_PUTS):
-                        tasks.create_task(self._upload(waiting))
-                    await self._scan(encoding, names, waiting)
-                    for _ in range(_CONCURRENT_PUTS):
-                        waiting.put_nowait(None)
-        except BaseExceptionGroup as group:
-            raise first_error(group) from None
+        with span("ship"):
+            async with task_group() as tasks:
+                for _ in range(_CONCURRENT_PUTS):
+                    tasks.create_task(self._upload(waiting))
+                await self._scan(encoding, names, waiting)
+                for _ in range(_CONCURRENT_PUTS):
+                    waiting.put_nowait(None)
 
     async def put(self, name: str, data: Path | bytes) -> None:
         """Store one file and remember its size."""

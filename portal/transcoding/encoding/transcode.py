@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from portal.processes.child import first_error
+from portal.concurrency.task_group import task_group
 from portal.telemetry.spans import span
 from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.decoding_check import check_decoding
@@ -208,21 +208,18 @@ class _Pass:
     async def _run(self, arguments: Sequence[str], names: Sequence[str]) -> RunReport:
         """Run ffmpeg and upload its segments; when one fails the other is stopped."""
         await asyncio.to_thread(_make_folders, self.upload.work_dir, names)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                encoding = tasks.create_task(
-                    ffmpeg.run(
-                        arguments,
-                        on_progress=self.progress.encoded,
-                        timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
-                        backpressure=self.upload.backpressure,
-                        cwd=self.upload.work_dir,
-                        environ=self.source.environ,
-                    )
+        async with task_group() as tasks:
+            encoding = tasks.create_task(
+                ffmpeg.run(
+                    arguments,
+                    on_progress=self.progress.encoded,
+                    timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
+                    backpressure=self.upload.backpressure,
+                    cwd=self.upload.work_dir,
+                    environ=self.source.environ,
                 )
-                tasks.create_task(self.upload.follow(encoding, names))
-        except BaseExceptionGroup as group:
-            raise first_error(group) from None
+            )
+            tasks.create_task(self.upload.follow(encoding, names))
         self.runs.append(encoding.result())
         return encoding.result()
 
