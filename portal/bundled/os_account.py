@@ -4,8 +4,6 @@ Started as root, the portal gives it an account of its own and lets that account
 least change of permissions; started by anyone else, the database runs as that account.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import pwd

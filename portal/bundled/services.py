@@ -3,8 +3,6 @@
 `portal up` runs them among its other children; tests take them on their own.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -4,8 +4,6 @@ Decides what runs, in which order and with which settings; `portal.processes.sup
 running. It ends by a signal, or when database or storage cannot be started at first.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

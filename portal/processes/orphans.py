@@ -5,8 +5,6 @@ live on. A process is an orphan only when its number and its start time are thos
 that a number used again is never touched.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from contextlib import suppress

@@ -5,8 +5,6 @@ it keeps failing; the others are left running. Only a `must_start` child that ne
 the set, with a `ChildError` raised where `running_children` is left.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -4,27 +4,23 @@ Botocore's errors are translated at this boundary, by `storage_calls`.
 Media bytes of uploads never pass through here; clients talk to storage directly.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import aioboto3
 from botocore.config import Config as ClientConfig
 from botocore.handlers import add_expect_header
 
+from portal.config import Config
 from portal.errors import StorageUnavailable
 from portal.storage.calls import MISSING_CODES, StorageCalls
 from portal.storage.multipart import Multiparts
 from portal.storage.objects import LIST_LIMIT, ObjectInfo, Page, read_info, read_page
 from portal.storage.presigning import Presigner
-
-if TYPE_CHECKING:
-    from portal.config import Config
 
 CONNECT_TIMEOUT_S = 3
 READ_TIMEOUT_S = 20

@@ -5,8 +5,6 @@ for a refusal of the portal's credentials, `StorageUnavailable` for a server tha
 or is overloaded, and `StorageRefused` for any other error that S3 answers.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping

@@ -4,17 +4,11 @@ Nothing here holds more than a page (`LIST_LIMIT` entries) at a time. Servers ag
 order of what lies directly in a folder; of a whole tree some list `audio-2/` before `audio/`.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
+from portal.storage.bucket import Storage
 from portal.storage.errors import MultipartMissing, ObjectMissing
-from portal.storage.objects import read_multiparts
-
-if TYPE_CHECKING:
-    from portal.storage.bucket import Storage
-    from portal.storage.objects import OpenMultipart, Page, StoredObject
+from portal.storage.objects import OpenMultipart, Page, StoredObject, read_multiparts
 
 
 async def objects_below(prefix: str, storage: Storage) -> AsyncIterator[StoredObject]:

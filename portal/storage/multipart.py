@@ -3,21 +3,15 @@
 Which of them belong to what is for `uploads`; this module only speaks to storage.
 """
 
-from __future__ import annotations
-
+from collections.abc import Collection
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from portal.errors import StorageUnavailable
-from portal.storage.calls import code_of
+from portal.storage.calls import StorageCalls, code_of
 from portal.storage.errors import ListingRefused, MultipartMissing, ObjectMissing, StorageRefused
 from portal.storage.objects import LIST_LIMIT, StoredPart, read_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from portal.storage.calls import StorageCalls
-    from portal.storage.presigning import Presigner
+from portal.storage.presigning import Presigner
 
 # Putting thousands of parts together may take storage a while.
 COMPLETE_TIMEOUT_S = 55

@@ -1,7 +1,5 @@
 """What S3 answers about objects and multipart uploads, as values; no I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -9,8 +9,6 @@ minutes to hours; botocore fetches new ones in time. It knows when they end, unl
 comes alone (`AWS_SESSION_TOKEN` without `AWS_CREDENTIAL_EXPIRATION`).
 """
 
-from __future__ import annotations
-
 import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Collection
