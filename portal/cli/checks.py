@@ -194,8 +194,8 @@ async def _browser_upload(parts: Parts) -> None:
     storage, config = parts.storage, parts.config
     key = f"doctor/{uuid4().hex}.mp4"
     try:
-        put_url = await storage.presign_put(key, content_type=PROBE_TYPE, ttl_s=60)
-        get_url = await storage.presign_get(key, ttl_s=60)
+        put_url = await storage.public.presign_put(key, content_type=PROBE_TYPE, ttl_s=60)
+        get_url = await storage.public.presign_get(key, ttl_s=60)
         async with aiohttp.ClientSession() as session:
             await _preflight(session, put_url, config)
             await _put(session, put_url, config)
@@ -229,7 +229,7 @@ async def _upload_in_parts(parts: Parts) -> None:
 
 
 async def _put_part(storage: Storage, key: str, multipart_id: str) -> None:
-    url = await storage.multiparts.presign_part(
+    url = await storage.public.presign_part(
         key, multipart_id, 1, size_bytes=len(PROBE_BODY), ttl_s=CHECK_TIMEOUT_S
     )
     address = URL(url, encoded=True)

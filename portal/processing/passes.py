@@ -280,7 +280,7 @@ async def _checked_source(attempt: OpenAttempt, storage: Storage) -> AsyncIterat
     await check_source(attempt.video, storage)
     key = attempt.video.storage_key
     try:
-        yield await storage.presign_internal_get(key, ttl_s=SOURCE_URL_TTL_S)
+        yield await storage.internal.presign_get(key, ttl_s=SOURCE_URL_TTL_S)
     except (TranscodeFailed, SourceRejected) as exc:
         await check_source(attempt.video, storage)
         is_broken_off = exc.code == FailCode.SOURCE_UNREACHABLE
