@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import imageio_ffmpeg
 
@@ -39,22 +40,8 @@ _MEMORY_PER_CORE_BYTES = 1024**3
 _MAX_FILE_BYTES = 4 * 1024**3
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FfmpegProgress:
-    """How far ffmpeg has written."""
-
-    out_time_s: float
-    frame: int
-
-
-OnFfmpegProgress = Callable[[FfmpegProgress], Awaitable[None]]
-
-
-@dataclass(slots=True)
-class Backpressure:
-    """Pauses ffmpeg while its output can't be taken away fast enough."""
-
-    is_paused: bool = False
+# Told the seconds of the source that ffmpeg has written.
+OnFfmpegProgress = Callable[[float], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -66,10 +53,9 @@ class _Watch:
     started_at: float = field(default_factory=time.monotonic)
     moved_at: float = field(default_factory=time.monotonic)
     paused_s: float = 0.0
-    position: tuple[float, int] | None = None
+    position: tuple[str | None, ...] = ()
 
-    def saw(self, progress: FfmpegProgress) -> None:
-        position = (progress.out_time_s, progress.frame)
+    def saw(self, *position: str | None) -> None:
         if position != self.position:
             self.moved_at = time.monotonic()
         self.position = position
@@ -83,13 +69,8 @@ class _Watch:
         now = time.monotonic()
         if now - self.moved_at > self.stall_s:
             return FailCode.STALLED
-        return (
-            FailCode.TIMED_OUT if now - self.started_at - self.paused_s > self.timeout_s else None
-        )
-
-
-async def _ignore(progress: FfmpegProgress) -> None:
-    """Nobody watches a short run."""
+        is_late = now - self.started_at - self.paused_s > self.timeout_s
+        return FailCode.TIMED_OUT if is_late else None
 
 
 def run_limit_s(duration_s: float) -> float:
@@ -117,16 +98,17 @@ async def run(
     arguments: Sequence[str],
     *,
     timeout_s: float,
-    on_progress: OnFfmpegProgress = _ignore,
+    on_progress: OnFfmpegProgress | None = None,
     stall_s: float = _STALL_LIMIT_S,
-    backpressure: Backpressure | None = None,
+    paused: asyncio.Event | None = None,
     cwd: Path | None = None,
     limits: Limits | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> RunReport:
     """Run ffmpeg to its end. Raises TranscodeFailed when it fails, stalls or takes too long.
 
-    The log level is set here, for the figures at the end. `environ` is what a proxied source needs.
+    The log level is set here, for the figures at the end. While `paused` is set ffmpeg stands
+    still: its output can't be taken away fast enough. `environ` is what a proxied source needs.
     """
     process = await spawn(
         (ffmpeg_path(), *LOG_LEVEL, *arguments),
@@ -138,9 +120,9 @@ async def run(
     watch = _Watch(timeout_s=timeout_s, stall_s=stall_s)
     try:
         async with task_group() as tasks:
-            tasks.create_task(_keep_log(_pipe(process.stderr), log))
-            tasks.create_task(_follow(_pipe(process.stdout), watch, on_progress))
-            watchdog = tasks.create_task(_guard(process, watch, backpressure or Backpressure()))
+            tasks.create_task(_keep_log(cast("StreamReader", process.stderr), log))
+            tasks.create_task(_follow(cast("StreamReader", process.stdout), watch, on_progress))
+            watchdog = tasks.create_task(_guard(process, watch, paused or asyncio.Event()))
             await process.wait()
             watchdog.cancel()
     except TranscodeFailed as exc:
@@ -152,46 +134,35 @@ async def run(
     return log.report()
 
 
-def _pipe(stream: StreamReader | None) -> StreamReader:
-    if stream is None:
-        raise RuntimeError("the process was started without pipes")
-    return stream
-
-
 async def _keep_log(stream: StreamReader, log: FfmpegLog) -> None:
     while chunk := await stream.read(_READ_BYTES):
         log.feed(chunk)
 
 
-async def _follow(stream: StreamReader, watch: _Watch, on_progress: OnFfmpegProgress) -> None:
+async def _follow(
+    stream: StreamReader, watch: _Watch, on_progress: OnFfmpegProgress | None
+) -> None:
     fields: dict[str, str] = {}
     while line := await stream.readline():
         key, _, value = line.decode(errors="replace").strip().partition("=")
         fields[key] = value
         if key == "progress":
-            progress = parse_progress(fields)
-            watch.saw(progress)
-            await on_progress(progress)
+            watch.saw(fields.get("out_time_us"), fields.get("frame"))
+            if on_progress:
+                await on_progress(written_s(fields))
             fields = {}
 
 
-def parse_progress(fields: dict[str, str]) -> FfmpegProgress:
-    """Turn one block of `-progress` lines into values; ffmpeg writes N/A for what it lacks."""
-    return FfmpegProgress(
-        out_time_s=max(0.0, _number(fields.get("out_time_us", "")) / 1e6),
-        frame=int(_number(fields.get("frame", ""))),
-    )
-
-
-def _number(text: str) -> float:
+def written_s(fields: dict[str, str]) -> float:
+    """How far one block of `-progress` lines is; ffmpeg writes N/A before it knows."""
     try:
-        return float(text)
-    except ValueError:
+        return max(0.0, float(fields["out_time_us"]) / 1e6)
+    except (KeyError, ValueError):
         return 0.0
 
 
-async def _guard(process: Process, watch: _Watch, backpressure: Backpressure) -> None:
-    """Enforce the limits and apply backpressure."""
+async def _guard(process: Process, watch: _Watch, paused: asyncio.Event) -> None:
+    """Enforce the limits and pause."""
     is_paused = False
     checked_at = time.monotonic()
     while True:
@@ -200,8 +171,8 @@ async def _guard(process: Process, watch: _Watch, backpressure: Backpressure) ->
         if is_paused:
             watch.skip(now - checked_at)
         checked_at = now
-        if backpressure.is_paused != is_paused:
-            is_paused = backpressure.is_paused
+        if paused.is_set() != is_paused:
+            is_paused = paused.is_set()
             send(process, signal.SIGSTOP if is_paused else signal.SIGCONT)
         if (code := watch.exceeded()) is not None:
             raise TranscodeFailed(code)

@@ -15,7 +15,6 @@ from typing import Protocol
 from portal.concurrency.task_group import task_group
 from portal.telemetry.spans import span
 from portal.transcoding.encoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
-from portal.transcoding.encoding.ffmpeg import Backpressure
 from portal.transcoding.encoding.ffmpeg_log import RunReport
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import SegmentError, SegmentFacts, inspect_segment
@@ -48,14 +47,14 @@ class Sink(Protocol):
 class SegmentUpload:
     """Uploads from one working folder to one sink, and what was learned of the files.
 
-    `facts` are those of the segments of `video_names`. The first segment of each rendition stays
-    on disk for the check at the end.
+    `paused` is set while ffmpeg is too far ahead of the sink. `facts` are those of the segments of
+    `video_names`. The first segment of each rendition stays on disk for the check at the end.
     """
 
     sink: Sink
     work_dir: Path
     video_names: Collection[str]
-    backpressure: Backpressure = field(default_factory=Backpressure)
+    paused: asyncio.Event = field(default_factory=asyncio.Event)
     sizes_bytes: dict[str, int] = field(default_factory=dict)
     facts: dict[str, SegmentFacts] = field(default_factory=dict)
 
@@ -110,9 +109,9 @@ class SegmentUpload:
 
     def _balance(self, backlog_files: int) -> None:
         if backlog_files > _PAUSE_BACKLOG_FILES:
-            self.backpressure.is_paused = True
+            self.paused.set()
         elif backlog_files < _RESUME_BACKLOG_FILES:
-            self.backpressure.is_paused = False
+            self.paused.clear()
 
     async def _upload(self, waiting: asyncio.Queue[str | None]) -> None:
         while (name := await waiting.get()) is not None:

@@ -214,7 +214,7 @@ class _Pass:
                     arguments,
                     on_progress=self.progress.encoded,
                     timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
-                    backpressure=self.upload.backpressure,
+                    paused=self.upload.paused,
                     cwd=self.upload.work_dir,
                     environ=self.source.environ,
                 )
