@@ -131,7 +131,7 @@ async def run(
         await stop(process)
     if (code := log.failure(process.returncode)) is not None:
         raise TranscodeFailed(code, detail=f"ffmpeg ended with {process.returncode}: {log.text()}")
-    return log.report()
+    return log.report
 
 
 async def _keep_log(stream: StreamReader, log: FfmpegLog) -> None:

@@ -86,12 +86,13 @@ async def make_renditions(
     ends, no process is left running.
     """
     rungs = tuple(rung for rung in plan.video if rung.name in wanted)
+    own_plan = plan if is_first else replace(plan, audio=(), subtitles=())
     with pass_folder(work_dir) as folder:
         async with proxied(source_url) as source:
             one_pass = _Pass(
                 source=source,
                 probe=probe,
-                plan=plan,
+                plan=own_plan,
                 rungs=rungs,
                 is_first=is_first,
                 upload=SegmentUpload(sink, folder, video_names={rung.name for rung in rungs}),
@@ -186,8 +187,8 @@ class _Pass:
             source_url=self.source.name,
             probe=self.probe,
             rungs=rungs,
-            audio=self.plan.audio if self.is_first else (),
-            subtitles=self.plan.subtitles if self.is_first else (),
+            audio=self.plan.audio,
+            subtitles=self.plan.subtitles,
             storyboard=self._storyboard,
             starts_s=starts_s,
         )
@@ -227,8 +228,7 @@ class _Pass:
         self, rungs: Sequence[Rung], starts_s: Sequence[float] | None, *, damage: float
     ) -> PassOutput:
         """Validate what was written and upload the files that make it playable."""
-        audio = self.plan.audio if self.is_first else ()
-        names = _names(rungs, audio)
+        names = _names(rungs, self.plan.audio)
         playlists = await read_playlists(self.upload, names)
         self._check(rungs, playlists, starts_s)
         await check_decoding(self.upload.work_dir, names)
@@ -249,17 +249,17 @@ class _Pass:
             notes=notes_for(
                 self.probe,
                 damaged_share=damage,
-                lacks_subtitles=self.is_first and len(subtitles) < len(self.plan.subtitles),
+                lacks_subtitles=len(subtitles) < len(self.plan.subtitles),
             ),
         )
 
     def _check(
         self, rungs: Sequence[Rung], playlists: Playlists, starts_s: Sequence[float] | None
     ) -> None:
+        others = playlists[rungs[0].name].starts_s if starts_s is None else starts_s
         for rung in rungs:
             playlist = playlists[rung.name]
             check_duration(playlist.duration_s, self.probe)
-            others = playlists[rungs[0].name].starts_s if starts_s is None else starts_s
             check_aligned(rung.name, playlist, others, frame_s=float(1 / rung.fps))
 
     async def _renditions(
@@ -268,8 +268,6 @@ class _Pass:
         target_s, upload = shared_target_s(playlists), self.upload
         for rung in rungs:
             yield await finish_video(rung, playlists[rung.name], upload, target_s=target_s)
-        if not self.is_first:
-            return
         for audio in self.plan.audio:
             yield await finish_audio(audio, playlists[audio.name], upload, target_s=target_s)
         for subtitles in self.plan.subtitles:

@@ -134,7 +134,6 @@ async def test_damage_is_reported(plain: Path, tmp_path: Path) -> None:
     source = damaged(plain, tmp_path / "damaged.mp4")
     report = await run(decoding(source, "-map", "0"), timeout_s=60)
     assert report.frames_decoded is not None
-    assert report.decode_errors is not None
     assert report.decode_errors + report.corrupt_frames > 3
 
 
@@ -153,7 +152,7 @@ def test_the_log_keeps_complaints_however_they_come() -> None:
     for at in range(0, len(lines), 7):
         log.feed(lines[at : at + 7])
     assert log.text() == "[h264 @ 0x1] [error] error while decoding MB 1 2"
-    assert log.report() == RunReport(frames_decoded=8, decode_errors=1)
+    assert log.report == RunReport(frames_decoded=8, decode_errors=1)
 
 
 def test_the_log_does_not_grow() -> None:
