@@ -40,7 +40,7 @@ from portal.transcoding.errors import (
     TranscodeFailed,
     without_signatures,
 )
-from portal.transcoding.packaging.hls import media_playlist_name, segment_starts_s
+from portal.transcoding.packaging.hls import media_playlist_name, parse_media_playlist
 from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
 from portal.transcoding.planning.ladder import plan_renditions
 from portal.transcoding.probing.probe import SourceLimits, probe
@@ -266,7 +266,7 @@ async def _segment_starts_s(video: Video, storage: Storage) -> tuple[float, ...]
     lowest = await renditions.lowest_complete(video)
     prefix = output_prefix(video.id, lowest.attempt_number or 0)
     text = await storage.get(prefix + media_playlist_name(lowest.name))
-    return segment_starts_s(text.decode())
+    return parse_media_playlist(text.decode()).starts_s
 
 
 @asynccontextmanager
