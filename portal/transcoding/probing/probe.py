@@ -46,6 +46,17 @@ class SourceLimits:
     max_duration_s: int = 12 * 3600
     max_size_bytes: int = 100 * 10**9
 
+    def rejection(self, code: RejectCode, detail: str = "") -> SourceRejected:
+        """The refusal of a source; one that exceeds a limit names it."""
+        side = f"{_MAX_SIDE_PX} pixels a side"
+        pixels = f"{self.max_pixels / 1e6:.3g} megapixels or {side}"
+        limits = {
+            RejectCode.TOO_LARGE: pixels if self.max_pixels else side,
+            RejectCode.TOO_LONG: _in_words(self.max_duration_s),
+            RejectCode.FILE_TOO_LARGE: f"{self.max_size_bytes / 1e9:.3g} GB",
+        }
+        return SourceRejected(code, detail=detail, limit=limits.get(code, ""))
+
 
 _DEFAULT_LIMITS = SourceLimits()
 
@@ -94,8 +105,7 @@ async def _ask_child(request: dict[str, Any], *, timeout_s: float) -> dict[str, 
 
 def _answer(process: Process, *, stdout: bytes, stderr: bytes) -> dict[str, Any]:
     if process.returncode == 0:
-        answer: dict[str, Any] = json.loads(stdout)
-        return answer
+        return dict(json.loads(stdout))
     tail = stderr.decode(errors="replace")[-_STDERR_TAIL_CHARS:]
     detail = f"probe ended with {process.returncode}: {tail}"
     number = -(process.returncode or 0)
@@ -109,14 +119,10 @@ def _refuse(answer: dict[str, Any], limits: SourceLimits) -> None:
     error, detail = answer.get("error"), answer.get("detail", "")
     if error == "unreachable":
         raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail=detail)
-    if error == RejectCode.TOO_LARGE:
-        raise _too_large(limits)
-    if error == RejectCode.FILE_TOO_LARGE:
-        raise _file_too_large(limits)
     if error is not None:
-        raise SourceRejected(RejectCode(error), detail=detail)
+        raise limits.rejection(RejectCode(error), detail)
     if answer["readable_share"] < _MIN_READABLE_SHARE:
-        raise SourceRejected(RejectCode.TRUNCATED)
+        raise limits.rejection(RejectCode.TRUNCATED)
 
 
 def _check_measures(found: Probe, limits: SourceLimits) -> None:
@@ -126,19 +132,9 @@ def _check_measures(found: Probe, limits: SourceLimits) -> None:
         (video.width, video.height),  # stretched pixels can make more of it
     ):
         if max(width, height) > _MAX_SIDE_PX or 0 < limits.max_pixels < width * height:
-            raise _too_large(limits)
+            raise limits.rejection(RejectCode.TOO_LARGE)
     if 0 < limits.max_duration_s < found.duration_s:
-        raise SourceRejected(RejectCode.TOO_LONG, limit=_in_words(limits.max_duration_s))
-
-
-def _too_large(limits: SourceLimits) -> SourceRejected:
-    pixels = f"{limits.max_pixels / 1e6:.3g} megapixels" if limits.max_pixels else ""
-    side = f"{_MAX_SIDE_PX} pixels a side"
-    return SourceRejected(RejectCode.TOO_LARGE, limit=f"{pixels} or {side}" if pixels else side)
-
-
-def _file_too_large(limits: SourceLimits) -> SourceRejected:
-    return SourceRejected(RejectCode.FILE_TOO_LARGE, limit=f"{limits.max_size_bytes / 1e9:.3g} GB")
+        raise limits.rejection(RejectCode.TOO_LONG)
 
 
 def _in_words(duration_s: int) -> str:
