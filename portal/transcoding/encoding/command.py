@@ -38,6 +38,8 @@ MAX_SUBTITLE_BYTES = 4 * 1024**2
 
 _PIXELS_FOR_ALL_THREADS = 1920 * 1080
 _PROGRESS_PERIOD_S = 0.5
+# Nothing of the source's metadata: where a video was taken is nobody's business.
+_BARE = ("-map_metadata", "-1", "-map_chapters", "-1")
 # Sound this far from its time is heard to be: half of what is noticed (ITU-R BT.1359: 45 ms early).
 _MAX_DRIFT_S = 0.02
 _FRAME_GROWTH = 4
@@ -104,7 +106,7 @@ def copy_arguments(source_url: str, probe: Probe, rung: Rung) -> tuple[str, ...]
     return (
         *_general(),
         *_input(source_url, probe),
-        *("-map", f"0:{probe.video.index}", *_bare(), "-c:v", "copy"),
+        *("-map", f"0:{probe.video.index}", *_BARE, "-c:v", "copy"),
         *_hls(rung.name, segment_s=SEGMENT_S),
     )
 
@@ -119,6 +121,12 @@ def check_arguments(files: Sequence[Path]) -> tuple[str, ...]:
         *(argument for number in range(len(files)) for argument in ("-map", str(number))),
         *("-f", "null", "-"),
     )
+
+
+def self_test_arguments() -> tuple[str, ...]:
+    """Encode one black frame and throw it away."""
+    raw = ("-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size", "64x64", "-i", "/dev/zero")
+    return (*_general(), *raw, "-frames:v", "1", "-c:v", "libx264", "-f", "null", "-")
 
 
 def sprite_arguments(storyboard: Storyboard) -> tuple[str, ...]:
@@ -137,7 +145,7 @@ def frame_arguments(source_name: str, frame_name: str, *, number: int) -> tuple[
     return (
         *_general(),
         *("-protocol_whitelist", "file", "-f", "mov", "-i", f"file:{source_name}"),
-        *("-map", "0:v:0", *_bare(), "-vf", f"select='eq(n,{number})',{fit}"),
+        *("-map", "0:v:0", *_BARE, "-vf", f"select='eq(n,{number})',{fit}"),
         *_jpegs(frame_name, "3", "-frames:v", "1", "-update", "1"),
     )
 
@@ -179,16 +187,11 @@ def _max_pixels(probe: Probe) -> int:
     return max(_MIN_MAX_PIXELS, seen * _FRAME_GROWTH)
 
 
-def _bare() -> tuple[str, ...]:
-    """Nothing of the source's metadata: where a video was taken is nobody's business."""
-    return ("-map_metadata", "-1", "-map_chapters", "-1")
-
-
 def _video_output(task: Encode, rung: Rung) -> tuple[str, ...]:
     exact = f"{rung.fps.denominator}:{rung.fps.numerator * _TICKS_PER_FRAME}"
     time_base = exact if task.probe.video.constant_rate else _VARIABLE_TIME_BASE
     return (
-        *("-map", f"[{rung.name}]", *_bare()),
+        *("-map", f"[{rung.name}]", *_BARE),
         *("-c:v", "libx264", "-preset", PRESET, "-profile:v", "high", "-pix_fmt", "yuv420p"),
         *("-threads", str(_threads(rung))),
         *("-crf", str(rung.crf), "-maxrate", str(rung.max_bitrate_bps)),
@@ -225,7 +228,7 @@ def _keyframes(starts_s: Sequence[float] | None, rung: Rung) -> str:
 
 def _audio_output(rung: AudioRung) -> tuple[str, ...]:
     return (
-        *("-map", f"0:{rung.index}", *_bare()),
+        *("-map", f"0:{rung.index}", *_BARE),
         # Silence for what is missing, at the start and in gaps: audio stays in sync.
         *("-af", f"aresample=async=1:min_hard_comp={_MAX_DRIFT_S}:first_pts=0"),
         *("-c:a", "aac", "-b:a", str(rung.bitrate_bps)),
@@ -235,7 +238,7 @@ def _audio_output(rung: AudioRung) -> tuple[str, ...]:
 
 
 def _subtitle_output(rung: SubtitleRung) -> tuple[str, ...]:
-    subtitles = ("-map", f"0:{rung.index}", *_bare(), "-c:s", "webvtt")
+    subtitles = ("-map", f"0:{rung.index}", *_BARE, "-c:s", "webvtt")
     # It ends with the packet that reaches the limit; the other outputs go on.
     limit = ("-fs", str(MAX_SUBTITLE_BYTES))
     return (*subtitles, *limit, "-f", "webvtt", subtitle_file(rung))
