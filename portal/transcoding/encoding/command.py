@@ -24,8 +24,13 @@ from portal.transcoding.encoding.filters import (
 )
 from portal.transcoding.packaging.hls import INIT_NAME, PLAYLIST_NAME
 from portal.transcoding.planning.ladder import PRESET, Rung
-from portal.transcoding.planning.storyboard import SPRITE_PATTERN, THUMBNAIL_PATTERN, Storyboard
-from portal.transcoding.planning.tracks import AudioRung, SubtitleRung
+from portal.transcoding.planning.storyboard import (
+    SPRITE_PATTERN,
+    THUMBNAIL_PATTERN,
+    TILING,
+    Storyboard,
+)
+from portal.transcoding.planning.tracks import AudioRung, TrackRung
 from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.source_address import source_address
 
@@ -75,7 +80,7 @@ class Encode:
     probe: Probe
     rungs: Sequence[Rung]
     audio: Sequence[AudioRung]
-    subtitles: Sequence[SubtitleRung]
+    subtitles: Sequence[TrackRung]
     storyboard: Storyboard | None
     starts_s: Sequence[float] | None
 
@@ -129,11 +134,11 @@ def self_test_arguments() -> tuple[str, ...]:
     return (*_general(), *raw, "-frames:v", "1", "-c:v", "libx264", "-f", "null", "-")
 
 
-def sprite_arguments(storyboard: Storyboard) -> tuple[str, ...]:
+def sprite_arguments() -> tuple[str, ...]:
     """Tile the thumbnails of a storyboard, for a run in the working folder."""
     thumbnails = ("-f", "image2", "-protocol_whitelist", "file", "-i", THUMBNAIL_PATTERN)
     sprites = _jpegs(SPRITE_PATTERN, "5", "-start_number", "0")
-    return (*_general(), *thumbnails, "-vf", storyboard.tiling, *sprites)
+    return (*_general(), *thumbnails, "-vf", TILING, *sprites)
 
 
 def frame_arguments(source_name: str, frame_name: str, *, number: int) -> tuple[str, ...]:
@@ -150,7 +155,7 @@ def frame_arguments(source_name: str, frame_name: str, *, number: int) -> tuple[
     )
 
 
-def subtitle_file(rung: SubtitleRung) -> str:
+def subtitle_file(rung: TrackRung) -> str:
     """Where a subtitle track lies whole, before it is cut into segments."""
     return f"{rung.name}/all.vtt"
 
@@ -237,7 +242,7 @@ def _audio_output(rung: AudioRung) -> tuple[str, ...]:
     )
 
 
-def _subtitle_output(rung: SubtitleRung) -> tuple[str, ...]:
+def _subtitle_output(rung: TrackRung) -> tuple[str, ...]:
     subtitles = ("-map", f"0:{rung.index}", *_BARE, "-c:s", "webvtt")
     # It ends with the packet that reaches the limit; the other outputs go on.
     limit = ("-fs", str(MAX_SUBTITLE_BYTES))

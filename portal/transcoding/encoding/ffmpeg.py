@@ -48,11 +48,9 @@ OnFfmpegProgress = Callable[[float], Awaitable[None]]
 class _Watch:
     """What the watchdog knows about a run."""
 
-    timeout_s: float
+    ends_at: float
     stall_s: float
-    started_at: float = field(default_factory=time.monotonic)
     moved_at: float = field(default_factory=time.monotonic)
-    paused_s: float = 0.0
     position: tuple[str | None, ...] = ()
 
     def saw(self, *position: str | None) -> None:
@@ -62,15 +60,14 @@ class _Watch:
 
     def skip(self, seconds: float) -> None:
         """Time in which ffmpeg was paused counts for neither limit."""
-        self.paused_s += seconds
+        self.ends_at += seconds
         self.moved_at += seconds
 
     def exceeded(self) -> FailCode | None:
         now = time.monotonic()
         if now - self.moved_at > self.stall_s:
             return FailCode.STALLED
-        is_late = now - self.started_at - self.paused_s > self.timeout_s
-        return FailCode.TIMED_OUT if is_late else None
+        return FailCode.TIMED_OUT if now > self.ends_at else None
 
 
 def run_limit_s(duration_s: float) -> float:
@@ -117,7 +114,7 @@ async def run(
         environ=environ,
     )
     log = FfmpegLog()
-    watch = _Watch(timeout_s=timeout_s, stall_s=stall_s)
+    watch = _Watch(time.monotonic() + timeout_s, stall_s)
     try:
         async with task_group() as tasks:
             tasks.create_task(_keep_log(cast("StreamReader", process.stderr), log))

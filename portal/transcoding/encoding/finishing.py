@@ -29,7 +29,7 @@ from portal.transcoding.packaging.hls import (
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, segment_webvtt
 from portal.transcoding.planning.ladder import Rung
-from portal.transcoding.planning.tracks import AudioRung, SubtitleRung
+from portal.transcoding.planning.tracks import AudioRung, TrackRung
 
 _AAC_LC = "mp4a.40.2"  # the only audio the encoder makes (RFC 6381)
 _WEBVTT = "wvtt"
@@ -101,7 +101,7 @@ async def finish_audio(
 
 
 async def finish_subtitles(
-    rung: SubtitleRung, upload: SegmentUpload, *, duration_s: float
+    rung: TrackRung, upload: SegmentUpload, *, duration_s: float
 ) -> FinishedRendition | None:
     """Cut a subtitle track into segments of the presentation's length and upload them.
 
@@ -147,7 +147,7 @@ async def _finish_segmented(
     return init
 
 
-def _labels(rung: AudioRung | SubtitleRung) -> dict[str, Any]:
+def _labels(rung: TrackRung) -> dict[str, Any]:
     return {"language": rung.language, "label": rung.label, "is_default": rung.is_default}
 
 

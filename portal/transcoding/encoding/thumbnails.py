@@ -37,8 +37,7 @@ async def put_storyboard(
     thumbnails = await asyncio.to_thread(_found, upload.work_dir, THUMBNAIL_PATTERN)
     if not thumbnails:
         return False
-    arguments = sprite_arguments(storyboard)
-    await ffmpeg.run(arguments, timeout_s=_TILING_LIMIT_S, cwd=upload.work_dir)
+    await ffmpeg.run(sprite_arguments(), timeout_s=_TILING_LIMIT_S, cwd=upload.work_dir)
     for path in await asyncio.to_thread(_found, upload.work_dir, SPRITE_PATTERN):
         await upload.put(path.name, path)
     text = storyboard.vtt(duration_s=duration_s, thumbnails=len(thumbnails))

@@ -44,7 +44,7 @@ from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.ladder import Plan, Rung
 from portal.transcoding.planning.notes import Note, notes_for
 from portal.transcoding.planning.storyboard import Storyboard, plan_storyboard
-from portal.transcoding.planning.tracks import AudioRung, SubtitleRung
+from portal.transcoding.planning.tracks import TrackRung
 from portal.transcoding.probing.facts import Probe
 
 # Copying takes about this much of the time of a pass that encodes, too.
@@ -275,7 +275,7 @@ class _Pass:
                 yield finished
 
 
-def _names(*kinds: Sequence[Rung | AudioRung | SubtitleRung]) -> list[str]:
+def _names(*kinds: Sequence[Rung | TrackRung]) -> list[str]:
     return [rung.name for rungs in kinds for rung in rungs]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from portal.transcoding.planning.tracks import AudioRung, SubtitleRung, plan_audio, plan_subtitles
+from portal.transcoding.planning.tracks import AudioRung, TrackRung, plan_audio, plan_subtitles
 from portal.transcoding.probing.facts import Probe, VideoTrack
 
 
@@ -106,7 +106,7 @@ class Plan:
     duration_s: float
     video: tuple[Rung, ...]
     audio: tuple[AudioRung, ...]
-    subtitles: tuple[SubtitleRung, ...]
+    subtitles: tuple[TrackRung, ...]
 
     def first_pass(self, *, cautious: bool = False) -> tuple[str, ...]:
         """The video renditions to make before the video is ready.

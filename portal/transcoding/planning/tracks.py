@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from langcodes import Language
 from langcodes.tag_parser import LanguageTagError
 
-from portal.transcoding.probing.facts import AudioTrack, Probe, SubtitleTrack
+from portal.transcoding.probing.facts import Probe, Track
 
 _SAMPLE_RATE_HZ = 48_000
 _MAX_LABEL_LENGTH = 100
@@ -21,28 +21,23 @@ _MONO_BITRATE_BPS = 80_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AudioRung:
-    """One audio rendition in AAC-LC, of the source's stream `index`; more channels become two."""
-
-    name: str
-    index: int
-    label: str
-    language: str | None
-    is_default: bool
-    channels: int
-    bitrate_bps: int
-    sample_rate_hz: int = _SAMPLE_RATE_HZ
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SubtitleRung:
-    """One subtitle rendition in WebVTT, of the source's stream `index`."""
+class TrackRung:
+    """One rendition of the source's stream `index`; of subtitles, in WebVTT, all there is."""
 
     name: str
     index: int
     label: str
     language: str | None
     is_default: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AudioRung(TrackRung):
+    """One audio rendition in AAC-LC; more channels become two."""
+
+    channels: int
+    bitrate_bps: int
+    sample_rate_hz: int = _SAMPLE_RATE_HZ
 
 
 def plan_audio(probe: Probe) -> tuple[AudioRung, ...]:
@@ -62,11 +57,11 @@ def plan_audio(probe: Probe) -> tuple[AudioRung, ...]:
     )
 
 
-def plan_subtitles(probe: Probe) -> tuple[SubtitleRung, ...]:
+def plan_subtitles(probe: Probe) -> tuple[TrackRung, ...]:
     """The subtitle renditions, in the source's order."""
     labels = _labels(probe.subtitles, kind="Subtitles")
     return tuple(
-        SubtitleRung(
+        TrackRung(
             name=f"subtitles-{number + 1}",
             index=track.index,
             label=label,
@@ -85,7 +80,7 @@ def language_tag(language: str | None) -> str | None:
     return None if tag == "und" else tag
 
 
-def _labels(tracks: Sequence[AudioTrack | SubtitleTrack], *, kind: str) -> Iterator[str]:
+def _labels(tracks: Sequence[Track], *, kind: str) -> Iterator[str]:
     """What a player's menu calls each track; no two the same, as RFC 8216 (4.3.4.1.1) demands."""
     used: set[str] = set()
     for number, track in enumerate(tracks):

@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import json
 import sys
+from bisect import bisect_right
 from typing import Any
 
 import av
@@ -70,18 +71,13 @@ def _first_frame(
 def _readable_share(container: InputContainer, stream: VideoStream) -> float:
     """Which share of the indexed samples lies inside the file (1.0 when unknown)."""
     entries, size_bytes = stream.index_entries, container.size
-    if size_bytes <= 0 or len(entries) == 0:
+    if size_bytes <= 0 or len(entries) == 0 or _end(entries[-1]) <= size_bytes:
         return 1.0
-    if entries[-1].pos + entries[-1].size <= size_bytes:
-        return 1.0
-    low, high = 0, len(entries)
-    while low < high:
-        middle = (low + high) // 2
-        if entries[middle].pos + entries[middle].size <= size_bytes:
-            low = middle + 1
-        else:
-            high = middle
-    return low / len(entries)
+    return bisect_right(entries, size_bytes, key=_end) / len(entries)
+
+
+def _end(entry: Any) -> int:
+    return int(entry.pos + entry.size)
 
 
 def _examine(

@@ -23,7 +23,6 @@ _DEFAULT_NAMES = re.compile(
     re.IGNORECASE,
 )
 _FULL_RANGE = 2
-_MATRIX = Type.DISPLAYMATRIX
 _FULL_TURN = 360
 
 
@@ -73,7 +72,7 @@ def _is_mirrored(frame: VideoFrame) -> bool:
     # PyAV doesn't know every kind of side data, and then gives none.
     with contextlib.suppress(ValueError):
         sides: Any = frame.side_data  # a mapping by its type, a sequence by its behaviour
-        matrix = b"".join(bytes(side) for side in sides if side.type == _MATRIX)
+        matrix = b"".join(bytes(side) for side in sides if side.type == Type.DISPLAYMATRIX)
     if len(matrix) != struct.calcsize("9i"):
         return False
     a, b, _, c, d, *_ = struct.unpack("9i", matrix)
