@@ -10,7 +10,7 @@ from typing import Any
 from portal.errors import StorageUnavailable
 from portal.storage.calls import BucketCalls, code_of
 from portal.storage.errors import ListingRefused, MultipartMissing, ObjectMissing, StorageRefused
-from portal.storage.objects import LIST_LIMIT, StoredPart, read_parts
+from portal.storage.objects import LIST_LIMIT, StoredPart
 
 # Putting thousands of parts together may take storage a while.
 COMPLETE_TIMEOUT_S = 55
@@ -44,7 +44,9 @@ class Multiparts:
                 MaxParts=PARTS_PAGE,
             )
             # By number, for some servers' pages begin with the marker and others' after it.
-            found.update((part.number, part) for part in read_parts(page))
+            for part in page.get("Parts", ()):
+                number = part["PartNumber"]
+                found[number] = StoredPart(number, part["Size"], part["ETag"])
             following = int(page.get("NextPartNumberMarker") or 0)
             if not page.get("IsTruncated") or following <= marker:
                 return [found[number] for number in sorted(found)]

@@ -45,7 +45,8 @@ def video(stream: VideoStream, frame: VideoFrame) -> dict[str, Any]:
         "coded_height": frame.height,
         "pix_fmt": frame.format.name,
         "has_alpha": any(component.is_alpha for component in frame.format.components),
-        "rotation": _rotation(frame),
+        # A degenerate display matrix has no angle.
+        "rotation": frame.rotation if abs(frame.rotation) <= _FULL_TURN else 0,
         "mirrored": _is_mirrored(frame),
         "sar": _ratio(stream.sample_aspect_ratio or context.sample_aspect_ratio),
         "average_rate": _ratio(stream.average_rate),
@@ -58,12 +59,6 @@ def video(stream: VideoStream, frame: VideoFrame) -> dict[str, Any]:
         "color_transfer": int(frame.color_trc),
         "color_primaries": int(frame.color_primaries),
     }
-
-
-def _rotation(frame: VideoFrame) -> int:
-    """In degrees, from the display matrix; 0 when that is degenerate and has no angle."""
-    degrees = frame.rotation
-    return degrees if abs(degrees) <= _FULL_TURN else 0
 
 
 def _is_mirrored(frame: VideoFrame) -> bool:
