@@ -1,4 +1,4 @@
-"""Reading and showing text that anyone may have written. Pure.
+"""Reading and showing text that anyone may have written, and durations in words. Pure.
 
 Texts are stored as submitted; `shown` is how they are displayed. Templates escape markup, this
 module does not.
@@ -71,6 +71,14 @@ def whole_number(text: str, *, max_digits: int) -> int | None:
     """The number that a text of ASCII digits alone writes; None for any other."""
     is_number = text.isascii() and text.isdigit() and len(text) <= max_digits
     return int(text) if is_number else None
+
+
+def duration_in_words(duration_s: int) -> str:
+    """Whole seconds as `1 h 30 min`, without the units of which there are none."""
+    minutes, seconds = divmod(duration_s, 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = {"h": hours, "min": minutes, "s": seconds}
+    return " ".join(f"{value} {unit}" for unit, value in parts.items() if value)
 
 
 def _with_few_marks(text: str) -> str:

@@ -19,7 +19,7 @@ from portal.concurrency.task_group import task_group
 from portal.processes.child import describe_exit, kill_group, send, spawn, stop
 from portal.processes.files import write_atomically
 from portal.processes.orphans import record_children
-from portal.processes.output import LineOutput
+from portal.processes.output import LineOutput, LogFile
 from portal.processes.spec import ChildError, ChildSpec, RestartPolicy
 
 logger = logging.getLogger(__name__)
@@ -128,7 +128,8 @@ class Children:
             text = f"{spec.name} died: {reason}{again}; starting it again in {pause_s:.1f} s"
             logger.warning(
                 "%s",
-                _with_unseen_tail(text, spec),
+                # The lines of the other kind of output were shown as they came.
+                _with_tail(text, spec) if isinstance(spec.output, LogFile) else text,
                 extra={"action": "child_restart", "child": spec.name, "failures": child.failures},
             )
             await asyncio.sleep(pause_s)
@@ -236,11 +237,6 @@ def _with_tail(text: str, spec: ChildSpec) -> str:
     """The text, followed by the last lines of the child."""
     tail = spec.output.tail()
     return "\n  | ".join([f"{text}. Its last lines:", *tail]) if tail else text
-
-
-def _with_unseen_tail(text: str, spec: ChildSpec) -> str:
-    """As `_with_tail`, unless the lines were shown as they came."""
-    return text if isinstance(spec.output, LineOutput) else _with_tail(text, spec)
 
 
 async def _last_lines(*children: _Child) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.processes.child import Limits, spawn, stop
+from portal.text import duration_in_words
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
 from portal.transcoding.probing.facts import Probe, interpret
 from portal.transcoding.probing.source_address import source_address
@@ -52,7 +53,7 @@ class SourceLimits:
         pixels = f"{self.max_pixels / 1e6:.3g} megapixels or {side}"
         limits = {
             RejectCode.TOO_LARGE: pixels if self.max_pixels else side,
-            RejectCode.TOO_LONG: _in_words(self.max_duration_s),
+            RejectCode.TOO_LONG: duration_in_words(self.max_duration_s),
             RejectCode.FILE_TOO_LARGE: f"{self.max_size_bytes / 1e9:.3g} GB",
         }
         return SourceRejected(code, detail=detail, limit=limits.get(code, ""))
@@ -135,10 +136,3 @@ def _check_measures(found: Probe, limits: SourceLimits) -> None:
             raise limits.rejection(RejectCode.TOO_LARGE)
     if 0 < limits.max_duration_s < found.duration_s:
         raise limits.rejection(RejectCode.TOO_LONG)
-
-
-def _in_words(duration_s: int) -> str:
-    minutes, seconds = divmod(duration_s, 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = {"h": hours, "min": minutes, "s": seconds}
-    return " ".join(f"{value} {unit}" for unit, value in parts.items() if value)

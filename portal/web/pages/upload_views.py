@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from portal.config import Config
+from portal.text import duration_in_words
 from portal.web.pages import formatting
 
 FORMATS = "MP4 or QuickTime: .mp4, .m4v or .mov"
@@ -24,7 +25,7 @@ def limits_view(config: Config) -> LimitsView:
     """The limits of this portal, as it is set up."""
     most = [formatting.size(config.max_source_bytes).words] if config.max_source_bytes else []
     if config.max_source_duration_s:
-        most.append(_duration(config.max_source_duration_s))
+        most.append(duration_in_words(config.max_source_duration_s))
     lines = (FORMATS, f"Up to {' and '.join(most)} each") if most else (FORMATS,)
     return LimitsView(
         size_bytes=config.max_source_bytes,
@@ -32,10 +33,3 @@ def limits_view(config: Config) -> LimitsView:
         pixels=config.max_source_pixels,
         lines=lines,
     )
-
-
-def _duration(duration_s: int) -> str:
-    minutes, seconds = divmod(duration_s, 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = {"h": hours, "min": minutes, "s": seconds}
-    return " ".join(f"{value} {unit}" for unit, value in parts.items() if value)
