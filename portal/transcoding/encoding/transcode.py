@@ -87,6 +87,8 @@ async def make_renditions(
     """
     rungs = tuple(rung for rung in plan.video if rung.name in wanted)
     own_plan = plan if is_first else replace(plan, audio=(), subtitles=())
+    width, height = probe.video.width, probe.video.height
+    storyboard = plan_storyboard(duration_s=probe.duration_s, width=width, height=height)
     with pass_folder(work_dir) as folder:
         async with proxied(source_url) as source:
             one_pass = _Pass(
@@ -95,6 +97,7 @@ async def make_renditions(
                 plan=own_plan,
                 rungs=rungs,
                 is_first=is_first,
+                storyboard=storyboard if is_first else None,
                 upload=SegmentUpload(sink, folder, video_names={rung.name for rung in rungs}),
                 progress=PassProgress(on_progress, probe.duration_s),
             )
@@ -110,6 +113,7 @@ class _Pass:
     plan: Plan
     rungs: tuple[Rung, ...]
     is_first: bool
+    storyboard: Storyboard | None
     upload: SegmentUpload
     progress: PassProgress
     runs: list[RunReport] = field(default_factory=list)
@@ -189,22 +193,13 @@ class _Pass:
             rungs=rungs,
             audio=self.plan.audio,
             subtitles=self.plan.subtitles,
-            storyboard=self._storyboard,
+            storyboard=self.storyboard,
             starts_s=starts_s,
         )
         self.progress.next_run(ends_at=1.0)
         names = _names(task.rungs, task.audio, task.subtitles)
         with span("encode", renditions=" ".join(names)):
             return await self._run(command.encode_arguments(task), names)
-
-    @property
-    def _storyboard(self) -> Storyboard | None:
-        if not self.is_first:
-            return None
-        video = self.probe.video
-        return plan_storyboard(
-            duration_s=self.probe.duration_s, width=video.width, height=video.height
-        )
 
     async def _run(self, arguments: Sequence[str], names: Sequence[str]) -> RunReport:
         """Run ffmpeg and upload its segments; when one fails the other is stopped."""
@@ -238,8 +233,8 @@ class _Pass:
         ]
         subtitles = [each for each in renditions if each.kind is Kind.SUBTITLES]
         has_poster = self.is_first and await put_poster(self.upload)
-        has_storyboard = self._storyboard is not None and await put_storyboard(
-            self.upload, self._storyboard, duration_s=duration_s
+        has_storyboard = self.storyboard is not None and await put_storyboard(
+            self.upload, self.storyboard, duration_s=duration_s
         )
         return PassOutput(
             renditions=tuple(renditions),
