@@ -34,7 +34,6 @@ class _Child:
 
     spec: ChildSpec
     process: Process | None = None
-    task: asyncio.Task[None] | None = None
     pump: asyncio.Task[None] | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     failures: int = 0
@@ -59,14 +58,14 @@ class Children:
     _record: Path | None
     _failing: Path | None
     _batches: list[list[_Child]] = field(default_factory=list)
-    _background: list[asyncio.Task[None]] = field(default_factory=list)
+    _work: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(self, *specs: ChildSpec) -> None:
         """Start these together, after all earlier ones, and wait until each is ready."""
         batch = [_Child(spec) for spec in specs]
         self._batches.append(batch)
         for child in batch:
-            child.task = self._tasks.create_task(self._keep_running(child))
+            self.background(self._keep_running(child))
         for child in batch:
             await child.ready.wait()
 
@@ -89,7 +88,7 @@ class Children:
 
     def background(self, work: Coroutine[Any, Any, None]) -> None:
         """Do this beside the children, and give it up when they are stopped."""
-        self._background.append(self._tasks.create_task(work))
+        self._work.append(self._tasks.create_task(work))
 
     def pid(self, name: str) -> int | None:
         """The process number of a running child."""
@@ -103,7 +102,7 @@ class Children:
     async def stop(self) -> None:
         """Stop all children, last started first."""
         try:
-            await _cancel([*self._background, *(child.task for child in self._all())])
+            await _cancel(self._work)
             for batch in reversed(self._batches):
                 async with asyncio.TaskGroup() as stopping:
                     for child in batch:
@@ -247,8 +246,8 @@ async def _last_lines(*children: _Child) -> None:
         await _cancel(pumps)
 
 
-async def _cancel(tasks: Sequence[asyncio.Task[None] | None]) -> None:
-    running = [task for task in tasks if task is not None and not task.done()]
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    running = [task for task in tasks if not task.done()]
     for task in running:
         task.cancel()
     if running:
