@@ -70,8 +70,8 @@ def whole_number(text: str, *, max_digits: int) -> int | None:
     return int(text) if is_number else None
 
 
-def duration_words(duration_s: int) -> str:
-    """A duration as a limit has it: 1 h 30 min."""
+def duration_in_words(duration_s: int) -> str:
+    """Whole seconds as `1 h 30 min`, without the units of which there are none."""
     minutes, seconds = divmod(duration_s, 60)
     hours, minutes = divmod(minutes, 60)
     parts = {"h": hours, "min": minutes, "s": seconds}

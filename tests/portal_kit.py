@@ -22,8 +22,8 @@ import imageio_ffmpeg
 import psycopg
 import pytest
 from psycopg import sql
+from services_kit import embedded_services
 
-from portal.bundled.services import embedded_services
 from portal.config import Config
 from portal.database.connection import migrate
 

@@ -1,7 +1,5 @@
 """Hosts, ports and whether something answers there."""
 
-from __future__ import annotations
-
 import errno
 import ipaddress
 import os

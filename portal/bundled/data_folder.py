@@ -11,8 +11,6 @@
 Nothing here is meant for other accounts of the machine.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shlex

@@ -1,7 +1,5 @@
 """What `portal up` tells when it ends early."""
 
-from __future__ import annotations
-
 from typing import IO, Any
 
 import click

@@ -6,8 +6,6 @@ Of uploads that make the same new folder at once it may answer one with 500: eac
 listing of its own, and some lack what the others write (`Dir.Mkdir` in rclone's vfs/dir.go).
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import secrets

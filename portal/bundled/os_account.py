@@ -4,14 +4,13 @@ Started as root, the portal gives it an account of its own and lets that account
 least change of permissions; started by anyone else, the database runs as that account.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import pwd
 import shutil
 import stat
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from portal.bundled.errors import UpError
@@ -28,7 +27,7 @@ def database_account() -> SystemUser | None:
     if os.geteuid() != 0:
         return None
     try:
-        entry = _entry() or _create()
+        entry = _entry()
     except (OSError, KeyError, subprocess.SubprocessError) as exc:
         raise UpError(
             f"PostgreSQL does not run as root, and the account {ACCOUNT_NAME} cannot be made: "
@@ -37,15 +36,10 @@ def database_account() -> SystemUser | None:
     return SystemUser(ACCOUNT_NAME, entry.pw_uid, entry.pw_gid)
 
 
-def _entry() -> pwd.struct_passwd | None:
-    try:
+def _entry() -> pwd.struct_passwd:
+    with suppress(KeyError):
         return pwd.getpwnam(ACCOUNT_NAME)
-    except KeyError:
-        return None
-
-
-def _create() -> pwd.struct_passwd:
-    """An account that nobody can log in to."""
+    # An account that nobody can log in to.
     program = shutil.which("useradd")
     if program is None:
         raise FileNotFoundError("useradd")

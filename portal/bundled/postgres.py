@@ -7,8 +7,6 @@ it matter who can reach the socket. Statements run as the role `portal`, which o
 databases and is no superuser: no SQL can read files or run programs.
 """
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

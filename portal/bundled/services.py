@@ -1,54 +1,23 @@
 """The database and the object storage that the portal brings along, and the settings to use them.
 
-`portal up` runs them among its other children; tests take them on their own.
+`portal up` runs them among its other children.
 """
 
-from __future__ import annotations
-
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
 
-from portal.bundled.addresses import authority, free_port, local_peer, reachable_host
-from portal.bundled.data_folder import DataFolder, open_data_folder
+from portal.bundled.addresses import authority, local_peer, reachable_host
+from portal.bundled.data_folder import DataFolder
 from portal.bundled.object_store import (
     BUCKET,
     ObjectStore,
     prepare_object_store,
     remove_unfinished_uploads,
 )
-from portal.bundled.postgres import prepare_postgres, release_socket_folder
+from portal.bundled.postgres import prepare_postgres
 from portal.processes.spec import ChildSpec
-from portal.processes.supervisor import Children, running_children
+from portal.processes.supervisor import Children
 
-LOOPBACK = "127.0.0.1"
 REGION = "us-east-1"  # the only one an S3 server without regions is sure to know
-
-
-@asynccontextmanager
-async def embedded_services(
-    data_dir: Path, *, database: bool = True, storage: bool = True, durable: bool = True
-) -> AsyncIterator[dict[str, str]]:
-    """Run PostgreSQL and the S3 server; yields the environment variables that lead to them.
-
-    The caller has the folder to itself. `durable=False` saves the time of writing to disk
-    safely, for data that is thrown away anyway.
-    """
-    folder = open_data_folder(data_dir)
-    port = free_port(LOOPBACK) if storage else None
-    try:
-        async with running_children() as children:
-            yield await start_embedded(
-                children,
-                folder,
-                host=LOOPBACK,
-                storage_port=port,
-                database=database,
-                durable=durable,
-            )
-    finally:
-        release_socket_folder(folder)
 
 
 async def start_embedded(

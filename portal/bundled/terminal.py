@@ -4,8 +4,6 @@ Lines wait in a short queue for a thread of their own: a terminal that is held (
 pipe that nobody reads, loses lines but never stops a child or the supervision.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import queue

@@ -4,8 +4,6 @@ Decides what runs, in which order and with which settings; `portal.processes.sup
 running. It ends by a signal, or when database or storage cannot be started at first.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal
@@ -46,20 +44,7 @@ STOP_GRACE_S = 5.5
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 # Would lead libpq or the AWS client elsewhere than to the embedded parts.
-LIBPQ_PREFIX = "PG"
-FOREIGN_AWS = frozenset(
-    {
-        "AWS_PROFILE",
-        "AWS_DEFAULT_PROFILE",
-        "AWS_SESSION_TOKEN",
-        "AWS_SECURITY_TOKEN",
-        "AWS_DEFAULT_REGION",
-        "AWS_ENDPOINT_URL",
-        "AWS_ENDPOINT_URL_S3",
-        "AWS_ROLE_ARN",
-        "AWS_WEB_IDENTITY_TOKEN_FILE",
-    }
-)
+LIBPQ_PREFIX, AWS_PREFIX = "PG", "AWS_"
 # What leads to parts the user brings.
 OWN_DATABASE = "DATABASE_URL"
 OWN_STORAGE = ("S3_ENDPOINT_URL", "S3_BUCKET")
@@ -132,20 +117,18 @@ class _Stop:
     async def interrupt(self, work: Coroutine[Any, Any, None]) -> None:
         """Do the work until it ends, fails or a signal comes."""
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(work), group.create_task(self._wait())]
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            for task in tasks:
-                task.cancel()
-
-    async def _wait(self) -> None:
-        await self.requested.wait()
+            working, waiting = group.create_task(work), group.create_task(self.requested.wait())
+            await asyncio.wait((working, waiting), return_when=asyncio.FIRST_COMPLETED)
+            working.cancel()
+            waiting.cancel()
 
 
 @contextmanager
 def _stop_signals() -> Iterator[_Stop]:
     loop, stop = asyncio.get_running_loop(), _Stop()
     # Under nohup the end of the terminal must go unnoticed.
-    handled = [s for s in STOP_SIGNALS if s != signal.SIGHUP or not _is_ignored(s)]
+    is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    handled = [s for s in STOP_SIGNALS if not (s == signal.SIGHUP and is_nohup)]
     for number in handled:
         loop.add_signal_handler(number, stop.request)
     try:
@@ -153,10 +136,6 @@ def _stop_signals() -> Iterator[_Stop]:
     finally:
         for number in handled:
             loop.remove_signal_handler(number)
-
-
-def _is_ignored(number: signal.Signals) -> bool:
-    return signal.getsignal(number) is signal.SIG_IGN
 
 
 async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
@@ -207,7 +186,7 @@ def _child_environ(plan: _Plan, settings: Mapping[str, str]) -> dict[str, str]:
     kept = {
         name: value
         for name, value in plan.environ.items()
-        if (plan.has_own_storage or name not in FOREIGN_AWS)
+        if (plan.has_own_storage or not name.startswith(AWS_PREFIX))
         and (plan.has_own_database or not name.startswith(LIBPQ_PREFIX))
     }
     # The web cannot see its siblings.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,7 +15,6 @@ from uuid import uuid4
 
 import aiohttp
 import click
-import imageio_ffmpeg
 from tortoise.exceptions import OperationalError
 from yarl import URL
 
@@ -29,6 +27,7 @@ from portal.maintenance.consistency.findings import Report
 from portal.queue.app import Queue, open_queue
 from portal.storage.bucket import Storage, open_storage
 from portal.storage.errors import ObjectMissing
+from portal.transcoding.encoding.self_test import check_ffmpeg
 
 CHECK_TIMEOUT_S = 20
 PROBE_TYPE = "video/mp4"
@@ -164,18 +163,11 @@ async def _queue(parts: Parts) -> None:
 
 
 async def _ffmpeg(parts: Parts) -> None:
-    process = await asyncio.create_subprocess_exec(
-        imageio_ffmpeg.get_ffmpeg_exe(),
-        *("-hide_banner", "-encoders"),
-        env={"PATH": os.defpath},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    output, _ = await process.communicate()
-    if process.returncode != 0 or b"libx264" not in output:
+    try:
+        await check_ffmpeg()
+    except Exception as exc:
         fix = "Reinstall the portal, or point IMAGEIO_FFMPEG_EXE at an ffmpeg with libx264."
-        raise Trouble("ffmpeg does not run or has no libx264", fix)
+        raise Trouble("ffmpeg does not run or has no libx264", fix) from exc
 
 
 async def _bucket(parts: Parts) -> None:
@@ -194,8 +186,8 @@ async def _browser_upload(parts: Parts) -> None:
     storage, config = parts.storage, parts.config
     key = f"doctor/{uuid4().hex}.mp4"
     try:
-        put_url = await storage.presign_put(key, content_type=PROBE_TYPE, ttl_s=60)
-        get_url = await storage.presign_get(key, ttl_s=60)
+        put_url = await storage.public.presign_put(key, content_type=PROBE_TYPE, ttl_s=60)
+        get_url = await storage.public.presign_get(key, ttl_s=60)
         async with aiohttp.ClientSession() as session:
             await _preflight(session, put_url, config)
             await _put(session, put_url, config)
@@ -229,7 +221,7 @@ async def _upload_in_parts(parts: Parts) -> None:
 
 
 async def _put_part(storage: Storage, key: str, multipart_id: str) -> None:
-    url = await storage.multiparts.presign_part(
+    url = await storage.public.presign_part(
         key, multipart_id, 1, size_bytes=len(PROBE_BODY), ttl_s=CHECK_TIMEOUT_S
     )
     address = URL(url, encoded=True)

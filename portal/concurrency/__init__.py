@@ -1,4 +1,5 @@
-"""Policies for many callers of one dependency: circuit breaker, retry, single-flight.
+"""Policies for many callers of one dependency: circuit breaker, retry, single-flight,
+and the bare errors of a task group.
 
 Knows no database, no storage and no HTTP.
 """

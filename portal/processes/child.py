@@ -122,16 +122,9 @@ def describe_exit(returncode: int) -> str:
         return f"killed by signal {-returncode}"
 
 
-def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error that brought a TaskGroup down, for callers who expect it bare."""
-    error = group.exceptions[0]
-    return first_error(error) if isinstance(error, BaseExceptionGroup) else error
-
-
 async def _wait(process: Process, timeout_s: float) -> None:
     with suppress(TimeoutError):
-        async with asyncio.timeout(timeout_s):
-            await process.wait()
+        await asyncio.wait_for(process.wait(), timeout_s)
 
 
 async def _drain(process: Process) -> None:

@@ -1,7 +1,5 @@
 """Small files in which one process leaves its state for others, or for its next start."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

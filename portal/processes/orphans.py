@@ -5,8 +5,6 @@ live on. A process is an orphan only when its number and its start time are thos
 that a number used again is never touched.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from contextlib import suppress
@@ -37,10 +35,8 @@ def end_orphans(record: Path) -> int:
     for pid, started, number in _read(record):
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)
-            if (
-                abs(process.create_time() - started) < CLOCK_SLACK_S
-                and process.status() != psutil.STATUS_ZOMBIE
-            ):
+            is_same = abs(process.create_time() - started) < CLOCK_SLACK_S
+            if is_same and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
                 process.send_signal(number)
     wait_or_kill(found)

@@ -1,7 +1,5 @@
 """What a supervised child prints: kept in a log file, or handed on line by line."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

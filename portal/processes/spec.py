@@ -1,7 +1,5 @@
 """What a supervised child is, and how it is restarted."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ it keeps failing; the others are left running. Only a `must_start` child that ne
 the set, with a `ChildError` raised where `running_children` is left.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -17,17 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from portal.processes.child import (
-    describe_exit,
-    first_error,
-    kill_group,
-    send,
-    spawn,
-    stop,
-)
+from portal.concurrency.task_group import task_group
+from portal.processes.child import describe_exit, kill_group, send, spawn, stop
 from portal.processes.files import write_atomically
 from portal.processes.orphans import record_children
-from portal.processes.output import LineOutput
+from portal.processes.output import LineOutput, LogFile
 from portal.processes.spec import ChildError, ChildSpec, RestartPolicy
 
 logger = logging.getLogger(__name__)
@@ -42,7 +34,6 @@ class _Child:
 
     spec: ChildSpec
     process: Process | None = None
-    task: asyncio.Task[None] | None = None
     pump: asyncio.Task[None] | None = None
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     failures: int = 0
@@ -67,14 +58,14 @@ class Children:
     _record: Path | None
     _failing: Path | None
     _batches: list[list[_Child]] = field(default_factory=list)
-    _background: list[asyncio.Task[None]] = field(default_factory=list)
+    _work: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def start(self, *specs: ChildSpec) -> None:
         """Start these together, after all earlier ones, and wait until each is ready."""
         batch = [_Child(spec) for spec in specs]
         self._batches.append(batch)
         for child in batch:
-            child.task = self._tasks.create_task(self._keep_running(child))
+            self.background(self._keep_running(child))
         for child in batch:
             await child.ready.wait()
 
@@ -97,7 +88,7 @@ class Children:
 
     def background(self, work: Coroutine[Any, Any, None]) -> None:
         """Do this beside the children, and give it up when they are stopped."""
-        self._background.append(self._tasks.create_task(work))
+        self._work.append(self._tasks.create_task(work))
 
     def pid(self, name: str) -> int | None:
         """The process number of a running child."""
@@ -111,7 +102,7 @@ class Children:
     async def stop(self) -> None:
         """Stop all children, last started first."""
         try:
-            await _cancel([*self._background, *(child.task for child in self._all())])
+            await _cancel(self._work)
             for batch in reversed(self._batches):
                 async with asyncio.TaskGroup() as stopping:
                     for child in batch:
@@ -136,7 +127,8 @@ class Children:
             text = f"{spec.name} died: {reason}{again}; starting it again in {pause_s:.1f} s"
             logger.warning(
                 "%s",
-                _with_unseen_tail(text, spec),
+                # The lines of the other kind of output were shown as they came.
+                _with_tail(text, spec) if isinstance(spec.output, LogFile) else text,
                 extra={"action": "child_restart", "child": spec.name, "failures": child.failures},
             )
             await asyncio.sleep(pause_s)
@@ -230,28 +222,20 @@ async def running_children(
     a later `end_orphans`; `failing` names, one a line, those that died and have not run for long
     since.
     """
-    try:
-        # A task that fails cancels the other tasks and the block at once, while the output of
-        # the other children must be read until they have ended: hence two groups.
-        async with asyncio.TaskGroup() as pumps, asyncio.TaskGroup() as tasks:
-            children = Children(tasks, pumps, policy or RestartPolicy(), record, failing)
-            try:
-                yield children
-            finally:
-                await children.stop()
-    except BaseExceptionGroup as failures:
-        raise first_error(failures) from None
+    # A task that fails cancels the other tasks and the block at once, while the output of
+    # the other children must be read until they have ended: hence two groups.
+    async with task_group() as pumps, task_group() as tasks:
+        children = Children(tasks, pumps, policy or RestartPolicy(), record, failing)
+        try:
+            yield children
+        finally:
+            await children.stop()
 
 
 def _with_tail(text: str, spec: ChildSpec) -> str:
     """The text, followed by the last lines of the child."""
     tail = spec.output.tail()
     return "\n  | ".join([f"{text}. Its last lines:", *tail]) if tail else text
-
-
-def _with_unseen_tail(text: str, spec: ChildSpec) -> str:
-    """As `_with_tail`, unless the lines were shown as they came."""
-    return text if isinstance(spec.output, LineOutput) else _with_tail(text, spec)
 
 
 async def _last_lines(*children: _Child) -> None:
@@ -262,8 +246,8 @@ async def _last_lines(*children: _Child) -> None:
         await _cancel(pumps)
 
 
-async def _cancel(tasks: Sequence[asyncio.Task[None] | None]) -> None:
-    running = [task for task in tasks if task is not None and not task.done()]
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    running = [task for task in tasks if not task.done()]
     for task in running:
         task.cancel()
     if running:

@@ -18,11 +18,11 @@ from typing import TypeVar
 
 import psycopg
 
+from portal.concurrency.task_group import task_group
 from portal.database.connection import retry_outage
 from portal.database.lease import LeaseLost
 from portal.database.models import Outcome, Video
 from portal.errors import StorageUnavailable, Unavailable
-from portal.processes.child import first_error
 from portal.processing import attempts, renditions
 from portal.processing.attempts import OUTAGE_TIMEOUT_S, Failure, Heartbeat, OpenAttempt
 from portal.processing.removal import remove_again
@@ -40,7 +40,7 @@ from portal.transcoding.errors import (
     TranscodeFailed,
     without_signatures,
 )
-from portal.transcoding.packaging.hls import media_playlist_name, segment_starts_s
+from portal.transcoding.packaging.hls import media_playlist_name, parse_media_playlist
 from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
 from portal.transcoding.planning.ladder import plan_renditions
 from portal.transcoding.probing.probe import SourceLimits, probe
@@ -172,14 +172,10 @@ class Pass:
 
     async def _under_lease(self, work: Callable[[Heartbeat], Awaitable[Result]]) -> Result:
         heartbeat = Heartbeat(self.attempt)
-        try:
-            async with asyncio.TaskGroup() as group:
-                beating = group.create_task(heartbeat.beat_forever())
-                result = await work(heartbeat)
-                beating.cancel()
-        except BaseExceptionGroup as failures:
-            first = first_error(failures)
-            raise first from first.__cause__
+        async with task_group() as tasks:
+            beating = tasks.create_task(heartbeat.beat_forever())
+            result = await work(heartbeat)
+            beating.cancel()
         return result
 
     async def _first_pass(self, heartbeat: Heartbeat) -> Playable:
@@ -270,7 +266,7 @@ async def _segment_starts_s(video: Video, storage: Storage) -> tuple[float, ...]
     lowest = await renditions.lowest_complete(video)
     prefix = output_prefix(video.id, lowest.attempt_number or 0)
     text = await storage.get(prefix + media_playlist_name(lowest.name))
-    return segment_starts_s(text.decode())
+    return parse_media_playlist(text.decode()).starts_s
 
 
 @asynccontextmanager
@@ -284,7 +280,7 @@ async def _checked_source(attempt: OpenAttempt, storage: Storage) -> AsyncIterat
     await check_source(attempt.video, storage)
     key = attempt.video.storage_key
     try:
-        yield await storage.presign_internal_get(key, ttl_s=SOURCE_URL_TTL_S)
+        yield await storage.internal.presign_get(key, ttl_s=SOURCE_URL_TTL_S)
     except (TranscodeFailed, SourceRejected) as exc:
         await check_source(attempt.video, storage)
         is_broken_off = exc.code == FailCode.SOURCE_UNREACHABLE

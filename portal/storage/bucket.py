@@ -1,30 +1,25 @@
 """Object storage: presigned addresses, and the few object operations the portal needs.
 
-Botocore's errors are translated at this boundary, by `storage_calls`.
+Botocore's errors are translated at this boundary, by `calls`.
 Media bytes of uploads never pass through here; clients talk to storage directly.
 """
-
-from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import Any
 
 import aioboto3
 from botocore.config import Config as ClientConfig
 from botocore.handlers import add_expect_header
 
+from portal.config import Config
 from portal.errors import StorageUnavailable
-from portal.storage.calls import MISSING_CODES, StorageCalls
+from portal.storage.calls import MISSING_CODES, BucketCalls
 from portal.storage.multipart import Multiparts
 from portal.storage.objects import LIST_LIMIT, ObjectInfo, Page, read_info, read_page
 from portal.storage.presigning import Presigner
-
-if TYPE_CHECKING:
-    from portal.config import Config
 
 CONNECT_TIMEOUT_S = 3
 READ_TIMEOUT_S = 20
@@ -38,64 +33,19 @@ class StorageKept(Exception):
 
 
 class Storage:
-    """One bucket, seen from the portal (`client`) and from browsers (`public`)."""
+    """One bucket. Addresses for browsers come from `public`, for our own machines `internal`."""
 
-    def __init__(
-        self,
-        client: Any,
-        bucket: str,
-        *,
-        internal: Presigner,
-        public: Presigner,
-        calls: StorageCalls,
-    ) -> None:
-        self._client = client
+    def __init__(self, calls: BucketCalls, *, internal: Presigner, public: Presigner) -> None:
+        self._client = calls.client
         self._calls = calls
-        self._internal = internal
-        self._public = public
-        self.bucket = bucket
-        self.multiparts = Multiparts(client, bucket, public=public, calls=calls)
-
-    async def presign_put(self, key: str, *, content_type: str, ttl_s: int) -> str:
-        """Address for a browser to PUT this key to, with exactly this Content-Type."""
-        return await self._public.put(key, content_type=content_type, ttl_s=ttl_s)
-
-    async def presign_get(self, key: str, *, ttl_s: int) -> str:
-        """Address from which a browser may read this one object."""
-        return await self._public.get(key, ttl_s=ttl_s)
-
-    async def presign_download(self, key: str, *, file_name: str, ttl_s: int) -> str:
-        """As `presign_get`; a browser saves the object under this name instead of showing it."""
-        return await self._public.download(key, file_name=file_name, ttl_s=ttl_s)
-
-    async def presign_get_many(self, keys: Collection[str], *, ttl_s: int) -> dict[str, str]:
-        """As `presign_get`, for the segments of a long playlist at once."""
-        return await self._public.get_many(keys, ttl_s=ttl_s)
-
-    async def presign_internal_get(self, key: str, *, ttl_s: int) -> str:
-        """As `presign_get`, by the address that the portal's own machines use."""
-        return await self._internal.get(key, ttl_s=ttl_s)
-
-    async def address_life_s(self, ttl_s: int) -> int:
-        """For how long an address presigned now is good; less than `ttl_s` if its credentials end.
-
-        Whoever lets others keep such addresses does so for less than this.
-        """
-        return await self._public.life_s(ttl_s)
-
-    async def address_signer(self) -> str:
-        """The id of the credentials that sign now; kept addresses of others may end earlier."""
-        return await self._public.signer_id()
-
-    async def public_origin(self) -> str:
-        """Scheme and host that browsers send uploads to and fetch segments from."""
-        parts = urlsplit(await self._public.bucket_url())
-        return f"{parts.scheme}://{parts.netloc}"
+        self.bucket = calls.bucket
+        self.internal = internal
+        self.public = public
+        self.multiparts = Multiparts(calls)
 
     async def head(self, key: str) -> ObjectInfo:
         """What HEAD tells about an object, or `ObjectMissing`."""
-        async with self._calls.guarded(key):
-            return read_info(await self._client.head_object(Bucket=self.bucket, Key=key))
+        return read_info(await self._calls.call("head_object", Key=key))
 
     async def get(self, key: str) -> bytes:
         """The content of a small object, such as a playlist, or `ObjectMissing`."""
@@ -123,19 +73,17 @@ class Storage:
         Whoever is served it straight from the bucket may keep it for `max_age_s`.
         """
         body = await asyncio.to_thread(data.read_bytes) if isinstance(data, Path) else data
-        async with self._calls.guarded(key):
-            await self._client.put_object(
-                Bucket=self.bucket,
-                Key=key,
-                Body=body,
-                ContentType=content_type,
-                CacheControl=f"public, max-age={max_age_s}",
-            )
+        await self._calls.call(
+            "put_object",
+            Key=key,
+            Body=body,
+            ContentType=content_type,
+            CacheControl=f"public, max-age={max_age_s}",
+        )
 
     async def delete(self, key: str) -> None:
         """Remove an object; an object already gone is no error."""
-        async with self._calls.guarded(key):
-            await self._client.delete_object(Bucket=self.bucket, Key=key)
+        await self._calls.call("delete_object", Key=key)
 
     async def list_some(self, prefix: str) -> list[str]:
         """The first keys that begin with this, at most `LIST_LIMIT`."""
@@ -143,15 +91,10 @@ class Storage:
 
     async def list_page(self, prefix: str, *, delimiter: str = "", page: str = "") -> Page:
         """A page of what begins with this; see `listing`, which goes through all of them."""
-        options = {"ContinuationToken": page} if page else {}
-        async with self._calls.guarded(prefix):
-            answer = await self._client.list_objects_v2(
-                Bucket=self.bucket,
-                Prefix=prefix,
-                Delimiter=delimiter,
-                MaxKeys=LIST_LIMIT,
-                **options,
-            )
+        options: dict[str, Any] = {"ContinuationToken": page} if page else {}
+        answer = await self._calls.call(
+            "list_objects_v2", Prefix=prefix, Delimiter=delimiter, MaxKeys=LIST_LIMIT, **options
+        )
         return read_page(answer)
 
     async def delete_many(self, keys: Collection[str]) -> None:
@@ -160,16 +103,14 @@ class Storage:
         Raises `StorageUnavailable` when storage kept some of them.
         """
         wanted = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-        async with self._calls.guarded(self.bucket):
-            answer = await self._client.delete_objects(Bucket=self.bucket, Delete=wanted)
+        answer = await self._calls.call("delete_objects", Delete=wanted)
         kept = [it for it in answer.get("Errors", ()) if it.get("Code") not in MISSING_CODES]
         if kept:
             raise StorageUnavailable from StorageKept(kept[0].get("Code"), kept[0].get("Key"))
 
     async def check_bucket(self) -> None:
         """Make sure that the bucket is there and may be used."""
-        async with self._calls.guarded(self.bucket):
-            await self._client.head_bucket(Bucket=self.bucket)
+        await self._calls.call("head_bucket")
 
 
 @asynccontextmanager
@@ -187,11 +128,9 @@ async def open_storage(config: Config, *, fail_fast: bool = False) -> AsyncItera
                 _client(session, config.s3_public_endpoint_url)
             )
         yield Storage(
-            client,
-            config.s3_bucket,
+            BucketCalls(client, config.s3_bucket, fail_fast=fail_fast),
             internal=Presigner(session, client, config.s3_bucket),
             public=Presigner(session, public_client, config.s3_bucket),
-            calls=StorageCalls(fail_fast=fail_fast),
         )
 
 

@@ -5,13 +5,12 @@ for a refusal of the portal's credentials, `StorageUnavailable` for a server tha
 or is overloaded, and `StorageRefused` for any other error that S3 answers.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
+from typing import Any
 
 from aiohttp import ClientPayloadError
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
@@ -48,11 +47,21 @@ CALL_TIMEOUT_S = 6.0
 BACKGROUND_CALL_TIMEOUT_S = 180.0
 
 
-class StorageCalls:
-    """Surrounds calls. With `fail_fast`, for the web, they are short and behind a breaker."""
+class BucketCalls:
+    """S3 calls for one bucket. With `fail_fast`, for the web, short and behind a breaker."""
 
-    def __init__(self, *, fail_fast: bool) -> None:
+    def __init__(self, client: Any, bucket: str, *, fail_fast: bool) -> None:
+        self.client = client
+        self.bucket = bucket
         self._breaker = CircuitBreaker(StorageUnavailable) if fail_fast else None
+
+    async def call(
+        self, operation: str, *, timeout_s: float | None = None, **parameters: Any
+    ) -> Any:
+        """The answer to an operation, both as botocore names them."""
+        key = parameters.get("Key") or parameters.get("Prefix") or self.bucket
+        async with self.guarded(key, timeout_s=timeout_s):
+            return await getattr(self.client, operation)(Bucket=self.bucket, **parameters)
 
     @asynccontextmanager
     async def guarded(self, key: str, *, timeout_s: float | None = None) -> AsyncIterator[None]:

@@ -1,7 +1,5 @@
 """What storage says of a key, as exceptions that its callers expect; never shown to clients."""
 
-from __future__ import annotations
-
 
 class StorageCondition(Exception):
     """What storage says of a key and its callers expect; never shown as it is."""

@@ -1,7 +1,5 @@
 """Where things lie in the bucket: uploads as `videos/<id>.<extension>`, output below `hls/`."""
 
-from __future__ import annotations
-
 import re
 from uuid import UUID
 

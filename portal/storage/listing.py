@@ -4,17 +4,11 @@ Nothing here holds more than a page (`LIST_LIMIT` entries) at a time. Servers ag
 order of what lies directly in a folder; of a whole tree some list `audio-2/` before `audio/`.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
 
+from portal.storage.bucket import Storage
 from portal.storage.errors import MultipartMissing, ObjectMissing
-from portal.storage.objects import read_multiparts
-
-if TYPE_CHECKING:
-    from portal.storage.bucket import Storage
-    from portal.storage.objects import OpenMultipart, Page, StoredObject
+from portal.storage.objects import OpenMultipart, Page, StoredObject
 
 
 async def objects_below(prefix: str, storage: Storage) -> AsyncIterator[StoredObject]:
@@ -28,7 +22,7 @@ async def entries_of(folder: str, storage: Storage) -> AsyncIterator[StoredObjec
     """What lies directly in a folder: its objects, and the prefixes of its folders."""
     async for page in _pages(folder, storage, delimiter="/"):
         found: list[StoredObject | str] = [*page.folders, *page.objects]
-        for entry in sorted(found, key=_name):
+        for entry in sorted(found, key=lambda it: it if isinstance(it, str) else it.key):
             yield entry
 
 
@@ -44,7 +38,8 @@ async def open_multiparts(prefix: str, storage: Storage) -> AsyncIterator[list[O
         except (MultipartMissing, ObjectMissing):
             # How some servers say that there are none.
             return
-        yield read_multiparts(answer)
+        uploads = answer.get("Uploads", ())
+        yield [OpenMultipart(it["Key"], it["UploadId"], it["Initiated"]) for it in uploads]
         following = (answer.get("NextKeyMarker", ""), answer.get("NextUploadIdMarker", ""))
         after = following if answer.get("IsTruncated") and following != after else None
 
@@ -55,7 +50,3 @@ async def _pages(prefix: str, storage: Storage, *, delimiter: str) -> AsyncItera
         page = await storage.list_page(prefix, delimiter=delimiter, page=following)
         yield page
         following, is_last = page.next_page, not page.next_page
-
-
-def _name(entry: StoredObject | str) -> str:
-    return entry if isinstance(entry, str) else entry.key

@@ -3,21 +3,14 @@
 Which of them belong to what is for `uploads`; this module only speaks to storage.
 """
 
-from __future__ import annotations
-
+from collections.abc import Collection
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from portal.errors import StorageUnavailable
-from portal.storage.calls import code_of
+from portal.storage.calls import BucketCalls, code_of
 from portal.storage.errors import ListingRefused, MultipartMissing, ObjectMissing, StorageRefused
-from portal.storage.objects import LIST_LIMIT, StoredPart, read_parts
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from portal.storage.calls import StorageCalls
-    from portal.storage.presigning import Presigner
+from portal.storage.objects import LIST_LIMIT, StoredPart
 
 # Putting thousands of parts together may take storage a while.
 COMPLETE_TIMEOUT_S = 55
@@ -30,37 +23,30 @@ PARTS_PAGE = 1000
 class Multiparts:
     """Those of one bucket; `Storage.multiparts`."""
 
-    def __init__(self, client: Any, bucket: str, *, public: Presigner, calls: StorageCalls) -> None:
-        self._client = client
-        self._bucket = bucket
-        self._public = public
-        self._calls = calls
+    def __init__(self, calls: BucketCalls) -> None:
+        self._call = calls.call
 
     async def create(self, key: str, *, content_type: str) -> str:
         """Begin an upload in parts; returns storage's id for it."""
-        async with self._calls.guarded(key):
-            answer = await self._client.create_multipart_upload(
-                Bucket=self._bucket, Key=key, ContentType=content_type
-            )
-        multipart_id: str = answer["UploadId"]
-        return multipart_id
-
-    async def presign_part(
-        self, key: str, multipart_id: str, number: int, *, size_bytes: int, ttl_s: int
-    ) -> str:
-        """Address for a browser to PUT one part to, of exactly this size."""
-        return await self._public.part(
-            key, multipart_id, number, size_bytes=size_bytes, ttl_s=ttl_s
-        )
+        answer = await self._call("create_multipart_upload", Key=key, ContentType=content_type)
+        return str(answer["UploadId"])
 
     async def list_parts(self, key: str, multipart_id: str) -> list[StoredPart]:
         """The parts stored so far, by number; or `MultipartMissing`."""
         found: dict[int, StoredPart] = {}
         marker = 0
         while True:
-            page = await self._parts_page(key, multipart_id, marker)
+            page = await self._call(
+                "list_parts",
+                Key=key,
+                UploadId=multipart_id,
+                PartNumberMarker=marker,
+                MaxParts=PARTS_PAGE,
+            )
             # By number, for some servers' pages begin with the marker and others' after it.
-            found.update((part.number, part) for part in read_parts(page))
+            for part in page.get("Parts", ()):
+                number = part["PartNumber"]
+                found[number] = StoredPart(number, part["Size"], part["ETag"])
             following = int(page.get("NextPartNumberMarker") or 0)
             if not page.get("IsTruncated") or following <= marker:
                 return [found[number] for number in sorted(found)]
@@ -72,21 +58,18 @@ class Multiparts:
         Raises `MultipartMissing`, also for an upload that was completed before, or `PartsRefused`.
         """
         named = [{"PartNumber": part.number, "ETag": part.etag} for part in parts]
-        async with self._calls.guarded(key, timeout_s=COMPLETE_TIMEOUT_S):
-            await self._client.complete_multipart_upload(
-                Bucket=self._bucket,
-                Key=key,
-                UploadId=multipart_id,
-                MultipartUpload={"Parts": named},
-            )
+        await self._call(
+            "complete_multipart_upload",
+            timeout_s=COMPLETE_TIMEOUT_S,
+            Key=key,
+            UploadId=multipart_id,
+            MultipartUpload={"Parts": named},
+        )
 
     async def abort(self, key: str, multipart_id: str) -> None:
         """Give up an upload in parts; one already gone is no error."""
         with suppress(MultipartMissing, ObjectMissing):
-            async with self._calls.guarded(key):
-                await self._client.abort_multipart_upload(
-                    Bucket=self._bucket, Key=key, UploadId=multipart_id
-                )
+            await self._call("abort_multipart_upload", Key=key, UploadId=multipart_id)
 
     async def page(self, prefix: str, after: tuple[str, str]) -> dict[str, Any]:
         """An answer to ListMultipartUploads, after this key and upload; see `listing`.
@@ -95,27 +78,13 @@ class Multiparts:
         """
         key, multipart_id = after
         markers = {"KeyMarker": key, "UploadIdMarker": multipart_id}
+        options: dict[str, Any] = {name: value for name, value in markers.items() if value}
         try:
-            async with self._calls.guarded(prefix):
-                answer: dict[str, Any] = await self._client.list_multipart_uploads(
-                    Bucket=self._bucket,
-                    Prefix=prefix,
-                    MaxUploads=LIST_LIMIT,
-                    **{name: value for name, value in markers.items() if value},
-                )
+            answer: dict[str, Any] = await self._call(
+                "list_multipart_uploads", Prefix=prefix, MaxUploads=LIST_LIMIT, **options
+            )
         except (StorageRefused, StorageUnavailable) as exc:
             if code_of(exc.__cause__) in REFUSED_LISTING_CODES:
                 raise ListingRefused(prefix) from exc
             raise
         return answer
-
-    async def _parts_page(self, key: str, multipart_id: str, marker: int) -> dict[str, Any]:
-        async with self._calls.guarded(key):
-            page: dict[str, Any] = await self._client.list_parts(
-                Bucket=self._bucket,
-                Key=key,
-                UploadId=multipart_id,
-                PartNumberMarker=marker,
-                MaxParts=PARTS_PAGE,
-            )
-        return page

@@ -1,7 +1,5 @@
 """What S3 answers about objects and multipart uploads, as values; no I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -88,19 +86,3 @@ def read_page(answer: Mapping[str, Any]) -> Page:
         folders=tuple(entry["Prefix"] for entry in answer.get("CommonPrefixes", ())),
         next_page=answer.get("NextContinuationToken", "") if answer.get("IsTruncated") else "",
     )
-
-
-def read_multiparts(answer: Mapping[str, Any]) -> list[OpenMultipart]:
-    """The uploads of an answer to ListMultipartUploads."""
-    return [
-        OpenMultipart(entry["Key"], entry["UploadId"], entry["Initiated"])
-        for entry in answer.get("Uploads", ())
-    ]
-
-
-def read_parts(answer: Mapping[str, Any]) -> list[StoredPart]:
-    """The parts of an answer to ListParts."""
-    return [
-        StoredPart(part["PartNumber"], part["Size"], part["ETag"])
-        for part in answer.get("Parts", ())
-    ]

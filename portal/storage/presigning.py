@@ -9,13 +9,11 @@ minutes to hours; botocore fetches new ones in time. It knows when they end, unl
 comes alone (`AWS_SESSION_TOKEN` without `AWS_CREDENTIAL_EXPIRATION`).
 """
 
-from __future__ import annotations
-
 import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Collection
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from botocore.auth import S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
@@ -36,12 +34,12 @@ class Presigner:
         self._bucket = bucket
         self._base = ""
 
-    async def put(self, key: str, *, content_type: str, ttl_s: int) -> str:
-        """Address to PUT this key to; the Content-Type is part of the signature."""
+    async def presign_put(self, key: str, *, content_type: str, ttl_s: int) -> str:
+        """Address to PUT this key to, with exactly this Content-Type."""
         sign = await self._signer(ttl_s)
         return sign("PUT", key, {"Content-Type": content_type})
 
-    async def part(
+    async def presign_part(
         self, key: str, multipart_id: str, number: int, *, size_bytes: int, ttl_s: int
     ) -> str:
         """Address to PUT one part of a multipart upload to.
@@ -53,29 +51,37 @@ class Presigner:
         query = urlencode({"partNumber": number, "uploadId": multipart_id})
         return sign("PUT", f"{key}?{query}", {"Content-Length": str(size_bytes)})
 
-    async def get(self, key: str, *, ttl_s: int) -> str:
+    async def presign_get(self, key: str, *, ttl_s: int) -> str:
         """Address to read this one object from."""
         return (await self._signer(ttl_s))("GET", key, {})
 
-    async def download(self, key: str, *, file_name: str, ttl_s: int) -> str:
-        """As `get`; storage is asked to have the object saved under this name (RFC 6266)."""
+    async def presign_download(self, key: str, *, file_name: str, ttl_s: int) -> str:
+        """As `presign_get`; a browser saves the object under this name (RFC 6266)."""
         query = urlencode({"response-content-disposition": _attachment(file_name)}, quote_via=quote)
         return (await self._signer(ttl_s))("GET", f"{key}?{query}", {})
 
-    async def get_many(self, keys: Collection[str], *, ttl_s: int) -> dict[str, str]:
-        """As `get` for many keys; off the event loop, for it may take a while."""
+    async def presign_get_many(self, keys: Collection[str], *, ttl_s: int) -> dict[str, str]:
+        """As `presign_get` for many keys; off the event loop, for it may take a while."""
         sign = await self._signer(ttl_s)
         return await asyncio.to_thread(lambda: {key: sign("GET", key, {}) for key in keys})
 
-    async def life_s(self, ttl_s: int) -> int:
-        """For how long an address signed now is good: `ttl_s`, or until its credentials end."""
+    async def address_life_s(self, ttl_s: int) -> int:
+        """For how long an address signed now is good: `ttl_s`, or until its credentials end.
+
+        Whoever lets others keep such addresses does so for less than this.
+        """
         return (await self._credentials(ttl_s))[1]
 
-    async def signer_id(self) -> str:
-        """Which credentials sign now; what the same ones sign ends together, if they end."""
+    async def address_signer(self) -> str:
+        """The id of the credentials that sign now; what the same ones sign ends together."""
         return str((await self._credentials(1))[0].access_key)
 
-    async def bucket_url(self) -> str:
+    async def origin(self) -> str:
+        """Scheme and host of what is signed."""
+        parts = urlsplit(await self._bucket_url())
+        return f"{parts.scheme}://{parts.netloc}"
+
+    async def _bucket_url(self) -> str:
         """Address of the bucket, with a slash at the end."""
         if not self._base:
             parameters = {"Bucket": self._bucket, "Key": "-"}
@@ -86,7 +92,7 @@ class Presigner:
 
     async def _signer(self, ttl_s: int) -> Callable[[str, str, dict[str, str]], str]:
         credentials, life_s = await self._credentials(ttl_s)
-        base = await self.bucket_url()
+        base = await self._bucket_url()
         auth = S3SigV4QueryAuth(credentials, "s3", self._client.meta.region_name, expires=life_s)
 
         def sign(method: str, key: str, headers: dict[str, str]) -> str:

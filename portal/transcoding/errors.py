@@ -9,7 +9,6 @@ import re
 from enum import StrEnum
 from pathlib import Path
 
-_ANY_LIMIT = "the set limit"
 _SIGNED_URL = re.compile(r"(https?://[^\s?'\"]+)\?[^\s'\"]+")
 
 
@@ -102,7 +101,7 @@ class SourceRejected(Exception):
     `limit` is the one exceeded, in words, for the codes that speak of one.
     """
 
-    def __init__(self, code: RejectCode, *, detail: str = "", limit: str = _ANY_LIMIT) -> None:
+    def __init__(self, code: RejectCode, *, detail: str = "", limit: str = "") -> None:
         self.code = code
         self.message = _REJECTIONS[code].format(limit=limit)
         self.detail = without_signatures(detail)

@@ -125,7 +125,7 @@ async def sign_part(upload_id: str, number: str, *, storage: Storage, url_ttl_s:
         raise UploadNotStarted
     if not PART_NUMBER.fullmatch(number) or int(number) > part_count(row.size_bytes):
         raise PartNotFound
-    return await storage.multiparts.presign_part(
+    return await storage.public.presign_part(
         row.key,
         row.multipart_id,
         int(number),

@@ -90,7 +90,7 @@ async def begin_upload(
 ) -> BegunUpload:
     """Issue a storage key and a presigned PUT address for it."""
     key = upload_key(uuid4(), key_extension(file_name, content_type))
-    upload_url = await storage.presign_put(key, content_type=content_type, ttl_s=url_ttl_s)
+    upload_url = await storage.public.presign_put(key, content_type=content_type, ttl_s=url_ttl_s)
     await rows.issue_upload(key, file_name, content_type)
     metrics.UPLOAD_ISSUED.inc()
     return BegunUpload(upload_url=upload_url, key=key)

@@ -107,7 +107,7 @@ def _install_lifespan(app: Quart, config: Config, policies: Policies) -> None:
 
 async def _storage_origin(context: WebContext) -> str:
     try:
-        return await context.storage.public_origin()
+        return await context.storage.public.origin()
     except Unavailable as exc:
         # Without credentials there is nothing to sign with; `portal doctor` says what to do.
         logger.error("Storage is not configured: %s", exc.__cause__, extra={"action": "start"})

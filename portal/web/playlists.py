@@ -35,7 +35,7 @@ class Playlists:
             text = await self._text(key)
             folder = key.rpartition("/")[0]
             keys = {f"{folder}/{uri}" for uri in _uris(text)}
-            addresses = await self._storage.presign_get_many(keys, ttl_s=self._url_ttl_s)
+            addresses = await self._storage.public.presign_get_many(keys, ttl_s=self._url_ttl_s)
             return sign_playlist(text, lambda uri: addresses[f"{folder}/{uri}"])
 
         return await self._cached(key, signed)
@@ -56,23 +56,23 @@ class Playlists:
         """Where viewers get an object."""
         if self._base_url:
             return f"{self._base_url}/{key}"
-        return await self._storage.presign_get(key, ttl_s=self._url_ttl_s)
+        return await self._storage.public.presign_get(key, ttl_s=self._url_ttl_s)
 
     async def max_age_s(self, most_s: int) -> int:
         """How long others may keep addresses made here: most of their life is for a viewing."""
         if self._base_url:
             return most_s
-        return min(most_s, await self._storage.address_life_s(self._url_ttl_s) // 4)
+        return min(most_s, await self._storage.public.address_life_s(self._url_ttl_s) // 4)
 
     async def _cached(self, key: str, make: Callable[[], Awaitable[str]]) -> CachedBody:
         # What credentials have signed ends with them; new ones sign anew.
-        signer = await self._storage.address_signer()
+        signer = await self._storage.public.address_signer()
         return await self._cache.get(f"{signer} {key}", make)
 
     async def _addresses(self, keys: set[str]) -> dict[str, str]:
         if self._base_url:
             return {key: f"{self._base_url}/{key}" for key in keys}
-        return await self._storage.presign_get_many(keys, ttl_s=self._url_ttl_s)
+        return await self._storage.public.presign_get_many(keys, ttl_s=self._url_ttl_s)
 
     async def _text(self, key: str) -> str:
         try:

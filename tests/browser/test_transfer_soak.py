@@ -20,9 +20,8 @@ from browser_kit import Complaints
 from playwright.async_api import Browser
 from portal_kit import until
 from seaweed_kit import seaweed_server
+from services_kit import embedded_services
 from transfer_kit import MIB, PART_BYTES, PART_CONCURRENCY, Engine, Site, file_digest, open_site
-
-from portal.bundled.services import embedded_services
 
 pytestmark = pytest.mark.soak
 

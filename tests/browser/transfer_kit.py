@@ -218,7 +218,7 @@ class Site:
 
     async def digest(self, key: str) -> str:
         """SHA-256 of what is stored."""
-        address = await self.storage.presign_internal_get(key, ttl_s=600)
+        address = await self.storage.internal.presign_get(key, ttl_s=600)
         digest = hashlib.sha256()
         async with aiohttp.ClientSession() as session, session.get(address) as answer:
             assert answer.status == 200

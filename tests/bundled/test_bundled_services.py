@@ -21,12 +21,13 @@ import psycopg
 import pytest
 from botocore.config import Config as ClientConfig
 from botocore.exceptions import ClientError
+from services_kit import embedded_services
 
 from portal.bundled.addresses import check_port, free_port, reachable_host
 from portal.bundled.data_folder import load_environment, open_data_folder, save_environment
 from portal.bundled.errors import UpError
 from portal.bundled.object_store import remove_unfinished_uploads
-from portal.bundled.services import embedded_services, start_embedded
+from portal.bundled.services import start_embedded
 from portal.processes.supervisor import running_children
 
 PART_BYTES = 5 * 1024**2

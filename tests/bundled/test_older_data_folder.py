@@ -22,9 +22,8 @@ import psutil
 import psycopg
 import pytest
 from portal_kit import final_status, read, until
+from services_kit import embedded_services
 from up_kit import running
-
-from portal.bundled.services import embedded_services
 
 RECORDED = Path(__file__).with_name("data_folder_0_4_0.tar.gz")
 READY = "ccdac040-b12e-40f3-a9bc-a4c2f280fb89"

@@ -148,6 +148,8 @@ async def test_doctor_finds_nothing_on_a_working_portal(live_portal: LivePortal)
         ({"AWS_SECRET_ACCESS_KEY": "w" * 40}, "Forbidden", "Check S3_ENDPOINT_URL"),
         ({"S3_PUBLIC_ENDPOINT_URL": "http://127.0.0.1:9"}, "Upload and playback", "browsers"),
         ({"DATABASE_URL": "postgresql://x@127.0.0.1:9/x"}, "Database", "Check DATABASE_URL"),
+        ({"IMAGEIO_FFMPEG_EXE": "/nowhere"}, "ffmpeg does not run", "IMAGEIO_FFMPEG_EXE"),
+        ({"IMAGEIO_FFMPEG_EXE": "/bin/false"}, "ffmpeg does not run", "IMAGEIO_FFMPEG_EXE"),
     ],
 )
 @pytest.mark.slow

@@ -11,9 +11,8 @@ import pytest
 from api_kit import rows
 from fault_kit import small_disk
 from portal_kit import create, final_status, make_video, process, run_portal, until
+from services_kit import embedded_services
 from storage_fault_kit import send
-
-from portal.bundled.services import embedded_services
 
 # What is left of storage's disk beside a source: too little for what is made of it.
 ROOM_BYTES = 100_000

@@ -151,15 +151,13 @@ async def test_address_that_has_expired_is_refused_and_another_one_finishes_the_
     client: Client, resources: WebContext
 ) -> None:
     storage, first = resources.storage, (await presign(client))["key"]
-    address = await storage.presign_put(first, content_type="video/mp4", ttl_s=1)
+    address = await storage.public.presign_put(first, content_type="video/mp4", ttl_s=1)
     await until(lambda: _is_refused(address), timeout_s=20)
     upload = await started(client, PART_BYTES + 3)
     data = os.urandom(PART_BYTES + 3)
     await send_part(client, upload, 1, data)
     multipart = await multipart_id(resources, upload["key"]) or ""
-    address = await storage.multiparts.presign_part(
-        upload["key"], multipart, 2, size_bytes=3, ttl_s=1
-    )
+    address = await storage.public.presign_part(upload["key"], multipart, 2, size_bytes=3, ttl_s=1)
     await until(lambda: _is_refused(address, data[PART_BYTES:]), timeout_s=20)
     await send_part(client, upload, 2, data)
     assert (await complete(client, upload))["state"] == "stored"
@@ -174,7 +172,7 @@ async def test_upload_that_outlasts_its_address_is_taken(
 ) -> None:
     """An address is checked when a request begins; a slow line need not be quick."""
     key = (await presign(client))["key"]
-    address = await resources.storage.presign_put(key, content_type="video/mp4", ttl_s=2)
+    address = await resources.storage.public.presign_put(key, content_type="video/mp4", ttl_s=2)
 
     async def slowly() -> AsyncIterator[bytes]:
         yield bytes(MIB)

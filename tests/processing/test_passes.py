@@ -333,7 +333,7 @@ async def test_what_serves_the_bucket_may_keep_all_but_the_growing_playlist(
 
 
 async def _kept_for(resources: WebContext, key: str) -> str:
-    address = await resources.storage.presign_internal_get(key, ttl_s=60)
+    address = await resources.storage.internal.presign_get(key, ttl_s=60)
     async with aiohttp.ClientSession() as session, session.get(address) as answer:
         assert answer.status == 200
         return answer.headers["Cache-Control"]

@@ -52,48 +52,48 @@ def said(address: str) -> tuple[int, str]:
 
 async def test_address_ends_with_its_credentials(storage: Storage) -> None:
     addresses = [
-        await storage.presign_get(KEY, ttl_s=12 * HOUR_S),
-        await storage.presign_internal_get(KEY, ttl_s=12 * HOUR_S),
-        await storage.presign_put(KEY, content_type="video/mp4", ttl_s=12 * HOUR_S),
-        *(await storage.presign_get_many([KEY], ttl_s=12 * HOUR_S)).values(),
+        await storage.public.presign_get(KEY, ttl_s=12 * HOUR_S),
+        await storage.internal.presign_get(KEY, ttl_s=12 * HOUR_S),
+        await storage.public.presign_put(KEY, content_type="video/mp4", ttl_s=12 * HOUR_S),
+        *(await storage.public.presign_get_many([KEY], ttl_s=12 * HOUR_S)).values(),
     ]
     for address in addresses:
         life_s, token = said(address)
         assert HOUR_S - SLACK_S < life_s <= HOUR_S
         assert token == "first"  # no secret
-    assert HOUR_S - SLACK_S < await storage.address_life_s(12 * HOUR_S) <= HOUR_S
+    assert HOUR_S - SLACK_S < await storage.public.address_life_s(12 * HOUR_S) <= HOUR_S
 
 
 async def test_short_address_keeps_its_life(storage: Storage) -> None:
-    assert said(await storage.presign_get(KEY, ttl_s=600))[0] == 600
-    assert await storage.address_life_s(600) == 600
+    assert said(await storage.public.presign_get(KEY, ttl_s=600))[0] == 600
+    assert await storage.public.address_life_s(600) == 600
 
 
 async def test_credentials_with_time_left_are_kept(storage: Storage, role: Role) -> None:
-    await storage.address_life_s(600)
+    await storage.public.address_life_s(600)
     role.issue("second", expires_in_s=600)
-    assert said(await storage.presign_get(KEY, ttl_s=12 * HOUR_S))[1] == "first"
+    assert said(await storage.public.presign_get(KEY, ttl_s=12 * HOUR_S))[1] == "first"
 
 
 async def test_credentials_are_refreshed_before_they_end(role: Role, config: Config) -> None:
     role.issue("first", expires_in_s=700)
     async with open_storage(config) as storage:
-        await storage.presign_get(KEY, ttl_s=60)
+        await storage.public.presign_get(KEY, ttl_s=60)
         role.issue("second", expires_in_s=2 * HOUR_S)
-        life_s, token = said(await storage.presign_get(KEY, ttl_s=HOUR_S))
+        life_s, token = said(await storage.public.presign_get(KEY, ttl_s=HOUR_S))
         assert (life_s, token) == (HOUR_S, "second")
-        assert await storage.address_signer() == "KEY-second"
+        assert await storage.public.address_signer() == "KEY-second"
 
 
 async def test_expired_credentials_sign_nothing(role: Role, config: Config) -> None:
     role.issue("first", expires_in_s=-1)
     async with open_storage(config) as storage:
         with pytest.raises(StorageDenied):
-            await storage.presign_get(KEY, ttl_s=60)
+            await storage.public.presign_get(KEY, ttl_s=60)
 
 
 async def test_credentials_without_an_end_sign_for_all_the_time(config: Config) -> None:
     async with open_storage(config) as storage:
-        address = await storage.presign_get(KEY, ttl_s=12 * HOUR_S)
+        address = await storage.public.presign_get(KEY, ttl_s=12 * HOUR_S)
         assert parse_qs(urlsplit(address).query)["X-Amz-Expires"] == [str(12 * HOUR_S)]
-        assert await storage.address_life_s(12 * HOUR_S) == 12 * HOUR_S
+        assert await storage.public.address_life_s(12 * HOUR_S) == 12 * HOUR_S

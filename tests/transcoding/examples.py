@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from portal.transcoding.packaging.master import FinishedRendition, Kind, master_playlist
-from portal.transcoding.probing.facts import AudioTrack, Probe, SubtitleTrack, VideoTrack
+from portal.transcoding.probing.facts import AudioTrack, Probe, Track, VideoTrack
 
 
 def a_probe(
@@ -14,7 +14,7 @@ def a_probe(
     fps: Fraction = Fraction(30),
     *,
     audio: Sequence[AudioTrack] = (),
-    subtitles: Sequence[SubtitleTrack] = (),
+    subtitles: Sequence[Track] = (),
     duration_s: float = 10.0,
     **video: object,
 ) -> Probe:

@@ -25,7 +25,7 @@ from portal.transcoding.packaging.hls import (
 from portal.transcoding.packaging.webvtt import parse_webvtt, segment_webvtt
 from portal.transcoding.planning.ladder import capped_fps, plan_renditions
 from portal.transcoding.planning.tracks import language_tag
-from portal.transcoding.probing.facts import AudioTrack, SubtitleTrack
+from portal.transcoding.probing.facts import AudioTrack, Track
 
 sides = st.integers(2, 16_384)
 rates = st.fractions(Fraction(1, 10), Fraction(1_000)).map(lambda it: it.limit_denominator(1001))
@@ -97,7 +97,7 @@ def test_no_name_of_a_track_leaves_its_attribute(
         for n, (name, lang) in enumerate(tracks)
     ]
     subtitles = [
-        SubtitleTrack(index=n + 10, codec="mov_text", language=lang, title=name)
+        Track(index=n + 10, codec="mov_text", language=lang, title=name)
         for n, (name, lang) in enumerate(tracks)
     ]
     plan = plan_renditions(a_probe(640, 360, audio=audio, subtitles=subtitles))

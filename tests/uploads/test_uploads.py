@@ -64,7 +64,7 @@ async def test_object_has_the_type_announced_at_presign(
     await send_part(client, upload, 1, b"mov")
     await complete(client, upload)
     async with aiohttp.ClientSession() as session:
-        address = URL(await resources.storage.presign_get(key, ttl_s=60), encoded=True)
+        address = URL(await resources.storage.public.presign_get(key, ttl_s=60), encoded=True)
         async with session.get(address) as response:
             assert response.headers["Content-Type"] == "video/quicktime"
 

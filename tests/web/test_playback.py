@@ -19,7 +19,7 @@ from portal_kit import LivePortal, create, final_status, read
 from yarl import URL
 
 from portal.config import Config
-from portal.storage.bucket import Storage
+from portal.storage.presigning import Presigner
 from portal.web.app import create_app
 from portal.web.composition import WebContext
 
@@ -240,14 +240,14 @@ async def test_playlist_is_signed_once_for_all_who_ask(
 ) -> None:
     record = await with_playlists(client, resources)
     await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
-    sign, may_sign, signed = Storage.presign_get_many, asyncio.Event(), []
+    sign, may_sign, signed = Presigner.presign_get_many, asyncio.Event(), []
 
-    async def sign_slowly(storage: Storage, keys: set[str], *, ttl_s: int) -> dict[str, str]:
+    async def sign_slowly(signer: Presigner, keys: set[str], *, ttl_s: int) -> dict[str, str]:
         signed.append(keys)
         await may_sign.wait()
-        return await sign(storage, keys, ttl_s=ttl_s)
+        return await sign(signer, keys, ttl_s=ttl_s)
 
-    monkeypatch.setattr(Storage, "presign_get_many", sign_slowly)
+    monkeypatch.setattr(Presigner, "presign_get_many", sign_slowly)
     own = f"/hls/{record['id']}/1"
     asking = asyncio.gather(*(client.get(f"{own}/low/media.m3u8") for _ in range(10)))
     # Whoever asks later is through by then, and so those are at the signing, or wait for it.

@@ -24,8 +24,13 @@ from portal.transcoding.encoding.filters import (
 )
 from portal.transcoding.packaging.hls import INIT_NAME, PLAYLIST_NAME
 from portal.transcoding.planning.ladder import PRESET, Rung
-from portal.transcoding.planning.storyboard import SPRITE_PATTERN, THUMBNAIL_PATTERN, Storyboard
-from portal.transcoding.planning.tracks import AudioRung, SubtitleRung
+from portal.transcoding.planning.storyboard import (
+    SPRITE_PATTERN,
+    THUMBNAIL_PATTERN,
+    TILING,
+    Storyboard,
+)
+from portal.transcoding.planning.tracks import AudioRung, TrackRung
 from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.source_address import source_address
 
@@ -38,6 +43,8 @@ MAX_SUBTITLE_BYTES = 4 * 1024**2
 
 _PIXELS_FOR_ALL_THREADS = 1920 * 1080
 _PROGRESS_PERIOD_S = 0.5
+# Nothing of the source's metadata: where a video was taken is nobody's business.
+_BARE = ("-map_metadata", "-1", "-map_chapters", "-1")
 # Sound this far from its time is heard to be: half of what is noticed (ITU-R BT.1359: 45 ms early).
 _MAX_DRIFT_S = 0.02
 _FRAME_GROWTH = 4
@@ -73,7 +80,7 @@ class Encode:
     probe: Probe
     rungs: Sequence[Rung]
     audio: Sequence[AudioRung]
-    subtitles: Sequence[SubtitleRung]
+    subtitles: Sequence[TrackRung]
     storyboard: Storyboard | None
     starts_s: Sequence[float] | None
 
@@ -104,7 +111,7 @@ def copy_arguments(source_url: str, probe: Probe, rung: Rung) -> tuple[str, ...]
     return (
         *_general(),
         *_input(source_url, probe),
-        *("-map", f"0:{probe.video.index}", *_bare(), "-c:v", "copy"),
+        *("-map", f"0:{probe.video.index}", *_BARE, "-c:v", "copy"),
         *_hls(rung.name, segment_s=SEGMENT_S),
     )
 
@@ -121,11 +128,17 @@ def check_arguments(files: Sequence[Path]) -> tuple[str, ...]:
     )
 
 
-def sprite_arguments(storyboard: Storyboard) -> tuple[str, ...]:
+def self_test_arguments() -> tuple[str, ...]:
+    """Encode one black frame and throw it away."""
+    raw = ("-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size", "64x64", "-i", "/dev/zero")
+    return (*_general(), *raw, "-frames:v", "1", "-c:v", "libx264", "-f", "null", "-")
+
+
+def sprite_arguments() -> tuple[str, ...]:
     """Tile the thumbnails of a storyboard, for a run in the working folder."""
     thumbnails = ("-f", "image2", "-protocol_whitelist", "file", "-i", THUMBNAIL_PATTERN)
     sprites = _jpegs(SPRITE_PATTERN, "5", "-start_number", "0")
-    return (*_general(), *thumbnails, "-vf", storyboard.tiling, *sprites)
+    return (*_general(), *thumbnails, "-vf", TILING, *sprites)
 
 
 def frame_arguments(source_name: str, frame_name: str, *, number: int) -> tuple[str, ...]:
@@ -137,12 +150,12 @@ def frame_arguments(source_name: str, frame_name: str, *, number: int) -> tuple[
     return (
         *_general(),
         *("-protocol_whitelist", "file", "-f", "mov", "-i", f"file:{source_name}"),
-        *("-map", "0:v:0", *_bare(), "-vf", f"select='eq(n,{number})',{fit}"),
+        *("-map", "0:v:0", *_BARE, "-vf", f"select='eq(n,{number})',{fit}"),
         *_jpegs(frame_name, "3", "-frames:v", "1", "-update", "1"),
     )
 
 
-def subtitle_file(rung: SubtitleRung) -> str:
+def subtitle_file(rung: TrackRung) -> str:
     """Where a subtitle track lies whole, before it is cut into segments."""
     return f"{rung.name}/all.vtt"
 
@@ -179,16 +192,11 @@ def _max_pixels(probe: Probe) -> int:
     return max(_MIN_MAX_PIXELS, seen * _FRAME_GROWTH)
 
 
-def _bare() -> tuple[str, ...]:
-    """Nothing of the source's metadata: where a video was taken is nobody's business."""
-    return ("-map_metadata", "-1", "-map_chapters", "-1")
-
-
 def _video_output(task: Encode, rung: Rung) -> tuple[str, ...]:
     exact = f"{rung.fps.denominator}:{rung.fps.numerator * _TICKS_PER_FRAME}"
     time_base = exact if task.probe.video.constant_rate else _VARIABLE_TIME_BASE
     return (
-        *("-map", f"[{rung.name}]", *_bare()),
+        *("-map", f"[{rung.name}]", *_BARE),
         *("-c:v", "libx264", "-preset", PRESET, "-profile:v", "high", "-pix_fmt", "yuv420p"),
         *("-threads", str(_threads(rung))),
         *("-crf", str(rung.crf), "-maxrate", str(rung.max_bitrate_bps)),
@@ -225,7 +233,7 @@ def _keyframes(starts_s: Sequence[float] | None, rung: Rung) -> str:
 
 def _audio_output(rung: AudioRung) -> tuple[str, ...]:
     return (
-        *("-map", f"0:{rung.index}", *_bare()),
+        *("-map", f"0:{rung.index}", *_BARE),
         # Silence for what is missing, at the start and in gaps: audio stays in sync.
         *("-af", f"aresample=async=1:min_hard_comp={_MAX_DRIFT_S}:first_pts=0"),
         *("-c:a", "aac", "-b:a", str(rung.bitrate_bps)),
@@ -234,8 +242,8 @@ def _audio_output(rung: AudioRung) -> tuple[str, ...]:
     )
 
 
-def _subtitle_output(rung: SubtitleRung) -> tuple[str, ...]:
-    subtitles = ("-map", f"0:{rung.index}", *_bare(), "-c:s", "webvtt")
+def _subtitle_output(rung: TrackRung) -> tuple[str, ...]:
+    subtitles = ("-map", f"0:{rung.index}", *_BARE, "-c:s", "webvtt")
     # It ends with the packet that reaches the limit; the other outputs go on.
     limit = ("-fs", str(MAX_SUBTITLE_BYTES))
     return (*subtitles, *limit, "-f", "webvtt", subtitle_file(rung))

@@ -16,10 +16,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 import imageio_ffmpeg
 
-from portal.processes.child import Limits, first_error, send, spawn, stop
+from portal.concurrency.task_group import task_group
+from portal.processes.child import Limits, send, spawn, stop
 from portal.transcoding.encoding.ffmpeg_log import LOG_LEVEL, FfmpegLog, RunReport
 from portal.transcoding.errors import FailCode, TranscodeFailed
 
@@ -38,57 +40,34 @@ _MEMORY_PER_CORE_BYTES = 1024**3
 _MAX_FILE_BYTES = 4 * 1024**3
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FfmpegProgress:
-    """How far ffmpeg has written."""
-
-    out_time_s: float
-    frame: int
-
-
-OnFfmpegProgress = Callable[[FfmpegProgress], Awaitable[None]]
-
-
-@dataclass(slots=True)
-class Backpressure:
-    """Pauses ffmpeg while its output can't be taken away fast enough."""
-
-    is_paused: bool = False
+# Told the seconds of the source that ffmpeg has written.
+OnFfmpegProgress = Callable[[float], Awaitable[None]]
 
 
 @dataclass(slots=True)
 class _Watch:
     """What the watchdog knows about a run."""
 
-    timeout_s: float
+    ends_at: float
     stall_s: float
-    started_at: float = field(default_factory=time.monotonic)
     moved_at: float = field(default_factory=time.monotonic)
-    paused_s: float = 0.0
-    position: tuple[float, int] | None = None
+    position: tuple[str | None, ...] = ()
 
-    def saw(self, progress: FfmpegProgress) -> None:
-        position = (progress.out_time_s, progress.frame)
+    def saw(self, *position: str | None) -> None:
         if position != self.position:
             self.moved_at = time.monotonic()
         self.position = position
 
     def skip(self, seconds: float) -> None:
         """Time in which ffmpeg was paused counts for neither limit."""
-        self.paused_s += seconds
+        self.ends_at += seconds
         self.moved_at += seconds
 
     def exceeded(self) -> FailCode | None:
         now = time.monotonic()
         if now - self.moved_at > self.stall_s:
             return FailCode.STALLED
-        return (
-            FailCode.TIMED_OUT if now - self.started_at - self.paused_s > self.timeout_s else None
-        )
-
-
-async def _ignore(progress: FfmpegProgress) -> None:
-    """Nobody watches a short run."""
+        return FailCode.TIMED_OUT if now > self.ends_at else None
 
 
 def run_limit_s(duration_s: float) -> float:
@@ -116,16 +95,17 @@ async def run(
     arguments: Sequence[str],
     *,
     timeout_s: float,
-    on_progress: OnFfmpegProgress = _ignore,
+    on_progress: OnFfmpegProgress | None = None,
     stall_s: float = _STALL_LIMIT_S,
-    backpressure: Backpressure | None = None,
+    paused: asyncio.Event | None = None,
     cwd: Path | None = None,
     limits: Limits | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> RunReport:
     """Run ffmpeg to its end. Raises TranscodeFailed when it fails, stalls or takes too long.
 
-    The log level is set here, for the figures at the end. `environ` is what a proxied source needs.
+    The log level is set here, for the figures at the end. While `paused` is set ffmpeg stands
+    still: its output can't be taken away fast enough. `environ` is what a proxied source needs.
     """
     process = await spawn(
         (ffmpeg_path(), *LOG_LEVEL, *arguments),
@@ -134,30 +114,21 @@ async def run(
         environ=environ,
     )
     log = FfmpegLog()
-    watch = _Watch(timeout_s=timeout_s, stall_s=stall_s)
+    watch = _Watch(time.monotonic() + timeout_s, stall_s)
     try:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(_keep_log(_pipe(process.stderr), log))
-            tasks.create_task(_follow(_pipe(process.stdout), watch, on_progress))
-            watchdog = tasks.create_task(_guard(process, watch, backpressure or Backpressure()))
+        async with task_group() as tasks:
+            tasks.create_task(_keep_log(cast("StreamReader", process.stderr), log))
+            tasks.create_task(_follow(cast("StreamReader", process.stdout), watch, on_progress))
+            watchdog = tasks.create_task(_guard(process, watch, paused or asyncio.Event()))
             await process.wait()
             watchdog.cancel()
-    except BaseExceptionGroup as group:
-        error = first_error(group)
-        if isinstance(error, TranscodeFailed):
-            raise TranscodeFailed(error.code, detail=log.text()) from None
-        raise error from None
+    except TranscodeFailed as exc:
+        raise TranscodeFailed(exc.code, detail=log.text()) from None
     finally:
         await stop(process)
     if (code := log.failure(process.returncode)) is not None:
         raise TranscodeFailed(code, detail=f"ffmpeg ended with {process.returncode}: {log.text()}")
-    return log.report()
-
-
-def _pipe(stream: StreamReader | None) -> StreamReader:
-    if stream is None:
-        raise RuntimeError("the process was started without pipes")
-    return stream
+    return log.report
 
 
 async def _keep_log(stream: StreamReader, log: FfmpegLog) -> None:
@@ -165,35 +136,30 @@ async def _keep_log(stream: StreamReader, log: FfmpegLog) -> None:
         log.feed(chunk)
 
 
-async def _follow(stream: StreamReader, watch: _Watch, on_progress: OnFfmpegProgress) -> None:
+async def _follow(
+    stream: StreamReader, watch: _Watch, on_progress: OnFfmpegProgress | None
+) -> None:
     fields: dict[str, str] = {}
     while line := await stream.readline():
         key, _, value = line.decode(errors="replace").strip().partition("=")
         fields[key] = value
         if key == "progress":
-            progress = parse_progress(fields)
-            watch.saw(progress)
-            await on_progress(progress)
+            watch.saw(fields.get("out_time_us"), fields.get("frame"))
+            if on_progress:
+                await on_progress(written_s(fields))
             fields = {}
 
 
-def parse_progress(fields: dict[str, str]) -> FfmpegProgress:
-    """Turn one block of `-progress` lines into values; ffmpeg writes N/A for what it lacks."""
-    return FfmpegProgress(
-        out_time_s=max(0.0, _number(fields.get("out_time_us", "")) / 1e6),
-        frame=int(_number(fields.get("frame", ""))),
-    )
-
-
-def _number(text: str) -> float:
+def written_s(fields: dict[str, str]) -> float:
+    """How far one block of `-progress` lines is; ffmpeg writes N/A before it knows."""
     try:
-        return float(text)
-    except ValueError:
+        return max(0.0, float(fields["out_time_us"]) / 1e6)
+    except (KeyError, ValueError):
         return 0.0
 
 
-async def _guard(process: Process, watch: _Watch, backpressure: Backpressure) -> None:
-    """Enforce the limits and apply backpressure."""
+async def _guard(process: Process, watch: _Watch, paused: asyncio.Event) -> None:
+    """Enforce the limits and pause."""
     is_paused = False
     checked_at = time.monotonic()
     while True:
@@ -202,8 +168,8 @@ async def _guard(process: Process, watch: _Watch, backpressure: Backpressure) ->
         if is_paused:
             watch.skip(now - checked_at)
         checked_at = now
-        if backpressure.is_paused != is_paused:
-            is_paused = backpressure.is_paused
+        if paused.is_set() != is_paused:
+            is_paused = paused.is_set()
             send(process, signal.SIGSTOP if is_paused else signal.SIGCONT)
         if (code := watch.exceeded()) is not None:
             raise TranscodeFailed(code)

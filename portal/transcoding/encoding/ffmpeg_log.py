@@ -38,23 +38,28 @@ _PROTOCOL = re.compile(rb"\[(https?|tcp|tls) @ ")
 _SOURCE_ENDED_EARLY = "partial file"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class RunReport:
-    """What ffmpeg says about decoding the video in the end; None when it decoded none.
+    """What ffmpeg says about decoding the video in the end; no frames are None without a decoder.
 
     `decode_errors` counts packets that gave nothing, `corrupt_frames` frames with patched places,
     `network_faults` complaints about reading the source, most of them overcome.
     """
 
     frames_decoded: int | None = None
-    decode_errors: int | None = None
+    decode_errors: int = 0
     corrupt_frames: int = 0
     network_faults: int = 0
 
     @property
+    def packets(self) -> int:
+        """How many packets were decoded, or were to be."""
+        return (self.frames_decoded or 0) + self.decode_errors
+
+    @property
     def faults(self) -> int:
         """How often decoding went wrong."""
-        return (self.decode_errors or 0) + self.corrupt_frames
+        return self.decode_errors + self.corrupt_frames
 
 
 class FfmpegLog:
@@ -63,9 +68,7 @@ class FfmpegLog:
     def __init__(self) -> None:
         self._tail = bytearray()
         self._rest = b""
-        self._decoded: list[tuple[int, int]] = []
-        self._corrupt_frames = 0
-        self._network_faults = 0
+        self.report = RunReport()
 
     def feed(self, chunk: bytes) -> None:
         """Take in some bytes, ending anywhere."""
@@ -76,32 +79,22 @@ class FfmpegLog:
 
     def _take(self, line: bytes) -> None:
         if _NO_COMPLAINT.search(line) is None or _SIGNAL_LINE in line:
-            self._corrupt_frames += _CORRUPT.search(line) is not None
-            self._network_faults += _PROTOCOL.match(line) is not None
+            self.report.corrupt_frames += _CORRUPT.search(line) is not None
+            self.report.network_faults += _PROTOCOL.match(line) is not None
             self._tail += line + b"\n"
             del self._tail[:-_TAIL_BYTES]
         elif (found := _DECODED.match(line)) is not None:
-            self._decoded.append((int(found[1]), int(found[2])))
+            self.report.frames_decoded = (self.report.frames_decoded or 0) + int(found[1])
+            self.report.decode_errors += int(found[2])
 
     def text(self) -> str:
         """The last complaints."""
         return (self._tail + self._rest).decode(errors="replace").strip()
 
-    def report(self) -> RunReport:
-        """The figures of a run that has ended."""
-        if not self._decoded:
-            return RunReport(network_faults=self._network_faults)
-        return RunReport(
-            frames_decoded=sum(frames for frames, _ in self._decoded),
-            decode_errors=sum(errors for _, errors in self._decoded),
-            corrupt_frames=self._corrupt_frames,
-            network_faults=self._network_faults,
-        )
-
     def failure(self, returncode: int | None) -> FailCode | None:
         """Why a run that ended by itself failed, None when it did not."""
         text = self.text()
-        network_error = self._network_faults or _NETWORK_ERROR.search(text)
+        network_error = self.report.network_faults or _NETWORK_ERROR.search(text)
         if returncode == 0:
             # ffmpeg takes a connection that broke for good as the end of the file, and is content.
             is_cut = network_error and _SOURCE_ENDED_EARLY in text

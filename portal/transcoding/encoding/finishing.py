@@ -29,7 +29,7 @@ from portal.transcoding.packaging.hls import (
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, segment_webvtt
 from portal.transcoding.planning.ladder import Rung
-from portal.transcoding.planning.tracks import AudioRung, SubtitleRung
+from portal.transcoding.planning.tracks import AudioRung, TrackRung
 
 _AAC_LC = "mp4a.40.2"  # the only audio the encoder makes (RFC 6381)
 _WEBVTT = "wvtt"
@@ -42,23 +42,14 @@ async def read_playlists(upload: SegmentUpload, names: Sequence[str]) -> dict[st
 
     The muxer adds up what it was told of packets, which for the last segment may be wrong.
     """
-    playlists = await asyncio.to_thread(_read_playlists, upload.work_dir, names)
-    return {
-        name: await _measured(name, playlist, upload) if name in upload.video_names else playlist
-        for name, playlist in playlists.items()
-    }
+    return {name: await asyncio.to_thread(_read_playlist, name, upload) for name in names}
 
 
-def _read_playlists(work_dir: Path, names: Sequence[str]) -> dict[str, MediaPlaylist]:
-    return {
-        name: parse_media_playlist((work_dir / media_playlist_name(name)).read_text())
-        for name in names
-    }
-
-
-async def _measured(name: str, playlist: MediaPlaylist, upload: SegmentUpload) -> MediaPlaylist:
-    init = await asyncio.to_thread((upload.work_dir / name / INIT_NAME).read_bytes)
-    scale = time_scale(init)
+def _read_playlist(name: str, upload: SegmentUpload) -> MediaPlaylist:
+    playlist = parse_media_playlist((upload.work_dir / media_playlist_name(name)).read_text())
+    if name not in upload.video_names:
+        return playlist
+    scale = time_scale((upload.work_dir / name / INIT_NAME).read_bytes())
     facts = [upload.facts[f"{name}/{segment.uri}"] for segment in playlist.segments]
     ends_ticks = [*(each.from_ticks for each in facts[1:]), *(f.until_ticks for f in facts[-1:])]
     segments = tuple(
@@ -110,7 +101,7 @@ async def finish_audio(
 
 
 async def finish_subtitles(
-    rung: SubtitleRung, upload: SegmentUpload, *, duration_s: float
+    rung: TrackRung, upload: SegmentUpload, *, duration_s: float
 ) -> FinishedRendition | None:
     """Cut a subtitle track into segments of the presentation's length and upload them.
 
@@ -156,7 +147,7 @@ async def _finish_segmented(
     return init
 
 
-def _labels(rung: AudioRung | SubtitleRung) -> dict[str, Any]:
+def _labels(rung: TrackRung) -> dict[str, Any]:
     return {"language": rung.language, "label": rung.label, "is_default": rung.is_default}
 
 

@@ -26,11 +26,8 @@ async def cut_frame(init: bytes, segment: bytes, *, at_s: float, work_dir: Path)
     except SegmentError as exc:
         raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=str(exc)) from exc
     await asyncio.to_thread((work_dir / FRAME_SOURCE).write_bytes, init + segment)
-    await ffmpeg.run(
-        frame_arguments(FRAME_SOURCE, FRAME_NAME, number=number),
-        timeout_s=_CUT_LIMIT_S,
-        cwd=work_dir,
-    )
+    arguments = frame_arguments(FRAME_SOURCE, FRAME_NAME, number=number)
+    await ffmpeg.run(arguments, timeout_s=_CUT_LIMIT_S, cwd=work_dir)
     try:
         return await asyncio.to_thread((work_dir / FRAME_NAME).read_bytes)
     except FileNotFoundError:

@@ -24,7 +24,8 @@ def check_stored(name: str, playlist: MediaPlaylist, sizes_bytes: Mapping[str, i
     """Raise TranscodeFailed unless every file a rendition names was stored, and no other."""
     if not playlist.complete or not playlist.segments or playlist.map_uri is None:
         raise _incomplete(f"the playlist of {name} is not finished")
-    named = {f"{name}/{uri}" for uri in _uris(playlist)}
+    uris = (playlist.map_uri, *(segment.uri for segment in playlist.segments))
+    named = {f"{name}/{uri}" for uri in uris}
     stored = {path for path, size in sizes_bytes.items() if path.startswith(f"{name}/") and size}
     if named != stored:
         odd = sorted(named ^ stored)[:3]
@@ -45,8 +46,7 @@ def check_aligned(
 
 def damaged_share(probe: Probe, report: RunReport) -> float:
     """Which share of the source is missing, did not decode, or only with patched places."""
-    packets = (report.frames_decoded or 0) + (report.decode_errors or 0)
-    faulty = report.faults / packets if packets else 0.0
+    faulty = report.faults / report.packets if report.packets else 0.0
     return max(1.0 - probe.readable_share, faulty)
 
 
@@ -58,7 +58,7 @@ def check_damage(share: float) -> None:
 
 def check_source_read(probe: Probe, report: RunReport) -> None:
     """Raise TranscodeFailed when what is missing may be storage's fault."""
-    packets = (report.frames_decoded or 0) + (report.decode_errors or 0)
+    packets = report.packets
     is_short = report.frames_decoded is not None and packets < (probe.video.frame_count or 0)
     if report.network_faults and (report.faults or is_short):
         detail = f"{packets} packets came, {report.faults} of them with faults"
@@ -82,10 +82,6 @@ def is_copy_usable(playlist: MediaPlaylist, facts: Sequence[SegmentFacts], probe
         and all(segment.duration_s <= _MAX_COPIED_SEGMENT_S for segment in playlist.segments)
         and sum(fact.sample_count for fact in facts) == probe.video.frame_count
     )
-
-
-def _uris(playlist: MediaPlaylist) -> list[str]:
-    return [playlist.map_uri or "", *(segment.uri for segment in playlist.segments)]
 
 
 def _incomplete(detail: str) -> TranscodeFailed:

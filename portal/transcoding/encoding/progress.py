@@ -5,8 +5,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from portal.transcoding.encoding.ffmpeg import FfmpegProgress
-
 _PROBED_PERCENT = 1.0
 TRANSCODED_PERCENT = 97.0
 _ESTIMATE_AFTER_S = 3.0
@@ -48,9 +46,9 @@ class PassProgress:
         self.begins_at, self.ends_at = self.ends_at, ends_at
         self.started_at = time.monotonic()
 
-    async def encoded(self, progress: FfmpegProgress) -> None:
-        """Take one report of ffmpeg's."""
-        done = min(1.0, progress.out_time_s / self.duration_s)
+    async def encoded(self, written_s: float) -> None:
+        """The present run has written this much."""
+        done = min(1.0, written_s / self.duration_s)
         whole = self.begins_at + done * (self.ends_at - self.begins_at)
         span = TRANSCODED_PERCENT - _PROBED_PERCENT
         self.percent = max(self.percent, _PROBED_PERCENT + whole * span)

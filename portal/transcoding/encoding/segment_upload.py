@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from portal.processes.child import first_error
+from portal.concurrency.task_group import task_group
 from portal.telemetry.spans import span
 from portal.transcoding.encoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
-from portal.transcoding.encoding.ffmpeg import Backpressure
 from portal.transcoding.encoding.ffmpeg_log import RunReport
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import SegmentError, SegmentFacts, inspect_segment
@@ -48,30 +47,27 @@ class Sink(Protocol):
 class SegmentUpload:
     """Uploads from one working folder to one sink, and what was learned of the files.
 
-    `facts` are those of the segments of `video_names`. The first segment of each rendition stays
-    on disk for the check at the end.
+    `paused` is set while ffmpeg is too far ahead of the sink. `facts` are those of the segments of
+    `video_names`. The first segment of each rendition stays on disk for the check at the end.
     """
 
     sink: Sink
     work_dir: Path
     video_names: Collection[str]
-    backpressure: Backpressure = field(default_factory=Backpressure)
+    paused: asyncio.Event = field(default_factory=asyncio.Event)
     sizes_bytes: dict[str, int] = field(default_factory=dict)
     facts: dict[str, SegmentFacts] = field(default_factory=dict)
 
     async def follow(self, encoding: asyncio.Task[RunReport], names: Collection[str]) -> None:
         """Upload every segment of these renditions until `encoding` has ended and none is left."""
         waiting: asyncio.Queue[str | None] = asyncio.Queue()
-        try:
-            with span("ship"):
-                async with asyncio.TaskGroup() as tasks:
-                    for _ in range(_CONCURRENT_PUTS):
-                        tasks.create_task(self._upload(waiting))
-                    await self._scan(encoding, names, waiting)
-                    for _ in range(_CONCURRENT_PUTS):
-                        waiting.put_nowait(None)
-        except BaseExceptionGroup as group:
-            raise first_error(group) from None
+        with span("ship"):
+            async with task_group() as tasks:
+                for _ in range(_CONCURRENT_PUTS):
+                    tasks.create_task(self._upload(waiting))
+                await self._scan(encoding, names, waiting)
+                for _ in range(_CONCURRENT_PUTS):
+                    waiting.put_nowait(None)
 
     async def put(self, name: str, data: Path | bytes) -> None:
         """Store one file and remember its size."""
@@ -113,9 +109,9 @@ class SegmentUpload:
 
     def _balance(self, backlog_files: int) -> None:
         if backlog_files > _PAUSE_BACKLOG_FILES:
-            self.backpressure.is_paused = True
+            self.paused.set()
         elif backlog_files < _RESUME_BACKLOG_FILES:
-            self.backpressure.is_paused = False
+            self.paused.clear()
 
     async def _upload(self, waiting: asyncio.Queue[str | None]) -> None:
         while (name := await waiting.get()) is not None:

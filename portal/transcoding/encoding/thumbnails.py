@@ -25,7 +25,7 @@ async def put_poster(upload: SegmentUpload) -> bool:
     found = await asyncio.to_thread(_found, upload.work_dir, POSTER_PATTERN)
     candidates = found[1:] or found
     if candidates:
-        largest = await asyncio.to_thread(lambda: max(candidates, key=_size_bytes))
+        largest = await asyncio.to_thread(max, candidates, key=lambda path: path.stat().st_size)
         await upload.put(POSTER_NAME, largest)
     return bool(candidates)
 
@@ -37,11 +37,7 @@ async def put_storyboard(
     thumbnails = await asyncio.to_thread(_found, upload.work_dir, THUMBNAIL_PATTERN)
     if not thumbnails:
         return False
-    await ffmpeg.run(
-        sprite_arguments(storyboard),
-        timeout_s=_TILING_LIMIT_S,
-        cwd=upload.work_dir,
-    )
+    await ffmpeg.run(sprite_arguments(), timeout_s=_TILING_LIMIT_S, cwd=upload.work_dir)
     for path in await asyncio.to_thread(_found, upload.work_dir, SPRITE_PATTERN):
         await upload.put(path.name, path)
     text = storyboard.vtt(duration_s=duration_s, thumbnails=len(thumbnails))
@@ -52,7 +48,3 @@ async def put_storyboard(
 def _found(work_dir: Path, pattern: str) -> list[Path]:
     prefix, _, suffix = pattern.partition("%")
     return sorted(work_dir.glob(f"{prefix}*{Path(suffix).suffix}"))
-
-
-def _size_bytes(path: Path) -> int:
-    return path.stat().st_size

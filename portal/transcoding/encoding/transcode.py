@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from portal.processes.child import first_error
+from portal.concurrency.task_group import task_group
 from portal.telemetry.spans import span
 from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.decoding_check import check_decoding
@@ -44,7 +44,7 @@ from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.ladder import Plan, Rung
 from portal.transcoding.planning.notes import Note, notes_for
 from portal.transcoding.planning.storyboard import Storyboard, plan_storyboard
-from portal.transcoding.planning.tracks import AudioRung, SubtitleRung
+from portal.transcoding.planning.tracks import TrackRung
 from portal.transcoding.probing.facts import Probe
 
 # Copying takes about this much of the time of a pass that encodes, too.
@@ -86,14 +86,18 @@ async def make_renditions(
     ends, no process is left running.
     """
     rungs = tuple(rung for rung in plan.video if rung.name in wanted)
+    own_plan = plan if is_first else replace(plan, audio=(), subtitles=())
+    width, height = probe.video.width, probe.video.height
+    storyboard = plan_storyboard(duration_s=probe.duration_s, width=width, height=height)
     with pass_folder(work_dir) as folder:
         async with proxied(source_url) as source:
             one_pass = _Pass(
                 source=source,
                 probe=probe,
-                plan=plan,
+                plan=own_plan,
                 rungs=rungs,
                 is_first=is_first,
+                storyboard=storyboard if is_first else None,
                 upload=SegmentUpload(sink, folder, video_names={rung.name for rung in rungs}),
                 progress=PassProgress(on_progress, probe.duration_s),
             )
@@ -109,6 +113,7 @@ class _Pass:
     plan: Plan
     rungs: tuple[Rung, ...]
     is_first: bool
+    storyboard: Storyboard | None
     upload: SegmentUpload
     progress: PassProgress
     runs: list[RunReport] = field(default_factory=list)
@@ -186,9 +191,9 @@ class _Pass:
             source_url=self.source.name,
             probe=self.probe,
             rungs=rungs,
-            audio=self.plan.audio if self.is_first else (),
-            subtitles=self.plan.subtitles if self.is_first else (),
-            storyboard=self._storyboard,
+            audio=self.plan.audio,
+            subtitles=self.plan.subtitles,
+            storyboard=self.storyboard,
             starts_s=starts_s,
         )
         self.progress.next_run(ends_at=1.0)
@@ -196,33 +201,21 @@ class _Pass:
         with span("encode", renditions=" ".join(names)):
             return await self._run(command.encode_arguments(task), names)
 
-    @property
-    def _storyboard(self) -> Storyboard | None:
-        if not self.is_first:
-            return None
-        video = self.probe.video
-        return plan_storyboard(
-            duration_s=self.probe.duration_s, width=video.width, height=video.height
-        )
-
     async def _run(self, arguments: Sequence[str], names: Sequence[str]) -> RunReport:
         """Run ffmpeg and upload its segments; when one fails the other is stopped."""
         await asyncio.to_thread(_make_folders, self.upload.work_dir, names)
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                encoding = tasks.create_task(
-                    ffmpeg.run(
-                        arguments,
-                        on_progress=self.progress.encoded,
-                        timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
-                        backpressure=self.upload.backpressure,
-                        cwd=self.upload.work_dir,
-                        environ=self.source.environ,
-                    )
+        async with task_group() as tasks:
+            encoding = tasks.create_task(
+                ffmpeg.run(
+                    arguments,
+                    on_progress=self.progress.encoded,
+                    timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
+                    paused=self.upload.paused,
+                    cwd=self.upload.work_dir,
+                    environ=self.source.environ,
                 )
-                tasks.create_task(self.upload.follow(encoding, names))
-        except BaseExceptionGroup as group:
-            raise first_error(group) from None
+            )
+            tasks.create_task(self.upload.follow(encoding, names))
         self.runs.append(encoding.result())
         return encoding.result()
 
@@ -230,8 +223,7 @@ class _Pass:
         self, rungs: Sequence[Rung], starts_s: Sequence[float] | None, *, damage: float
     ) -> PassOutput:
         """Validate what was written and upload the files that make it playable."""
-        audio = self.plan.audio if self.is_first else ()
-        names = _names(rungs, audio)
+        names = _names(rungs, self.plan.audio)
         playlists = await read_playlists(self.upload, names)
         self._check(rungs, playlists, starts_s)
         await check_decoding(self.upload.work_dir, names)
@@ -241,8 +233,8 @@ class _Pass:
         ]
         subtitles = [each for each in renditions if each.kind is Kind.SUBTITLES]
         has_poster = self.is_first and await put_poster(self.upload)
-        has_storyboard = self._storyboard is not None and await put_storyboard(
-            self.upload, self._storyboard, duration_s=duration_s
+        has_storyboard = self.storyboard is not None and await put_storyboard(
+            self.upload, self.storyboard, duration_s=duration_s
         )
         return PassOutput(
             renditions=tuple(renditions),
@@ -252,17 +244,17 @@ class _Pass:
             notes=notes_for(
                 self.probe,
                 damaged_share=damage,
-                lacks_subtitles=self.is_first and len(subtitles) < len(self.plan.subtitles),
+                lacks_subtitles=len(subtitles) < len(self.plan.subtitles),
             ),
         )
 
     def _check(
         self, rungs: Sequence[Rung], playlists: Playlists, starts_s: Sequence[float] | None
     ) -> None:
+        others = playlists[rungs[0].name].starts_s if starts_s is None else starts_s
         for rung in rungs:
             playlist = playlists[rung.name]
             check_duration(playlist.duration_s, self.probe)
-            others = playlists[rungs[0].name].starts_s if starts_s is None else starts_s
             check_aligned(rung.name, playlist, others, frame_s=float(1 / rung.fps))
 
     async def _renditions(
@@ -271,8 +263,6 @@ class _Pass:
         target_s, upload = shared_target_s(playlists), self.upload
         for rung in rungs:
             yield await finish_video(rung, playlists[rung.name], upload, target_s=target_s)
-        if not self.is_first:
-            return
         for audio in self.plan.audio:
             yield await finish_audio(audio, playlists[audio.name], upload, target_s=target_s)
         for subtitles in self.plan.subtitles:
@@ -280,7 +270,7 @@ class _Pass:
                 yield finished
 
 
-def _names(*kinds: Sequence[Rung | AudioRung | SubtitleRung]) -> list[str]:
+def _names(*kinds: Sequence[Rung | TrackRung]) -> list[str]:
     return [rung.name for rungs in kinds for rung in rungs]
 
 

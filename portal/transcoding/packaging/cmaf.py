@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import add
 
 _DATA_OFFSET, _FIRST_SAMPLE_FLAGS = 0x000001, 0x000004
 _DURATION, _SIZE, _FLAGS, _COMPOSITION = 0x000100, 0x000200, 0x000400, 0x000800
@@ -63,12 +64,13 @@ def inspect_segment(segment: bytes) -> SegmentFacts:
     """Read the facts of an H.264 segment. Raises SegmentError when it can't be read."""
     run = _read_run(segment)
     first_end = run.first_at + run.sizes_bytes[0]
+    begins_with_first = run.shown_at[0] == min(run.shown_at)
     return SegmentFacts(
         sample_count=len(run.sizes_bytes),
         key_size_bytes=first_end,
         from_ticks=run.begins_at + min(run.shown_at),
         until_ticks=run.begins_at + run.shown_until,
-        is_closed=_is_idr(segment[run.first_at : first_end]) and run.first_is_shown_first,
+        is_closed=begins_with_first and _is_idr(segment[run.first_at : first_end]),
     )
 
 
@@ -103,27 +105,20 @@ def _boxes(data: bytes, start: int, end: int) -> Iterator[tuple[bytes, int, int]
         start += size_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class _Defaults:
-    """What a tfhd box says of samples that the trun box says nothing of."""
-
-    duration: int
-    size_bytes: int
-
-
 def _decode_time(data: bytes, at: int) -> int:
     kind = ">Q" if data[at] == 1 else ">I"  # by the box's version
     begins_at: int = struct.unpack_from(kind, data, at + 4)[0]
     return begins_at
 
 
-def _defaults(data: bytes, at: int) -> _Defaults:
+def _defaults(data: bytes, at: int) -> tuple[int, int]:
+    """Duration and size of the samples of which the trun box says nothing, from the tfhd box."""
     flags = struct.unpack_from(">I", data, at)[0] & 0xFFFFFF
     at += 8 + 8 * bool(flags & _BASE_DATA_OFFSET) + 4 * bool(flags & _DESCRIPTION)
     duration = struct.unpack_from(">I", data, at)[0] if flags & _DEFAULT_DURATION else 0
     at += 4 * bool(flags & _DEFAULT_DURATION)
     size_bytes = struct.unpack_from(">I", data, at)[0] if flags & _DEFAULT_SIZE else 0
-    return _Defaults(duration, size_bytes)
+    return duration, size_bytes
 
 
 class _Run:
@@ -132,7 +127,7 @@ class _Run:
     def __init__(self, data: bytes) -> None:
         moof = _box(data, b"moof", 0, len(data))
         traf = _box(data, b"traf", *moof)
-        defaults = _defaults(data, _box(data, b"tfhd", *traf)[0])
+        duration, size_bytes = _defaults(data, _box(data, b"tfhd", *traf)[0])
         at, _ = _box(data, b"trun", *traf)
         flags, count = struct.unpack_from(">II", data, at)
         if not count:
@@ -146,23 +141,12 @@ class _Run:
         # A lone sample may be described by the defaults alone.
         values = struct.unpack_from(f">{count * len(fields)}I", data, at)
         columns = {bit: values[place :: len(fields)] for place, bit in enumerate(fields)}
-        self.sizes_bytes = columns.get(_SIZE, (defaults.size_bytes,) * count)
-        self._durations: tuple[int, ...] = columns.get(_DURATION, (defaults.duration,) * count)
-        offsets = columns.get(_COMPOSITION, (0,) * count)
-        decoded_at = (0, *accumulate(self._durations[:-1]))
-        self.shown_at: list[int] = [
-            at + _signed(offset) for at, offset in zip(decoded_at, offsets, strict=True)
-        ]
-
-    @property
-    def first_is_shown_first(self) -> bool:
-        return self.shown_at[0] == min(self.shown_at)
-
-    @property
-    def shown_until(self) -> int:
-        return max(
-            at + duration for at, duration in zip(self.shown_at, self._durations, strict=True)
-        )
+        self.sizes_bytes = columns.get(_SIZE, (size_bytes,) * count)
+        durations: tuple[int, ...] = columns.get(_DURATION, (duration,) * count)
+        offsets = map(_signed, columns.get(_COMPOSITION, (0,) * count))
+        decoded_at = (0, *accumulate(durations[:-1]))
+        self.shown_at: list[int] = list(map(add, decoded_at, offsets))
+        self.shown_until: int = max(map(add, self.shown_at, durations))
 
 
 def _signed(value: int) -> int:

@@ -13,6 +13,7 @@ VERSION = 6
 PLAYLIST_NAME = "playlist.m3u8"
 IFRAME_PLAYLIST_NAME = "iframes.m3u8"
 INIT_NAME = "init.mp4"
+_MAP = '#EXT-X-MAP:URI="{}"'
 _TAG_URI = re.compile(r'(?<=[:,])URI="([^"]*)"')
 
 
@@ -82,11 +83,6 @@ def _segments(lines: Iterable[str]) -> Iterable[Segment]:
             duration_s = None
 
 
-def segment_starts_s(text: str) -> tuple[float, ...]:
-    """When each segment of a media playlist begins."""
-    return parse_media_playlist(text).starts_s
-
-
 def target_duration_s(playlists: Iterable[MediaPlaylist]) -> int:
     """The target duration all renditions of a presentation must share (RFC 8216, 6.2.4)."""
     longest_s = max(segment.duration_s for playlist in playlists for segment in playlist.segments)
@@ -97,11 +93,9 @@ def media_playlist(
     segments: Sequence[Segment], *, target_duration_s: int, map_uri: str | None = INIT_NAME
 ) -> str:
     """Write a media playlist; without `map_uri` for segments that need no init segment."""
-    return _playlist(
-        [*_map(map_uri), *(line for segment in segments for line in _entry(segment))],
-        target_duration_s=target_duration_s,
-        tags=("#EXT-X-INDEPENDENT-SEGMENTS",) if map_uri else (),
-    )
+    tags = ("#EXT-X-INDEPENDENT-SEGMENTS", _MAP.format(map_uri)) if map_uri else ()
+    lines = (line for segment in segments for line in _entry(segment))
+    return _playlist(*tags, *lines, target_duration_s=target_duration_s)
 
 
 def iframe_playlist(
@@ -112,19 +106,16 @@ def iframe_playlist(
     Every segment begins with a key frame; `key_sizes_bytes` tells how far into each segment that
     frame reaches, headers included.
     """
-    lines = [
+    tags = ("#EXT-X-I-FRAMES-ONLY", _MAP.format(INIT_NAME))
+    lines = (
         line
         for segment, size_bytes in zip(segments, key_sizes_bytes, strict=True)
         for line in _entry(segment, f"#EXT-X-BYTERANGE:{size_bytes}@0")
-    ]
-    return _playlist(
-        [*_map(INIT_NAME), *lines],
-        target_duration_s=target_duration_s,
-        tags=("#EXT-X-I-FRAMES-ONLY",),
     )
+    return _playlist(*tags, *lines, target_duration_s=target_duration_s)
 
 
-def _playlist(body: Sequence[str], *, target_duration_s: int, tags: Sequence[str]) -> str:
+def _playlist(*body: str, target_duration_s: int) -> str:
     head = (
         "#EXTM3U",
         f"#EXT-X-VERSION:{VERSION}",
@@ -132,12 +123,7 @@ def _playlist(body: Sequence[str], *, target_duration_s: int, tags: Sequence[str
         "#EXT-X-MEDIA-SEQUENCE:0",
         "#EXT-X-PLAYLIST-TYPE:VOD",
     )
-    return "\n".join((*head, *tags, *body, "#EXT-X-ENDLIST")) + "\n"
-
-
-def _map(map_uri: str | None) -> Iterator[str]:
-    if map_uri:
-        yield f'#EXT-X-MAP:URI="{map_uri}"'
+    return "\n".join((*head, *body, "#EXT-X-ENDLIST")) + "\n"
 
 
 def _entry(segment: Segment, *tags: str) -> Iterator[str]:

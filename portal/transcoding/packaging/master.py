@@ -1,6 +1,6 @@
 """Write the multivariant (master) playlist from what was measured of the renditions. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -8,8 +8,6 @@ from fractions import Fraction
 from portal.transcoding.packaging.hls import IFRAME_PLAYLIST_NAME, VERSION, media_playlist_name
 
 MASTER_NAME = "master.m3u8"
-_AUDIO_GROUP = "audio"
-_SUBTITLES_GROUP = "subtitles"
 # Players take the first variant before they know the link: Apple's authoring guide wants about
 # 2 Mbit/s there.
 _FIRST_VARIANT_BPS = 2_500_000
@@ -55,13 +53,12 @@ Entry = tuple[str, FinishedRendition]
 
 def master_playlist(entries: Sequence[Entry]) -> str:
     """Write the multivariant playlist; the variant players should start with comes first."""
-    videos = _rising(entry for entry in entries if entry[1].kind is Kind.VIDEO)
-    audios = [entry for entry in entries if entry[1].kind is Kind.AUDIO]
-    subtitles = [entry for entry in entries if entry[1].kind is Kind.SUBTITLES]
+    videos, audios, subtitles = ([e for e in entries if e[1].kind is kind] for kind in Kind)
+    videos.sort(key=lambda entry: entry[1].bandwidth_bps)
     lines = [
         *("#EXTM3U", f"#EXT-X-VERSION:{VERSION}", "#EXT-X-INDEPENDENT-SEGMENTS"),
-        *(_audio_media(folder, audio) for folder, audio in audios),
-        *(_subtitles_media(folder, track) for folder, track in subtitles),
+        *(_media(folder, audio, f'CHANNELS="{audio.channels}"') for folder, audio in audios),
+        *(_media(folder, track, "FORCED=NO") for folder, track in subtitles),
     ]
     groups = _Groups([audio for _, audio in audios], has_subtitles=bool(subtitles))
     for folder, video in _starting_order(videos, groups):
@@ -78,8 +75,8 @@ class _Groups:
         self._bandwidth_bps = max((audio.bandwidth_bps for audio in audios), default=0)
         self._average_bps = max((audio.average_bandwidth_bps for audio in audios), default=0)
         self._codecs = sorted({audio.codecs for audio in audios})
-        self._attributes = [f'AUDIO="{_AUDIO_GROUP}"'] if audios else []
-        self._attributes += [f'SUBTITLES="{_SUBTITLES_GROUP}"'] if has_subtitles else []
+        self._attributes = [f'AUDIO="{Kind.AUDIO}"'] if audios else []
+        self._attributes += [f'SUBTITLES="{Kind.SUBTITLES}"'] if has_subtitles else []
 
     def bandwidth_bps(self, video: FinishedRendition) -> int:
         return video.bandwidth_bps + self._bandwidth_bps
@@ -97,28 +94,17 @@ class _Groups:
         return f"#EXT-X-STREAM-INF:{','.join(attributes)}"
 
 
-def _rising(videos: Iterator[Entry]) -> list[Entry]:
-    return sorted(videos, key=lambda entry: entry[1].bandwidth_bps)
-
-
 def _starting_order(videos: Sequence[Entry], groups: _Groups) -> list[Entry]:
     affordable = [e for e in videos if groups.bandwidth_bps(e[1]) <= _FIRST_VARIANT_BPS]
     first = affordable[-1] if affordable else videos[0]
     return [first, *(entry for entry in videos if entry is not first)]
 
 
-def _audio_media(folder: str, audio: FinishedRendition) -> str:
-    return _media("AUDIO", _AUDIO_GROUP, folder, audio, f'CHANNELS="{audio.channels}"')
-
-
-def _subtitles_media(folder: str, track: FinishedRendition) -> str:
-    return _media("SUBTITLES", _SUBTITLES_GROUP, folder, track, "FORCED=NO")
-
-
-def _media(kind: str, group: str, folder: str, rendition: FinishedRendition, extra: str) -> str:
+def _media(folder: str, rendition: FinishedRendition, extra: str) -> str:
+    """An alternative to choose; its group is named for its kind."""
     attributes = [
-        f"TYPE={kind}",
-        f'GROUP-ID="{group}"',
+        f"TYPE={rendition.kind.upper()}",
+        f'GROUP-ID="{rendition.kind}"',
         f'NAME="{rendition.label}"',
         *([f'LANGUAGE="{rendition.language}"'] if rendition.language else []),
         f"DEFAULT={'YES' if rendition.is_default else 'NO'}",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from portal.transcoding.planning.tracks import AudioRung, SubtitleRung, plan_audio, plan_subtitles
+from portal.transcoding.planning.tracks import AudioRung, TrackRung, plan_audio, plan_subtitles
 from portal.transcoding.probing.facts import Probe, VideoTrack
 
 
@@ -106,7 +106,7 @@ class Plan:
     duration_s: float
     video: tuple[Rung, ...]
     audio: tuple[AudioRung, ...]
-    subtitles: tuple[SubtitleRung, ...]
+    subtitles: tuple[TrackRung, ...]
 
     def first_pass(self, *, cautious: bool = False) -> tuple[str, ...]:
         """The video renditions to make before the video is ready.
@@ -116,7 +116,7 @@ class Plan:
         """
         if self.duration_s < EARLY_FROM_S and not cautious:
             return tuple(rung.name for rung in self.video)
-        low = [rung for rung in self.video if _short_side(rung) <= _EARLY_SHORT_SIDE]
+        low = [r for r in self.video if size_class(r.width, r.height) <= _EARLY_SHORT_SIDE]
         early = low[-1] if low else self.video[0]
         return tuple(rung.name for rung in self.video if rung is early or rung.copied)
 
@@ -134,9 +134,8 @@ def plan_renditions(probe: Probe) -> Plan:
 def plan_ladder(probe: Probe) -> tuple[Rung, ...]:
     """The video renditions for a source, lowest first; never empty."""
     video = probe.video
-    fps = capped_fps(video.fps)
     scales = _scales(size_class(video.width, video.height))
-    rungs = [_rung(video, scale=scale, fps=fps) for scale in scales]
+    rungs = [_rung(video, scale=scale, fps=capped_fps(video.fps)) for scale in scales]
     if not _can_copy(video, rungs[-1]):
         return tuple(rungs)
     return (*_below_source_rate(rungs[:-1], video), replace(rungs[-1], copied=True))
@@ -162,10 +161,6 @@ def is_hdr(video: VideoTrack) -> bool:
     is_wide = video.color_primaries == _BT2020 and "10" in video.pix_fmt
     unsaid = video.color_transfer == _UNSPECIFIED and is_wide
     return unsaid or video.color_transfer in _HDR_TRANSFERS
-
-
-def _short_side(rung: Rung) -> Fraction:
-    return size_class(rung.width, rung.height)
 
 
 def _scales(source: Fraction) -> list[Fraction]:
@@ -211,6 +206,7 @@ def _rounded(rate_bps: float) -> int:
 
 def _can_copy(video: VideoTrack, top: Rung) -> bool:
     """Whether players everywhere take the source's stream as it is, and can switch to it."""
+    max_bps = max(top.max_bitrate_bps * _COPY_MAX_BITRATE_RATIO, _COPY_ALWAYS_BITRATE_BPS)
     return (
         video.codec == "h264"
         and video.profile in _COPY_PROFILES
@@ -226,20 +222,16 @@ def _can_copy(video: VideoTrack, top: Rung) -> bool:
         and video.max_key_distance_s is not None
         and video.max_key_distance_s <= _COPY_MAX_KEY_DISTANCE_S
         and video.bitrate_bps is not None
-        and video.bitrate_bps <= _max_copied_bitrate_bps(top)
+        and video.bitrate_bps <= max_bps
     )
-
-
-def _max_copied_bitrate_bps(top: Rung) -> int:
-    return max(top.max_bitrate_bps * _COPY_MAX_BITRATE_RATIO, _COPY_ALWAYS_BITRATE_BPS)
 
 
 def _below_source_rate(rungs: Sequence[Rung], video: VideoTrack) -> list[Rung]:
     """Cap the lower rungs by what the copied one takes: a smaller rung never costs more."""
     source_pixels = video.coded_width * video.coded_height
-    return [
-        replace(rung, max_bitrate_bps=min(rung.max_bitrate_bps, rate_bps))
-        for rung in rungs
-        for ratio in (Fraction(rung.width * rung.height, source_pixels),)
-        for rate_bps in (_rounded((video.bitrate_bps or 0) * _for_area(ratio)),)
-    ]
+    capped = []
+    for rung in rungs:
+        share = _for_area(Fraction(rung.width * rung.height, source_pixels))
+        rate_bps = min(rung.max_bitrate_bps, _rounded((video.bitrate_bps or 0) * share))
+        capped.append(replace(rung, max_bitrate_bps=rate_bps))
+    return capped

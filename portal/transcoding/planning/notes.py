@@ -1,6 +1,5 @@
 """What an editor should know of how a source was treated. Pure."""
 
-from collections.abc import Iterator
 from enum import StrEnum
 
 from portal.transcoding.planning.ladder import frame_step, is_hdr
@@ -45,21 +44,13 @@ def notes_for(
     probe: Probe, *, damaged_share: float, lacks_subtitles: bool = False
 ) -> tuple[Note, ...]:
     """Everything worth telling of a source of which this share could not be decoded."""
-    return tuple(_notes(probe, damaged_share, lacks_subtitles=lacks_subtitles))
-
-
-def _notes(probe: Probe, damaged_share: float, *, lacks_subtitles: bool) -> Iterator[Note]:
-    if damaged_share > _NOTED_DAMAGE_SHARE:
-        yield Note.PARTLY_DAMAGED
-    if is_hdr(probe.video):
-        yield Note.HDR_CONVERTED
-    if probe.video.interlaced:
-        yield Note.DEINTERLACED
-    if frame_step(probe.video.fps) > 1:
-        yield Note.FRAME_RATE_REDUCED
-    if not probe.audio:
-        yield Note.NO_AUDIO
-    if any(track.channels > 2 for track in probe.audio):
-        yield Note.SURROUND_DOWNMIXED
-    if lacks_subtitles:
-        yield Note.SUBTITLES_LEFT_OUT
+    applies = {
+        Note.PARTLY_DAMAGED: damaged_share > _NOTED_DAMAGE_SHARE,
+        Note.HDR_CONVERTED: is_hdr(probe.video),
+        Note.DEINTERLACED: probe.video.interlaced,
+        Note.FRAME_RATE_REDUCED: frame_step(probe.video.fps) > 1,
+        Note.NO_AUDIO: not probe.audio,
+        Note.SURROUND_DOWNMIXED: any(track.channels > 2 for track in probe.audio),
+        Note.SUBTITLES_LEFT_OUT: lacks_subtitles,
+    }
+    return tuple(note for note in Note if applies[note])

@@ -14,6 +14,8 @@ SPRITE_PATTERN = "storyboard-%03d.jpg"
 SPRITE_LINE = re.compile(r"^(?P<name>[a-z0-9-]+\.jpg)(?=#xywh=)", re.MULTILINE)
 _BOX_LONG_SIDE, _BOX_SHORT_SIDE = 192, 108
 _COLUMNS, _ROWS = 5, 5
+# The filter that makes sprites of thumbnails.
+TILING = f"tile={_COLUMNS}x{_ROWS}"
 # About a hundred thumbnails, but not denser than once a second or sparser than every ten.
 _THUMBNAILS = 100
 _MIN_INTERVAL_S, _MAX_INTERVAL_S = 1.0, 10.0
@@ -35,11 +37,6 @@ class Storyboard:
         """
         yield f"fps=fps=1/{self.interval_s:g}:start_time=0:eof_action=pass"
         yield f"scale={self.width}:{self.height}:out_range=pc"
-
-    @property
-    def tiling(self) -> str:
-        """The filter that makes sprites of thumbnails."""
-        return f"tile={_COLUMNS}x{_ROWS}"
 
     def vtt(self, *, duration_s: float, thumbnails: int) -> str:
         """The WebVTT that says where in which sprite the thumbnail for a time is.

@@ -6,11 +6,12 @@ Every audio track becomes a rendition, the default one first; text subtitles bec
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from langcodes import Language
 from langcodes.tag_parser import LanguageTagError
 
-from portal.transcoding.probing.facts import AudioTrack, Probe, SubtitleTrack
+from portal.transcoding.probing.facts import Probe, Track
 
 _SAMPLE_RATE_HZ = 48_000
 _MAX_LABEL_LENGTH = 100
@@ -21,22 +22,8 @@ _MONO_BITRATE_BPS = 80_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AudioRung:
-    """One audio rendition in AAC-LC, of the source's stream `index`; more channels become two."""
-
-    name: str
-    index: int
-    label: str
-    language: str | None
-    is_default: bool
-    channels: int
-    bitrate_bps: int
-    sample_rate_hz: int = _SAMPLE_RATE_HZ
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SubtitleRung:
-    """One subtitle rendition in WebVTT, of the source's stream `index`."""
+class TrackRung:
+    """One rendition of the source's stream `index`; of subtitles, in WebVTT, all there is."""
 
     name: str
     index: int
@@ -45,34 +32,35 @@ class SubtitleRung:
     is_default: bool = False
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AudioRung(TrackRung):
+    """One audio rendition in AAC-LC; more channels become two."""
+
+    channels: int
+    bitrate_bps: int
+    sample_rate_hz: int = _SAMPLE_RATE_HZ
+
+
 def plan_audio(probe: Probe) -> tuple[AudioRung, ...]:
     """The audio renditions, the default first; none for a source without sound."""
-    labels = _labels(probe.audio, kind="Audio")
+    labelled = zip(probe.audio, _labelled(probe.audio, kind="Audio"), strict=True)
     return tuple(
         AudioRung(
-            name="audio" if number == 0 else f"audio-{number + 1}",
-            index=track.index,
-            label=label,
-            language=language_tag(track.language),
-            is_default=number == 0,
+            name="audio" if number == 1 else f"audio-{number}",
+            is_default=number == 1,
             channels=min(2, track.channels),
             bitrate_bps=_MONO_BITRATE_BPS if track.channels == 1 else _STEREO_BITRATE_BPS,
+            **labels,
         )
-        for number, (track, label) in enumerate(zip(probe.audio, labels, strict=True))
+        for number, (track, labels) in enumerate(labelled, 1)
     )
 
 
-def plan_subtitles(probe: Probe) -> tuple[SubtitleRung, ...]:
+def plan_subtitles(probe: Probe) -> tuple[TrackRung, ...]:
     """The subtitle renditions, in the source's order."""
-    labels = _labels(probe.subtitles, kind="Subtitles")
+    labelled = _labelled(probe.subtitles, kind="Subtitles")
     return tuple(
-        SubtitleRung(
-            name=f"subtitles-{number + 1}",
-            index=track.index,
-            label=label,
-            language=language_tag(track.language),
-        )
-        for number, (track, label) in enumerate(zip(probe.subtitles, labels, strict=True))
+        TrackRung(name=f"subtitles-{number}", **labels) for number, labels in enumerate(labelled, 1)
     )
 
 
@@ -85,8 +73,11 @@ def language_tag(language: str | None) -> str | None:
     return None if tag == "und" else tag
 
 
-def _labels(tracks: Sequence[AudioTrack | SubtitleTrack], *, kind: str) -> Iterator[str]:
-    """What a player's menu calls each track; no two the same, as RFC 8216 (4.3.4.1.1) demands."""
+def _labelled(tracks: Sequence[Track], *, kind: str) -> Iterator[dict[str, Any]]:
+    """Which track, its language, and its label, what a player's menu calls it.
+
+    No two labels are the same, as RFC 8216 (4.3.4.1.1) demands.
+    """
     used: set[str] = set()
     for number, track in enumerate(tracks):
         tag = language_tag(track.language)
@@ -95,7 +86,7 @@ def _labels(tracks: Sequence[AudioTrack | SubtitleTrack], *, kind: str) -> Itera
         clean = _attribute(wanted) or plain
         label = clean if clean not in used else f"{clean} ({number + 1})"
         used.add(label)
-        yield label
+        yield {"index": track.index, "language": tag, "label": label}
 
 
 def _attribute(text: str) -> str:

@@ -4,5 +4,5 @@ Begin with `probe`, the parent's side: it starts the child, gives its answer a m
 and decides what is refused. `child` is the other side, run by `python -I -m` of this package.
 
 Limits: MP4 and QuickTime; an http(s) address or an absolute path; a bounded number of reads.
-Imports of the portal only child processes and the errors of transcoding.
+Imports of the portal only `processes`, `text` and the errors of transcoding.
 """

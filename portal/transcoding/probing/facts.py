@@ -52,25 +52,24 @@ class VideoTrack:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AudioTrack:
-    """A track that can be played. `language` is as in the file, None when undetermined."""
+class Track:
+    """A track of text, or the base of one of sound. Bitmap subtitles are left out.
+
+    `language` is as in the file, None when undetermined.
+    """
 
     index: int
     codec: str
-    channels: int
-    sample_rate_hz: int
     language: str | None
     title: str | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SubtitleTrack:
-    """A text track; bitmap subtitles are left out."""
+class AudioTrack(Track):
+    """A track that can be played."""
 
-    index: int
-    codec: str
-    language: str | None
-    title: str | None
+    channels: int
+    sample_rate_hz: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,23 +85,20 @@ class Probe:
     readable_share: float
     video: VideoTrack
     audio: tuple[AudioTrack, ...]
-    subtitles: tuple[SubtitleTrack, ...]
+    subtitles: tuple[Track, ...]
 
 
 def interpret(answer: dict[str, Any]) -> Probe:
     """The child's answer about a source it did not refuse."""
     video = _video_track(answer["video"])
-    audio = tuple(AudioTrack(**track) for track in answer["audio"])
-    subtitles = tuple(SubtitleTrack(**track) for track in answer["subtitles"])
     shortest_s = float(1 / video.fps)
-    duration_s = max(answer["duration_s"] or 0.0, video.duration_s or 0.0, shortest_s)
     return Probe(
-        duration_s=duration_s,
+        duration_s=max(answer["duration_s"] or 0.0, video.duration_s or 0.0, shortest_s),
         size_bytes=answer["size_bytes"],
         readable_share=answer["readable_share"],
         video=video,
-        audio=audio,
-        subtitles=subtitles,
+        audio=tuple(AudioTrack(**track) for track in answer["audio"]),
+        subtitles=tuple(Track(**track) for track in answer["subtitles"]),
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.processes.child import Limits, spawn, stop
-from portal.text import duration_words
+from portal.text import duration_in_words
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
 from portal.transcoding.probing.facts import Probe, interpret
 from portal.transcoding.probing.source_address import source_address
@@ -46,6 +46,17 @@ class SourceLimits:
     max_pixels: int = 8192 * 4320
     max_duration_s: int = 12 * 3600
     max_size_bytes: int = 100 * 10**9
+
+    def rejection(self, code: RejectCode, detail: str = "") -> SourceRejected:
+        """The refusal of a source; one that exceeds a limit names it."""
+        side = f"{_MAX_SIDE_PX} pixels a side"
+        pixels = f"{self.max_pixels / 1e6:.3g} megapixels or {side}"
+        limits = {
+            RejectCode.TOO_LARGE: pixels if self.max_pixels else side,
+            RejectCode.TOO_LONG: duration_in_words(self.max_duration_s),
+            RejectCode.FILE_TOO_LARGE: f"{self.max_size_bytes / 1e9:.3g} GB",
+        }
+        return SourceRejected(code, detail=detail, limit=limits.get(code, ""))
 
 
 _DEFAULT_LIMITS = SourceLimits()
@@ -95,8 +106,7 @@ async def _ask_child(request: dict[str, Any], *, timeout_s: float) -> dict[str, 
 
 def _answer(process: Process, *, stdout: bytes, stderr: bytes) -> dict[str, Any]:
     if process.returncode == 0:
-        answer: dict[str, Any] = json.loads(stdout)
-        return answer
+        return dict(json.loads(stdout))
     tail = stderr.decode(errors="replace")[-_STDERR_TAIL_CHARS:]
     detail = f"probe ended with {process.returncode}: {tail}"
     number = -(process.returncode or 0)
@@ -110,14 +120,10 @@ def _refuse(answer: dict[str, Any], limits: SourceLimits) -> None:
     error, detail = answer.get("error"), answer.get("detail", "")
     if error == "unreachable":
         raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail=detail)
-    if error == RejectCode.TOO_LARGE:
-        raise _too_large(limits)
-    if error == RejectCode.FILE_TOO_LARGE:
-        raise _file_too_large(limits)
     if error is not None:
-        raise SourceRejected(RejectCode(error), detail=detail)
+        raise limits.rejection(RejectCode(error), detail)
     if answer["readable_share"] < _MIN_READABLE_SHARE:
-        raise SourceRejected(RejectCode.TRUNCATED)
+        raise limits.rejection(RejectCode.TRUNCATED)
 
 
 def _check_measures(found: Probe, limits: SourceLimits) -> None:
@@ -127,16 +133,6 @@ def _check_measures(found: Probe, limits: SourceLimits) -> None:
         (video.width, video.height),  # stretched pixels can make more of it
     ):
         if max(width, height) > _MAX_SIDE_PX or 0 < limits.max_pixels < width * height:
-            raise _too_large(limits)
+            raise limits.rejection(RejectCode.TOO_LARGE)
     if 0 < limits.max_duration_s < found.duration_s:
-        raise SourceRejected(RejectCode.TOO_LONG, limit=duration_words(limits.max_duration_s))
-
-
-def _too_large(limits: SourceLimits) -> SourceRejected:
-    pixels = f"{limits.max_pixels / 1e6:.3g} megapixels" if limits.max_pixels else ""
-    side = f"{_MAX_SIDE_PX} pixels a side"
-    return SourceRejected(RejectCode.TOO_LARGE, limit=f"{pixels} or {side}" if pixels else side)
-
-
-def _file_too_large(limits: SourceLimits) -> SourceRejected:
-    return SourceRejected(RejectCode.FILE_TOO_LARGE, limit=f"{limits.max_size_bytes / 1e9:.3g} GB")
+        raise limits.rejection(RejectCode.TOO_LONG)

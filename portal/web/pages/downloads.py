@@ -22,7 +22,7 @@ async def original(video_id: str) -> WerkzeugResponse:
         await check_source(found, web.storage)
     except SourceChanged as exc:
         raise NotFound("The uploaded file was changed or removed after it was sent.") from exc
-    address = await web.storage.presign_download(
+    address = await web.storage.public.presign_download(
         found.storage_key, file_name=found.file_name, ttl_s=web.config.playback_url_ttl_s
     )
     response = redirect(address)

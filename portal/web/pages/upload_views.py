@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from portal.config import Config
-from portal.text import duration_words
+from portal.text import duration_in_words
 from portal.web.pages import formatting
 
 FORMATS = "MP4 or QuickTime: .mp4, .m4v or .mov"
@@ -23,7 +23,7 @@ def limits_view(config: Config) -> LimitsView:
     """The limits of this portal, as it is set up."""
     most = [formatting.size(config.max_source_bytes).words] if config.max_source_bytes else []
     if config.max_source_duration_s:
-        most.append(duration_words(config.max_source_duration_s))
+        most.append(duration_in_words(config.max_source_duration_s))
     lines = (FORMATS, f"Up to {' and '.join(most)} each") if most else (FORMATS,)
     return LimitsView(
         size_bytes=config.max_source_bytes,

@@ -36,7 +36,7 @@ async def upload() -> str:
 async def _storage_url() -> str:
     """Where browsers send files; empty where storage isn't set up, so that nothing can be sent."""
     try:
-        return await web_context().storage.public_origin()
+        return await web_context().storage.public.origin()
     except Unavailable:
         return ""
 

@@ -13,7 +13,7 @@ from published import FolderSink, Published, Result, make_pass
 from published_checks import check_published
 
 from portal.transcoding.encoding.ffmpeg import ffmpeg_path
-from portal.transcoding.packaging.hls import media_playlist_name, segment_starts_s
+from portal.transcoding.packaging.hls import media_playlist_name, parse_media_playlist
 from portal.transcoding.packaging.master import MASTER_NAME, Kind, master_playlist
 from portal.transcoding.planning.ladder import Plan, plan_renditions
 from portal.transcoding.probing.probe import probe
@@ -40,7 +40,7 @@ async def in_two_passes(path: Path, folder: Path) -> tuple[Result, Result]:
     second = await make_pass(
         path,
         wanted=left(plan, first),
-        starts_s=segment_starts_s(text),
+        starts_s=parse_media_playlist(text).starts_s,
         sink=FolderSink(folder / "2"),
         work_dir=folder / "work",
     )

@@ -9,7 +9,6 @@ from portal.transcoding.packaging.hls import (
     iframe_playlist,
     media_playlist,
     parse_media_playlist,
-    segment_starts_s,
     sign_playlist,
     target_duration_s,
 )
@@ -107,7 +106,7 @@ def test_segments_without_an_init_segment_name_none() -> None:
 
 def test_segments_begin_where_those_before_them_end() -> None:
     text = media_playlist(SEGMENTS, target_duration_s=4)
-    assert segment_starts_s(text) == pytest.approx((0, 4.004, 8.008))
+    assert parse_media_playlist(text).starts_s == pytest.approx((0, 4.004, 8.008))
 
 
 def test_an_i_frame_playlist_reaches_into_the_same_segments() -> None:

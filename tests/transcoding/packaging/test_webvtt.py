@@ -18,7 +18,7 @@ from portal.transcoding.encoding.finishing import finish_subtitles
 from portal.transcoding.encoding.segment_upload import SegmentUpload
 from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, segment_webvtt, webvtt
 from portal.transcoding.planning.notes import Note
-from portal.transcoding.planning.tracks import SubtitleRung
+from portal.transcoding.planning.tracks import TrackRung
 
 ENGLISH = (
     (0.5, 1.5, 'Fish & <Küsse>, "100 %"'),
@@ -179,7 +179,7 @@ async def test_a_track_that_is_too_large_is_left_out_and_noted(
 
 async def test_a_large_track_holds_nobody_up(tmp_path: Path) -> None:
     """A worker renews its leases on the loop that this runs on."""
-    rung = SubtitleRung(name="subtitles-1", index=1, label="Subtitles", language=None)
+    rung = TrackRung(name="subtitles-1", index=1, label="Subtitles", language=None)
     (tmp_path / rung.name).mkdir()
     cues = [Cue(start_s=float(at), end_s=at + 1.0, text="a\n" * 50_000) for at in range(20)]
     (tmp_path / command.subtitle_file(rung)).write_text(webvtt(cues))

@@ -6,7 +6,7 @@ import pytest
 from examples import a_probe
 
 from portal.transcoding.planning.ladder import Rung, plan_renditions
-from portal.transcoding.probing.facts import AudioTrack, Probe, SubtitleTrack
+from portal.transcoding.probing.facts import AudioTrack, Probe, Track
 
 SIZES = [
     (1920, 1080),
@@ -141,8 +141,8 @@ def test_a_title_cannot_write_tags(title: str) -> None:
 
 def test_subtitles_keep_the_sources_order_and_none_is_forced_on_anyone() -> None:
     tracks = [
-        SubtitleTrack(index=3, codec="mov_text", language="deu", title=None),
-        SubtitleTrack(index=4, codec="mov_text", language=None, title="Comments"),
+        Track(index=3, codec="mov_text", language="deu", title=None),
+        Track(index=4, codec="mov_text", language=None, title="Comments"),
     ]
     subtitles = plan_renditions(a_probe(640, 360, subtitles=tracks)).subtitles
     assert [(rung.index, rung.language, rung.label) for rung in subtitles] == [

@@ -12,6 +12,7 @@ import contextlib
 import itertools
 import json
 import sys
+from bisect import bisect_right
 from typing import Any
 
 import av
@@ -51,37 +52,34 @@ def _shows_encryption(container: InputContainer) -> bool:
 
 
 def _first_frame(
-    container: InputContainer, stream: VideoStream
+    container: InputContainer, stream: VideoStream, request: dict[str, Any]
 ) -> tuple[VideoFrame | None, Packet[Any] | None]:
     """The first frame that decodes, and the first packet."""
+    stream.thread_count = 1  # threads multiply memory, and one frame needs no hurry
+    stream.codec_context.options = _decoder_options(request)
+    with contextlib.suppress(FFmpegError):
+        container.seek(0)
     first = None
-    for number, packet in enumerate(sample_index.packets(container, [stream])):
+    for packet in itertools.islice(sample_index.packets(container, [stream]), _MAX_PACKETS):
         if packet.size and first is None:
             first = packet
         # A broken packet is no reason to give up before the limit.
         with contextlib.suppress(FFmpegError):
             for frame in stream.decode(packet):
                 return frame, first
-        if number >= _MAX_PACKETS:
-            break
     return None, first
 
 
 def _readable_share(container: InputContainer, stream: VideoStream) -> float:
     """Which share of the indexed samples lies inside the file (1.0 when unknown)."""
     entries, size_bytes = stream.index_entries, container.size
-    if size_bytes <= 0 or len(entries) == 0:
+    if size_bytes <= 0 or len(entries) == 0 or _end(entries[-1]) <= size_bytes:
         return 1.0
-    if entries[-1].pos + entries[-1].size <= size_bytes:
-        return 1.0
-    low, high = 0, len(entries)
-    while low < high:
-        middle = (low + high) // 2
-        if entries[middle].pos + entries[middle].size <= size_bytes:
-            low = middle + 1
-        else:
-            high = middle
-    return low / len(entries)
+    return bisect_right(entries, size_bytes, key=_end) / len(entries)
+
+
+def _end(entry: Any) -> int:
+    return int(entry.pos + entry.size)
 
 
 def _examine(
@@ -103,7 +101,7 @@ def _examine(
     if sample_index.is_too_dense(stream):
         return _fail("damaged")
     readable = _readable_share(container, stream)
-    frame, first = _decode_start(container, stream, request)
+    frame, first = _first_frame(container, stream, request)
     if frame is None:
         kind = "damaged" if first else "zero_duration"
         return _fail("truncated" if readable < 1.0 else kind)
@@ -122,16 +120,6 @@ def _examine(
 def _is_too_large(width: int, height: int, request: dict[str, Any]) -> bool:
     too_many = 0 < request["max_pixels"] < width * height
     return too_many or bool(max(width, height) > request["max_side_px"])
-
-
-def _decode_start(
-    container: InputContainer, stream: VideoStream, request: dict[str, Any]
-) -> tuple[VideoFrame | None, Packet[Any] | None]:
-    stream.thread_count = 1  # threads multiply memory, and one frame needs no hurry
-    stream.codec_context.options = _decoder_options(request)
-    with contextlib.suppress(FFmpegError):
-        container.seek(0)
-    return _first_frame(container, stream)
 
 
 def _decoder_options(request: dict[str, Any]) -> dict[str, str]:

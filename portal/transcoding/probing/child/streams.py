@@ -23,7 +23,6 @@ _DEFAULT_NAMES = re.compile(
     re.IGNORECASE,
 )
 _FULL_RANGE = 2
-_MATRIX = Type.DISPLAYMATRIX
 _FULL_TURN = 360
 
 
@@ -46,7 +45,8 @@ def video(stream: VideoStream, frame: VideoFrame) -> dict[str, Any]:
         "coded_height": frame.height,
         "pix_fmt": frame.format.name,
         "has_alpha": any(component.is_alpha for component in frame.format.components),
-        "rotation": _rotation(frame),
+        # A degenerate display matrix has no angle.
+        "rotation": frame.rotation if abs(frame.rotation) <= _FULL_TURN else 0,
         "mirrored": _is_mirrored(frame),
         "sar": _ratio(stream.sample_aspect_ratio or context.sample_aspect_ratio),
         "average_rate": _ratio(stream.average_rate),
@@ -61,19 +61,13 @@ def video(stream: VideoStream, frame: VideoFrame) -> dict[str, Any]:
     }
 
 
-def _rotation(frame: VideoFrame) -> int:
-    """In degrees, from the display matrix; 0 when that is degenerate and has no angle."""
-    degrees = frame.rotation
-    return degrees if abs(degrees) <= _FULL_TURN else 0
-
-
 def _is_mirrored(frame: VideoFrame) -> bool:
     """Whether the display matrix (three rows of three, from FFmpeg in native order) flips."""
     matrix = b""
     # PyAV doesn't know every kind of side data, and then gives none.
     with contextlib.suppress(ValueError):
         sides: Any = frame.side_data  # a mapping by its type, a sequence by its behaviour
-        matrix = b"".join(bytes(side) for side in sides if side.type == _MATRIX)
+        matrix = b"".join(bytes(side) for side in sides if side.type == Type.DISPLAYMATRIX)
     if len(matrix) != struct.calcsize("9i"):
         return False
     a, b, _, c, d, *_ = struct.unpack("9i", matrix)
