@@ -17,7 +17,6 @@ from tortoise.transactions import in_transaction
 
 from portal.concurrency.retry import Backoff, retry
 from portal.config import Config
-from portal.database.pool import raw_connection
 
 Result = TypeVar("Result")
 Row = dict[str, Any]
@@ -33,6 +32,8 @@ ANSWER_TIMEOUT_S = STATEMENT_TIMEOUT_MS / 1000 + 3
 WEB_ANSWER_TIMEOUT_S = 8.0
 # Any number that no other user of the database picks: it keeps two migrations apart.
 MIGRATION_LOCK_ID = 7_306_815_001
+# What is queried, written and queued inside is one transaction.
+transaction = in_transaction
 
 
 @asynccontextmanager
@@ -51,16 +52,6 @@ async def open_database(config: Config, *, fail_fast: bool = False) -> AsyncIter
         yield
     finally:
         await context.close_connections()
-
-
-@asynccontextmanager
-async def transaction() -> AsyncIterator[AsyncConnection[Any]]:
-    """Run the models' queries inside one transaction and hand out its raw connection.
-
-    Jobs are enqueued on that connection, so that they are committed with the rows.
-    """
-    async with in_transaction() as client:
-        yield raw_connection(client)
 
 
 async def fetch_rows(query: str, *values: object) -> list[Row]:

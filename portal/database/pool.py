@@ -197,10 +197,15 @@ class _Client(PsycopgClient):
             connection.breaker = self.breaker
 
 
-def raw_connection(client: TransactionalDBClient) -> AsyncConnection[Any]:
-    """The driver's connection of a transaction; Tortoise has no public way to it."""
-    connection: AsyncConnection[Any] = client._connection
-    return connection
+def transaction_connection() -> AsyncConnection[Any]:
+    """The driver's connection of the transaction at hand; Tortoise has no public way to it.
+
+    Jobs are enqueued on it, so that they are committed with the rows.
+    """
+    client = get_connection("default")
+    if not isinstance(client, TransactionWrapper):
+        raise TypeError("no transaction is open")
+    return client._connection
 
 
 def refuse_if_away() -> None:

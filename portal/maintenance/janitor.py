@@ -199,9 +199,9 @@ async def _sweep_video(video_id: UUID, limits: Limits, storage: Storage) -> int:
 
 async def _close_attempts(video_id: UUID, limits: Limits) -> tuple[Video, list[Attempt]] | None:
     """The video and its attempts to sweep, all of them closed; None if it is no longer settled."""
-    async with transaction() as connection:
+    async with transaction():
         video = await lock_video(video_id)
-        is_settled = await rows.is_settled(video_id, limits.settled_since, connection)
+        is_settled = await rows.is_settled(video_id, limits.settled_since)
         if video is None or not is_settled:
             return None
         attempts = await Attempt.filter(video_id=video_id, is_swept=False)

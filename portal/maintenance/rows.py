@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
-
-from psycopg import AsyncConnection
 
 from portal.database.connection import execute, fetch_rows
 from portal.database.lease import IS_LIVE, IS_UNDER_WAY
@@ -173,10 +170,9 @@ async def recorded_multiparts(keys: Sequence[str]) -> dict[str, str | None]:
     return {row["key"]: row["multipart_id"] for row in rows}
 
 
-async def is_settled(video_id: UUID, since: datetime, connection: AsyncConnection[Any]) -> bool:
+async def is_settled(video_id: UUID, since: datetime) -> bool:
     """Whether a video, locked in this transaction, is final and was not worked on since then."""
-    found = await connection.execute(IS_SETTLED, [video_id, since])
-    return bool(found.rowcount)
+    return bool(await fetch_rows(IS_SETTLED, video_id, since))
 
 
 async def limit_ends() -> None:

@@ -42,14 +42,14 @@ async def recover_side_jobs(queue: Queue) -> int:
 async def _replace_job(row: Row, queue: Queue) -> None:
     """Give a side job that was lost a successor, unless someone else did so meanwhile."""
     video_id, former = row["video_id"], row["job_id"]
-    async with transaction() as connection:
+    async with transaction():
         if row["kind"] == "removal":
             removal = Deletion.filter(video_id=video_id, job_id=former)
             if await removal.select_for_update().exists():
-                job_id = await defer_removal(video_id, queue, connection)
+                job_id = await defer_removal(video_id, queue)
                 await removal.update(job_id=job_id, lease_expires_at=renewed(LEASE_S))
         else:
             poster = PosterRequest.filter(video_id=video_id, job_id=former)
             if await poster.select_for_update().exists():
-                job_id = await defer_poster(video_id, row["number"], queue, connection)
+                job_id = await defer_poster(video_id, row["number"], queue)
                 await poster.update(job_id=job_id, lease_expires_at=renewed(LEASE_S))

@@ -58,12 +58,12 @@ async def publish(attempt: OpenAttempt, playable: Playable, *, queue: Queue) -> 
     The job that completes the ladder is queued in the same transaction. Raises `LeaseLost`.
     """
     made = playable.made
-    async with transaction() as connection:
+    async with transaction():
         await lock_video(attempt.video.id)
         await attempts.publish(attempt, media_s=made.duration_s)
         await _record(attempt, made)
         missing = await _left_to_make(attempt)
-        job_id = await defer_completion(attempt.video, queue, connection) if missing else None
+        job_id = await defer_completion(attempt.video, queue) if missing else None
         changed = await Video.filter(id=attempt.video.id, status=VideoStatus.PROCESSING).update(
             status=VideoStatus.READY,
             published_attempt=attempt.number,
@@ -138,7 +138,7 @@ async def finish(attempt: OpenAttempt, *, queue: Queue) -> bool:
     A job of its own for each pass lets videos that wait to be playable go first. Raises
     `LeaseLost`.
     """
-    async with transaction() as connection:
+    async with transaction():
         await lock_video(attempt.video.id)
         # One without wanted renditions only writes the master playlist anew.
         media_s = (attempt.video.duration_s or 0.0) if attempt.wanted else 0.0
@@ -146,7 +146,7 @@ async def finish(attempt: OpenAttempt, *, queue: Queue) -> bool:
         planned = Rendition.filter(video_id=attempt.video.id, state=RenditionState.PLANNED)
         job_id = None
         if await planned.exists():
-            job_id = await defer_completion(attempt.video, queue, connection)
+            job_id = await defer_completion(attempt.video, queue)
         await Video.filter(id=attempt.video.id).update(complete_job_id=job_id)
     return job_id is None
 

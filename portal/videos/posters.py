@@ -85,7 +85,7 @@ async def request_poster(video_id: UUID, *, time_s: float, queue: Queue) -> Post
 
     Raises `VideoNotFound`, or `NotPlayable` while there is nothing to take a frame from.
     """
-    async with transaction() as connection:
+    async with transaction():
         video = await lock_video(video_id)
         if video is None:
             raise VideoNotFound
@@ -97,7 +97,7 @@ async def request_poster(video_id: UUID, *, time_s: float, queue: Queue) -> Post
         request.number, request.tries, request.error_code = number, 0, None
         request.time_s = min(max(time_s, 0.0), video.duration_s or 0.0)
         request.state = PosterState.WAITING
-        request.job_id = await defer_poster(video_id, number, queue, connection)
+        request.job_id = await defer_poster(video_id, number, queue)
         request.lease_expires_at = await first_end(LEASE_S)
         await request.save()
     logger.info("Poster asked for", extra={"action": "poster", "video_id": str(video_id)})

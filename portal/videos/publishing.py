@@ -10,7 +10,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from tortoise.exceptions import IntegrityError
@@ -29,22 +28,18 @@ from portal.errors import (
 )
 from portal.processing import sources
 from portal.processing.attempts import TRANSCODE_FAILED
+from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion, defer_transcode
+from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing
 from portal.storage.keys import UPLOAD_KEY, upload_id, upload_key
+from portal.storage.objects import ObjectInfo
 from portal.telemetry import metrics
 from portal.transcoding.errors import RejectCode
 from portal.uploads import service as uploads
 from portal.uploads.rows import explain_missing, require_publishable
 from portal.videos import editing, rows
 from portal.videos.metadata import Submission, key_extension
-
-if TYPE_CHECKING:
-    from psycopg import AsyncConnection
-
-    from portal.queue.app import Queue
-    from portal.storage.bucket import Storage
-    from portal.storage.objects import ObjectInfo
 
 logger = logging.getLogger(__name__)
 
@@ -171,26 +166,25 @@ async def _record(submission: Submission, source: ObjectInfo, queue: Queue) -> P
 
 
 async def _insert(submission: Submission, source: ObjectInfo, queue: Queue) -> Video:
-    video_id, now = uuid4(), datetime.now(UTC)
-    metadata = submission.metadata
-    async with transaction() as connection:
-        await require_publishable(submission.key, source.size_bytes, connection)
-        return await Video.create(
-            id=video_id,
-            title=metadata.title,
-            description=metadata.description,
-            category_ids=list(metadata.category_ids),
-            tags=metadata.tags,
-            file_name=submission.file_name,
-            upload_id=submission.key,
-            transcode_job_id=await defer_transcode(
-                video_id, queue, connection, size_bytes=source.size_bytes, since=now
-            ),
-            size_bytes=source.size_bytes,
-            source_etag=source.etag,
-            created_at=now,
-            updated_at=now,
-        )
+    now, metadata = datetime.now(UTC), submission.metadata
+    video = Video(
+        id=uuid4(),
+        title=metadata.title,
+        description=metadata.description,
+        category_ids=list(metadata.category_ids),
+        tags=metadata.tags,
+        file_name=submission.file_name,
+        upload_id=submission.key,
+        size_bytes=source.size_bytes,
+        source_etag=source.etag,
+        created_at=now,
+        updated_at=now,
+    )
+    async with transaction():
+        await require_publishable(submission.key, source.size_bytes)
+        video.transcode_job_id = await defer_transcode(video, queue)
+        await video.save(force_create=True)
+    return video
 
 
 async def retry_transcode(video: Video, *, queue: Queue) -> None:
@@ -198,33 +192,31 @@ async def retry_transcode(video: Video, *, queue: Queue) -> None:
 
     Raises `NothingToRetry` when nothing failed, or someone else has asked already.
     """
-    async with transaction() as connection:
+    async with transaction():
         found = await lock_video(video.id)
         if found is not None and found.status is VideoStatus.FAILED:
-            await _retry_video(found, queue, connection)
+            await _retry_video(found, queue)
         elif found is not None and found.status is VideoStatus.READY:
-            await _retry_renditions(found, queue, connection)
+            await _retry_renditions(found, queue)
         else:
             raise NothingToRetry
     logger.info("Retry asked for", extra={"action": "retry", "video_id": str(video.id)})
 
 
-async def _retry_video(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> None:
+async def _retry_video(video: Video, queue: Queue) -> None:
     last = await Attempt.filter(video_id=video.id).order_by("-number").first()
     now = datetime.now(UTC)
     await Video.filter(id=video.id).update(
         status=VideoStatus.PROCESSING,
         failure_code=None,
         failure_message=None,
-        transcode_job_id=await defer_transcode(
-            video.id, queue, connection, size_bytes=video.size_bytes, since=now
-        ),
+        transcode_job_id=await defer_transcode(video, queue, since=now),
         forgiven_attempts=last.number if last else 0,
         updated_at=now,
     )
 
 
-async def _retry_renditions(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> None:
+async def _retry_renditions(video: Video, queue: Queue) -> None:
     failed = Rendition.filter(video_id=video.id, state=RenditionState.FAILED)
     changed = await failed.update(
         state=RenditionState.PLANNED,
@@ -236,7 +228,7 @@ async def _retry_renditions(video: Video, queue: Queue, connection: AsyncConnect
     if not changed:
         raise NothingToRetry
     if video.complete_job_id is None:
-        job_id = await defer_completion(video, queue, connection)
+        job_id = await defer_completion(video, queue)
         await Video.filter(id=video.id).update(complete_job_id=job_id)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from portal.database.connection import fetch_rows
+from portal.database.connection import fetch_rows, transaction
 from portal.database.rows import Row
 from portal.maintenance import janitor, recovery, side_jobs
 from portal.maintenance.consistency import repairs
@@ -67,7 +67,8 @@ async def _recover_side_jobs(run: Comparison) -> str:
 
 
 async def _cancel(row: Row, run: Comparison) -> str:
-    await cancel_job(row["id"], run.queue)
+    async with transaction():
+        await cancel_job(row["id"], run.queue)
     return ""
 
 

@@ -6,10 +6,7 @@ What is made again comes from the uploaded file, and only from the very file tha
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
 from uuid import UUID
-
-from psycopg import AsyncConnection
 
 from portal.database.connection import transaction
 from portal.database.models import (
@@ -63,16 +60,16 @@ async def make_again(video_id: UUID, names: Sequence[str], run: Comparison) -> s
     video = await Video.get_or_none(id=video_id)
     if video is None or not await holds_source(video, run.storage):
         return SOURCE_GONE
-    async with transaction() as connection:
+    async with transaction():
         found = await lock_video(video_id)
         if found is None or found.status is not VideoStatus.READY:
             return CHANGED
         rows = await Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
         lost = [row for row in rows if row.name in names]
         if _can_be_completed(found, rows, lost):
-            await _plan_again(found, lost, run.queue, connection)
+            await _plan_again(found, lost, run.queue)
         else:
-            await _start_again(found, run.queue, connection)
+            await _start_again(found, run.queue)
             return ""
     await passes.put_master(found, run.storage)
     return ""
@@ -135,20 +132,18 @@ def _can_be_completed(
     return has_measure and all(row.kind is Medium.VIDEO for row in lost)
 
 
-async def _plan_again(
-    video: Video, lost: Sequence[Rendition], queue: Queue, connection: AsyncConnection[Any]
-) -> None:
+async def _plan_again(video: Video, lost: Sequence[Rendition], queue: Queue) -> None:
     await Rendition.filter(id__in=[row.id for row in lost]).update(
         state=RenditionState.PLANNED, attempt_number=None, tries=0
     )
     numbers = [row.attempt_number for row in lost]
     await Attempt.filter(video_id=video.id, number__in=numbers).update(is_swept=False)
     if video.complete_job_id is None:
-        job_id = await defer_completion(video, queue, connection)
+        job_id = await defer_completion(video, queue)
         await Video.filter(id=video.id).update(complete_job_id=job_id)
 
 
-async def _start_again(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> None:
+async def _start_again(video: Video, queue: Queue) -> None:
     last = await Attempt.filter(video_id=video.id).order_by("-number").first()
     await Attempt.filter(video_id=video.id).update(is_swept=False)
     await Rendition.filter(video_id=video.id).delete()
@@ -159,9 +154,7 @@ async def _start_again(video: Video, queue: Queue, connection: AsyncConnection[A
         published_attempt=None,
         complete_job_id=None,
         poster_version=0,
-        transcode_job_id=await defer_transcode(
-            video.id, queue, connection, size_bytes=video.size_bytes, since=video.created_at
-        ),
+        transcode_job_id=await defer_transcode(video, queue),
         forgiven_attempts=last.number if last else 0,
         updated_at=NOW,
     )
