@@ -26,7 +26,6 @@ from portal.processes.child import first_error
 from portal.processing import attempts, renditions
 from portal.processing.attempts import OUTAGE_TIMEOUT_S, Failure, Heartbeat, OpenAttempt
 from portal.processing.removal import remove_again
-from portal.processing.renditions import Playable
 from portal.processing.sources import SourceChanged, check_source
 from portal.queue.app import Queue
 from portal.storage.bucket import MASTER_MAX_AGE_S, Storage
@@ -43,6 +42,7 @@ from portal.transcoding.errors import (
 from portal.transcoding.packaging.hls import media_playlist_name, segment_starts_s
 from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
 from portal.transcoding.planning.ladder import plan_renditions
+from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.probe import SourceLimits, probe
 
 logger = logging.getLogger(__name__)
@@ -99,10 +99,10 @@ class Pass:
         attempt = self.attempt
         async with self._closed_afterwards():
             try:
-                playable = await self._under_lease(self._first_pass)
+                made, found = await self._under_lease(self._first_pass)
                 with span("publish"):
                     await retry_outage(
-                        lambda: renditions.publish(attempt, playable, queue=self.tools.queue),
+                        lambda: renditions.publish(attempt, made, found, queue=self.tools.queue),
                         timeout_s=OUTAGE_TIMEOUT_S,
                     )
             except (SourceRejected, SourceChanged) as exc:
@@ -182,63 +182,52 @@ class Pass:
             raise first from first.__cause__
         return result
 
-    async def _first_pass(self, heartbeat: Heartbeat) -> Playable:
-        attempt, sink = self.attempt, self._sink
-        async with _checked_source(attempt, self.tools.storage) as source_url:
-            with span("probe"):
-                found = await probe(source_url, limits=self.tools.limits)
-            plan = plan_renditions(found)
-            wanted = plan.first_pass(cautious=attempt.is_cautious)
-            await renditions.plan(attempt, plan, wanted=wanted)
-            made = await make_renditions(
-                source_url,
-                found,
-                plan,
-                wanted=wanted,
-                is_first=True,
-                starts_s=None,
-                sink=sink,
-                work_dir=self.tools.work_dir,
-                on_progress=heartbeat.report,
-            )
+    async def _first_pass(self, heartbeat: Heartbeat) -> tuple[PassOutput, Probe]:
+        made, found = await self._make(heartbeat)
         playlist = master_playlist([("", rendition) for rendition in made.renditions])
-        await _write_master(self.tools.storage, sink.prefix, playlist)
-        return Playable(made=made, width=found.video.width, height=found.video.height)
+        await _write_master(self.tools.storage, self._prefix, playlist)
+        return made, found
 
     async def _later_pass(self, heartbeat: Heartbeat) -> None:
         if self.attempt.wanted:
-            made = await self._make_wanted(heartbeat)
+            made, _ = await self._make(heartbeat)
             await retry_outage(
                 lambda: renditions.add(self.attempt, made), timeout_s=OUTAGE_TIMEOUT_S
             )
         await attempts.hold(self.attempt)
         await put_master(self.attempt.video, self.tools.storage)
 
-    async def _make_wanted(self, heartbeat: Heartbeat) -> PassOutput:
-        attempt = self.attempt
-        async with _checked_source(attempt, self.tools.storage) as source_url:
+    async def _make(self, heartbeat: Heartbeat) -> tuple[PassOutput, Probe]:
+        """Make what is wanted of the attempt, or plan a ladder and make the first of it."""
+        attempt, tools = self.attempt, self.tools
+        async with _checked_source(attempt, tools.storage) as source_url:
             with span("probe"):
-                found = await probe(source_url, limits=self.tools.limits)
-            plan = plan_renditions(found)
-            planned = {rung.name for rung in plan.video}
-            await renditions.forget(attempt, set(attempt.wanted) - planned)
-            return await make_renditions(
+                found = await probe(source_url, limits=tools.limits)
+            plan, starts_s = plan_renditions(found), None
+            if attempt.wanted:
+                planned = {rung.name for rung in plan.video}
+                await renditions.forget(attempt, set(attempt.wanted) - planned)
+                wanted = tuple(name for name in attempt.wanted if name in planned)
+                starts_s = await _segment_starts_s(attempt.video, tools.storage)
+            else:
+                wanted = plan.first_pass(cautious=attempt.is_cautious)
+                await renditions.plan(attempt, plan, wanted=wanted)
+            made = await make_renditions(
                 source_url,
                 found,
                 plan,
-                wanted=[name for name in attempt.wanted if name in planned],
-                is_first=False,
-                starts_s=await _segment_starts_s(attempt.video, self.tools.storage),
-                sink=self._sink,
-                work_dir=self.tools.work_dir,
+                wanted=wanted,
+                is_first=not attempt.wanted,
+                starts_s=starts_s,
+                sink=StorageSink(tools.storage, self._prefix),
+                work_dir=tools.work_dir,
                 on_progress=heartbeat.report,
             )
+        return made, found
 
     @property
-    def _sink(self) -> StorageSink:
-        return StorageSink(
-            self.tools.storage, output_prefix(self.attempt.video.id, self.attempt.number)
-        )
+    def _prefix(self) -> str:
+        return output_prefix(self.attempt.video.id, self.attempt.number)
 
 
 async def put_master(video: Video, storage: Storage) -> None:

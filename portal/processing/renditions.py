@@ -7,14 +7,14 @@ only once its row says so; master playlists are written from the rows, never the
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, fields
 from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
 from portal.database.connection import transaction
 from portal.database.lease import LeaseLost
-from portal.database.models import Attempt, Rendition, RenditionState, Video, VideoStatus
+from portal.database.models import Rendition, RenditionState, Video, VideoStatus
 from portal.database.rows import NOW, lock_video
 from portal.processing import attempts
 from portal.processing.attempts import Failure, OpenAttempt
@@ -23,17 +23,9 @@ from portal.queue.enqueue import defer_completion
 from portal.transcoding.encoding.transcode import PassOutput
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.ladder import Plan
+from portal.transcoding.probing.facts import Probe
 
 MAX_TRIES = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Playable:
-    """What a first pass made, and the source's display size."""
-
-    made: PassOutput
-    width: int
-    height: int
 
 
 async def plan(attempt: OpenAttempt, planned: Plan, *, wanted: Collection[str]) -> None:
@@ -52,12 +44,11 @@ async def plan(attempt: OpenAttempt, planned: Plan, *, wanted: Collection[str]) 
         await Rendition.bulk_create(rows)
 
 
-async def publish(attempt: OpenAttempt, playable: Playable, *, queue: Queue) -> None:
-    """Make the video ready with what a first pass made, and see to what is missing.
+async def publish(attempt: OpenAttempt, made: PassOutput, source: Probe, *, queue: Queue) -> None:
+    """Make the video ready with what a first pass made of a source, and see to what is missing.
 
     The job that completes the ladder is queued in the same transaction. Raises `LeaseLost`.
     """
-    made = playable.made
     async with transaction():
         await lock_video(attempt.video.id)
         await attempts.publish(attempt, media_s=made.duration_s)
@@ -69,8 +60,8 @@ async def publish(attempt: OpenAttempt, playable: Playable, *, queue: Queue) -> 
             published_attempt=attempt.number,
             complete_job_id=job_id,
             duration_s=made.duration_s,
-            width=playable.width,
-            height=playable.height,
+            width=source.video.width,
+            height=source.video.height,
             notes=[note.value for note in made.notes],
             has_poster=made.has_poster,
             has_storyboard=made.has_storyboard,
@@ -91,26 +82,19 @@ async def begin_completion(video_id: UUID, *, worker: str) -> OpenAttempt | None
         video = await lock_video(video_id)
         if video is None or video.status is not VideoStatus.READY or video.complete_job_id is None:
             return None
-        earlier = await Attempt.filter(video_id=video_id).order_by("number")
-        await attempts.close_abandoned(earlier)
-        attempt = await attempts.open_attempt(video, earlier, worker=worker)
-        opened.append(attempt)
+        earlier = await attempts.close_abandoned(video_id)
         planned = Rendition.filter(video_id=video_id, state=RenditionState.PLANNED)
         await planned.filter(tries__gte=MAX_TRIES).update(state=RenditionState.FAILED)
         missing = await planned.order_by("tries", "position")
         alone = any(row.tries for row in missing)
         begun = missing[:1] if alone else missing
+        wanted = tuple(row.name for row in begun)
+        attempt = await attempts.open_attempt(video, earlier, worker, wanted=wanted)
+        opened.append(attempt)
         for row in begun:
             row.attempt_number, row.tries = attempt.number, row.tries + 1
             await row.save(update_fields=["attempt_number", "tries"])
-    wanted = tuple(row.name for row in begun)
-    return OpenAttempt(
-        id=attempt.id,
-        video=video,
-        number=attempt.number,
-        wanted=wanted,
-        interruptions=attempts.count_interruptions(video, earlier),
-    )
+    return attempt
 
 
 async def forget(attempt: OpenAttempt, names: Collection[str]) -> None:
@@ -230,43 +214,15 @@ async def _left_to_make(attempt: OpenAttempt) -> bool:
 
 
 def _measures(rendition: FinishedRendition) -> dict[str, Any]:
-    return {
-        "codecs": rendition.codecs,
-        "bandwidth_bps": rendition.bandwidth_bps,
-        "average_bandwidth_bps": rendition.average_bandwidth_bps,
-        "iframe_bandwidth_bps": rendition.iframe_bandwidth_bps,
-        "size_bytes": rendition.size_bytes,
-        "segment_count": rendition.segment_count,
-        "width": rendition.width,
-        "height": rendition.height,
-        "frame_rate": str(rendition.fps) if rendition.fps is not None else None,
-        "copied": rendition.copied,
-        "channels": rendition.channels,
-        "language": rendition.language,
-        "label": rendition.label,
-        "is_default": rendition.is_default,
-    }
+    columns = asdict(rendition)
+    fps = columns.pop("fps")
+    return {**columns, "frame_rate": None if fps is None else str(fps)}
 
 
 def _measured(row: Rendition) -> FinishedRendition:
-    return FinishedRendition(
-        kind=row.kind,
-        name=row.name,
-        codecs=row.codecs or "",
-        bandwidth_bps=row.bandwidth_bps or 0,
-        average_bandwidth_bps=row.average_bandwidth_bps or 0,
-        iframe_bandwidth_bps=row.iframe_bandwidth_bps,
-        size_bytes=row.size_bytes or 0,
-        segment_count=row.segment_count or 0,
-        width=row.width,
-        height=row.height,
-        fps=Fraction(row.frame_rate) if row.frame_rate else None,
-        copied=row.copied,
-        channels=row.channels,
-        language=row.language,
-        label=row.label,
-        is_default=row.is_default,
-    )
+    names = {field.name for field in fields(FinishedRendition)} - {"fps"}
+    columns = {name: getattr(row, name) for name in names}
+    return FinishedRendition(fps=Fraction(row.frame_rate) if row.frame_rate else None, **columns)
 
 
 def _folder(row: Rendition, video: Video) -> str:
