@@ -14,6 +14,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from time import monotonic
 from uuid import UUID
@@ -26,6 +27,8 @@ from portal.database.lease import LIVE, LeaseLost, first_end, renew
 from portal.database.models import Attempt, Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.database.rows import NOW, lock_video
 from portal.database.totals import count_attempt
+from portal.queue.app import Queue
+from portal.queue.enqueue import defer_transcode
 from portal.transcoding.errors import FailCode
 
 logger = logging.getLogger(__name__)
@@ -251,6 +254,25 @@ async def fail_video(video_id: UUID, *, code: str, message: str) -> None:
     """Mark a processing video failed, with a reason for programs and one for people."""
     await Video.filter(id=video_id, status=VideoStatus.PROCESSING).update(
         status=VideoStatus.FAILED, failure_code=code, failure_message=message, updated_at=NOW
+    )
+
+
+async def start_again(video: Video, queue: Queue, *, since: datetime | None = None) -> None:
+    """Have a locked video made playable anew; the attempts so far do not count any more.
+
+    It waits for its turn since then, or since it was created.
+    """
+    last = await Attempt.filter(video_id=video.id).order_by("-number").first()
+    await Video.filter(id=video.id).update(
+        status=VideoStatus.PROCESSING,
+        failure_code=None,
+        failure_message=None,
+        published_attempt=None,
+        complete_job_id=None,
+        poster_version=0,
+        transcode_job_id=await defer_transcode(video, queue, since=since),
+        forgiven_attempts=last.number if last else 0,
+        updated_at=NOW,
     )
 
 

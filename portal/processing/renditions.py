@@ -12,6 +12,8 @@ from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
+from tortoise.queryset import QuerySet
+
 from portal.database.connection import transaction
 from portal.database.lease import LeaseLost
 from portal.database.models import Rendition, RenditionState, Video, VideoStatus
@@ -95,6 +97,21 @@ async def begin_completion(video_id: UUID, *, worker: str) -> OpenAttempt | None
             row.attempt_number, row.tries = attempt.number, row.tries + 1
             await row.save(update_fields=["attempt_number", "tries"])
     return attempt
+
+
+async def plan_again(video: Video, again: QuerySet[Rendition], queue: Queue) -> bool:
+    """Have these renditions of a locked, ready video made once more; False if there are none."""
+    changed = await again.update(
+        state=RenditionState.PLANNED,
+        attempt_number=None,
+        tries=0,
+        error_code=None,
+        error_detail=None,
+    )
+    if changed and video.complete_job_id is None:
+        job_id = await defer_completion(video, queue)
+        await Video.filter(id=video.id).update(complete_job_id=job_id)
+    return bool(changed)
 
 
 async def forget(attempt: OpenAttempt, names: Collection[str]) -> None:

@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 from tortoise.exceptions import IntegrityError
 
 from portal.database.connection import transaction
-from portal.database.models import Attempt, Category, Rendition, RenditionState, Video, VideoStatus
+from portal.database.models import Category, Rendition, RenditionState, Video, VideoStatus
 from portal.database.rows import lock_video
 from portal.errors import (
     FieldError,
@@ -26,10 +26,10 @@ from portal.errors import (
     UploadNotFound,
     VideoNotFound,
 )
-from portal.processing import sources
+from portal.processing import attempts, renditions, sources
 from portal.processing.attempts import TRANSCODE_FAILED
 from portal.queue.app import Queue
-from portal.queue.enqueue import defer_completion, defer_transcode
+from portal.queue.enqueue import defer_transcode
 from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing
 from portal.storage.keys import UPLOAD_KEY, upload_id, upload_key
@@ -195,41 +195,14 @@ async def retry_transcode(video: Video, *, queue: Queue) -> None:
     async with transaction():
         found = await lock_video(video.id)
         if found is not None and found.status is VideoStatus.FAILED:
-            await _retry_video(found, queue)
+            await attempts.start_again(found, queue, since=datetime.now(UTC))
         elif found is not None and found.status is VideoStatus.READY:
-            await _retry_renditions(found, queue)
+            failed = Rendition.filter(video_id=video.id, state=RenditionState.FAILED)
+            if not await renditions.plan_again(found, failed, queue):
+                raise NothingToRetry
         else:
             raise NothingToRetry
     logger.info("Retry asked for", extra={"action": "retry", "video_id": str(video.id)})
-
-
-async def _retry_video(video: Video, queue: Queue) -> None:
-    last = await Attempt.filter(video_id=video.id).order_by("-number").first()
-    now = datetime.now(UTC)
-    await Video.filter(id=video.id).update(
-        status=VideoStatus.PROCESSING,
-        failure_code=None,
-        failure_message=None,
-        transcode_job_id=await defer_transcode(video, queue, since=now),
-        forgiven_attempts=last.number if last else 0,
-        updated_at=now,
-    )
-
-
-async def _retry_renditions(video: Video, queue: Queue) -> None:
-    failed = Rendition.filter(video_id=video.id, state=RenditionState.FAILED)
-    changed = await failed.update(
-        state=RenditionState.PLANNED,
-        attempt_number=None,
-        tries=0,
-        error_code=None,
-        error_detail=None,
-    )
-    if not changed:
-        raise NothingToRetry
-    if video.complete_job_id is None:
-        job_id = await defer_completion(video, queue)
-        await Video.filter(id=video.id).update(complete_job_id=job_id)
 
 
 def _same_or_conflict(video: Video, submission: Submission) -> Published:

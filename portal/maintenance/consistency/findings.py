@@ -8,8 +8,8 @@ from enum import StrEnum
 
 MAX_EXAMPLES = 10
 
-# Repairs what was found; answers why it can't be, or an empty text.
-Repair = Callable[[], Awaitable[str]]
+# Repairs what was found; answers why it can't be, if so.
+Repair = Callable[[], Awaitable[str | None]]
 
 
 class Kind(StrEnum):

@@ -63,24 +63,24 @@ async def _upload_again() -> str:
     return "can't be repaired: upload the file again and delete this video"
 
 
-async def _accept(row: Row, etag: str, run: Comparison) -> str:
+async def _accept(row: Row, etag: str, run: Comparison) -> str | None:
     """Storage gives restored objects other ETags; whether that is so only the operator knows."""
     if not run.accepts_sources:
         return "after a restore, --accept-sources takes it for the same file"
     await Video.filter(id=row["video_id"], source_etag=row["source_etag"]).update(source_etag=etag)
-    return ""
+    return None
 
 
-async def _remove(stored: StoredObject, run: Comparison) -> str:
+async def _remove(stored: StoredObject, run: Comparison) -> str | None:
     if not run.is_old(stored):
         return TOO_YOUNG
     if await is_key_known(stored.key):
         return "in use by now"
     await run.storage.delete(stored.key)
-    return ""
+    return None
 
 
-async def _discard(key: str, run: Comparison) -> str:
+async def _discard(key: str, run: Comparison) -> str | None:
     since = run.limits.idle_since
     done = await uploads.discard_abandoned(key, idle_since=since, storage=run.storage)
-    return "" if done else "in use by now"
+    return None if done else "in use by now"
