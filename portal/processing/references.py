@@ -7,16 +7,13 @@ Names here are relative to `hls/<video id>/`, such as `1/720p/`.
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING
 
 from portal.database.models import Rendition, RenditionState, Video
+from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing
 from portal.storage.keys import output_prefix
 from portal.transcoding.packaging.hls import playlist_uris
 from portal.transcoding.packaging.master import MASTER_NAME
-
-if TYPE_CHECKING:
-    from portal.storage.bucket import Storage
 
 
 async def used_folders(video: Video, storage: Storage) -> set[str] | None:

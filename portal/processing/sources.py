@@ -20,14 +20,11 @@ import hashlib
 import re
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from portal.database.models import Video
+from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing, RangeRefused
-
-if TYPE_CHECKING:
-    from portal.database.models import Video
-    from portal.storage.bucket import Storage
-    from portal.storage.objects import ObjectInfo
+from portal.storage.objects import ObjectInfo
 
 END_BYTES = 64 * 1024
 # Version 0.4.0 recorded the time of writing alone, and a digest in the two seconds after it.

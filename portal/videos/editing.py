@@ -9,16 +9,13 @@ from __future__ import annotations
 import logging
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from portal.database.connection import transaction
+from portal.database.models import Video
 from portal.database.rows import lock_video
 from portal.errors import MetadataChanged, VideoNotFound
 from portal.videos.metadata import EditableMetadata, Submission
-
-if TYPE_CHECKING:
-    from portal.database.models import Video
 
 logger = logging.getLogger(__name__)
 

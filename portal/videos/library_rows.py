@@ -7,12 +7,13 @@ one for most, and the server would settle for it after a few repetitions.
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 from psycopg import sql
 from tortoise.connection import get_connection
 
+from portal.database.connection import fetch_rows
+from portal.database.rows import Row
 from portal.videos.library_queries import Cursor, LibraryQuery, Order, Tier
 
 # A materialized part is planned as if all of it were wanted, and yet stops when enough is there;
@@ -90,9 +91,9 @@ async def fetch(
     return [Cursor(row["tier"], row["value"], row["id"]) for row in rows]
 
 
-async def fetch_stages(video_ids: list[UUID]) -> list[dict[str, Any]]:
+async def fetch_stages(video_ids: list[UUID]) -> list[Row]:
     """The stage and percentage of those of these videos that are processing."""
-    return await get_connection("default").execute_query_dict(STAGES, [video_ids])
+    return await fetch_rows(STAGES, video_ids)
 
 
 def _where(query: LibraryQuery, search: str) -> sql.Composable:
@@ -144,10 +145,11 @@ def _within(start: Cursor, order: Order, *, key: str) -> sql.Composable:
 
 async def _run(
     query: str, order: Order | None = None, *, limit: int, **parts: sql.Composable
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     if order is not None:
         parts["key"] = sql.SQL(order.key)
         parts["way"] = sql.SQL("DESC" if order.descending else "ASC")
         parts["tier_way"] = sql.SQL("DESC" if order.backwards else "ASC")
     text = sql.SQL(query).format(limit=sql.Literal(limit), **parts).as_string(None)
+    # Without values: what is searched may hold a percent sign.
     return await get_connection("default").execute_query_dict(text)

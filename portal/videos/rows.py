@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from tortoise.connection import get_connection
+from portal.database.connection import execute, fetch_rows
 
 Row = Mapping[str, Any]
 
@@ -69,35 +69,30 @@ WHERE video.id = ANY(%s)
 
 async def issue_upload(key: str, file_name: str, content_type: str) -> None:
     """Record that a storage key was given out."""
-    values = [key, file_name, content_type]
-    await get_connection("default").execute_insert(ISSUE_UPLOAD, values)
+    await execute(ISSUE_UPLOAD, key, file_name, content_type)
 
 
 async def is_upload_issued(key: str) -> bool:
     """Whether a storage key was given out, and its upload not discarded."""
-    return bool(await _select(UPLOAD_WITH_KEY, key))
+    return bool(await fetch_rows(UPLOAD_WITH_KEY, key))
 
 
 async def has_video(key: str) -> bool:
     """Whether a video was made of the upload with this storage key."""
-    return bool(await _select(VIDEO_WITH_KEY, key))
+    return bool(await fetch_rows(VIDEO_WITH_KEY, key))
 
 
 async def fetch_records(video_ids: Sequence[UUID]) -> dict[UUID, Row]:
     """The columns that the API shows of these videos, as far as there are such videos."""
-    rows = await _select(RECORDS, list(video_ids))
+    rows = await fetch_rows(RECORDS, list(video_ids))
     return {row.pop("key"): row for row in rows}
 
 
 async def is_served(video_id: UUID, attempt: int, rendition: str) -> bool:
     """Whether viewers get what this attempt wrote of a rendition; empty for the master playlist."""
-    return bool(await _select(IS_SERVED, video_id, attempt, attempt, rendition))
+    return bool(await fetch_rows(IS_SERVED, video_id, attempt, attempt, rendition))
 
 
 async def fetch_progress_rows(video_ids: Sequence[UUID]) -> list[dict[str, Any]]:
     """These videos, their live attempts, places in the queue and renditions."""
-    return await _select(PROGRESS, list(video_ids))
-
-
-async def _select(query: str, *values: Any) -> list[dict[str, Any]]:
-    return await get_connection("default").execute_query_dict(query, list(values))
+    return await fetch_rows(PROGRESS, list(video_ids))
