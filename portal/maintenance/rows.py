@@ -48,6 +48,12 @@ ORDER BY video_id LIMIT %s
 
 # The job that works on a video: the one that makes it playable, or the one that completes it.
 JOB_OF_VIDEO = "CASE status WHEN 'processing' THEN transcode_job_id ELSE complete_job_id END"
+BEGAN_BEFORE = f"""
+NOT EXISTS (
+  SELECT 1 FROM procrastinate_events
+  WHERE job_id = job.id AND type = 'started' AND abs(extract(epoch FROM now() - at)) < {LEASE_S}
+)
+"""  # noqa: S608 - put together from constants
 # Unfinished videos that no live attempt and no waiting job covers. A job that started, or whose
 # attempt ended, a moment ago is still being seen to by its worker.
 ABANDONED_VIDEOS = f"""
@@ -55,7 +61,7 @@ WITH unfinished AS (
   SELECT id, {JOB_OF_VIDEO} AS job_id FROM videos
   WHERE status = 'processing' OR status = 'ready' AND complete_job_id IS NOT NULL
 )
-SELECT unfinished.id AS video_id, unfinished.job_id, job.status::text AS status
+SELECT 'transcode' AS kind, unfinished.id AS video_id, unfinished.job_id, job.status::text AS status
 FROM unfinished
 LEFT JOIN procrastinate_jobs job ON job.id = unfinished.job_id
 WHERE job.status IS DISTINCT FROM 'todo'
@@ -64,20 +70,17 @@ WHERE job.status IS DISTINCT FROM 'todo'
     WHERE video_id = unfinished.id
       AND ({IS_UNDER_WAY} OR abs(extract(epoch FROM now() - finished_at)) < {LEASE_S})
   )
-  AND NOT EXISTS (
-    SELECT 1 FROM procrastinate_events event
-    WHERE event.job_id = job.id AND event.type = 'started'
-      AND abs(extract(epoch FROM now() - event.at)) < {LEASE_S}
-  )
+  AND {BEGAN_BEFORE}
 """  # noqa: S608 - put together from constants
+IS_OF_NO_VIDEO = f"""
+NOT EXISTS (
+  SELECT 1 FROM videos WHERE videos.id = (job.args->>'video_id')::uuid AND job.id = {JOB_OF_VIDEO}
+)
+"""  # noqa: S608
 # A job that ended although its worker could not record it: no row refers to it, and no row shows
 # that it is running or was a moment ago.
 ENDED_UNHEARD = f"""
-  job.task_name IN ('portal:transcode', 'portal:complete')
-  AND NOT EXISTS (
-    SELECT 1 FROM videos
-    WHERE videos.id = (job.args->>'video_id')::uuid AND job.id = {JOB_OF_VIDEO}
-  )
+  job.task_name IN ('portal:transcode', 'portal:complete') AND {IS_OF_NO_VIDEO}
   AND NOT EXISTS (
     SELECT 1 FROM attempts
     WHERE video_id = (job.args->>'video_id')::uuid
@@ -88,20 +91,12 @@ ENDED_UNHEARD = f"""
     WHERE video_id = (job.args->>'video_id')::uuid
       AND abs(extract(epoch FROM now() - deleted_at)) < {LEASE_S}
   )
-  AND NOT EXISTS (
-    SELECT 1 FROM procrastinate_events
-    WHERE job_id = job.id AND type = 'started'
-      AND abs(extract(epoch FROM now() - at)) < {LEASE_S}
-  )
+  AND {BEGAN_BEFORE}
 """  # noqa: S608
 # Jobs that nothing refers to any more, and nobody works on.
 LEFT_RUNNING = f"""
 SELECT job.id, job.task_name FROM procrastinate_jobs job
-WHERE job.status = 'doing'
-  AND NOT EXISTS (
-    SELECT 1 FROM videos
-    WHERE videos.id = (job.args->>'video_id')::uuid AND job.id = {JOB_OF_VIDEO}
-  )
+WHERE job.status = 'doing' AND {IS_OF_NO_VIDEO}
   AND NOT EXISTS (SELECT 1 FROM deletions WHERE job_id = job.id)
   AND NOT EXISTS (
     SELECT 1 FROM poster_requests WHERE job_id = job.id AND state IN ('waiting', 'working')

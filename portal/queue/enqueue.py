@@ -8,10 +8,8 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from portal.database.connection import transaction
-from portal.database.models import Video, VideoStatus
+from portal.database.models import Video
 from portal.database.pool import transaction_connection
-from portal.database.rows import NOW, lock_video
 from portal.queue.app import Queue, database_errors
 from portal.queue.priority import completion_priority, first_pass_priority
 from portal.telemetry.trace_context import current_trace_context
@@ -60,20 +58,6 @@ async def defer_poster(video_id: UUID, number: int, queue: Queue) -> int:
     return await _defer(
         POSTER_TASK, SIDE_QUEUE, video_id, queue, lock=lock, priority=priority, number=number
     )
-
-
-async def replace_job(video_id: UUID, former_job_id: int, *, queue: Queue) -> None:
-    """Give a video whose job was lost a new one, unless someone else did so meanwhile."""
-    async with transaction():
-        video = await lock_video(video_id)
-        if video is None:
-            return
-        found = Video.filter(id=video_id)
-        if video.status is VideoStatus.PROCESSING and video.transcode_job_id == former_job_id:
-            job_id = await defer_transcode(video, queue)
-            await found.update(transcode_job_id=job_id, updated_at=NOW)
-        elif video.status is VideoStatus.READY and video.complete_job_id == former_job_id:
-            await found.update(complete_job_id=await defer_completion(video, queue))
 
 
 async def _defer(

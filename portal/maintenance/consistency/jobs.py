@@ -6,7 +6,7 @@ from functools import partial
 
 from portal.database.connection import fetch_rows, transaction
 from portal.database.rows import Row
-from portal.maintenance import janitor, recovery, side_jobs
+from portal.maintenance import janitor, recovery
 from portal.maintenance.consistency import repairs
 from portal.maintenance.consistency.comparison import Comparison
 from portal.maintenance.consistency.findings import Kind
@@ -44,22 +44,17 @@ async def examine_multiparts(run: Comparison) -> None:
 
 
 async def _examine_abandoned(run: Comparison) -> None:
-    again = repairs.once(partial(_recover_videos, run))
-    for row in await fetch_rows(ABANDONED_VIDEOS):
-        subject = f"video {row['video_id']}, job {row['job_id']}"
-        await run.report.add(Kind.WORK_ABANDONED, subject, again)
-    again = repairs.once(partial(_recover_side_jobs, run))
-    for row in await fetch_rows(ABANDONED_SIDE_JOBS):
-        subject = f"{row['kind']} of video {row['video_id']}"
+    videos, side_jobs = await fetch_rows(ABANDONED_VIDEOS), await fetch_rows(ABANDONED_SIDE_JOBS)
+    subjects = [f"video {row['video_id']}, job {row['job_id']}" for row in videos]
+    subjects += [f"{row['kind']} of video {row['video_id']}" for row in side_jobs]
+    again = repairs.once(partial(_recover, run))
+    for subject in subjects:
         await run.report.add(Kind.WORK_ABANDONED, subject, again)
 
 
-async def _recover_videos(run: Comparison) -> None:
+async def _recover(run: Comparison) -> None:
     await recovery.recover_abandoned(run.queue)
-
-
-async def _recover_side_jobs(run: Comparison) -> None:
-    await side_jobs.recover_side_jobs(run.queue)
+    await recovery.recover_side_jobs(run.queue)
 
 
 async def _cancel(job_id: int, run: Comparison) -> None:
