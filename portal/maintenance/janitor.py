@@ -23,9 +23,10 @@ from uuid import UUID
 from portal.config import Config
 from portal.database.connection import server_time, transaction
 from portal.database.models import Attempt, Deletion, Tombstone, Video
-from portal.database.rows import lock_video
+from portal.database.rows import lock_video, rows_by_key
 from portal.errors import StorageUnavailable
 from portal.maintenance import rows
+from portal.maintenance.rows import BATCH, DUE_TOMBSTONES, IDLE_UPLOADS, SWEEPABLE
 from portal.processing.attempts import close_lost
 from portal.processing.references import used_folders
 from portal.processing.removal import remove_again, remove_below
@@ -133,7 +134,7 @@ async def unknown(found: list[OpenMultipart]) -> list[OpenMultipart]:
 async def discard_abandoned(limits: Limits, storage: Storage) -> int:
     """Remove uploads that nobody went on with or made a video of, and their rows."""
     removed = 0
-    async for row in rows.idle_uploads(limits.idle_since):
+    async for row in rows_by_key(IDLE_UPLOADS, limits.idle_since, first="", page=BATCH):
         try:
             removed += await uploads.discard_abandoned(
                 row["key"], idle_since=limits.idle_since, storage=storage
@@ -145,7 +146,7 @@ async def discard_abandoned(limits: Limits, storage: Storage) -> int:
 
 async def sweep_attempts(limits: Limits, storage: Storage, done: Tidied) -> None:
     """Remove the output of attempts that the published video does not use."""
-    async for row in rows.sweepable_videos(limits.settled_since):
+    async for row in rows_by_key(SWEEPABLE, limits.settled_since, page=BATCH):
         try:
             swept = await _sweep_video(UUID(row["key"]), limits, storage)
         except (StorageRefused, StorageUnavailable) as exc:
@@ -158,7 +159,7 @@ async def sweep_attempts(limits: Limits, storage: Storage, done: Tidied) -> None
 async def bury_deleted(limits: Limits, storage: Storage, queue: Queue) -> int:
     """Have files of deleted videos that came late removed; returns how many videos."""
     buried = 0
-    async for row in rows.due_tombstones(limits.idle_since):
+    async for row in rows_by_key(DUE_TOMBSTONES, limits.idle_since, page=BATCH):
         tombstone = await Tombstone.get_or_none(video_id=row["key"])
         if tombstone is None or await Deletion.exists(video_id=tombstone.video_id):
             continue

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
 from portal.database.connection import execute, fetch_rows
 from portal.database.lease import IS_LIVE, IS_UNDER_WAY
-from portal.database.rows import FIRST_ID, Row, rows_by_key
 from portal.processing.attempts import LEASE_S
 
 BATCH = 100
 
+# Uploads untouched since then that no video was made of.
 IDLE_UPLOADS = """
 SELECT key FROM uploads
 WHERE (greatest(created_at, active_at) < %s OR is_discarded AND multipart_id IS NOT NULL)
@@ -33,6 +33,7 @@ AND NOT EXISTS (
     AND greatest(later.started_at, later.lease_expires_at) > %s
 )
 """
+# Videos settled since then with attempts that were not swept.
 SWEEPABLE = f"""
 SELECT attempts.video_id::text AS key FROM attempts
 JOIN videos ON videos.id = attempts.video_id
@@ -118,8 +119,7 @@ WITH promised AS (
   SELECT 'poster', video_id, number, job_id, lease_expires_at FROM poster_requests
   WHERE state IN ('waiting', 'working')
 )
-SELECT promised.kind, promised.video_id, promised.number, promised.job_id,
-       job.status::text AS status
+SELECT promised.*, job.status::text AS status
 FROM promised LEFT JOIN procrastinate_jobs job ON job.id = promised.job_id
 WHERE NOT {IS_LIVE} AND job.status IS DISTINCT FROM 'todo'
 """  # noqa: S608
@@ -142,21 +142,6 @@ TOO_FAR_AHEAD = (
     """UPDATE poster_requests SET lease_expires_at = now()
     WHERE lease_expires_at > now() + interval '2 minutes' AND state IN ('waiting', 'working')""",
 )
-
-
-def idle_uploads(since: datetime) -> AsyncIterator[Row]:
-    """Uploads untouched since then that no video was made of."""
-    return rows_by_key(IDLE_UPLOADS, since, first="", page=BATCH)
-
-
-def sweepable_videos(since: datetime) -> AsyncIterator[Row]:
-    """Videos settled since then with attempts that were not swept."""
-    return rows_by_key(SWEEPABLE, since, first=FIRST_ID, page=BATCH)
-
-
-def due_tombstones(since: datetime) -> AsyncIterator[Row]:
-    """Videos deleted before then."""
-    return rows_by_key(DUE_TOMBSTONES, since, first=FIRST_ID, page=BATCH)
 
 
 async def recorded_multiparts(keys: Sequence[str]) -> dict[str, str | None]:

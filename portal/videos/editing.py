@@ -48,14 +48,8 @@ async def save_metadata(
         if version is not None and version != video.metadata_version:
             raise MetadataChanged
         await _write(video, metadata)
-    logger.info(
-        "Metadata edited",
-        extra={
-            "action": "edit",
-            "video_id": str(video_id),
-            "metadata_version": video.metadata_version,
-        },
-    )
+    edited = {"video_id": str(video_id), "metadata_version": video.metadata_version}
+    logger.info("Metadata edited", extra={"action": "edit", **edited})
     return video
 
 

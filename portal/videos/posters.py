@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -60,20 +59,6 @@ UNREADABLE = "rendition_unreadable"
 EXHAUSTED = "worker_lost"
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A request that this process has the lease of. One that is done is left to tidy up after."""
-
-    video: Video
-    number: int
-    time_s: float
-    is_done: bool
-
-    @property
-    def key(self) -> str:
-        return poster_key(self.video.id, self.video.published_attempt or 0, self.number)
-
-
 def poster_key(video_id: UUID, attempt: int, version: int) -> str:
     """Storage key of a version of a video's poster; 0 is the one that transcoding chose."""
     name = POSTER_NAME if version == 0 else f"poster-{version}.jpg"
@@ -108,29 +93,33 @@ async def make_poster(
     video_id: UUID, number: int, *, storage: Storage, queue: Queue, work_dir: Path
 ) -> None:
     """Carry out a request. May run any number of times; a void one does nothing."""
-    task = await _begin(video_id, number)
-    if task is None:
+    begun = await _begin(video_id, number)
+    if begun is None:
         return
+    video, request = begun
     try:
         async with asyncio.timeout(JOB_TIMEOUT_S):
-            if not task.is_done:
-                picture = await _picture(task, storage, work_dir)
-                await storage.put(task.key, picture, content_type="image/jpeg")
-                await _finish(task, storage, queue)
-            await _remove_unused(task.video.id, storage)
+            if request.state is not PosterState.DONE:
+                picture = await _picture(video, request.time_s, storage, work_dir)
+                key = poster_key(video_id, video.published_attempt or 0, number)
+                await storage.put(key, picture, content_type="image/jpeg")
+                await _finish(video, number, key, storage, queue)
+            await _remove_unused(video_id, storage)
     except (TranscodeFailed, ObjectMissing, PlaylistError) as exc:
         code = exc.code if isinstance(exc, TranscodeFailed) else UNREADABLE
         logger.warning("No frame was cut: %s", exc, extra={"action": "poster_failed"})
-        await _fail(task, code)
+        failed = PosterRequest.filter(video_id=video_id, number=number)
+        await failed.update(state=PosterState.FAILED, error_code=code)
     except TimeoutError as exc:
-        await _release(task)
+        await _release(video_id, number)
         raise StorageUnavailable from exc
     except (asyncio.CancelledError, Unavailable, psycopg.OperationalError):
-        await _release(task)
+        await _release(video_id, number)
         raise
 
 
-async def _begin(video_id: UUID, number: int) -> _Task | None:
+async def _begin(video_id: UUID, number: int) -> tuple[Video, PosterRequest] | None:
+    """Take the lease on a request that is not void; one that is done is left to tidy up after."""
     async with transaction():
         video = await lock_video(video_id)
         request = await PosterRequest.get_or_none(video_id=video_id, number=number)
@@ -142,22 +131,20 @@ async def _begin(video_id: UUID, number: int) -> _Task | None:
                 request.state, request.error_code = PosterState.FAILED, EXHAUSTED
         request.lease_expires_at = await first_end(LEASE_S)
         await request.save()
-    if request.state is PosterState.FAILED:
-        return None
-    return _Task(video, number, request.time_s, is_done=request.state is PosterState.DONE)
+    return None if request.state is PosterState.FAILED else (video, request)
 
 
-async def _picture(task: _Task, storage: Storage, work_dir: Path) -> bytes:
-    rendition = await _best(task.video)
-    folder = output_prefix(task.video.id, rendition.attempt_number or 0)
+async def _picture(video: Video, time_s: float, storage: Storage, work_dir: Path) -> bytes:
+    rendition = await _best(video)
+    folder = output_prefix(video.id, rendition.attempt_number or 0)
     text = await storage.get(folder + media_playlist_name(rendition.name))
     playlist = parse_media_playlist(text.decode())
-    place = _place(playlist, task.time_s)
+    place = _place(playlist, time_s)
     folder += f"{rendition.name}/"
     init = await storage.get(folder + (playlist.map_uri or ""))
     segment = await storage.get(folder + playlist.segments[place].uri)
     with TemporaryDirectory(dir=work_dir) as own:
-        at_s = task.time_s - playlist.starts_s[place]
+        at_s = time_s - playlist.starts_s[place]
         return await cut_frame(init, segment, at_s=at_s, work_dir=Path(own))
 
 
@@ -183,21 +170,21 @@ def _place(playlist: MediaPlaylist, time_s: float) -> int:
     return len(playlist.segments) - 1
 
 
-async def _finish(task: _Task, storage: Storage, queue: Queue) -> None:
+async def _finish(former: Video, number: int, key: str, storage: Storage, queue: Queue) -> None:
     """Make what was written the video's poster, unless the request is void by now."""
     async with transaction():
-        video = await lock_video(task.video.id)
-        request = PosterRequest.filter(video_id=task.video.id, number=task.number)
+        video = await lock_video(former.id)
+        request = PosterRequest.filter(video_id=former.id, number=number)
         is_current = video is not None and bool(await request.update(state=PosterState.DONE))
         if is_current:
-            await Video.filter(id=task.video.id).update(
-                poster_version=task.number, has_poster=True, updated_at=NOW
+            await Video.filter(id=former.id).update(
+                poster_version=number, has_poster=True, updated_at=NOW
             )
             logger.info("Poster replaced", extra={"action": "poster_replaced"})
     if video is None:
-        await remove_again(task.video.id, task.video.storage_key, queue=queue)
+        await remove_again(former.id, former.storage_key, queue=queue)
     elif not is_current:
-        await storage.delete(task.key)
+        await storage.delete(key)
 
 
 async def _remove_unused(video_id: UUID, storage: Storage) -> None:
@@ -214,14 +201,7 @@ async def _remove_unused(video_id: UUID, storage: Storage) -> None:
             await storage.delete(key)
 
 
-async def _fail(task: _Task, code: str) -> None:
-    await PosterRequest.filter(video_id=task.video.id, number=task.number).update(
-        state=PosterState.FAILED, error_code=code
-    )
-
-
-async def _release(task: _Task) -> None:
+async def _release(video_id: UUID, number: int) -> None:
     """Have the request wait again; the try does not count."""
-    await PosterRequest.filter(
-        video_id=task.video.id, number=task.number, state=PosterState.WORKING
-    ).update(state=PosterState.WAITING, tries=F("tries") - 1)
+    held = PosterRequest.filter(video_id=video_id, number=number, state=PosterState.WORKING)
+    await held.update(state=PosterState.WAITING, tries=F("tries") - 1)

@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from portal.database.connection import fetch_rows
-from portal.database.rows import FIRST_ID, Row, rows_by_key
+from portal.database.rows import Row, rows_by_key
 from portal.maintenance.rows import ENDED_UNHEARD
 from portal.queue.rows import DEAD_AFTER_S
 
@@ -60,7 +60,7 @@ ORDER BY job.id
 
 async def videos_by_id() -> AsyncIterator[tuple[str, Row]]:
     """Every video's id and status, by id."""
-    async for row in rows_by_key(VIDEOS, first=FIRST_ID, page=PAGE):
+    async for row in rows_by_key(VIDEOS, page=PAGE):
         yield row["key"], row
 
 
