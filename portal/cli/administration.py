@@ -3,8 +3,6 @@
 Each function opens what it needs for itself. Raises `VideoNotFound` for an unknown id.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Protocol
 

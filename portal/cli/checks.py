@@ -3,8 +3,6 @@
 What it writes it removes again: one object under `doctor/` and one job in a queue of its own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """`portal publish`: upload a file to a portal, as any client of its API does."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

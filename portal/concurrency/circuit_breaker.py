@@ -5,8 +5,6 @@ call passes as a probe, while the others are still refused, until an answer clos
 Used by the web only; workers wait and retry instead.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from enum import StrEnum

@@ -4,8 +4,6 @@
 their own means, ask it for seconds. `retry` waits and calls again by itself.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """Work that many ask for at once, done once for all of them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """The connection to PostgreSQL: Tortoise's configuration, its life, transactions, migrations."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime

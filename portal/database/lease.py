@@ -6,8 +6,6 @@ the holder's updates are conditional on (the number of the attempt or poster req
 holder that wakes up late changes nothing, and finds its lease lost.
 """
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from typing import Any
 

@@ -4,8 +4,6 @@ Models hold data only; use cases and their transactions are in `videos`, `upload
 The tables are made by `migrations`, never generated from here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum

@@ -3,8 +3,6 @@
 Named as the engine in `database.tortoise_config`; Tortoise looks for `client_class` here.
 """
 
-from __future__ import annotations
-
 import asyncio
 import select
 from time import monotonic

@@ -1,7 +1,5 @@
 """What the transactions and queries of several features do with rows in the same way."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID

@@ -20,8 +20,6 @@ be told apart by the index alone: weights are not in a GIN index, which would ha
 row read. Documents are written with the fields they follow from: see `models.Video.save`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from enum import StrEnum

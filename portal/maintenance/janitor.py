@@ -12,12 +12,11 @@ is marked, last. So a janitor that is killed is continued by the next one, sever
 harm, and what is published meanwhile is left alone.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from typing import Self
 from uuid import UUID
 
 from portal.config import Config
@@ -76,7 +75,7 @@ class Limits:
     unrecorded_since: datetime
 
     @classmethod
-    def at(cls, now: datetime, config: Config) -> Limits:
+    def at(cls, now: datetime, config: Config) -> Self:
         """The limits at this moment."""
         idle_s = max(DAY_S, config.upload_url_ttl_s + ARRIVAL_S)
         return cls(

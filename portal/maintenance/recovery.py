@@ -10,8 +10,6 @@ All times are the database's. When its clock, or that of a worker that asked for
 hours, times that lie too far ahead are brought back to what they can have been at most.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

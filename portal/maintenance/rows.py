@@ -1,7 +1,5 @@
 """Rows that the janitor and recovery go by: what is due, and what nobody works on any more."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID

@@ -6,8 +6,6 @@ closed has lost it and discards its work. Transactions lock the video first, so 
 for each other.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sys

@@ -6,8 +6,6 @@ and is written again after each later one. Rows are committed before a master pl
 them, so a worker killed at any moment loses at most the renditions it was making.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -4,8 +4,6 @@ Rows alone don't do: videos of before 0.2 have sound that only their master play
 Names here are relative to `hls/<video id>/`, such as `1/720p/`.
 """
 
-from __future__ import annotations
-
 import posixpath
 
 from portal.database.models import Rendition, RenditionState, Video

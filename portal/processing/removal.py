@@ -6,8 +6,6 @@ after the removal had listed is found by a second one: a removal ends at `settle
 earliest, and a worker that finds its video gone asks for another (`remove_again`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator

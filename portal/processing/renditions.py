@@ -4,8 +4,6 @@ Each function is one transaction under the lease of an attempt. A rendition coun
 only once its row says so; master playlists are written from the rows, never the other way round.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, fields
 from fractions import Fraction

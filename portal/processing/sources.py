@@ -14,8 +14,6 @@ So a replacement goes unnoticed only when neither tells: sent at the same time, 
 with the same ends. Nothing is listed: the embedded server would read the whole folder for that.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Keeps a worker, and the jobs it runs, alive while the database is away."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, LiteralString, TypeVar

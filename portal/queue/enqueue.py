@@ -3,8 +3,6 @@
 Which of the waiting ones is next is decided in `priority`.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """What is done with jobs besides running them: queued again, ended for a dead worker, cancelled."""
 
-from __future__ import annotations
-
 from procrastinate.jobs import Status
 
 from portal.database.connection import server_time

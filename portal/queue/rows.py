@@ -1,7 +1,5 @@
 """The queue's tables by hand: how it stands, for operators; finished jobs; jobs that wait."""
 
-from __future__ import annotations
-
 from portal.database.connection import execute, fetch_rows
 from portal.database.lease import IS_LIVE
 from portal.database.rows import Row

@@ -3,8 +3,6 @@
 Limits of S3: 10,000 parts, each but the last of at least 5 MiB, 5 TiB in all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 

@@ -4,8 +4,6 @@ Updates are conditional on the row as it was read. Creating a video of an upload
 upload, lock its row first.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import datetime

@@ -6,8 +6,6 @@ the row, on condition that it is as it was read; otherwise the change in storage
 call may be repeated.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

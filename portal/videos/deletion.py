@@ -4,8 +4,6 @@ A file that arrives long after, by an upload address that was still valid, is le
 the row of `Tombstone` has it list storage once more when no address can be valid.
 """
 
-from __future__ import annotations
-
 import logging
 from uuid import UUID
 

@@ -4,8 +4,6 @@ Whoever saves says which version they have read. When it is no longer the newest
 written, unless what they send is what is recorded already: then an answer got lost on its way.
 """
 
-from __future__ import annotations
-
 import logging
 from dataclasses import asdict
 from datetime import UTC, datetime

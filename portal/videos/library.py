@@ -7,8 +7,6 @@ Few matches are fetched by their index and sorted. Of many, the first are soon f
 along the order's index; when they all lie far along it, they are sorted, too.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from uuid import UUID
 

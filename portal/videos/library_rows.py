@@ -5,8 +5,6 @@ does. The parameters are written into the texts: a plan made for no search in pa
 one for most, and the server would settle for it after a few repetitions.
 """
 
-from __future__ import annotations
-
 from uuid import UUID
 
 from psycopg import sql

@@ -1,7 +1,5 @@
 """The SQL of the service's figures for Prometheus: few queries, each bounded."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

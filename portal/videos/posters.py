@@ -6,8 +6,6 @@ process cuts nothing: a worker has the limits, the work folder and the recovery 
 beside a transcode, since side jobs have a queue of their own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from itertools import pairwise

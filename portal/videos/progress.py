@@ -3,8 +3,6 @@
 A worker shows by its lease that it lives: an attempt whose lease ran out is not under way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum

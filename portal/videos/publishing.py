@@ -3,8 +3,6 @@
 Knows nothing of HTTP requests. Transactions here never span a call to storage.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence

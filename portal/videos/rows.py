@@ -2,8 +2,6 @@
 costs several times what running such a query does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """The worker's process: what it opens, the queues it works off, and how it ends."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

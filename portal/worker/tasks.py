@@ -3,8 +3,6 @@
 A task gets an id, re-reads the state, and skips what is done, so it may run any number of times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass

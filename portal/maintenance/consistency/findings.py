@@ -1,7 +1,5 @@
 """What a comparison found, counted by kind; memory does not depend on how much that is."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum

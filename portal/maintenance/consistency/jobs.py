@@ -1,7 +1,5 @@
 """Looks for work that nobody does: abandoned videos, stuck and pointless jobs, stale multiparts."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from portal.database.connection import fetch_rows, transaction

@@ -1,7 +1,5 @@
 """Compares videos with what was made of them, below `hls/`."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from functools import partial
 from itertools import groupby

@@ -3,8 +3,6 @@
 What is made again comes from the uploaded file, and only from the very file that was published.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from uuid import UUID

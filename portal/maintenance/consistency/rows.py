@@ -1,7 +1,5 @@
 """Rows that a comparison reads: videos and uploads in order, and jobs that fit no record."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import datetime
 from uuid import UUID

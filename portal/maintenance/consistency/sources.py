@@ -1,7 +1,5 @@
 """Compares uploads and videos with the uploaded files below `videos/`."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from functools import partial
 

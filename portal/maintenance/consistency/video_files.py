@@ -1,7 +1,5 @@
 """Looks whether storage has every file that playing a video takes, and what it has besides."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 from datetime import datetime
