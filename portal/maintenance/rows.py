@@ -149,7 +149,7 @@ async def recorded_multiparts(keys: Sequence[str]) -> dict[str, str | None]:
 
 
 async def is_settled(video_id: UUID, since: datetime) -> bool:
-    """Whether a video, locked in this transaction, is final and was not worked on since then."""
+    """Whether a video is final and was not worked on since then; for good if it is locked."""
     return bool(await fetch_rows(IS_SETTLED, video_id, since))
 
 

@@ -24,12 +24,8 @@ async def used_folders(video: Video, storage: Storage) -> set[str] | None:
         master = await storage.get(output_prefix(video.id, video.published_attempt) + MASTER_NAME)
     except ObjectMissing:
         return None
-    return folders | named_folders(master.decode(), video.published_attempt)
-
-
-def named_folders(master: str, published_attempt: int) -> set[str]:
-    """The folders of the playlists that a master playlist names."""
-    return {posixpath.dirname(name) + "/" for name in named_playlists(master, published_attempt)}
+    named = named_playlists(master.decode(), video.published_attempt)
+    return folders | {posixpath.dirname(name) + "/" for name in named}
 
 
 def named_playlists(master: str, published_attempt: int) -> set[str]:

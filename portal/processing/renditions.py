@@ -26,6 +26,9 @@ from portal.transcoding.planning.ladder import Plan
 from portal.transcoding.probing.facts import Probe
 
 MAX_TRIES = 3
+# Columns of a rendition that is planned.
+PLANNED_OF_VIDEO = ("name", "width", "height", "copied")
+PLANNED_OF_TRACKS = ("name", "language", "label", "is_default")
 
 
 async def plan(attempt: OpenAttempt, planned: Plan, *, wanted: Collection[str]) -> None:
@@ -181,23 +184,11 @@ async def lowest_complete(video: Video) -> Rendition:
 
 def _planned(planned: Plan) -> Iterator[dict[str, Any]]:
     for rung in planned.video:
-        yield {
-            "kind": Kind.VIDEO,
-            "name": rung.name,
-            "width": rung.width,
-            "height": rung.height,
-            "frame_rate": str(rung.fps),
-            "copied": rung.copied,
-        }
+        columns = {name: getattr(rung, name) for name in PLANNED_OF_VIDEO}
+        yield {"kind": Kind.VIDEO, "frame_rate": str(rung.fps), **columns}
     for kind, tracks in ((Kind.AUDIO, planned.audio), (Kind.SUBTITLES, planned.subtitles)):
         for track in tracks:
-            yield {
-                "kind": kind,
-                "name": track.name,
-                "language": track.language,
-                "label": track.label,
-                "is_default": track.is_default,
-            }
+            yield {"kind": kind, **{name: getattr(track, name) for name in PLANNED_OF_TRACKS}}
 
 
 async def _record(attempt: OpenAttempt, made: PassOutput) -> None:

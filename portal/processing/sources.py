@@ -59,21 +59,18 @@ async def check_source(video: Video, storage: Storage) -> None:
 
 async def holds_source(video: Video, storage: Storage) -> bool:
     """Whether the source is the very object the video was created from."""
+    recorded, key = video.source_etag, video.storage_key
     try:
-        return await _is_same(video.source_etag, video.storage_key, storage)
+        found, start = await _read_start(key, storage)
+        if found.etag:
+            return found.etag == recorded
+        evidence = EVIDENCE.fullmatch(recorded)
+        if evidence is None or not _fits(evidence, found):
+            return False
+        digest = evidence["digest"]
+        return not digest or digest == await _digest_of_ends(key, found.size_bytes, start, storage)
     except ObjectMissing:
         return False
-
-
-async def _is_same(recorded: str, key: str, storage: Storage) -> bool:
-    found, start = await _read_start(key, storage)
-    if found.etag:
-        return found.etag == recorded
-    evidence = EVIDENCE.fullmatch(recorded)
-    if evidence is None or not _fits(evidence, found):
-        return False
-    digest = evidence["digest"]
-    return not digest or digest == await _digest_of_ends(key, found.size_bytes, start, storage)
 
 
 def _fits(evidence: re.Match[str], found: ObjectInfo) -> bool:

@@ -44,6 +44,7 @@ WORKERS = """
 SELECT id, last_heartbeat, last_heartbeat < now() - make_interval(secs => %s) AS is_dead
 FROM procrastinate_workers ORDER BY id
 """
+# Every job there was of a video.
 JOBS_OF_VIDEO = """
 SELECT job.id, job.task_name AS task, job.status::text AS status, job.attempts, job.scheduled_at,
        (SELECT min(at) FROM procrastinate_events WHERE job_id = job.id) AS queued_at,
@@ -83,11 +84,6 @@ async def read_queue(*, limit: int) -> dict[str, list[Row]]:
         "leases": await fetch_rows(LEASES),
         "workers": await fetch_rows(WORKERS, DEAD_AFTER_S),
     }
-
-
-async def jobs_of_video(video_id: str) -> list[Row]:
-    """Every job there was of a video."""
-    return await fetch_rows(JOBS_OF_VIDEO, video_id)
 
 
 async def prune_jobs(*, keep_days: int) -> int:

@@ -5,12 +5,9 @@ does. The parameters are written into the texts: a plan made for no search in pa
 one for most, and the server would settle for it after a few repetitions.
 """
 
-from uuid import UUID
-
 from psycopg import sql
 from tortoise.connection import get_connection
 
-from portal.database.connection import fetch_rows
 from portal.database.rows import Row
 from portal.videos.library_queries import Cursor, LibraryQuery, Order, Tier
 
@@ -34,7 +31,7 @@ SELECT id, value, tier FROM (
 ) AS found
 WHERE {beyond} ORDER BY tier {tier_way}, value {way}, id {way} LIMIT {limit}
 """
-# An attempt whose lease ran out is not under way.
+# Of those of some videos that are processing. An attempt whose lease ran out is not under way.
 STAGES = """
 SELECT video.id, attempt.stage, attempt.percent
 FROM videos video
@@ -87,11 +84,6 @@ async def fetch(
         limit=limit,
     )
     return [Cursor(row["tier"], row["value"], row["id"]) for row in rows]
-
-
-async def fetch_stages(video_ids: list[UUID]) -> list[Row]:
-    """The stage and percentage of those of these videos that are processing."""
-    return await fetch_rows(STAGES, video_ids)
 
 
 def _where(query: LibraryQuery, search: str) -> sql.Composable:

@@ -8,7 +8,7 @@ beside a transcode, since side jobs have a queue of their own.
 
 import asyncio
 import logging
-from itertools import pairwise
+from bisect import bisect_right
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import UUID
@@ -38,7 +38,6 @@ from portal.transcoding.encoding.frames import cut_frame
 from portal.transcoding.encoding.thumbnails import POSTER_NAME
 from portal.transcoding.errors import TranscodeFailed
 from portal.transcoding.packaging.hls import (
-    MediaPlaylist,
     PlaylistError,
     media_playlist_name,
     parse_media_playlist,
@@ -137,7 +136,8 @@ async def _picture(video: Video, time_s: float, storage: Storage, work_dir: Path
     folder = output_prefix(video.id, rendition.attempt_number or 0)
     text = await storage.get(folder + media_playlist_name(rendition.name))
     playlist = parse_media_playlist(text.decode())
-    place = _place(playlist, time_s)
+    # Which segment is playing at this time; the last one when it is later than all.
+    place = min(bisect_right(playlist.starts_s, time_s, lo=1), len(playlist.segments)) - 1
     folder += f"{rendition.name}/"
     init = await storage.get(folder + (playlist.map_uri or ""))
     segment = await storage.get(folder + playlist.segments[place].uri)
@@ -152,20 +152,11 @@ async def _best(video: Video) -> Rendition:
     if not rows:
         raise ObjectMissing(str(video.id))
     rows.sort(key=_pixels_across)
-    enough = [row for row in rows if _pixels_across(row) >= ENOUGH_PIXELS_ACROSS]
-    return enough[0] if enough else rows[-1]
+    return next((row for row in rows if _pixels_across(row) >= ENOUGH_PIXELS_ACROSS), rows[-1])
 
 
 def _pixels_across(row: Rendition) -> int:
     return min(row.width or 0, row.height or 0)
-
-
-def _place(playlist: MediaPlaylist, time_s: float) -> int:
-    """Which segment is playing at this time; the last one when it is later than all."""
-    for place, (_, next_s) in enumerate(pairwise(playlist.starts_s)):
-        if time_s < next_s:
-            return place
-    return len(playlist.segments) - 1
 
 
 async def _finish(former: Video, number: int, key: str, storage: Storage, queue: Queue) -> None:

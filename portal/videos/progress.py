@@ -10,10 +10,11 @@ from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
+from portal.database.connection import fetch_rows
 from portal.database.models import VideoStatus
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.notes import Note
-from portal.videos.rows import Row, fetch_progress_rows
+from portal.videos.rows import PROGRESS, Row
 
 
 class TranscodeStage(StrEnum):
@@ -99,7 +100,8 @@ class Progress:
 
 async def fetch_progress(video_ids: Sequence[UUID]) -> dict[UUID, Progress]:
     """How the transcoding of these videos stands, as far as there are such videos."""
-    return {row["id"]: _progress(row) for row in await fetch_progress_rows(video_ids)}
+    rows = await fetch_rows(PROGRESS, list(video_ids))
+    return {row["id"]: _progress(row) for row in rows}
 
 
 def _progress(video: Row) -> Progress:

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 from tortoise.exceptions import IntegrityError
 
 from portal.database.connection import transaction
-from portal.database.models import Category, Rendition, RenditionState, Video, VideoStatus
+from portal.database.models import Category, Rendition, RenditionState, Upload, Video, VideoStatus
 from portal.database.rows import lock_video
 from portal.errors import (
     FieldError,
@@ -92,7 +92,7 @@ async def begin_upload(
 async def is_issued(key: str) -> bool:
     """Whether the portal issued this storage key."""
     # The database takes offence at some texts: NUL, lone surrogates, more than a key's length.
-    return bool(UPLOAD_KEY.fullmatch(key)) and await rows.is_upload_issued(key)
+    return bool(UPLOAD_KEY.fullmatch(key)) and await Upload.exists(key=key)
 
 
 async def publish(
@@ -110,11 +110,8 @@ async def publish(
         InvalidRequest: the file is too large.
         KeyAlreadyUsed: the key belongs to a video with other metadata.
     """
-    if await rows.has_video(submission.key):
-        existing = await Video.get_or_none(upload_id=submission.key)
-        if existing is None:
-            # Deleted this very moment; its file goes, too.
-            raise UploadNotFound
+    existing = await Video.get_or_none(upload_id=submission.key)
+    if existing is not None:
         return _same_or_conflict(existing, submission)
     source = await _uploaded_object(submission.key, storage)
     if source.size_bytes == 0:

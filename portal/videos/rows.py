@@ -13,8 +13,6 @@ Row = Mapping[str, Any]
 ISSUE_UPLOAD = """
 INSERT INTO uploads (key, file_name, content_type, created_at) VALUES (%s, %s, %s, now())
 """
-UPLOAD_WITH_KEY = "SELECT 1 FROM uploads WHERE key = %s"
-VIDEO_WITH_KEY = "SELECT 1 FROM videos WHERE storage_key = %s"
 RECORDS = """
 SELECT id AS key, id::text, title, description, category_ids, tags, file_name, storage_key,
        transcode_job_id::text, status, published_attempt, size_bytes, created_at, updated_at
@@ -30,7 +28,8 @@ WHERE id = %s AND status = 'ready' AND (
   )
 )
 """
-# An attempt whose lease ran out is not under way.
+# Videos, their live attempts, places in the queue and renditions. An attempt whose lease ran out is
+# not under way.
 PROGRESS = """
 WITH unfinished AS (
   SELECT id, CASE status WHEN 'processing' THEN transcode_job_id ELSE complete_job_id END AS job_id,
@@ -70,16 +69,6 @@ async def issue_upload(key: str, file_name: str, content_type: str) -> None:
     await execute(ISSUE_UPLOAD, key, file_name, content_type)
 
 
-async def is_upload_issued(key: str) -> bool:
-    """Whether a storage key was given out, and its upload not discarded."""
-    return bool(await fetch_rows(UPLOAD_WITH_KEY, key))
-
-
-async def has_video(key: str) -> bool:
-    """Whether a video was made of the upload with this storage key."""
-    return bool(await fetch_rows(VIDEO_WITH_KEY, key))
-
-
 async def fetch_records(video_ids: Sequence[UUID]) -> dict[UUID, Row]:
     """The columns that the API shows of these videos, as far as there are such videos."""
     rows = await fetch_rows(RECORDS, list(video_ids))
@@ -89,8 +78,3 @@ async def fetch_records(video_ids: Sequence[UUID]) -> dict[UUID, Row]:
 async def is_served(video_id: UUID, attempt: int, rendition: str) -> bool:
     """Whether viewers get what this attempt wrote of a rendition; empty for the master playlist."""
     return bool(await fetch_rows(IS_SERVED, video_id, attempt, attempt, rendition))
-
-
-async def fetch_progress_rows(video_ids: Sequence[UUID]) -> list[dict[str, Any]]:
-    """These videos, their live attempts, places in the queue and renditions."""
-    return await fetch_rows(PROGRESS, list(video_ids))

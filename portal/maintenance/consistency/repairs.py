@@ -20,7 +20,7 @@ from portal.database.rows import lock_video
 from portal.errors import NotPlayable, VideoNotFound
 from portal.maintenance.consistency.comparison import Comparison
 from portal.maintenance.consistency.findings import Repair
-from portal.maintenance.consistency.video_files import is_settled
+from portal.maintenance.rows import is_settled
 from portal.processing import attempts, passes, renditions
 from portal.processing.sources import holds_source
 from portal.queue.app import Queue
@@ -110,7 +110,7 @@ async def remove_unused(
     """Remove objects that nothing of a video refers to, unless it is worked on by now."""
     async with transaction():
         video = await lock_video(video_id)
-        if video is not None and not await is_settled(video, run.limits.settled_since):
+        if video is not None and not await is_settled(video_id, run.limits.settled_since):
             return CHANGED
         if await Attempt.filter(video_id=video_id, outcome=None).exists():
             return "an attempt is still open; the janitor closes it first"

@@ -56,16 +56,15 @@ ORDER BY job.id
 """
 
 
-async def videos_by_id() -> AsyncIterator[tuple[str, Row]]:
+def videos_by_id() -> AsyncIterator[tuple[str, Row]]:
     """Every video's id and status, by id."""
-    async for row in rows_by_key(VIDEOS, page=PAGE):
-        yield row["key"], row
+    return ((row["key"], row) async for row in rows_by_key(VIDEOS, page=PAGE))
 
 
-async def uploads_by_key(*, idle_since: datetime) -> AsyncIterator[tuple[str, Row]]:
+def uploads_by_key(*, idle_since: datetime) -> AsyncIterator[tuple[str, Row]]:
     """Every upload with its video, by storage key."""
-    async for row in rows_by_key(UPLOADS, idle_since, first="", page=PAGE):
-        yield row["key"], row
+    rows = rows_by_key(UPLOADS, idle_since, first="", page=PAGE)
+    return ((row["key"], row) async for row in rows)
 
 
 async def is_video_known(video_id: UUID) -> bool:

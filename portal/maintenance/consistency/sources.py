@@ -1,6 +1,5 @@
 """Compares uploads and videos with the uploaded files below `videos/`."""
 
-from collections.abc import AsyncIterator
 from functools import partial
 
 from portal.database.models import Video
@@ -20,7 +19,8 @@ from portal.uploads import service as uploads
 async def compare_sources(run: Comparison) -> None:
     """Report every uploaded file that is missing, changed, abandoned or unknown."""
     rows = uploads_by_key(idle_since=run.overdue_since)
-    async for key, row, stored in merged(rows, _objects(run)):
+    objects = ((stored.key, stored) async for stored in objects_below(UPLOAD_FOLDER, run.storage))
+    async for key, row, stored in merged(rows, objects):
         if row is None:
             if stored is not None and not await is_key_known(key):
                 subject = f"{key} ({stored.size_bytes:,} bytes)"
@@ -30,11 +30,6 @@ async def compare_sources(run: Comparison) -> None:
         elif row["is_idle"]:
             repair = partial(_discard, key, run)
             await run.report.add(Kind.UPLOAD_ABANDONED, key, repair)
-
-
-async def _objects(run: Comparison) -> AsyncIterator[tuple[str, StoredObject]]:
-    async for stored in objects_below(UPLOAD_FOLDER, run.storage):
-        yield stored.key, stored
 
 
 async def _check_source(row: Row, stored: StoredObject | None, run: Comparison) -> None:

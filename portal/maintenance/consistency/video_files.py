@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from portal.database.models import Attempt, Rendition, RenditionState, Video, VideoStatus
+from portal.database.models import Rendition, RenditionState, Video, VideoStatus
 from portal.maintenance.consistency.findings import Kind
+from portal.maintenance.rows import is_settled
 from portal.processing.references import named_playlists, used_folders
 from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing
@@ -51,7 +52,7 @@ async def unused_objects(
 ) -> list[StoredObject]:
     """Objects of a video, by key, that nothing of it refers to and nobody still writes or plays."""
     video = await Video.get_or_none(id=video_id)
-    if video is None or not await is_settled(video, settled_since):
+    if video is None or not await is_settled(video_id, settled_since):
         return []
     used = await used_folders(video, storage)
     if used is None:
@@ -62,14 +63,6 @@ async def unused_objects(
         for stored in sorted(found, key=lambda it: it.key)
         if stored.written_at < settled_since and not _is_used(stored.key, video, used)
     ]
-
-
-async def is_settled(video: Video, since: datetime) -> bool:
-    """Whether a video is final, and none of its attempts was under way since then."""
-    if video.status is VideoStatus.PROCESSING or video.complete_job_id is not None:
-        return False
-    attempts = await Attempt.filter(video_id=video.id)
-    return all(max(it.started_at, it.lease_expires_at) < since for it in attempts)
 
 
 def _is_used(key: str, video: Video, used: Collection[str]) -> bool:
