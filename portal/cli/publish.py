@@ -7,8 +7,6 @@ import click
 
 from portal.client.publish import Metadata, publish_file
 
-DEFAULT_ADDRESS = "http://127.0.0.1:8000"
-
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
@@ -20,7 +18,7 @@ DEFAULT_ADDRESS = "http://127.0.0.1:8000"
 @click.option("--tags", default="", help="Comma-separated.")
 @click.option(
     "--url",
-    default=DEFAULT_ADDRESS,
+    default="http://127.0.0.1:8000",
     show_default=True,
     envvar="PORTAL_URL",
     help="The portal's address.",

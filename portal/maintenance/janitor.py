@@ -13,7 +13,8 @@ harm, and what is published meanwhile is left alone.
 """
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Self
@@ -134,23 +135,18 @@ async def discard_abandoned(limits: Limits, storage: Storage) -> int:
     """Remove uploads that nobody went on with or made a video of, and their rows."""
     removed = 0
     async for row in rows_by_key(IDLE_UPLOADS, limits.idle_since, first="", page=BATCH):
-        try:
+        with _skipping_kept():
             removed += await uploads.discard_abandoned(
                 row["key"], idle_since=limits.idle_since, storage=storage
             )
-        except (StorageRefused, StorageUnavailable) as exc:
-            _skip_if_kept(exc)
     return removed
 
 
 async def sweep_attempts(limits: Limits, storage: Storage, done: Tidied) -> None:
     """Remove the output of attempts that the published video does not use."""
     async for row in rows_by_key(SWEEPABLE, limits.settled_since, page=BATCH):
-        try:
+        with _skipping_kept():
             swept = await _sweep_video(UUID(row["key"]), limits, storage)
-        except (StorageRefused, StorageUnavailable) as exc:
-            _skip_if_kept(exc)
-        else:
             done.objects += swept
             done.attempts += swept > 0
 
@@ -225,8 +221,12 @@ async def _unused(
             yield folder
 
 
-def _skip_if_kept(exc: StorageRefused | StorageUnavailable) -> None:
+@contextmanager
+def _skipping_kept() -> Iterator[None]:
     """What storage refuses to remove must not keep the janitor from the rest."""
-    if isinstance(exc, StorageUnavailable) and not isinstance(exc.__cause__, StorageKept):
-        raise exc
-    logger.warning("Not removed", exc_info=exc, extra={"action": "janitor_refused"})
+    try:
+        yield
+    except (StorageRefused, StorageUnavailable) as exc:
+        if isinstance(exc, StorageUnavailable) and not isinstance(exc.__cause__, StorageKept):
+            raise
+        logger.warning("Not removed", exc_info=exc, extra={"action": "janitor_refused"})

@@ -55,7 +55,6 @@ MASTER_TYPE = "application/vnd.apple.mpegurl"
 MAX_INTERRUPTIONS = 100
 # How often a master playlist that became outdated while it was written is written again.
 MASTER_ROUNDS = 5
-DISK_FULL = "disk_full"
 
 
 class SourceInterrupted(StorageUnavailable):
@@ -286,7 +285,7 @@ def _reason(exc: BaseException) -> Failure | None:
     if isinstance(exc, SourceInterrupted):
         return Failure(FailCode.SOURCE_UNREACHABLE, str(exc.__cause__))
     if isinstance(exc, DiskFull):
-        return Failure(DISK_FULL, str(exc))
+        return Failure("disk_full", str(exc))
     if isinstance(exc, Unavailable):
         return Failure(exc.code, without_signatures(str(exc.__cause__ or exc)))
     return None

@@ -12,11 +12,6 @@ from portal.queue.app import Queue, database_errors
 from portal.queue.priority import completion_priority, first_pass_priority
 from portal.telemetry.trace_context import current_trace_context
 
-TRANSCODE_TASK = "portal:transcode"
-COMPLETE_TASK = "portal:complete"
-REMOVE_TASK = "portal:remove"
-POSTER_TASK = "portal:poster"
-JANITOR_TASK = "portal:janitor"
 TRANSCODE_QUEUE = "transcode"
 # Short jobs, which don't wait for the slots that transcoding takes. The name is stored.
 SIDE_QUEUE = "chores"
@@ -30,13 +25,13 @@ async def defer_transcode(video: Video, queue: Queue, *, since: datetime | None 
     It has waited since then, or since the video was created.
     """
     priority = first_pass_priority(video.size_bytes, since=since or video.created_at)
-    return await _defer(TRANSCODE_TASK, TRANSCODE_QUEUE, video.id, queue, priority=priority)
+    return await _defer("portal:transcode", TRANSCODE_QUEUE, video.id, queue, priority=priority)
 
 
 async def defer_completion(video: Video, queue: Queue) -> int:
     """Queue the job that completes a ready video's ladder; returns the job's id."""
     priority = completion_priority(video.size_bytes, since=video.created_at)
-    return await _defer(COMPLETE_TASK, TRANSCODE_QUEUE, video.id, queue, priority=priority)
+    return await _defer("portal:complete", TRANSCODE_QUEUE, video.id, queue, priority=priority)
 
 
 async def defer_removal(video_id: UUID, queue: Queue) -> int:
@@ -44,7 +39,7 @@ async def defer_removal(video_id: UUID, queue: Queue) -> int:
 
     Its lock lets it begin only once a transcode that was under way has ended.
     """
-    return await _defer(REMOVE_TASK, SIDE_QUEUE, video_id, queue)
+    return await _defer("portal:remove", SIDE_QUEUE, video_id, queue)
 
 
 async def defer_poster(video_id: UUID, number: int, queue: Queue) -> int:
@@ -54,7 +49,7 @@ async def defer_poster(video_id: UUID, number: int, queue: Queue) -> int:
     """
     lock, priority = f"poster:{video_id}", POSTER_PRIORITY
     return await _defer(
-        POSTER_TASK, SIDE_QUEUE, video_id, queue, lock=lock, priority=priority, number=number
+        "portal:poster", SIDE_QUEUE, video_id, queue, lock=lock, priority=priority, number=number
     )
 
 

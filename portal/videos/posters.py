@@ -52,8 +52,6 @@ JOB_TIMEOUT_S = 60
 LEASE_S = 75
 # A frame larger than a poster is only a longer way to it.
 ENOUGH_PIXELS_ACROSS = 1080
-UNREADABLE = "rendition_unreadable"
-EXHAUSTED = "worker_lost"
 
 
 def poster_key(video_id: UUID, attempt: int, version: int) -> str:
@@ -103,7 +101,7 @@ async def make_poster(
                 await _finish(video, number, key, storage, queue)
             await _remove_unused(video_id, storage)
     except (TranscodeFailed, ObjectMissing, PlaylistError) as exc:
-        code = exc.code if isinstance(exc, TranscodeFailed) else UNREADABLE
+        code = exc.code if isinstance(exc, TranscodeFailed) else "rendition_unreadable"
         logger.warning("No frame was cut: %s", exc, extra={"action": "poster_failed"})
         failed = PosterRequest.filter(video_id=video_id, number=number)
         await failed.update(state=PosterState.FAILED, error_code=code)
@@ -125,7 +123,7 @@ async def _begin(video_id: UUID, number: int) -> tuple[Video, PosterRequest] | N
         if request.state is not PosterState.DONE:
             request.state, request.tries = PosterState.WORKING, request.tries + 1
             if request.tries > MAX_TRIES:
-                request.state, request.error_code = PosterState.FAILED, EXHAUSTED
+                request.state, request.error_code = PosterState.FAILED, "worker_lost"
         request.lease_expires_at = await first_end(LEASE_S)
         await request.save()
     return None if request.state is PosterState.FAILED else (video, request)

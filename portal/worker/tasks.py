@@ -12,7 +12,7 @@ from procrastinate import Blueprint, JobContext
 from portal.maintenance import janitor
 from portal.processing import removal, service
 from portal.processing.passes import Tools
-from portal.queue.enqueue import JANITOR_TASK, SIDE_QUEUE, TRANSCODE_QUEUE
+from portal.queue.enqueue import SIDE_QUEUE, TRANSCODE_QUEUE
 from portal.telemetry.trace_context import traced_job
 from portal.videos import posters
 from portal.worker.retries import Retries
@@ -65,7 +65,7 @@ async def make_poster(context: JobContext, video_id: str, number: int, cause: Ca
     name="janitor",
     queue=SIDE_QUEUE,
     # One that waits is enough.
-    queueing_lock=JANITOR_TASK,
+    queueing_lock="portal:janitor",
     pass_context=True,
     retry=Retries(failure_pause_s=JANITOR_PAUSE_S),
 )

@@ -31,7 +31,6 @@ from portal.storage.objects import StoredObject
 from portal.transcoding.packaging.master import Kind as Medium
 from portal.videos import posters
 
-SOURCE_GONE = "can't be repaired: the uploaded file is gone or another one; upload it again"
 CHANGED = "changed meanwhile; run it again"
 # Where a poster is taken from when nobody chose a frame.
 POSTER_SHARE = 0.1
@@ -57,7 +56,7 @@ async def make_again(video_id: UUID, names: Sequence[str], run: Comparison) -> s
     """
     video = await Video.get_or_none(id=video_id)
     if video is None or not await holds_source(video, run.storage):
-        return SOURCE_GONE
+        return "can't be repaired: the uploaded file is gone or another one; upload it again"
     async with transaction():
         found = await lock_video(video_id)
         if found is None or found.status is not VideoStatus.READY:

@@ -14,13 +14,17 @@ from portal.storage.errors import ObjectMissing
 from portal.storage.keys import output_prefix, output_root
 from portal.storage.listing import objects_below
 from portal.storage.objects import StoredObject
-from portal.transcoding.packaging.hls import PlaylistError, media_playlist_name, playlist_uris
+from portal.transcoding.packaging.hls import (
+    IFRAME_PLAYLIST_NAME,
+    PlaylistError,
+    media_playlist_name,
+    playlist_uris,
+)
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.packaging.master import Kind as Medium
 from portal.transcoding.planning.storyboard import SPRITE_LINE, STORYBOARD_NAME
 from portal.videos.posters import poster_key
 
-IFRAMES = "iframes.m3u8"
 MAX_NAMED = 3
 
 
@@ -84,7 +88,7 @@ async def _renditions(
         playlist = folder + media_playlist_name(row.name)
         wanted = [playlist]
         if row.kind is Medium.VIDEO:
-            wanted.append(f"{folder}{row.name}/{IFRAMES}")
+            wanted.append(f"{folder}{row.name}/{IFRAME_PLAYLIST_NAME}")
         if playlist in names:
             wanted += await _segments(playlist, root, storage)
         missing = [name for name in wanted if name not in names]
