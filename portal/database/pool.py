@@ -9,10 +9,7 @@ from time import monotonic
 from typing import Any
 
 from psycopg import AsyncConnection, OperationalError
-from psycopg.errors import (
-    ReadOnlySqlTransaction,
-    _WaitTimeout,  # there is no public name for it
-)
+from psycopg.errors import ReadOnlySqlTransaction, _WaitTimeout  # which has no public name
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from tortoise.backends.base.client import (

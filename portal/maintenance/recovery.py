@@ -21,13 +21,8 @@ from portal.database.connection import fetch_rows, retry_outage, server_time, tr
 from portal.database.lease import renewed
 from portal.database.models import Deletion, PosterRequest, Video, VideoStatus
 from portal.database.rows import NOW, Row, lock_video
-from portal.maintenance.rows import (
-    ABANDONED_SIDE_JOBS,
-    ABANDONED_VIDEOS,
-    LEFT_RUNNING,
-    LOCK_HOLDERS,
-    limit_ends,
-)
+from portal.maintenance import rows
+from portal.maintenance.rows import limit_ends
 from portal.processing import removal
 from portal.processing.attempts import LEASE_S
 from portal.queue.app import Queue, QueueUnavailable
@@ -63,7 +58,7 @@ async def recover_abandoned(queue: Queue) -> int:
 
     A video that two workers see at once is queued once.
     """
-    return await _recover(ABANDONED_VIDEOS, "video", _replace_transcode, queue)
+    return await _recover(rows.ABANDONED_VIDEOS, "video", _replace_transcode, queue)
 
 
 async def recover_side_jobs(queue: Queue) -> int:
@@ -72,35 +67,35 @@ async def recover_side_jobs(queue: Queue) -> int:
     A removal also waits for the lock that a dead worker's transcode still holds in the queue; a
     live one has found out within its lease that its video is gone.
     """
-    for row in await fetch_rows(LOCK_HOLDERS):
+    for row in await fetch_rows(rows.LOCK_HOLDERS):
         await end_job(row["id"], queue)
-    return await _recover(ABANDONED_SIDE_JOBS, "side job", _replace_side_job, queue)
+    return await _recover(rows.ABANDONED_SIDE_JOBS, "side job", _replace_side_job, queue)
 
 
 async def finish_left_running(queue: Queue) -> int:
     """End the jobs whose work is done and that nobody else will; returns how many that were."""
-    rows = await fetch_rows(LEFT_RUNNING)
-    for row in rows:
+    left = await fetch_rows(rows.LEFT_RUNNING)
+    for row in left:
         logger.warning(
             "Job that was left running is closed",
             extra={"action": "close_job", "job_id": row["id"], "task": row["task_name"]},
         )
         await end_job(row["id"], queue)
-    return len(rows)
+    return len(left)
 
 
 async def _recover(
     query: str, what: str, replace: Callable[[Row, Queue], Awaitable[None]], queue: Queue
 ) -> int:
-    rows = await fetch_rows(query)
-    for row in rows:
+    abandoned = await fetch_rows(query)
+    for row in abandoned:
         known = {"kind": row["kind"], "video_id": str(row["video_id"]), "job_id": row["job_id"]}
         logger.warning("Abandoned %s is queued again", what, extra={"action": "recover", **known})
         if row["status"] in ("doing", "failed"):
             await queue_again(row["job_id"], queue)
         else:
             await replace(row, queue)
-    return len(rows)
+    return len(abandoned)
 
 
 async def _replace_transcode(row: Row, queue: Queue) -> None:

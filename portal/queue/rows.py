@@ -8,11 +8,9 @@ from portal.database.rows import Row
 DEAD_AFTER_S = 60
 
 COUNTS = """
-SELECT queue_name AS queue, status::text AS status, count(*) AS jobs, min(queued.at) AS oldest
+SELECT queue_name AS queue, status::text AS status, count(*) AS jobs,
+       min((SELECT min(at) FROM procrastinate_events WHERE job_id = job.id)) AS oldest
 FROM procrastinate_jobs job
-LEFT JOIN LATERAL (
-  SELECT min(at) AS at FROM procrastinate_events WHERE job_id = job.id
-) queued ON true
 WHERE status IN ('todo', 'doing', 'failed')
 GROUP BY queue_name, status ORDER BY queue_name, status
 """

@@ -37,11 +37,7 @@ from portal.storage.keys import output_prefix
 from portal.transcoding.encoding.frames import cut_frame
 from portal.transcoding.encoding.thumbnails import POSTER_NAME
 from portal.transcoding.errors import TranscodeFailed
-from portal.transcoding.packaging.hls import (
-    PlaylistError,
-    media_playlist_name,
-    parse_media_playlist,
-)
+from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import Kind
 
 logger = logging.getLogger(__name__)
@@ -100,7 +96,7 @@ async def make_poster(
                 await storage.put(key, picture, content_type="image/jpeg")
                 await _finish(video, number, key, storage, queue)
             await _remove_unused(video_id, storage)
-    except (TranscodeFailed, ObjectMissing, PlaylistError) as exc:
+    except (TranscodeFailed, ObjectMissing, hls.PlaylistError) as exc:
         code = exc.code if isinstance(exc, TranscodeFailed) else "rendition_unreadable"
         logger.warning("No frame was cut: %s", exc, extra={"action": "poster_failed"})
         failed = PosterRequest.filter(video_id=video_id, number=number)
@@ -132,8 +128,8 @@ async def _begin(video_id: UUID, number: int) -> tuple[Video, PosterRequest] | N
 async def _picture(video: Video, time_s: float, storage: Storage, work_dir: Path) -> bytes:
     rendition = await _best(video)
     folder = output_prefix(video.id, rendition.attempt_number or 0)
-    text = await storage.get(folder + media_playlist_name(rendition.name))
-    playlist = parse_media_playlist(text.decode())
+    text = await storage.get(folder + hls.media_playlist_name(rendition.name))
+    playlist = hls.parse_media_playlist(text.decode())
     # Which segment is playing at this time; the last one when it is later than all.
     place = min(bisect_right(playlist.starts_s, time_s, lo=1), len(playlist.segments)) - 1
     folder += f"{rendition.name}/"

@@ -14,12 +14,7 @@ from portal.storage.errors import ObjectMissing
 from portal.storage.keys import output_prefix, output_root
 from portal.storage.listing import objects_below
 from portal.storage.objects import StoredObject
-from portal.transcoding.packaging.hls import (
-    IFRAME_PLAYLIST_NAME,
-    PlaylistError,
-    media_playlist_name,
-    playlist_uris,
-)
+from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.packaging.master import Kind as Medium
 from portal.transcoding.planning.storyboard import SPRITE_LINE, STORYBOARD_NAME
@@ -85,10 +80,10 @@ async def _renditions(
 ) -> AsyncIterator[Problem]:
     for row in rows:
         folder = f"{row.attempt_number}/"
-        playlist = folder + media_playlist_name(row.name)
+        playlist = folder + hls.media_playlist_name(row.name)
         wanted = [playlist]
         if row.kind is Medium.VIDEO:
-            wanted.append(f"{folder}{row.name}/{IFRAME_PLAYLIST_NAME}")
+            wanted.append(f"{folder}{row.name}/{hls.IFRAME_PLAYLIST_NAME}")
         if playlist in names:
             wanted += await _segments(playlist, root, storage)
         missing = [name for name in wanted if name not in names]
@@ -100,9 +95,9 @@ async def _segments(playlist: str, root: str, storage: Storage) -> list[str]:
     folder = playlist.rpartition("/")[0]
     try:
         text = (await storage.get(root + playlist)).decode()
-    except (ObjectMissing, UnicodeDecodeError, PlaylistError):
+    except (ObjectMissing, UnicodeDecodeError, hls.PlaylistError):
         return [playlist + " (unreadable)"]
-    return [f"{folder}/{uri}" for uri in dict.fromkeys(playlist_uris(text))]
+    return [f"{folder}/{uri}" for uri in dict.fromkeys(hls.playlist_uris(text))]
 
 
 async def _master(
@@ -118,7 +113,7 @@ async def _master(
     except ObjectMissing:
         return
     named = named_playlists(text, published)
-    whole = {f"{row.attempt_number}/{media_playlist_name(row.name)}" for row in rows}
+    whole = {f"{row.attempt_number}/{hls.media_playlist_name(row.name)}" for row in rows}
     wrong = sorted(whole - named) + sorted(named - set(names))
     # What is complete joins the playlist last, while the video is being completed.
     if wrong and video.complete_job_id is None:
