@@ -8,6 +8,7 @@ one for most, and the server would settle for it after a few repetitions.
 from psycopg import sql
 from tortoise.connection import get_connection
 
+from portal.database.lease import JOIN_ATTEMPT
 from portal.database.rows import Row
 from portal.videos.library_queries import Cursor, LibraryQuery, Order, Tier
 
@@ -31,17 +32,12 @@ SELECT id, value, tier FROM (
 ) AS found
 WHERE {beyond} ORDER BY tier {tier_way}, value {way}, id {way} LIMIT {limit}
 """
-# Of those of some videos that are processing. An attempt whose lease ran out is not under way.
-STAGES = """
+# Of those of some videos that are processing.
+STAGES = f"""
 SELECT video.id, attempt.stage, attempt.percent
-FROM videos video
-LEFT JOIN LATERAL (
-  SELECT stage, percent FROM attempts
-  WHERE video_id = video.id AND outcome IS NULL AND lease_expires_at > now()
-  ORDER BY number DESC LIMIT 1
-) attempt ON true
+FROM videos video {JOIN_ATTEMPT}
 WHERE video.id = ANY(%s) AND video.status = 'processing'
-"""
+"""  # noqa: S608 - put together from constants
 
 
 async def count(query: LibraryQuery, search: str, *, cap: int) -> int:

@@ -86,11 +86,8 @@ class Progress:
     @property
     def unfinished(self) -> tuple[RenditionProgress, ...]:
         """The renditions that are still to come."""
-        return tuple(
-            it
-            for it in self.renditions
-            if it.state in (RenditionStage.PLANNED, RenditionStage.RUNNING)
-        )
+        coming = (RenditionStage.PLANNED, RenditionStage.RUNNING)
+        return tuple(it for it in self.renditions if it.state in coming)
 
     @property
     def failed(self) -> tuple[RenditionProgress, ...]:

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from portal.database.connection import execute, fetch_rows
+from portal.database.lease import IS_UNDER_WAY, JOIN_ATTEMPT
 
 Row = Mapping[str, Any]
 
@@ -28,18 +29,14 @@ WHERE id = %s AND status = 'ready' AND (
   )
 )
 """
-# Videos, their live attempts, places in the queue and renditions. An attempt whose lease ran out is
-# not under way.
-PROGRESS = """
+# Videos, their live attempts, places in the queue and renditions.
+PROGRESS = f"""
 WITH unfinished AS (
   SELECT id, CASE status WHEN 'processing' THEN transcode_job_id ELSE complete_job_id END AS job_id,
          CASE status WHEN 'processing' THEN 0 ELSE -1 END AS rank
   FROM videos
   WHERE (status = 'processing' OR complete_job_id IS NOT NULL)
-    AND NOT EXISTS (
-      SELECT 1 FROM attempts
-      WHERE video_id = videos.id AND outcome IS NULL AND lease_expires_at > now()
-    )
+    AND NOT EXISTS (SELECT 1 FROM attempts WHERE video_id = videos.id AND {IS_UNDER_WAY})
 ), waiting AS (
   -- In the order in which the queue hands jobs out; a lost one will be replaced.
   SELECT unfinished.id, rank() OVER (ORDER BY rank DESC, job.priority DESC, job_id) AS position
@@ -51,17 +48,13 @@ SELECT video.id, video.status, video.failure_code, video.failure_message, video.
        waiting.position, COALESCE(made.renditions, '[]') AS renditions
 FROM videos video
 LEFT JOIN waiting ON waiting.id = video.id
-LEFT JOIN LATERAL (
-  SELECT * FROM attempts
-  WHERE video_id = video.id AND outcome IS NULL AND lease_expires_at > now()
-  ORDER BY number DESC LIMIT 1
-) attempt ON true
+{JOIN_ATTEMPT}
 CROSS JOIN LATERAL (
   SELECT json_agg(rendition ORDER BY rendition.position) AS renditions
   FROM renditions rendition WHERE video_id = video.id
 ) made
 WHERE video.id = ANY(%s)
-"""
+"""  # noqa: S608 - put together from constants
 
 
 async def issue_upload(key: str, file_name: str, content_type: str) -> None:
