@@ -23,6 +23,8 @@ CONNECT_TIMEOUT_S = 5
 # Of whatever waits for a database that is away.
 BACKOFF = Backoff(first_s=0.5, cap_s=5.0)
 RECONNECT_TIMEOUT_S = 1
+# Hours of encoding are worth waiting for the database.
+OUTAGE_TIMEOUT_S = 3600.0
 # A statement that runs longer is a bug or an overloaded server; either way it must end.
 STATEMENT_TIMEOUT_MS = 15_000
 ANSWER_TIMEOUT_S = STATEMENT_TIMEOUT_MS / 1000 + 3
@@ -70,7 +72,9 @@ async def server_time() -> datetime:
     return now
 
 
-async def retry_outage(work: Callable[[], Awaitable[Result]], *, timeout_s: float) -> Result:
+async def retry_outage(
+    work: Callable[[], Awaitable[Result]], *, timeout_s: float = OUTAGE_TIMEOUT_S
+) -> Result:
     """Do this, and again while the database is away, for that long at most.
 
     For transactions that may be repeated: when the answer to the last commit was lost, it counts.

@@ -13,14 +13,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from time import monotonic
 from uuid import UUID
 
 import psycopg
 from tortoise.expressions import F
 
-from portal.database.connection import retry_outage, server_time, transaction
+from portal.database.connection import OUTAGE_TIMEOUT_S, retry_outage, server_time, transaction
 from portal.database.lease import LIVE, LeaseLost, first_end, renew
 from portal.database.models import Attempt, Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.database.rows import NOW, lock_video
@@ -38,8 +37,6 @@ MAX_ATTEMPTS = 3
 # Why a video failed whose attempts are used up.
 TRANSCODE_FAILED = "transcode_failed"
 MAX_DETAIL_LENGTH = 4_000
-# Hours of encoding are worth waiting for the database.
-OUTAGE_TIMEOUT_S = 3600.0
 ENDING_TIMEOUT_S = 4.0
 
 
@@ -132,20 +129,8 @@ async def opening() -> AsyncIterator[list[OpenAttempt]]:
             yield opened
     except (psycopg.OperationalError, asyncio.CancelledError):
         for attempt in opened:
-            await retry_outage(
-                partial(release, attempt, Outcome.HANDED_BACK, None),
-                timeout_s=closing_timeout_s(),
-            )
+            await release(attempt, Outcome.HANDED_BACK, None)
         raise
-
-
-def closing_timeout_s() -> float:
-    """How long it is tried to close an attempt after the exception at hand.
-
-    A worker that is told to end is not held up for long by a database that is away.
-    """
-    is_ending = isinstance(sys.exception(), asyncio.CancelledError)
-    return ENDING_TIMEOUT_S if is_ending else OUTAGE_TIMEOUT_S
 
 
 async def open_attempt(
@@ -283,12 +268,19 @@ async def fail(attempt: OpenAttempt, failure: Failure) -> None:
 async def release(attempt: OpenAttempt, outcome: Outcome, failure: Failure | None) -> bool:
     """Close the attempt if it is still open, so that another can begin at once.
 
-    Answers whether its video is still there.
+    It is tried for as long as the database is worth waiting for; a worker that is told to end is
+    not held up for long. Answers whether the video is still there.
     """
-    async with transaction():
-        video = await lock_video(attempt.video_id)
-        await _end(attempt, outcome, failure)
-    return video is not None
+
+    async def close() -> bool:
+        async with transaction():
+            video = await lock_video(attempt.video_id)
+            await _end(attempt, outcome, failure)
+        return video is not None
+
+    is_ending = isinstance(sys.exception(), asyncio.CancelledError)
+    timeout_s = ENDING_TIMEOUT_S if is_ending else OUTAGE_TIMEOUT_S
+    return await retry_outage(close, timeout_s=timeout_s)
 
 
 async def _end(attempt: Attempt | OpenAttempt, outcome: Outcome, failure: Failure | None) -> bool:

@@ -22,7 +22,7 @@ from portal.database.models import Outcome, Video
 from portal.errors import StorageUnavailable, Unavailable
 from portal.processes.child import first_error
 from portal.processing import attempts, renditions
-from portal.processing.attempts import OUTAGE_TIMEOUT_S, Failure, Heartbeat, OpenAttempt
+from portal.processing.attempts import Failure, Heartbeat, OpenAttempt
 from portal.processing.removal import remove_again
 from portal.processing.sources import SourceChanged, check_source
 from portal.queue.app import Queue
@@ -99,8 +99,7 @@ class Pass:
                 made, found = await self._under_lease(self._first_pass)
                 with span("publish"):
                     await retry_outage(
-                        lambda: renditions.publish(attempt, made, found, queue=self.tools.queue),
-                        timeout_s=OUTAGE_TIMEOUT_S,
+                        lambda: renditions.publish(attempt, made, found, queue=self.tools.queue)
                     )
             except (SourceRejected, SourceChanged) as exc:
                 logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
@@ -119,8 +118,7 @@ class Pass:
             try:
                 await self._under_lease(self._later_pass)
                 is_done = await retry_outage(
-                    lambda: renditions.finish(attempt, queue=self.tools.queue),
-                    timeout_s=OUTAGE_TIMEOUT_S,
+                    lambda: renditions.finish(attempt, queue=self.tools.queue)
                 )
             except (SourceRejected, SourceChanged) as exc:
                 logger.warning("Source refused: %s", exc.code, extra={"action": "source_rejected"})
@@ -159,11 +157,7 @@ class Pass:
             failure = Failure("internal_error", type(exc).__name__)
             raise
         finally:
-            is_there = await retry_outage(
-                lambda: attempts.release(attempt, outcome, failure),
-                timeout_s=attempts.closing_timeout_s(),
-            )
-            if not is_there:
+            if not await attempts.release(attempt, outcome, failure):
                 video = attempt.video
                 await remove_again(video.id, video.storage_key, queue=self.tools.queue)
 
@@ -188,9 +182,7 @@ class Pass:
     async def _later_pass(self, heartbeat: Heartbeat) -> None:
         if self.attempt.wanted:
             made, _ = await self._make(heartbeat)
-            await retry_outage(
-                lambda: renditions.add(self.attempt, made), timeout_s=OUTAGE_TIMEOUT_S
-            )
+            await retry_outage(lambda: renditions.add(self.attempt, made))
         await attempts.hold(self.attempt)
         await put_master(self.attempt.video, self.tools.storage)
 
