@@ -105,9 +105,7 @@ def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any
     parameters = dict(conninfo_to_dict(config.database_url))
     options = parameters.pop("options", None) or ""
     credentials = {
-        "user": parameters.pop("user", None),
-        "password": parameters.pop("password", None),
-        "host": parameters.pop("host", None),
+        **{name: parameters.pop(name, None) for name in ("user", "password", "host")},
         "port": parameters.pop("port", None) or 5432,
         "database": parameters.pop("dbname", None),
         "application_name": parameters.pop("application_name", "portal"),

@@ -49,8 +49,7 @@ class Report:
         """Count a difference; one without a repair can't be repaired."""
         tally = self.tallies.setdefault(kind, Tally())
         tally.count += 1
-        what = subject
-        is_left = True
+        what, is_left = subject, True
         if self.fix:
             why_not = await repair() if repair else "can't be repaired"
             is_left = bool(why_not)
