@@ -3,21 +3,20 @@
 Each function opens what it needs for itself. Raises `VideoNotFound` for an unknown id.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from portal.config import Config
-from portal.database.connection import open_database
+from portal.database.connection import fetch_rows, open_database
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.errors import PortalError
 from portal.queue.app import Queue, open_queue
-from portal.queue.rows import jobs_of_video, read_queue
+from portal.queue.rows import JOBS_OF_VIDEO, read_queue
 from portal.videos import deletion, library, publishing
 from portal.videos.library_queries import LibraryQuery
 
 HIDDEN = frozenset({"search", "sort_title", "submitted_digest"})
+MEASURED = ("failure_code", "duration_s", "size_bytes", "created_at")
 RENDITION = ("name", "kind", "state", "attempt_number", "tries", "size_bytes", "error_code")
 ATTEMPT = ("number", "worker", "stage", "percent", "started_at", "finished_at")
 OUTCOME = ("outcome", "error_code", "error_detail")
@@ -47,15 +46,14 @@ async def describe_video(config: Config, video_id: str) -> Row:
     async with open_database(config):
         video = await publishing.get_video(video_id)
         renditions = await Rendition.filter(video_id=video.id).values(*RENDITION)
-        attempts = await Attempt.filter(video_id=video.id).order_by("number")
-        rows = [{name: getattr(it, name) for name in (*ATTEMPT, *OUTCOME)} for it in attempts]
+        attempts = Attempt.filter(video_id=video.id).order_by("number")
         [record] = await Video.filter(id=video.id).values()
         record["storage_key"] = record.pop("upload_id")
         return {
             **{name: value for name, value in record.items() if name not in HIDDEN},
             "renditions": renditions,
-            "attempts": rows,
-            "jobs": await jobs_of_video(str(video.id)),
+            "attempts": await attempts.values(*ATTEMPT, *OUTCOME),
+            "jobs": await fetch_rows(JOBS_OF_VIDEO, str(video.id)),
         }
 
 
@@ -97,11 +95,8 @@ def _summary(video: Video, work: library.Work | None) -> Row:
     return {
         "id": str(video.id),
         "title": video.title,
-        "status": video.status.value,
+        "status": video.status,
         "stage": work.stage if work else None,
         "percent": work.percent if work else None,
-        "failure_code": video.failure_code,
-        "duration_s": video.duration_s,
-        "size_bytes": video.size_bytes,
-        "created_at": video.created_at,
+        **{name: getattr(video, name) for name in MEASURED},
     }

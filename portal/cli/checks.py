@@ -3,11 +3,9 @@
 What it writes it removes again: one object under `doctor/` and one job in a queue of its own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -253,7 +251,8 @@ async def _put(session: aiohttp.ClientSession, url: str, config: Config) -> None
     async with session.put(url, data=PROBE_BODY, headers=headers) as response:
         if response.status != HTTPStatus.OK:
             raise Trouble(f"storage answers a signed PUT with {response.status}", CREDENTIALS)
-        if not _exposes_etag(response.headers):
+        exposed = response.headers.get("Access-Control-Expose-Headers", "").lower()
+        if "etag" not in exposed and exposed.strip() != "*":
             raise Trouble("pages may not read the ETag of an upload", _cors_fix(config))
 
 
@@ -263,11 +262,6 @@ async def _range_get(session: aiohttp.ClientSession, url: str) -> None:
     if response.status >= HTTPStatus.BAD_REQUEST or body != PROBE_BODY[:6]:
         fix = "The worker reads sources by ranges: use a storage server or proxy that honours them."
         raise Trouble("storage does not answer range requests", fix)
-
-
-def _exposes_etag(headers: Mapping[str, str]) -> bool:
-    exposed = headers.get("Access-Control-Expose-Headers", "").lower()
-    return "etag" in exposed or exposed.strip() == "*"
 
 
 def _cors_fix(config: Config) -> str:

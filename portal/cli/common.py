@@ -1,7 +1,5 @@
 """What the commands for operators share: settings, errors in one line, tables, JSON."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

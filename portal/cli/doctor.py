@@ -1,7 +1,5 @@
 """`portal doctor`: tries every part, or compares database and storage."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from pathlib import Path

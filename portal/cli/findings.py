@@ -1,7 +1,5 @@
 """How `portal doctor --deep` prints what a comparison found."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

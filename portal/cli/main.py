@@ -1,7 +1,5 @@
 """The `portal` command. Each command has a module of its own, which is loaded only to run it."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import click

@@ -1,7 +1,5 @@
 """`portal migrate`: bring the database up to date."""
 
-from __future__ import annotations
-
 import click
 
 from portal.cli.common import read_config, run

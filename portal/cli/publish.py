@@ -1,15 +1,11 @@
 """`portal publish`: upload a file to a portal, as any client of its API does."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 
 import click
 
 from portal.client.publish import publish_file
-
-DEFAULT_ADDRESS = "http://127.0.0.1:8000"
 
 
 @click.command()
@@ -22,7 +18,7 @@ DEFAULT_ADDRESS = "http://127.0.0.1:8000"
 @click.option("--tags", default="", help="Comma-separated.")
 @click.option(
     "--url",
-    default=DEFAULT_ADDRESS,
+    default="http://127.0.0.1:8000",
     show_default=True,
     envvar="PORTAL_URL",
     help="The portal's address.",

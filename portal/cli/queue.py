@@ -1,7 +1,5 @@
 """`portal queue`: look at a portal's jobs and workers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`portal up`: everything on one machine."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

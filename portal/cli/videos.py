@@ -1,7 +1,5 @@
 """`portal videos`: look at a portal's videos, and act on them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

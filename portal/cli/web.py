@@ -1,7 +1,5 @@
 """`portal web`: serve pages and API."""
 
-from __future__ import annotations
-
 import os
 import sys
 

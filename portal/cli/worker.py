@@ -1,7 +1,5 @@
 """`portal worker`: run the queue's jobs."""
 
-from __future__ import annotations
-
 import click
 
 from portal.cli.common import read_config, run

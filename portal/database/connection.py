@@ -1,7 +1,5 @@
 """The connection to PostgreSQL: Tortoise's configuration, its life, transactions, migrations."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -17,7 +15,6 @@ from tortoise.transactions import in_transaction
 
 from portal.concurrency.retry import Backoff, retry
 from portal.config import Config
-from portal.database.pool import raw_connection
 
 Result = TypeVar("Result")
 Row = dict[str, Any]
@@ -26,6 +23,8 @@ CONNECT_TIMEOUT_S = 5
 # Of whatever waits for a database that is away.
 BACKOFF = Backoff(first_s=0.5, cap_s=5.0)
 RECONNECT_TIMEOUT_S = 1
+# Hours of encoding are worth waiting for the database.
+OUTAGE_TIMEOUT_S = 3600.0
 # A statement that runs longer is a bug or an overloaded server; either way it must end.
 STATEMENT_TIMEOUT_MS = 15_000
 ANSWER_TIMEOUT_S = STATEMENT_TIMEOUT_MS / 1000 + 3
@@ -33,6 +32,8 @@ ANSWER_TIMEOUT_S = STATEMENT_TIMEOUT_MS / 1000 + 3
 WEB_ANSWER_TIMEOUT_S = 8.0
 # Any number that no other user of the database picks: it keeps two migrations apart.
 MIGRATION_LOCK_ID = 7_306_815_001
+# What is queried, written and queued inside is one transaction.
+transaction = in_transaction
 
 
 @asynccontextmanager
@@ -53,16 +54,6 @@ async def open_database(config: Config, *, fail_fast: bool = False) -> AsyncIter
         await context.close_connections()
 
 
-@asynccontextmanager
-async def transaction() -> AsyncIterator[AsyncConnection[Any]]:
-    """Run the models' queries inside one transaction and hand out its raw connection.
-
-    Jobs are enqueued on that connection, so that they are committed with the rows.
-    """
-    async with in_transaction() as client:
-        yield raw_connection(client)
-
-
 async def fetch_rows(query: str, *values: object) -> list[Row]:
     """The rows of a query by hand; in a transaction, if one is open."""
     return await get_connection("default").execute_query_dict(query, list(values))
@@ -81,7 +72,9 @@ async def server_time() -> datetime:
     return now
 
 
-async def retry_outage(work: Callable[[], Awaitable[Result]], *, timeout_s: float) -> Result:
+async def retry_outage(
+    work: Callable[[], Awaitable[Result]], *, timeout_s: float = OUTAGE_TIMEOUT_S
+) -> Result:
     """Do this, and again while the database is away, for that long at most.
 
     For transactions that may be repeated: when the answer to the last commit was lost, it counts.
@@ -112,9 +105,7 @@ def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any
     parameters = dict(conninfo_to_dict(config.database_url))
     options = parameters.pop("options", None) or ""
     credentials = {
-        "user": parameters.pop("user", None),
-        "password": parameters.pop("password", None),
-        "host": parameters.pop("host", None),
+        **{name: parameters.pop(name, None) for name in ("user", "password", "host")},
         "port": parameters.pop("port", None) or 5432,
         "database": parameters.pop("dbname", None),
         "application_name": parameters.pop("application_name", "portal"),

@@ -6,8 +6,6 @@ the holder's updates are conditional on (the number of the attempt or poster req
 holder that wakes up late changes nothing, and finds its lease lost.
 """
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,8 +17,14 @@ from portal.database.connection import server_time
 # The one predicate; once for SQL by hand, once for the models. An expired lease is one not live.
 IS_LIVE = "lease_expires_at > now()"
 LIVE = Q(lease_expires_at__gt=RawSQL("now()"))
-# Of attempts: one that a worker makes at this moment.
+# Of attempts: one that a worker makes at this moment; one whose lease ran out is not under way.
 IS_UNDER_WAY = f"outcome IS NULL AND {IS_LIVE}"
+# Joins `video` with the columns of that attempt.
+JOIN_ATTEMPT = f"""
+LEFT JOIN LATERAL (
+  SELECT * FROM attempts WHERE video_id = video.id AND {IS_UNDER_WAY} ORDER BY number DESC LIMIT 1
+) attempt ON true
+"""  # noqa: S608 - put together from constants
 
 
 class LeaseLost(Exception):

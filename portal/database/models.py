@@ -4,25 +4,19 @@ Models hold data only; use cases and their transactions are in `videos`, `upload
 The tables are made by `migrations`, never generated from here.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterable
+from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from uuid import UUID
 
 from tortoise import fields
+from tortoise.backends.base.client import BaseDBAsyncClient
 from tortoise.contrib.postgres.fields import ArrayField, TSVectorField
 from tortoise.contrib.postgres.indexes import GinIndex
 from tortoise.models import Model
 
 from portal.database.search import search_columns
 from portal.transcoding.packaging.master import Kind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from datetime import datetime
-    from uuid import UUID
-
-    from tortoise.backends.base.client import BaseDBAsyncClient
 
 SEARCHED_FIELDS = frozenset({"title", "description", "tags"})
 
@@ -145,8 +139,7 @@ class Video(Model):
     created_at: datetime = fields.DatetimeField()
     updated_at: datetime = fields.DatetimeField()
 
-    if TYPE_CHECKING:
-        upload_id: str
+    upload_id: str
 
     class Meta:
         table = "videos"
@@ -208,8 +201,7 @@ class Attempt(Model):
     error_detail: str | None = fields.TextField(null=True)
     is_swept = fields.BooleanField(default=False, db_default=False)
 
-    if TYPE_CHECKING:
-        video_id: UUID
+    video_id: UUID
 
     class Meta:
         table = "attempts"
@@ -251,8 +243,7 @@ class Rendition(Model):
     label: str | None = fields.TextField(null=True)
     is_default = fields.BooleanField(default=False)
 
-    if TYPE_CHECKING:
-        video_id: UUID
+    video_id: UUID
 
     class Meta:
         table = "renditions"
@@ -279,8 +270,7 @@ class PosterRequest(Model):
     lease_expires_at: datetime = fields.DatetimeField()
     error_code = fields.CharField(max_length=60, null=True)
 
-    if TYPE_CHECKING:
-        video_id: UUID
+    video_id: UUID
 
     class Meta:
         table = "poster_requests"

@@ -3,18 +3,13 @@
 Named as the engine in `database.tortoise_config`; Tortoise looks for `client_class` here.
 """
 
-from __future__ import annotations
-
 import asyncio
 import select
 from time import monotonic
 from typing import Any
 
 from psycopg import AsyncConnection, OperationalError
-from psycopg.errors import (
-    ReadOnlySqlTransaction,
-    _WaitTimeout,  # there is no public name for it
-)
+from psycopg.errors import ReadOnlySqlTransaction, _WaitTimeout  # which has no public name
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from tortoise.backends.base.client import (
@@ -79,7 +74,6 @@ class _Pool(TortoisePool):
     """
 
     breaker: CircuitBreaker | None = None
-    answer_timeout_s: float | None = None
     _gave_at = float("-inf")
 
     async def getconn(  # the pool's own signature
@@ -124,17 +118,15 @@ class _Pool(TortoisePool):
             raise asyncio.CancelledError
         return connection
 
-    async def _require_answer(self, connection: AsyncConnection[Any]) -> None:
+    async def _require_answer(self, connection: Any) -> None:
         # An idle connection looks alive as long as the server's machine says nothing.
-        if isinstance(connection, _Connection):
-            connection.answer_timeout_s = TRY_TIMEOUT_S
+        usual_s, connection.answer_timeout_s = connection.answer_timeout_s, TRY_TIMEOUT_S
         try:
             await AsyncConnectionPool.check_connection(connection)
         except BaseException:
             await self.putconn(connection)
             raise
-        if isinstance(connection, _Connection):
-            connection.answer_timeout_s = self.answer_timeout_s
+        connection.answer_timeout_s = usual_s
 
 
 class _Transaction(TransactionContextPooled):
@@ -170,7 +162,7 @@ class _Client(PsycopgClient):
     async def create_pool(self, **settings: Any) -> _Pool:
         settings |= {"check": None, "connection_class": _Connection, "configure": self._configure}
         pool = _Pool(open=False, **settings)
-        pool.breaker, pool.answer_timeout_s = self.breaker, self._answer_timeout_s
+        pool.breaker = self.breaker
         await pool.open()
         return pool
 
@@ -191,16 +183,19 @@ class _Client(PsycopgClient):
     def _in_transaction(self) -> TransactionContext:
         return _Transaction(TransactionWrapper(self), self._pool_init_lock)
 
-    async def _configure(self, connection: AsyncConnection[Any]) -> None:
-        if isinstance(connection, _Connection):
-            connection.answer_timeout_s = self._answer_timeout_s
-            connection.breaker = self.breaker
+    async def _configure(self, connection: Any) -> None:
+        connection.answer_timeout_s, connection.breaker = self._answer_timeout_s, self.breaker
 
 
-def raw_connection(client: TransactionalDBClient) -> AsyncConnection[Any]:
-    """The driver's connection of a transaction; Tortoise has no public way to it."""
-    connection: AsyncConnection[Any] = client._connection
-    return connection
+def transaction_connection() -> AsyncConnection[Any]:
+    """The driver's connection of the transaction at hand; Tortoise has no public way to it.
+
+    Jobs are enqueued on it, so that they are committed with the rows.
+    """
+    client = get_connection("default")
+    if not isinstance(client, TransactionWrapper):
+        raise TypeError("no transaction is open")
+    return client._connection
 
 
 def refuse_if_away() -> None:

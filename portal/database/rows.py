@@ -1,7 +1,5 @@
 """What the transactions and queries of several features do with rows in the same way."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
@@ -24,7 +22,9 @@ async def lock_video(video_id: UUID) -> Video | None:
     return await Video.filter(id=video_id).select_for_update().get_or_none()
 
 
-async def rows_by_key(query: str, *values: object, first: str, page: int) -> AsyncIterator[Row]:
+async def rows_by_key(
+    query: str, *values: object, first: str = FIRST_ID, page: int
+) -> AsyncIterator[Row]:
     """The rows of a query, a page at a time, by their ascending column `key`.
 
     It takes the values, the key after which to go on, and a limit.

@@ -20,12 +20,9 @@ be told apart by the index alone: weights are not in a GIN index, which would ha
 row read. Documents are written with the fields they follow from: see `models.Video.save`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TypedDict
 from unicodedata import category, combining, normalize
 
 from portal.text import split_tags
@@ -73,14 +70,7 @@ DIGITS = re.compile(r"[0-9]+")
 DIGITS_WIDTH = 10
 
 
-class SearchColumns(TypedDict):
-    """Columns of a video that follow from others."""
-
-    search: str
-    sort_title: str
-
-
-def search_columns(*, title: str, description: str, tags: str) -> SearchColumns:
+def search_columns(*, title: str, description: str, tags: str) -> dict[str, str]:
     """The columns of a video that follow from these fields.
 
     `search` is the search document, `sort_title` what titles are sorted by: folded, and with
@@ -93,7 +83,7 @@ def search_columns(*, title: str, description: str, tags: str) -> SearchColumns:
         lexemes |= {f"{field}{word}" for word in words}
         seen |= words
     document = " ".join(_quoted(lexeme) for lexeme in sorted(lexemes))
-    return SearchColumns(search=document, sort_title=_sort_title(title))
+    return {"search": document, "sort_title": _sort_title(title)}
 
 
 def fold(text: str) -> str:

@@ -5,8 +5,6 @@ time after ten attempts and after ten million. A total is written in the transac
 the attempt.
 """
 
-from __future__ import annotations
-
 from portal.database.connection import execute
 
 # Upper ends of the ranges, in seconds; the last range has none. What was counted stays in the range

@@ -1,6 +1,6 @@
 """What keeps a portal in order: recovery, the janitor, and `portal doctor --deep`.
 
-`recovery` and `side_jobs` queue again what a dead worker left behind, `janitor` removes what nobody
-needs any more, `consistency` compares the database with storage and repairs what differs. `rows`
-has the SQL of the first three.
+`recovery` queues again what a dead worker left behind, `janitor` removes what nobody needs any
+more, `consistency` compares the database with storage and repairs what differs. `rows` has the SQL
+of the first two.
 """

@@ -12,20 +12,21 @@ is marked, last. So a janitor that is killed is continued by the next one, sever
 harm, and what is published meanwhile is left alone.
 """
 
-from __future__ import annotations
-
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from typing import Self
 from uuid import UUID
 
 from portal.config import Config
 from portal.database.connection import server_time, transaction
 from portal.database.models import Attempt, Deletion, Tombstone, Video
-from portal.database.rows import lock_video
+from portal.database.rows import lock_video, rows_by_key
 from portal.errors import StorageUnavailable
 from portal.maintenance import rows
+from portal.maintenance.rows import BATCH, DUE_TOMBSTONES, IDLE_UPLOADS, SWEEPABLE
 from portal.processing.attempts import close_lost
 from portal.processing.references import used_folders
 from portal.processing.removal import remove_again, remove_below
@@ -75,7 +76,7 @@ class Limits:
     unrecorded_since: datetime
 
     @classmethod
-    def at(cls, now: datetime, config: Config) -> Limits:
+    def at(cls, now: datetime, config: Config) -> Self:
         """The limits at this moment."""
         idle_s = max(DAY_S, config.upload_url_ttl_s + ARRIVAL_S)
         return cls(
@@ -133,24 +134,19 @@ async def unknown(found: list[OpenMultipart]) -> list[OpenMultipart]:
 async def discard_abandoned(limits: Limits, storage: Storage) -> int:
     """Remove uploads that nobody went on with or made a video of, and their rows."""
     removed = 0
-    async for row in rows.idle_uploads(limits.idle_since):
-        try:
+    async for row in rows_by_key(IDLE_UPLOADS, limits.idle_since, first="", page=BATCH):
+        with _skipping_kept():
             removed += await uploads.discard_abandoned(
                 row["key"], idle_since=limits.idle_since, storage=storage
             )
-        except (StorageRefused, StorageUnavailable) as exc:
-            _skip_if_kept(exc)
     return removed
 
 
 async def sweep_attempts(limits: Limits, storage: Storage, done: Tidied) -> None:
     """Remove the output of attempts that the published video does not use."""
-    async for row in rows.sweepable_videos(limits.settled_since):
-        try:
+    async for row in rows_by_key(SWEEPABLE, limits.settled_since, page=BATCH):
+        with _skipping_kept():
             swept = await _sweep_video(UUID(row["key"]), limits, storage)
-        except (StorageRefused, StorageUnavailable) as exc:
-            _skip_if_kept(exc)
-        else:
             done.objects += swept
             done.attempts += swept > 0
 
@@ -158,7 +154,7 @@ async def sweep_attempts(limits: Limits, storage: Storage, done: Tidied) -> None
 async def bury_deleted(limits: Limits, storage: Storage, queue: Queue) -> int:
     """Have files of deleted videos that came late removed; returns how many videos."""
     buried = 0
-    async for row in rows.due_tombstones(limits.idle_since):
+    async for row in rows_by_key(DUE_TOMBSTONES, limits.idle_since, page=BATCH):
         tombstone = await Tombstone.get_or_none(video_id=row["key"])
         if tombstone is None or await Deletion.exists(video_id=tombstone.video_id):
             continue
@@ -199,9 +195,9 @@ async def _sweep_video(video_id: UUID, limits: Limits, storage: Storage) -> int:
 
 async def _close_attempts(video_id: UUID, limits: Limits) -> tuple[Video, list[Attempt]] | None:
     """The video and its attempts to sweep, all of them closed; None if it is no longer settled."""
-    async with transaction() as connection:
+    async with transaction():
         video = await lock_video(video_id)
-        is_settled = await rows.is_settled(video_id, limits.settled_since, connection)
+        is_settled = await rows.is_settled(video_id, limits.settled_since)
         if video is None or not is_settled:
             return None
         attempts = await Attempt.filter(video_id=video_id, is_swept=False)
@@ -225,8 +221,12 @@ async def _unused(
             yield folder
 
 
-def _skip_if_kept(exc: StorageRefused | StorageUnavailable) -> None:
+@contextmanager
+def _skipping_kept() -> Iterator[None]:
     """What storage refuses to remove must not keep the janitor from the rest."""
-    if isinstance(exc, StorageUnavailable) and not isinstance(exc.__cause__, StorageKept):
-        raise exc
-    logger.warning("Not removed", exc_info=exc, extra={"action": "janitor_refused"})
+    try:
+        yield
+    except (StorageRefused, StorageUnavailable) as exc:
+        if isinstance(exc, StorageUnavailable) and not isinstance(exc.__cause__, StorageKept):
+            raise
+        logger.warning("Not removed", exc_info=exc, extra={"action": "janitor_refused"})

@@ -1,7 +1,8 @@
 """Finds work that a dead worker or a lost job left behind, and queues it again.
 
 The status of jobs is not enough: a job may stay in `doing` when its worker dies, or its row may be
-lost. What counts is a video with unfinished work that no live lease and no waiting job covers.
+lost. What counts is a video with unfinished work that no live lease and no waiting job covers, and
+a removal or poster that was promised (a row), whose lease expired and that no waiting job will do.
 The reverse happens, too: work is done, but its worker could not record that, so the job stays in
 `doing` and holds the lock that the video's next job waits for.
 
@@ -9,20 +10,23 @@ All times are the database's. When its clock, or that of a worker that asked for
 hours, times that lie too far ahead are brought back to what they can have been at most.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math
+from collections.abc import Awaitable, Callable
 
 import psycopg
 
-from portal.database.connection import fetch_rows, retry_outage, server_time
-from portal.maintenance.rows import ABANDONED_VIDEOS, LEFT_RUNNING, limit_ends
-from portal.maintenance.side_jobs import recover_side_jobs
+from portal.database.connection import fetch_rows, retry_outage, server_time, transaction
+from portal.database.lease import renewed
+from portal.database.models import Deletion, PosterRequest, Video, VideoStatus
+from portal.database.rows import NOW, Row, lock_video
+from portal.maintenance import rows
+from portal.maintenance.rows import limit_ends
+from portal.processing import removal
 from portal.processing.attempts import LEASE_S
 from portal.queue.app import Queue, QueueUnavailable
-from portal.queue.enqueue import replace_job
+from portal.queue.enqueue import defer_completion, defer_poster, defer_removal, defer_transcode
 from portal.queue.jobs import end_job, queue_again
 from portal.queue.rows import resume_paused
 
@@ -50,30 +54,74 @@ async def recover_forever(queue: Queue, ending: asyncio.Event) -> None:
 
 
 async def recover_abandoned(queue: Queue) -> int:
-    """Queue again what was left behind; returns how many videos that were.
+    """Queue transcodes again that were left behind; returns how many videos that were.
 
     A video that two workers see at once is queued once.
     """
-    rows = await fetch_rows(ABANDONED_VIDEOS)
-    for row in rows:
-        logger.warning(
-            "Abandoned video is queued again",
-            extra={"action": "recover", "video_id": str(row["video_id"]), "job_id": row["job_id"]},
-        )
-        if row["status"] in ("doing", "failed"):
-            await queue_again(row["job_id"], queue)
-        else:
-            await replace_job(row["video_id"], row["job_id"], queue=queue)
-    return len(rows)
+    return await _recover(rows.ABANDONED_VIDEOS, "video", _replace_transcode, queue)
+
+
+async def recover_side_jobs(queue: Queue) -> int:
+    """Likewise removals and posters.
+
+    A removal also waits for the lock that a dead worker's transcode still holds in the queue; a
+    live one has found out within its lease that its video is gone.
+    """
+    for row in await fetch_rows(rows.LOCK_HOLDERS):
+        await end_job(row["id"], queue)
+    return await _recover(rows.ABANDONED_SIDE_JOBS, "side job", _replace_side_job, queue)
 
 
 async def finish_left_running(queue: Queue) -> int:
     """End the jobs whose work is done and that nobody else will; returns how many that were."""
-    rows = await fetch_rows(LEFT_RUNNING)
-    for row in rows:
+    left = await fetch_rows(rows.LEFT_RUNNING)
+    for row in left:
         logger.warning(
             "Job that was left running is closed",
             extra={"action": "close_job", "job_id": row["id"], "task": row["task_name"]},
         )
         await end_job(row["id"], queue)
-    return len(rows)
+    return len(left)
+
+
+async def _recover(
+    query: str, what: str, replace: Callable[[Row, Queue], Awaitable[None]], queue: Queue
+) -> int:
+    abandoned = await fetch_rows(query)
+    for row in abandoned:
+        known = {"kind": row["kind"], "video_id": str(row["video_id"]), "job_id": row["job_id"]}
+        logger.warning("Abandoned %s is queued again", what, extra={"action": "recover", **known})
+        if row["status"] in ("doing", "failed"):
+            await queue_again(row["job_id"], queue)
+        else:
+            await replace(row, queue)
+    return len(abandoned)
+
+
+async def _replace_transcode(row: Row, queue: Queue) -> None:
+    """Give a video whose job was lost a new one, unless someone else did so meanwhile."""
+    async with transaction():
+        video = await lock_video(row["video_id"])
+        if video is None:
+            return
+        found = Video.filter(id=video.id)
+        if video.status is VideoStatus.PROCESSING and video.transcode_job_id == row["job_id"]:
+            job_id = await defer_transcode(video, queue)
+            await found.update(transcode_job_id=job_id, updated_at=NOW)
+        elif video.status is VideoStatus.READY and video.complete_job_id == row["job_id"]:
+            await found.update(complete_job_id=await defer_completion(video, queue))
+
+
+async def _replace_side_job(row: Row, queue: Queue) -> None:
+    """Give a side job that was lost a successor, likewise."""
+    video_id, is_removal = row["video_id"], row["kind"] == "removal"
+    model: type[Deletion | PosterRequest] = Deletion if is_removal else PosterRequest
+    promise = model.filter(video_id=video_id, job_id=row["job_id"])
+    async with transaction():
+        if not await promise.select_for_update().exists():
+            return
+        if is_removal:
+            job_id = await defer_removal(video_id, queue)
+        else:
+            job_id = await defer_poster(video_id, row["number"], queue)
+        await promise.update(job_id=job_id, lease_expires_at=renewed(removal.LEASE_S))

@@ -1,21 +1,16 @@
 """Rows that the janitor and recovery go by: what is due, and what nobody works on any more."""
 
-from __future__ import annotations
-
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
-
-from psycopg import AsyncConnection
 
 from portal.database.connection import execute, fetch_rows
 from portal.database.lease import IS_LIVE, IS_UNDER_WAY
-from portal.database.rows import FIRST_ID, Row, rows_by_key
 from portal.processing.attempts import LEASE_S
 
 BATCH = 100
 
+# Uploads untouched since then that no video was made of.
 IDLE_UPLOADS = """
 SELECT key FROM uploads
 WHERE (greatest(created_at, active_at) < %s OR is_discarded AND multipart_id IS NOT NULL)
@@ -36,6 +31,7 @@ AND NOT EXISTS (
     AND greatest(later.started_at, later.lease_expires_at) > %s
 )
 """
+# Videos settled since then with attempts that were not swept.
 SWEEPABLE = f"""
 SELECT attempts.video_id::text AS key FROM attempts
 JOIN videos ON videos.id = attempts.video_id
@@ -51,6 +47,12 @@ ORDER BY video_id LIMIT %s
 
 # The job that works on a video: the one that makes it playable, or the one that completes it.
 JOB_OF_VIDEO = "CASE status WHEN 'processing' THEN transcode_job_id ELSE complete_job_id END"
+BEGAN_BEFORE = f"""
+NOT EXISTS (
+  SELECT 1 FROM procrastinate_events
+  WHERE job_id = job.id AND type = 'started' AND abs(extract(epoch FROM now() - at)) < {LEASE_S}
+)
+"""  # noqa: S608 - put together from constants
 # Unfinished videos that no live attempt and no waiting job covers. A job that started, or whose
 # attempt ended, a moment ago is still being seen to by its worker.
 ABANDONED_VIDEOS = f"""
@@ -58,7 +60,7 @@ WITH unfinished AS (
   SELECT id, {JOB_OF_VIDEO} AS job_id FROM videos
   WHERE status = 'processing' OR status = 'ready' AND complete_job_id IS NOT NULL
 )
-SELECT unfinished.id AS video_id, unfinished.job_id, job.status::text AS status
+SELECT 'transcode' AS kind, unfinished.id AS video_id, unfinished.job_id, job.status::text AS status
 FROM unfinished
 LEFT JOIN procrastinate_jobs job ON job.id = unfinished.job_id
 WHERE job.status IS DISTINCT FROM 'todo'
@@ -67,20 +69,17 @@ WHERE job.status IS DISTINCT FROM 'todo'
     WHERE video_id = unfinished.id
       AND ({IS_UNDER_WAY} OR abs(extract(epoch FROM now() - finished_at)) < {LEASE_S})
   )
-  AND NOT EXISTS (
-    SELECT 1 FROM procrastinate_events event
-    WHERE event.job_id = job.id AND event.type = 'started'
-      AND abs(extract(epoch FROM now() - event.at)) < {LEASE_S}
-  )
+  AND {BEGAN_BEFORE}
 """  # noqa: S608 - put together from constants
+IS_OF_NO_VIDEO = f"""
+NOT EXISTS (
+  SELECT 1 FROM videos WHERE videos.id = (job.args->>'video_id')::uuid AND job.id = {JOB_OF_VIDEO}
+)
+"""  # noqa: S608
 # A job that ended although its worker could not record it: no row refers to it, and no row shows
 # that it is running or was a moment ago.
 ENDED_UNHEARD = f"""
-  job.task_name IN ('portal:transcode', 'portal:complete')
-  AND NOT EXISTS (
-    SELECT 1 FROM videos
-    WHERE videos.id = (job.args->>'video_id')::uuid AND job.id = {JOB_OF_VIDEO}
-  )
+  job.task_name IN ('portal:transcode', 'portal:complete') AND {IS_OF_NO_VIDEO}
   AND NOT EXISTS (
     SELECT 1 FROM attempts
     WHERE video_id = (job.args->>'video_id')::uuid
@@ -91,20 +90,12 @@ ENDED_UNHEARD = f"""
     WHERE video_id = (job.args->>'video_id')::uuid
       AND abs(extract(epoch FROM now() - deleted_at)) < {LEASE_S}
   )
-  AND NOT EXISTS (
-    SELECT 1 FROM procrastinate_events
-    WHERE job_id = job.id AND type = 'started'
-      AND abs(extract(epoch FROM now() - at)) < {LEASE_S}
-  )
+  AND {BEGAN_BEFORE}
 """  # noqa: S608
 # Jobs that nothing refers to any more, and nobody works on.
 LEFT_RUNNING = f"""
 SELECT job.id, job.task_name FROM procrastinate_jobs job
-WHERE job.status = 'doing'
-  AND NOT EXISTS (
-    SELECT 1 FROM videos
-    WHERE videos.id = (job.args->>'video_id')::uuid AND job.id = {JOB_OF_VIDEO}
-  )
+WHERE job.status = 'doing' AND {IS_OF_NO_VIDEO}
   AND NOT EXISTS (SELECT 1 FROM deletions WHERE job_id = job.id)
   AND NOT EXISTS (
     SELECT 1 FROM poster_requests WHERE job_id = job.id AND state IN ('waiting', 'working')
@@ -126,8 +117,7 @@ WITH promised AS (
   SELECT 'poster', video_id, number, job_id, lease_expires_at FROM poster_requests
   WHERE state IN ('waiting', 'working')
 )
-SELECT promised.kind, promised.video_id, promised.number, promised.job_id,
-       job.status::text AS status
+SELECT promised.*, job.status::text AS status
 FROM promised LEFT JOIN procrastinate_jobs job ON job.id = promised.job_id
 WHERE NOT {IS_LIVE} AND job.status IS DISTINCT FROM 'todo'
 """  # noqa: S608
@@ -152,31 +142,15 @@ TOO_FAR_AHEAD = (
 )
 
 
-def idle_uploads(since: datetime) -> AsyncIterator[Row]:
-    """Uploads untouched since then that no video was made of."""
-    return rows_by_key(IDLE_UPLOADS, since, first="", page=BATCH)
-
-
-def sweepable_videos(since: datetime) -> AsyncIterator[Row]:
-    """Videos settled since then with attempts that were not swept."""
-    return rows_by_key(SWEEPABLE, since, first=FIRST_ID, page=BATCH)
-
-
-def due_tombstones(since: datetime) -> AsyncIterator[Row]:
-    """Videos deleted before then."""
-    return rows_by_key(DUE_TOMBSTONES, since, first=FIRST_ID, page=BATCH)
-
-
 async def recorded_multiparts(keys: Sequence[str]) -> dict[str, str | None]:
     """The multipart upload recorded for each of the keys that the database knows."""
     rows = await fetch_rows(KNOWN_KEYS, keys, keys)
     return {row["key"]: row["multipart_id"] for row in rows}
 
 
-async def is_settled(video_id: UUID, since: datetime, connection: AsyncConnection[Any]) -> bool:
-    """Whether a video, locked in this transaction, is final and was not worked on since then."""
-    found = await connection.execute(IS_SETTLED, [video_id, since])
-    return bool(found.rowcount)
+async def is_settled(video_id: UUID, since: datetime) -> bool:
+    """Whether a video is final and was not worked on since then; for good if it is locked."""
+    return bool(await fetch_rows(IS_SETTLED, video_id, since))
 
 
 async def limit_ends() -> None:

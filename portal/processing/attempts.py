@@ -6,26 +6,26 @@ closed has lost it and discards its work. Transactions lock the video first, so 
 for each other.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from datetime import datetime
 from time import monotonic
 from uuid import UUID
 
 import psycopg
 from tortoise.expressions import F
 
-from portal.database.connection import retry_outage, server_time, transaction
+from portal.database.connection import OUTAGE_TIMEOUT_S, retry_outage, server_time, transaction
 from portal.database.lease import LIVE, LeaseLost, first_end, renew
 from portal.database.models import Attempt, Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.database.rows import NOW, lock_video
 from portal.database.totals import count_attempt
+from portal.queue.app import Queue
+from portal.queue.enqueue import defer_transcode
 from portal.transcoding.errors import FailCode
 
 logger = logging.getLogger(__name__)
@@ -37,8 +37,6 @@ MAX_ATTEMPTS = 3
 # Why a video failed whose attempts are used up.
 TRANSCODE_FAILED = "transcode_failed"
 MAX_DETAIL_LENGTH = 4_000
-# Hours of encoding are worth waiting for the database.
-OUTAGE_TIMEOUT_S = 3600.0
 ENDING_TIMEOUT_S = 4.0
 
 
@@ -67,7 +65,8 @@ class OpenAttempt:
 
     `is_cautious` tells that an earlier one failed. `wanted` names the renditions to make of a
     video that is ready; it is empty in a first pass, which has yet to plan them. `interruptions`
-    counts the earlier ones that storage broke off by not delivering the source.
+    counts those that storage broke off, by not delivering the source, since the editor last asked
+    for new ones.
     """
 
     id: int
@@ -76,6 +75,10 @@ class OpenAttempt:
     is_cautious: bool = False
     wanted: tuple[str, ...] = ()
     interruptions: int = 0
+
+    @property
+    def video_id(self) -> UUID:
+        return self.video.id
 
 
 async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
@@ -90,75 +93,56 @@ async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
         video = await lock_video(video_id)
         if video is None or video.status is not VideoStatus.PROCESSING:
             return None
-        earlier = await Attempt.filter(video_id=video_id).order_by("number")
+        earlier = await close_abandoned(video_id)
         failed = [it for it in earlier if it.outcome is not Outcome.HANDED_BACK]
-        await close_abandoned(earlier)
-        counted = sum(it.number > video.forgiven_attempts for it in failed)
-        if counted < MAX_ATTEMPTS:
-            attempt = await open_attempt(video, earlier, worker=worker)
-            opened.append(attempt)
+        if sum(it.number > video.forgiven_attempts for it in failed) < MAX_ATTEMPTS:
+            is_cautious = bool(failed)
+            opened.append(await open_attempt(video, earlier, worker, is_cautious=is_cautious))
     # Raised in the transaction, it would leave the last of them open.
-    if counted >= MAX_ATTEMPTS:
+    if not opened:
         raise AttemptsExhausted
-    return OpenAttempt(
-        id=attempt.id,
-        video=video,
-        number=attempt.number,
-        is_cautious=bool(failed),
-        interruptions=count_interruptions(video, earlier),
-    )
+    return opened[0]
 
 
-def count_interruptions(video: Video, earlier: Sequence[Attempt]) -> int:
-    """How many attempts storage broke off since the editor last asked for new ones."""
-    return sum(
-        it.outcome is Outcome.HANDED_BACK
-        and it.error_code == FailCode.SOURCE_UNREACHABLE
-        and it.number > video.forgiven_attempts
-        for it in earlier
-    )
+async def close_abandoned(video_id: UUID) -> list[Attempt]:
+    """Close what dead workers left open at a locked video, or raise `HeldByAnother`.
 
-
-async def close_abandoned(earlier: Sequence[Attempt]) -> None:
-    """Close what dead workers left open at a locked video, or raise `HeldByAnother`."""
-    open_ids = [attempt.id for attempt in earlier if attempt.outcome is None]
-    if await Attempt.filter(LIVE, id__in=open_ids).exists():
+    Answers all of its attempts as they were.
+    """
+    earlier = await Attempt.filter(video_id=video_id).order_by("number")
+    if await Attempt.filter(LIVE, video_id=video_id, outcome=None).exists():
         raise HeldByAnother
     await close_lost(earlier)
+    return earlier
 
 
 @asynccontextmanager
-async def opening() -> AsyncIterator[list[Attempt]]:
+async def opening() -> AsyncIterator[list[OpenAttempt]]:
     """A transaction that opens attempts, which its body notes in the list.
 
     Should the answer to the commit not arrive, they may be open without a worker: they are
     released.
     """
-    opened: list[Attempt] = []
+    opened: list[OpenAttempt] = []
     try:
         async with transaction():
             yield opened
     except (psycopg.OperationalError, asyncio.CancelledError):
         for attempt in opened:
-            await retry_outage(
-                partial(_close, attempt.id, attempt.video_id, attempt.number, Outcome.HANDED_BACK),
-                timeout_s=closing_timeout_s(),
-            )
+            await release(attempt, Outcome.HANDED_BACK, None)
         raise
 
 
-def closing_timeout_s() -> float:
-    """How long it is tried to close an attempt after the exception at hand.
-
-    A worker that is told to end is not held up for long by a database that is away.
-    """
-    is_ending = isinstance(sys.exception(), asyncio.CancelledError)
-    return ENDING_TIMEOUT_S if is_ending else OUTAGE_TIMEOUT_S
-
-
-async def open_attempt(video: Video, earlier: Sequence[Attempt], *, worker: str) -> Attempt:
+async def open_attempt(
+    video: Video,
+    earlier: Sequence[Attempt],
+    worker: str,
+    *,
+    is_cautious: bool = False,
+    wanted: tuple[str, ...] = (),
+) -> OpenAttempt:
     """Open the next attempt at a locked video at which no other is open."""
-    return await Attempt.create(
+    row = await Attempt.create(
         video_id=video.id,
         number=earlier[-1].number + 1 if earlier else 1,
         worker=worker,
@@ -166,22 +150,36 @@ async def open_attempt(video: Video, earlier: Sequence[Attempt], *, worker: str)
         lease_expires_at=await first_end(LEASE_S),
         started_at=await server_time(),
     )
+    interruptions = sum(
+        it.outcome is Outcome.HANDED_BACK
+        and it.error_code == FailCode.SOURCE_UNREACHABLE
+        and it.number > video.forgiven_attempts
+        for it in earlier
+    )
+    return OpenAttempt(
+        id=row.id,
+        video=video,
+        number=row.number,
+        is_cautious=is_cautious,
+        wanted=wanted,
+        interruptions=interruptions,
+    )
 
 
 async def close_lost(attempts: Sequence[Attempt]) -> None:
     """Close a locked video's open attempts; a worker that wakes up finds its own lost."""
     for attempt in attempts:
         if attempt.outcome is None:
-            await _end(attempt.id, attempt.video_id, attempt.number, Outcome.FAILED, ABANDONED)
+            await _end(attempt, Outcome.FAILED, ABANDONED)
 
 
 class Heartbeat:
     """Renews the lease of an attempt and writes its progress, at most once a second."""
 
     def __init__(self, attempt: OpenAttempt) -> None:
-        self._attempt_id = attempt.id
-        self._progress: tuple[str, float, float | None] = ("probing", 0.0, None)
-        self._written: tuple[str, float, float | None] = self._progress
+        self._attempt = attempt
+        self._written: tuple[str, float, float | None] = ("probing", 0.0, None)
+        self._progress: tuple[str, float, float | None] = self._written
         self._renewed_at = monotonic()
 
     async def report(self, stage: str, percent: float, eta_s: float | None) -> None:
@@ -204,15 +202,14 @@ class Heartbeat:
 
     async def _beat(self) -> None:
         stage, percent, eta_s = progress = self._progress
-        held = Attempt.filter(id=self._attempt_id, outcome=None)
-        await renew(held, LEASE_S, stage=stage, percent=percent, eta_s=eta_s)
+        await hold(self._attempt, stage=stage, percent=percent, eta_s=eta_s)
         self._written = progress
         self._renewed_at = monotonic()
 
 
-async def hold(attempt: OpenAttempt) -> None:
+async def hold(attempt: OpenAttempt, **values: object) -> None:
     """Make sure that the attempt is still ours, and renew its lease; else raise `LeaseLost`."""
-    await renew(Attempt.filter(id=attempt.id, outcome=None), LEASE_S)
+    await renew(Attempt.filter(id=attempt.id, outcome=None), LEASE_S, **values)
 
 
 async def publish(attempt: OpenAttempt, *, media_s: float) -> None:
@@ -243,46 +240,60 @@ async def fail_video(video_id: UUID, *, code: str, message: str) -> None:
     )
 
 
+async def start_again(video: Video, queue: Queue, *, since: datetime | None = None) -> None:
+    """Have a locked video made playable anew; the attempts so far do not count any more.
+
+    It waits for its turn since then, or since it was created.
+    """
+    last = await Attempt.filter(video_id=video.id).order_by("-number").first()
+    await Video.filter(id=video.id).update(
+        status=VideoStatus.PROCESSING,
+        failure_code=None,
+        failure_message=None,
+        published_attempt=None,
+        complete_job_id=None,
+        poster_version=0,
+        transcode_job_id=await defer_transcode(video, queue, since=since),
+        forgiven_attempts=last.number if last else 0,
+        updated_at=NOW,
+    )
+
+
 async def fail(attempt: OpenAttempt, failure: Failure) -> None:
     """Close the attempt as failed, or raise `LeaseLost`; part of a caller's transaction."""
-    if not await _end(attempt.id, attempt.video.id, attempt.number, Outcome.FAILED, failure):
+    if not await _end(attempt, Outcome.FAILED, failure):
         raise LeaseLost
 
 
 async def release(attempt: OpenAttempt, outcome: Outcome, failure: Failure | None) -> bool:
     """Close the attempt if it is still open, so that another can begin at once.
 
-    Answers whether its video is still there.
+    It is tried for as long as the database is worth waiting for; a worker that is told to end is
+    not held up for long. Answers whether the video is still there.
     """
-    return await _close(attempt.id, attempt.video.id, attempt.number, outcome, failure)
+
+    async def close() -> bool:
+        async with transaction():
+            video = await lock_video(attempt.video_id)
+            await _end(attempt, outcome, failure)
+        return video is not None
+
+    is_ending = isinstance(sys.exception(), asyncio.CancelledError)
+    timeout_s = ENDING_TIMEOUT_S if is_ending else OUTAGE_TIMEOUT_S
+    return await retry_outage(close, timeout_s=timeout_s)
 
 
-async def _close(
-    attempt_id: int,
-    video_id: UUID,
-    number: int,
-    outcome: Outcome,
-    failure: Failure | None = None,
-) -> bool:
-    async with transaction():
-        video = await lock_video(video_id)
-        await _end(attempt_id, video_id, number, outcome, failure)
-    return video is not None
-
-
-async def _end(
-    attempt_id: int, video_id: UUID, number: int, outcome: Outcome, failure: Failure | None
-) -> bool:
+async def _end(attempt: Attempt | OpenAttempt, outcome: Outcome, failure: Failure | None) -> bool:
     """Close an open attempt and say of the renditions it was making what became of them."""
     code, detail = (failure.code, failure.detail[-MAX_DETAIL_LENGTH:]) if failure else (None, None)
-    changed = await Attempt.filter(id=attempt_id, outcome=None).update(
+    changed = await Attempt.filter(id=attempt.id, outcome=None).update(
         outcome=outcome, finished_at=NOW, error_code=code, error_detail=detail
     )
     if not changed:
         return False
-    await count_attempt(attempt_id)
+    await count_attempt(attempt.id)
     unfinished = Rendition.filter(
-        video_id=video_id, attempt_number=number, state=RenditionState.PLANNED
+        video_id=attempt.video_id, attempt_number=attempt.number, state=RenditionState.PLANNED
     )
     if outcome is Outcome.HANDED_BACK:
         await unfinished.update(tries=F("tries") - 1)

@@ -6,8 +6,6 @@ and is written again after each later one. Rows are committed before a master pl
 them, so a worker killed at any moment loses at most the renditions it was making.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,9 +22,8 @@ from portal.database.lease import LeaseLost
 from portal.database.models import Outcome, Video
 from portal.errors import StorageUnavailable, Unavailable
 from portal.processing import attempts, renditions
-from portal.processing.attempts import OUTAGE_TIMEOUT_S, Failure, Heartbeat, OpenAttempt
+from portal.processing.attempts import Failure, Heartbeat, OpenAttempt
 from portal.processing.removal import remove_again
-from portal.processing.renditions import Playable
 from portal.processing.sources import SourceChanged, check_source
 from portal.queue.app import Queue
 from portal.storage.bucket import MASTER_MAX_AGE_S, Storage
@@ -43,6 +40,7 @@ from portal.transcoding.errors import (
 from portal.transcoding.packaging.hls import media_playlist_name, parse_media_playlist
 from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
 from portal.transcoding.planning.ladder import plan_renditions
+from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.probe import SourceLimits, probe
 
 logger = logging.getLogger(__name__)
@@ -57,7 +55,6 @@ MASTER_TYPE = "application/vnd.apple.mpegurl"
 MAX_INTERRUPTIONS = 100
 # How often a master playlist that became outdated while it was written is written again.
 MASTER_ROUNDS = 5
-DISK_FULL = "disk_full"
 
 
 class SourceInterrupted(StorageUnavailable):
@@ -99,11 +96,10 @@ class Pass:
         attempt = self.attempt
         async with self._closed_afterwards():
             try:
-                playable = await self._under_lease(self._first_pass)
+                made, found = await self._under_lease(self._first_pass)
                 with span("publish"):
                     await retry_outage(
-                        lambda: renditions.publish(attempt, playable, queue=self.tools.queue),
-                        timeout_s=OUTAGE_TIMEOUT_S,
+                        lambda: renditions.publish(attempt, made, found, queue=self.tools.queue)
                     )
             except (SourceRejected, SourceChanged) as exc:
                 logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
@@ -122,8 +118,7 @@ class Pass:
             try:
                 await self._under_lease(self._later_pass)
                 is_done = await retry_outage(
-                    lambda: renditions.finish(attempt, queue=self.tools.queue),
-                    timeout_s=OUTAGE_TIMEOUT_S,
+                    lambda: renditions.finish(attempt, queue=self.tools.queue)
                 )
             except (SourceRejected, SourceChanged) as exc:
                 logger.warning("Source refused: %s", exc.code, extra={"action": "source_rejected"})
@@ -162,11 +157,7 @@ class Pass:
             failure = Failure("internal_error", type(exc).__name__)
             raise
         finally:
-            is_there = await retry_outage(
-                lambda: attempts.release(attempt, outcome, failure),
-                timeout_s=attempts.closing_timeout_s(),
-            )
-            if not is_there:
+            if not await attempts.release(attempt, outcome, failure):
                 video = attempt.video
                 await remove_again(video.id, video.storage_key, queue=self.tools.queue)
 
@@ -178,63 +169,50 @@ class Pass:
             beating.cancel()
         return result
 
-    async def _first_pass(self, heartbeat: Heartbeat) -> Playable:
-        attempt, sink = self.attempt, self._sink
-        async with _checked_source(attempt, self.tools.storage) as source_url:
+    async def _first_pass(self, heartbeat: Heartbeat) -> tuple[PassOutput, Probe]:
+        made, found = await self._make(heartbeat)
+        playlist = master_playlist([("", rendition) for rendition in made.renditions])
+        await _write_master(self.tools.storage, self._prefix, playlist)
+        return made, found
+
+    async def _later_pass(self, heartbeat: Heartbeat) -> None:
+        if self.attempt.wanted:
+            made, _ = await self._make(heartbeat)
+            await retry_outage(lambda: renditions.add(self.attempt, made))
+        await attempts.hold(self.attempt)
+        await put_master(self.attempt.video, self.tools.storage)
+
+    async def _make(self, heartbeat: Heartbeat) -> tuple[PassOutput, Probe]:
+        """Make what is wanted of the attempt, or plan a ladder and make the first of it."""
+        attempt, tools = self.attempt, self.tools
+        async with _checked_source(attempt, tools.storage) as source_url:
             with span("probe"):
-                found = await probe(source_url, limits=self.tools.limits)
-            plan = plan_renditions(found)
-            wanted = plan.first_pass(cautious=attempt.is_cautious)
-            await renditions.plan(attempt, plan, wanted=wanted)
+                found = await probe(source_url, limits=tools.limits)
+            plan, starts_s = plan_renditions(found), None
+            if attempt.wanted:
+                planned = {rung.name for rung in plan.video}
+                await renditions.forget(attempt, set(attempt.wanted) - planned)
+                wanted = tuple(name for name in attempt.wanted if name in planned)
+                starts_s = await _segment_starts_s(attempt.video, tools.storage)
+            else:
+                wanted = plan.first_pass(cautious=attempt.is_cautious)
+                await renditions.plan(attempt, plan, wanted=wanted)
             made = await make_renditions(
                 source_url,
                 found,
                 plan,
                 wanted=wanted,
-                is_first=True,
-                starts_s=None,
-                sink=sink,
-                work_dir=self.tools.work_dir,
+                is_first=not attempt.wanted,
+                starts_s=starts_s,
+                sink=StorageSink(tools.storage, self._prefix),
+                work_dir=tools.work_dir,
                 on_progress=heartbeat.report,
             )
-        playlist = master_playlist([("", rendition) for rendition in made.renditions])
-        await _write_master(self.tools.storage, sink.prefix, playlist)
-        return Playable(made=made, width=found.video.width, height=found.video.height)
-
-    async def _later_pass(self, heartbeat: Heartbeat) -> None:
-        if self.attempt.wanted:
-            made = await self._make_wanted(heartbeat)
-            await retry_outage(
-                lambda: renditions.add(self.attempt, made), timeout_s=OUTAGE_TIMEOUT_S
-            )
-        await attempts.hold(self.attempt)
-        await put_master(self.attempt.video, self.tools.storage)
-
-    async def _make_wanted(self, heartbeat: Heartbeat) -> PassOutput:
-        attempt = self.attempt
-        async with _checked_source(attempt, self.tools.storage) as source_url:
-            with span("probe"):
-                found = await probe(source_url, limits=self.tools.limits)
-            plan = plan_renditions(found)
-            planned = {rung.name for rung in plan.video}
-            await renditions.forget(attempt, set(attempt.wanted) - planned)
-            return await make_renditions(
-                source_url,
-                found,
-                plan,
-                wanted=[name for name in attempt.wanted if name in planned],
-                is_first=False,
-                starts_s=await _segment_starts_s(attempt.video, self.tools.storage),
-                sink=self._sink,
-                work_dir=self.tools.work_dir,
-                on_progress=heartbeat.report,
-            )
+        return made, found
 
     @property
-    def _sink(self) -> StorageSink:
-        return StorageSink(
-            self.tools.storage, output_prefix(self.attempt.video.id, self.attempt.number)
-        )
+    def _prefix(self) -> str:
+        return output_prefix(self.attempt.video.id, self.attempt.number)
 
 
 async def put_master(video: Video, storage: Storage) -> None:
@@ -295,7 +273,7 @@ def _reason(exc: BaseException) -> Failure | None:
     if isinstance(exc, SourceInterrupted):
         return Failure(FailCode.SOURCE_UNREACHABLE, str(exc.__cause__))
     if isinstance(exc, DiskFull):
-        return Failure(DISK_FULL, str(exc))
+        return Failure("disk_full", str(exc))
     if isinstance(exc, Unavailable):
         return Failure(exc.code, without_signatures(str(exc.__cause__ or exc)))
     return None

@@ -4,19 +4,14 @@ Rows alone don't do: videos of before 0.2 have sound that only their master play
 Names here are relative to `hls/<video id>/`, such as `1/720p/`.
 """
 
-from __future__ import annotations
-
 import posixpath
-from typing import TYPE_CHECKING
 
 from portal.database.models import Rendition, RenditionState, Video
+from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing
 from portal.storage.keys import output_prefix
 from portal.transcoding.packaging.hls import playlist_uris
 from portal.transcoding.packaging.master import MASTER_NAME
-
-if TYPE_CHECKING:
-    from portal.storage.bucket import Storage
 
 
 async def used_folders(video: Video, storage: Storage) -> set[str] | None:
@@ -29,12 +24,8 @@ async def used_folders(video: Video, storage: Storage) -> set[str] | None:
         master = await storage.get(output_prefix(video.id, video.published_attempt) + MASTER_NAME)
     except ObjectMissing:
         return None
-    return folders | named_folders(master.decode(), video.published_attempt)
-
-
-def named_folders(master: str, published_attempt: int) -> set[str]:
-    """The folders of the playlists that a master playlist names."""
-    return {posixpath.dirname(name) + "/" for name in named_playlists(master, published_attempt)}
+    named = named_playlists(master.decode(), video.published_attempt)
+    return folders | {posixpath.dirname(name) + "/" for name in named}
 
 
 def named_playlists(master: str, published_attempt: int) -> set[str]:

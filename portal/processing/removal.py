@@ -6,17 +6,12 @@ after the removal had listed is found by a second one: a removal ends at `settle
 earliest, and a worker that finds its video gone asks for another (`remove_again`).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
-
-from psycopg import AsyncConnection
 
 from portal.database.connection import server_time, transaction
 from portal.database.lease import first_end, renewed
@@ -41,12 +36,7 @@ class Unsettled(Exception):
 
 
 async def promise_removal(
-    video_id: UUID,
-    storage_key: str,
-    queue: Queue,
-    connection: AsyncConnection[Any],
-    *,
-    is_written: bool,
+    video_id: UUID, storage_key: str, queue: Queue, *, is_written: bool
 ) -> None:
     """Have a video's files removed, as a part of the transaction that deletes the video.
 
@@ -56,7 +46,7 @@ async def promise_removal(
     await Deletion.create(
         video_id=video_id,
         storage_key=storage_key,
-        job_id=await defer_removal(video_id, queue, connection),
+        job_id=await defer_removal(video_id, queue),
         settles_at=now + timedelta(seconds=SETTLE_S) if is_written else now,
         lease_expires_at=await first_end(LEASE_S),
     )
@@ -64,10 +54,10 @@ async def promise_removal(
 
 async def remove_again(video_id: UUID, storage_key: str, *, queue: Queue) -> None:
     """Have the files of a deleted video removed once more: some may have been written since."""
-    async with transaction() as connection:
+    async with transaction():
         settles_at = await server_time() + timedelta(seconds=SETTLE_S)
         if not await Deletion.filter(video_id=video_id).update(settles_at=settles_at):
-            await promise_removal(video_id, storage_key, queue, connection, is_written=True)
+            await promise_removal(video_id, storage_key, queue, is_written=True)
 
 
 async def remove_files(video_id: UUID, *, storage: Storage) -> None:

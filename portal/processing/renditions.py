@@ -4,17 +4,17 @@ Each function is one transaction under the lease of an attempt. A rendition coun
 only once its row says so; master playlists are written from the rows, never the other way round.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, fields
 from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
+from tortoise.queryset import QuerySet
+
 from portal.database.connection import transaction
 from portal.database.lease import LeaseLost
-from portal.database.models import Attempt, Rendition, RenditionState, Video, VideoStatus
+from portal.database.models import Rendition, RenditionState, Video, VideoStatus
 from portal.database.rows import NOW, lock_video
 from portal.processing import attempts
 from portal.processing.attempts import Failure, OpenAttempt
@@ -23,17 +23,12 @@ from portal.queue.enqueue import defer_completion
 from portal.transcoding.encoding.transcode import PassOutput
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.ladder import Plan
+from portal.transcoding.probing.facts import Probe
 
 MAX_TRIES = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Playable:
-    """What a first pass made, and the source's display size."""
-
-    made: PassOutput
-    width: int
-    height: int
+# Columns of a rendition that is planned.
+PLANNED_OF_VIDEO = ("name", "width", "height", "copied")
+PLANNED_OF_TRACKS = ("name", "language", "label", "is_default")
 
 
 async def plan(attempt: OpenAttempt, planned: Plan, *, wanted: Collection[str]) -> None:
@@ -52,25 +47,24 @@ async def plan(attempt: OpenAttempt, planned: Plan, *, wanted: Collection[str]) 
         await Rendition.bulk_create(rows)
 
 
-async def publish(attempt: OpenAttempt, playable: Playable, *, queue: Queue) -> None:
-    """Make the video ready with what a first pass made, and see to what is missing.
+async def publish(attempt: OpenAttempt, made: PassOutput, source: Probe, *, queue: Queue) -> None:
+    """Make the video ready with what a first pass made of a source, and see to what is missing.
 
     The job that completes the ladder is queued in the same transaction. Raises `LeaseLost`.
     """
-    made = playable.made
-    async with transaction() as connection:
+    async with transaction():
         await lock_video(attempt.video.id)
         await attempts.publish(attempt, media_s=made.duration_s)
         await _record(attempt, made)
         missing = await _left_to_make(attempt)
-        job_id = await defer_completion(attempt.video, queue, connection) if missing else None
+        job_id = await defer_completion(attempt.video, queue) if missing else None
         changed = await Video.filter(id=attempt.video.id, status=VideoStatus.PROCESSING).update(
             status=VideoStatus.READY,
             published_attempt=attempt.number,
             complete_job_id=job_id,
             duration_s=made.duration_s,
-            width=playable.width,
-            height=playable.height,
+            width=source.video.width,
+            height=source.video.height,
             notes=[note.value for note in made.notes],
             has_poster=made.has_poster,
             has_storyboard=made.has_storyboard,
@@ -91,26 +85,34 @@ async def begin_completion(video_id: UUID, *, worker: str) -> OpenAttempt | None
         video = await lock_video(video_id)
         if video is None or video.status is not VideoStatus.READY or video.complete_job_id is None:
             return None
-        earlier = await Attempt.filter(video_id=video_id).order_by("number")
-        await attempts.close_abandoned(earlier)
-        attempt = await attempts.open_attempt(video, earlier, worker=worker)
-        opened.append(attempt)
+        earlier = await attempts.close_abandoned(video_id)
         planned = Rendition.filter(video_id=video_id, state=RenditionState.PLANNED)
         await planned.filter(tries__gte=MAX_TRIES).update(state=RenditionState.FAILED)
         missing = await planned.order_by("tries", "position")
         alone = any(row.tries for row in missing)
         begun = missing[:1] if alone else missing
+        wanted = tuple(row.name for row in begun)
+        attempt = await attempts.open_attempt(video, earlier, worker, wanted=wanted)
+        opened.append(attempt)
         for row in begun:
             row.attempt_number, row.tries = attempt.number, row.tries + 1
             await row.save(update_fields=["attempt_number", "tries"])
-    wanted = tuple(row.name for row in begun)
-    return OpenAttempt(
-        id=attempt.id,
-        video=video,
-        number=attempt.number,
-        wanted=wanted,
-        interruptions=attempts.count_interruptions(video, earlier),
+    return attempt
+
+
+async def plan_again(video: Video, again: QuerySet[Rendition], queue: Queue) -> bool:
+    """Have these renditions of a locked, ready video made once more; False if there are none."""
+    changed = await again.update(
+        state=RenditionState.PLANNED,
+        attempt_number=None,
+        tries=0,
+        error_code=None,
+        error_detail=None,
     )
+    if changed and video.complete_job_id is None:
+        job_id = await defer_completion(video, queue)
+        await Video.filter(id=video.id).update(complete_job_id=job_id)
+    return bool(changed)
 
 
 async def forget(attempt: OpenAttempt, names: Collection[str]) -> None:
@@ -138,7 +140,7 @@ async def finish(attempt: OpenAttempt, *, queue: Queue) -> bool:
     A job of its own for each pass lets videos that wait to be playable go first. Raises
     `LeaseLost`.
     """
-    async with transaction() as connection:
+    async with transaction():
         await lock_video(attempt.video.id)
         # One without wanted renditions only writes the master playlist anew.
         media_s = (attempt.video.duration_s or 0.0) if attempt.wanted else 0.0
@@ -146,7 +148,7 @@ async def finish(attempt: OpenAttempt, *, queue: Queue) -> bool:
         planned = Rendition.filter(video_id=attempt.video.id, state=RenditionState.PLANNED)
         job_id = None
         if await planned.exists():
-            job_id = await defer_completion(attempt.video, queue, connection)
+            job_id = await defer_completion(attempt.video, queue)
         await Video.filter(id=attempt.video.id).update(complete_job_id=job_id)
     return job_id is None
 
@@ -182,23 +184,11 @@ async def lowest_complete(video: Video) -> Rendition:
 
 def _planned(planned: Plan) -> Iterator[dict[str, Any]]:
     for rung in planned.video:
-        yield {
-            "kind": Kind.VIDEO,
-            "name": rung.name,
-            "width": rung.width,
-            "height": rung.height,
-            "frame_rate": str(rung.fps),
-            "copied": rung.copied,
-        }
+        columns = {name: getattr(rung, name) for name in PLANNED_OF_VIDEO}
+        yield {"kind": Kind.VIDEO, "frame_rate": str(rung.fps), **columns}
     for kind, tracks in ((Kind.AUDIO, planned.audio), (Kind.SUBTITLES, planned.subtitles)):
         for track in tracks:
-            yield {
-                "kind": kind,
-                "name": track.name,
-                "language": track.language,
-                "label": track.label,
-                "is_default": track.is_default,
-            }
+            yield {"kind": kind, **{name: getattr(track, name) for name in PLANNED_OF_TRACKS}}
 
 
 async def _record(attempt: OpenAttempt, made: PassOutput) -> None:
@@ -230,43 +220,15 @@ async def _left_to_make(attempt: OpenAttempt) -> bool:
 
 
 def _measures(rendition: FinishedRendition) -> dict[str, Any]:
-    return {
-        "codecs": rendition.codecs,
-        "bandwidth_bps": rendition.bandwidth_bps,
-        "average_bandwidth_bps": rendition.average_bandwidth_bps,
-        "iframe_bandwidth_bps": rendition.iframe_bandwidth_bps,
-        "size_bytes": rendition.size_bytes,
-        "segment_count": rendition.segment_count,
-        "width": rendition.width,
-        "height": rendition.height,
-        "frame_rate": str(rendition.fps) if rendition.fps is not None else None,
-        "copied": rendition.copied,
-        "channels": rendition.channels,
-        "language": rendition.language,
-        "label": rendition.label,
-        "is_default": rendition.is_default,
-    }
+    columns = asdict(rendition)
+    fps = columns.pop("fps")
+    return {**columns, "frame_rate": None if fps is None else str(fps)}
 
 
 def _measured(row: Rendition) -> FinishedRendition:
-    return FinishedRendition(
-        kind=row.kind,
-        name=row.name,
-        codecs=row.codecs or "",
-        bandwidth_bps=row.bandwidth_bps or 0,
-        average_bandwidth_bps=row.average_bandwidth_bps or 0,
-        iframe_bandwidth_bps=row.iframe_bandwidth_bps,
-        size_bytes=row.size_bytes or 0,
-        segment_count=row.segment_count or 0,
-        width=row.width,
-        height=row.height,
-        fps=Fraction(row.frame_rate) if row.frame_rate else None,
-        copied=row.copied,
-        channels=row.channels,
-        language=row.language,
-        label=row.label,
-        is_default=row.is_default,
-    )
+    names = {field.name for field in fields(FinishedRendition)} - {"fps"}
+    columns = {name: getattr(row, name) for name in names}
+    return FinishedRendition(fps=Fraction(row.frame_rate) if row.frame_rate else None, **columns)
 
 
 def _folder(row: Rendition, video: Video) -> str:

@@ -1,7 +1,5 @@
 """What a worker does for a video: takes the lease on it and carries out a pass."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 from portal.processing import attempts, renditions

@@ -14,20 +14,15 @@ So a replacement goes unnoticed only when neither tells: sent at the same time, 
 with the same ends. Nothing is listed: the embedded server would read the whole folder for that.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
+from portal.database.models import Video
+from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing, RangeRefused
-
-if TYPE_CHECKING:
-    from portal.database.models import Video
-    from portal.storage.bucket import Storage
-    from portal.storage.objects import ObjectInfo
+from portal.storage.objects import ObjectInfo
 
 END_BYTES = 64 * 1024
 # Version 0.4.0 recorded the time of writing alone, and a digest in the two seconds after it.
@@ -64,21 +59,18 @@ async def check_source(video: Video, storage: Storage) -> None:
 
 async def holds_source(video: Video, storage: Storage) -> bool:
     """Whether the source is the very object the video was created from."""
+    recorded, key = video.source_etag, video.storage_key
     try:
-        return await _is_same(video.source_etag, video.storage_key, storage)
+        found, start = await _read_start(key, storage)
+        if found.etag:
+            return found.etag == recorded
+        evidence = EVIDENCE.fullmatch(recorded)
+        if evidence is None or not _fits(evidence, found):
+            return False
+        digest = evidence["digest"]
+        return not digest or digest == await _digest_of_ends(key, found.size_bytes, start, storage)
     except ObjectMissing:
         return False
-
-
-async def _is_same(recorded: str, key: str, storage: Storage) -> bool:
-    found, start = await _read_start(key, storage)
-    if found.etag:
-        return found.etag == recorded
-    evidence = EVIDENCE.fullmatch(recorded)
-    if evidence is None or not _fits(evidence, found):
-        return False
-    digest = evidence["digest"]
-    return not digest or digest == await _digest_of_ends(key, found.size_bytes, start, storage)
 
 
 def _fits(evidence: re.Match[str], found: ObjectInfo) -> bool:

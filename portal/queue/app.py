@@ -1,7 +1,5 @@
 """The queue's app: what processes enqueue with, and what the worker takes jobs with."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeAlias

@@ -1,21 +1,24 @@
 """Keeps a worker, and the jobs it runs, alive while the database is away."""
 
-from __future__ import annotations
-
-from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
-from typing import Any, LiteralString, TypeVar
+from collections.abc import Awaitable, Callable
+from functools import partial, wraps
+from typing import Any
 
 from procrastinate import PsycopgConnector
-from procrastinate.connector import Notify
 from procrastinate.exceptions import ConnectorException
 from psycopg import OperationalError
 
 from portal.concurrency.retry import retry
 from portal.database.connection import BACKOFF, CONNECT_TIMEOUT_S, RECONNECT_TIMEOUT_S
 
-Result = TypeVar("Result")
-Row = dict[str, Any]
+
+def _retried(method: Callable[..., Awaitable[Any]]) -> Any:
+    @wraps(method)
+    async def retried(self: "WorkerConnector", *positional: Any, **named: Any) -> Any:
+        work = partial(method, self, *positional, **named)
+        return await retry(work, on=self.is_outage, backoff=BACKOFF, what="Database")
+
+    return retried
 
 
 class WorkerConnector(PsycopgConnector):
@@ -35,26 +38,13 @@ class WorkerConnector(PsycopgConnector):
         )
         self.is_ending = False
 
-    async def execute_query_async(self, query: LiteralString, **arguments: Any) -> None:
-        """Execute a statement."""
-        await self._retried(partial(super().execute_query_async, query, **arguments))
+    execute_query_async = _retried(PsycopgConnector.execute_query_async)
+    execute_query_one_async = _retried(PsycopgConnector.execute_query_one_async)
+    execute_query_all_async = _retried(PsycopgConnector.execute_query_all_async)
+    # Jobs whose news is missed are found by polling.
+    listen_notify = _retried(PsycopgConnector.listen_notify)
 
-    async def execute_query_one_async(self, query: LiteralString, **arguments: Any) -> Row:
-        """Execute a statement and return its row."""
-        return await self._retried(partial(super().execute_query_one_async, query, **arguments))
-
-    async def execute_query_all_async(self, query: LiteralString, **arguments: Any) -> list[Row]:
-        """Execute a statement and return its rows."""
-        return await self._retried(partial(super().execute_query_all_async, query, **arguments))
-
-    async def listen_notify(self, on_notification: Notify, channels: Iterable[str]) -> None:
-        """Listen until cancelled. Jobs whose news is missed are found by polling."""
-        await self._retried(partial(super().listen_notify, on_notification, channels))
-
-    async def _retried(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        return await retry(work, on=self._is_outage, backoff=BACKOFF, what="Database")
-
-    def _is_outage(self, exc: Exception) -> bool:
+    def is_outage(self, exc: Exception) -> bool:
         return (
             not self.is_ending
             and isinstance(exc, ConnectorException)

@@ -1,13 +1,9 @@
 """What is done with jobs besides running them: queued again, ended for a dead worker, cancelled."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from procrastinate.jobs import Status
-from psycopg import AsyncConnection
 
 from portal.database.connection import server_time
+from portal.database.pool import transaction_connection
 from portal.queue.app import Queue, database_errors
 
 
@@ -23,10 +19,9 @@ async def end_job(job_id: int, queue: Queue) -> None:
     )
 
 
-async def cancel_job(
-    job_id: int, queue: Queue, connection: AsyncConnection[Any] | None = None
-) -> None:
-    """Cancel a job that waits; its worker is told to end one that runs."""
-    manager = queue.job_manager
+async def cancel_job(job_id: int, queue: Queue) -> None:
+    """Cancel a job that waits, in the transaction at hand; one that runs is told to end."""
     with database_errors():
-        await manager.cancel_job_by_id_async(job_id, abort=True, connection=connection)
+        await queue.job_manager.cancel_job_by_id_async(
+            job_id, abort=True, connection=transaction_connection()
+        )

@@ -13,8 +13,6 @@ served; a job that is released or tried again keeps its place. Ladders are compl
 order, when no video waits to be made playable.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from math import sqrt
 

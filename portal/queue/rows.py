@@ -1,7 +1,5 @@
 """The queue's tables by hand: how it stands, for operators; finished jobs; jobs that wait."""
 
-from __future__ import annotations
-
 from portal.database.connection import execute, fetch_rows
 from portal.database.lease import IS_LIVE
 from portal.database.rows import Row
@@ -10,11 +8,9 @@ from portal.database.rows import Row
 DEAD_AFTER_S = 60
 
 COUNTS = """
-SELECT queue_name AS queue, status::text AS status, count(*) AS jobs, min(queued.at) AS oldest
+SELECT queue_name AS queue, status::text AS status, count(*) AS jobs,
+       min((SELECT min(at) FROM procrastinate_events WHERE job_id = job.id)) AS oldest
 FROM procrastinate_jobs job
-LEFT JOIN LATERAL (
-  SELECT min(at) AS at FROM procrastinate_events WHERE job_id = job.id
-) queued ON true
 WHERE status IN ('todo', 'doing', 'failed')
 GROUP BY queue_name, status ORDER BY queue_name, status
 """
@@ -46,6 +42,7 @@ WORKERS = """
 SELECT id, last_heartbeat, last_heartbeat < now() - make_interval(secs => %s) AS is_dead
 FROM procrastinate_workers ORDER BY id
 """
+# Every job there was of a video.
 JOBS_OF_VIDEO = """
 SELECT job.id, job.task_name AS task, job.status::text AS status, job.attempts, job.scheduled_at,
        (SELECT min(at) FROM procrastinate_events WHERE job_id = job.id) AS queued_at,
@@ -85,11 +82,6 @@ async def read_queue(*, limit: int) -> dict[str, list[Row]]:
         "leases": await fetch_rows(LEASES),
         "workers": await fetch_rows(WORKERS, DEAD_AFTER_S),
     }
-
-
-async def jobs_of_video(video_id: str) -> list[Row]:
-    """Every job there was of a video."""
-    return await fetch_rows(JOBS_OF_VIDEO, video_id)
 
 
 async def prune_jobs(*, keep_days: int) -> int:

@@ -3,14 +3,10 @@
 Limits of S3: 10,000 parts, each but the last of at least 5 MiB, 5 TiB in all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from portal.storage.objects import StoredPart
+from portal.storage.objects import StoredPart
 
 MIB = 1024**2
 MAX_FILE_BYTES = 5 * 1024**4

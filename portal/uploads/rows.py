@@ -4,22 +4,13 @@ Updates are conditional on the row as it was read. Creating a video of an upload
 upload, lock its row first.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
 
-from tortoise.connection import get_connection
-
-from portal.database.connection import transaction
+from portal.database.connection import execute, fetch_rows, transaction
 from portal.errors import KeyAlreadyUsed, UploadNotFound, UploadNotIssued
 from portal.storage.keys import UPLOAD_KEY, upload_id
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from psycopg import AsyncConnection
 
 UPLOAD_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -31,7 +22,7 @@ FROM uploads WHERE
 UPLOAD_WITH_KEY = UPLOAD + "key = %s"
 UPLOAD_WITH_ID = UPLOAD + "substr(key, 8, 32) = %s"
 # Makes creations of a video and changes of its upload wait for each other.
-LOCK = "SELECT FROM uploads WHERE key = %s FOR NO KEY UPDATE"
+LOCK = "SELECT 1 FROM uploads WHERE key = %s FOR NO KEY UPDATE"
 RECORD_START = """
 UPDATE uploads SET multipart_id = %s, size_bytes = %s, active_at = now() WHERE key = %s
 """
@@ -43,7 +34,7 @@ WHERE substr(key, 8, 32) = %s AND NOT is_discarded
 """
 RECORD_END = "UPDATE uploads SET multipart_id = NULL WHERE key = %s AND multipart_id = %s"
 DISCARD = "UPDATE uploads SET is_discarded = true WHERE key = %s"
-IS_IDLE = "SELECT FROM uploads WHERE key = %s AND greatest(created_at, active_at) < %s"
+IS_IDLE = "SELECT 1 FROM uploads WHERE key = %s AND greatest(created_at, active_at) < %s"
 DELETE_DISCARDED = """
 DELETE FROM uploads WHERE key = %s AND is_discarded AND greatest(created_at, active_at) < %s
 """
@@ -84,30 +75,30 @@ async def record_activity(upload_id: str) -> None:
     Called before the row is read: either the janitor sees this, or the reader sees the janitor's
     change.
     """
-    await get_connection("default").execute_query(RECORD_ACTIVITY, [_valid_id(upload_id)])
+    await execute(RECORD_ACTIVITY, _valid_id(upload_id))
 
 
 async def record_start(row: UploadRow, multipart_id: str, size_bytes: int) -> bool:
     """Record the multipart upload, unless someone changed the row since it was read."""
-    async with transaction() as connection:
-        if await _locked_row(row.key, connection) != row:
+    async with transaction():
+        if await _locked_row(row.key) != row:
             return False
-        await connection.execute(RECORD_START, [multipart_id, size_bytes, row.key])
+        await execute(RECORD_START, multipart_id, size_bytes, row.key)
     return True
 
 
 async def record_end(row: UploadRow) -> None:
     """Record that the multipart upload has ended: it was completed or removed."""
-    await get_connection("default").execute_query(RECORD_END, [row.key, row.multipart_id])
+    await execute(RECORD_END, row.key, row.multipart_id)
 
 
 async def mark_discarded(upload_id: str) -> UploadRow:
     """Discard an upload for good; `KeyAlreadyUsed` if a video was made of it."""
     key = (await _row_with_id(upload_id)).key
-    async with transaction() as connection:
-        row = await _locked_row(key, connection)
+    async with transaction():
+        row = await _locked_row(key)
         require_unused(row)
-        await connection.execute(DISCARD, [key])
+        await execute(DISCARD, key)
     return row
 
 
@@ -116,30 +107,30 @@ async def mark_abandoned(key: str, *, idle_since: datetime) -> UploadRow | None:
 
     None as well for one that a video was made of.
     """
-    async with transaction() as connection:
+    async with transaction():
         try:
-            row = await _locked_row(key, connection)
+            row = await _locked_row(key)
         except UploadNotIssued:
             return None
-        is_idle = (await connection.execute(IS_IDLE, [key, idle_since])).rowcount
-        if row.has_video or not (is_idle or row.is_discarded):
+        is_due = row.is_discarded or await fetch_rows(IS_IDLE, key, idle_since)
+        if row.has_video or not is_due:
             return None
-        await connection.execute(DISCARD, [key])
+        await execute(DISCARD, key)
     return row
 
 
 async def delete_discarded(key: str, *, idle_since: datetime) -> None:
     """Delete the row of a discarded upload that has been idle since then."""
-    await get_connection("default").execute_query(DELETE_DISCARDED, [key, idle_since])
+    await execute(DELETE_DISCARDED, key, idle_since)
 
 
-async def require_publishable(key: str, size_bytes: int, connection: AsyncConnection[Any]) -> None:
+async def require_publishable(key: str, size_bytes: int) -> None:
     """Raise `UploadNotFound` unless the file of this size under the key is a finished upload.
 
     Runs in the transaction that records the video, and keeps the upload as it is until its end.
     """
     try:
-        row = await _locked_row(key, connection)
+        row = await _locked_row(key)
     except UploadNotIssued as exc:
         raise UploadNotFound from exc
     if row.is_discarded or row.multipart_id is not None:
@@ -186,16 +177,13 @@ def _valid_id(upload_id: str) -> str:
 
 
 async def _row(query: str, value: str) -> UploadRow:
-    rows = await get_connection("default").execute_query_dict(query, [value])
+    rows = await fetch_rows(query, value)
     if not rows:
         raise UploadNotIssued
     return UploadRow(**rows[0])
 
 
-async def _locked_row(key: str, connection: AsyncConnection[Any]) -> UploadRow:
-    await connection.execute(LOCK, [key])
+async def _locked_row(key: str) -> UploadRow:
+    await execute(LOCK, key)
     # A statement of its own, so that it sees what was committed while waiting for the lock.
-    row = await (await connection.execute(UPLOAD_WITH_KEY, [key])).fetchone()
-    if row is None:
-        raise UploadNotIssued
-    return UploadRow(**row)
+    return await _row(UPLOAD_WITH_KEY, key)

@@ -6,15 +6,13 @@ the row, on condition that it is as it was read; otherwise the change in storage
 call may be repeated.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from portal.errors import (
     PartNotFound,
@@ -24,8 +22,10 @@ from portal.errors import (
     UploadNotStarted,
     UploadSizeDiffers,
 )
+from portal.storage.bucket import Storage
 from portal.storage.errors import MultipartMissing, ObjectMissing, PartsRefused
 from portal.storage.keys import upload_id
+from portal.storage.objects import ObjectInfo, StoredPart
 from portal.telemetry import metrics
 from portal.uploads import rows
 from portal.uploads.parts import (
@@ -35,13 +35,7 @@ from portal.uploads.parts import (
     size_of_part,
     whole_parts,
 )
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from portal.storage.bucket import Storage
-    from portal.storage.objects import ObjectInfo, StoredPart
-    from portal.uploads.rows import UploadRow
+from portal.uploads.rows import UploadRow
 
 logger = logging.getLogger(__name__)
 

@@ -4,13 +4,8 @@ A file that arrives long after, by an upload address that was still valid, is le
 the row of `Tombstone` has it list storage once more when no address can be valid.
 """
 
-from __future__ import annotations
-
 import logging
-from typing import Any
 from uuid import UUID
-
-from psycopg import AsyncConnection
 
 from portal.database.connection import server_time, transaction
 from portal.database.models import Attempt, PosterRequest, PosterState, Tombstone, Upload, Video
@@ -28,12 +23,12 @@ async def delete_video(video_id: UUID, *, queue: Queue) -> None:
 
     Raises `VideoNotFound` when there is no such video, or someone else has just deleted it.
     """
-    async with transaction() as connection:
+    async with transaction():
         video = await lock_video(video_id)
         if video is None:
             raise VideoNotFound
-        is_written = await _stop_work(video, queue, connection)
-        await promise_removal(video_id, video.storage_key, queue, connection, is_written=is_written)
+        is_written = await _stop_work(video, queue)
+        await promise_removal(video_id, video.storage_key, queue, is_written=is_written)
         # Attempts, renditions and a poster asked for go with it.
         await video.delete()
         await Upload.filter(key=video.storage_key).delete()
@@ -48,11 +43,11 @@ async def was_deleted(video_id: UUID) -> bool:
     return await Tombstone.exists(video_id=video_id)
 
 
-async def _stop_work(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> bool:
+async def _stop_work(video: Video, queue: Queue) -> bool:
     """Cancel a video's jobs; whether someone may be writing files of it at this moment."""
     poster = await PosterRequest.get_or_none(video_id=video.id)
     for job_id in {video.transcode_job_id, video.complete_job_id, poster and poster.job_id}:
         if job_id is not None:
-            await cancel_job(job_id, queue, connection)
+            await cancel_job(job_id, queue)
     is_cut = poster is not None and poster.state is PosterState.WORKING
     return is_cut or await Attempt.filter(video_id=video.id, outcome=None).exists()

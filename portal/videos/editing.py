@@ -4,21 +4,16 @@ Whoever saves says which version they have read. When it is no longer the newest
 written, unless what they send is what is recorded already: then an answer got lost on its way.
 """
 
-from __future__ import annotations
-
 import logging
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from portal.database.connection import transaction
+from portal.database.models import Video
 from portal.database.rows import lock_video
 from portal.errors import MetadataChanged, VideoNotFound
 from portal.videos.metadata import EditableMetadata, Submission
-
-if TYPE_CHECKING:
-    from portal.database.models import Video
 
 logger = logging.getLogger(__name__)
 
@@ -51,14 +46,8 @@ async def save_metadata(
         if version is not None and version != video.metadata_version:
             raise MetadataChanged
         await _write(video, metadata)
-    logger.info(
-        "Metadata edited",
-        extra={
-            "action": "edit",
-            "video_id": str(video_id),
-            "metadata_version": video.metadata_version,
-        },
-    )
+    edited = {"video_id": str(video_id), "metadata_version": video.metadata_version}
+    logger.info("Metadata edited", extra={"action": "edit", **edited})
     return video
 
 

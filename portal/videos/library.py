@@ -7,11 +7,10 @@ Few matches are fetched by their index and sorted. Of many, the first are soon f
 along the order's index; when they all lie far along it, they are sorted, too.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from portal.database.connection import fetch_rows
 from portal.database.models import Video
 from portal.videos import library_rows as rows
 from portal.videos.library_queries import ORDERS, Cursor, LibraryQuery, Order, Tier
@@ -73,7 +72,7 @@ async def read_work(video_ids: list[UUID]) -> dict[UUID, Work]:
     """How far the processing of these videos is; without those that are final."""
     if not video_ids:
         return {}
-    found = await rows.fetch_stages(video_ids)
+    found = await fetch_rows(rows.STAGES, video_ids)
     return {row["id"]: Work(row["stage"], row["percent"] or 0.0) for row in found}
 
 

@@ -6,14 +6,13 @@ answers by itself; a computed rank would have every matching row read and sorted
 paged through while videos are added.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 from math import isfinite
+from typing import Self
 from uuid import UUID
 
 from portal.database.models import VideoStatus
@@ -43,9 +42,9 @@ class Order:
     descending: bool
     backwards: bool = False
 
-    def reverse(self) -> Order:
+    def reverse(self) -> Self:
         """The same from its end."""
-        return Order(self.key, descending=not self.descending, backwards=not self.backwards)
+        return replace(self, descending=not self.descending, backwards=not self.backwards)
 
 
 NEWEST = Order("created_at", descending=True)
@@ -125,7 +124,7 @@ class Cursor:
         return f"{self.tier}-{self.video_id.hex}-{written}"
 
     @classmethod
-    def parse(cls, text: str, query: LibraryQuery) -> Cursor | None:
+    def parse(cls, text: str, query: LibraryQuery) -> Self | None:
         """The place that this text names; None if it names none in what is asked for."""
         parts = text[:MAX_CURSOR_LENGTH].replace("\0", "").split("-", CURSOR_PARTS - 1)
         if len(parts) != CURSOR_PARTS:

@@ -5,14 +5,11 @@ does. The parameters are written into the texts: a plan made for no search in pa
 one for most, and the server would settle for it after a few repetitions.
 """
 
-from __future__ import annotations
-
-from typing import Any
-from uuid import UUID
-
 from psycopg import sql
 from tortoise.connection import get_connection
 
+from portal.database.lease import JOIN_ATTEMPT
+from portal.database.rows import Row
 from portal.videos.library_queries import Cursor, LibraryQuery, Order, Tier
 
 # A materialized part is planned as if all of it were wanted, and yet stops when enough is there;
@@ -35,17 +32,12 @@ SELECT id, value, tier FROM (
 ) AS found
 WHERE {beyond} ORDER BY tier {tier_way}, value {way}, id {way} LIMIT {limit}
 """
-# An attempt whose lease ran out is not under way.
-STAGES = """
+# Of those of some videos that are processing.
+STAGES = f"""
 SELECT video.id, attempt.stage, attempt.percent
-FROM videos video
-LEFT JOIN LATERAL (
-  SELECT stage, percent FROM attempts
-  WHERE video_id = video.id AND outcome IS NULL AND lease_expires_at > now()
-  ORDER BY number DESC LIMIT 1
-) attempt ON true
+FROM videos video {JOIN_ATTEMPT}
 WHERE video.id = ANY(%s) AND video.status = 'processing'
-"""
+"""  # noqa: S608 - put together from constants
 
 
 async def count(query: LibraryQuery, search: str, *, cap: int) -> int:
@@ -88,11 +80,6 @@ async def fetch(
         limit=limit,
     )
     return [Cursor(row["tier"], row["value"], row["id"]) for row in rows]
-
-
-async def fetch_stages(video_ids: list[UUID]) -> list[dict[str, Any]]:
-    """The stage and percentage of those of these videos that are processing."""
-    return await get_connection("default").execute_query_dict(STAGES, [video_ids])
 
 
 def _where(query: LibraryQuery, search: str) -> sql.Composable:
@@ -144,10 +131,11 @@ def _within(start: Cursor, order: Order, *, key: str) -> sql.Composable:
 
 async def _run(
     query: str, order: Order | None = None, *, limit: int, **parts: sql.Composable
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     if order is not None:
         parts["key"] = sql.SQL(order.key)
         parts["way"] = sql.SQL("DESC" if order.descending else "ASC")
         parts["tier_way"] = sql.SQL("DESC" if order.backwards else "ASC")
     text = sql.SQL(query).format(limit=sql.Literal(limit), **parts).as_string(None)
+    # Without values: what is searched may hold a percent sign.
     return await get_connection("default").execute_query_dict(text)

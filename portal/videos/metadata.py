@@ -3,8 +3,6 @@
 Text is stored as submitted. A rule returns what is wrong with a value and how to mend it, or None.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

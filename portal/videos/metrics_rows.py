@@ -1,14 +1,12 @@
 """The SQL of the service's figures for Prometheus: few queries, each bounded."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from tortoise.connection import get_connection
+from portal.database.connection import fetch_rows
+from portal.database.rows import Row
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[Row]
 
 # Jobs that are done stay in the table; those that are not have an index of their own. A job's age
 # counts from when it was asked for.
@@ -54,11 +52,10 @@ class Figures:
 
 async def read_figures(queues: Sequence[str]) -> Figures:
     """Read everything; jobs are those of these queues."""
-    database = get_connection("default")
     return Figures(
-        jobs=await database.execute_query_dict(JOBS, [list(queues)]),
-        videos=await database.execute_query_dict(VIDEOS),
-        failures=await database.execute_query_dict(FAILURES),
-        leases=await database.execute_query_dict(LEASES),
-        totals=await database.execute_query_dict(TOTALS),
+        jobs=await fetch_rows(JOBS, list(queues)),
+        videos=await fetch_rows(VIDEOS),
+        failures=await fetch_rows(FAILURES),
+        leases=await fetch_rows(LEASES),
+        totals=await fetch_rows(TOTALS),
     )

@@ -6,12 +6,9 @@ process cuts nothing: a worker has the limits, the work folder and the recovery 
 beside a transcode, since side jobs have a queue of their own.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
-from dataclasses import dataclass
-from itertools import pairwise
+from bisect import bisect_right
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import UUID
@@ -40,12 +37,7 @@ from portal.storage.keys import output_prefix
 from portal.transcoding.encoding.frames import cut_frame
 from portal.transcoding.encoding.thumbnails import POSTER_NAME
 from portal.transcoding.errors import TranscodeFailed
-from portal.transcoding.packaging.hls import (
-    MediaPlaylist,
-    PlaylistError,
-    media_playlist_name,
-    parse_media_playlist,
-)
+from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import Kind
 
 logger = logging.getLogger(__name__)
@@ -56,22 +48,6 @@ JOB_TIMEOUT_S = 60
 LEASE_S = 75
 # A frame larger than a poster is only a longer way to it.
 ENOUGH_PIXELS_ACROSS = 1080
-UNREADABLE = "rendition_unreadable"
-EXHAUSTED = "worker_lost"
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A request that this process has the lease of. One that is done is left to tidy up after."""
-
-    video: Video
-    number: int
-    time_s: float
-    is_done: bool
-
-    @property
-    def key(self) -> str:
-        return poster_key(self.video.id, self.video.published_attempt or 0, self.number)
 
 
 def poster_key(video_id: UUID, attempt: int, version: int) -> str:
@@ -85,7 +61,7 @@ async def request_poster(video_id: UUID, *, time_s: float, queue: Queue) -> Post
 
     Raises `VideoNotFound`, or `NotPlayable` while there is nothing to take a frame from.
     """
-    async with transaction() as connection:
+    async with transaction():
         video = await lock_video(video_id)
         if video is None:
             raise VideoNotFound
@@ -97,7 +73,7 @@ async def request_poster(video_id: UUID, *, time_s: float, queue: Queue) -> Post
         request.number, request.tries, request.error_code = number, 0, None
         request.time_s = min(max(time_s, 0.0), video.duration_s or 0.0)
         request.state = PosterState.WAITING
-        request.job_id = await defer_poster(video_id, number, queue, connection)
+        request.job_id = await defer_poster(video_id, number, queue)
         request.lease_expires_at = await first_end(LEASE_S)
         await request.save()
     logger.info("Poster asked for", extra={"action": "poster", "video_id": str(video_id)})
@@ -108,29 +84,33 @@ async def make_poster(
     video_id: UUID, number: int, *, storage: Storage, queue: Queue, work_dir: Path
 ) -> None:
     """Carry out a request. May run any number of times; a void one does nothing."""
-    task = await _begin(video_id, number)
-    if task is None:
+    begun = await _begin(video_id, number)
+    if begun is None:
         return
+    video, request = begun
     try:
         async with asyncio.timeout(JOB_TIMEOUT_S):
-            if not task.is_done:
-                picture = await _picture(task, storage, work_dir)
-                await storage.put(task.key, picture, content_type="image/jpeg")
-                await _finish(task, storage, queue)
-            await _remove_unused(task.video.id, storage)
-    except (TranscodeFailed, ObjectMissing, PlaylistError) as exc:
-        code = exc.code if isinstance(exc, TranscodeFailed) else UNREADABLE
+            if request.state is not PosterState.DONE:
+                picture = await _picture(video, request.time_s, storage, work_dir)
+                key = poster_key(video_id, video.published_attempt or 0, number)
+                await storage.put(key, picture, content_type="image/jpeg")
+                await _finish(video, number, key, storage, queue)
+            await _remove_unused(video_id, storage)
+    except (TranscodeFailed, ObjectMissing, hls.PlaylistError) as exc:
+        code = exc.code if isinstance(exc, TranscodeFailed) else "rendition_unreadable"
         logger.warning("No frame was cut: %s", exc, extra={"action": "poster_failed"})
-        await _fail(task, code)
+        failed = PosterRequest.filter(video_id=video_id, number=number)
+        await failed.update(state=PosterState.FAILED, error_code=code)
     except TimeoutError as exc:
-        await _release(task)
+        await _release(video_id, number)
         raise StorageUnavailable from exc
     except (asyncio.CancelledError, Unavailable, psycopg.OperationalError):
-        await _release(task)
+        await _release(video_id, number)
         raise
 
 
-async def _begin(video_id: UUID, number: int) -> _Task | None:
+async def _begin(video_id: UUID, number: int) -> tuple[Video, PosterRequest] | None:
+    """Take the lease on a request that is not void; one that is done is left to tidy up after."""
     async with transaction():
         video = await lock_video(video_id)
         request = await PosterRequest.get_or_none(video_id=video_id, number=number)
@@ -139,25 +119,24 @@ async def _begin(video_id: UUID, number: int) -> _Task | None:
         if request.state is not PosterState.DONE:
             request.state, request.tries = PosterState.WORKING, request.tries + 1
             if request.tries > MAX_TRIES:
-                request.state, request.error_code = PosterState.FAILED, EXHAUSTED
+                request.state, request.error_code = PosterState.FAILED, "worker_lost"
         request.lease_expires_at = await first_end(LEASE_S)
         await request.save()
-    if request.state is PosterState.FAILED:
-        return None
-    return _Task(video, number, request.time_s, is_done=request.state is PosterState.DONE)
+    return None if request.state is PosterState.FAILED else (video, request)
 
 
-async def _picture(task: _Task, storage: Storage, work_dir: Path) -> bytes:
-    rendition = await _best(task.video)
-    folder = output_prefix(task.video.id, rendition.attempt_number or 0)
-    text = await storage.get(folder + media_playlist_name(rendition.name))
-    playlist = parse_media_playlist(text.decode())
-    place = _place(playlist, task.time_s)
+async def _picture(video: Video, time_s: float, storage: Storage, work_dir: Path) -> bytes:
+    rendition = await _best(video)
+    folder = output_prefix(video.id, rendition.attempt_number or 0)
+    text = await storage.get(folder + hls.media_playlist_name(rendition.name))
+    playlist = hls.parse_media_playlist(text.decode())
+    # Which segment is playing at this time; the last one when it is later than all.
+    place = min(bisect_right(playlist.starts_s, time_s, lo=1), len(playlist.segments)) - 1
     folder += f"{rendition.name}/"
     init = await storage.get(folder + (playlist.map_uri or ""))
     segment = await storage.get(folder + playlist.segments[place].uri)
     with TemporaryDirectory(dir=work_dir) as own:
-        at_s = task.time_s - playlist.starts_s[place]
+        at_s = time_s - playlist.starts_s[place]
         return await cut_frame(init, segment, at_s=at_s, work_dir=Path(own))
 
 
@@ -167,37 +146,28 @@ async def _best(video: Video) -> Rendition:
     if not rows:
         raise ObjectMissing(str(video.id))
     rows.sort(key=_pixels_across)
-    enough = [row for row in rows if _pixels_across(row) >= ENOUGH_PIXELS_ACROSS]
-    return enough[0] if enough else rows[-1]
+    return next((row for row in rows if _pixels_across(row) >= ENOUGH_PIXELS_ACROSS), rows[-1])
 
 
 def _pixels_across(row: Rendition) -> int:
     return min(row.width or 0, row.height or 0)
 
 
-def _place(playlist: MediaPlaylist, time_s: float) -> int:
-    """Which segment is playing at this time; the last one when it is later than all."""
-    for place, (_, next_s) in enumerate(pairwise(playlist.starts_s)):
-        if time_s < next_s:
-            return place
-    return len(playlist.segments) - 1
-
-
-async def _finish(task: _Task, storage: Storage, queue: Queue) -> None:
+async def _finish(former: Video, number: int, key: str, storage: Storage, queue: Queue) -> None:
     """Make what was written the video's poster, unless the request is void by now."""
     async with transaction():
-        video = await lock_video(task.video.id)
-        request = PosterRequest.filter(video_id=task.video.id, number=task.number)
+        video = await lock_video(former.id)
+        request = PosterRequest.filter(video_id=former.id, number=number)
         is_current = video is not None and bool(await request.update(state=PosterState.DONE))
         if is_current:
-            await Video.filter(id=task.video.id).update(
-                poster_version=task.number, has_poster=True, updated_at=NOW
+            await Video.filter(id=former.id).update(
+                poster_version=number, has_poster=True, updated_at=NOW
             )
             logger.info("Poster replaced", extra={"action": "poster_replaced"})
     if video is None:
-        await remove_again(task.video.id, task.video.storage_key, queue=queue)
+        await remove_again(former.id, former.storage_key, queue=queue)
     elif not is_current:
-        await storage.delete(task.key)
+        await storage.delete(key)
 
 
 async def _remove_unused(video_id: UUID, storage: Storage) -> None:
@@ -214,14 +184,7 @@ async def _remove_unused(video_id: UUID, storage: Storage) -> None:
             await storage.delete(key)
 
 
-async def _fail(task: _Task, code: str) -> None:
-    await PosterRequest.filter(video_id=task.video.id, number=task.number).update(
-        state=PosterState.FAILED, error_code=code
-    )
-
-
-async def _release(task: _Task) -> None:
+async def _release(video_id: UUID, number: int) -> None:
     """Have the request wait again; the try does not count."""
-    await PosterRequest.filter(
-        video_id=task.video.id, number=task.number, state=PosterState.WORKING
-    ).update(state=PosterState.WAITING, tries=F("tries") - 1)
+    held = PosterRequest.filter(video_id=video_id, number=number, state=PosterState.WORKING)
+    await held.update(state=PosterState.WAITING, tries=F("tries") - 1)

@@ -3,8 +3,6 @@
 A worker shows by its lease that it lives: an attempt whose lease ran out is not under way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -12,10 +10,11 @@ from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
+from portal.database.connection import fetch_rows
 from portal.database.models import VideoStatus
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.notes import Note
-from portal.videos.rows import Row, fetch_progress_rows
+from portal.videos.rows import PROGRESS, Row
 
 
 class TranscodeStage(StrEnum):
@@ -87,11 +86,8 @@ class Progress:
     @property
     def unfinished(self) -> tuple[RenditionProgress, ...]:
         """The renditions that are still to come."""
-        return tuple(
-            it
-            for it in self.renditions
-            if it.state in (RenditionStage.PLANNED, RenditionStage.RUNNING)
-        )
+        coming = (RenditionStage.PLANNED, RenditionStage.RUNNING)
+        return tuple(it for it in self.renditions if it.state in coming)
 
     @property
     def failed(self) -> tuple[RenditionProgress, ...]:
@@ -101,7 +97,8 @@ class Progress:
 
 async def fetch_progress(video_ids: Sequence[UUID]) -> dict[UUID, Progress]:
     """How the transcoding of these videos stands, as far as there are such videos."""
-    return {row["id"]: _progress(row) for row in await fetch_progress_rows(video_ids)}
+    rows = await fetch_rows(PROGRESS, list(video_ids))
+    return {row["id"]: _progress(row) for row in rows}
 
 
 def _progress(video: Row) -> Progress:

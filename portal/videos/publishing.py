@@ -3,20 +3,17 @@
 Knows nothing of HTTP requests. Transactions here never span a call to storage.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
 from tortoise.exceptions import IntegrityError
 
 from portal.database.connection import transaction
-from portal.database.models import Attempt, Category, Rendition, RenditionState, Video, VideoStatus
+from portal.database.models import Category, Rendition, RenditionState, Upload, Video, VideoStatus
 from portal.database.rows import lock_video
 from portal.errors import (
     FieldError,
@@ -27,24 +24,20 @@ from portal.errors import (
     UploadNotFound,
     VideoNotFound,
 )
-from portal.processing import sources
+from portal.processing import attempts, renditions, sources
 from portal.processing.attempts import TRANSCODE_FAILED
-from portal.queue.enqueue import defer_completion, defer_transcode
+from portal.queue.app import Queue
+from portal.queue.enqueue import defer_transcode
+from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing
 from portal.storage.keys import UPLOAD_KEY, upload_id, upload_key
+from portal.storage.objects import ObjectInfo
 from portal.telemetry import metrics
 from portal.transcoding.errors import RejectCode
 from portal.uploads import service as uploads
 from portal.uploads.rows import explain_missing, require_publishable
 from portal.videos import editing, rows
 from portal.videos.metadata import Submission, key_extension
-
-if TYPE_CHECKING:
-    from psycopg import AsyncConnection
-
-    from portal.queue.app import Queue
-    from portal.storage.bucket import Storage
-    from portal.storage.objects import ObjectInfo
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +92,7 @@ async def begin_upload(
 async def is_issued(key: str) -> bool:
     """Whether the portal issued this storage key."""
     # The database takes offence at some texts: NUL, lone surrogates, more than a key's length.
-    return bool(UPLOAD_KEY.fullmatch(key)) and await rows.is_upload_issued(key)
+    return bool(UPLOAD_KEY.fullmatch(key)) and await Upload.exists(key=key)
 
 
 async def publish(
@@ -117,11 +110,8 @@ async def publish(
         InvalidRequest: the file is too large.
         KeyAlreadyUsed: the key belongs to a video with other metadata.
     """
-    if await rows.has_video(submission.key):
-        existing = await Video.get_or_none(upload_id=submission.key)
-        if existing is None:
-            # Deleted this very moment; its file goes, too.
-            raise UploadNotFound
+    existing = await Video.get_or_none(upload_id=submission.key)
+    if existing is not None:
         return _same_or_conflict(existing, submission)
     source = await _uploaded_object(submission.key, storage)
     if source.size_bytes == 0:
@@ -171,26 +161,25 @@ async def _record(submission: Submission, source: ObjectInfo, queue: Queue) -> P
 
 
 async def _insert(submission: Submission, source: ObjectInfo, queue: Queue) -> Video:
-    video_id, now = uuid4(), datetime.now(UTC)
-    metadata = submission.metadata
-    async with transaction() as connection:
-        await require_publishable(submission.key, source.size_bytes, connection)
-        return await Video.create(
-            id=video_id,
-            title=metadata.title,
-            description=metadata.description,
-            category_ids=list(metadata.category_ids),
-            tags=metadata.tags,
-            file_name=submission.file_name,
-            upload_id=submission.key,
-            transcode_job_id=await defer_transcode(
-                video_id, queue, connection, size_bytes=source.size_bytes, since=now
-            ),
-            size_bytes=source.size_bytes,
-            source_etag=source.etag,
-            created_at=now,
-            updated_at=now,
-        )
+    now, metadata = datetime.now(UTC), submission.metadata
+    video = Video(
+        id=uuid4(),
+        title=metadata.title,
+        description=metadata.description,
+        category_ids=list(metadata.category_ids),
+        tags=metadata.tags,
+        file_name=submission.file_name,
+        upload_id=submission.key,
+        size_bytes=source.size_bytes,
+        source_etag=source.etag,
+        created_at=now,
+        updated_at=now,
+    )
+    async with transaction():
+        await require_publishable(submission.key, source.size_bytes)
+        video.transcode_job_id = await defer_transcode(video, queue)
+        await video.save(force_create=True)
+    return video
 
 
 async def retry_transcode(video: Video, *, queue: Queue) -> None:
@@ -198,46 +187,17 @@ async def retry_transcode(video: Video, *, queue: Queue) -> None:
 
     Raises `NothingToRetry` when nothing failed, or someone else has asked already.
     """
-    async with transaction() as connection:
+    async with transaction():
         found = await lock_video(video.id)
         if found is not None and found.status is VideoStatus.FAILED:
-            await _retry_video(found, queue, connection)
+            await attempts.start_again(found, queue, since=datetime.now(UTC))
         elif found is not None and found.status is VideoStatus.READY:
-            await _retry_renditions(found, queue, connection)
+            failed = Rendition.filter(video_id=video.id, state=RenditionState.FAILED)
+            if not await renditions.plan_again(found, failed, queue):
+                raise NothingToRetry
         else:
             raise NothingToRetry
     logger.info("Retry asked for", extra={"action": "retry", "video_id": str(video.id)})
-
-
-async def _retry_video(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> None:
-    last = await Attempt.filter(video_id=video.id).order_by("-number").first()
-    now = datetime.now(UTC)
-    await Video.filter(id=video.id).update(
-        status=VideoStatus.PROCESSING,
-        failure_code=None,
-        failure_message=None,
-        transcode_job_id=await defer_transcode(
-            video.id, queue, connection, size_bytes=video.size_bytes, since=now
-        ),
-        forgiven_attempts=last.number if last else 0,
-        updated_at=now,
-    )
-
-
-async def _retry_renditions(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> None:
-    failed = Rendition.filter(video_id=video.id, state=RenditionState.FAILED)
-    changed = await failed.update(
-        state=RenditionState.PLANNED,
-        attempt_number=None,
-        tries=0,
-        error_code=None,
-        error_detail=None,
-    )
-    if not changed:
-        raise NothingToRetry
-    if video.complete_job_id is None:
-        job_id = await defer_completion(video, queue, connection)
-        await Video.filter(id=video.id).update(complete_job_id=job_id)
 
 
 def _same_or_conflict(video: Video, submission: Submission) -> Published:

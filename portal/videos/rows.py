@@ -2,21 +2,18 @@
 costs several times what running such a query does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from tortoise.connection import get_connection
+from portal.database.connection import execute, fetch_rows
+from portal.database.lease import IS_UNDER_WAY, JOIN_ATTEMPT
 
 Row = Mapping[str, Any]
 
 ISSUE_UPLOAD = """
 INSERT INTO uploads (key, file_name, content_type, created_at) VALUES (%s, %s, %s, now())
 """
-UPLOAD_WITH_KEY = "SELECT 1 FROM uploads WHERE key = %s"
-VIDEO_WITH_KEY = "SELECT 1 FROM videos WHERE storage_key = %s"
 RECORDS = """
 SELECT id AS key, id::text, title, description, category_ids, tags, file_name, storage_key,
        transcode_job_id::text, status, published_attempt, size_bytes, created_at, updated_at
@@ -32,17 +29,14 @@ WHERE id = %s AND status = 'ready' AND (
   )
 )
 """
-# An attempt whose lease ran out is not under way.
-PROGRESS = """
+# Videos, their live attempts, places in the queue and renditions.
+PROGRESS = f"""
 WITH unfinished AS (
   SELECT id, CASE status WHEN 'processing' THEN transcode_job_id ELSE complete_job_id END AS job_id,
          CASE status WHEN 'processing' THEN 0 ELSE -1 END AS rank
   FROM videos
   WHERE (status = 'processing' OR complete_job_id IS NOT NULL)
-    AND NOT EXISTS (
-      SELECT 1 FROM attempts
-      WHERE video_id = videos.id AND outcome IS NULL AND lease_expires_at > now()
-    )
+    AND NOT EXISTS (SELECT 1 FROM attempts WHERE video_id = videos.id AND {IS_UNDER_WAY})
 ), waiting AS (
   -- In the order in which the queue hands jobs out; a lost one will be replaced.
   SELECT unfinished.id, rank() OVER (ORDER BY rank DESC, job.priority DESC, job_id) AS position
@@ -54,50 +48,26 @@ SELECT video.id, video.status, video.failure_code, video.failure_message, video.
        waiting.position, COALESCE(made.renditions, '[]') AS renditions
 FROM videos video
 LEFT JOIN waiting ON waiting.id = video.id
-LEFT JOIN LATERAL (
-  SELECT * FROM attempts
-  WHERE video_id = video.id AND outcome IS NULL AND lease_expires_at > now()
-  ORDER BY number DESC LIMIT 1
-) attempt ON true
+{JOIN_ATTEMPT}
 CROSS JOIN LATERAL (
   SELECT json_agg(rendition ORDER BY rendition.position) AS renditions
   FROM renditions rendition WHERE video_id = video.id
 ) made
 WHERE video.id = ANY(%s)
-"""
+"""  # noqa: S608 - put together from constants
 
 
 async def issue_upload(key: str, file_name: str, content_type: str) -> None:
     """Record that a storage key was given out."""
-    values = [key, file_name, content_type]
-    await get_connection("default").execute_insert(ISSUE_UPLOAD, values)
-
-
-async def is_upload_issued(key: str) -> bool:
-    """Whether a storage key was given out, and its upload not discarded."""
-    return bool(await _select(UPLOAD_WITH_KEY, key))
-
-
-async def has_video(key: str) -> bool:
-    """Whether a video was made of the upload with this storage key."""
-    return bool(await _select(VIDEO_WITH_KEY, key))
+    await execute(ISSUE_UPLOAD, key, file_name, content_type)
 
 
 async def fetch_records(video_ids: Sequence[UUID]) -> dict[UUID, Row]:
     """The columns that the API shows of these videos, as far as there are such videos."""
-    rows = await _select(RECORDS, list(video_ids))
+    rows = await fetch_rows(RECORDS, list(video_ids))
     return {row.pop("key"): row for row in rows}
 
 
 async def is_served(video_id: UUID, attempt: int, rendition: str) -> bool:
     """Whether viewers get what this attempt wrote of a rendition; empty for the master playlist."""
-    return bool(await _select(IS_SERVED, video_id, attempt, attempt, rendition))
-
-
-async def fetch_progress_rows(video_ids: Sequence[UUID]) -> list[dict[str, Any]]:
-    """These videos, their live attempts, places in the queue and renditions."""
-    return await _select(PROGRESS, list(video_ids))
-
-
-async def _select(query: str, *values: Any) -> list[dict[str, Any]]:
-    return await get_connection("default").execute_query_dict(query, list(values))
+    return bool(await fetch_rows(IS_SERVED, video_id, attempt, attempt, rendition))

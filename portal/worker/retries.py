@@ -1,7 +1,5 @@
 """When a job that did not end well is tried again."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

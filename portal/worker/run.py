@@ -1,7 +1,5 @@
 """The worker's process: what it opens, the queues it works off, and how it ends."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os
@@ -23,7 +21,7 @@ from portal.storage.bucket import Storage, open_storage
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging
 from portal.transcoding.probing.probe import SourceLimits
-from portal.worker.tasks import Worker, tasks
+from portal.worker.tasks import tasks
 
 logger = logging.getLogger(__name__)
 
@@ -51,18 +49,19 @@ async def work(config: Config) -> None:
 async def _run(config: Config, storage: Storage) -> None:
     """Work off the queues until SIGTERM or SIGINT; running jobs are then queued again at once."""
     connector = WorkerConnector(config.database_url)
-    worker = Worker(config, _tools(config, storage, connector))
-    queue = worker.tools.queue
+    tools = _tools(config, storage, connector)
+    queue = tools.queue
     queue.add_tasks_from(tasks, namespace="portal")
     remove_leftovers(config.work_dir)
     ending = asyncio.Event()
     with on_stop(ending.set):
         async with queue.open_async(), asyncio.TaskGroup() as group:
-            name = worker.tools.worker
-            logger.info("Worker begins", extra={"action": "worker_begins", "worker": name})
+            logger.info("Worker begins", extra={"action": "worker_begins", "worker": tools.worker})
             running = [
-                group.create_task(_serve(TRANSCODE_QUEUE, worker, config.worker_concurrency)),
-                group.create_task(_serve(SIDE_QUEUE, worker, SIDE_CONCURRENCY)),
+                group.create_task(
+                    _serve(TRANSCODE_QUEUE, config, tools, config.worker_concurrency)
+                ),
+                group.create_task(_serve(SIDE_QUEUE, config, tools, SIDE_CONCURRENCY)),
                 group.create_task(recover_forever(queue, ending)),
                 group.create_task(ending.wait()),
             ]
@@ -102,14 +101,14 @@ def _tools(config: Config, storage: Storage, connector: WorkerConnector) -> Tool
     )
 
 
-async def _serve(queue_name: str, worker: Worker, concurrency: int) -> None:
+async def _serve(queue_name: str, config: Config, tools: Tools, concurrency: int) -> None:
     """Work off one queue; side jobs have one of their own: they don't wait for transcodes."""
-    await worker.tools.queue.run_worker_async(
+    await tools.queue.run_worker_async(
         queues=[queue_name],
-        name=worker.tools.worker,
+        name=tools.worker,
         concurrency=concurrency,
         fetch_job_polling_interval=FETCH_INTERVAL_S,
-        additional_context={"worker": worker},
+        additional_context={"config": config, "tools": tools},
         shutdown_graceful_timeout=0,
         delete_jobs="never",
         install_signal_handlers=False,

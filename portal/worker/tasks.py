@@ -3,20 +3,16 @@
 A task gets an id, re-reads the state, and skips what is done, so it may run any number of times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from uuid import UUID
 
 from procrastinate import Blueprint, JobContext
 
-from portal.config import Config
 from portal.maintenance import janitor
 from portal.processing import removal, service
 from portal.processing.passes import Tools
-from portal.queue.enqueue import JANITOR_TASK, SIDE_QUEUE, TRANSCODE_QUEUE
+from portal.queue.enqueue import SIDE_QUEUE, TRANSCODE_QUEUE
 from portal.telemetry.trace_context import traced_job
 from portal.videos import posters
 from portal.worker.retries import Retries
@@ -28,14 +24,6 @@ Cause = Mapping[str, str] | None
 
 # A round of the janitor is long, and nobody waits for it.
 JANITOR_PAUSE_S = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """What the tasks of this process work with."""
-
-    config: Config
-    tools: Tools
 
 
 @tasks.task(name="transcode", queue=TRANSCODE_QUEUE, pass_context=True, retry=Retries())
@@ -77,19 +65,19 @@ async def make_poster(context: JobContext, video_id: str, number: int, cause: Ca
     name="janitor",
     queue=SIDE_QUEUE,
     # One that waits is enough.
-    queueing_lock=JANITOR_TASK,
+    queueing_lock="portal:janitor",
     pass_context=True,
     retry=Retries(failure_pause_s=JANITOR_PAUSE_S),
 )
 async def tidy(context: JobContext, timestamp: int) -> None:
     """Remove what nobody needs any more from storage and from the queue."""
-    worker: Worker = context.additional_context["worker"]
-    await janitor.tidy(worker.config, storage=worker.tools.storage, queue=worker.tools.queue)
+    config, tools = context.additional_context["config"], context.additional_context["tools"]
+    await janitor.tidy(config, storage=tools.storage, queue=tools.queue)
 
 
 @contextmanager
 def _work_on(context: JobContext, video_id: str, cause: Cause) -> Iterator[Tools]:
-    tools: Tools = context.additional_context["worker"].tools
+    tools: Tools = context.additional_context["tools"]
     job = context.job
     with traced_job(job.task_name, cause, video_id=video_id, job_id=job.id or 0):
         tools.work_dir.mkdir(parents=True, exist_ok=True)

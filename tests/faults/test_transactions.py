@@ -12,7 +12,7 @@ from database_fault_kit import DatabaseProxy, database_proxy
 from portal.concurrency.retry import Backoff
 from portal.config import Config
 from portal.database import connection
-from portal.database.connection import open_database, retry_outage, transaction
+from portal.database.connection import fetch_rows, open_database, retry_outage, transaction
 
 POOL_SIZE = 2
 # More turns of the loop than it takes to get a connection and begin.
@@ -28,10 +28,8 @@ async def proxy(config: Config) -> AsyncIterator[DatabaseProxy]:
 
 
 async def ask() -> int:
-    async with transaction() as connection:
-        cursor = await connection.execute("SELECT 7 AS answer")
-        row = await cursor.fetchone()
-    assert row is not None
+    async with transaction():
+        [row] = await fetch_rows("SELECT 7 AS answer")
     answer: int = row["answer"]
     return answer
 

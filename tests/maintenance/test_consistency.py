@@ -76,7 +76,9 @@ async def fixed(resources: WebContext, **options: Any) -> int:
 
 async def put_rendition(resources: WebContext, video: Video, name: str, attempt: int) -> None:
     """A rendition with all its files."""
-    await make_rendition(video, name, attempt_number=attempt, codecs="avc1.64001f")
+    await make_rendition(
+        video, name, attempt_number=attempt, codecs="avc1.64001f", bandwidth_bps=10**6
+    )
     await put_output(resources, video, attempt, *(f"{name}/{each}" for each in SEGMENTS))
     key = f"{output_prefix(video.id, attempt)}{name}/playlist.m3u8"
     await resources.storage.put(key, PLAYLIST.encode(), content_type="text/plain")

@@ -33,15 +33,13 @@ async def queue(resources: WebContext) -> AsyncIterator[WebContext]:
 
 async def waiting(resources: WebContext, size_bytes: int, since: datetime, **values: Any) -> Video:
     """A video that waits for its first pass, or, when it is ready, for its ladder."""
-    async with transaction() as connection:
+    async with transaction():
         row = {"size_bytes": size_bytes, "created_at": since, "transcode_job_id": -next(NUMBERS)}
         video = await make_row(**row, **values)
         if values:
-            video.complete_job_id = await defer_completion(video, resources.queue, connection)
+            video.complete_job_id = await defer_completion(video, resources.queue)
         else:
-            video.transcode_job_id = await defer_transcode(
-                video.id, resources.queue, connection, size_bytes=size_bytes, since=since
-            )
+            video.transcode_job_id = await defer_transcode(video, resources.queue)
         await video.save()
     return video
 

@@ -19,7 +19,7 @@ from portal_kit import LivePortal, create, final_status, process, run_portal, un
 from portal.config import Config
 from portal.database.models import Attempt, Deletion, Upload, Video
 from portal.errors import StorageUnavailable
-from portal.maintenance.side_jobs import recover_side_jobs
+from portal.maintenance.recovery import recover_side_jobs
 from portal.processing import removal
 from portal.processing.removal import Unsettled
 from portal.storage.bucket import Storage, open_storage

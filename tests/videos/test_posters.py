@@ -245,10 +245,10 @@ async def test_poster_of_a_video_that_was_deleted_meanwhile_leaves_nothing(
 ) -> None:
     await ask(client, video, "1")
     await PosterRequest.filter(video_id=video.id).update(state=PosterState.WORKING)
-    task = posters._Task(video, 1, 1.0, is_done=False)
+    key = poster_key(video.id, video.published_attempt or 0, 1)
     await deletion.delete_video(video.id, queue=resources.queue)
-    await resources.storage.put(task.key, b"late", content_type="image/jpeg")
-    await posters._finish(task, resources.storage, resources.queue)
+    await resources.storage.put(key, b"late", content_type="image/jpeg")
+    await posters._finish(video, 1, key, resources.storage, resources.queue)
     promised = await Deletion.get(video_id=video.id)
     assert promised.settles_at > promised.lease_expires_at.now(promised.settles_at.tzinfo)
     await run_sql(resources.config.database_url, "UPDATE deletions SET settles_at = now()")

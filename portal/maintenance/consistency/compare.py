@@ -1,7 +1,5 @@
 """Runs every comparison."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from portal.config import Config

@@ -1,7 +1,5 @@
 """What every comparison needs to know."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 

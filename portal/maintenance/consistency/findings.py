@@ -1,15 +1,13 @@
 """What a comparison found, counted by kind; memory does not depend on how much that is."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 MAX_EXAMPLES = 10
 
-# Repairs what was found; answers why it can't be, or an empty text.
-Repair = Callable[[], Awaitable[str]]
+# Repairs what was found; answers why it can't be, if so.
+Repair = Callable[[], Awaitable[str | None]]
 
 
 class Kind(StrEnum):
@@ -51,8 +49,7 @@ class Report:
         """Count a difference; one without a repair can't be repaired."""
         tally = self.tallies.setdefault(kind, Tally())
         tally.count += 1
-        what = subject
-        is_left = True
+        what, is_left = subject, True
         if self.fix:
             why_not = await repair() if repair else "can't be repaired"
             is_left = bool(why_not)

@@ -1,12 +1,10 @@
 """Looks for work that nobody does: abandoned videos, stuck and pointless jobs, stale multiparts."""
 
-from __future__ import annotations
-
 from functools import partial
 
-from portal.database.connection import fetch_rows
+from portal.database.connection import fetch_rows, transaction
 from portal.database.rows import Row
-from portal.maintenance import janitor, recovery, side_jobs
+from portal.maintenance import janitor, recovery
 from portal.maintenance.consistency import repairs
 from portal.maintenance.consistency.comparison import Comparison
 from portal.maintenance.consistency.findings import Kind
@@ -16,14 +14,13 @@ from portal.queue.jobs import cancel_job, end_job
 from portal.storage.errors import ListingRefused
 from portal.storage.keys import UPLOAD_FOLDER
 from portal.storage.listing import open_multiparts
-from portal.storage.objects import OpenMultipart
 
 
 async def examine_work(run: Comparison) -> None:
     """Report work and jobs that don't fit each other."""
     await _examine_abandoned(run)
     for row in await fetch_rows(WITHOUT_VIDEO):
-        await run.report.add(Kind.JOB_WITHOUT_VIDEO, _job(row), partial(_cancel, row, run))
+        await run.report.add(Kind.JOB_WITHOUT_VIDEO, _job(row), partial(_cancel, row["id"], run))
     for row in await fetch_rows(STUCK):
         await run.report.add(Kind.JOB_STUCK, _job(row), partial(_end_stuck, row, run))
 
@@ -38,49 +35,35 @@ async def examine_multiparts(run: Comparison) -> None:
             unknown = await janitor.unknown(unknown)
             for found in (*unrecorded, *unknown):
                 subject = f"{found.key}, begun {found.begun_at:%Y-%m-%d %H:%M}"
-                repair = partial(_abort, found, run)
+                repair = partial(run.storage.multiparts.abort, found.key, found.multipart_id)
                 await run.report.add(Kind.MULTIPART_STALE, subject, repair)
     except ListingRefused:
         return
 
 
 async def _examine_abandoned(run: Comparison) -> None:
-    videos = await fetch_rows(ABANDONED_VIDEOS)
-    again = repairs.once(partial(_recover_videos, run))
-    for row in videos:
-        subject = f"video {row['video_id']}, job {row['job_id']}"
-        await run.report.add(Kind.WORK_ABANDONED, subject, again)
-    again = repairs.once(partial(_recover_side_jobs, run))
-    for row in await fetch_rows(ABANDONED_SIDE_JOBS):
-        subject = f"{row['kind']} of video {row['video_id']}"
+    videos, side_jobs = await fetch_rows(ABANDONED_VIDEOS), await fetch_rows(ABANDONED_SIDE_JOBS)
+    subjects = [f"video {row['video_id']}, job {row['job_id']}" for row in videos]
+    subjects += [f"{row['kind']} of video {row['video_id']}" for row in side_jobs]
+    again = repairs.once(partial(_recover, run))
+    for subject in subjects:
         await run.report.add(Kind.WORK_ABANDONED, subject, again)
 
 
-async def _recover_videos(run: Comparison) -> str:
+async def _recover(run: Comparison) -> None:
     await recovery.recover_abandoned(run.queue)
-    return ""
+    await recovery.recover_side_jobs(run.queue)
 
 
-async def _recover_side_jobs(run: Comparison) -> str:
-    await side_jobs.recover_side_jobs(run.queue)
-    return ""
+async def _cancel(job_id: int, run: Comparison) -> None:
+    async with transaction():
+        await cancel_job(job_id, run.queue)
 
 
-async def _cancel(row: Row, run: Comparison) -> str:
-    await cancel_job(row["id"], run.queue)
-    return ""
-
-
-async def _end_stuck(row: Row, run: Comparison) -> str:
+async def _end_stuck(row: Row, run: Comparison) -> None:
     # Once more: work that was abandoned may have been queued again by now.
     if any(each["id"] == row["id"] for each in await fetch_rows(STUCK)):
         await end_job(row["id"], run.queue)
-    return ""
-
-
-async def _abort(found: OpenMultipart, run: Comparison) -> str:
-    await run.storage.multiparts.abort(found.key, found.multipart_id)
-    return ""
 
 
 def _job(row: Row) -> str:

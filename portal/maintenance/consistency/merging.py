@@ -1,7 +1,5 @@
 """Reads two ascending streams side by side, as a merge sort does."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """Compares videos with what was made of them, below `hls/`."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from functools import partial
 from itertools import groupby
@@ -53,20 +51,20 @@ async def _report_folder(prefix: str, run: Comparison) -> None:
         await run.report.add(Kind.OBJECT_UNUSED, f"{prefix} ({count:,} objects)", repair)
 
 
-async def _remove_folder(prefix: str, run: Comparison, *, is_old: bool) -> str:
+async def _remove_folder(prefix: str, run: Comparison, *, is_old: bool) -> str | None:
     if not is_old:
         return TOO_YOUNG
     async for _ in remove_below(prefix, run.storage):
         pass
-    return ""
+    return None
 
 
-async def _remove_objects(found: list[StoredObject], run: Comparison) -> str:
+async def _remove_objects(found: list[StoredObject], run: Comparison) -> str | None:
     if not all(map(run.is_old, found)):
         return TOO_YOUNG
     for stored in found:
         await run.storage.delete(stored.key)
-    return ""
+    return None
 
 
 async def _compare_video(video_id: UUID, run: Comparison) -> None:

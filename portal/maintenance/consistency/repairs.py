@@ -3,13 +3,9 @@
 What is made again comes from the uploaded file, and only from the very file that was published.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
-from typing import Any
+from contextlib import suppress
 from uuid import UUID
-
-from psycopg import AsyncConnection
 
 from portal.database.connection import transaction
 from portal.database.models import (
@@ -20,15 +16,14 @@ from portal.database.models import (
     Video,
     VideoStatus,
 )
-from portal.database.rows import NOW, lock_video
+from portal.database.rows import lock_video
 from portal.errors import NotPlayable, VideoNotFound
 from portal.maintenance.consistency.comparison import Comparison
 from portal.maintenance.consistency.findings import Repair
-from portal.maintenance.consistency.video_files import is_settled
-from portal.processing import passes
+from portal.maintenance.rows import is_settled
+from portal.processing import attempts, passes, renditions
 from portal.processing.sources import holds_source
 from portal.queue.app import Queue
-from portal.queue.enqueue import defer_completion, defer_transcode
 from portal.storage.bucket import Storage
 from portal.storage.keys import output_prefix
 from portal.storage.listing import entries_of
@@ -36,7 +31,6 @@ from portal.storage.objects import StoredObject
 from portal.transcoding.packaging.master import Kind as Medium
 from portal.videos import posters
 
-SOURCE_GONE = "can't be repaired: the uploaded file is gone or another one; upload it again"
 CHANGED = "changed meanwhile; run it again"
 # Where a poster is taken from when nobody chose a frame.
 POSTER_SHARE = 0.1
@@ -44,9 +38,9 @@ POSTER_SHARE = 0.1
 
 def once(repair: Repair) -> Repair:
     """A repair of several differences at once; it is carried out for the first of them."""
-    answers: list[str] = []
+    answers: list[str | None] = []
 
-    async def carry_out() -> str:
+    async def carry_out() -> str | None:
         if not answers:
             answers.append(await repair())
         return answers[0]
@@ -54,7 +48,7 @@ def once(repair: Repair) -> Repair:
     return carry_out
 
 
-async def make_again(video_id: UUID, names: Sequence[str], run: Comparison) -> str:
+async def make_again(video_id: UUID, names: Sequence[str], run: Comparison) -> str | None:
     """Queue lost renditions of a ready video.
 
     Alone, if segments to go by are left; else the video is transcoded anew, as is the only way to
@@ -62,27 +56,27 @@ async def make_again(video_id: UUID, names: Sequence[str], run: Comparison) -> s
     """
     video = await Video.get_or_none(id=video_id)
     if video is None or not await holds_source(video, run.storage):
-        return SOURCE_GONE
-    async with transaction() as connection:
+        return "can't be repaired: the uploaded file is gone or another one; upload it again"
+    async with transaction():
         found = await lock_video(video_id)
         if found is None or found.status is not VideoStatus.READY:
             return CHANGED
         rows = await Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
         lost = [row for row in rows if row.name in names]
         if _can_be_completed(found, rows, lost):
-            await _plan_again(found, lost, run.queue, connection)
+            await _plan_again(found, lost, run.queue)
         else:
-            await _start_again(found, run.queue, connection)
-            return ""
+            await _start_again(found, run.queue)
+            return None
     await passes.put_master(found, run.storage)
-    return ""
+    return None
 
 
-async def write_master(video_id: UUID, storage: Storage) -> str:
+async def write_master(video_id: UUID, storage: Storage) -> str | None:
     """Write the master playlist of a ready video from its rows."""
     video = await Video.get_or_none(id=video_id)
     if video is None or video.status is not VideoStatus.READY:
-        return ""
+        return None
     rows = await Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
     if not any(row.kind is Medium.VIDEO for row in rows):
         return "can't be repaired: no rendition is left"
@@ -90,40 +84,38 @@ async def write_master(video_id: UUID, storage: Storage) -> str:
     if unknown:
         return f"can't be repaired: {', '.join(unknown)} is in no row of the database"
     await passes.put_master(video, storage)
-    return ""
+    return None
 
 
-async def cut_poster(video_id: UUID, queue: Queue) -> str:
+async def cut_poster(video_id: UUID, queue: Queue) -> None:
     """Queue the frame that was chosen, or one near the beginning, as the poster."""
     chosen = await PosterRequest.get_or_none(video_id=video_id)
     video = await Video.get_or_none(id=video_id)
     duration_s = (video.duration_s if video else None) or 0.0
     time_s = chosen.time_s if chosen else duration_s * POSTER_SHARE
-    try:
+    # If not, it is made anew, with all that belongs to it, or was deleted.
+    with suppress(VideoNotFound, NotPlayable):
         await posters.request_poster(video_id, time_s=time_s, queue=queue)
-    except (VideoNotFound, NotPlayable):
-        # It is made anew, with all that belongs to it, or was deleted.
-        return ""
-    return ""
 
 
-async def drop_storyboard(video_id: UUID) -> str:
+async def drop_storyboard(video_id: UUID) -> None:
     """Have players do without: only transcoding anew would make another one."""
     await Video.filter(id=video_id).update(has_storyboard=False)
-    return ""
 
 
-async def remove_unused(video_id: UUID, found: Sequence[StoredObject], run: Comparison) -> str:
+async def remove_unused(
+    video_id: UUID, found: Sequence[StoredObject], run: Comparison
+) -> str | None:
     """Remove objects that nothing of a video refers to, unless it is worked on by now."""
     async with transaction():
         video = await lock_video(video_id)
-        if video is not None and not await is_settled(video, run.limits.settled_since):
+        if video is not None and not await is_settled(video_id, run.limits.settled_since):
             return CHANGED
         if await Attempt.filter(video_id=video_id, outcome=None).exists():
             return "an attempt is still open; the janitor closes it first"
     for stored in found:
         await run.storage.delete(stored.key)
-    return ""
+    return None
 
 
 def _can_be_completed(
@@ -135,36 +127,18 @@ def _can_be_completed(
     return has_measure and all(row.kind is Medium.VIDEO for row in lost)
 
 
-async def _plan_again(
-    video: Video, lost: Sequence[Rendition], queue: Queue, connection: AsyncConnection[Any]
-) -> None:
-    await Rendition.filter(id__in=[row.id for row in lost]).update(
-        state=RenditionState.PLANNED, attempt_number=None, tries=0
-    )
+async def _plan_again(video: Video, lost: Sequence[Rendition], queue: Queue) -> None:
+    await renditions.plan_again(video, Rendition.filter(id__in=[row.id for row in lost]), queue)
     numbers = [row.attempt_number for row in lost]
     await Attempt.filter(video_id=video.id, number__in=numbers).update(is_swept=False)
-    if video.complete_job_id is None:
-        job_id = await defer_completion(video, queue, connection)
-        await Video.filter(id=video.id).update(complete_job_id=job_id)
 
 
-async def _start_again(video: Video, queue: Queue, connection: AsyncConnection[Any]) -> None:
-    last = await Attempt.filter(video_id=video.id).order_by("-number").first()
+async def _start_again(video: Video, queue: Queue) -> None:
     await Attempt.filter(video_id=video.id).update(is_swept=False)
     await Rendition.filter(video_id=video.id).delete()
     # A poster that an editor chose lies with what is lost.
     await PosterRequest.filter(video_id=video.id).delete()
-    await Video.filter(id=video.id).update(
-        status=VideoStatus.PROCESSING,
-        published_attempt=None,
-        complete_job_id=None,
-        poster_version=0,
-        transcode_job_id=await defer_transcode(
-            video.id, queue, connection, size_bytes=video.size_bytes, since=video.created_at
-        ),
-        forgiven_attempts=last.number if last else 0,
-        updated_at=NOW,
-    )
+    await attempts.start_again(video, queue)
 
 
 async def _unknown_folders(video: Video, storage: Storage) -> list[str]:

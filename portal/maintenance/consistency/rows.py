@@ -1,13 +1,11 @@
 """Rows that a comparison reads: videos and uploads in order, and jobs that fit no record."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import datetime
 from uuid import UUID
 
 from portal.database.connection import fetch_rows
-from portal.database.rows import FIRST_ID, Row, rows_by_key
+from portal.database.rows import Row, rows_by_key
 from portal.maintenance.rows import ENDED_UNHEARD
 from portal.queue.rows import DEAD_AFTER_S
 
@@ -58,16 +56,15 @@ ORDER BY job.id
 """
 
 
-async def videos_by_id() -> AsyncIterator[tuple[str, Row]]:
+def videos_by_id() -> AsyncIterator[tuple[str, Row]]:
     """Every video's id and status, by id."""
-    async for row in rows_by_key(VIDEOS, first=FIRST_ID, page=PAGE):
-        yield row["key"], row
+    return ((row["key"], row) async for row in rows_by_key(VIDEOS, page=PAGE))
 
 
-async def uploads_by_key(*, idle_since: datetime) -> AsyncIterator[tuple[str, Row]]:
+def uploads_by_key(*, idle_since: datetime) -> AsyncIterator[tuple[str, Row]]:
     """Every upload with its video, by storage key."""
-    async for row in rows_by_key(UPLOADS, idle_since, first="", page=PAGE):
-        yield row["key"], row
+    rows = rows_by_key(UPLOADS, idle_since, first="", page=PAGE)
+    return ((row["key"], row) async for row in rows)
 
 
 async def is_video_known(video_id: UUID) -> bool:

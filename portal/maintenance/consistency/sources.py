@@ -1,8 +1,5 @@
 """Compares uploads and videos with the uploaded files below `videos/`."""
 
-from __future__ import annotations
-
-from collections.abc import AsyncIterator
 from functools import partial
 
 from portal.database.models import Video
@@ -22,7 +19,8 @@ from portal.uploads import service as uploads
 async def compare_sources(run: Comparison) -> None:
     """Report every uploaded file that is missing, changed, abandoned or unknown."""
     rows = uploads_by_key(idle_since=run.overdue_since)
-    async for key, row, stored in merged(rows, _objects(run)):
+    objects = ((stored.key, stored) async for stored in objects_below(UPLOAD_FOLDER, run.storage))
+    async for key, row, stored in merged(rows, objects):
         if row is None:
             if stored is not None and not await is_key_known(key):
                 subject = f"{key} ({stored.size_bytes:,} bytes)"
@@ -32,11 +30,6 @@ async def compare_sources(run: Comparison) -> None:
         elif row["is_idle"]:
             repair = partial(_discard, key, run)
             await run.report.add(Kind.UPLOAD_ABANDONED, key, repair)
-
-
-async def _objects(run: Comparison) -> AsyncIterator[tuple[str, StoredObject]]:
-    async for stored in objects_below(UPLOAD_FOLDER, run.storage):
-        yield stored.key, stored
 
 
 async def _check_source(row: Row, stored: StoredObject | None, run: Comparison) -> None:
@@ -63,24 +56,24 @@ async def _upload_again() -> str:
     return "can't be repaired: upload the file again and delete this video"
 
 
-async def _accept(row: Row, etag: str, run: Comparison) -> str:
+async def _accept(row: Row, etag: str, run: Comparison) -> str | None:
     """Storage gives restored objects other ETags; whether that is so only the operator knows."""
     if not run.accepts_sources:
         return "after a restore, --accept-sources takes it for the same file"
     await Video.filter(id=row["video_id"], source_etag=row["source_etag"]).update(source_etag=etag)
-    return ""
+    return None
 
 
-async def _remove(stored: StoredObject, run: Comparison) -> str:
+async def _remove(stored: StoredObject, run: Comparison) -> str | None:
     if not run.is_old(stored):
         return TOO_YOUNG
     if await is_key_known(stored.key):
         return "in use by now"
     await run.storage.delete(stored.key)
-    return ""
+    return None
 
 
-async def _discard(key: str, run: Comparison) -> str:
+async def _discard(key: str, run: Comparison) -> str | None:
     since = run.limits.idle_since
     done = await uploads.discard_abandoned(key, idle_since=since, storage=run.storage)
-    return "" if done else "in use by now"
+    return None if done else "in use by now"

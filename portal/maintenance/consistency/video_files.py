@@ -1,27 +1,25 @@
 """Looks whether storage has every file that playing a video takes, and what it has besides."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from portal.database.models import Attempt, Rendition, RenditionState, Video, VideoStatus
+from portal.database.models import Rendition, RenditionState, Video, VideoStatus
 from portal.maintenance.consistency.findings import Kind
+from portal.maintenance.rows import is_settled
 from portal.processing.references import named_playlists, used_folders
 from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing
 from portal.storage.keys import output_prefix, output_root
 from portal.storage.listing import objects_below
 from portal.storage.objects import StoredObject
-from portal.transcoding.packaging.hls import PlaylistError, media_playlist_name, playlist_uris
+from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.packaging.master import Kind as Medium
 from portal.transcoding.planning.storyboard import SPRITE_LINE, STORYBOARD_NAME
 from portal.videos.posters import poster_key
 
-IFRAMES = "iframes.m3u8"
 MAX_NAMED = 3
 
 
@@ -53,7 +51,7 @@ async def unused_objects(
 ) -> list[StoredObject]:
     """Objects of a video, by key, that nothing of it refers to and nobody still writes or plays."""
     video = await Video.get_or_none(id=video_id)
-    if video is None or not await is_settled(video, settled_since):
+    if video is None or not await is_settled(video_id, settled_since):
         return []
     used = await used_folders(video, storage)
     if used is None:
@@ -64,14 +62,6 @@ async def unused_objects(
         for stored in sorted(found, key=lambda it: it.key)
         if stored.written_at < settled_since and not _is_used(stored.key, video, used)
     ]
-
-
-async def is_settled(video: Video, since: datetime) -> bool:
-    """Whether a video is final, and none of its attempts was under way since then."""
-    if video.status is VideoStatus.PROCESSING or video.complete_job_id is not None:
-        return False
-    attempts = await Attempt.filter(video_id=video.id)
-    return all(max(it.started_at, it.lease_expires_at) < since for it in attempts)
 
 
 def _is_used(key: str, video: Video, used: Collection[str]) -> bool:
@@ -90,10 +80,10 @@ async def _renditions(
 ) -> AsyncIterator[Problem]:
     for row in rows:
         folder = f"{row.attempt_number}/"
-        playlist = folder + media_playlist_name(row.name)
+        playlist = folder + hls.media_playlist_name(row.name)
         wanted = [playlist]
         if row.kind is Medium.VIDEO:
-            wanted.append(f"{folder}{row.name}/{IFRAMES}")
+            wanted.append(f"{folder}{row.name}/{hls.IFRAME_PLAYLIST_NAME}")
         if playlist in names:
             wanted += await _segments(playlist, root, storage)
         missing = [name for name in wanted if name not in names]
@@ -105,9 +95,9 @@ async def _segments(playlist: str, root: str, storage: Storage) -> list[str]:
     folder = playlist.rpartition("/")[0]
     try:
         text = (await storage.get(root + playlist)).decode()
-    except (ObjectMissing, UnicodeDecodeError, PlaylistError):
+    except (ObjectMissing, UnicodeDecodeError, hls.PlaylistError):
         return [playlist + " (unreadable)"]
-    return [f"{folder}/{uri}" for uri in dict.fromkeys(playlist_uris(text))]
+    return [f"{folder}/{uri}" for uri in dict.fromkeys(hls.playlist_uris(text))]
 
 
 async def _master(
@@ -123,7 +113,7 @@ async def _master(
     except ObjectMissing:
         return
     named = named_playlists(text, published)
-    whole = {f"{row.attempt_number}/{media_playlist_name(row.name)}" for row in rows}
+    whole = {f"{row.attempt_number}/{hls.media_playlist_name(row.name)}" for row in rows}
     wrong = sorted(whole - named) + sorted(named - set(names))
     # What is complete joins the playlist last, while the video is being completed.
     if wrong and video.complete_job_id is None:
