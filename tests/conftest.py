@@ -12,15 +12,15 @@ from tempfile import TemporaryDirectory
 import botocore.session
 import pytest
 from hypothesis import HealthCheck, settings
-from portal_kit import (
+from quart import Quart
+from quart.typing import TestClientProtocol
+from running_portal import (
     LivePortal,
     fresh_database,
     make_video,
     migrated_services,
     run_portal,
 )
-from quart import Quart
-from quart.typing import TestClientProtocol
 from turns import in_turn
 
 from portal.bundled.os_account import database_account

@@ -33,7 +33,7 @@ import psutil
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from portal_kit import (  # noqa: E402  # found beside this folder
+from running_portal import (  # noqa: E402  # found beside this folder
     LivePortal,
     answers,
     free_port,

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from browser_kit import CHROMIUM_ARGUMENTS, find_chromium
-from portal_kit import free_port
+from chromium import CHROMIUM_ARGUMENTS, find_chromium
+from running_portal import free_port
 
 START_TIMEOUT_S = 30
 

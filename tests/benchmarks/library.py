@@ -32,7 +32,7 @@ import psycopg
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from portal_kit import fresh_database, migrated_services, run_portal  # noqa: E402  # beside this
+from running_portal import fresh_database, migrated_services, run_portal  # noqa: E402  # beside this
 
 from portal.database.search import search_columns  # noqa: E402  # as above
 

@@ -30,8 +30,8 @@ import psutil
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from load_kit import POLLS, Crowd, Record, gathered  # noqa: E402  # found beside this folder
-from portal_kit import (  # noqa: E402
+from load_clients import POLLS, Crowd, Record, gathered  # noqa: E402  # found beside this folder
+from running_portal import (  # noqa: E402
     fresh_database,
     make_video,
     migrated_services,

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from encoding_kit import Cost, run_ffmpeg
+from encoding_runs import Cost, run_ffmpeg
 
 from portal.transcoding.planning.ladder import Rung
 from portal.transcoding.probing.facts import Probe

@@ -25,7 +25,7 @@ from portal.transcoding.packaging.hls import parse_media_playlist
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from portal_kit import (
+from running_portal import (
     LivePortal,
     create,
     final_status,

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from encoding_kit import Cost, Scores, make_clip, run_ffmpeg, vmaf
+from encoding_runs import Cost, Scores, make_clip, run_ffmpeg, vmaf
 
 from portal.transcoding.encoding.command import Encode, encode_arguments
 from portal.transcoding.planning.ladder import Rung, plan_ladder

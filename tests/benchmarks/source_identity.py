@@ -35,7 +35,7 @@ from api import (  # noqa: E402  # found beside this file
     measured,
     write_lines,
 )
-from portal_kit import fresh_database, migrated_services, run_portal  # noqa: E402
+from running_portal import fresh_database, migrated_services, run_portal  # noqa: E402
 
 from portal.bundled.data_folder import open_data_folder  # noqa: E402
 from portal.bundled.object_store import BUCKET  # noqa: E402

@@ -26,7 +26,7 @@ from pathlib import Path
 from time import monotonic
 
 import psutil
-from encoding_kit import make_clip, run_ffmpeg, vmaf
+from encoding_runs import make_clip, run_ffmpeg, vmaf
 from peers import Outcome, Task, floor, mediacms, peertube
 from portal_flow import descendants_cpu_s, portal
 

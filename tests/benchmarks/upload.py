@@ -27,8 +27,8 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "browser")]
 
 from bare_browser import BarePage, bare_page  # noqa: E402  # found beside this folder
-from portal_kit import LivePortal, fresh_database, migrated_services, run_portal  # noqa: E402
-from transfer_kit import MIB, engine_script  # noqa: E402
+from running_portal import LivePortal, fresh_database, migrated_services, run_portal  # noqa: E402
+from upload_engine import MIB, engine_script  # noqa: E402
 
 AIM = 0.9
 LIMIT_S = 600

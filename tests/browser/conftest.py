@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from browser_kit import (
+from chromium import (
     CHROMIUM_ARGUMENTS,
     Complaints,
     Finish,
@@ -22,11 +22,11 @@ from browser_kit import (
     publish_file,
     run,
 )
-from player_kit import make_film
+from player_page import make_film
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
-from portal_kit import LivePortal
+from running_portal import LivePortal
 from turns import in_turn
-from upload_page_kit import make_files
+from upload_page import make_files
 
 READY_TIMEOUT_S = 600
 # Only a failure waits that long, also where the machine has other things to do.

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from browser_kit import Complaints, OpenContext, Publish, axe_findings, photograph, play_past
+from chromium import Complaints, OpenContext, Publish, axe_findings, photograph, play_past
 from playwright.async_api import Locator, Page, Route, expect
 
 SAVE = "Save changes"

@@ -14,11 +14,11 @@ from urllib.parse import quote, urlsplit
 import aiohttp
 import psycopg
 import pytest
-from api_kit import metadata
-from browser_kit import Complaints, OpenContext
+from api_client import metadata
+from chromium import Complaints, OpenContext
 from hostile_texts import DIRECTIONS, LINKS, MARKUP, ODDITIES
 from playwright.async_api import Page, Request
-from portal_kit import LivePortal, fresh_database, run_portal
+from running_portal import LivePortal, fresh_database, run_portal
 
 from portal.text import shown
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from browser_kit import (
+from chromium import (
     READY_SEARCH,
     Complaints,
     OpenContext,
@@ -15,7 +15,7 @@ from browser_kit import (
 )
 from library_rows import Rows
 from playwright.async_api import Page, Request, Route, expect
-from portal_kit import LivePortal, fresh_database, run_portal
+from running_portal import LivePortal, fresh_database, run_portal
 
 STATES = {
     "many": "",

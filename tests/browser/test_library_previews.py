@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from browser_kit import READY_SEARCH, OpenContext
+from chromium import READY_SEARCH, OpenContext
 from playwright.async_api import Locator, Page, expect
-from portal_kit import until
+from running_portal import until
 
 LAYOUT_SHIFT = """
 () => new Promise((resolve) => {

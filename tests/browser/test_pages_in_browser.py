@@ -9,7 +9,7 @@ from time import monotonic
 
 import aiohttp
 import pytest
-from browser_kit import (
+from chromium import (
     READY_SEARCH,
     SCREENSHOT_WIDTHS,
     Complaints,
@@ -22,8 +22,8 @@ from browser_kit import (
 )
 from library_rows import Rows
 from playwright.async_api import Page, Route, expect
-from portal_kit import LivePortal, fresh_database, run_portal, until
-from upload_page_kit import STORAGE, choose, open_upload, refuse
+from running_portal import LivePortal, fresh_database, run_portal, until
+from upload_page import STORAGE, choose, open_upload, refuse
 
 WIDTHS = (320, 360, 1440, 2560)
 PAGES = (

@@ -6,8 +6,8 @@ import io
 
 import av
 import pytest
-from browser_kit import OpenContext, axe_findings, photograph, play_past
-from player_kit import FILM_S, LAYOUT_SHIFTS, choose, open_player, read, wait_for
+from chromium import OpenContext, axe_findings, photograph, play_past
+from player_page import FILM_S, LAYOUT_SHIFTS, choose, open_player, read, wait_for
 from playwright.async_api import Page, expect
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from browser_kit import Finish, Publish, play_past
-from player_kit import make_untagged_film, open_player, read, wait_for
+from chromium import Finish, Publish, play_past
+from player_page import make_untagged_film, open_player, read, wait_for
 from playwright.async_api import Page
 
 CAPTIONS = "[...video.textTracks].filter((track) => track.kind === 'subtitles')"

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from aiohttp import web
-from browser_kit import Complaints
-from player_kit import NO_STORAGE, wait_for
+from chromium import Complaints
+from player_page import NO_STORAGE, wait_for
 from playwright.async_api import Frame, Page, expect
-from portal_kit import LivePortal, free_port
+from running_portal import LivePortal, free_port
 
 ShowFramed = Callable[[str], Awaitable[Frame]]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from browser_kit import Complaints, OpenContext, photograph, photograph_at_widths, play_past
-from player_kit import NO_MEDIA_SOURCE, read, wait_for
+from chromium import Complaints, OpenContext, photograph, photograph_at_widths, play_past
+from player_page import NO_MEDIA_SOURCE, read, wait_for
 from playwright.async_api import Page, Route, expect
 
 SEGMENTS = "**/*.m4s*"

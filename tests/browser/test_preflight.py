@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from front_end import build_hook, install_tools
-from upload_page_kit import ffmpeg, make_files
+from upload_page import ffmpeg, make_files
 
 SCRIPT = Path(__file__).with_name("examine_file.mjs")
 MIB = 2**20

@@ -6,9 +6,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from browser_kit import Publish, play_past
-from passes_kit import make_source
-from player_kit import open_player, read, wait_for
+from chromium import Publish, play_past
+from passes import make_source
+from player_page import open_player, read, wait_for
 from playwright.async_api import Page, Route, expect
 
 COMPLETION_TIMEOUT_S = 600

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser_kit import Complaints
+from chromium import Complaints
 from playwright.async_api import Browser, BrowserContext, Page, Route
-from portal_kit import until
-from transfer_kit import MIB, PART_BYTES, PART_CONCURRENCY, Engine, Site, file_digest, open_site
+from running_portal import until
+from upload_engine import MIB, PART_BYTES, PART_CONCURRENCY, Engine, Site, file_digest, open_site
 
 PARTS = 5
 BIG_BYTES = 4 * PART_BYTES + 5

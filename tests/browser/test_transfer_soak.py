@@ -16,12 +16,12 @@ from time import monotonic
 
 import psutil
 import pytest
-from browser_kit import Complaints
+from bundled_parts import embedded_services
+from chromium import Complaints
 from playwright.async_api import Browser
-from portal_kit import until
-from seaweed_kit import seaweed_server
-from services_kit import embedded_services
-from transfer_kit import MIB, PART_BYTES, PART_CONCURRENCY, Engine, Site, file_digest, open_site
+from running_portal import until
+from seaweed import seaweed_server
+from upload_engine import MIB, PART_BYTES, PART_CONCURRENCY, Engine, Site, file_digest, open_site
 
 pytestmark = pytest.mark.soak
 

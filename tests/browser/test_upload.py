@@ -7,9 +7,9 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from browser_kit import Complaints, OpenContext, play_past
+from chromium import Complaints, OpenContext, play_past
 from playwright.async_api import Page, Route, expect
-from upload_page_kit import (
+from upload_page import (
     STORAGE,
     choose,
     fill_in,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from browser_kit import CHROMIUM_ARGUMENTS
+from chromium import CHROMIUM_ARGUMENTS
 from playwright.async_api import BrowserContext, Playwright, async_playwright, expect
-from portal_kit import LivePortal, until
-from upload_page_kit import STORAGE, choose, fill_in, open_upload, padded, row
+from running_portal import LivePortal, until
+from upload_page import STORAGE, choose, fill_in, open_upload, padded, row
 
 
 @pytest.mark.slow

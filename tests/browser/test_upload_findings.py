@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from browser_kit import Complaints, OpenContext
+from chromium import Complaints, OpenContext
 from playwright.async_api import Page, Route, expect
-from upload_page_kit import choose, listen, open_upload, padded, row, said, slow_down
+from upload_page import choose, listen, open_upload, padded, row, said, slow_down
 
 # The file, what the row then says of it, and whether it may be published.
 FINDINGS = [

@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from api_kit import rows
-from browser_kit import Complaints
+from api_client import rows
+from chromium import Complaints
 from playwright.async_api import Page, Route, expect
-from portal_kit import LivePortal
-from upload_page_kit import choose, fill_in, open_upload
+from running_portal import LivePortal
+from upload_page import choose, fill_in, open_upload
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import re
 from pathlib import Path
 
 import pytest
-from browser_kit import Complaints
+from chromium import Complaints
 from playwright.async_api import BrowserContext, Page, Route, expect
-from portal_kit import until
-from upload_page_kit import STORAGE, choose, fill_in, open_upload, padded, row
+from running_portal import until
+from upload_page import STORAGE, choose, fill_in, open_upload, padded, row
 
 MIB = 2**20
 

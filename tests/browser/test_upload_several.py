@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from browser_kit import Complaints, OpenContext, axe_findings, photograph
+from chromium import Complaints, OpenContext, axe_findings, photograph
 from playwright.async_api import Page, expect
-from upload_page_kit import (
+from upload_page import (
     choose,
     fill_in,
     listen,

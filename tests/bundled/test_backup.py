@@ -12,9 +12,9 @@ from urllib.parse import urljoin
 import aiohttp
 import pytest
 from command_line import portal
-from portal_kit import create, final_status, fresh_database, read, run_portal, until
-from seaweed_kit import seaweed_server
-from up_kit import environment, running
+from running_portal import create, final_status, fresh_database, read, run_portal, until
+from running_up import environment, running
+from seaweed import seaweed_server
 
 PAGE = Path(__file__).parents[2] / "docs/operations.md"
 

@@ -21,7 +21,7 @@ import psycopg
 import pytest
 from botocore.config import Config as ClientConfig
 from botocore.exceptions import ClientError
-from services_kit import embedded_services
+from bundled_parts import embedded_services
 
 from portal.bundled.addresses import check_port, free_port, reachable_host
 from portal.bundled.data_folder import load_environment, open_data_folder, save_environment

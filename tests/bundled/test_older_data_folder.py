@@ -21,9 +21,9 @@ import aiohttp
 import psutil
 import psycopg
 import pytest
-from portal_kit import final_status, read, until
-from services_kit import embedded_services
-from up_kit import running
+from bundled_parts import embedded_services
+from running_portal import final_status, read, until
+from running_up import running
 
 RECORDED = Path(__file__).with_name("data_folder_0_4_0.tar.gz")
 READY = "ccdac040-b12e-40f3-a9bc-a4c2f280fb89"

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 import psycopg
 import pytest
-from portal_kit import create, final_status, read, until
-from up_kit import Portal, running
+from running_portal import create, final_status, read, until
+from running_up import Portal, running
 
 from portal.bundled.data_folder import load_environment
 

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import psutil
 import psycopg
 import pytest
-from up_kit import CHILDREN, PATIENCE_S, command, environment, running
+from running_up import CHILDREN, PATIENCE_S, command, environment, running
 
 from portal.bundled.addresses import free_port
 from portal.bundled.data_folder import load_environment

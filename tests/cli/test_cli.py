@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 
 import aiohttp
 import pytest
-from portal_kit import LivePortal, read
+from running_portal import LivePortal, read
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from api_kit import Client, published, run_sql
+from aged_videos import ended_attempt
+from api_client import Client, published, run_sql
 from command_line import portal
-from janitor_kit import ended_attempt
 from page_rows import READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import Deletion, Outcome, Rendition, RenditionState, Video, VideoStatus

@@ -13,7 +13,7 @@ import aiohttp
 import click
 import pytest
 from aiohttp import web
-from portal_kit import LivePortal, run_portal
+from running_portal import LivePortal, run_portal
 
 from portal.client import uploads
 from portal.client.calls import Api, Refused

@@ -10,10 +10,10 @@ from time import monotonic
 from uuid import uuid4
 
 import pytest
-from api_kit import Client, metadata, presign, problem, published, put, uploaded
-from portal_kit import until
+from api_client import Client, metadata, presign, problem, published, put, uploaded
 from psycopg.conninfo import conninfo_to_dict
-from wire_kit import silent_server
+from raw_clients import silent_server
+from running_portal import until
 
 from portal.concurrency.circuit_breaker import OPEN_S, CircuitBreaker, State
 from portal.config import Config

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from uuid import UUID, uuid4
 
-from api_kit import rows, run_sql
-from portal_kit import execute, on_database
+from api_client import rows, run_sql
 from psycopg import sql
+from running_portal import execute, on_database
 from tortoise import Tortoise
 from tortoise.migrations.api import migrate as tortoise_migrate
 

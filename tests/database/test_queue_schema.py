@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
-from api_kit import rows, run_sql
-from portal_kit import execute, on_database
+from api_client import rows, run_sql
 from procrastinate.schema import SchemaManager
 from psycopg import sql
+from running_portal import execute, on_database
 from tortoise import Tortoise
 from tortoise.migrations.api import migrate as tortoise_migrate
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Mapping
 from random import Random
 
-from fault_kit import Source, Stack
-from injuries import KINDS, Fault, Injuries
+from fault_injection import Source, Stack
+from random_faults import KINDS, Fault, RandomFaults
 
 
 async def chaos(
@@ -27,7 +27,7 @@ async def chaos(
     `pause_s` is the shortest and the longest time between two faults.
     """
     rng = Random(seed)  # noqa: S311  # to be repeated, not to be secret
-    injuries = Injuries(stack, rng, kinds)
+    faults_injected = RandomFaults(stack, rng, kinds)
 
     async def publish_later(source: Source, delay_s: float) -> None:
         await asyncio.sleep(delay_s)
@@ -37,7 +37,7 @@ async def chaos(
         for number in range(videos):
             delay_s = rng.uniform(0, faults)
             group.create_task(publish_later(sources[number % len(sources)], delay_s))
-        group.create_task(injuries.inflict(faults, pause_s=pause_s))
+        group.create_task(faults_injected.inflict(faults, pause_s=pause_s))
     findings = await stack.settle_and_audit()
-    tally.update(injuries.tally)
+    tally.update(faults_injected.tally)
     tally.update({"videos": videos, "rounds": 1, "superseded objects": len(findings.superseded)})

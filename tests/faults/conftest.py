@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from fault_kit import Source, Stack, large_source, long_source, running_stack, short_source
+from fault_injection import Source, Stack, large_source, long_source, running_stack, short_source
 
 HERE = Path(__file__).parent
 

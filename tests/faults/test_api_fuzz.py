@@ -17,8 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from attack_kit import complaints
-from portal_kit import LivePortal, fresh_database, run_portal
+from log_checks import complaints
+from running_portal import LivePortal, fresh_database, run_portal
 
 HERE = Path(__file__).parent
 # What the fuzzed service runs with, beyond what every test's does.

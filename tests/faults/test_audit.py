@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 from audit import Findings, audit
-from fault_kit import Stack, long_source, short_source
+from fault_injection import Stack, long_source, short_source
 
 from portal.config import Config
 from portal.storage.bucket import Storage, open_storage

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from chaos import chaos
-from fault_kit import Source, Stack, running_stack
-from injuries import KINDS
-from seaweed_kit import prepare_seaweed
+from fault_injection import Source, Stack, running_stack
+from random_faults import KINDS
+from seaweed import prepare_seaweed
 
 DEFAULT_SEEDS = [int(os.environ.get("PORTAL_FAULT_SEED", "1"))]
 SOAK_SEEDS = list(range(100, 112))

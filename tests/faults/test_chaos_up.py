@@ -17,10 +17,10 @@ from pathlib import Path
 import psutil
 import pytest
 from chaos import chaos
-from fault_kit import Source, Stack, check_nothing_runs, make_folders
-from injuries import UP_KINDS
-from portal_kit import answers, free_port, until
-from up_kit import children_of, command, environment
+from fault_injection import Source, Stack, check_nothing_runs, make_folders
+from random_faults import UP_KINDS
+from running_portal import answers, free_port, until
+from running_up import children_of, command, environment
 
 from portal.bundled.data_folder import load_environment
 

@@ -15,7 +15,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
-from fault_kit import Source, Stack, long_source, running_stack, short_source
+from fault_injection import Source, Stack, long_source, running_stack, short_source
 
 DAY_S = 86_400
 

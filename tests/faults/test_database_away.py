@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from api_kit import Client, rows, run_sql
-from passes_kit import make_playable, published_file
-from portal_kit import make_video
+from api_client import Client, rows, run_sql
+from passes import make_playable, published_file
+from running_portal import make_video
 
 from portal.database.models import Attempt, VideoStatus
 from portal.transcoding.planning import ladder

@@ -17,13 +17,13 @@ from types import SimpleNamespace
 
 import psycopg
 import pytest
-from api_kit import Client, counts, metadata, presign, problem, published, rows, run_sql
-from database_fault_kit import DatabaseProxy, database_proxy
-from passes_kit import make_playable
-from portal_kit import execute, make_video, until
+from api_client import Client, counts, metadata, presign, problem, published, rows, run_sql
+from database_proxy import DatabaseProxy, database_proxy
+from passes import make_playable
 from psycopg import sql
 from quart import Response
-from storage_fault_kit import seeds, send
+from running_portal import execute, make_video, until
+from storage_proxy import seeds, send
 
 from portal.config import Config
 from portal.database import connection

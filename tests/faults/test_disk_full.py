@@ -8,11 +8,11 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from api_kit import rows
-from fault_kit import small_disk
-from portal_kit import create, final_status, make_video, process, run_portal, until
-from services_kit import embedded_services
-from storage_fault_kit import send
+from api_client import rows
+from bundled_parts import embedded_services
+from fault_injection import small_disk
+from running_portal import create, final_status, make_video, process, run_portal, until
+from storage_proxy import send
 
 # What is left of storage's disk beside a source: too little for what is made of it.
 ROOM_BYTES = 100_000

@@ -9,9 +9,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
-from api_kit import RAW_FILE, Client, metadata, presign, problem, published, put, rows, uploaded
-from deletion_kit import stored, unreachable
-from janitor_kit import (
+from aged_videos import (
     age_uploads,
     ended_attempt,
     hence,
@@ -20,9 +18,11 @@ from janitor_kit import (
     tidy,
     video_with_history,
 )
+from api_client import RAW_FILE, Client, metadata, presign, problem, published, put, rows, uploaded
 from page_rows import make_attempt, make_row
-from portal_kit import process, until
-from upload_kit import content, look, multipart_uploads, send_part, sign, started
+from running_portal import process, until
+from stored_objects import stored, unreachable
+from upload_client import content, look, multipart_uploads, send_part, sign, started
 
 from portal.config import Config
 from portal.database.lease import LeaseLost

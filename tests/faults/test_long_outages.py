@@ -12,10 +12,10 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from api_kit import Client, published, rows, run_sql
-from database_fault_kit import DatabaseProxy, database_proxy
-from passes_kit import published_file
-from portal_kit import process, until
+from api_client import Client, published, rows, run_sql
+from database_proxy import DatabaseProxy, database_proxy
+from passes import published_file
+from running_portal import process, until
 
 from portal.config import Config
 from portal.database import connection

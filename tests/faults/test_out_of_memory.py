@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fault_kit import Source, Stack
-from portal_kit import until
+from fault_injection import Source, Stack
+from running_portal import until
 
 SEEDS = range(1, 21)
 # What a run may still take beside what it has; its pools are filled at some time.

@@ -10,8 +10,8 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from api_kit import Client, published, rows, run_sql
-from portal_kit import until
+from api_client import Client, published, rows, run_sql
+from running_portal import until
 
 from portal.maintenance import recovery
 from portal.maintenance.recovery import (

@@ -15,11 +15,11 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
-from api_kit import Client, metadata, presign
-from passes_kit import make_missing, make_playable, make_source, states
-from portal_kit import make_video, until
-from seaweed_kit import SeaweedServer, seaweed_server
-from storage_fault_kit import Asked, StorageProxy, seeds, send, soaked, storage_proxy
+from api_client import Client, metadata, presign
+from passes import make_missing, make_playable, make_source, states
+from running_portal import make_video, until
+from seaweed import SeaweedServer, seaweed_server
+from storage_proxy import Asked, StorageProxy, seeds, send, soaked, storage_proxy
 
 from portal.config import Config
 from portal.database.models import Video, VideoStatus

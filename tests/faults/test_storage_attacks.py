@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
-from api_kit import Client, counts, faults, metadata, presign, problem
-from portal_kit import until
-from seaweed_kit import SeaweedServer, seaweed_server
-from storage_fault_kit import send
-from upload_kit import (
+from api_client import Client, counts, faults, metadata, presign, problem
+from running_portal import until
+from seaweed import SeaweedServer, seaweed_server
+from storage_proxy import send
+from upload_client import (
     MIB,
     PART_BYTES,
     complete,

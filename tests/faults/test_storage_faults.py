@@ -19,15 +19,14 @@ from uuid import uuid4
 import aiohttp
 import psycopg
 import pytest
-from api_kit import Client, counts, metadata, presign, problem
+from aged_videos import hence, tidy
+from api_client import Client, counts, metadata, presign, problem
 from audit import Accepted, Scene, audit, is_settled
-from deletion_kit import stored
-from fault_kit import Source, long_source, publish, short_source
-from janitor_kit import hence, tidy
-from passes_kit import make_playable
-from portal_kit import make_video, process, run_portal, until
+from fault_injection import Source, long_source, publish, short_source
+from passes import make_playable
 from quart import Response
-from storage_fault_kit import (
+from running_portal import make_video, process, run_portal, until
+from storage_proxy import (
     BRISK,
     FIRST_SOAK_SEED,
     Asked,
@@ -40,7 +39,8 @@ from storage_fault_kit import (
     storage_proxy,
     weather,
 )
-from upload_kit import PART_BYTES, content, multipart_uploads, put_to, start
+from stored_objects import stored
+from upload_client import PART_BYTES, content, multipart_uploads, put_to, start
 
 from portal.config import Config
 from portal.database.models import Attempt, Deletion, Outcome, Video, VideoStatus

@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from time import time
 
 import pytest
-from fault_kit import AT_ONCE
-from portal_kit import free_port, until
+from fault_injection import AT_ONCE
+from running_portal import free_port, until
 
 from portal.bundled.data_folder import open_data_folder
 from portal.bundled.services import start_embedded

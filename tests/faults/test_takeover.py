@@ -11,8 +11,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from fault_kit import WORKERS, Source, Stack, long_source
-from portal_kit import make_video, until
+from fault_injection import WORKERS, Source, Stack, long_source
+from running_portal import make_video, until
 
 pytestmark = pytest.mark.soak
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
-from database_fault_kit import DatabaseProxy, database_proxy
+from database_proxy import DatabaseProxy, database_proxy
 
 from portal.concurrency.retry import Backoff
 from portal.config import Config

@@ -11,15 +11,15 @@ from uuid import uuid4
 
 import aioboto3
 import pytest
-from api_kit import Client, published, run_sql
+from aged_videos import ended_attempt, hence, put_master, put_output
+from api_client import Client, published, run_sql
 from botocore.config import Config as ClientConfig
 from command_line import portal
-from deletion_kit import stored
-from janitor_kit import ended_attempt, hence, put_master, put_output
 from page_rows import READY, make_rendition
-from passes_kit import make_playable, published_file
-from portal_kit import create, run_portal, until
-from upload_kit import multipart_uploads, started
+from passes import make_playable, published_file
+from running_portal import create, run_portal, until
+from stored_objects import stored
+from upload_client import multipart_uploads, started
 
 from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.maintenance.consistency.compare import compare

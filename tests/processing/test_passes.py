@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import aiohttp
 import pytest
-from api_kit import Client, rows, run_sql
-from passes_kit import (
+from api_client import Client, rows, run_sql
+from passes import (
     EARLY,
     LATER,
     begun,
@@ -27,7 +27,7 @@ from passes_kit import (
     variants,
     with_subtitles,
 )
-from portal_kit import (
+from running_portal import (
     LivePortal,
     create,
     final_status,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from api_kit import Client, published, rows, run_sql
+from aged_videos import tidy
+from api_client import Client, published, rows, run_sql
 from command_line import portal
-from janitor_kit import tidy
 from page_rows import READY
 
 from portal.database.models import Video

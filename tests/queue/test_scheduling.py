@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from api_kit import run_sql
+from api_client import run_sql
 from page_rows import READY, make_row
 
 from portal.database.connection import transaction

@@ -12,7 +12,7 @@ import pytest
 from hostile_texts import ALL
 from hypothesis import given
 from hypothesis import strategies as st
-from portal_kit import fresh_database, run_portal, until
+from running_portal import fresh_database, run_portal, until
 from test_config import settings
 from yarl import URL
 

@@ -20,10 +20,10 @@ from urllib.parse import urlsplit
 import aiohttp
 import psutil
 import pytest
-from api_kit import metadata, rows, run_sql
-from collector_kit import Collector, collecting
-from network_kit import Network, network_to
-from portal_kit import LivePortal, final_status, free_port, process, run_portal, until, upload
+from api_client import metadata, rows, run_sql
+from bad_network import Network, network_to
+from running_portal import LivePortal, final_status, free_port, process, run_portal, until, upload
+from trace_collector import Collector, collecting
 
 PASSWORD = "database-password-5ec7e7"
 SESSION_TOKEN = "session-token-5ec7e7"

@@ -8,8 +8,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from api_kit import metadata, rows, run_sql
-from portal_kit import LivePortal, final_status, process, run_portal, until, upload
+from api_client import metadata, rows, run_sql
+from running_portal import LivePortal, final_status, process, run_portal, until, upload
 
 from portal.telemetry.logs import log_context
 from portal.telemetry.trace_context import current_trace_context, traced_job

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from api_kit import metadata
-from collector_kit import Collector, collecting
-from portal_kit import final_status, free_port, run_portal, until, upload
-from up_kit import REPOSITORY
+from api_client import metadata
+from running_portal import final_status, free_port, run_portal, until, upload
+from running_up import REPOSITORY
+from trace_collector import Collector, collecting
 
 from portal.config import Config, ConfigError, is_tracing_wanted
 

@@ -21,7 +21,7 @@ from foreign_references import IMPOSTORS, Neighbourhood, alias, unopened
 from hls_checks import attributes
 from hostile_files import HOSTILE
 from mp4_writer import FILE_TYPE, box, png_movie
-from portal_kit import LivePortal, create, final_status, fresh_database, read, run_portal
+from running_portal import LivePortal, create, final_status, fresh_database, read, run_portal
 
 from portal.transcoding.errors import RejectCode
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from api_kit import Client, faults, metadata, presign, problem, published, put, send
-from upload_kit import (
+from api_client import Client, faults, metadata, presign, problem, published, put, send
+from upload_client import (
     MIB,
     PART_BYTES,
     abort_behind,

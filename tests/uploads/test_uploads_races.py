@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from api_kit import Client, metadata, presign, problem, rows, run_sql
-from portal_kit import free_port, until
+from api_client import Client, metadata, presign, problem, rows, run_sql
 from quart import Quart, Response
-from upload_kit import (
+from running_portal import free_port, until
+from upload_client import (
     PART_BYTES,
     abort_behind,
     complete,

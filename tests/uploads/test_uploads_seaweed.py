@@ -9,11 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from api_kit import Client, metadata
-from seaweed_kit import SeaweedServer, seaweed_server
+from api_client import Client, metadata
+from seaweed import SeaweedServer, seaweed_server
 from test_uploads import *  # noqa: F403  # the same behaviour, whatever the server
 from test_uploads_races import *  # noqa: F403
-from upload_kit import PART_BYTES, complete, content, look, put_to, send_part, sign, started
+from upload_client import PART_BYTES, complete, content, look, put_to, send_part, sign, started
 
 from portal.web.composition import WebContext
 

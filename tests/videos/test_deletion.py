@@ -10,11 +10,11 @@ from uuid import UUID, uuid4
 
 import aiohttp
 import pytest
-from api_kit import Client, metadata, problem, published, rows, run_sql
-from deletion_kit import stored, unreachable
+from api_client import Client, metadata, problem, published, rows, run_sql
 from page_rows import READY, make_row
-from passes_kit import make_playable, published_file
-from portal_kit import LivePortal, create, final_status, process, run_portal, until
+from passes import make_playable, published_file
+from running_portal import LivePortal, create, final_status, process, run_portal, until
+from stored_objects import stored, unreachable
 
 from portal.config import Config
 from portal.database.models import Attempt, Deletion, Upload, Video

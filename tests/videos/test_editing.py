@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from api_kit import Client, faults, metadata, problem, published
+from api_client import Client, faults, metadata, problem, published
 from page_rows import READY, make_row
 from quart import Response
 

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from api_kit import UNKNOWN_VIDEO_ID
-from library_kit import FAILED, add_video, all_titles, read, titles
+from api_client import UNKNOWN_VIDEO_ID
+from library_pages import FAILED, add_video, all_titles, read, titles
 from page_rows import READY, make_attempt
 
 from portal.database.models import Video

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
-from api_kit import published, run_sql
-from library_kit import FAILED, add_video, all_titles, read, titles
+from api_client import published, run_sql
+from library_pages import FAILED, add_video, all_titles, read, titles
 from page_rows import READY
-from portal_kit import execute, on_database, until
 from psycopg import sql
+from running_portal import execute, on_database, until
 from tortoise import Tortoise
 from tortoise.connection import get_connection
 from tortoise.migrations.api import migrate as tortoise_migrate

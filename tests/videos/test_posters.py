@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import av
 import imageio_ffmpeg
 import pytest
-from api_kit import Client, rows, run_sql
-from deletion_kit import stored, unreachable
+from api_client import Client, rows, run_sql
 from page_rows import READY, make_row
-from passes_kit import make_playable, published_file
-from portal_kit import process, until
+from passes import make_playable, published_file
+from running_portal import process, until
+from stored_objects import stored, unreachable
 
 from portal.database.models import Deletion, PosterRequest, PosterState, Video
 from portal.errors import NotPlayable, StorageUnavailable

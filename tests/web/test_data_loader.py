@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from api_kit import Client, published, run_sql
-from portal_kit import until
+from api_client import Client, published, run_sql
+from running_portal import until
 from tortoise.exceptions import OperationalError
 
 from portal.config import Config

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from api_kit import Client
-from portal_kit import free_port, until
+from api_client import Client
+from running_portal import free_port, until
 
 from portal.config import Config
 from portal.storage.bucket import Storage

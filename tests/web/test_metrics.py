@@ -14,10 +14,10 @@ from uuid import UUID, uuid4
 
 import aiohttp
 import pytest
-from api_kit import Client, published, rows, run_sql
-from portal_kit import create, final_status, free_port, run_portal, until
+from api_client import Client, published, rows, run_sql
 from prometheus_client.parser import text_string_to_metric_families
-from upload_kit import stored
+from running_portal import create, final_status, free_port, run_portal, until
+from upload_client import stored
 
 from portal.config import Config
 from portal.database.models import Outcome

@@ -14,8 +14,8 @@ from uuid import uuid4
 import aiohttp
 import av
 import pytest
-from api_kit import Client, published, run_sql
-from portal_kit import LivePortal, create, final_status, read
+from api_client import Client, published, run_sql
+from running_portal import LivePortal, create, final_status, read
 from yarl import URL
 
 from portal.config import Config

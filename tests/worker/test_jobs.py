@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import psycopg
 import pytest
-from portal_kit import (
+from running_portal import (
     LivePortal,
     create,
     final_status,

@@ -10,11 +10,11 @@ from uuid import UUID
 
 import psycopg
 import pytest
-from api_kit import Client, published, rows, run_sql
+from api_client import Client, published, rows, run_sql
 from command_line import portal
-from deletion_kit import unreachable
-from passes_kit import pass_of
+from passes import pass_of
 from procrastinate.jobs import Job
+from stored_objects import unreachable
 
 from portal.database.models import Attempt, Outcome
 from portal.errors import StorageUnavailable

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from hls_checks import attributes, variants
 from media_recipes import CORNERS, MakeMedia, beeps, card, make_card
-from portal_kit import longest_pause_s
 from published import FolderSink, Publish, Published, playlist, transcode
 from published_checks import check_published
+from running_portal import longest_pause_s
 
 from portal.transcoding.encoding import command
 from portal.transcoding.encoding.finishing import finish_subtitles

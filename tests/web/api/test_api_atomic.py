@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from api_kit import Client, counts, metadata, problem, run_sql, uploaded
+from api_client import Client, counts, metadata, problem, run_sql, uploaded
 
 from portal.config import Config
 

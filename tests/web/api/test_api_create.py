@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from api_kit import (
+from api_client import (
     CREATED_MEMBERS,
     RAW_FILE,
     Client,

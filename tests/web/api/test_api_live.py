@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import aiohttp
 import pytest
-from api_kit import RAW_FILE, counts, metadata, rows
-from portal_kit import LivePortal, fresh_database, run_portal
+from api_client import RAW_FILE, counts, metadata, rows
+from running_portal import LivePortal, fresh_database, run_portal
 
 CLIENTS = 50
 GOOD = b'{"fileName": "a.mp4", "contentType": "video/mp4"}'

@@ -11,10 +11,20 @@ from time import monotonic
 from uuid import uuid4
 
 import pytest
-from api_kit import Client, counts, metadata, presign, problem, published, rows, run_sql, uploaded
-from portal_kit import TEMPLATE, execute, free_port, on_database, until
+from api_client import (
+    Client,
+    counts,
+    metadata,
+    presign,
+    problem,
+    published,
+    rows,
+    run_sql,
+    uploaded,
+)
 from psycopg import sql
 from quart import Response
+from running_portal import TEMPLATE, execute, free_port, on_database, until
 
 from portal.config import Config
 from portal.database import connection

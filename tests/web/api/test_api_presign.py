@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import pytest
-from api_kit import RAW_FILE, Client, faults, metadata, presign, put, rows
+from api_client import RAW_FILE, Client, faults, metadata, presign, put, rows
 
 from portal.config import Config
 from portal.storage.errors import ObjectMissing

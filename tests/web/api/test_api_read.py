@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from uuid import uuid4
 
-from api_kit import CREATED_MEMBERS, Client, problem, published, run_sql
+from api_client import CREATED_MEMBERS, Client, problem, published, run_sql
 
 from portal.config import Config
 

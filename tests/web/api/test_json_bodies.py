@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from api_kit import Client, faults, problem, send
+from api_client import Client, faults, problem, send
 
 PRESIGN = "/api/videos/presign"
 GOOD = b'{"fileName": "a.mp4", "contentType": "video/mp4"}'

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from api_kit import CREATED_MEMBERS, Client, metadata, presign, published
+from api_client import CREATED_MEMBERS, Client, metadata, presign, published
 from jsonschema import Draft202012Validator, FormatChecker
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from quart import Quart, Response

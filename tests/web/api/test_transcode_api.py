@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from api_kit import UNKNOWN_VIDEO_ID, Client, counts, problem, rows
+from api_client import UNKNOWN_VIDEO_ID, Client, counts, problem, rows
 from page_rows import make_attempt, make_rendition, make_row
 from werkzeug.datastructures import Headers
 

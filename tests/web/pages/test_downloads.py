@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import aiohttp
 import pytest
-from api_kit import RAW_FILE, Client, published
+from api_client import RAW_FILE, Client, published
 from quart import Quart
 
 from portal.config import Config

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from api_kit import UNKNOWN_VIDEO_ID
+from api_client import UNKNOWN_VIDEO_ID
 from page_rows import NOW, READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import RenditionState, Video, VideoStatus

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from api_kit import Client, problem
+from api_client import Client, problem
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import load_kit
+import load_clients
 import pytest
-from load_kit import POLLS, Crowd, gathered
-from portal_kit import fresh_database, make_video, run_portal, until
+from load_clients import POLLS, Crowd, gathered
+from running_portal import fresh_database, make_video, run_portal, until
 
 VIEWERS = 200
 EDITORS = 5
@@ -24,7 +24,7 @@ async def test_two_hundred_viewers_and_five_editors_meet_no_error(
     services: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A slow machine is no error of the portal's.
-    monkeypatch.setattr(load_kit, "TIMEOUT_S", 60)
+    monkeypatch.setattr(load_clients, "TIMEOUT_S", 60)
     file = make_video(tmp_path / "load.mp4", seconds=1, size="160x90").read_bytes()
     async with (
         fresh_database(services) as environ,

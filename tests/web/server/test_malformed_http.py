@@ -12,8 +12,8 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from attack_kit import complaints
-from portal_kit import LivePortal, answers, fresh_database, run_portal
+from log_checks import complaints
+from running_portal import LivePortal, answers, fresh_database, run_portal
 from wire_cases import (
     BODIES,
     FRAMING,

@@ -11,8 +11,8 @@ from time import monotonic
 
 import psutil
 import pytest
-from portal_kit import LivePortal, until
-from wire_kit import Answer, Peer, Served, ask, connected, request, served, silent_server
+from raw_clients import Answer, Peer, Served, ask, connected, request, served, silent_server
+from running_portal import LivePortal, until
 
 from portal.config import Config
 from portal.web import app as app_module

@@ -13,9 +13,9 @@ from typing import Any
 
 import aiohttp
 import pytest
-from api_kit import Client, metadata, presign, problem, published
+from api_client import Client, metadata, presign, problem, published
 from quart import Quart, Response
-from wire_kit import served
+from raw_clients import served
 
 from portal.client import calls
 from portal.client.calls import Api

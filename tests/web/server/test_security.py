@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from api_kit import Client
+from api_client import Client
 from page_rows import READY, make_row
 from quart import Quart
 

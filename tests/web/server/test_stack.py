@@ -6,7 +6,7 @@ import logging
 import re
 
 import pytest
-from wire_kit import connected, served
+from raw_clients import connected, served
 
 from portal.config import Config
 from portal.web import server

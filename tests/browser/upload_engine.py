@@ -14,11 +14,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 import aiohttp
-from api_kit import rows
+from api_client import rows
+from bad_network import Network, network_to
 from front_end import STATIC, install_tools, run_node
-from network_kit import Network, network_to
 from playwright.async_api import Page
-from portal_kit import LivePortal, fresh_database, run_portal
+from running_portal import LivePortal, fresh_database, run_portal
 
 from portal.config import Config
 from portal.storage.bucket import Storage, open_storage

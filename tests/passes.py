@@ -11,8 +11,8 @@ from uuid import UUID
 
 import imageio_ffmpeg
 import psutil
-from api_kit import Client, metadata, presign
-from portal_kit import until
+from api_client import Client, metadata, presign
+from running_portal import until
 
 from portal.database.models import Rendition, Video
 from portal.processing import attempts, renditions

@@ -1,6 +1,6 @@
 """A bad S3 server on demand: an HTTP proxy in front of a real one that answers wrongly.
 
-`network_kit` breaks lines; this one knows what is asked for, so that one kind of call may fail
+`bad_network` breaks lines; this one knows what is asked for, so that one kind of call may fail
 while others work. Whoever uses it must be told its address as that of storage: signatures cover
 the host, and pass through unchanged.
 """

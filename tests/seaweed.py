@@ -21,7 +21,7 @@ import aiohttp
 import pytest
 from botocore.config import Config as ClientConfig
 from botocore.exceptions import BotoCoreError, ClientError
-from portal_kit import free_port, until
+from running_portal import free_port, until
 
 from portal.processes.output import Output
 from portal.processes.spec import ChildSpec

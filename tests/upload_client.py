@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 import aiohttp
-from api_kit import Client, presign, rows
+from api_client import Client, presign, rows
 from quart import Response
 from yarl import URL
 

@@ -28,9 +28,9 @@ import psutil
 import psycopg
 import pytest
 from audit import Accepted, Findings, Scene, audit, is_settled, processes_of
-from portal_kit import answers, free_port, make_video, until
-from seaweed_kit import SeaweedServer
-from up_kit import REPOSITORY
+from running_portal import answers, free_port, make_video, until
+from running_up import REPOSITORY
+from seaweed import SeaweedServer
 
 from portal.bundled.data_folder import open_data_folder
 from portal.bundled.postgres import prepare_postgres, release_socket_folder

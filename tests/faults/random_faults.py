@@ -18,7 +18,7 @@ from random import Random
 import psutil
 import psycopg
 from audit import processes_of
-from fault_kit import Stack
+from fault_injection import Stack
 
 # Whether an attempt, or the try of a rendition, more would be one too many.
 AT_RISK = """
@@ -42,7 +42,7 @@ class Fault:
 
 
 @dataclass(slots=True)
-class Injuries:
+class RandomFaults:
     """Hurts a stack. `tally` counts what was done, by kind."""
 
     stack: Stack

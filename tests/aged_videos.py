@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from api_kit import run_sql
+from api_client import run_sql
 from page_rows import READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import Outcome, Video

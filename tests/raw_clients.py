@@ -17,7 +17,7 @@ import pytest
 from hypercorn import protocol as hypercorn_protocol
 from hypercorn.asyncio import run as hypercorn_run
 from hypercorn.asyncio import serve
-from portal_kit import answers, free_port, until
+from running_portal import answers, free_port, until
 
 from portal.config import Config
 from portal.web.app import create_app

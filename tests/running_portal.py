@@ -21,8 +21,8 @@ import aiohttp
 import imageio_ffmpeg
 import psycopg
 import pytest
+from bundled_parts import embedded_services
 from psycopg import sql
-from services_kit import embedded_services
 
 from portal.config import Config
 from portal.database.connection import migrate
