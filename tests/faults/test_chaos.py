@@ -1,7 +1,7 @@
 """Processes die at random moments while people upload and videos are transcoded.
 
 Whatever the order: every accepted video ends up ready and plays, and nothing is lost, doubled or
-left. A seed repeats the choices, not the timing: `PORTAL_FAULT_SEED=7 pytest tests/faults`.
+left. A seed repeats the choices, not the timing: `PORTAL_FAULT_SEED=7 pytest -m slow tests/faults`.
 """
 
 from __future__ import annotations
