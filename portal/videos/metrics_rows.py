@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from portal.database.connection import fetch_rows
+from portal.database.lease import IS_LIVE
 from portal.database.rows import Row
 
 Rows = Sequence[Row]
@@ -29,11 +30,11 @@ FAILURES = """
 SELECT coalesce(failure_code, '') AS code, count(*) AS videos
 FROM videos WHERE status = 'failed' GROUP BY 1
 """
-LEASES = """
-SELECT CASE WHEN lease_expires_at > now() THEN 'live' ELSE 'expired' END AS state,
+LEASES = f"""
+SELECT CASE WHEN {IS_LIVE} THEN 'live' ELSE 'expired' END AS state,
        count(*) AS leases
 FROM attempts WHERE outcome IS NULL GROUP BY 1
-"""
+"""  # noqa: S608  # constants of the code
 TOTALS = """
 SELECT outcome, error_code, duration_range, attempts, duration_s, media_s FROM attempt_totals
 """

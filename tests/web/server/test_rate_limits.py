@@ -21,7 +21,7 @@ from portal.client import calls
 from portal.client.calls import Api
 from portal.concurrency.retry import Backoff
 from portal.config import Config
-from portal.errors import PortalError
+from portal.errors import PortalError, TooManyRequests
 from portal.web.app import create_app
 from portal.web.server.asgi import SAFE_METHODS
 from portal.web.server.rate_limit import MAX_CLIENTS, Budget, TokenBuckets, budget_of
@@ -224,8 +224,6 @@ async def test_command_line_waits_as_long_as_it_is_told(
 
 
 def test_every_refusal_names_a_remedy() -> None:
-    from portal.errors import TooManyRequests
-
     error: PortalError = TooManyRequests(7)
     assert error.headers == {"Retry-After": "7"}
     assert "7 s" in error.detail
