@@ -49,7 +49,7 @@ async def retry(
     *,
     on: Callable[[Exception], bool] | tuple[type[Exception], ...],
     backoff: Backoff,
-    patience_s: float = inf,
+    give_up_after_s: float = inf,
     attempts: float = inf,
     what: str = "",
 ) -> Result:
@@ -58,7 +58,7 @@ async def retry(
     Only for work that may be repeated. The last failure is raised as it is; `what` names, in the
     log, the part that is away; without it nothing is logged.
     """
-    deadline = monotonic() + patience_s
+    deadline = monotonic() + give_up_after_s
     failures = 0
     while True:
         try:

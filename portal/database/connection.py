@@ -83,7 +83,7 @@ async def retry_outage(
         work,
         on=lambda exc: isinstance(exc, OperationalError),
         backoff=BACKOFF,
-        patience_s=timeout_s,
+        give_up_after_s=timeout_s,
         what="Database",
     )
 

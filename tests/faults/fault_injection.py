@@ -278,7 +278,7 @@ async def _send(api: Api, file: Path) -> str:
         try:
             await _insist(
                 partial(send_file, api, file, upload, content_type="video/mp4"),
-                patience_s=SEND_PATIENCE_S,
+                give_up_after_s=SEND_PATIENCE_S,
             )
         except click.ClickException:
             if monotonic() > deadline:
@@ -289,10 +289,10 @@ async def _send(api: Api, file: Path) -> str:
 
 
 async def _insist(
-    call: Callable[[], Awaitable[Result]], *, patience_s: float = PATIENCE_S
+    call: Callable[[], Awaitable[Result]], *, give_up_after_s: float = PATIENCE_S
 ) -> Result:
     """As people do: try again after whatever went wrong, but not after a refusal."""
-    deadline = monotonic() + patience_s
+    deadline = monotonic() + give_up_after_s
     while True:
         try:
             return await call()
