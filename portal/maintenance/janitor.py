@@ -64,7 +64,7 @@ class Tidied:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Cutoffs:
     """What happened before these moments is over.
 
     `idle_since`: an upload untouched since then is abandoned, and no address that was signed for
@@ -77,7 +77,7 @@ class Limits:
 
     @classmethod
     def at(cls, now: datetime, config: Config) -> Self:
-        """The limits at this moment."""
+        """The cutoffs at this moment."""
         idle_s = max(DAY_S, config.upload_url_ttl_s + ARRIVAL_S)
         return cls(
             idle_since=now - timedelta(seconds=idle_s),
@@ -93,24 +93,24 @@ async def tidy(
 
     Raises `StorageUnavailable` when storage is away.
     """
-    limits, done = Limits.at(now or await server_time(), config), Tidied()
+    cutoffs, done = Cutoffs.at(now or await server_time(), config), Tidied()
     if config.keep_jobs_days:
         done.jobs = await prune_jobs(keep_days=config.keep_jobs_days)
     # In this order: an upload that is forgotten can't vouch for its multipart uploads any more.
-    done.multiparts = await abort_unrecorded(limits, storage)
-    done.uploads = await discard_abandoned(limits, storage)
-    await sweep_attempts(limits, storage, done)
-    done.deleted_videos = await bury_deleted(limits, storage, queue)
+    done.multiparts = await abort_unrecorded(cutoffs, storage)
+    done.uploads = await discard_abandoned(cutoffs, storage)
+    await sweep_attempts(cutoffs, storage, done)
+    done.deleted_videos = await bury_deleted(cutoffs, storage, queue)
     logger.info("Tidied up", extra={"action": "janitor", **asdict(done)})
     return done
 
 
-async def abort_unrecorded(limits: Limits, storage: Storage) -> int:
+async def abort_unrecorded(cutoffs: Cutoffs, storage: Storage) -> int:
     """Abort multipart uploads that nobody recorded: the portal was killed after it began them."""
     aborted = 0
     try:
         async for page in open_multiparts(UPLOAD_FOLDER, storage):
-            old = [it for it in page if it.begun_at < limits.unrecorded_since]
+            old = [it for it in page if it.begun_at < cutoffs.unrecorded_since]
             for each in await unrecorded(old):
                 await storage.multiparts.abort(each.key, each.multipart_id)
                 aborted += 1
@@ -131,30 +131,30 @@ async def unknown(found: list[OpenMultipart]) -> list[OpenMultipart]:
     return [it for it in found if it.key not in known]
 
 
-async def discard_abandoned(limits: Limits, storage: Storage) -> int:
+async def discard_abandoned(cutoffs: Cutoffs, storage: Storage) -> int:
     """Remove uploads that nobody went on with or made a video of, and their rows."""
     removed = 0
-    async for row in rows_by_key(IDLE_UPLOADS, limits.idle_since, first="", page=BATCH):
+    async for row in rows_by_key(IDLE_UPLOADS, cutoffs.idle_since, first="", page=BATCH):
         with _skipping_kept():
             removed += await uploads.discard_abandoned(
-                row["key"], idle_since=limits.idle_since, storage=storage
+                row["key"], idle_since=cutoffs.idle_since, storage=storage
             )
     return removed
 
 
-async def sweep_attempts(limits: Limits, storage: Storage, done: Tidied) -> None:
+async def sweep_attempts(cutoffs: Cutoffs, storage: Storage, done: Tidied) -> None:
     """Remove the output of attempts that the published video does not use."""
-    async for row in rows_by_key(SWEEPABLE, limits.settled_since, page=BATCH):
+    async for row in rows_by_key(SWEEPABLE, cutoffs.settled_since, page=BATCH):
         with _skipping_kept():
-            swept = await _sweep_video(UUID(row["key"]), limits, storage)
+            swept = await _sweep_video(UUID(row["key"]), cutoffs, storage)
             done.objects += swept
             done.attempts += swept > 0
 
 
-async def bury_deleted(limits: Limits, storage: Storage, queue: Queue) -> int:
+async def bury_deleted(cutoffs: Cutoffs, storage: Storage, queue: Queue) -> int:
     """Have files of deleted videos that came late removed; returns how many videos."""
     buried = 0
-    async for row in rows_by_key(DUE_TOMBSTONES, limits.idle_since, page=BATCH):
+    async for row in rows_by_key(DUE_TOMBSTONES, cutoffs.idle_since, page=BATCH):
         tombstone = await Tombstone.get_or_none(video_id=row["key"])
         if tombstone is None or await Deletion.exists(video_id=tombstone.video_id):
             continue
@@ -170,9 +170,9 @@ async def _has_files(tombstone: Tombstone, storage: Storage) -> bool:
     return any([await storage.list_some(place) for place in places])
 
 
-async def _sweep_video(video_id: UUID, limits: Limits, storage: Storage) -> int:
+async def _sweep_video(video_id: UUID, cutoffs: Cutoffs, storage: Storage) -> int:
     """Returns the number of objects removed."""
-    decided = await _close_attempts(video_id, limits)
+    decided = await _close_attempts(video_id, cutoffs)
     if decided is None:
         return 0
     video, attempts = decided
@@ -193,11 +193,11 @@ async def _sweep_video(video_id: UUID, limits: Limits, storage: Storage) -> int:
     return removed
 
 
-async def _close_attempts(video_id: UUID, limits: Limits) -> tuple[Video, list[Attempt]] | None:
+async def _close_attempts(video_id: UUID, cutoffs: Cutoffs) -> tuple[Video, list[Attempt]] | None:
     """The video and its attempts to sweep, all of them closed; None if it is no longer settled."""
     async with transaction():
         video = await lock_video(video_id)
-        is_settled = await rows.is_settled(video_id, limits.settled_since)
+        is_settled = await rows.is_settled(video_id, cutoffs.settled_since)
         if video is None or not is_settled:
             return None
         attempts = await Attempt.filter(video_id=video_id, is_swept=False)

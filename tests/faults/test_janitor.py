@@ -28,7 +28,7 @@ from portal.config import Config
 from portal.database.lease import LeaseLost
 from portal.database.models import Attempt, Deletion, Outcome, Tombstone, Upload, Video, VideoStatus
 from portal.errors import StorageUnavailable
-from portal.maintenance.janitor import Limits, Tidied
+from portal.maintenance.janitor import Cutoffs, Tidied
 from portal.maintenance.rows import BATCH
 from portal.processing import attempts, removal
 from portal.processing.attempts import OpenAttempt
@@ -88,8 +88,8 @@ async def test_upload_in_parts_goes_a_day_after_its_last_sign_of_life(
 async def test_nothing_goes_whose_signed_address_may_still_be_valid(config: Config) -> None:
     now = datetime.now(UTC)
     for ttl_s, age in ((60, timedelta(days=1)), (604_800, timedelta(days=7, hours=6))):
-        limits = Limits.at(now, replace(config, upload_url_ttl_s=ttl_s))
-        assert now - limits.idle_since == age
+        cutoffs = Cutoffs.at(now, replace(config, upload_url_ttl_s=ttl_s))
+        assert now - cutoffs.idle_since == age
 
 
 async def test_published_file_stays_however_old(client: Client, resources: WebContext) -> None:

@@ -23,7 +23,7 @@ from upload_client import multipart_uploads, started
 
 from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.maintenance.consistency.compare import compare
-from portal.maintenance.consistency.findings import Kind, Report
+from portal.maintenance.consistency.findings import Difference, Report
 from portal.maintenance.consistency.merging import OutOfOrder, merged
 from portal.storage.keys import output_prefix
 from portal.videos import deletion, posters
@@ -66,7 +66,7 @@ async def compared(resources: WebContext, **options: Any) -> Report:
 async def differences(resources: WebContext, **options: Any) -> dict[str, int]:
     """How many differences of each kind there are."""
     report = await compared(resources, **options)
-    return {kind.value: tally.count for kind, tally in report.tallies.items()}
+    return {kind.value: tally.count for kind, tally in report.counts.items()}
 
 
 async def fixed(resources: WebContext, **options: Any) -> int:
@@ -153,7 +153,7 @@ async def test_rendition_that_lost_a_segment_is_made_again_alone(
     await resources.storage.delete(f"{output_prefix(video.id, 2)}720p/00001.m4s")
 
     report = await compared(resources)
-    [example] = report.tallies[Kind.RENDITION_INCOMPLETE].examples
+    [example] = report.counts[Difference.RENDITION_INCOMPLETE].examples
     assert "720p without 2/720p/00001.m4s" in example
     assert await fixed(resources) == 0
 
@@ -196,7 +196,7 @@ async def test_sound_of_old_videos_is_not_written_out_of_their_playlist(
     await put_output(resources, video, 1, "audio/playlist.m3u8", "audio/00000.m4s")
     await resources.storage.delete(output_prefix(video.id, 1) + "master.m3u8")
     report = await compared(resources, fix=True)
-    [example] = report.tallies[Kind.MASTER_MISSING].examples
+    [example] = report.counts[Difference.MASTER_MISSING].examples
     assert "audio is in no row" in example
     assert report.left == 1
 
@@ -207,7 +207,7 @@ async def test_missing_source_is_told_and_can_not_be_repaired(
     record = await published(client)
     await resources.storage.delete(record["storageKey"])
     report = await compared(resources, fix=True)
-    [example] = report.tallies[Kind.SOURCE_MISSING].examples
+    [example] = report.counts[Difference.SOURCE_MISSING].examples
     assert record["id"] in example
     assert "upload the file again" in example
     assert report.left == 1

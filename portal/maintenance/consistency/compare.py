@@ -9,7 +9,7 @@ from portal.maintenance.consistency.findings import Report
 from portal.maintenance.consistency.jobs import examine_multiparts, examine_work
 from portal.maintenance.consistency.outputs import compare_outputs
 from portal.maintenance.consistency.sources import compare_sources
-from portal.maintenance.janitor import Limits
+from portal.maintenance.janitor import Cutoffs
 from portal.queue.app import Queue
 from portal.storage.bucket import Storage
 
@@ -32,7 +32,7 @@ async def compare(
         storage=storage,
         queue=queue,
         report=Report(fix=fix),
-        limits=Limits.at(now, config),
+        cutoffs=Cutoffs.at(now, config),
         now=now,
         accepts_sources=accepts_sources,
     )

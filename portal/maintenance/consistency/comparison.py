@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from portal.maintenance.consistency.findings import Report
-from portal.maintenance.janitor import DAY_S, PERIOD_S, Limits
+from portal.maintenance.janitor import DAY_S, PERIOD_S, Cutoffs
 from portal.queue.app import Queue
 from portal.storage.bucket import Storage
 from portal.storage.objects import StoredObject
@@ -19,19 +19,19 @@ class Comparison:
     storage: Storage
     queue: Queue
     report: Report
-    limits: Limits
+    cutoffs: Cutoffs
     now: datetime
     accepts_sources: bool = False
 
     @property
     def overdue_since(self) -> datetime:
         """An upload idle since then should have been seen by the janitor, even a late one."""
-        return self.limits.idle_since - timedelta(seconds=2 * PERIOD_S)
+        return self.cutoffs.idle_since - timedelta(seconds=2 * PERIOD_S)
 
     @property
     def unused_since(self) -> datetime:
         """Likewise for the output of superseded attempts."""
-        return self.limits.settled_since - timedelta(seconds=2 * PERIOD_S)
+        return self.cutoffs.settled_since - timedelta(seconds=2 * PERIOD_S)
 
     def is_old(self, stored: StoredObject) -> bool:
         """Whether nobody can still be writing what belongs to this object."""

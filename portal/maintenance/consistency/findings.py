@@ -10,7 +10,7 @@ MAX_EXAMPLES = 10
 Repair = Callable[[], Awaitable[str | None]]
 
 
-class Kind(StrEnum):
+class Difference(StrEnum):
     """What can differ, in the order in which it is printed."""
 
     SOURCE_MISSING = "source_missing"
@@ -29,7 +29,7 @@ class Kind(StrEnum):
 
 
 @dataclass(slots=True)
-class Tally:
+class DifferenceCount:
     """How many differences of a kind there are; `left` of them are not repaired."""
 
     count: int = 0
@@ -42,19 +42,19 @@ class Report:
 
     def __init__(self, *, fix: bool) -> None:
         self.fix = fix
-        self.tallies: dict[Kind, Tally] = {}
+        self.counts: dict[Difference, DifferenceCount] = {}
         self.left = 0
 
-    async def add(self, kind: Kind, subject: str, repair: Repair | None = None) -> None:
+    async def add(self, kind: Difference, subject: str, repair: Repair | None = None) -> None:
         """Count a difference; one without a repair can't be repaired."""
-        tally = self.tallies.setdefault(kind, Tally())
-        tally.count += 1
+        found = self.counts.setdefault(kind, DifferenceCount())
+        found.count += 1
         what, is_left = subject, True
         if self.fix:
             why_not = await repair() if repair else "can't be repaired"
             is_left = bool(why_not)
             what += f": {why_not or 'repaired'}"
-        tally.left += is_left
+        found.left += is_left
         self.left += is_left
-        if len(tally.examples) < MAX_EXAMPLES:
-            tally.examples.append(what)
+        if len(found.examples) < MAX_EXAMPLES:
+            found.examples.append(what)

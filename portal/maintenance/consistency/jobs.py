@@ -7,7 +7,7 @@ from portal.database.rows import Row
 from portal.maintenance import janitor, recovery
 from portal.maintenance.consistency import repairs
 from portal.maintenance.consistency.comparison import Comparison
-from portal.maintenance.consistency.findings import Kind
+from portal.maintenance.consistency.findings import Difference
 from portal.maintenance.consistency.rows import STUCK, WITHOUT_VIDEO
 from portal.maintenance.rows import ABANDONED_SIDE_JOBS, ABANDONED_VIDEOS
 from portal.queue.jobs import cancel_job, end_job
@@ -20,23 +20,25 @@ async def examine_work(run: Comparison) -> None:
     """Report work and jobs that don't fit each other."""
     await _examine_abandoned(run)
     for row in await fetch_rows(WITHOUT_VIDEO):
-        await run.report.add(Kind.JOB_WITHOUT_VIDEO, _job(row), partial(_cancel, row["id"], run))
+        await run.report.add(
+            Difference.JOB_WITHOUT_VIDEO, _job(row), partial(_cancel, row["id"], run)
+        )
     for row in await fetch_rows(STUCK):
-        await run.report.add(Kind.JOB_STUCK, _job(row), partial(_end_stuck, row, run))
+        await run.report.add(Difference.JOB_STUCK, _job(row), partial(_end_stuck, row, run))
 
 
 async def examine_multiparts(run: Comparison) -> None:
     """Report unfinished uploads in parts that the database did not record, or never issued."""
     try:
         async for page in open_multiparts(UPLOAD_FOLDER, run.storage):
-            old = [it for it in page if it.begun_at < run.limits.unrecorded_since]
+            old = [it for it in page if it.begun_at < run.cutoffs.unrecorded_since]
             unrecorded = await janitor.unrecorded(old)
-            unknown = [it for it in old if it.begun_at < run.limits.idle_since]
+            unknown = [it for it in old if it.begun_at < run.cutoffs.idle_since]
             unknown = await janitor.unknown(unknown)
             for found in (*unrecorded, *unknown):
                 subject = f"{found.key}, begun {found.begun_at:%Y-%m-%d %H:%M}"
                 repair = partial(run.storage.multiparts.abort, found.key, found.multipart_id)
-                await run.report.add(Kind.MULTIPART_STALE, subject, repair)
+                await run.report.add(Difference.MULTIPART_STALE, subject, repair)
     except ListingRefused:
         return
 
@@ -47,7 +49,7 @@ async def _examine_abandoned(run: Comparison) -> None:
     subjects += [f"{row['kind']} of video {row['video_id']}" for row in side_jobs]
     again = repairs.once(partial(_recover, run))
     for subject in subjects:
-        await run.report.add(Kind.WORK_ABANDONED, subject, again)
+        await run.report.add(Difference.WORK_ABANDONED, subject, again)
 
 
 async def _recover(run: Comparison) -> None:

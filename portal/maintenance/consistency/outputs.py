@@ -7,10 +7,10 @@ from uuid import UUID
 
 from portal.maintenance.consistency import repairs
 from portal.maintenance.consistency.comparison import TOO_YOUNG, Comparison
-from portal.maintenance.consistency.findings import Kind, Repair
+from portal.maintenance.consistency.findings import Difference, Repair
 from portal.maintenance.consistency.merging import merged
 from portal.maintenance.consistency.rows import is_video_known, videos_by_id
-from portal.maintenance.consistency.video_files import Problem, examine_video, unused_objects
+from portal.maintenance.consistency.video_files import Defect, examine_video, unused_objects
 from portal.processing.removal import remove_below
 from portal.storage.keys import OUTPUT_FOLDER, output_root
 from portal.storage.listing import entries_of, objects_below
@@ -26,7 +26,7 @@ async def compare_outputs(run: Comparison) -> None:
                 await _compare_video(UUID(name), run)
         elif isinstance(entry, StoredObject):
             repair = partial(_remove_objects, [entry], run)
-            await run.report.add(Kind.OBJECT_UNUSED, entry.key, repair)
+            await run.report.add(Difference.OBJECT_UNUSED, entry.key, repair)
         elif not await _is_known(name):
             await _report_folder(OUTPUT_FOLDER + name + "/", run)
 
@@ -48,7 +48,7 @@ async def _report_folder(prefix: str, run: Comparison) -> None:
         count, is_old = count + 1, is_old and run.is_old(stored)
     if count:
         repair = partial(_remove_folder, prefix, run, is_old=is_old)
-        await run.report.add(Kind.OBJECT_UNUSED, f"{prefix} ({count:,} objects)", repair)
+        await run.report.add(Difference.OBJECT_UNUSED, f"{prefix} ({count:,} objects)", repair)
 
 
 async def _remove_folder(prefix: str, run: Comparison, *, is_old: bool) -> str | None:
@@ -68,31 +68,31 @@ async def _remove_objects(found: list[StoredObject], run: Comparison) -> str | N
 
 
 async def _compare_video(video_id: UUID, run: Comparison) -> None:
-    problems = await examine_video(video_id, run.storage)
-    if problems:
+    defects = await examine_video(video_id, run.storage)
+    if defects:
         # Once more: it may have been published, completed or deleted while it was looked at.
         still = await examine_video(video_id, run.storage)
-        problems = [problem for problem in problems if problem in still]
-    await _report_problems(video_id, problems, run)
+        defects = [defect for defect in defects if defect in still]
+    await _report_defects(video_id, defects, run)
     unused = await unused_objects(video_id, run.unused_since, run.storage)
     for folder, found in groupby(unused, key=lambda stored: stored.key.rpartition("/")[0]):
         objects = list(found)
         subject = f"{folder}/ ({len(objects):,} objects)"
         repair = partial(repairs.remove_unused, video_id, objects, run)
-        await run.report.add(Kind.OBJECT_UNUSED, subject, repair)
+        await run.report.add(Difference.OBJECT_UNUSED, subject, repair)
 
 
-async def _report_problems(video_id: UUID, problems: list[Problem], run: Comparison) -> None:
+async def _report_defects(video_id: UUID, defects: list[Defect], run: Comparison) -> None:
     """Report them; all lost renditions of a video are made again by one job."""
-    lost = [problem.name for problem in problems if problem.kind is Kind.RENDITION_INCOMPLETE]
+    lost = [defect.name for defect in defects if defect.kind is Difference.RENDITION_INCOMPLETE]
     again = repairs.once(partial(repairs.make_again, video_id, lost, run))
-    chosen: dict[Kind, Repair] = {
-        Kind.RENDITION_INCOMPLETE: again,
-        Kind.MASTER_MISSING: partial(repairs.write_master, video_id, run.storage),
-        Kind.MASTER_OUTDATED: partial(repairs.write_master, video_id, run.storage),
-        Kind.POSTER_MISSING: partial(repairs.cut_poster, video_id, run.queue),
-        Kind.STORYBOARD_MISSING: partial(repairs.drop_storyboard, video_id),
+    chosen: dict[Difference, Repair] = {
+        Difference.RENDITION_INCOMPLETE: again,
+        Difference.MASTER_MISSING: partial(repairs.write_master, video_id, run.storage),
+        Difference.MASTER_OUTDATED: partial(repairs.write_master, video_id, run.storage),
+        Difference.POSTER_MISSING: partial(repairs.cut_poster, video_id, run.queue),
+        Difference.STORYBOARD_MISSING: partial(repairs.drop_storyboard, video_id),
     }
-    for problem in problems:
-        subject = f"{output_root(video_id)} {problem.name} {problem.detail}".rstrip()
-        await run.report.add(problem.kind, subject, chosen[problem.kind])
+    for defect in defects:
+        subject = f"{output_root(video_id)} {defect.name} {defect.detail}".rstrip()
+        await run.report.add(defect.kind, subject, chosen[defect.kind])

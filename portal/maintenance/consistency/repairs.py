@@ -28,7 +28,7 @@ from portal.storage.bucket import Storage
 from portal.storage.keys import output_prefix
 from portal.storage.listing import entries_of
 from portal.storage.objects import StoredObject
-from portal.transcoding.packaging.master import Kind as Medium
+from portal.transcoding.packaging.master import Kind
 from portal.videos import posters
 
 CHANGED = "changed meanwhile; run it again"
@@ -78,7 +78,7 @@ async def write_master(video_id: UUID, storage: Storage) -> str | None:
     if video is None or video.status is not VideoStatus.READY:
         return None
     rows = await Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
-    if not any(row.kind is Medium.VIDEO for row in rows):
+    if not any(row.kind is Kind.VIDEO for row in rows):
         return "can't be repaired: no rendition is left"
     unknown = await _unknown_folders(video, storage)
     if unknown:
@@ -109,7 +109,7 @@ async def remove_unused(
     """Remove objects that nothing of a video refers to, unless it is worked on by now."""
     async with transaction():
         video = await lock_video(video_id)
-        if video is not None and not await is_settled(video_id, run.limits.settled_since):
+        if video is not None and not await is_settled(video_id, run.cutoffs.settled_since):
             return CHANGED
         if await Attempt.filter(video_id=video_id, outcome=None).exists():
             return "an attempt is still open; the janitor closes it first"
@@ -122,9 +122,9 @@ def _can_be_completed(
     video: Video, rows: Collection[Rendition], lost: Collection[Rendition]
 ) -> bool:
     """Whether a later pass can make what is lost: video, by the segments of the first pass."""
-    kept = [row for row in rows if row not in lost and row.kind is Medium.VIDEO]
+    kept = [row for row in rows if row not in lost and row.kind is Kind.VIDEO]
     has_measure = any(row.attempt_number == video.published_attempt for row in kept)
-    return has_measure and all(row.kind is Medium.VIDEO for row in lost)
+    return has_measure and all(row.kind is Kind.VIDEO for row in lost)
 
 
 async def _plan_again(video: Video, lost: Sequence[Rendition], queue: Queue) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from portal.database.models import Video
 from portal.database.rows import Row
 from portal.maintenance.consistency.comparison import TOO_YOUNG, Comparison
-from portal.maintenance.consistency.findings import Kind
+from portal.maintenance.consistency.findings import Difference
 from portal.maintenance.consistency.merging import merged
 from portal.maintenance.consistency.rows import is_key_known, uploads_by_key
 from portal.processing.sources import holds_source, identify
@@ -24,12 +24,14 @@ async def compare_sources(run: Comparison) -> None:
         if row is None:
             if stored is not None and not await is_key_known(key):
                 subject = f"{key} ({stored.size_bytes:,} bytes)"
-                await run.report.add(Kind.OBJECT_UNUSED, subject, partial(_remove, stored, run))
+                await run.report.add(
+                    Difference.OBJECT_UNUSED, subject, partial(_remove, stored, run)
+                )
         elif row["video_id"] is not None:
             await _check_source(row, stored, run)
         elif row["is_idle"]:
             repair = partial(_discard, key, run)
-            await run.report.add(Kind.UPLOAD_ABANDONED, key, repair)
+            await run.report.add(Difference.UPLOAD_ABANDONED, key, repair)
 
 
 async def _check_source(row: Row, stored: StoredObject | None, run: Comparison) -> None:
@@ -42,14 +44,14 @@ async def _check_source(row: Row, stored: StoredObject | None, run: Comparison) 
     try:
         found = await identify(row["key"], run.storage)
     except ObjectMissing:
-        await run.report.add(Kind.SOURCE_MISSING, subject, _upload_again)
+        await run.report.add(Difference.SOURCE_MISSING, subject, _upload_again)
         return
     if found.size_bytes != row["size_bytes"]:
         subject += f", {found.size_bytes:,} bytes instead of {row['size_bytes']:,}"
-        await run.report.add(Kind.SOURCE_CHANGED, subject, _upload_again)
+        await run.report.add(Difference.SOURCE_CHANGED, subject, _upload_again)
     else:
         repair = partial(_accept, row, found.etag, run)
-        await run.report.add(Kind.SOURCE_CHANGED, f"{subject}, another ETag", repair)
+        await run.report.add(Difference.SOURCE_CHANGED, f"{subject}, another ETag", repair)
 
 
 async def _upload_again() -> str:
@@ -74,6 +76,6 @@ async def _remove(stored: StoredObject, run: Comparison) -> str | None:
 
 
 async def _discard(key: str, run: Comparison) -> str | None:
-    since = run.limits.idle_since
+    since = run.cutoffs.idle_since
     done = await uploads.discard_abandoned(key, idle_since=since, storage=run.storage)
     return None if done else "in use by now"

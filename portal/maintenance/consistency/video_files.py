@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from portal.database.models import Rendition, RenditionState, Video, VideoStatus
-from portal.maintenance.consistency.findings import Kind
+from portal.maintenance.consistency.findings import Difference
 from portal.maintenance.rows import is_settled
 from portal.processing.references import named_playlists, used_folders
 from portal.storage.bucket import Storage
@@ -15,8 +15,7 @@ from portal.storage.keys import output_prefix, output_root
 from portal.storage.listing import objects_below
 from portal.storage.objects import StoredObject
 from portal.transcoding.packaging import hls
-from portal.transcoding.packaging.master import MASTER_NAME
-from portal.transcoding.packaging.master import Kind as Medium
+from portal.transcoding.packaging.master import MASTER_NAME, Kind
 from portal.transcoding.planning.storyboard import SPRITE_LINE, STORYBOARD_NAME
 from portal.videos.posters import poster_key
 
@@ -24,15 +23,15 @@ MAX_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Defect:
     """What is wrong with which part of a video."""
 
-    kind: Kind
+    kind: Difference
     name: str
     detail: str = ""
 
 
-async def examine_video(video_id: UUID, storage: Storage) -> list[Problem]:
+async def examine_video(video_id: UUID, storage: Storage) -> list[Defect]:
     """What is missing of a ready video; nothing for another one."""
     video = await Video.get_or_none(id=video_id)
     if video is None or video.status is not VideoStatus.READY:
@@ -40,10 +39,10 @@ async def examine_video(video_id: UUID, storage: Storage) -> list[Problem]:
     root = output_root(video_id)
     names = {stored.key.removeprefix(root) async for stored in objects_below(root, storage)}
     rows = await Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
-    problems = [problem async for problem in _renditions(rows, names, root, storage)]
-    problems += [problem async for problem in _master(video, rows, names, storage)]
-    problems += [problem async for problem in _pictures(video, names, storage)]
-    return problems
+    defects = [defect async for defect in _renditions(rows, names, root, storage)]
+    defects += [defect async for defect in _master(video, rows, names, storage)]
+    defects += [defect async for defect in _pictures(video, names, storage)]
+    return defects
 
 
 async def unused_objects(
@@ -77,18 +76,18 @@ def _is_used(key: str, video: Video, used: Collection[str]) -> bool:
 
 async def _renditions(
     rows: list[Rendition], names: Collection[str], root: str, storage: Storage
-) -> AsyncIterator[Problem]:
+) -> AsyncIterator[Defect]:
     for row in rows:
         folder = f"{row.attempt_number}/"
         playlist = folder + hls.media_playlist_name(row.name)
         wanted = [playlist]
-        if row.kind is Medium.VIDEO:
+        if row.kind is Kind.VIDEO:
             wanted.append(f"{folder}{row.name}/{hls.IFRAME_PLAYLIST_NAME}")
         if playlist in names:
             wanted += await _segments(playlist, root, storage)
         missing = [name for name in wanted if name not in names]
         if missing:
-            yield Problem(Kind.RENDITION_INCOMPLETE, row.name, _without(missing))
+            yield Defect(Difference.RENDITION_INCOMPLETE, row.name, _without(missing))
 
 
 async def _segments(playlist: str, root: str, storage: Storage) -> list[str]:
@@ -102,11 +101,11 @@ async def _segments(playlist: str, root: str, storage: Storage) -> list[str]:
 
 async def _master(
     video: Video, rows: list[Rendition], names: Collection[str], storage: Storage
-) -> AsyncIterator[Problem]:
+) -> AsyncIterator[Defect]:
     published = video.published_attempt or 0
     name = f"{published}/{MASTER_NAME}"
     if name not in names:
-        yield Problem(Kind.MASTER_MISSING, name)
+        yield Defect(Difference.MASTER_MISSING, name)
         return
     try:
         text = (await storage.get(output_prefix(video.id, published) + MASTER_NAME)).decode()
@@ -117,21 +116,21 @@ async def _master(
     wrong = sorted(whole - named) + sorted(named - set(names))
     # What is complete joins the playlist last, while the video is being completed.
     if wrong and video.complete_job_id is None:
-        yield Problem(Kind.MASTER_OUTDATED, name, _without(wrong))
+        yield Defect(Difference.MASTER_OUTDATED, name, _without(wrong))
 
 
 async def _pictures(
     video: Video, names: Collection[str], storage: Storage
-) -> AsyncIterator[Problem]:
+) -> AsyncIterator[Defect]:
     root, published = output_root(video.id), video.published_attempt or 0
     poster = poster_key(video.id, published, video.poster_version).removeprefix(root)
     if video.has_poster and poster not in names:
-        yield Problem(Kind.POSTER_MISSING, poster)
+        yield Defect(Difference.POSTER_MISSING, poster)
     if video.has_storyboard:
         index = f"{published}/{STORYBOARD_NAME}"
         missing = [name async for name in _storyboard(index, root, storage) if name not in names]
         if missing:
-            yield Problem(Kind.STORYBOARD_MISSING, index, _without(missing))
+            yield Defect(Difference.STORYBOARD_MISSING, index, _without(missing))
 
 
 async def _storyboard(index: str, root: str, storage: Storage) -> AsyncIterator[str]:

@@ -21,7 +21,7 @@ from portal.web.context import web_context
 # Versions are counted from 1: no video's newest is this one.
 OUTDATED = 0
 
-blueprint = Blueprint("api_editing", __name__, url_prefix="/api")
+blueprint = Blueprint("api_metadata", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Editing"])
 
 

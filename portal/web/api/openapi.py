@@ -60,8 +60,8 @@ EMPTY_ANSWERS = {
 ALWAYS_POSSIBLE = (421, 429, 503)
 # Those that tell when to try again.
 RETRIABLE = ("429", "503")
-# Blueprints whose routes are the JSON API.
-API_BLUEPRINTS = ("api.", "transcodes.", "api_editing.", "uploads.")
+# What the names of blueprints begin with whose routes are the JSON API.
+API_BLUEPRINTS = "api_"
 SUCCESS_HEADERS = {
     **dict.fromkeys(("create_video", "start_upload"), "Location"),
     **dict.fromkeys(("get_video", "get_metadata", "put_metadata"), "ETag"),

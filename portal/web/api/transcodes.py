@@ -10,7 +10,7 @@ from portal.web.api.openapi import document_problems
 from portal.web.api.transcode_shapes import TranscodeRecord, transcode_record
 from portal.web.context import read_progress, web_context
 
-blueprint = Blueprint("transcodes", __name__, url_prefix="/api")
+blueprint = Blueprint("api_transcodes", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])
 
 

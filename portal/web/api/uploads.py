@@ -17,7 +17,7 @@ from portal.web.api.upload_shapes import (
 )
 from portal.web.context import web_context
 
-blueprint = Blueprint("uploads", __name__, url_prefix="/api/uploads")
+blueprint = Blueprint("api_uploads", __name__, url_prefix="/api/uploads")
 tag_blueprint(blueprint, ["Uploads in parts"])
 
 
@@ -38,7 +38,7 @@ async def start_upload() -> Response:
     wanted = validated(StartUploadRequest, await read_json(), context=largest)
     started = await uploads.start(wanted.key, wanted.size_bytes, storage=web.storage)
     response = _answer(started.upload, 201 if started.created else 200)
-    response.headers["Location"] = url_for("uploads.get_upload", id=started.upload.upload_id)
+    response.headers["Location"] = url_for("api_uploads.get_upload", id=started.upload.upload_id)
     return response
 
 

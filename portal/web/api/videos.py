@@ -25,7 +25,7 @@ from portal.web.api.video_shapes import (
 from portal.web.context import read_record, web_context
 from portal.web.playback import master_url
 
-blueprint = Blueprint("api", __name__, url_prefix="/api")
+blueprint = Blueprint("api_videos", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])
 
 
@@ -82,7 +82,7 @@ async def create_video() -> Response:
         max_source_bytes=web.config.max_source_bytes,
     )
     response = json_response(created_video(published.video), 201 if published.created else 200)
-    response.headers["Location"] = url_for("api.get_video", id=str(published.video.id))
+    response.headers["Location"] = url_for("api_videos.get_video", id=str(published.video.id))
     return response
 
 

@@ -56,7 +56,7 @@ def install(max_connections: int) -> None:
             "The limit on open files allows %d connections, not %d", allowed, max_connections
         )
     # Looked up there for each new connection.
-    vars(hypercorn_run)["TCPServer"] = partial(_Connection, Capacity(allowed))
+    vars(hypercorn_run)["TCPServer"] = partial(_LimitedConnection, Capacity(allowed))
 
 
 _refused = Tally(logger, "Connections refused", action="too_many_connections")
@@ -73,7 +73,7 @@ class _Ended:
             await self._protocol.handle(event)
 
 
-class _Connection(TCPServer):
+class _LimitedConnection(TCPServer):
     def __init__(self, capacity: Capacity, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._capacity = capacity

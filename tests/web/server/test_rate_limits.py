@@ -148,7 +148,7 @@ async def test_each_kind_of_request_has_its_own_budget(config: Config) -> None:
 
 
 FREE = ("health.healthz", "health.readyz", "static_files.static_file")
-PARTS = ("uploads.get_upload", "uploads.sign_part")
+PARTS = ("api_uploads.get_upload", "api_uploads.sign_part")
 
 
 def test_every_route_is_paid_for_from_its_budget(app: Quart) -> None:
