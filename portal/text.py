@@ -22,7 +22,10 @@ _HOST = re.compile(r"(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.IGNOR
 
 
 def shown(text: str) -> str:
-    """The text without what would change how the words around it are read."""
+    """The text for people, without what would change how the words around it are read.
+
+    In a log nothing is left out: see `telemetry.log_lines.visible`.
+    """
     if text.isascii() and text.isprintable():
         return text
     plain = _UNSHOWN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))

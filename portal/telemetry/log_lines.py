@@ -19,7 +19,10 @@ class LineFormatter(logging.Formatter):
 
 
 def visible(text: str) -> str:
-    r"""The text with line breaks, escape sequences and the like written out, as in `\x1b[2J`."""
+    r"""The text with line breaks, escape sequences and the like written out, as in `\x1b[2J`.
+
+    An operator sees what there was; pages leave such characters out: see `text.shown`.
+    """
     if text.isprintable():
         return text
     return "".join(
