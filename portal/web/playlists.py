@@ -38,7 +38,7 @@ class Playlists:
             addresses = await self._storage.public.presign_get_many(keys, ttl_s=self._url_ttl_s)
             return sign_playlist(text, lambda uri: addresses[f"{folder}/{uri}"])
 
-        return await self._cached(key, signed)
+        return await self._cached(key, signed, is_signed=True)
 
     async def storyboard(self, key: str) -> CachedBody:
         """A storyboard's index whose sprites have addresses."""
@@ -50,13 +50,11 @@ class Playlists:
             addresses = await self._addresses(keys)
             return SPRITE_LINE.sub(lambda match: addresses[f"{folder}/{match['name']}"], text)
 
-        return await self._cached(key, addressed)
+        return await self._cached(key, addressed, is_signed=not self._base_url)
 
     async def address(self, key: str) -> str:
         """Where viewers get an object."""
-        if self._base_url:
-            return f"{self._base_url}/{key}"
-        return await self._storage.public.presign_get(key, ttl_s=self._url_ttl_s)
+        return (await self._addresses({key}))[key]
 
     async def max_age_s(self, most_s: int) -> int:
         """How long others may keep addresses made here: most of their life is for a viewing."""
@@ -64,9 +62,11 @@ class Playlists:
             return most_s
         return min(most_s, await self._storage.public.address_life_s(self._url_ttl_s) // 4)
 
-    async def _cached(self, key: str, make: Callable[[], Awaitable[str]]) -> CachedBody:
+    async def _cached(
+        self, key: str, make: Callable[[], Awaitable[str]], *, is_signed: bool
+    ) -> CachedBody:
         # What credentials have signed ends with them; new ones sign anew.
-        signer = await self._storage.public.address_signer()
+        signer = await self._storage.public.address_signer() if is_signed else ""
         return await self._cache.get(f"{signer} {key}", make)
 
     async def _addresses(self, keys: set[str]) -> dict[str, str]:
