@@ -7,6 +7,7 @@ from uuid import UUID
 from portal.database.connection import execute, fetch_rows
 from portal.database.lease import IS_LIVE, IS_UNDER_WAY
 from portal.processing.attempts import LEASE_S
+from portal.videos.rows import JOB_OF_VIDEO
 
 BATCH = 100
 
@@ -45,8 +46,6 @@ WHERE deleted_at < %s AND video_id > %s
 ORDER BY video_id LIMIT %s
 """
 
-# The job that works on a video: the one that makes it playable, or the one that completes it.
-JOB_OF_VIDEO = "CASE status WHEN 'processing' THEN transcode_job_id ELSE complete_job_id END"
 BEGAN_BEFORE = f"""
 NOT EXISTS (
   SELECT 1 FROM procrastinate_events

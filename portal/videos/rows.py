@@ -29,10 +29,12 @@ WHERE id = %s AND status = 'ready' AND (
   )
 )
 """
+# The job that works on a video: the one that makes it playable, or the one that completes it.
+JOB_OF_VIDEO = "CASE status WHEN 'processing' THEN transcode_job_id ELSE complete_job_id END"
 # Videos, their live attempts, places in the queue and renditions.
 PROGRESS = f"""
 WITH unfinished AS (
-  SELECT id, CASE status WHEN 'processing' THEN transcode_job_id ELSE complete_job_id END AS job_id,
+  SELECT id, {JOB_OF_VIDEO} AS job_id,
          CASE status WHEN 'processing' THEN 0 ELSE -1 END AS rank
   FROM videos
   WHERE (status = 'processing' OR complete_job_id IS NOT NULL)
