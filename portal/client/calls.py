@@ -9,6 +9,7 @@ import aiohttp
 import click
 
 from portal.concurrency.retry import Backoff, RetryLater, retry
+from portal.text import http_address
 
 REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=90)
 ATTEMPTS = 5
@@ -28,11 +29,18 @@ class Refused(click.ClickException):
 
 
 class Api:
-    """The portal's JSON endpoints, with retries: every one of them may safely be repeated."""
+    """The portal's JSON endpoints, with retries: every one of them may safely be repeated.
+
+    `shown_url` is the portal's address without the user and password that it may hold.
+    """
 
     def __init__(self, session: aiohttp.ClientSession, portal_url: str) -> None:
+        parts = http_address(portal_url)
+        if parts is None:
+            raise click.ClickException("Give the portal's address like https://portal.example.org.")
         self.session = session
         self._portal_url = portal_url
+        self.shown_url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
     async def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         """The answer's JSON; `Refused` for an error, `ClickException` after many tries."""
@@ -40,7 +48,7 @@ class Api:
         try:
             return await retry(call, on=TEMPORARY, backoff=BACKOFF, attempts=ATTEMPTS)
         except TEMPORARY as exc:
-            raise click.ClickException(f"{self._portal_url}: {exc}") from exc
+            raise click.ClickException(f"{self.shown_url}: {exc}") from exc
 
     async def _call(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
         async with self.session.request(method, self._portal_url + path, json=body) as response:

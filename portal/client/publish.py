@@ -42,7 +42,7 @@ async def publish_file(
         await send_file(api, file, upload, content_type=content_type)
         named = {"categoryIds": category_ids, "fileName": file.name, "key": upload["key"]}
         video = await api.call("POST", "/api/videos", {**texts, **named})
-        click.echo(f"Created {portal_url}/videos/{video['id']}", err=True)
+        click.echo(f"Created {api.shown_url}/videos/{video['id']}", err=True)
         click.echo(await _playback_url(api, video["id"]) if wait else video["id"])
 
 

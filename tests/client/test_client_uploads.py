@@ -229,3 +229,20 @@ async def test_answers_without_words_are_asked_for_again_or_told(
                 await api.call("GET", "/api/videos/1")
     finally:
         await runner.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("http://publisher:secret@127.0.0.1:1", "http://127.0.0.1:1: Cannot connect"),
+        ("publisher:secret@portal.example", "Give the portal's address"),
+    ],
+)
+async def test_no_error_tells_the_password_of_the_portals_address(
+    address: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.client.calls.BACKOFF", Backoff(first_s=0.0))
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(click.ClickException, match=words) as caught:
+            await Api(session, address).call("GET", "/api/categories")
+    assert "secret" not in caught.value.message
