@@ -11,17 +11,20 @@ import errno
 import os
 import signal
 import sys
+from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import cast
 
 _CONFINE = Path(__file__).with_name("confine.py")
 # A stopped process can't act on SIGTERM before it is continued.
 _STOP_SIGNALS = ((signal.SIGTERM, 0.0), (signal.SIGCONT, 3.0))
 _KILLED_TIMEOUT_S = 3.0
 _DRAIN_LIMIT_S = 5.0
+_READ_BYTES = 65_536
 # Where TLS trust is configured is not a secret, and https sources need it.
 _INHERITED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "TMPDIR")
 
@@ -80,6 +83,33 @@ async def spawn(
         cwd=cwd,
         start_new_session=True,
     )
+
+
+async def communicate(
+    process: Process, request: bytes, *, max_output_bytes: int
+) -> tuple[bytes, bytes]:
+    """As `Process.communicate`, of which stdout and stderr may be as long as the child likes.
+
+    Here the last `max_output_bytes` of each are kept. Stdin, stdout and stderr must be pipes.
+    """
+    stdin = cast("StreamWriter", process.stdin)
+    # The child may have ended before it read anything.
+    with suppress(BrokenPipeError, ConnectionResetError):
+        stdin.write(request)
+        await stdin.drain()
+    stdin.close()
+    outputs = (cast("StreamReader", it) for it in (process.stdout, process.stderr))
+    tails = [_read_tail(stream, max_output_bytes) for stream in outputs]
+    stdout, stderr = await asyncio.gather(*tails)
+    await process.wait()
+    return stdout, stderr
+
+
+async def _read_tail(stream: StreamReader, max_bytes: int) -> bytes:
+    tail = b""
+    while chunk := await stream.read(_READ_BYTES):
+        tail = (tail + chunk)[-max_bytes:]
+    return tail
 
 
 async def stop(

@@ -12,7 +12,7 @@ from asyncio.subprocess import Process
 from dataclasses import dataclass
 from typing import Any
 
-from portal.processes.child import Limits, spawn, stop
+from portal.processes.child import Limits, communicate, spawn, stop
 from portal.text import duration_in_words
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
 from portal.transcoding.probing.facts import Probe, interpret
@@ -34,6 +34,8 @@ _MAX_SIDE_PX = 16_384
 # others is worth publishing, with a word about what is missing.
 _MIN_READABLE_SHARE = 0.9
 _STDERR_TAIL_CHARS = 4000
+# Far more than any answer has. A child that a file has taken over may write without end.
+_MAX_OUTPUT_BYTES = 1024**2
 # What a machine short of memory, or one that shuts down, ends a probe with; its own limits use
 # other signals. A file that has the machine run short fails as often as it is tried.
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -96,7 +98,9 @@ async def _ask_child(request: dict[str, Any], *, timeout_s: float) -> dict[str, 
     process = await spawn((sys.executable, *_CHILD), limits=limits, stdin=True)
     try:
         async with timeout(timeout_s):
-            stdout, stderr = await process.communicate(json.dumps(request).encode())
+            stdout, stderr = await communicate(
+                process, json.dumps(request).encode(), max_output_bytes=_MAX_OUTPUT_BYTES
+            )
     except TimeoutError:
         raise TranscodeFailed(FailCode.PROBE_FAILED, detail="probe timed out") from None
     finally:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,20 @@ async def test_a_source_that_breaks_its_probe_is_refused(
 ) -> None:
     end_by(number, monkeypatch)
     assert await rejection(plain) == RejectCode.DAMAGED
+
+
+async def test_a_probe_that_writes_without_end_fills_no_memory(
+    plain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "import sys; [print('x' * 99999, file=sys.stderr) for _ in range(2000)]; sys.exit('end')"
+    monkeypatch.setattr(sys.modules[probe.__module__], "_CHILD", ("-I", "-c", code))
+    tracemalloc.start()
+    with pytest.raises(TranscodeFailed) as caught:
+        await probe(str(plain))
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert caught.value.detail.endswith("xx\nend\n")
+    assert peak_bytes < 20 * 1024**2
 
 
 async def test_a_child_inherits_no_secret_and_low_priority(monkeypatch: pytest.MonkeyPatch) -> None:
