@@ -5,7 +5,7 @@ import { onDemand, refresh } from "./lifecycle.js";
 import { localSize, localTime } from "./local.js";
 import { pollPolitely } from "./polling.js";
 import { remainingBehaviour } from "./remaining.js";
-import { retryBehaviour } from "./retry.js";
+import { retryBehaviour } from "./retry-button.js";
 import { statusBehaviour } from "./status.js";
 
 const behaviours = [

@@ -6,7 +6,7 @@
  * itself, and "recovered" when it is going again.
  */
 import Hls from "hls.js";
-import { Retries } from "./retries.js";
+import { Reconnection } from "./reconnection.js";
 import { audioTracksOf, renditionsOf } from "./track-lists.js";
 import { lookFor } from "./troubles.js";
 
@@ -42,7 +42,7 @@ export class HlsStream extends EventTarget {
   /** @type {Hls | null} a second one, which reads a grown playlist */
   #successor = null;
   #lifetime = new AbortController();
-  #retries = new Retries(this.#lifetime.signal);
+  #reconnection = new Reconnection(this.#lifetime.signal);
   /** @type {number[]} when the decoder was helped up */
   #recoveries_ms = [];
   /** Segments that made no sense since the last one that did. */
@@ -86,7 +86,7 @@ export class HlsStream extends EventTarget {
   }
 
   close() {
-    this.#retries.reset();
+    this.#reconnection.reset();
     this.#successor?.destroy();
     this.#hls?.destroy();
     this.#successor = this.#hls = null;
@@ -99,7 +99,7 @@ export class HlsStream extends EventTarget {
    */
   adoptQualities() {
     const old = this.#hls;
-    if (!old?.levels.length || this.#retries.isWaiting) return false;
+    if (!old?.levels.length || this.#reconnection.isWaiting) return false;
     this.#successor?.destroy();
     const next = this.#make({
       autoStartLoad: false,
@@ -172,7 +172,7 @@ export class HlsStream extends EventTarget {
     // Told of segments that nothing was found in, too.
     if (hls !== this.#hls || !(video || audio || audiovideo)) return;
     if (video || audiovideo) this.#unreadable = 0;
-    this.#retries.reset();
+    this.#reconnection.reset();
     this.dispatchEvent(new Event("recovered"));
   }
 
@@ -246,7 +246,7 @@ export class HlsStream extends EventTarget {
     // Signed addresses run out: a playlist fetched anew has fresh ones.
     const mustReopen = isRefused || !hasBegun;
     const retry = () => (mustReopen ? this.#reopen() : hls.startLoad());
-    const isScheduled = this.#retries.schedule(retry);
+    const isScheduled = this.#reconnection.schedule(retry);
     if (!isScheduled || !hasBegun) this.#fail("network");
     else this.dispatchEvent(new Event("reconnecting"));
   }

@@ -3,8 +3,9 @@
  * by the browser itself where Media Source Extensions are missing. Both are files of their own,
  * fetched when there is a player on the page; until then the poster stands in its place.
  */
-import { keepCaptions, keepPosition, restoreSettings, startPosition_s } from "./habits.js";
+
 import { listenToKeys } from "./keyboard.js";
+import { keepCaptions, keepPosition, restoreSettings, startPosition_s } from "./saved-state.js";
 import { WORDS } from "./troubles.js";
 
 /** @typedef {import("./hls-stream.js").HlsStream | import("./native-stream.js").NativeStream} Stream */

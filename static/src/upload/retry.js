@@ -1,15 +1,13 @@
-/** Which failures are worth another try, and how long trying goes on. */
+/** Which failures of an upload are worth another try, and what each costs. */
 
+import { Backoff } from "../backoff.js";
 import { NoAnswer, Refused } from "./api.js";
 
-/** About two minutes of failures in a row. */
-const BUDGET_MS = 120_000;
+// Of the policy's budget.
 /** A long attempt is mostly sending, on a slow line for minutes; only this much is failure. */
 const ATTEMPT_COST_MS = 10_000;
 /** So that three answers in a row that won't change are the end. */
 const LASTING_COST_MS = 50_000;
-const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 15_000;
 
 /** @typedef {"" | "file_unreadable" | "etag_hidden" | "incomplete"} FailureCode */
 
@@ -74,8 +72,6 @@ function isLasting(error) {
  */
 const final = new WeakSet();
 
-/** @typedef {{ spent_ms: number, failures: number, started_at: number }} Budget */
-
 /**
  * Repeats an attempt with growing, jittered pauses until it succeeds.
  * @template T
@@ -90,52 +86,36 @@ const final = new WeakSet();
  */
 export async function retrying(attempt, options = {}) {
   const { signal, isWorthIt = canRetry, onTrouble } = options;
-  let budget = newBudget();
+  let backoff = new Backoff();
   for (;;) {
+    let began_at = performance.now();
     try {
       return await attempt(() => {
-        budget = newBudget();
+        backoff = new Backoff();
+        began_at = performance.now();
       });
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof Error) onTrouble?.(error);
       if (!(error instanceof Error) || final.has(error) || !isWorthIt(error)) throw error;
-      await spend(budget, error, signal);
+      const pause_ms = backoff.pause_ms({
+        asked_ms: askedPause_ms(error),
+        cost_ms: isLasting(error)
+          ? LASTING_COST_MS
+          : Math.min(performance.now() - began_at, ATTEMPT_COST_MS),
+      });
+      if (pause_ms === null) {
+        final.add(error);
+        throw error;
+      }
+      await sleep(pause_ms, signal);
     }
   }
 }
 
-/** @returns {Budget} */
-function newBudget() {
-  return { spent_ms: 0, failures: 0, started_at: performance.now() };
-}
-
-/**
- * Pauses before the next attempt.
- * @param {Budget} budget
- * @param {Error} error of the last attempt
- * @param {AbortSignal} [signal]
- */
-async function spend(budget, error, signal) {
-  const pause_ms = pauseAfter(error, budget.failures);
-  const tried_ms = Math.min(performance.now() - budget.started_at, ATTEMPT_COST_MS);
-  budget.spent_ms += pause_ms + (isLasting(error) ? LASTING_COST_MS : tried_ms);
-  if (budget.spent_ms > BUDGET_MS) {
-    final.add(error);
-    throw error;
-  }
-  budget.failures += 1;
-  await sleep(pause_ms, signal);
-  budget.started_at = performance.now();
-}
-
-/** @param {Error} error @param {number} failures before it */
-function pauseAfter(error, failures) {
-  const longest_ms = Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS);
-  // Parts and tabs that failed together must not come back together.
-  const pause_ms = longest_ms * (0.5 + Math.random() / 2);
-  const asked_s = error instanceof Refused ? (error.retryAfter_s ?? 0) : 0;
-  return Math.max(pause_ms, asked_s * 1000 + (asked_s ? pause_ms : 0));
+/** @param {Error} error */
+function askedPause_ms(error) {
+  return error instanceof Refused ? (error.retryAfter_s ?? 0) * 1000 : 0;
 }
 
 /**

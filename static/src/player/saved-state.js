@@ -1,5 +1,5 @@
-/** Sets a player as its viewer left it, and remembers how and where they leave it. */
-import { position_s, remember, rememberPosition, settings } from "./memory.js";
+/** The state that a viewer left the player in: it is restored, and saved as they change it. */
+import { position_s, savePosition, saveSettings, settings } from "./local-storage.js";
 import { parseStartTime_s } from "./start-time.js";
 
 const SAVE_EVERY_S = 5;
@@ -38,13 +38,13 @@ export function restoreSettings(video, signal) {
     video.playbackRate = speed;
   }
   const rememberVolume = () => {
-    if (isToldSo && video.muted) remember({ volume: video.volume });
-    else remember({ volume: video.volume, isMuted: video.muted });
+    if (isToldSo && video.muted) saveSettings({ volume: video.volume });
+    else saveSettings({ volume: video.volume, isMuted: video.muted });
   };
   video.addEventListener("volumechange", rememberVolume, { signal });
   const rememberSpeed = () => {
     video.defaultPlaybackRate = video.playbackRate;
-    remember({ speed: video.playbackRate });
+    saveSettings({ speed: video.playbackRate });
   };
   video.addEventListener("ratechange", rememberSpeed, { signal });
 }
@@ -60,7 +60,7 @@ export function keepPosition(video, signal) {
   const save = () => {
     if (!video.duration || video.played.length === 0) return;
     saved_s = video.currentTime;
-    rememberPosition(videoId, video.currentTime, video.duration);
+    savePosition(videoId, video.currentTime, video.duration);
   };
   const saveNowAndThen = () => {
     if (Math.abs(video.currentTime - saved_s) >= SAVE_EVERY_S) save();
@@ -93,7 +93,7 @@ export function keepCaptions(controller, video, signal) {
   const rememberChoice = () => {
     const shown = [...textTracks].find((track) => isCaptions(track) && track.mode === "showing");
     chosen = shown ? nameOf(shown) : "";
-    remember({ captions: chosen });
+    saveSettings({ captions: chosen });
   };
   for (const name of CAPTION_REQUESTS) {
     // The tracks change while the event goes up; then the choice can be read off them.

@@ -1,7 +1,7 @@
 /**
- * What the player remembers in this browser: how it was set, and where each video was left.
+ * What the player saves in this browser: its settings, and where each video was left.
  * Storage may be full, blocked or not there at all (a frame on another site): then nothing is
- * remembered, and nothing else changes.
+ * saved, and nothing else changes.
  */
 
 const SETTINGS_KEY = "portal.player";
@@ -28,7 +28,7 @@ export function settings() {
 }
 
 /** @param {Settings} changes */
-export function remember(changes) {
+export function saveSettings(changes) {
   write(SETTINGS_KEY, { ...settings(), ...changes });
 }
 
@@ -46,7 +46,7 @@ export function position_s(videoId) {
  * @param {number} at_s
  * @param {number} duration_s
  */
-export function rememberPosition(videoId, at_s, duration_s) {
+export function savePosition(videoId, at_s, duration_s) {
   const ending_s = Math.min(duration_s * ENDING_SHARE, ENDING_S);
   const isWorthIt = at_s >= WATCHED_S && at_s < duration_s - ending_s;
   const { [videoId]: _old, ...others } = read(POSITIONS_KEY);

@@ -1,9 +1,8 @@
-/** When to try again: soon at first, then less and less often, and in the end not at all. */
+/** When a stream that broke off is loaded again: after a pause, or as soon as there is a network. */
+import { Backoff } from "../backoff.js";
 
-const DELAYS_S = [1, 2, 4, 8, 15, 15, 15, 15, 15];
-
-export class Retries {
-  #count = 0;
+export class Reconnection {
+  #backoff = new Backoff();
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #timer;
   /** @type {(() => void) | null} */
@@ -27,17 +26,16 @@ export class Retries {
   schedule(retry) {
     clearTimeout(this.#timer);
     this.#retry = retry;
-    const delay_s = DELAYS_S[this.#count];
-    if (delay_s === undefined) return false;
-    this.#count += 1;
-    this.#timer = setTimeout(() => this.#now(), delay_s * 1000);
+    const pause_ms = this.#backoff.pause_ms();
+    if (pause_ms === null) return false;
+    this.#timer = setTimeout(() => this.#now(), pause_ms);
     return true;
   }
 
   reset() {
     clearTimeout(this.#timer);
     this.#retry = null;
-    this.#count = 0;
+    this.#backoff = new Backoff();
   }
 
   #now() {

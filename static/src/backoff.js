@@ -1,0 +1,26 @@
+/** The one retry policy: growing, jittered pauses, for about two minutes of failures in a row. */
+
+const BUDGET_MS = 120_000;
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 15_000;
+
+export class Backoff {
+  #failures = 0;
+  #spent_ms = 0;
+
+  /**
+   * How long to pause after a failure.
+   * @param {object} [failure]
+   * @param {number} [failure.asked_ms] the least pause that the other side asked for
+   * @param {number} [failure.cost_ms] what of the budget the attempt takes, besides the pause
+   * @returns {number | null} null once trying again is no use
+   */
+  pause_ms({ asked_ms = 0, cost_ms = 0 } = {}) {
+    const longest_ms = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, LONGEST_PAUSE_MS);
+    // Parts, tabs and viewers that failed together must not come back together.
+    const pause_ms = asked_ms + longest_ms * (0.5 + Math.random() / 2);
+    this.#failures += 1;
+    this.#spent_ms += pause_ms + cost_ms;
+    return this.#spent_ms > BUDGET_MS ? null : pause_ms;
+  }
+}
