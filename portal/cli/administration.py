@@ -4,10 +4,10 @@ Each function opens what it needs for itself. Raises `VideoNotFound` for an unkn
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from portal.config import Config
-from portal.database.connection import fetch_rows, open_database
+from portal.database.connection import Row, fetch_rows, open_database
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.errors import PortalError
 from portal.queue.app import Queue, open_queue
@@ -20,8 +20,6 @@ MEASURED = ("failure_code", "duration_s", "size_bytes", "created_at")
 RENDITION = ("name", "kind", "state", "attempt_number", "tries", "size_bytes", "error_code")
 ATTEMPT = ("number", "worker", "stage", "percent", "started_at", "finished_at")
 OUTCOME = ("outcome", "error_code", "error_detail")
-
-Row = dict[str, Any]
 
 
 class Act(Protocol):

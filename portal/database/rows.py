@@ -1,20 +1,17 @@
 """What the transactions and queries of several features do with rows in the same way."""
 
 from collections.abc import AsyncIterator
-from typing import Any
 from uuid import UUID
 
 from tortoise.expressions import RawSQL
 
-from portal.database.connection import fetch_rows
+from portal.database.connection import Row, fetch_rows
 from portal.database.models import Video
 
 # The database's clock: the one that all machines of a portal share.
 NOW = RawSQL("now()")
 # What ids in order are read from.
 FIRST_ID = str(UUID(int=0))
-
-Row = dict[str, Any]
 
 
 async def lock_video(video_id: UUID) -> Video | None:

@@ -1,8 +1,7 @@
 """The queue's tables by hand: how it stands, for operators; finished jobs; jobs that wait."""
 
-from portal.database.connection import execute, fetch_rows
+from portal.database.connection import Row, execute, fetch_rows
 from portal.database.lease import IS_LIVE
-from portal.database.rows import Row
 
 # procrastinate's workers show every ten seconds that they live.
 DEAD_AFTER_S = 60

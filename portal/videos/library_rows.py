@@ -8,8 +8,8 @@ one for most, and the server would settle for it after a few repetitions.
 from psycopg import sql
 from tortoise.connection import get_connection
 
+from portal.database.connection import Row
 from portal.database.lease import JOIN_ATTEMPT
-from portal.database.rows import Row
 from portal.videos.library_queries import Cursor, LibraryQuery, Order, Tier
 
 # A materialized part is planned as if all of it were wanted, and yet stops when enough is there;

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from portal.database.connection import fetch_rows
+from portal.database.connection import Row, fetch_rows
 from portal.database.lease import IS_LIVE
-from portal.database.rows import Row
 
 Rows = Sequence[Row]
 

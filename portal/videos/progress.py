@@ -10,11 +10,11 @@ from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
-from portal.database.connection import fetch_rows
+from portal.database.connection import Row, fetch_rows
 from portal.database.models import VideoStatus
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.notes import Note
-from portal.videos.rows import PROGRESS, Row
+from portal.videos.rows import PROGRESS
 
 
 class TranscodeStage(StrEnum):

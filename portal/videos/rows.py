@@ -2,14 +2,11 @@
 costs several times what running such a query does.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 from uuid import UUID
 
-from portal.database.connection import execute, fetch_rows
+from portal.database.connection import Row, execute, fetch_rows
 from portal.database.lease import IS_UNDER_WAY, JOIN_ATTEMPT
-
-Row = Mapping[str, Any]
 
 ISSUE_UPLOAD = """
 INSERT INTO uploads (key, file_name, content_type, created_at) VALUES (%s, %s, %s, now())

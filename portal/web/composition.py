@@ -11,13 +11,13 @@ from math import inf
 
 from portal.concurrency.single_flight import SingleFlight
 from portal.config import Config
-from portal.database.connection import open_database
+from portal.database.connection import Row, open_database
 from portal.database.models import Video
 from portal.queue.app import Queue, open_queue
 from portal.storage.bucket import Storage, open_storage
 from portal.videos.progress import Progress, fetch_progress
 from portal.videos.publishing import CategoryTable, fetch_videos
-from portal.videos.rows import Row, fetch_records
+from portal.videos.rows import fetch_records
 from portal.web.body_cache import BodyCache
 from portal.web.data_loader import DataLoader
 from portal.web.playlists import Playlists

@@ -5,11 +5,11 @@ from uuid import UUID
 
 from quart import current_app
 
+from portal.database.connection import Row
 from portal.database.models import Video
 from portal.errors import VideoNotFound
 from portal.videos.progress import Progress
 from portal.videos.publishing import parse_video_id
-from portal.videos.rows import Row
 from portal.web.composition import WebContext
 from portal.web.data_loader import DataLoader
 

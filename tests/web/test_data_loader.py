@@ -13,7 +13,8 @@ from running_portal import until
 from tortoise.exceptions import OperationalError
 
 from portal.config import Config
-from portal.videos.rows import Row, fetch_records
+from portal.database.connection import Row
+from portal.videos.rows import fetch_records
 from portal.web.data_loader import DataLoader
 
 

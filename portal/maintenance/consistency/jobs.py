@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from portal.database.connection import fetch_rows, transaction
-from portal.database.rows import Row
+from portal.database.connection import Row, fetch_rows, transaction
 from portal.maintenance import janitor, recovery
 from portal.maintenance.consistency import repairs
 from portal.maintenance.consistency.comparison import Comparison

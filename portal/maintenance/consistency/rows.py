@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from uuid import UUID
 
-from portal.database.connection import fetch_rows
-from portal.database.rows import Row, rows_by_key
+from portal.database.connection import Row, fetch_rows
+from portal.database.rows import rows_by_key
 from portal.maintenance.rows import ENDED_UNHEARD
 from portal.queue.rows import DEAD_AFTER_S
 

@@ -2,8 +2,8 @@
 
 from functools import partial
 
+from portal.database.connection import Row
 from portal.database.models import Video
-from portal.database.rows import Row
 from portal.maintenance.consistency.comparison import TOO_YOUNG, Comparison
 from portal.maintenance.consistency.findings import Difference
 from portal.maintenance.consistency.merging import merged
