@@ -46,7 +46,7 @@ def read_config(data_dir: Path | None = None) -> Config:
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run to the end, and tell what everyone runs into in one line."""
+    """Run to the end; the errors that any command may meet are told in one line."""
     try:
         return asyncio.run(work)
     except (psycopg.OperationalError, DBConnectionError, QueueUnavailable) as exc:
@@ -62,7 +62,7 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 def ask(
     data_dir: Path | None, work: Callable[..., Coroutine[Any, Any, Result]], **given: Any
 ) -> Result:
-    """Do what a command is for, with these settings; it says itself what there is to say."""
+    """Run a command's work with these settings, without the libraries' own warnings."""
     quiet()
     return run(work(read_config(data_dir), **given))
 

@@ -98,7 +98,7 @@ def _cells(row: dict[str, Any]) -> list[object]:
 
 
 def _each(video_ids: tuple[str, ...], data_dir: Path | None, act: Any, *, done: str) -> None:
-    """Do it for each; what is refused is told, and the rest is done all the same."""
+    """Act on each, and print what came of it; a refusal does not stop the rest."""
     refused = ask(data_dir, act, video_ids=video_ids)
     for video_id in video_ids:
         if video_id in refused:

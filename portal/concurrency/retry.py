@@ -53,10 +53,10 @@ async def retry(
     attempts: float = inf,
     what: str = "",
 ) -> Result:
-    """Call `work` until it succeeds, or fails otherwise than `on` expects, or too often or long.
+    """Call `work` until it succeeds; only for work that may be repeated.
 
-    Only for work that may be repeated. The last failure is raised as it is; `what` names, in the
-    log, the part that is away; without it nothing is logged.
+    A failure is raised as it is when `on` does not expect it, after so many `attempts`, or after
+    `give_up_after_s`. `what` names in the log the part that is away; without it nothing is logged.
     """
     deadline = monotonic() + give_up_after_s
     failures = 0

@@ -8,16 +8,16 @@ Value = TypeVar("Value")
 
 
 class SingleFlight(Generic[Value]):
-    """Nothing is kept: whoever asks after the work was done has it done again."""
+    """Work is shared while it is under way; its result is not kept afterwards."""
 
     def __init__(self) -> None:
         self._coming: dict[str, asyncio.Task[Value]] = {}
 
     async def get(self, key: str, work: Callable[[], Awaitable[Value]]) -> Value:
-        """What this work gives, or the same that is under way for others; a failure, too."""
+        """Do this work, or wait for the one with this key; all get its result or error."""
         if key not in self._coming:
             self._coming[key] = asyncio.create_task(self._do(key, work))
-        # One that goes away must not take it from the others.
+        # A caller that is cancelled must not cancel it for the others.
         return await asyncio.shield(self._coming[key])
 
     async def _do(self, key: str, work: Callable[[], Awaitable[Value]]) -> Value:

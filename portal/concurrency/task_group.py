@@ -1,4 +1,4 @@
-"""A TaskGroup for callers who expect the error that brought it down, and no group of errors."""
+"""A TaskGroup that raises the error that ended it, not a group of errors."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 @asynccontextmanager
 async def task_group() -> AsyncIterator[asyncio.TaskGroup]:
-    """As `asyncio.TaskGroup`; its first error is raised by itself, with the cause it has."""
+    """As `asyncio.TaskGroup`, but its first error is raised alone, with its cause."""
     try:
         async with asyncio.TaskGroup() as tasks:
             yield tasks

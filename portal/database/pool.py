@@ -188,7 +188,7 @@ class _Client(PsycopgClient):
 
 
 def transaction_connection() -> AsyncConnection[Any]:
-    """The driver's connection of the transaction at hand; Tortoise has no public way to it.
+    """The driver's connection of the current transaction; Tortoise has no public way to it.
 
     Jobs are enqueued on it, so that they are committed with the rows.
     """

@@ -1,4 +1,4 @@
-"""What the transactions and queries of several features do with rows in the same way."""
+"""What the transactions and queries of several features share."""
 
 from collections.abc import AsyncIterator
 from uuid import UUID
@@ -15,7 +15,7 @@ FIRST_ID = str(UUID(int=0))
 
 
 async def lock_video(video_id: UUID) -> Video | None:
-    """The video, which nobody else changes until the end of the transaction at hand."""
+    """The video, locked until the end of the current transaction."""
     return await Video.filter(id=video_id).select_for_update().get_or_none()
 
 

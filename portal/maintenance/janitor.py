@@ -152,7 +152,7 @@ async def sweep_attempts(cutoffs: Cutoffs, storage: Storage, done: Tidied) -> No
 
 
 async def bury_deleted(cutoffs: Cutoffs, storage: Storage, queue: Queue) -> int:
-    """Have files of deleted videos that came late removed; returns how many videos."""
+    """Remove files of deleted videos that arrived late; returns how many videos."""
     buried = 0
     async for row in rows_by_key(DUE_TOMBSTONES, cutoffs.idle_since, page=BATCH):
         tombstone = await Tombstone.get_or_none(video_id=row["key"])

@@ -1,4 +1,4 @@
-"""What a supervised child prints: kept in a log file, or handed on line by line."""
+"""What a supervised child prints: written to a log file, or passed on line by line."""
 
 import asyncio
 import os
@@ -57,7 +57,7 @@ class LogFile:
 
 @dataclass(slots=True)
 class LineOutput:
-    """Hands each line of a child to `write`, for example to show it in a terminal."""
+    """Passes each line of a child to `write`, for example to show it in a terminal."""
 
     write: Callable[[str], None]
     _reader: int | None = None

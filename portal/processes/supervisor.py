@@ -87,7 +87,7 @@ class Children:
             raise ChildError(_with_tail(f"{spec.name} failed ({describe_exit(returncode)})", spec))
 
     def background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do this beside the children, and give it up when they are stopped."""
+        """Run this beside the children; it is cancelled when they are stopped."""
         self._work.append(self._tasks.create_task(work))
 
     def pid(self, name: str) -> int | None:
@@ -95,7 +95,7 @@ class Children:
         return next((it.pid for it, spec in self._running() if spec.name == name), None)
 
     def stop_now(self) -> None:
-        """Make everything end at once, the way each child bears it best."""
+        """End everything at once, each child by its `stop_now_signal`."""
         for process, spec in self._running():
             send(process, spec.stop_now_signal)
 
@@ -191,7 +191,7 @@ class Children:
         return child.process
 
     def _write_state(self) -> None:
-        """Leave it for other processes, and for the next start."""
+        """Write what runs and what keeps failing, for other processes and for the next start."""
         running = [(it.pid, int(spec.death_signal)) for it, spec in self._running()]
         failing = [child.spec.name for child in self._all() if child.failures]
         try:
@@ -239,7 +239,7 @@ def _with_tail(text: str, spec: ChildSpec) -> str:
 
 
 async def _last_lines(*children: _Child) -> None:
-    """Let the pumps read what is left; a grandchild may hold the other end open for ever."""
+    """Let the pumps read what is left, for a moment: a grandchild may hold the pipe open."""
     pumps = [child.pump for child in children if child.pump is not None]
     if pumps:
         await asyncio.wait(pumps, timeout=LAST_LINES_TIMEOUT_S)

@@ -241,9 +241,9 @@ async def fail_video(video_id: UUID, *, code: str, message: str) -> None:
 
 
 async def start_again(video: Video, queue: Queue, *, since: datetime | None = None) -> None:
-    """Have a locked video made playable anew; the attempts so far do not count any more.
+    """Queue the transcode of a locked video anew; the attempts so far do not count any more.
 
-    It waits for its turn since then, or since it was created.
+    Its priority counts from `since`, or from the video's creation.
     """
     last = await Attempt.filter(video_id=video.id).order_by("-number").first()
     await Video.filter(id=video.id).update(

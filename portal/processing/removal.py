@@ -38,7 +38,7 @@ class Unsettled(Exception):
 async def promise_removal(
     video_id: UUID, storage_key: str, queue: Queue, *, is_written: bool
 ) -> None:
-    """Have a video's files removed, as a part of the transaction that deletes the video.
+    """Queue the removal of a video's files, in the transaction that deletes the video.
 
     `is_written` tells that someone may be writing some of them at this moment.
     """
@@ -53,7 +53,7 @@ async def promise_removal(
 
 
 async def remove_again(video_id: UUID, storage_key: str, *, queue: Queue) -> None:
-    """Have the files of a deleted video removed once more: some may have been written since."""
+    """Queue another removal of a deleted video's files: some may have been written since."""
     async with transaction():
         settles_at = await server_time() + timedelta(seconds=SETTLE_S)
         if not await Deletion.filter(video_id=video_id).update(settles_at=settles_at):

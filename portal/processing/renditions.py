@@ -101,7 +101,7 @@ async def begin_completion(video_id: UUID, *, worker: str) -> OpenAttempt | None
 
 
 async def plan_again(video: Video, again: QuerySet[Rendition], queue: Queue) -> bool:
-    """Have these renditions of a locked, ready video made once more; False if there are none."""
+    """Plan these renditions of a locked, ready video again; False if there are none."""
     changed = await again.update(
         state=RenditionState.PLANNED,
         attempt_number=None,

@@ -22,7 +22,7 @@ POSTER_PRIORITY = 10
 async def defer_transcode(video: Video, queue: Queue, *, since: datetime | None = None) -> int:
     """Queue the job that makes a video playable; returns the job's id.
 
-    It has waited since then, or since the video was created.
+    Its priority counts from `since`, or from the video's creation.
     """
     priority = first_pass_priority(video.size_bytes, since=since or video.created_at)
     return await _defer("portal:transcode", TRANSCODE_QUEUE, video.id, queue, priority=priority)

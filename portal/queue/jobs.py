@@ -8,7 +8,7 @@ from portal.queue.app import Queue, database_errors
 
 
 async def queue_again(job_id: int, queue: Queue) -> None:
-    """Have a job run again that a worker took or that failed."""
+    """Queue a job again that a worker took or that failed."""
     await queue.job_manager.retry_job_by_id_async(job_id=job_id, retry_at=await server_time())
 
 

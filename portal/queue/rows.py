@@ -92,5 +92,5 @@ async def prune_jobs(*, keep_days: int) -> int:
 
 
 async def resume_paused(*, after_success: bool) -> int:
-    """Have jobs run now that wait after a failure; all, or those some job succeeded after."""
+    """End the pauses of jobs that failed; with `after_success` only where a job succeeded since."""
     return await execute(RESUME_AFTER_SUCCESS if after_success else RESUME)

@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line, with the ids of the request or job at hand.
+"""Structured logs: one JSON object a line, with the ids of the current request or job.
 
 Never logged: signed addresses, tokens, passwords, bodies.
 """
@@ -59,7 +59,7 @@ def configure_logging(config: Config) -> None:
 
 
 class Tally:
-    """Logs now and then how often something happened; it may happen thousands of times a second."""
+    """Counts what may happen thousands of times a second; logs the count every ten seconds."""
 
     def __init__(self, logger: logging.Logger, words: str, *, action: str) -> None:
         self._logger = logger
@@ -69,7 +69,7 @@ class Tally:
         self._said_at = -TALLY_INTERVAL_S
 
     def add(self, cause: Exception | None = None) -> None:
-        """It has happened once more; the first time is logged at once."""
+        """Count one more; the first is logged at once."""
         self._count += 1
         now = monotonic()
         if now - self._said_at >= TALLY_INTERVAL_S:

@@ -19,12 +19,12 @@ _tracers: list[Tracer] = []
 
 
 def collect(tracer: Tracer) -> None:
-    """Have all spans of this process made by `tracer` from now on."""
+    """Make all spans of this process with `tracer` from now on."""
     _tracers[:] = [tracer]
 
 
 def span(name: str, **attributes: Value) -> AbstractContextManager[object]:
-    """Time what happens inside, as a part of the span around it."""
+    """A span around what happens inside; a child of the current one."""
     if not _tracers:
         return nullcontext()
     return _tracers[0].start_as_current_span(name, attributes=attributes)
@@ -33,7 +33,7 @@ def span(name: str, **attributes: Value) -> AbstractContextManager[object]:
 def continued(
     name: str, carrier: Mapping[str, str], **attributes: Value
 ) -> AbstractContextManager[object]:
-    """As `span`, as a part of the trace that `carrier` was written in, elsewhere and earlier."""
+    """As `span`, but in the trace that another process wrote to `carrier`."""
     if not _tracers:
         return nullcontext()
     from opentelemetry.propagate import extract
@@ -45,7 +45,7 @@ def continued(
 
 
 def carrier() -> dict[str, str]:
-    """What `continued` needs to go on with the trace at hand (W3C Trace Context); or nothing."""
+    """The current trace for `continued` (W3C Trace Context); empty without one."""
     fields: dict[str, str] = {}
     if _tracers:
         from opentelemetry.propagate import inject
@@ -55,7 +55,7 @@ def carrier() -> dict[str, str]:
 
 
 def describe(name: str, **attributes: Value) -> None:
-    """Name the span at hand by what became known of it since it began."""
+    """Rename the current span, and add attributes that were not known when it began."""
     if _tracers:
         from opentelemetry.trace import get_current_span
 

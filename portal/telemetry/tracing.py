@@ -86,9 +86,9 @@ def _without_query(url: URL) -> str:
 
 
 def _rooted(sampler: Sampler) -> Sampler:
-    """As `sampler`, but no trace begins with a statement or a call that nobody's request made.
+    """As `sampler`, but no trace begins with a statement or a call outside of a request or job.
 
-    Workers look into the queue all the time.
+    Workers poll the queue all the time.
     """
     from opentelemetry.sdk.trace import sampling
     from opentelemetry.trace import SpanKind, get_current_span

@@ -110,7 +110,7 @@ async def make_poster(
 
 
 async def _begin(video_id: UUID, number: int) -> tuple[Video, PosterRequest] | None:
-    """Take the lease on a request that is not void; one that is done is left to tidy up after."""
+    """Take the lease on a request that is not void; one that is done may have files to remove."""
     async with transaction():
         video = await lock_video(video_id)
         request = await PosterRequest.get_or_none(video_id=video_id, number=number)
@@ -171,7 +171,7 @@ async def _finish(former: Video, number: int, key: str, storage: Storage, queue:
 
 
 async def _remove_unused(video_id: UUID, storage: Storage) -> None:
-    """Remove posters that were replaced; what a later request has written is its own to see to."""
+    """Remove posters that were replaced, but not what a later request has written."""
     video = await Video.get_or_none(id=video_id)
     if video is None:
         return
@@ -185,6 +185,6 @@ async def _remove_unused(video_id: UUID, storage: Storage) -> None:
 
 
 async def _release(video_id: UUID, number: int) -> None:
-    """Have the request wait again; the try does not count."""
+    """Set the request back to waiting; the try does not count."""
     held = PosterRequest.filter(video_id=video_id, number=number, state=PosterState.WORKING)
     await held.update(state=PosterState.WAITING, tries=F("tries") - 1)

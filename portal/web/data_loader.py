@@ -27,14 +27,14 @@ class DataLoader(Generic[Value]):
         self._reading: asyncio.Task[None] | None = None
 
     async def load(self, key: UUID) -> Value | None:
-        """What there is of this id, or None."""
+        """The value of this id; None if there is none."""
         refuse_if_away()
         if key not in self._asked:
             self._asked[key] = asyncio.get_running_loop().create_future()
         answer = self._asked[key]
         if self._reading is None:
             self._reading = asyncio.create_task(self._read_all())
-        # One asker that goes away must not take the answer from the others.
+        # An asker that is cancelled must not cancel it for the others.
         return await asyncio.shield(answer)
 
     async def _read_all(self) -> None:

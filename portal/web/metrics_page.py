@@ -1,4 +1,4 @@
-"""`/metrics` for Prometheus: there only when METRICS is on, and for who has the token, if any."""
+"""`/metrics` for Prometheus, when METRICS is on; with METRICS_TOKEN for its bearers only."""
 
 import asyncio
 from hmac import compare_digest

@@ -99,7 +99,7 @@ async def cut_poster(video_id: UUID, queue: Queue) -> None:
 
 
 async def drop_storyboard(video_id: UUID) -> None:
-    """Have players do without: only transcoding anew would make another one."""
+    """Forget the storyboard: only transcoding anew would make another one."""
     await Video.filter(id=video_id).update(has_storyboard=False)
 
 

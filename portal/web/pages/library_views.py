@@ -73,7 +73,7 @@ class LibraryView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressView:
-    """`url` asks for the cards that are still being processed; None when all are final."""
+    """`url` polls the cards that are still being processed; None when all are final."""
 
     url: str | None
     news: str
@@ -102,8 +102,8 @@ def library_view(
 
 
 def progress_view(cards: Sequence[VideoCard], *, is_news: bool) -> ProgressView:
-    """Which of these to ask for again, and what there is to tell if those that are final are so
-    since they were last asked for.
+    """Which of these to poll again; with `is_news` also the announcement of those that are final,
+    since they were not when they were last polled.
     """
     unfinished = [card.id for card in cards if card.status == VideoStatus.PROCESSING]
     final = [card for card in cards if card.status != VideoStatus.PROCESSING]

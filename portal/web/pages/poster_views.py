@@ -34,7 +34,7 @@ class PosterView:
 
 
 def poster_view(video: Video, asked: PosterRequest | None, *, watched: int = 0) -> PosterView:
-    """The end of a request is told to who `watched` it; that one is under way, to everyone."""
+    """A request under way is shown to everyone; its end only to the page that `watched` it."""
     state, number = (asked.state, asked.number) if asked else (None, None)
     is_pending = state in (PosterState.WAITING, PosterState.WORKING)
     news = state if is_pending or number == watched else None

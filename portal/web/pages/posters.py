@@ -20,7 +20,7 @@ blueprint = Blueprint("posters", __name__)
 @polled(gone="videos/_gone.html")
 async def poster(video_id: str) -> str:
     """The fragment with a video's poster; it asks for itself while a new one is being cut."""
-    # The request whose end whoever asks wants to hear of; 0 for none.
+    # The number of the request whose end this page announces; 0 for none.
     watched = whole_number(request.args.get("watched", ""), max_digits=9) or 0
     return await _poster(video_id, watched=watched)
 

@@ -62,14 +62,14 @@ class Response:
     body: bytes = b""
 
     async def record(self, message: SendEvent) -> None:
-        """Be the response that an app sends here."""
+        """Record what an app sends."""
         if message["type"] == "http.response.start":
             self.status, self.headers = message["status"], list(message["headers"])
         elif message["type"] == "http.response.body":
             self.body += message["body"]
 
     async def send(self, receive: Receive, send: Send) -> None:
-        """Answer with it, and drop what still arrives of the request."""
+        """Send it, and drop what still arrives of the request."""
         kind: Literal["http.response.start"] = "http.response.start"
         start = Start(type=kind, status=self.status, headers=self.headers, trailers=False)
         body = Body(type="http.response.body", body=self.body, more_body=False)

@@ -38,7 +38,7 @@ RESPONSE = (
 
 
 def raise_descriptor_limit() -> int:
-    """Let this process, and those it starts, have as many open files as it may; returns those.
+    """Raise the soft limit on open files to the hard limit, which is returned.
 
     The soft limit is 1024 on most systems, fewer than the viewers of one process.
     """
@@ -49,7 +49,7 @@ def raise_descriptor_limit() -> int:
 
 
 def install(max_connections: int) -> None:
-    """Let Hypercorn hold at most this many connections in this process, half from one address."""
+    """Limit the connections of this process; one address gets half of them at most."""
     allowed = min(max_connections, raise_descriptor_limit() - RESERVED_DESCRIPTORS)
     if allowed < max_connections:
         logger.warning(

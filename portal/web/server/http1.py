@@ -27,7 +27,7 @@ ERRORS = {
 
 
 def install() -> None:
-    """Have Hypercorn read requests like this."""
+    """Make Hypercorn read requests by `StrictProtocol`."""
     # Looked up there for each new connection.
     vars(hypercorn_protocol)["H11Protocol"] = StrictProtocol
 

@@ -21,7 +21,7 @@ from portal.web.server.request_context import state_of
 # Clients remembered for each budget, the latest; someone with more addresses than that gains
 # nothing but full buckets, and takes some megabytes.
 MAX_CLIENTS = 20_000
-# So that who waits exactly as long as told gets through.
+# So that a client that waits exactly as long as told gets through.
 ROUNDING = 1e-6
 
 

@@ -63,7 +63,7 @@ def allow_framing(scope: Scope) -> None:
 
 
 class RequestContext:
-    """Names each request, logs it, and has `meter` count it."""
+    """Gives each request an id, logs it, and counts it with `meter`."""
 
     def __init__(self, app: App, *, meter: RequestMeter | None = None) -> None:
         self._app = app

@@ -1,11 +1,11 @@
 """Response cache: answers many who ask for the same address with one response every two seconds.
 
-To work out a response takes ten times as long as to send it, and a video that many wait for is the
-same for all of them. Who asks alone always gets the newest; of what is asked for often, a response
-may be as old as `MAX_AGE_S`, the time until a page asks again. Whoever has just changed something
-is never given what was made for others, so that they see what they did; a process knows only of
-the changes that it made itself. Shared are only the responses that their views declare to be the
-same for everyone, by `allow_sharing`.
+Making a response takes ten times as long as sending it, and a video that many wait for is the
+same for all of them. An address that few ask for is never answered from the cache. At one that is
+asked for often, a response may be as old as `MAX_AGE_S`, the time until a page polls again. A
+client that has just changed something gets no cached response, so that it sees its change; a
+process knows only of the changes that went through it. Only responses are shared that their views
+declare to be the same for everyone, by `allow_sharing`.
 """
 
 import asyncio
@@ -42,9 +42,9 @@ MAX_CHANGERS = 20_000
 
 
 def allow_sharing(scope: Scope) -> None:
-    """Let the response to this request be given to others who ask for the same.
+    """Declare that the response to this request is the same for everyone.
 
-    Called before there is one: a failure is everyone's who waits for it, too.
+    Called before it is made, so that an error is shared, too.
     """
     state_of(scope).is_shareable = True
 
@@ -73,7 +73,7 @@ class _Address:
         self._made_at = now
 
     def ask(self, now: float) -> _Shared | None:
-        """Count one who asks; returns the last response while it may be given out."""
+        """Count a request; returns the last response while it may be given out."""
         age_s = now - self._counted_from
         if age_s >= MAX_AGE_S:
             self._asked_before = self._asked if age_s < 2 * MAX_AGE_S else 0
@@ -121,7 +121,7 @@ class ResponseCache:
         self._changers[client] = None
 
     async def _share(self, scope: HTTPScope) -> _Shared | None:
-        """A response that is made for others as well, if this one is for everyone."""
+        """The shared response for this request; None if it is to be made for this client alone."""
         key = _key(scope)
         address = self._addresses.get(key)
         if address is None:
@@ -133,7 +133,7 @@ class ResponseCache:
     async def _make(self, address: _Address, scope: HTTPScope) -> _Shared | None:
         made_at = self._clock()
         shared = _Shared(state_of(scope), Response())
-        # It comes even if whoever asked first leaves.
+        # It is made even if the client that asked first leaves.
         never = asyncio.get_running_loop().create_future
         # If they are refused, the others are not.
         with suppress(PortalError):

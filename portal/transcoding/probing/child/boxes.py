@@ -101,7 +101,7 @@ class _BoxReader:
         return self._window[offset : offset + _HEADER_BYTES]
 
     def _move(self, at: int) -> None:
-        """Have the window begin at `at`; reading on is no jump."""
+        """Begin the window at `at`; reading on is no jump."""
         offset = at - self._window_at
         if 0 <= offset <= len(self._window):
             self._window = self._window[offset:]
