@@ -5,6 +5,7 @@ module does not.
 """
 
 import re
+from functools import lru_cache
 from unicodedata import category
 from urllib.parse import SplitResult, urlsplit
 
@@ -17,8 +18,11 @@ _UNSHOWN = re.compile(f"[{_CONTROLS}{_DIRECTIONS}]")
 MAX_MARKS = 8
 # Letters and signs that look like nothing: Hangul fillers, and Braille without a dot.
 _EMPTY_SIGNS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
-# RFC 3986, section 3.2.2, and the underscore that names of servers behind proxies may have.
-_HOST = re.compile(r"(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?", re.IGNORECASE)
+# RFC 3986, section 3.2.2, in labels of DNS (RFC 1035, section 2.3.4), with the underscore that
+# names of servers behind proxies may have.
+_LABEL = "[a-z0-9_-]{1,63}"
+_HOST = re.compile(rf"({_LABEL}(\.{_LABEL})*\.?|\[[0-9a-f:.]+\])(:[0-9]{{1,5}})?", re.IGNORECASE)
+_MAX_HOST_LENGTH = 253 + len(":65535")
 
 
 def shown(text: str) -> str:
@@ -46,15 +50,17 @@ def split_tags(tags: str) -> list[str]:
     return [tag for tag in stripped if tag]
 
 
+@lru_cache(maxsize=1024)
 def host_name(host: str) -> str:
     """The name in a host with or without a port, as names are compared; empty for no host."""
-    if not _HOST.fullmatch(host):
+    if len(host) > _MAX_HOST_LENGTH or not _HOST.fullmatch(host):
         return ""
     try:
-        name = urlsplit(f"//{host}").hostname
+        # Both raise: an address in brackets that is none, and a port that is too large.
+        parts = urlsplit(f"//{host}")
+        return (parts.hostname or "").removesuffix(".") if parts.port != 0 else ""
     except ValueError:
         return ""
-    return (name or "").removesuffix(".")
 
 
 def http_address(text: str) -> SplitResult | None:

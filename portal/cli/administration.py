@@ -3,14 +3,13 @@
 Each function opens what it needs for itself. Raises `VideoNotFound` for an unknown id.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Sequence
 
 from portal.config import Config
 from portal.database.connection import Row, fetch_rows, open_database
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.errors import PortalError
-from portal.queue.app import Queue, open_queue
+from portal.queue.app import open_queue
 from portal.queue.rows import JOBS_OF_VIDEO, read_queue
 from portal.videos import deletion, library, publishing
 from portal.videos.library_queries import LibraryQuery
@@ -20,12 +19,6 @@ MEASURED = ("failure_code", "duration_s", "size_bytes", "created_at")
 RENDITION = ("name", "kind", "state", "attempt_number", "tries", "size_bytes", "error_code")
 ATTEMPT = ("number", "worker", "stage", "percent", "started_at", "finished_at")
 OUTCOME = ("outcome", "error_code", "error_detail")
-
-
-class Act(Protocol):
-    """What is done with each video."""
-
-    async def __call__(self, video: Video, /, *, queue: Queue) -> object: ...
 
 
 async def list_videos(
@@ -74,9 +67,7 @@ async def describe_queue(config: Config, *, limit: int) -> dict[str, list[Row]]:
 
 
 async def _for_each(
-    config: Config,
-    video_ids: Sequence[str],
-    act: Act,
+    config: Config, video_ids: Sequence[str], act: Callable[..., Awaitable[object]]
 ) -> dict[str, str]:
     refused = {}
     queue = open_queue(config.database_url)

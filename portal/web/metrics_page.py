@@ -10,7 +10,7 @@ from portal.errors import NotFound
 from portal.telemetry.metrics import process_registry
 from portal.videos.metrics_rows import Figures
 from portal.web.context import web_context
-from portal.web.service_metrics import service_registry
+from portal.web.service_metrics import FiguresCollector
 
 blueprint = Blueprint("metrics", __name__)
 
@@ -38,4 +38,4 @@ def _is_allowed(token: str) -> bool:
 
 
 def _exposition(figures: Figures | None) -> bytes:
-    return generate_latest(process_registry()) + generate_latest(service_registry(figures))
+    return generate_latest(process_registry()) + generate_latest(FiguresCollector(figures))

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from portal.errors import NotFound
 from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing
-from portal.transcoding.packaging.hls import parse_media_playlist, sign_playlist
+from portal.transcoding.packaging.hls import playlist_uris, sign_playlist
 from portal.transcoding.planning.storyboard import SPRITE_LINE
 from portal.web.body_cache import BodyCache, CachedBody, cached_body
 
@@ -34,7 +34,7 @@ class Playlists:
         async def signed() -> str:
             text = await self._text(key)
             folder = key.rpartition("/")[0]
-            keys = {f"{folder}/{uri}" for uri in _uris(text)}
+            keys = {f"{folder}/{uri}" for uri in playlist_uris(text)}
             addresses = await self._storage.public.presign_get_many(keys, ttl_s=self._url_ttl_s)
             return sign_playlist(text, lambda uri: addresses[f"{folder}/{uri}"])
 
@@ -79,9 +79,3 @@ class Playlists:
             return (await self._storage.get(key)).decode()
         except ObjectMissing as exc:
             raise NotFound from exc
-
-
-def _uris(text: str) -> set[str]:
-    playlist = parse_media_playlist(text)
-    names = {segment.uri for segment in playlist.segments}
-    return names | {playlist.map_uri} if playlist.map_uri else names

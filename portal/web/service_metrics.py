@@ -13,7 +13,6 @@ from itertools import product
 from time import monotonic
 from typing import Any
 
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -82,12 +81,6 @@ class FiguresCollector(Collector):
             yield from _videos(self._figures)
             yield _leases(self._figures.leases)
             yield from _attempts(self._figures.totals)
-
-
-def service_registry(figures: Figures | None) -> CollectorRegistry:
-    registry = CollectorRegistry()
-    registry.register(FiguresCollector(figures))
-    return registry
 
 
 def _jobs(rows: Rows) -> Iterator[Metric]:

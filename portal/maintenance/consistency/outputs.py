@@ -25,7 +25,7 @@ async def compare_outputs(run: Comparison) -> None:
             if entry is not None or row["status"] == "ready":
                 await _compare_video(UUID(name), run)
         elif isinstance(entry, StoredObject):
-            repair = partial(_remove_objects, [entry], run)
+            repair = partial(_remove_object, entry, run)
             await run.report.add(Difference.OBJECT_UNUSED, entry.key, repair)
         elif not await _is_known(name):
             await _report_folder(OUTPUT_FOLDER + name + "/", run)
@@ -59,11 +59,10 @@ async def _remove_folder(prefix: str, run: Comparison, *, is_old: bool) -> str |
     return None
 
 
-async def _remove_objects(found: list[StoredObject], run: Comparison) -> str | None:
-    if not all(map(run.is_old, found)):
+async def _remove_object(stored: StoredObject, run: Comparison) -> str | None:
+    if not run.is_old(stored):
         return TOO_YOUNG
-    for stored in found:
-        await run.storage.delete(stored.key)
+    await run.storage.delete(stored.key)
     return None
 
 

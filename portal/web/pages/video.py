@@ -15,7 +15,7 @@ from portal.web.context import read_progress, read_video, web_context
 from portal.web.pages.fragments import polled
 from portal.web.pages.poster_views import PosterView, poster_view
 from portal.web.pages.status_views import remaining_view, status_view
-from portal.web.pages.upload_views import limits_view
+from portal.web.pages.upload_views import limits_in_words
 from portal.web.pages.video_views import facts_view, share_view, summary_view
 from portal.web.server.response_cache import allow_sharing
 
@@ -25,10 +25,14 @@ blueprint = Blueprint("pages", __name__)
 @blueprint.get("/upload")
 async def upload() -> str:
     """The upload form; its scripts talk to the JSON API and to storage."""
+    config = web_context().config
     return await render_template(
         "upload/index.html",
         categories=await web_context().categories.names(),
-        limits=limits_view(web_context().config),
+        max_size_bytes=config.max_source_bytes,
+        max_duration_s=config.max_source_duration_s,
+        max_pixels=config.max_source_pixels,
+        limits=limits_in_words(config),
         storage_url=await _storage_url(),
     )
 
