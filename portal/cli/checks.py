@@ -19,7 +19,6 @@ from yarl import URL
 from portal.config import Config
 from portal.database.connection import open_database
 from portal.database.models import Category
-from portal.errors import StorageUnavailable
 from portal.maintenance.consistency.compare import compare
 from portal.maintenance.consistency.findings import Report
 from portal.queue.app import Queue, open_queue
@@ -31,7 +30,10 @@ CHECK_TIMEOUT_S = 20
 PROBE_TYPE = "video/mp4"
 PROBE_BODY = b"portal doctor"
 QUEUE = "doctor"
+DATABASE = "Check DATABASE_URL and that the server accepts connections from this machine."
 MIGRATE = "Run `portal migrate` with the same environment."
+FFMPEG = "Reinstall the portal, or point IMAGEIO_FFMPEG_EXE at an ffmpeg with libx264."
+REACHABLE = "Browsers must reach storage: set S3_PUBLIC_ENDPOINT_URL to an address they can use."
 CREDENTIALS = (
     "Check S3_ENDPOINT_URL, S3_BUCKET and the AWS variables; the credentials must allow "
     "s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket."
@@ -43,9 +45,9 @@ PARTS_CREDENTIALS = (
 
 
 class Trouble(Exception):
-    """A check failed; `fix` is what to do about it."""
+    """A check failed; `fix` is what to do about it, unless it is what the check says itself."""
 
-    def __init__(self, what: str, fix: str) -> None:
+    def __init__(self, what: str, fix: str = "") -> None:
         super().__init__(what)
         self.fix = fix
 
@@ -61,10 +63,14 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that must work, in the words it is printed with, and what it builds on."""
+    """One thing that must work, in the words it is printed with, and what it builds on.
+
+    `fix` is what to do about any failure that is not foreseen.
+    """
 
     name: str
     run: Callable[[Parts], Awaitable[None]]
+    fix: str
     needs: str = ""
 
 
@@ -109,10 +115,13 @@ async def _passes(check: Check, parts: Parts, quietly: bool = False) -> bool:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             await check.run(parts)
     except Trouble as trouble:
-        _print_failure(check.name, str(trouble), trouble.fix)
+        _print_failure(check.name, str(trouble), trouble.fix or check.fix)
         return False
     except TimeoutError:
         _print_failure(check.name, f"no answer within {CHECK_TIMEOUT_S} s", "Check the address.")
+        return False
+    except Exception as exc:  # noqa: BLE001  # whatever it is, the part does not work
+        _print_failure(check.name, _first_line(exc.__cause__ or exc), check.fix)
         return False
     if not quietly:
         click.echo(f"{click.style('ok', fg='green')}    {check.name}")
@@ -129,9 +138,6 @@ async def _database(parts: Parts) -> None:
         is_filled = await Category.exists()
     except OperationalError as exc:  # Tortoise's name for a query the schema does not bear
         raise Trouble("the tables are missing", MIGRATE) from exc
-    except Exception as exc:
-        fix = "Check DATABASE_URL and that the server accepts connections from this machine."
-        raise Trouble(_first_line(exc), fix) from exc
     if not is_filled:
         raise Trouble("the category table is empty", MIGRATE)
 
@@ -144,18 +150,15 @@ async def _queue(parts: Parts) -> None:
     async def ping() -> None:
         ran.set()
 
-    try:
-        async with queue.open_async():
-            await ping.defer_async()
-            await queue.run_worker_async(
-                queues=[QUEUE],
-                wait=False,
-                install_signal_handlers=False,
-                listen_notify=False,
-                delete_jobs="always",
-            )
-    except Exception as exc:
-        raise Trouble(_first_line(exc), MIGRATE) from exc
+    async with queue.open_async():
+        await ping.defer_async()
+        await queue.run_worker_async(
+            queues=[QUEUE],
+            wait=False,
+            install_signal_handlers=False,
+            listen_notify=False,
+            delete_jobs="always",
+        )
     if not ran.is_set():
         raise Trouble("a job was queued but not run", f"Is another worker on queue {QUEUE!r}?")
 
@@ -164,8 +167,7 @@ async def _ffmpeg(parts: Parts) -> None:
     try:
         await check_ffmpeg()
     except Exception as exc:
-        fix = "Reinstall the portal, or point IMAGEIO_FFMPEG_EXE at an ffmpeg with libx264."
-        raise Trouble("ffmpeg does not run or has no libx264", fix) from exc
+        raise Trouble("ffmpeg does not run or has no libx264") from exc
 
 
 async def _bucket(parts: Parts) -> None:
@@ -175,47 +177,36 @@ async def _bucket(parts: Parts) -> None:
         name = parts.storage.bucket
         fix = f"Create it: aws s3api create-bucket --bucket {name}"
         raise Trouble(f"there is no bucket {name!r}", fix) from exc
-    except Exception as exc:
-        raise Trouble(_first_line(exc.__cause__ or exc), CREDENTIALS) from exc
 
 
 async def _browser_upload(parts: Parts) -> None:
     """Does what a browser does: preflight, PUT, reading the ETag, a range GET."""
     storage, config = parts.storage, parts.config
     key = f"doctor/{uuid4().hex}.mp4"
-    try:
-        put_url = await storage.public.presign_put(key, content_type=PROBE_TYPE, ttl_s=60)
-        get_url = await storage.public.presign_get(key, ttl_s=60)
-        async with aiohttp.ClientSession() as session:
-            await _preflight(session, put_url, config)
-            await _put(session, put_url, config)
-            await _range_get(session, get_url)
-            await storage.delete(key)
-    except (aiohttp.ClientConnectionError, StorageUnavailable) as exc:
-        fix = "Browsers must reach storage: set S3_PUBLIC_ENDPOINT_URL to an address they can use."
-        raise Trouble(_first_line(exc), fix) from exc
+    put_url = await storage.public.presign_put(key, content_type=PROBE_TYPE, ttl_s=60)
+    get_url = await storage.public.presign_get(key, ttl_s=60)
+    async with aiohttp.ClientSession() as session:
+        await _preflight(session, put_url, config)
+        await _put(session, put_url, config)
+        await _range_get(session, get_url)
+        await storage.delete(key)
 
 
 async def _upload_in_parts(parts: Parts) -> None:
     """Sends a file as a single part and puts it together."""
     storage, key = parts.storage, f"doctor/{uuid4().hex}.mp4"
+    multipart_id = await storage.multiparts.create(key, content_type=PROBE_TYPE)
     try:
-        multipart_id = await storage.multiparts.create(key, content_type=PROBE_TYPE)
-        try:
-            await _put_part(storage, key, multipart_id)
-            sent = await storage.multiparts.list_parts(key, multipart_id)
-            await storage.multiparts.complete(key, multipart_id, sent)
-        finally:
-            # Done or not: this wants its own permission, and nothing may stay behind.
-            await storage.multiparts.abort(key, multipart_id)
-        size_bytes = (await storage.head(key)).size_bytes
-        await storage.delete(key)
-    except Trouble:
-        raise
-    except Exception as exc:
-        raise Trouble(_first_line(exc.__cause__ or exc), PARTS_CREDENTIALS) from exc
+        await _put_part(storage, key, multipart_id)
+        sent = await storage.multiparts.list_parts(key, multipart_id)
+        await storage.multiparts.complete(key, multipart_id, sent)
+    finally:
+        # Done or not: this wants its own permission, and nothing may stay behind.
+        await storage.multiparts.abort(key, multipart_id)
+    size_bytes = (await storage.head(key)).size_bytes
+    await storage.delete(key)
     if size_bytes != len(PROBE_BODY):
-        raise Trouble("a file sent in parts does not arrive whole", PARTS_CREDENTIALS)
+        raise Trouble("a file sent in parts does not arrive whole")
 
 
 async def _put_part(storage: Storage, key: str, multipart_id: str) -> None:
@@ -228,8 +219,7 @@ async def _put_part(storage: Storage, key: str, multipart_id: str) -> None:
         session.put(address, data=PROBE_BODY) as response,
     ):
         if response.status != HTTPStatus.OK:
-            what = f"storage answers a signed PUT of a part with {response.status}"
-            raise Trouble(what, PARTS_CREDENTIALS)
+            raise Trouble(f"storage answers a signed PUT of a part with {response.status}")
 
 
 async def _preflight(session: aiohttp.ClientSession, url: str, config: Config) -> None:
@@ -289,10 +279,10 @@ def _first_line(exc: BaseException) -> str:
 
 BROWSER_UPLOAD = "Upload and playback as a browser does them"
 CHECKS = (
-    Check("Database and tables", _database),
-    Check("Queue round trip", _queue, needs="Database and tables"),
-    Check("ffmpeg", _ffmpeg),
-    Check("Bucket", _bucket),
-    Check(BROWSER_UPLOAD, _browser_upload, needs="Bucket"),
-    Check("Upload in parts", _upload_in_parts, needs=BROWSER_UPLOAD),
+    Check("Database and tables", _database, DATABASE),
+    Check("Queue round trip", _queue, MIGRATE, needs="Database and tables"),
+    Check("ffmpeg", _ffmpeg, FFMPEG),
+    Check("Bucket", _bucket, CREDENTIALS),
+    Check(BROWSER_UPLOAD, _browser_upload, REACHABLE, needs="Bucket"),
+    Check("Upload in parts", _upload_in_parts, PARTS_CREDENTIALS, needs=BROWSER_UPLOAD),
 )
