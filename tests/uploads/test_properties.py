@@ -116,7 +116,7 @@ def _is_surrogate(letter: str) -> bool:
 
 @given(st.lists(st.tuples(st.sampled_from(["title", "tags", "categoryIds", "x"]), texts)))
 def test_any_form_can_be_read(fields: list[tuple[str, str]]) -> None:
-    body = typed_metadata(MultiDict(fields)).body()
+    body = typed_metadata(MultiDict(fields))
     assert {fault.pointer.split("/")[1] for fault in faults_of(VideoMetadata, body)} <= set(body)
 
 

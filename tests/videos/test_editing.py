@@ -14,7 +14,7 @@ from quart import Response
 
 from portal.database.models import Video
 from portal.errors import FieldError
-from portal.web.pages.editing_views import TypedMetadata, edit_form
+from portal.web.pages.editing_views import edit_form
 
 FORM = {"title": "New", "description": "Words", "categoryIds": ["2", "5"], "tags": "a, b"}
 BODY = {"title": "New", "description": "Words", "categoryIds": [2, 5], "tags": "a, b"}
@@ -209,7 +209,7 @@ async def test_form_with_too_many_categories_says_so(client: Client) -> None:
 
 async def test_form_with_thousands_of_faults_is_made_at_once(client: Client) -> None:
     count = 5_000
-    typed = TypedMetadata(title="", description="", category_ids=("",) * count, tags="")
+    typed = {"title": "", "description": "", "categoryIds": [""] * count, "tags": ""}
     errors = [FieldError(f"/categoryIds/{number}", "Wrong.") for number in range(count)]
     video = await make_row()
     started_s = process_time()

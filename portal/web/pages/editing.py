@@ -73,7 +73,7 @@ async def _save(video_id: str) -> tuple[Video, EditForm | None, int]:
     version = whole_number(sent.get("version", ""), max_digits=9) or 0
     references = References(category_ids=categories.keys())
     try:
-        metadata = validated(VideoMetadata, typed.body(), context=references)
+        metadata = validated(VideoMetadata, typed, context=references)
         return await editing.save_metadata(found.id, metadata.value(), version=version), None, 200
     except InvalidRequest as exc:
         form = edit_form(found, categories, typed=typed, version=version, errors=exc.errors)
