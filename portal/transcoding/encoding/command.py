@@ -15,13 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from portal.transcoding.encoding.filters import (
-    POSTER_CANDIDATES,
-    POSTER_MAX_SIDE,
-    POSTER_PAD,
-    STORYBOARD_PAD,
-    filter_graph,
-)
+from portal.transcoding.encoding import filters
 from portal.transcoding.packaging.hls import INIT_NAME, PLAYLIST_NAME
 from portal.transcoding.planning.ladder import PRESET, Rung
 from portal.transcoding.planning.storyboard import (
@@ -92,7 +86,7 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
     rendition's name must exist.
     """
     decodes_video = task.rungs or task.storyboard
-    graph = filter_graph(task.probe, task.rungs, task.storyboard) if decodes_video else ""
+    graph = filters.filter_graph(task.probe, task.rungs, task.storyboard) if decodes_video else ""
     return (
         *_general(),
         # How much damage is too much is judged afterwards.
@@ -144,7 +138,7 @@ def sprite_arguments() -> tuple[str, ...]:
 def frame_arguments(source_name: str, frame_name: str, *, number: int) -> tuple[str, ...]:
     """Write one frame, counted from 0 as they are shown, of a file of our own as JPEG."""
     fit = (
-        f"scale=w='min(iw,{POSTER_MAX_SIDE})':h='min(ih,{POSTER_MAX_SIDE})'"
+        f"scale=w='min(iw,{filters.POSTER_MAX_SIDE})':h='min(ih,{filters.POSTER_MAX_SIDE})'"
         ":force_original_aspect_ratio=decrease:force_divisible_by=2:out_range=pc"
     )
     return (
@@ -264,9 +258,9 @@ def _hls(folder: str, *, segment_s: float) -> tuple[str, ...]:
 
 
 def _image_outputs() -> Iterator[str]:
-    frames = ("-frames:v", str(POSTER_CANDIDATES + 1))
-    yield from ("-map", f"[{POSTER_PAD}]", *_jpegs(POSTER_PATTERN, "3", *frames))
-    yield from ("-map", f"[{STORYBOARD_PAD}]", *_jpegs(THUMBNAIL_PATTERN, "3"))
+    frames = ("-frames:v", str(filters.POSTER_CANDIDATES + 1))
+    yield from ("-map", f"[{filters.POSTER_PAD}]", *_jpegs(POSTER_PATTERN, "3", *frames))
+    yield from ("-map", f"[{filters.STORYBOARD_PAD}]", *_jpegs(THUMBNAIL_PATTERN, "3"))
 
 
 def _jpegs(pattern: str, quality: str, *options: str) -> tuple[str, ...]:

@@ -13,19 +13,8 @@ from typing import Any
 from portal.transcoding.encoding.command import SEGMENT_S, is_cut_off, subtitle_file
 from portal.transcoding.encoding.output_validation import check_stored
 from portal.transcoding.encoding.segment_upload import SegmentUpload
+from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.cmaf import avc_codec, time_scale
-from portal.transcoding.packaging.hls import (
-    IFRAME_PLAYLIST_NAME,
-    INIT_NAME,
-    MediaPlaylist,
-    Segment,
-    bandwidths_bps,
-    iframe_playlist,
-    media_playlist,
-    media_playlist_name,
-    parse_media_playlist,
-    target_duration_s,
-)
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, segment_webvtt
 from portal.transcoding.planning.ladder import Rung
@@ -34,10 +23,10 @@ from portal.transcoding.planning.tracks import AudioRung, TrackRung
 _AAC_LC = "mp4a.40.2"  # the only audio the encoder makes (RFC 6381)
 _WEBVTT = "wvtt"
 
-Playlists = Mapping[str, MediaPlaylist]
+Playlists = Mapping[str, hls.MediaPlaylist]
 
 
-async def read_playlists(upload: SegmentUpload, names: Sequence[str]) -> dict[str, MediaPlaylist]:
+async def read_playlists(upload: SegmentUpload, names: Sequence[str]) -> Playlists:
     """What ffmpeg wrote of each rendition, a video's durations as its segments have them.
 
     The muxer adds up what it was told of packets, which for the last segment may be wrong.
@@ -45,11 +34,12 @@ async def read_playlists(upload: SegmentUpload, names: Sequence[str]) -> dict[st
     return {name: await asyncio.to_thread(_read_playlist, name, upload) for name in names}
 
 
-def _read_playlist(name: str, upload: SegmentUpload) -> MediaPlaylist:
-    playlist = parse_media_playlist((upload.work_dir / media_playlist_name(name)).read_text())
+def _read_playlist(name: str, upload: SegmentUpload) -> hls.MediaPlaylist:
+    written = upload.work_dir / hls.media_playlist_name(name)
+    playlist = hls.parse_media_playlist(written.read_text())
     if name not in upload.video_names:
         return playlist
-    scale = time_scale((upload.work_dir / name / INIT_NAME).read_bytes())
+    scale = time_scale((upload.work_dir / name / hls.INIT_NAME).read_bytes())
     facts = [upload.facts[f"{name}/{segment.uri}"] for segment in playlist.segments]
     ends_ticks = [*(each.from_ticks for each in facts[1:]), *(f.until_ticks for f in facts[-1:])]
     segments = tuple(
@@ -61,19 +51,19 @@ def _read_playlist(name: str, upload: SegmentUpload) -> MediaPlaylist:
 
 def shared_target_s(playlists: Playlists) -> int:
     """The target duration of a presentation; the same in a later pass with the same starts."""
-    return max(SEGMENT_S, target_duration_s(playlists.values()))
+    return max(SEGMENT_S, hls.target_duration_s(playlists.values()))
 
 
 async def finish_video(
-    rung: Rung, playlist: MediaPlaylist, upload: SegmentUpload, *, target_s: int
+    rung: Rung, playlist: hls.MediaPlaylist, upload: SegmentUpload, *, target_s: int
 ) -> FinishedRendition:
     """Upload the init segment and both playlists of a video rendition."""
     name, segments = rung.name, playlist.segments
     init = await _finish_segmented(name, playlist, upload, target_s=target_s)
     key_sizes = [upload.facts[f"{name}/{segment.uri}"].key_size_bytes for segment in segments]
-    iframe_bps, _ = bandwidths_bps(segments, sizes_bytes=key_sizes, target_duration_s=target_s)
-    iframes = iframe_playlist(segments, key_sizes_bytes=key_sizes, target_duration_s=target_s)
-    await upload.put(f"{name}/{IFRAME_PLAYLIST_NAME}", iframes.encode())
+    iframe_bps, _ = hls.bandwidths_bps(segments, sizes_bytes=key_sizes, target_duration_s=target_s)
+    iframes = hls.iframe_playlist(segments, key_sizes_bytes=key_sizes, target_duration_s=target_s)
+    await upload.put(f"{name}/{hls.IFRAME_PLAYLIST_NAME}", iframes.encode())
     return FinishedRendition(
         kind=Kind.VIDEO,
         codecs=avc_codec(init),
@@ -87,7 +77,7 @@ async def finish_video(
 
 
 async def finish_audio(
-    rung: AudioRung, playlist: MediaPlaylist, upload: SegmentUpload, *, target_s: int
+    rung: AudioRung, playlist: hls.MediaPlaylist, upload: SegmentUpload, *, target_s: int
 ) -> FinishedRendition:
     """Upload the init segment and the playlist of an audio rendition."""
     await _finish_segmented(rung.name, playlist, upload, target_s=target_s)
@@ -110,17 +100,17 @@ async def finish_subtitles(
     cues = await asyncio.to_thread(_read_cues, upload.work_dir / subtitle_file(rung))
     if cues is None:
         return None
-    segments: list[Segment] = []
+    segments: list[hls.Segment] = []
     cutting = segment_webvtt(cues, duration_s=duration_s)
     # One at a time: a cue may be in all of them.
     while cut := await asyncio.to_thread(next, cutting, None):
         length_s, segment_text = cut
-        segment = Segment(uri=f"{len(segments):05}.vtt", duration_s=length_s)
+        segment = hls.Segment(uri=f"{len(segments):05}.vtt", duration_s=length_s)
         segments.append(segment)
         await upload.put(f"{rung.name}/{segment.uri}", segment_text.encode())
     target_s = max(1, round(max(segment.duration_s for segment in segments)))
-    playlist = media_playlist(segments, target_duration_s=target_s, map_uri=None)
-    await upload.put(media_playlist_name(rung.name), playlist.encode())
+    playlist = hls.media_playlist(segments, target_duration_s=target_s, map_uri=None)
+    await upload.put(hls.media_playlist_name(rung.name), playlist.encode())
     return FinishedRendition(
         kind=Kind.SUBTITLES,
         codecs=_WEBVTT,
@@ -136,14 +126,14 @@ def _read_cues(path: Path) -> list[Cue] | None:
 
 
 async def _finish_segmented(
-    name: str, playlist: MediaPlaylist, upload: SegmentUpload, *, target_s: int
+    name: str, playlist: hls.MediaPlaylist, upload: SegmentUpload, *, target_s: int
 ) -> bytes:
     """Upload what goes with the segments, which must be complete; returns the init segment."""
-    init = await asyncio.to_thread((upload.work_dir / name / INIT_NAME).read_bytes)
-    await upload.put(f"{name}/{INIT_NAME}", init)
+    init = await asyncio.to_thread((upload.work_dir / name / hls.INIT_NAME).read_bytes)
+    await upload.put(f"{name}/{hls.INIT_NAME}", init)
     check_stored(name, playlist, upload.sizes_bytes)
-    text = media_playlist(playlist.segments, target_duration_s=target_s)
-    await upload.put(media_playlist_name(name), text.encode())
+    text = hls.media_playlist(playlist.segments, target_duration_s=target_s)
+    await upload.put(hls.media_playlist_name(name), text.encode())
     return init
 
 
@@ -152,10 +142,10 @@ def _labels(rung: TrackRung) -> dict[str, Any]:
 
 
 def _measures(
-    name: str, segments: Sequence[Segment], upload: SegmentUpload, target_s: int
+    name: str, segments: Sequence[hls.Segment], upload: SegmentUpload, target_s: int
 ) -> dict[str, Any]:
     sizes_bytes = [upload.sizes_bytes[f"{name}/{segment.uri}"] for segment in segments]
-    peak_bps, average_bps = bandwidths_bps(
+    peak_bps, average_bps = hls.bandwidths_bps(
         segments, sizes_bytes=sizes_bytes, target_duration_s=target_s
     )
     return {

@@ -33,7 +33,7 @@ _MAX_ENCRYPTION_PACKETS = 50
 _UNREACHABLE = (HTTPError, HTTPClientError, OSError)
 _PADDED = 1.25
 _SIZE_COMPLAINT = "Picture size"
-# Who complains, with a warning at least, about a source that doesn't arrive.
+# These log warnings about a source that doesn't arrive.
 _PROTOCOLS = frozenset({"http", "https", "tcp", "tls"})
 _MAX_LOST_LINES = 5
 
