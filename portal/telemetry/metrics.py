@@ -53,20 +53,18 @@ UPLOAD_DISCARDED = _uploads.labels("discarded")
 _upload_published = _uploads.labels("published")
 
 
-class RequestMeter:
-    """Counts and times requests."""
+def begin_request() -> None:
+    """Count a request that has come."""
+    _in_flight.inc()
 
-    def begin(self) -> None:
-        """A request has come."""
-        _in_flight.inc()
 
-    def end(self, method: str, route: str | None, status: int | None, duration_s: float) -> None:
-        """It is answered, or its client is gone."""
-        _in_flight.dec()
-        known = method if method in METHODS else "other"
-        count, durations = _labelled(known, route or UNMATCHED, status)
-        count.inc()
-        durations.observe(duration_s)
+def end_request(method: str, route: str | None, status: int | None, duration_s: float) -> None:
+    """Count and time a request that was answered, or whose client is gone (no status)."""
+    _in_flight.dec()
+    known = method if method in METHODS else "other"
+    count, durations = _labelled(known, route or UNMATCHED, status)
+    count.inc()
+    durations.observe(duration_s)
 
 
 def count_published(size_bytes: int) -> None:

@@ -8,7 +8,6 @@ import re
 
 import psycopg
 import psycopg_pool
-from jinja2 import TemplateNotFound
 from quart import Quart, Response, render_template, request
 from tortoise.exceptions import DBConnectionError
 from werkzeug.exceptions import HTTPException
@@ -89,7 +88,4 @@ async def _page(error: PortalError) -> str:
     if state_of(request.scope).is_frameable:
         # In a frame on another site, links to the rest of the portal would lead nowhere.
         return await render_template("embed/error.html", **context)
-    try:
-        return await render_template(f"errors/{error.status}.html", **context)
-    except TemplateNotFound:
-        return await render_template("errors/error.html", **context)
+    return await render_template([f"errors/{error.status}.html", "errors/error.html"], **context)

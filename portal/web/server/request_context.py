@@ -12,7 +12,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 from portal.telemetry.logs import bind
-from portal.telemetry.metrics import RequestMeter
+from portal.telemetry.metrics import begin_request, end_request
 from portal.web.server.asgi import (
     SAFE_METHODS,
     App,
@@ -63,11 +63,11 @@ def allow_framing(scope: Scope) -> None:
 
 
 class RequestContext:
-    """Gives each request an id, logs it, and counts it with `meter`."""
+    """Gives each request an id, logs it, and counts it if wanted."""
 
-    def __init__(self, app: App, *, meter: RequestMeter | None = None) -> None:
+    def __init__(self, app: App, *, is_counted: bool = False) -> None:
         self._app = app
-        self._meter = meter
+        self._is_counted = is_counted
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         started_at = perf_counter()
@@ -82,14 +82,14 @@ class RequestContext:
             start["headers"] = [*start["headers"], (REQUEST_ID_HEADER, request_id.encode())]
             _log(scope, status, perf_counter() - started_at)
 
-        if self._meter:
-            self._meter.begin()
+        if self._is_counted:
+            begin_request()
         try:
             await self._app(scope, receive, on_start(send, answered))
         finally:
-            if self._meter:
+            if self._is_counted:
                 duration_s = perf_counter() - started_at
-                self._meter.end(scope["method"], state_of(scope).route, status, duration_s)
+                end_request(scope["method"], state_of(scope).route, status, duration_s)
 
 
 def _log(scope: HTTPScope, status: int, duration_s: float) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from portal.config import Config
 from portal.errors import PortalError
-from portal.telemetry.metrics import RequestMeter
 from portal.web.server.asgi import App, Receive, Scope, Send
 from portal.web.server.client_address import ClientAddress
 from portal.web.server.concurrency_limit import ConcurrencyLimit
@@ -26,9 +25,8 @@ def middlewares(
     config: Config, *, policies: Policies, render_page: Callable[[PortalError], Awaitable[bytes]]
 ) -> list[Middleware]:
     """All of them: each takes the app that comes after it."""
-    meter = RequestMeter() if config.metrics else None
     return [
-        partial(RequestContext, meter=meter),
+        partial(RequestContext, is_counted=config.metrics),
         partial(SecurityHeaders, policies=policies),
         partial(ErrorResponses, render_page=render_page),
         RequestValidation,
