@@ -41,7 +41,7 @@ OPTIONS = (
     # second for each GiB, again after every restart. PUT and parts answer with their MD5 anyway.
     "--etag-hash=",
     # Its own writes show at once; files put into the folder by other means show later, or after a
-    # restart. Whoever comes next waits while it reads a folder anew, 1.5 s for 100,000 uploads.
+    # restart. The next request waits while it reads a folder anew, 1.5 s for 100,000 uploads.
     "--dir-cache-time=1h",
     # Read ahead for every reader; the files are local.
     "--buffer-size=1Mi",

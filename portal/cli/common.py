@@ -87,7 +87,7 @@ def print_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def one_line(value: object) -> str:
-    """A value as text that stays where it is printed, whoever wrote it."""
+    """A value as one line of text without control characters, whoever wrote it."""
     return " ".join(shown(str(value)).split())
 
 

@@ -199,7 +199,7 @@ def transaction_connection() -> AsyncConnection[Any]:
 
 
 def refuse_if_away() -> None:
-    """Raise `DatabaseUnavailable` for whoever would only wait for what someone else waits for."""
+    """Raise `DatabaseUnavailable` while the database is known to be away."""
     client = get_connection("default")
     if isinstance(client, _Client) and client.breaker is not None:
         client.breaker.check()

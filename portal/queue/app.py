@@ -19,7 +19,7 @@ PERIODIC_DELAY_S = 3600
 def queue_app(connector: PsycopgConnector) -> Queue:
     """An app on this connector, whose pool is opened by who needs it (`open_async`).
 
-    Enqueuing needs none: it uses the connection of the transaction at hand.
+    Enqueuing needs none: it uses the connection of the current transaction.
     """
     return App(connector=connector, periodic_defaults={"max_delay": PERIODIC_DELAY_S})
 

@@ -20,7 +20,7 @@ async def end_job(job_id: int, queue: Queue) -> None:
 
 
 async def cancel_job(job_id: int, queue: Queue) -> None:
-    """Cancel a job that waits, in the transaction at hand; one that runs is told to end."""
+    """Cancel a job that waits, in the current transaction; one that runs is told to end."""
     with database_errors():
         await queue.job_manager.cancel_job_by_id_async(
             job_id, abort=True, connection=transaction_connection()

@@ -1,7 +1,7 @@
 """Editing what is said of a video: one place that writes it, under a version number.
 
-Whoever saves says which version they have read. When it is no longer the newest, nothing is
-written, unless what they send is what is recorded already: then an answer got lost on its way.
+A change names the version that was read. When that is no longer the newest, nothing is written,
+unless what is sent is what is recorded already: then an answer got lost on its way.
 """
 
 import logging

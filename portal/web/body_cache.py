@@ -25,7 +25,7 @@ class CachedBody:
     etag: str
 
     async def answer(self, *, content_type: str, cache_control: str) -> Response:
-        """The answer to the request at hand, which may know this body by its ETag."""
+        """The answer to the current request; 304 if that names the body's ETag."""
         response = Response(self.body, content_type=content_type)
         response.headers["Cache-Control"] = cache_control
         response.set_etag(self.etag)

@@ -50,7 +50,7 @@ async def open_context(config: Config) -> AsyncIterator[WebContext]:
 
     Nothing is contacted yet, so that the web can start, and say what is missing, while the
     database or storage is down. The queue's own pool is not opened: enqueuing uses the connection
-    of the transaction at hand.
+    of the current transaction.
     """
     async with (
         open_database(config, fail_fast=True),

@@ -20,7 +20,7 @@ async def confirm_deletion(video_id: str) -> str:
 
 @blueprint.post("/videos/<video_id>/delete")
 async def delete(video_id: str) -> WerkzeugResponse:
-    """Delete the video, and say so; the same to whoever comes second."""
+    """Delete the video, and say so; also when it was deleted a moment ago."""
     parsed = publishing.parse_video_id(video_id)
     if parsed is None:
         raise VideoNotFound

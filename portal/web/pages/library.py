@@ -23,7 +23,7 @@ from portal.web.server.response_cache import allow_sharing
 blueprint = Blueprint("library", __name__)
 
 PAGE_SIZE = 24
-# A search takes milliseconds; whoever has waited this long for others to end is told so.
+# A search takes milliseconds; one that has waited this long for others is answered 503.
 TURN_TIMEOUT_S = 5.0
 MAX_TAG_LENGTH = 500
 

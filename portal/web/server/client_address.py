@@ -14,7 +14,7 @@ from portal.web.server.request_context import state_of
 
 Network = IPv4Network | IPv6Network
 
-# Whoever has one IPv6 address usually has this many bits of them.
+# A client usually has a whole network of IPv6 addresses: those that share so many first bits.
 IPV6_CLIENT_BITS = 64
 # Addresses whose reading is remembered; each costs about a hundred bytes.
 REMEMBERED = 8192
