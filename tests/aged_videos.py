@@ -1,7 +1,5 @@
 """What the tests of the janitor and of `portal doctor --deep` share: videos with output, ageing."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the API's tests share: publishing as integrators do, and looking at the answers."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -80,10 +78,7 @@ async def published(client: Client, **changes: Any) -> dict[str, Any]:
 
 
 async def send(
-    client: Client,
-    path: str,
-    data: bytes,
-    content_type: str | None = "application/json",
+    client: Client, path: str, data: bytes, content_type: str | None = "application/json"
 ) -> Response:
     """POST these very bytes."""
     headers = {} if content_type is None else {"Content-Type": content_type}

@@ -5,8 +5,6 @@ browsers and S3 clients send them. Storage behind it must be told this address a
 since signatures cover the host.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import re

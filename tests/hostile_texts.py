@@ -1,7 +1,5 @@
 """What people who mean harm type into forms, for tests of everything that shows it."""
 
-from __future__ import annotations
-
 # Asked of a browser by none of these: that would mean that a text became markup.
 ELSEWHERE = "elsewhere.invalid"
 MARKUP = (

@@ -1,20 +1,16 @@
 """What the library's tests share: videos without files, and pages read as people do."""
 
-from __future__ import annotations
-
 import html
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
 
+from api_client import Client
 from page_rows import make_row
 
 from portal.database.models import Video, VideoStatus
-
-if TYPE_CHECKING:
-    from quart.typing import TestClientProtocol
 
 FAILED = {
     "status": VideoStatus.FAILED,
@@ -40,7 +36,7 @@ class LibraryHtml:
     first: str | None
 
 
-async def read(client: TestClientProtocol, path: str = "/", **query: str) -> LibraryHtml:
+async def read(client: Client, path: str = "/", **query: str) -> LibraryHtml:
     """A page of the library, which always is one."""
     response = await client.get(f"{path}?{urlencode(query)}" if query else path)
     text = str(await response.get_data(as_text=True))
@@ -60,12 +56,12 @@ def _address(text: str, pattern: str) -> str | None:
     return html.unescape(found[1]) if found else None
 
 
-async def titles(client: TestClientProtocol, **query: str) -> list[str]:
+async def titles(client: Client, **query: str) -> list[str]:
     """The titles on the first page of a query."""
     return (await read(client, "/", **query)).titles
 
 
-async def all_titles(client: TestClientProtocol, **query: str) -> list[str]:
+async def all_titles(client: Client, **query: str) -> list[str]:
     """The titles on all pages of a query, page after page."""
     page = await read(client, "/", **query)
     found = list(page.titles)

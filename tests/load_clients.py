@@ -5,8 +5,6 @@ client is written for thousands of them in one process on a core that is busy wi
 knows just enough of HTTP/1.1.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

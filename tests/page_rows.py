@@ -1,7 +1,5 @@
 """Videos as the database holds them, without files behind them, for tests of pages."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4

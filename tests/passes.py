@@ -1,7 +1,5 @@
 """What the tests of passes share: sources worth several passes, and passes run in this process."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import subprocess

@@ -3,8 +3,6 @@
 Raw sockets, because no well-behaved client library sends half a request or stops reading.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

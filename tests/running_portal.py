@@ -1,7 +1,5 @@
 """What tests share: running portals, databases of their own, small videos, waiting."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

@@ -1,7 +1,5 @@
 """A running `portal up`, for tests to watch, use and end."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -4,8 +4,6 @@ Unlike the embedded server it keeps unfinished uploads in parts over a restart, 
 does. One process on the loopback address, its data in the given folder.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

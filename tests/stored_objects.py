@@ -1,13 +1,10 @@
 """What tests of deletion and posters share: looking into storage, and storage that is down."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from portal.config import Config
-    from portal.storage.bucket import Storage
+from portal.config import Config
+from portal.storage.bucket import Storage
 
 
 async def stored(storage: Storage, video_id: Any, storage_key: str = "") -> list[str]:

@@ -1,7 +1,5 @@
 """The build hook: builds when a source is newer, and says plainly why it could not."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

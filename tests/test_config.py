@@ -1,7 +1,5 @@
 """Settings from the environment: every fault is named, all at once, and no secret is repeated."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What README and the pages in docs/ promise, as far as a machine can check it."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

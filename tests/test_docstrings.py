@@ -1,7 +1,5 @@
 """Docstrings and comments name modules and files that exist."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tokenize

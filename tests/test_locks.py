@@ -1,7 +1,5 @@
 """The lock files beside `.ci/lock`: every package pinned by hash, in line with pyproject.toml."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from importlib.metadata import PackageNotFoundError, distribution

@@ -1,7 +1,5 @@
 """Texts of anyone's, as they are shown: readable, and harmless to what stands around them."""
 
-from __future__ import annotations
-
 import pytest
 from hostile_texts import ALL, DIRECTIONS
 from hypothesis import given

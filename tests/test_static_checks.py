@@ -1,7 +1,5 @@
 """Python, scripts, styles and templates pass their checkers; the lock file names no registry."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

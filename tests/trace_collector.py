@@ -1,7 +1,5 @@
 """A collector of traces, as OpenTelemetry's protocol has it: OTLP over HTTP, in protobuf."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

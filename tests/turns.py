@@ -1,7 +1,5 @@
 """Lets test processes that run side by side take turns at what may be done only once."""
 
-from __future__ import annotations
-
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What the tests of uploads in parts share: the calls an uploading client makes."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the browser tests share besides fixtures: the browser, and a record of its complaints."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import re
@@ -11,14 +9,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiohttp
 from front_end import install_tools
-from playwright.async_api import BrowserContext, Page
-
-if TYPE_CHECKING:
-    from playwright.async_api import ConsoleMessage, Error
+from playwright.async_api import BrowserContext, ConsoleMessage, Error, Page
 
 OpenContext = Callable[..., Awaitable[BrowserContext]]
 Publish = Callable[[Path, str], Awaitable[str]]

@@ -1,7 +1,5 @@
 """A real Chromium against a running portal; a page that complains fails its test."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Videos in the database of a running portal, without files behind them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psycopg

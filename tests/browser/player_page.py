@@ -1,7 +1,5 @@
 """What the player's tests share: a film with two languages, and ways to look at the player."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A video's page for those who edit it: in place, by keyboard, without scripts, in every state."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

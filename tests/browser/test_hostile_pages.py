@@ -4,8 +4,6 @@ A text that became markup would be seen by what it does: a dialog, a violation o
 security policy, an error, a request to another host, or a page that is no longer itself.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

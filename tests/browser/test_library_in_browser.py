@@ -1,18 +1,10 @@
 """The library as people use it: typing, going back, without scripts, watching cards."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator
 
 import pytest
-from chromium import (
-    READY_SEARCH,
-    Complaints,
-    OpenContext,
-    axe_findings,
-    photograph_at_widths,
-)
+from chromium import READY_SEARCH, Complaints, OpenContext, axe_findings, photograph_at_widths
 from library_rows import Rows
 from playwright.async_api import Page, Request, Route, expect
 from running_portal import LivePortal, fresh_database, run_portal

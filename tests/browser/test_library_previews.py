@@ -1,7 +1,5 @@
 """A card shows its video's storyboard to mouse and keyboard, and to nobody who wants it still."""
 
-from __future__ import annotations
-
 import pytest
 from chromium import READY_SEARCH, OpenContext
 from playwright.async_api import Locator, Page, expect

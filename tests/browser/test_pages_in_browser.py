@@ -1,7 +1,5 @@
 """Every page as people meet it: by eye, keyboard, screen reader, without scripts, at any width."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -322,10 +320,7 @@ async def test_axe_finds_nothing(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.slow
 async def test_axe_finds_nothing_in_the_states_of_the_upload_form(
-    open_context: OpenContext,
-    complaints: Complaints,
-    short_video: Path,
-    scheme: str,
+    open_context: OpenContext, complaints: Complaints, short_video: Path, scheme: str
 ) -> None:
     complaints.expect("Failed to load resource|unsafe header")
     context = await open_context(color_scheme=scheme, reduced_motion="reduce")
@@ -424,10 +419,7 @@ async def test_skip_link_leads_to_the_content(page: Page) -> None:
 @pytest.mark.parametrize(("scheme", "width"), PHOTOGRAPHED)
 @pytest.mark.slow
 async def test_screenshots(
-    open_context: OpenContext,
-    addresses: dict[str, str],
-    scheme: str,
-    width: int,
+    open_context: OpenContext, addresses: dict[str, str], scheme: str, width: int
 ) -> None:
     context = await open_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"

@@ -1,7 +1,5 @@
 """The player as people use it: by mouse and by keyboard, with what it remembers of them."""
 
-from __future__ import annotations
-
 import io
 
 import av

@@ -1,7 +1,5 @@
 """Captions whose language is not known: they come when they were chosen, and only then."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The player in a frame on another site, where storage may be blocked and links lead away."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """The player when things go wrong: it goes on by itself, or says what happened in plain words."""
 
-from __future__ import annotations
-
 import pytest
 from chromium import Complaints, OpenContext, photograph, photograph_at_widths, play_past
 from player_page import NO_MEDIA_SOURCE, read, wait_for

@@ -1,7 +1,5 @@
 """What the upload page finds out about a file by itself: right, and bounded for any file."""
 
-from __future__ import annotations
-
 import json
 import random
 import struct

@@ -1,7 +1,5 @@
 """A long video in a browser: watched early, while its other qualities are still being made."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The upload engine in a real browser, over a network that breaks in the ways networks do."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

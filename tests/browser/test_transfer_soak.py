@@ -1,7 +1,5 @@
 """A file of 2 GiB arrives whole over everything a long upload meets, sending little twice."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

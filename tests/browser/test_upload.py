@@ -1,7 +1,5 @@
 """Uploading one video in a real browser: what an editor sees, does, and can recover from."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 from time import monotonic

@@ -1,7 +1,5 @@
 """An upload outlives the browser itself."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 

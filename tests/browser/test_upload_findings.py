@@ -1,7 +1,5 @@
 """What the upload page says of a file before it is published, with files of many kinds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -85,10 +83,7 @@ async def test_reader_is_fetched_only_once_there_is_a_file(
 @pytest.mark.parametrize("trouble", ["missing", "broken"])
 @pytest.mark.slow
 async def test_upload_goes_on_without_the_reader(
-    open_context: OpenContext,
-    complaints: Complaints,
-    upload_files: dict[str, Path],
-    trouble: str,
+    open_context: OpenContext, complaints: Complaints, upload_files: dict[str, Path], trouble: str
 ) -> None:
     complaints.expect("Failed to load resource|page error")
 

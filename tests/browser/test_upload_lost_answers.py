@@ -1,7 +1,5 @@
 """Publishing over a line that loses the portal's answers: one video, with what was typed last."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Going on with an upload of an earlier visit, with everything that was typed."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

@@ -1,23 +1,12 @@
 """Uploading several videos at once: a row for each, an overall bar, publishing one or all."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
 import pytest
 from chromium import Complaints, OpenContext, axe_findings, photograph
 from playwright.async_api import Page, expect
-from upload_page import (
-    choose,
-    fill_in,
-    listen,
-    open_upload,
-    padded,
-    row,
-    said,
-    slow_down,
-)
+from upload_page import choose, fill_in, listen, open_upload, padded, row, said, slow_down
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """The upload page's state, figures and retries, without a browser."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from front_end import install_tools, run_node

@@ -1,7 +1,5 @@
 """The upload engine by itself, in a real page: started, watched and asked from Python."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """What the tests of the upload page share: files of all kinds, slow lines, what is announced."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

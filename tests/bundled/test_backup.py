@@ -1,7 +1,5 @@
 """The documented commands for backup and restore, carried out on a portal at work."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Mapping

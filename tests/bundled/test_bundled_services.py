@@ -1,7 +1,5 @@
 """The embedded database and object storage, for real."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -5,8 +5,6 @@ waits for its transcoding, one whose deletion waits. The database is in it as SQ
 is large; names of the machine and keys are replaced.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What root opens for the database's account, and what stays closed."""
 
-from __future__ import annotations
-
 import stat
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`portal up` stopped in the middle of its work goes on where it was."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 from tempfile import TemporaryDirectory

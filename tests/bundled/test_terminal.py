@@ -1,7 +1,5 @@
 """What `portal up` shows in its terminal."""
 
-from __future__ import annotations
-
 import logging
 import os
 import time

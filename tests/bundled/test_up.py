@@ -1,7 +1,5 @@
 """`portal up`, the real thing: its start, its end, and everything that may happen between."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """The command line as people use it: publishing a file, and finding out what is wrong."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

@@ -1,7 +1,5 @@
 """`portal videos` and `portal queue`, as an operator types them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 from uuid import uuid4

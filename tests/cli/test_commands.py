@@ -1,7 +1,5 @@
 """The commands of `portal`: listed without being loaded, each loaded by itself."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,12 +1,11 @@
 """`portal publish` sends large files in parts, and goes on when the line or storage fails."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Self
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -40,7 +39,7 @@ class Line:
         self.breaks_left = 0
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Line]:
+    async def opened(self) -> AsyncIterator[Self]:
         server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
         self.address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         try:

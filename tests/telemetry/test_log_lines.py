@@ -1,11 +1,9 @@
 """Nothing that is logged can forge a line of the log, in either format."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -18,9 +16,6 @@ from yarl import URL
 
 from portal.telemetry.log_lines import visible
 from portal.telemetry.logs import configure_logging
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FORGED = "2026-01-01 00:00:00,000 ERROR   portal: forged"
 RECORD = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ +\S+: ")

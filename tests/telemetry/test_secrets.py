@@ -4,8 +4,6 @@ One whole life of a portal, outages included, with secrets that can be recognise
 that others could read is collected.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re
@@ -14,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -41,7 +39,7 @@ class Processes:
         self._ended = Event()
         self._thread = Thread(target=self._watch)
 
-    def __enter__(self) -> Processes:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

@@ -1,7 +1,5 @@
 """A worker's logs name the request that a job goes back to."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """One trace tells a video's whole way, and nothing of it is paid for unless it is wanted."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -43,10 +41,7 @@ async def all_told(collector: Collector) -> None:
 async def test_one_trace_leads_from_the_request_to_the_finished_video(
     environ: dict[str, str], short_video: Path
 ) -> None:
-    async with (
-        collecting() as collector,
-        run_portal({**environ, **collector.settings()}) as portal,
-    ):
+    async with collecting() as collector, run_portal({**environ, **collector.settings()}) as portal:
         video_id = await published_video(portal.base_url, short_video)
         assert await final_status(portal.base_url, video_id) == "ready"
         await all_told(collector)

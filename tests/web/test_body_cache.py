@@ -1,7 +1,5 @@
 """A body is made once for all who ask, and what is kept of bodies has a limit."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

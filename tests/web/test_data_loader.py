@@ -1,7 +1,5 @@
 """Readings are done together when many ask at once, and every asker gets its own right answer."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from uuid import UUID, uuid4
@@ -35,9 +33,7 @@ async def test_everyone_who_asks_at_once_gets_the_right_record(video_ids: list[U
     assert unknown is None
 
 
-async def test_a_hundred_who_ask_at_once_cost_one_query(
-    video_ids: list[UUID],
-) -> None:
+async def test_a_hundred_who_ask_at_once_cost_one_query(video_ids: list[UUID]) -> None:
     queries = 0
 
     async def counted(wanted: Sequence[UUID]) -> dict[UUID, Row]:
@@ -52,9 +48,7 @@ async def test_a_hundred_who_ask_at_once_cost_one_query(
     assert queries == 1
 
 
-async def test_an_asker_that_goes_away_takes_nothing_from_the_others(
-    video_ids: list[UUID],
-) -> None:
+async def test_an_asker_that_goes_away_takes_nothing_from_the_others(video_ids: list[UUID]) -> None:
     loader = DataLoader(fetch_records)
     leaving, staying = (asyncio.create_task(loader.load(video_ids[0])) for _ in range(2))
     await asyncio.sleep(0)

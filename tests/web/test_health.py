@@ -1,7 +1,5 @@
 """What supervisors and load balancers are told."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What Prometheus is told, by whom it may be asked, and that it survives what it reports on."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

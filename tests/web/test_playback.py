@@ -1,7 +1,5 @@
 """HLS out of a private bucket: who gets which playlist, and what its addresses open."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncIterator

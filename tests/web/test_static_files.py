@@ -1,17 +1,12 @@
 """Built files are sent compressed where the browser takes it, and may be kept for ever."""
 
-from __future__ import annotations
-
 import gzip
 import re
-from typing import TYPE_CHECKING
 
 import pytest
+from api_client import Client
 
 from portal.web.assets import load_manifest, static_dist_dir
-
-if TYPE_CHECKING:
-    from quart.typing import TestClientProtocol
 
 PAGE_WEIGHT_BYTES = 60_000
 LINKED = re.compile(r'(?:src|href)="(/static/[^"]+\.(?:js|css))"')
@@ -26,7 +21,7 @@ def _path(name: str) -> str:
     [("gzip, deflate, br", "br"), ("gzip", "gzip"), ("br;q=0, gzip", "gzip"), ("", None)],
 )
 async def test_browser_gets_the_best_encoding_it_takes(
-    client: TestClientProtocol, accepted: str, encoding: str | None
+    client: Client, accepted: str, encoding: str | None
 ) -> None:
     response = await client.get(_path("app.js"), headers={"Accept-Encoding": accepted})
     assert response.status_code == 200
@@ -36,7 +31,7 @@ async def test_browser_gets_the_best_encoding_it_takes(
     assert response.headers["Vary"] == "Accept-Encoding"
 
 
-async def test_encoded_and_plain_file_are_the_same(client: TestClientProtocol) -> None:
+async def test_encoded_and_plain_file_are_the_same(client: Client) -> None:
     plain = await client.get(_path("style.css"))
     encoded = await client.get(_path("style.css"), headers={"Accept-Encoding": "gzip"})
     content = await encoded.get_data(as_text=False)
@@ -45,11 +40,11 @@ async def test_encoded_and_plain_file_are_the_same(client: TestClientProtocol) -
 
 
 @pytest.mark.parametrize("name", ["nothing.js", "manifest.json.gz", "..%2Fpackage.json", ".."])
-async def test_nothing_else_is_served(client: TestClientProtocol, name: str) -> None:
+async def test_nothing_else_is_served(client: Client, name: str) -> None:
     assert (await client.get(f"/static/{name}")).status_code in (404, 308)
 
 
-async def test_library_page_is_light(client: TestClientProtocol) -> None:
+async def test_library_page_is_light(client: Client) -> None:
     page = await (await client.get("/")).get_data(as_text=True)
     weight = 0
     for path in LINKED.findall(page):

@@ -1,7 +1,5 @@
 """Record and job are committed together: neither ever exists without the other."""
 
-from __future__ import annotations
-
 import pytest
 from api_client import Client, counts, metadata, problem, run_sql, uploaded
 

@@ -1,7 +1,5 @@
 """Creating a video: the record, safe retries, and what stands in the way."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The API as served: over HTTP, by a process of its own, with many clients at once."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """With the database or storage away: 503 within seconds, nothing written, and no lasting harm."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable

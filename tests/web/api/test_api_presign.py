@@ -1,7 +1,5 @@
 """The category table, and the addresses that files are uploaded to."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
@@ -40,9 +38,7 @@ async def test_presign_answers_a_key_and_an_address(client: Client, config: Conf
     assert address.path == f"/{config.s3_bucket}/{upload['key']}"
 
 
-async def test_upload_address_is_signed_in_the_query_for_an_hour(
-    client: Client,
-) -> None:
+async def test_upload_address_is_signed_in_the_query_for_an_hour(client: Client) -> None:
     query = parse_qs(urlsplit((await presign(client))["uploadUrl"]).query)
     assert query["X-Amz-Expires"] == ["3600"]
     assert "content-type" in query["X-Amz-SignedHeaders"][0].split(";")

@@ -1,7 +1,5 @@
 """Reading a record, conditional requests, and what every address under /api has in common."""
 
-from __future__ import annotations
-
 import re
 from uuid import uuid4
 

@@ -1,7 +1,5 @@
 """What is taken as a request body at all: JSON, in UTF-8, of at most 64 KiB."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

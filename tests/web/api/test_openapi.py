@@ -1,7 +1,5 @@
 """The OpenAPI document says what the API does, no less, and nothing else."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -53,11 +51,11 @@ STATUSES = {
     ("post", "/api/videos/{id}/transcode"): {"202", "403", "404", "409", "429", "503"},
     ("get", "/api/videos/{id}/metadata"): {"200", "304", "404", "429", "503"},
     ("put", "/api/videos/{id}/metadata"): {
-        *("200", "400", "403", "404", "408", "412", "413", "415", "422", "428", "429", "503"),
+        *("200", "400", "403", "404", "408", "412", "413", "415", "422", "428", "429", "503")
     },
     ("post", "/api/videos/{id}/deletion"): {"202", "403", "404", "429", "503"},
     ("post", "/api/uploads"): {
-        *("200", "201", "400", "403", "404", "408", "409", "413", "415", "422", "429", "503"),
+        *("200", "201", "400", "403", "404", "408", "409", "413", "415", "422", "429", "503")
     },
     ("get", "/api/uploads/{id}"): {"200", "404", "429", "503"},
     ("delete", "/api/uploads/{id}"): {"204", "403", "404", "409", "429", "503"},
@@ -89,7 +87,7 @@ MEMBERS = {
     },
     "StartUploadRequest": {"key", "sizeBytes"},
     "UploadRecord": {
-        *("uploadId", "key", "state", "sizeBytes", "partSizeBytes", "partCount", "parts"),
+        *("uploadId", "key", "state", "sizeBytes", "partSizeBytes", "partCount", "parts")
     },
     "StoredPartRecord": {"partNumber", "sizeBytes", "etag"},
     "PartAddress": {"uploadUrl"},

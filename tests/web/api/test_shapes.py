@@ -1,7 +1,5 @@
 """The rules of request bodies, apart from HTTP: what is taken, what is refused, and where."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The transcode document in every state, and asking for another try from program and page."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

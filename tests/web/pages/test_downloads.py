@@ -1,7 +1,5 @@
 """The original file: only where the operator allows it, and under the name it came with."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 

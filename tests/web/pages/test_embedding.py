@@ -1,21 +1,17 @@
 """What other sites get of a video: a page to frame, oEmbed, and tags for links."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
 import pytest
+from api_client import Client
 from test_pages import READY, make_row, read
 
 from portal.config import Config
 from portal.database.models import Video, VideoStatus
 from portal.web.pages.embedding import frame_size
-
-if TYPE_CHECKING:
-    from quart.typing import TestClientProtocol
 
 NASTY = """He said "hi" & left</title><script>alert('x')</script>"""
 
@@ -44,7 +40,7 @@ class Tags(HTMLParser):
             self.scripts += 1
 
 
-async def oembed(client: TestClientProtocol, status: int = 200, **query: Any) -> dict[str, Any]:
+async def oembed(client: Client, status: int = 200, **query: Any) -> dict[str, Any]:
     response = await client.get("/oembed", query_string=query)
     assert response.status_code == status
     assert response.headers["Access-Control-Allow-Origin"] == "*"
@@ -53,7 +49,7 @@ async def oembed(client: TestClientProtocol, status: int = 200, **query: Any) ->
 
 
 @pytest.mark.parametrize("suffix", ["", "/stage"])
-async def test_only_the_player_page_may_be_framed(client: TestClientProtocol, suffix: str) -> None:
+async def test_only_the_player_page_may_be_framed(client: Client, suffix: str) -> None:
     video = await make_row(**READY)
     response = await client.get(f"/embed/{video.id}{suffix}")
     assert response.status_code == 200
@@ -68,7 +64,7 @@ async def test_only_the_player_page_may_be_framed(client: TestClientProtocol, su
     assert others.removesuffix("'none'") == policy.removesuffix("*")
 
 
-async def test_states_without_a_player_fit_a_frame(client: TestClientProtocol) -> None:
+async def test_states_without_a_player_fit_a_frame(client: Client) -> None:
     processing = await make_row()
     failed = await make_row(2, status=VideoStatus.FAILED, failure_code="damaged")
     for path, status, words in (
@@ -85,7 +81,7 @@ async def test_states_without_a_player_fit_a_frame(client: TestClientProtocol) -
         assert "X-Frame-Options" not in response.headers
 
 
-async def test_only_a_processing_video_is_asked_for_again(client: TestClientProtocol) -> None:
+async def test_only_a_processing_video_is_asked_for_again(client: Client) -> None:
     video = await make_row()
     html = await read(client, f"/embed/{video.id}")
     assert f'hx-get="/embed/{video.id}/stage"' in html
@@ -93,7 +89,7 @@ async def test_only_a_processing_video_is_asked_for_again(client: TestClientProt
     assert "hx-get" not in await read(client, f"/embed/{video.id}/stage")
 
 
-async def test_oembed_gives_a_frame_that_embeds(client: TestClientProtocol, config: Config) -> None:
+async def test_oembed_gives_a_frame_that_embeds(client: Client, config: Config) -> None:
     video = await make_row(**READY, title=NASTY)
     page = f"{config.public_url}/videos/{video.id}"
     answer = await oembed(client, url=page, format="json", maxwidth=270)
@@ -114,7 +110,7 @@ async def test_oembed_gives_a_frame_that_embeds(client: TestClientProtocol, conf
 
 
 async def test_oembed_knows_only_addresses_of_ready_videos_here(
-    client: TestClientProtocol, config: Config
+    client: Client, config: Config
 ) -> None:
     ready, processing = await make_row(**READY), await make_row(2)
     for url in (
@@ -128,9 +124,7 @@ async def test_oembed_knows_only_addresses_of_ready_videos_here(
         await oembed(client, 404, url=url)
 
 
-async def test_oembed_says_what_it_does_not_offer(
-    client: TestClientProtocol, config: Config
-) -> None:
+async def test_oembed_says_what_it_does_not_offer(client: Client, config: Config) -> None:
     video = await make_row(**READY)
     url = f"{config.public_url}/videos/{video.id}"
     await oembed(client, 501, url=url, format="xml")
@@ -141,7 +135,7 @@ async def test_oembed_says_what_it_does_not_offer(
 
 @pytest.mark.parametrize("host", ["attacker", "attacker.localhost:1"])
 async def test_addresses_come_from_the_settings_not_from_the_request(
-    client: TestClientProtocol, config: Config, host: str
+    client: Client, config: Config, host: str
 ) -> None:
     video = await make_row(**READY)
     headers = {"Host": host, "X-Forwarded-Host": host}
@@ -173,7 +167,7 @@ def test_frame_keeps_the_shape_within_limits(
 
 
 async def test_links_to_a_video_carry_its_title_poster_and_player(
-    client: TestClientProtocol, config: Config
+    client: Client, config: Config
 ) -> None:
     video = await make_row(**READY, title=NASTY, description=NASTY * 20)
     html = await read(client, f"/videos/{video.id}")
@@ -196,9 +190,7 @@ async def test_links_to_a_video_carry_its_title_poster_and_player(
     assert (await found.get_json())["title"] == NASTY
 
 
-async def test_links_to_a_video_in_the_making_promise_no_player(
-    client: TestClientProtocol,
-) -> None:
+async def test_links_to_a_video_in_the_making_promise_no_player(client: Client) -> None:
     tags = Tags(await read(client, f"/videos/{(await make_row()).id}"))
     assert "og:video" not in tags.meta
     assert "og:image" not in tags.meta

@@ -1,22 +1,17 @@
 """Every page and fragment is valid HTML, as html-validate reads the WHATWG's text."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from api_client import Client
 from front_end import STATIC, install_tools, run_node
 from page_rows import READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import VideoStatus
 
-if TYPE_CHECKING:
-    from quart.typing import TestClientProtocol
-
 RULES = STATIC / "htmlvalidate.json"
 
 
-async def test_pages_are_valid_html(client: TestClientProtocol, tmp_path: Path) -> None:
+async def test_pages_are_valid_html(client: Client, tmp_path: Path) -> None:
     pages = await _pages()
     for name, address in pages.items():
         response = await client.get(address)
@@ -24,9 +19,7 @@ async def test_pages_are_valid_html(client: TestClientProtocol, tmp_path: Path) 
     _validate(tmp_path)
 
 
-async def test_page_of_a_new_installation_is_valid_html(
-    client: TestClientProtocol, tmp_path: Path
-) -> None:
+async def test_page_of_a_new_installation_is_valid_html(client: Client, tmp_path: Path) -> None:
     response = await client.get("/")
     (tmp_path / "new.html").write_bytes(await response.get_data(as_text=False))
     _validate(tmp_path)

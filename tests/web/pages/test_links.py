@@ -1,7 +1,5 @@
 """Addresses in a description become links; whatever else it holds stays text."""
 
-from __future__ import annotations
-
 import time
 from html.parser import HTMLParser
 

@@ -1,26 +1,21 @@
 """The pages' HTML: what is on them in each state, and that nothing typed can break out of it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from api_client import UNKNOWN_VIDEO_ID
+from api_client import UNKNOWN_VIDEO_ID, Client
 from page_rows import NOW, READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import RenditionState, Video, VideoStatus
 
-if TYPE_CHECKING:
-    from quart.typing import TestClientProtocol
 
-
-async def read(client: TestClientProtocol, path: str, status: int = 200) -> str:
+async def read(client: Client, path: str, status: int = 200) -> str:
     response = await client.get(path)
     assert response.status_code == status
     return str(await response.get_data(as_text=True))
 
 
-async def test_text_of_editors_is_escaped_everywhere(client: TestClientProtocol) -> None:
+async def test_text_of_editors_is_escaped_everywhere(client: Client) -> None:
     evil = "<script>alert(1)</script>\"'"
     video = await make_row(title=evil, description=evil, tags=evil, file_name=evil, **READY)
     for path in ("/", f"/videos/{video.id}", f"/videos/{video.id}/status"):
@@ -29,7 +24,7 @@ async def test_text_of_editors_is_escaped_everywhere(client: TestClientProtocol)
         assert "&lt;script&gt;alert" in html
 
 
-async def test_waiting_video_tells_its_place_and_polls(client: TestClientProtocol) -> None:
+async def test_waiting_video_tells_its_place_and_polls(client: Client) -> None:
     await make_row(1)
     video = await make_row(2)
     html = await read(client, f"/videos/{video.id}/status")
@@ -40,7 +35,7 @@ async def test_waiting_video_tells_its_place_and_polls(client: TestClientProtoco
     assert html.count("<section") == 1
 
 
-async def test_processing_video_shows_percent_and_time_left(client: TestClientProtocol) -> None:
+async def test_processing_video_shows_percent_and_time_left(client: Client) -> None:
     video = await make_row()
     await make_attempt(video, percent=41.7, eta_s=95.0)
     html = await read(client, f"/videos/{video.id}/status")
@@ -54,13 +49,13 @@ async def test_processing_video_shows_percent_and_time_left(client: TestClientPr
     [READY, {"status": VideoStatus.FAILED, "failure_code": "damaged", "failure_message": "Bad."}],
     ids=["ready", "failed"],
 )
-async def test_final_states_do_not_poll(client: TestClientProtocol, values: dict[str, Any]) -> None:
+async def test_final_states_do_not_poll(client: Client, values: dict[str, Any]) -> None:
     video = await make_row(**values)
     for fragment in ("", "/status", "/facts", "/remaining"):
         assert 'hx-trigger="every' not in await read(client, f"/videos/{video.id}{fragment}")
 
 
-async def test_player_has_stream_and_shape(client: TestClientProtocol) -> None:
+async def test_player_has_stream_and_shape(client: Client) -> None:
     video = await make_row(**READY)
     html = await read(client, f"/videos/{video.id}/status")
     assert f'data-src="/hls/{video.id}/1/master.m3u8"' in html
@@ -68,7 +63,7 @@ async def test_player_has_stream_and_shape(client: TestClientProtocol) -> None:
     assert 'height="1920"' in html
 
 
-async def test_failed_video_says_why_with_its_code(client: TestClientProtocol) -> None:
+async def test_failed_video_says_why_with_its_code(client: Client) -> None:
     video = await make_row(
         status=VideoStatus.FAILED, failure_code="damaged", failure_message="It is damaged."
     )
@@ -78,7 +73,7 @@ async def test_failed_video_says_why_with_its_code(client: TestClientProtocol) -
     assert 'href="/upload"' in html
 
 
-async def test_facts_are_fetched_again_after_processing(client: TestClientProtocol) -> None:
+async def test_facts_are_fetched_again_after_processing(client: Client) -> None:
     video = await make_row()
     assert "video-final from:body, quality-added from:body" in await read(
         client, f"/videos/{video.id}"
@@ -89,13 +84,13 @@ async def test_facts_are_fetched_again_after_processing(client: TestClientProtoc
     assert "1.2 MB" in html
 
 
-async def test_worker_that_died_is_not_shown_as_working(client: TestClientProtocol) -> None:
+async def test_worker_that_died_is_not_shown_as_working(client: Client) -> None:
     video = await make_row()
     await make_attempt(video, lease_expires_at=NOW)
     assert "Waiting for its turn" in await read(client, f"/videos/{video.id}/status")
 
 
-async def test_ready_video_tells_what_is_still_being_made(client: TestClientProtocol) -> None:
+async def test_ready_video_tells_what_is_still_being_made(client: Client) -> None:
     video = await make_row(**READY, complete_job_id=7)
     await make_rendition(video, "360p")
     for name in ("720p", "1080p"):
@@ -114,9 +109,7 @@ async def test_ready_video_tells_what_is_still_being_made(client: TestClientProt
         assert whole.count('hx-trigger="every') == 1
 
 
-async def test_line_below_the_player_disappears_when_all_is_made(
-    client: TestClientProtocol,
-) -> None:
+async def test_line_below_the_player_disappears_when_all_is_made(client: Client) -> None:
     video = await make_row(**READY)
     await make_rendition(video, "360p")
     html = await read(client, f"/videos/{video.id}/remaining")
@@ -124,9 +117,7 @@ async def test_line_below_the_player_disappears_when_all_is_made(
     assert "hx-get" not in html
 
 
-async def test_quality_that_failed_is_named_with_a_way_to_try_again(
-    client: TestClientProtocol,
-) -> None:
+async def test_quality_that_failed_is_named_with_a_way_to_try_again(client: Client) -> None:
     video = await make_row(**READY)
     await make_rendition(video, "360p")
     await make_rendition(video, "720p", state=RenditionState.FAILED, error_code="stalled")
@@ -136,7 +127,7 @@ async def test_quality_that_failed_is_named_with_a_way_to_try_again(
     assert f'hx-post="/videos/{video.id}/remaining"' in html
 
 
-async def test_facts_list_qualities_and_notes(client: TestClientProtocol) -> None:
+async def test_facts_list_qualities_and_notes(client: Client) -> None:
     video = await make_row(**READY, notes=["hdr_converted", "no_audio"])
     await make_rendition(video, "360p")
     await make_rendition(video, "720p", state=RenditionState.PLANNED)
@@ -157,7 +148,7 @@ async def test_facts_list_qualities_and_notes(client: TestClientProtocol) -> Non
     ],
 )
 async def test_retry_is_offered_where_it_can_help(
-    client: TestClientProtocol, code: str, is_offered: bool
+    client: Client, code: str, is_offered: bool
 ) -> None:
     video = await make_row(status=VideoStatus.FAILED, failure_code=code, failure_message="Sorry.")
     html = await read(client, f"/videos/{video.id}/status")
@@ -166,13 +157,13 @@ async def test_retry_is_offered_where_it_can_help(
 
 
 @pytest.mark.parametrize("path", ["/videos/none", f"/videos/{UNKNOWN_VIDEO_ID}", "/nothing"])
-async def test_unknown_address_is_a_page_of_its_own(client: TestClientProtocol, path: str) -> None:
+async def test_unknown_address_is_a_page_of_its_own(client: Client, path: str) -> None:
     html = await read(client, path, 404)
     assert "<h1" in html
     assert 'href="/"' in html
 
 
-async def test_upload_form_offers_the_category_table(client: TestClientProtocol) -> None:
+async def test_upload_form_offers_the_category_table(client: Client) -> None:
     html = await read(client, "/upload")
     categories = (await (await client.get("/api/categories")).get_json())["categories"]
     assert categories
@@ -181,7 +172,7 @@ async def test_upload_form_offers_the_category_table(client: TestClientProtocol)
     assert 'data-presign-url="/api/videos/presign"' in html
 
 
-async def test_api_page_shows_every_operation_of_the_document(client: TestClientProtocol) -> None:
+async def test_api_page_shows_every_operation_of_the_document(client: Client) -> None:
     html = await read(client, "/api/docs")
     document = await (await client.get("/api/openapi.json")).get_json()
     for path, operations in document["paths"].items():
@@ -193,7 +184,7 @@ async def test_api_page_shows_every_operation_of_the_document(client: TestClient
     assert 'id="validation_failed"' in html
 
 
-async def test_built_files_are_named_by_content_and_cached(client: TestClientProtocol) -> None:
+async def test_built_files_are_named_by_content_and_cached(client: Client) -> None:
     html = await read(client, "/")
     script = html.split('<script type="module" src="')[1].split('"')[0]
     response = await client.get(script)

@@ -1,7 +1,5 @@
 """Who a request is counted for: never what a client says of itself."""
 
-from __future__ import annotations
-
 from ipaddress import ip_network
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """To which names the portal answers, so that no other site can make itself its name."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -3,8 +3,6 @@
 `tests/benchmarks/load.py` is the large one, with delays, memory and processor time.
 """
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

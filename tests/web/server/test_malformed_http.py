@@ -4,8 +4,6 @@ Each gets a clean refusal or an ordinary answer; none gets a 500, a trace, or th
 answer in its place; and the process goes on as if nothing had been.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re
@@ -14,16 +12,7 @@ from collections.abc import AsyncIterator
 import pytest
 from log_checks import complaints
 from running_portal import LivePortal, answers, fresh_database, run_portal
-from wire_cases import (
-    BODIES,
-    FRAMING,
-    HEADERS,
-    REQUEST_LINES,
-    Case,
-    get,
-    line,
-    post,
-)
+from wire_cases import BODIES, FRAMING, HEADERS, REQUEST_LINES, Case, get, line, post
 from wire_paths import CONNECTIONS, HOSTS, PATHS
 from yarl import URL
 

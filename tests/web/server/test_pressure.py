@@ -1,7 +1,5 @@
 """More clients, slower ones and ruder ones than a process can serve: the others do not notice."""
 
-from __future__ import annotations
-
 import asyncio
 import resource
 from contextlib import AsyncExitStack
@@ -83,9 +81,7 @@ async def test_clients_that_send_slowly_keep_out_nobody_else(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited = replace(
-        config,
-        max_concurrent_requests=LIMIT,
-        trusted_proxies=(ip_network("127.0.0.1"),),
+        config, max_concurrent_requests=LIMIT, trusted_proxies=(ip_network("127.0.0.1"),)
     )
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(served(limited, monkeypatch))

@@ -1,7 +1,5 @@
 """One client may ask for much, and then has to wait; the others do not notice."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time
@@ -102,10 +100,7 @@ async def limited(config: Config, **limits: int) -> AsyncIterator[Client]:
 
 def of(client: str) -> dict[str, object]:
     """Arguments for a request of this client, which comes through the proxy."""
-    return {
-        "headers": {"X-Forwarded-For": client},
-        "scope_base": {"client": (PROXY, 4711)},
-    }
+    return {"headers": {"X-Forwarded-For": client}, "scope_base": {"client": (PROXY, 4711)}}
 
 
 async def expect_refusal(response: Response) -> None:

@@ -1,7 +1,5 @@
 """A popular address costs one answer in two seconds; who asks alone sees the newest."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """What keeps browsers strict: headers on every answer, and whose pages may change something."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

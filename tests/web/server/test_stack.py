@@ -1,7 +1,5 @@
 """The middlewares as they are listed, and what they have in common."""
 
-from __future__ import annotations
-
 import logging
 import re
 
