@@ -2,11 +2,21 @@
 
 import asyncio
 import os
+import subprocess
 import sys
+from typing import NamedTuple
 
 
-async def portal(environ: dict[str, str], *arguments: str, typed: str = "") -> tuple[int, str, str]:
-    """Run the `portal` command to its end; returns exit code, output and errors."""
+class Ended(NamedTuple):
+    """How a command ended and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+async def portal(environ: dict[str, str], *arguments: str, typed: str = "") -> Ended:
+    """Run the `portal` command to its end, which is never an exception that nobody caught."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "portal", *arguments),
         env={"PATH": os.environ["PATH"], **environ},
@@ -17,4 +27,13 @@ async def portal(environ: dict[str, str], *arguments: str, typed: str = "") -> t
     async with asyncio.timeout(120):
         out, err = await process.communicate(typed.encode())
     assert b"Traceback" not in out + err
-    return process.returncode or 0, out.decode(), err.decode()
+    return Ended(process.returncode or 0, out.decode(), err.decode())
+
+
+def loaded_by(code: str) -> set[str]:
+    """The modules that are loaded after this code has run in a process of its own."""
+    program = f"import sys\n{code}\nprint('', *sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    return set(result.stdout.splitlines()[-1].split())

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import botocore.session
 import pytest
+from bad_network import Network, network_to
 from hypothesis import HealthCheck, settings
 from quart import Quart
 from quart.typing import TestClientProtocol
@@ -112,8 +113,7 @@ def client(app: Quart) -> TestClientProtocol:
 @pytest.fixture
 def resources(app: Quart) -> WebContext:
     """The connections of the started app."""
-    opened: WebContext = app.extensions["portal"]
-    return opened
+    return app.extensions["portal"]
 
 
 @pytest.fixture(scope="session")
@@ -127,6 +127,13 @@ async def live_portal(
         run_portal({**environ, "WORK_DIR": work_dir}) as portal,
     ):
         yield portal
+
+
+@pytest.fixture
+async def network(environ: dict[str, str]) -> AsyncIterator[Network]:
+    """A way to storage that can be closed."""
+    async with network_to(environ["S3_ENDPOINT_URL"]) as network:
+        yield network
 
 
 @pytest.fixture(scope="session")

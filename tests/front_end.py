@@ -22,13 +22,13 @@ def install_tools() -> Path:
     return packages
 
 
-def run_node(*arguments: str, node: str | None = None) -> None:
-    """Run a script with Node in static/."""
-    run(node or build_hook().find_node()[0], *arguments, cwd=STATIC)
+def run_node(*arguments: str, node: str | None = None) -> str:
+    """Run a script with Node in static/; returns what it printed."""
+    return run(node or build_hook().find_node()[0], *arguments, cwd=STATIC)
 
 
-def run(*command: str, cwd: Path) -> None:
-    """Run a tool that must succeed; what it printed is the failure's message."""
+def run(*command: str, cwd: Path) -> str:
+    """Run a tool that must succeed; returns what it printed."""
     result = subprocess.run(
         command,
         cwd=cwd,
@@ -39,6 +39,7 @@ def run(*command: str, cwd: Path) -> None:
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
 
 
 @cache

@@ -78,8 +78,7 @@ class Answer:
 
     @property
     def problem(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.body)
-        return found
+        return json.loads(self.body)
 
 
 class Peer:

@@ -9,10 +9,11 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
+from inspect import isawaitable
 from pathlib import Path
 from time import monotonic
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 from uuid import uuid4
 
 import aiohttp
@@ -29,6 +30,8 @@ TEMPLATE = "portal_template"
 PAUSE_STEP_S = 0.02
 # How much longer than on a quiet machine anything may take: only a failure waits that long.
 PATIENCE = 10
+
+Condition = Callable[[], object | Awaitable[object]]
 
 
 @asynccontextmanager
@@ -121,19 +124,22 @@ async def process(
             raise
 
 
-async def until(
-    condition: Callable[[], Awaitable[bool]], *, timeout_s: float, interval_s: float = 0.1
-) -> None:
+async def until(condition: Condition, *, timeout_s: float, interval_s: float = 0.1) -> None:
     """Wait for a condition, and fail the test when it does not come true in time.
 
     `timeout_s` is what a quiet machine needs at most. ffmpeg has the lowest priority, so beside
     other work it may take many times as long.
     """
     deadline = monotonic() + PATIENCE * timeout_s
-    while not await condition():
+    while not await _holds(condition):
         if monotonic() > deadline:
             pytest.fail(f"the condition did not come true within {PATIENCE * timeout_s} s")
         await asyncio.sleep(interval_s)
+
+
+async def _holds(condition: Condition) -> bool:
+    found = condition()
+    return bool(await found if isawaitable(found) else found)
 
 
 async def longest_pause_s(work: asyncio.Task[Any]) -> float:
@@ -158,13 +164,14 @@ def make_video(
     """A small moving picture with a tone, as H.264 and AAC."""
     sound = ["-f", "lavfi", "-i", f"sine=duration={seconds}"] if audio else []
     source = f"testsrc2=size={size}:rate={rate}:duration={seconds}"
-    arguments = ["-f", "lavfi", "-i", source, *sound, "-c:v", "libx264", "-preset", "ultrafast"]
-    ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
-    subprocess.run(
-        [ffmpeg, "-v", "error", "-y", *arguments, "-pix_fmt", "yuv420p", str(path)],
-        check=True,
-        stdin=subprocess.DEVNULL,
-    )
+    encoding = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p")
+    return ffmpeg(path, "-f", "lavfi", "-i", source, *sound, *encoding)
+
+
+def ffmpeg(path: Path, *arguments: str) -> Path:
+    """Have ffmpeg make a file."""
+    command = (imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-y", *arguments, str(path))
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
     return path
 
 
@@ -193,21 +200,33 @@ def on_database(environ: dict[str, str], name: str) -> dict[str, str]:
     }
 
 
+async def call(method: str, url: str, *, status: int = 200, **options: Any) -> Any:
+    """The JSON that is answered with this status."""
+    async with (
+        aiohttp.ClientSession() as session,
+        session.request(method, url, **options) as response,
+    ):
+        assert response.status == status, await response.text()
+        return await response.json()
+
+
 async def upload(portal_url: str, file: Path, *, content_type: str = "video/mp4") -> str:
     """Presign and PUT a file as a client does; returns its key."""
-    async with aiohttp.ClientSession() as session:
-        presign = {"fileName": file.name, "contentType": content_type}
-        async with session.post(f"{portal_url}/api/videos/presign", json=presign) as response:
-            answer = await response.json()
-        headers = {"Content-Type": content_type}
-        body = io.BytesIO(file.read_bytes())
-        async with session.put(answer["uploadUrl"], data=body, headers=headers) as response:
-            assert response.status == 200, await response.text()
-    key: str = answer["key"]
-    return key
+    body = {"fileName": file.name, "contentType": content_type}
+    answer = await call("POST", f"{portal_url}/api/videos/presign", json=body)
+    headers = {"Content-Type": content_type}
+    data = io.BytesIO(file.read_bytes())
+    async with (
+        aiohttp.ClientSession() as session,
+        session.put(answer["uploadUrl"], data=data, headers=headers) as response,
+    ):
+        assert response.status == 200, await response.text()
+    return str(answer["key"])
 
 
-async def create(portal_url: str, file: Path, **members: Any) -> dict[str, Any]:
+async def create(
+    portal_url: str, file: Path, *, request_id: str = "", **members: Any
+) -> dict[str, Any]:
     """Upload a file and create its video; returns the creation record."""
     body = {
         "title": "A test",
@@ -218,24 +237,29 @@ async def create(portal_url: str, file: Path, **members: Any) -> dict[str, Any]:
         "key": await upload(portal_url, file),
         **members,
     }
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(f"{portal_url}/api/videos", json=body) as response,
-    ):
-        assert response.status == 201, await response.text()
-        record: dict[str, Any] = await response.json()
-    return record
+    headers = {"X-Request-ID": request_id} if request_id else {}
+    url = f"{portal_url}/api/videos"
+    return await call("POST", url, status=201, json=body, headers=headers)
 
 
 async def read(portal_url: str, video_id: str) -> dict[str, Any]:
     """The retrieval record of a video."""
-    async with (
-        aiohttp.ClientSession() as session,
-        session.get(f"{portal_url}/api/videos/{video_id}") as response,
-    ):
-        assert response.status == 200, await response.text()
-        record: dict[str, Any] = await response.json()
-    return record
+    return await call("GET", f"{portal_url}/api/videos/{video_id}")
+
+
+async def first_segment(master_url: str) -> bytes:
+    """The beginning of a video, found as a player finds it: by its playlists."""
+    url = master_url
+    async with aiohttp.ClientSession() as session:
+        for _ in range(3):  # master playlist, media playlist, segment
+            async with session.get(url) as answer:
+                assert answer.status == 200, url
+                body = await answer.read()
+            if body.startswith(b"#EXTM3U"):
+                lines = body.decode().splitlines()
+                url = urljoin(url, next(line for line in lines if line and line[0] != "#"))
+    assert body[4:8] in (b"styp", b"moof", b"sidx")
+    return body
 
 
 async def final_status(portal_url: str, video_id: str, *, timeout_s: float = 60) -> str:

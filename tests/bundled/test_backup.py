@@ -4,13 +4,19 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from urllib.parse import urljoin
 
-import aiohttp
 import pytest
 from command_line import portal
-from running_portal import create, final_status, fresh_database, read, run_portal, until
+from running_portal import (
+    call,
+    create,
+    final_status,
+    first_segment,
+    fresh_database,
+    read,
+    run_portal,
+    until,
+)
 from running_up import environment, running
 from seaweed import seaweed_server
 
@@ -60,26 +66,25 @@ def test_page_has_the_commands_that_are_tested(block: str) -> None:
 
 @pytest.mark.slow
 async def test_running_portal_up_is_backed_up_and_restored_elsewhere(
-    short_video: Path, long_video: Path
+    short_video: Path, long_video: Path, tmp_path: Path
 ) -> None:
-    with TemporaryDirectory(prefix="portal-backup-") as folder:
-        place, other = _places(Path(folder))
-        async with running(place / "data") as live:
-            ids = await _three_videos(live.address, short_video, long_video)
-            await _shell(place, BACKUP_UP)
-            # Processing afterwards, so processing in the backup.
-            assert (await read(live.address, ids["processing"]))["status"] == "processing"
-        (place / "backup").rename(other / "backup")
-        (other / "data").mkdir()
-        await _shell(other, RESTORE_UP)
-        async with running(other / "data"):
-            await _shell(other, RESTORE_UP_DATABASE)
-        async with running(other / "data") as restored:
-            await _check_restored(restored.address, ids)
-            code, out, err = await portal(
-                environment(), "doctor", "--deep", "--data-dir", str(other / "data")
-            )
-            assert code == 0, out + err
+    place, other = _places(tmp_path)
+    async with running(place / "data") as live:
+        ids = await _three_videos(live.address, short_video, long_video)
+        await _shell(place, BACKUP_UP)
+        # Processing afterwards, so processing in the backup.
+        assert (await read(live.address, ids["processing"]))["status"] == "processing"
+    (place / "backup").rename(other / "backup")
+    (other / "data").mkdir()
+    await _shell(other, RESTORE_UP)
+    async with running(other / "data"):
+        await _shell(other, RESTORE_UP_DATABASE)
+    async with running(other / "data") as restored:
+        await _check_restored(restored.address, ids)
+        code, out, err = await portal(
+            environment(), "doctor", "--deep", "--data-dir", str(other / "data")
+        )
+        assert code == 0, out + err
 
 
 @pytest.mark.soak
@@ -129,7 +134,7 @@ async def _three_videos(address: str, short_video: Path, long_video: Path) -> di
     processing = await create(address, long_video, title="Processing")
 
     async def has_begun() -> bool:
-        stage = (await _json(f"{address}/api/videos/{processing['id']}/transcode"))["stage"]
+        stage = (await call("GET", f"{address}/api/videos/{processing['id']}/transcode"))["stage"]
         return stage == "transcoding"
 
     await until(has_begun, timeout_s=120)
@@ -140,32 +145,11 @@ async def _check_restored(address: str, ids: Mapping[str, str]) -> None:
     """The ready one plays, the failed one has its reason, the processing one gets ready."""
     record = await read(address, ids["ready"])
     assert (record["status"], record["title"]) == ("ready", "Ready")
-    assert await _first_segment(record["playbackUrl"])
+    assert await first_segment(record["playbackUrl"])
     assert (await read(address, ids["failed"]))["status"] == "failed"
     assert await final_status(address, ids["processing"], timeout_s=180) == "ready"
     record = await read(address, ids["processing"])
-    assert await _first_segment(record["playbackUrl"])
-
-
-async def _first_segment(master_url: str) -> bytes:
-    async with aiohttp.ClientSession() as session:
-        media_url = await _first_uri(session, master_url)
-        async with session.get(await _first_uri(session, media_url)) as response:
-            assert response.status == 200
-            return await response.read()
-
-
-async def _first_uri(session: aiohttp.ClientSession, playlist_url: str) -> str:
-    async with session.get(playlist_url) as response:
-        assert response.status == 200
-        lines = (await response.text()).splitlines()
-    return urljoin(playlist_url, next(line for line in lines if line and line[0] != "#"))
-
-
-async def _json(url: str) -> dict[str, object]:
-    async with aiohttp.ClientSession() as session, session.get(url) as response:
-        document: dict[str, object] = await response.json()
-    return document
+    assert await first_segment(record["playbackUrl"])
 
 
 async def _shell(place: Path, commands: str, environ: Mapping[str, str] | None = None) -> None:

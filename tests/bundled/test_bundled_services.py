@@ -6,20 +6,21 @@ import signal
 import socket
 import stat
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import aioboto3
 import aiohttp
 import psycopg
 import pytest
+from api_client import rows, run_sql
 from botocore.config import Config as ClientConfig
 from botocore.exceptions import ClientError
 from bundled_parts import embedded_services
+from running_portal import until
 
 from portal.bundled.addresses import check_port, free_port, reachable_host
 from portal.bundled.data_folder import load_environment, open_data_folder, save_environment
@@ -29,17 +30,6 @@ from portal.bundled.services import start_embedded
 from portal.processes.supervisor import running_children
 
 PART_BYTES = 5 * 1024**2
-
-
-@pytest.fixture
-def tmp_path() -> Iterator[Path]:
-    """A folder outside pytest's own one.
-
-    Run as root, the database has an account of its own, and any other pytest that starts would
-    close the common folder to it.
-    """
-    with TemporaryDirectory(prefix="portal-test-") as folder:
-        yield Path(folder)
 
 
 @asynccontextmanager
@@ -58,24 +48,17 @@ async def s3(environ: dict[str, str]) -> AsyncIterator[Any]:
         yield client
 
 
-async def query(environ: dict[str, str], statement: str) -> Any:
-    address = environ["DATABASE_URL"]
-    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
-        cursor = await connection.execute(statement.encode())
-        return await cursor.fetchone() if cursor.description else None
-
-
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
 async def test_data_and_keys_survive_a_restart(tmp_path: Path) -> None:
     async with embedded_services(tmp_path) as first:
-        await query(first, "CREATE TABLE kept AS SELECT 7 AS seven")
+        await run_sql(first["DATABASE_URL"], "CREATE TABLE kept AS SELECT 7 AS seven")
         async with s3(first) as client:
             await client.put_object(Bucket="portal", Key="videos/a.mp4", Body=b"abc")
     async with embedded_services(tmp_path) as second:
-        assert await query(second, "SELECT seven FROM kept") == (7,)
+        assert await rows(second["DATABASE_URL"], "SELECT seven FROM kept") == [(7,)]
         assert second["AWS_SECRET_ACCESS_KEY"] == first["AWS_SECRET_ACCESS_KEY"]
         async with s3(second) as client:
             head = await client.head_object(Bucket="portal", Key="videos/a.mp4")
@@ -83,13 +66,15 @@ async def test_data_and_keys_survive_a_restart(tmp_path: Path) -> None:
 
 
 async def test_the_role_owns_its_database_and_nothing_else(services: dict[str, str]) -> None:
-    assert await query(services, "SELECT current_user, current_database()") == ("portal", "portal")
+    database_url = services["DATABASE_URL"]
+    assert await rows(database_url, "SELECT user, current_database()") == [("portal", "portal")]
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        await query(services, "SELECT pg_read_file('/etc/hostname')")
+        await rows(database_url, "SELECT pg_read_file('/etc/hostname')")
 
 
 async def test_text_sorts_and_folds_beyond_ascii(services: dict[str, str]) -> None:
-    assert await query(services, "SELECT lower('ÄÖÜ'), 'ÉTÉ' ILIKE 'été'") == ("äöü", True)
+    query = "SELECT lower('ÄÖÜ'), 'ÉTÉ' ILIKE 'été'"
+    assert await rows(services["DATABASE_URL"], query) == [("äöü", True)]
 
 
 async def test_nobody_else_can_reach_the_data(tmp_path: Path) -> None:
@@ -128,7 +113,7 @@ async def test_another_account_is_refused_even_with_the_socket_open(tmp_path: Pa
 async def test_any_folder_name_will_do(tmp_path: Path, name: str) -> None:
     for _ in range(2):  # the second time with what the first one left
         async with embedded_services(tmp_path / name, storage=False) as environ:
-            assert await query(environ, "SELECT 1") == (1,)
+            assert await rows(environ["DATABASE_URL"], "SELECT 1") == [(1,)]
 
 
 @pytest.mark.slow
@@ -148,21 +133,19 @@ async def test_a_killed_database_comes_back_with_all_that_was_committed(tmp_path
         environ = await start_embedded(
             children, folder, host="127.0.0.1", storage_port=None, database=True
         )
-        await query(environ, "CREATE TABLE kept AS SELECT 7 AS seven")
+        await run_sql(environ["DATABASE_URL"], "CREATE TABLE kept AS SELECT 7 AS seven")
         pid = children.pid("database")
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        async with asyncio.timeout(20):
-            while await seven(environ) != (7,):  # noqa: ASYNC110  # no event tells
-                await asyncio.sleep(0.05)
+        await until(lambda: is_back(environ), timeout_s=20)
         assert children.pid("database") != pid
 
 
-async def seven(environ: dict[str, str]) -> Any:
+async def is_back(environ: dict[str, str]) -> bool:
     try:
-        return await query(environ, "SELECT seven FROM kept")
+        return await rows(environ["DATABASE_URL"], "SELECT seven FROM kept") == [(7,)]
     except psycopg.OperationalError:
-        return None
+        return False
 
 
 async def test_storage_refuses_what_is_not_signed(services: dict[str, str]) -> None:

@@ -10,17 +10,13 @@ import signal
 import subprocess
 import sys
 import tarfile
-from collections.abc import AsyncIterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from urllib.parse import urljoin
 
-import aiohttp
 import psutil
-import psycopg
 import pytest
+from api_client import run_sql
 from bundled_parts import embedded_services
-from running_portal import final_status, read, until
+from running_portal import final_status, first_segment, read, until
 from running_up import running
 
 RECORDED = Path(__file__).with_name("data_folder_0_4_0.tar.gz")
@@ -31,27 +27,24 @@ SLEEPER = (sys.executable, "-S", "-c", "import signal; signal.pause()")
 
 
 @pytest.fixture
-async def data() -> AsyncIterator[Path]:
+async def data(tmp_path: Path) -> Path:
     """The recorded folder, its database made from the SQL in it."""
-    with TemporaryDirectory(prefix="portal-test-") as folder:
-        data = Path(folder) / "data"
-        with tarfile.open(RECORDED) as archive:
-            archive.extractall(data, filter="data")
-        async with embedded_services(data, storage=False) as environ:
-            statements = (data / "database.sql").read_bytes()
-            async with await psycopg.AsyncConnection.connect(environ["DATABASE_URL"]) as connection:
-                await connection.execute(statements)
-        yield data
+    data = tmp_path / "data"
+    with tarfile.open(RECORDED) as archive:
+        archive.extractall(data, filter="data")
+    async with embedded_services(data, storage=False) as environ:
+        await run_sql(environ["DATABASE_URL"], (data / "database.sql").read_text())
+    return data
 
 
 async def test_videos_of_0_4_0_play_and_its_jobs_are_carried_out(data: Path) -> None:
     async with running(data) as portal:
-        await check_plays(portal.address, READY)
+        await first_segment((await read(portal.address, READY))["playbackUrl"])
         assert await final_status(portal.address, WAITING) == "ready"
-        await check_plays(portal.address, WAITING)
+        await first_segment((await read(portal.address, WAITING))["playbackUrl"])
         assert await portal.status(f"/api/videos/{DELETED}") == 404
         files = data / "objects" / "portal" / "hls" / DELETED
-        await until(lambda: is_empty(files), timeout_s=30)
+        await until(lambda: not any(it.is_file() for it in files.rglob("*")), timeout_s=30)
         code, _ = await portal.stop()
     assert code == 0
     assert "Traceback" not in portal.said
@@ -64,21 +57,3 @@ async def test_processes_that_0_4_0_left_running_are_ended(data: Path) -> None:
     (data / "children").write_text(json.dumps([[orphan.pid, started, int(signal.SIGTERM)]]))
     async with running(data):
         assert orphan.wait(timeout=0) == -signal.SIGTERM
-
-
-async def check_plays(address: str, video_id: str) -> None:
-    """Follow the playlists down to a segment."""
-    url = (await read(address, video_id))["playbackUrl"]
-    async with aiohttp.ClientSession() as session:
-        for _ in range(3):  # master playlist, media playlist, segment
-            async with session.get(url) as answer:
-                assert answer.status == 200
-                body = await answer.read()
-            if body.startswith(b"#EXTM3U"):
-                lines = body.decode().splitlines()
-                url = urljoin(url, next(line for line in lines if line and line[0] != "#"))
-    assert body[4:8] in (b"styp", b"moof", b"sidx")
-
-
-async def is_empty(folder: Path) -> bool:
-    return not any(path.is_file() for path in folder.rglob("*"))

@@ -1,11 +1,7 @@
 """What root opens for the database's account, and what stays closed."""
 
 import stat
-from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
-
-import pytest
 
 from portal.bundled.os_account import grant_access
 from portal.processes.child import SystemUser
@@ -13,14 +9,8 @@ from portal.processes.child import SystemUser
 OTHER = SystemUser("other", 65533, 65533)
 
 
-@pytest.fixture
-def private_folder() -> Iterator[Path]:
-    """A folder in which everything is made as under a umask of 077."""
-    with TemporaryDirectory(prefix="portal-test-") as folder:
-        yield Path(folder)
-
-
 def make_private(path: Path, *, executable: bool = False) -> Path:
+    """A file as made under a umask of 077."""
     for folder in reversed(path.parents):
         if not folder.exists():
             folder.mkdir(mode=0o700)
@@ -33,12 +23,12 @@ def others_may(path: Path, bits: int) -> bool:
     return path.stat().st_mode & bits == bits
 
 
-def test_a_wheel_unpacked_in_private_can_be_run_by_the_database(private_folder: Path) -> None:
-    programs = private_folder / "site" / "wheel" / "pginstall"
+def test_a_wheel_unpacked_in_private_can_be_run_by_the_database(tmp_path: Path) -> None:
+    programs = tmp_path / "site" / "wheel" / "pginstall"
     postgres = make_private(programs / "bin" / "postgres", executable=True)
     shared = make_private(programs / "share" / "postgres.bki")
-    library = make_private(private_folder / "site" / "wheel.libs" / "libpq.so")
-    cluster = private_folder / "data" / "postgres"
+    library = make_private(tmp_path / "site" / "wheel.libs" / "libpq.so")
+    cluster = tmp_path / "data" / "postgres"
     cluster.mkdir(parents=True)
 
     grant_access(OTHER, cluster, programs)
@@ -49,17 +39,17 @@ def test_a_wheel_unpacked_in_private_can_be_run_by_the_database(private_folder: 
     assert others_may(library.parent, stat.S_IROTH | stat.S_IXOTH)
 
 
-def test_folders_on_the_way_may_be_passed_and_not_read(private_folder: Path) -> None:
-    programs = private_folder / "site" / "wheel" / "pginstall"
+def test_folders_on_the_way_may_be_passed_and_not_read(tmp_path: Path) -> None:
+    programs = tmp_path / "site" / "wheel" / "pginstall"
     make_private(programs / "bin" / "postgres", executable=True)
-    cluster = private_folder / "data" / "postgres"
+    cluster = tmp_path / "data" / "postgres"
     cluster.mkdir(parents=True, mode=0o700)
-    (private_folder / "data").chmod(0o700)
-    secret = make_private(private_folder / "data" / "storage-key")
+    (tmp_path / "data").chmod(0o700)
+    secret = make_private(tmp_path / "data" / "storage-key")
 
     grant_access(OTHER, cluster, programs)
 
-    for folder in (private_folder, private_folder / "data", programs.parent):
+    for folder in (tmp_path, tmp_path / "data", programs.parent):
         assert others_may(folder, stat.S_IXOTH)
         assert not others_may(folder, stat.S_IROTH)
     assert not others_may(secret, stat.S_IROTH)

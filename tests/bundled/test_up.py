@@ -4,16 +4,16 @@ import asyncio
 import os
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
+import command_line
 import psutil
-import psycopg
 import pytest
-from running_up import CHILDREN, PATIENCE_S, command, environment, running
+from api_client import rows, run_sql
+from running_portal import answers, until
+from running_up import CHILDREN, PATIENCE_S, environment, running
 
 from portal.bundled.addresses import free_port
 from portal.bundled.data_folder import load_environment
@@ -23,18 +23,13 @@ READY_LIMIT_S = 30.0
 STOP_LIMIT_S = 10.0
 
 
-def fail(data: Path, port: int = 0, **environ: str) -> str:
+async def fail(data: Path, port: int = 0, **environ: str) -> str:
     """Run it where it cannot start; returns what it said, exit code 1 being checked."""
-    result = subprocess.run(
-        command(data, port or free_port("127.0.0.1")),
-        env=environment(**environ),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert result.returncode == 1
-    return result.stdout + result.stderr
+    port = port or free_port("127.0.0.1")
+    options = ("--data-dir", str(data), "--port", str(port))
+    ended = await command_line.portal(environment(**environ), "up", *options)
+    assert ended.code == 1
+    return ended.out + ended.err
 
 
 def one_line(text: str) -> str:
@@ -46,17 +41,6 @@ def one_line(text: str) -> str:
 async def until_gone(processes: list[psutil.Process]) -> None:
     _, alive = await asyncio.to_thread(psutil.wait_procs, processes, timeout=STOP_LIMIT_S)
     assert alive == []
-
-
-@pytest.fixture
-def tmp_path() -> Iterator[Path]:
-    """A folder outside pytest's own one.
-
-    Run as root, the database has an account of its own, and any other pytest that starts would
-    close the common folder to it.
-    """
-    with TemporaryDirectory(prefix="portal-test-") as folder:
-        yield Path(folder)
 
 
 @pytest.fixture
@@ -86,18 +70,13 @@ async def test_from_an_empty_folder_to_an_open_address_and_back(tmp_path: Path) 
 @pytest.mark.slow
 async def test_what_was_stored_is_there_after_a_restart(tmp_path: Path) -> None:
     async with running(tmp_path):
-        await execute(tmp_path, "CREATE TABLE kept AS SELECT 7 AS seven")
+        # By the settings left for other shells.
+        database_url = load_environment(tmp_path)["DATABASE_URL"]
+        await run_sql(database_url, "CREATE TABLE kept AS SELECT 7 AS seven")
     async with running(tmp_path) as portal:
-        assert await execute(tmp_path, "SELECT seven FROM kept") == 1
+        assert await rows(database_url, "SELECT seven FROM kept") == [(7,)]
         code, took_s = await portal.stop(signal.SIGTERM)
     assert (code, took_s < STOP_LIMIT_S) == (0, True)
-
-
-async def execute(data: Path, statement: str) -> int:
-    """The number of rows, by the settings left for other shells."""
-    address = load_environment(data)["DATABASE_URL"]
-    async with await psycopg.AsyncConnection.connect(address, autocommit=True) as connection:
-        return (await connection.execute(statement.encode())).rowcount
 
 
 @pytest.mark.slow
@@ -106,12 +85,8 @@ async def test_every_killed_child_comes_back(tmp_path: Path) -> None:
         before = portal.children()
         for child in before.values():
             child.kill()
-        async with asyncio.timeout(PATIENCE_S):
-            while not (  # noqa: ASYNC110  # other processes set no event
-                portal.children().keys() == CHILDREN.keys()
-                and await portal.status("/readyz") == 200
-            ):
-                await asyncio.sleep(0.1)
+        await until(lambda: portal.children().keys() == CHILDREN.keys(), timeout_s=PATIENCE_S)
+        await until(lambda: answers(f"{portal.address}/readyz"), timeout_s=PATIENCE_S)
         after = portal.children()
         assert not {child.pid for child in before.values()} & {c.pid for c in after.values()}
         code, _ = await portal.stop()
@@ -127,9 +102,7 @@ async def test_a_child_that_keeps_dying_is_restarted_while_the_others_run_on(
     async with running(tmp_path) as portal:
         before = portal.children()
         for deaths in range(1, 6):
-            async with asyncio.timeout(PATIENCE_S):
-                while "worker" not in portal.children():  # noqa: ASYNC110  # as above
-                    await asyncio.sleep(0.1)
+            await until(lambda: "worker" in portal.children(), timeout_s=PATIENCE_S)
             portal.children()["worker"].kill()
             await portal.read_until(f"failure {deaths} in a row" if deaths > 1 else "worker died")
         assert await portal.read("/readyz") == (
@@ -158,7 +131,7 @@ async def test_killed_itself_it_leaves_nobody_and_starts_again_at_once(tmp_path:
 @pytest.mark.slow
 async def test_only_one_portal_uses_a_folder(tmp_path: Path) -> None:
     async with running(tmp_path) as portal:
-        told = one_line(await asyncio.to_thread(fail, tmp_path))
+        told = one_line(await fail(tmp_path))
         assert f"another portal (pid {portal.process.pid}) is already using {tmp_path}" in told
         assert await portal.status("/healthz") == 200
 
@@ -209,34 +182,33 @@ async def test_parts_the_user_brings_are_used_instead(
 
 
 @pytest.mark.slow
-def test_a_port_in_use_is_told_in_one_line(tmp_path: Path, busy_port: int) -> None:
-    told = one_line(fail(tmp_path, busy_port))
+async def test_a_port_in_use_is_told_in_one_line(tmp_path: Path, busy_port: int) -> None:
+    told = one_line(await fail(tmp_path, busy_port))
 
     assert f"port {busy_port} on 127.0.0.1 is in use: choose another with --port" in told
 
 
-def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    told = one_line(fail(tmp_path / "file" / "data"))
+    told = one_line(await fail(tmp_path / "file" / "data"))
 
     assert "cannot be used: Not a directory" in told
 
 
-def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     # Root may write to any folder but those that the kernel makes up.
     folder = tmp_path if os.geteuid() else Path("/sys/portal")
 
-    told = one_line(fail(folder))
+    told = one_line(await fail(folder))
 
     assert "Permission denied" in told or "Operation not permitted" in told
 
 
 @pytest.mark.slow
-def test_a_bad_setting_ends_the_start_and_is_named(tmp_path: Path) -> None:
-    told = fail(tmp_path, LOG_LEVEL="LOUD")
+async def test_a_bad_setting_ends_the_start_and_is_named(tmp_path: Path) -> None:
+    told = await fail(tmp_path, LOG_LEVEL="LOUD")
 
     assert "portal up: migrate failed" in told
     assert "LOG_LEVEL" in told
-    assert "Traceback" not in told

@@ -1,11 +1,9 @@
 """The commands of `portal`: listed without being loaded, each loaded by itself."""
 
-import subprocess
-import sys
-
 import click
 import pytest
 from click.testing import CliRunner
+from command_line import loaded_by
 
 from portal.cli.main import SUMMARIES, main
 
@@ -13,15 +11,6 @@ LISTED = """
 from portal.cli.main import main
 main(['--help'], standalone_mode=False)
 """
-
-
-def loaded_by(code: str) -> set[str]:
-    """The modules that are loaded after this code has run in a process of its own."""
-    program = f"import sys\n{code}\nprint('', *sys.modules)"
-    result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
-    )
-    return set(result.stdout.splitlines()[-1].split())
 
 
 def test_list_of_commands_loads_none_of_them() -> None:

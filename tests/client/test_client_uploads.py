@@ -2,16 +2,14 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Self
-from urllib.parse import urlsplit
 
 import aiohttp
 import click
 import pytest
 from aiohttp import web
+from bad_network import Network
 from running_portal import LivePortal, run_portal
 
 from portal.client import uploads
@@ -24,68 +22,11 @@ from portal.storage.bucket import Storage, open_storage
 LARGE_BYTES = 70 * 1024**2
 PART_BYTES = 16 * 1024**2
 
-Hook = Callable[[], Awaitable[None]]
-
-
-class Line:
-    """A line to storage for as many connections as there are; some break off half-way."""
-
-    def __init__(self, target: str) -> None:
-        parts = urlsplit(target)
-        self._target = (parts.hostname, parts.port)
-        self.address = ""
-        self.broken = 0
-        self.on_break: Hook | None = None
-        self.breaks_left = 0
-
-    @asynccontextmanager
-    async def opened(self) -> AsyncIterator[Self]:
-        server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
-        self.address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        try:
-            yield self
-        finally:
-            server.close()
-
-    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        above, below = await asyncio.open_connection(*self._target)
-        try:
-            async with asyncio.TaskGroup() as both:
-                both.create_task(self._copy(reader, below, may_break=True))
-                both.create_task(self._copy(above, writer, may_break=False))
-        except* OSError:
-            pass
-        finally:
-            for end in (below, writer):
-                end.transport.abort()
-
-    async def _copy(
-        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, may_break: bool
-    ) -> None:
-        passed = 0
-        while data := await source.read(256 * 1024):
-            target.write(data)
-            await target.drain()
-            passed += len(data)
-            if may_break and self.breaks_left and passed > PART_BYTES // 2:
-                self.breaks_left -= 1
-                self.broken += 1
-                if self.on_break is not None:
-                    await self.on_break()
-                raise ConnectionAbortedError
-        raise ConnectionResetError
-
 
 @pytest.fixture
-async def line(environ: dict[str, str]) -> AsyncIterator[Line]:
-    async with Line(environ["S3_ENDPOINT_URL"]).opened() as line:
-        yield line
-
-
-@pytest.fixture
-async def portal(environ: dict[str, str], line: Line) -> AsyncIterator[LivePortal]:
-    """A portal whose clients reach storage by that line."""
-    settings = {**environ, "S3_PUBLIC_ENDPOINT_URL": line.address}
+async def portal(environ: dict[str, str], network: Network) -> AsyncIterator[LivePortal]:
+    """A portal whose clients reach storage by a line that may break."""
+    settings = {**environ, "S3_PUBLIC_ENDPOINT_URL": network.url}
     async with run_portal(settings, worker=False) as portal:
         yield portal
 
@@ -123,8 +64,7 @@ async def sent(api: Api, file: Path) -> str:
     presign = {"fileName": file.name, "contentType": "video/mp4"}
     upload = await api.call("POST", "/api/videos/presign", presign)
     await send_file(api, file, upload, content_type="video/mp4")
-    key: str = upload["key"]
-    return key
+    return str(upload["key"])
 
 
 async def arrived_whole(storage: Storage, key: str, file: Path) -> bool:
@@ -146,32 +86,41 @@ async def test_small_file_goes_at_once(api: Api, storage: Storage, tmp_path: Pat
 
 
 async def test_parts_that_break_off_are_sent_again(
-    api: Api, storage: Storage, large_file: Path, line: Line
+    api: Api, storage: Storage, large_file: Path, network: Network
 ) -> None:
-    line.breaks_left = 6
+    network.cut_at([PART_BYTES // 2, 3 * PART_BYTES])
     assert await arrived_whole(storage, await sent(api, large_file), large_file)
-    assert line.broken == 6
+    assert network.cuts == 2
 
 
 @pytest.mark.slow
 async def test_upload_that_storage_loses_is_started_again(
-    api: Api, storage: Storage, large_file: Path, line: Line
+    api: Api, storage: Storage, large_file: Path, network: Network
 ) -> None:
-    async def lose_all() -> None:
-        answer = await storage._client.list_multipart_uploads(Bucket=storage.bucket)
-        for upload in answer.get("Uploads", []):
-            await storage.multiparts.abort(upload["Key"], upload["UploadId"])
+    is_under_way = asyncio.Event()
 
-    line.breaks_left, line.on_break = 1, lose_all
-    assert await arrived_whole(storage, await sent(api, large_file), large_file)
-    assert line.broken == 1
+    def stall(passed_bytes: int) -> None:
+        if passed_bytes > PART_BYTES // 2:
+            network.stall()
+            is_under_way.set()
+
+    network.on_upload = stall
+    sending = asyncio.create_task(sent(api, large_file))
+    await is_under_way.wait()
+    network.on_upload = None
+    answer = await storage._client.list_multipart_uploads(Bucket=storage.bucket)
+    for upload in answer["Uploads"]:
+        await storage.multiparts.abort(upload["Key"], upload["UploadId"])
+    network.cut()
+    network.flow()
+    assert await arrived_whole(storage, await sending, large_file)
 
 
 @pytest.mark.slow
 async def test_line_that_always_breaks_ends_in_words(
-    api: Api, large_file: Path, line: Line
+    api: Api, large_file: Path, network: Network
 ) -> None:
-    line.breaks_left = 1_000
+    network.cut_at(range(0, 100 * LARGE_BYTES, PART_BYTES // 2))
     with pytest.raises(click.ClickException, match="could not be sent"):
         await sent(api, large_file)
 

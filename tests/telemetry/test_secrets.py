@@ -19,8 +19,17 @@ import aiohttp
 import psutil
 import pytest
 from api_client import metadata, rows, run_sql
-from bad_network import Network, network_to
-from running_portal import LivePortal, final_status, free_port, process, run_portal, until, upload
+from bad_network import Network
+from running_portal import (
+    LivePortal,
+    create,
+    final_status,
+    free_port,
+    process,
+    run_portal,
+    until,
+    upload,
+)
 from trace_collector import Collector, collecting
 
 PASSWORD = "database-password-5ec7e7"
@@ -64,13 +73,6 @@ class Processes:
             self.environments.add(environment)
 
 
-@pytest.fixture
-async def network(environ: dict[str, str]) -> AsyncIterator[Network]:
-    """The way to storage, which can be closed."""
-    async with network_to(environ["S3_ENDPOINT_URL"]) as network:
-        yield network
-
-
 def with_secrets(environ: dict[str, str], network: Network, collector: Collector) -> dict[str, str]:
     parts = urlsplit(environ["DATABASE_URL"])
     user, _, place = parts.netloc.rpartition("@")
@@ -86,17 +88,6 @@ def with_secrets(environ: dict[str, str], network: Network, collector: Collector
         "LOG_FORMAT": "json",
         "LOG_LEVEL": "DEBUG",
     }
-
-
-async def create(portal: LivePortal, file: Path) -> str:
-    body = metadata(await upload(portal.base_url, file))
-    async with (
-        aiohttp.ClientSession(portal.base_url) as session,
-        session.post("/api/videos", json=body) as response,
-    ):
-        assert response.status == 201
-        video_id: str = (await response.json())["id"]
-    return video_id
 
 
 async def answer(portal: LivePortal, path: str, status: int, **request: Any) -> str:
@@ -129,8 +120,9 @@ async def without(network: Network) -> AsyncIterator[None]:
 async def live(portal: LivePortal, network: Network, good: Path, bad: Path) -> list[str]:
     """Do all that a portal does; returns what it answered that holds no signed address."""
     database_url = portal.environ["DATABASE_URL"]
-    assert await final_status(portal.base_url, await create(portal, bad)) == "failed"
-    assert await final_status(portal.base_url, await create(portal, good)) == "ready"
+    for file, status in ((bad, "failed"), (good, "ready")):
+        video = await create(portal.base_url, file)
+        assert await final_status(portal.base_url, video["id"]) == status
     headers = {"Authorization": f"Bearer {METRICS_TOKEN}"}
     told = [
         await answer(portal, "/metrics", 200, headers=headers),
@@ -143,7 +135,7 @@ async def live(portal: LivePortal, network: Network, good: Path, bad: Path) -> l
     await run_sql(database_url, "ALTER TABLE videos_away RENAME TO videos")
 
     body = metadata(await upload(portal.base_url, good))
-    await create(portal, good)
+    await create(portal.base_url, good)
     async with without(network):
         told += [
             await answer(portal, "/api/videos", 503, json=body),

@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
-from api_client import metadata, rows, run_sql
-from running_portal import LivePortal, final_status, process, run_portal, until, upload
+from api_client import rows, run_sql
+from running_portal import LivePortal, call, create, final_status, process, run_portal, until
 
 from portal.telemetry.logs import log_context
 from portal.telemetry.trace_context import current_trace_context, traced_job
@@ -18,25 +17,14 @@ def lines_of_job(log: Path, job_id: int) -> list[dict[str, Any]]:
     return [line for line in lines if line.get("job_id") == job_id]
 
 
-async def send(portal: LivePortal, path: str, request_id: str, body: Any = None) -> dict[str, Any]:
-    headers = {"X-Request-ID": request_id}
-    async with (
-        aiohttp.ClientSession(portal.base_url, headers=headers) as session,
-        session.post(path, json=body) as response,
-    ):
-        assert response.ok, await response.text()
-        assert response.headers["X-Request-ID"] == request_id
-        answer: dict[str, Any] = await response.json()
-    return answer
-
-
 async def retried(portal: LivePortal, video_id: str, request_id: str) -> int:
     """Ask for another try of a failed video; returns the job's id."""
-    await send(portal, f"/api/videos/{video_id}/transcode", request_id)
+    headers = {"X-Request-ID": request_id}
+    url = f"{portal.base_url}/api/videos/{video_id}/transcode"
+    await call("POST", url, status=202, headers=headers)
     query = "SELECT transcode_job_id FROM videos WHERE id = %s"
     ((job_id,),) = await rows(portal.environ["DATABASE_URL"], query, video_id)
-    found: int = job_id
-    return found
+    return int(job_id)
 
 
 @pytest.fixture
@@ -54,8 +42,7 @@ async def test_logs_of_a_job_name_the_request_that_asked_for_it(
     environ = {**environ, "LOG_FORMAT": "json"}
     log = tmp_path / "worker.log"
     async with run_portal(environ, worker=False, log_dir=tmp_path) as portal:
-        body = metadata(await upload(portal.base_url, notes))
-        video = await send(portal, "/api/videos", "the-create-call", body)
+        video = await create(portal.base_url, notes, request_id="the-create-call")
         async with process("worker", environ, log_dir=tmp_path):
             assert await final_status(portal.base_url, video["id"]) == "failed"
             retry_id = await retried(portal, video["id"], "the-retry-call")
@@ -82,11 +69,7 @@ async def test_logs_of_a_job_name_the_request_that_asked_for_it(
 async def until_done(portal: LivePortal, job_id: int) -> None:
     """Wait for the end of a job, which comes after that of its work."""
     query = "SELECT 1 FROM procrastinate_jobs WHERE id = %s AND status = 'succeeded'"
-
-    async def is_done() -> bool:
-        return bool(await rows(portal.environ["DATABASE_URL"], query, job_id))
-
-    await until(is_done, timeout_s=60)
+    await until(lambda: rows(portal.environ["DATABASE_URL"], query, job_id), timeout_s=60)
 
 
 async def test_a_job_of_a_job_goes_back_to_the_same_request() -> None:

@@ -4,12 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import aiohttp
 import pytest
-from api_client import metadata
-from running_portal import final_status, free_port, run_portal, until, upload
+from command_line import loaded_by
+from running_portal import create, final_status, free_port, run_portal, until
 from running_up import REPOSITORY
-from trace_collector import Collector, collecting
+from trace_collector import collecting
 
 from portal.config import Config, ConfigError, is_tracing_wanted
 
@@ -17,45 +16,25 @@ DATABASE = {"DATABASE_URL": "postgresql://portal@db/portal"}
 REQUEST_ID = "the-request-that-is-traced"
 
 
-async def published_video(base_url: str, file: Path) -> str:
-    body = metadata(await upload(base_url, file))
-    headers = {"X-Request-ID": REQUEST_ID}
-    async with (
-        aiohttp.ClientSession(base_url, headers=headers) as session,
-        session.post("/api/videos", json=body) as response,
-    ):
-        assert response.status == 201
-        video_id: str = (await response.json())["id"]
-    return video_id
-
-
-async def all_told(collector: Collector) -> None:
-    """The job is told last, when it has ended."""
-
-    async def is_told() -> bool:
-        return bool(collector.named("portal:transcode"))
-
-    await until(is_told, timeout_s=30)
-
-
 async def test_one_trace_leads_from_the_request_to_the_finished_video(
     environ: dict[str, str], short_video: Path
 ) -> None:
     async with collecting() as collector, run_portal({**environ, **collector.settings()}) as portal:
-        video_id = await published_video(portal.base_url, short_video)
-        assert await final_status(portal.base_url, video_id) == "ready"
-        await all_told(collector)
+        video = await create(portal.base_url, short_video, request_id=REQUEST_ID)
+        assert await final_status(portal.base_url, video["id"]) == "ready"
+        # The job is told last, when it has ended.
+        await until(lambda: collector.named("portal:transcode"), timeout_s=30)
 
-    (create,) = collector.named("POST /api/videos")
-    assert create.service == "portal-web"
-    assert create.attributes["portal.request_id"] == REQUEST_ID
-    assert not create.parent_id
-    trace = [span for span in collector.spans if span.trace_id == create.trace_id]
+    (request,) = collector.named("POST /api/videos")
+    assert request.service == "portal-web"
+    assert request.attributes["portal.request_id"] == REQUEST_ID
+    assert not request.parent_id
+    trace = [span for span in collector.spans if span.trace_id == request.trace_id]
 
     (job,) = collector.named("portal:transcode")
     assert job.service == "portal-worker"
-    assert job.parent_id == create.span_id
-    assert job.attributes["video_id"] == video_id
+    assert job.parent_id == request.span_id
+    assert job.attributes["video_id"] == video["id"]
     assert job.attributes["request_id"] == REQUEST_ID
     for name in ("probe", "encode", "ship", "finish", "publish"):
         assert any(span.name == name for span in trace), name
@@ -83,8 +62,8 @@ async def test_a_collector_that_is_away_costs_nothing_but_the_traces(
     notes = tmp_path / "notes.mp4"
     notes.write_text("These are notes, not a video.\n" * 100)
     async with run_portal({**environ, **nowhere}) as portal:
-        video_id = await published_video(portal.base_url, notes)
-        assert await final_status(portal.base_url, video_id) == "failed"
+        video = await create(portal.base_url, notes)
+        assert await final_status(portal.base_url, video["id"]) == "failed"
 
 
 @pytest.mark.parametrize(
@@ -148,13 +127,4 @@ def test_without_the_packages_the_start_says_what_to_install() -> None:
 
 
 def test_nothing_of_it_is_imported_unless_wanted() -> None:
-    code = "import sys, portal.web.app, portal.worker.run; print('opentelemetry' in sys.modules)"
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert result.stdout.strip() == "False"
+    assert "opentelemetry" not in loaded_by("import portal.web.app, portal.worker.run")
