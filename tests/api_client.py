@@ -1,12 +1,18 @@
 """What the API's tests share: publishing as integrators do, and looking at the answers."""
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
 import psycopg
 from quart import Response
 from quart.typing import TestClientProtocol as Client
+
+from portal.config import Config
+from portal.web.app import create_app
 
 RAW_FILE = b"the raw bytes of a video"
 PROBLEM_TYPE = "application/problem+json"
@@ -28,6 +34,14 @@ CREATED_MEMBERS = {
 }
 
 
+@asynccontextmanager
+async def app_client(config: Config, **changes: Any) -> AsyncIterator[Client]:
+    """Asks an app of its own, started with some settings changed."""
+    app = create_app(replace(config, **changes))
+    async with app.test_app():
+        yield app.test_client()
+
+
 def metadata(key: str, **changes: Any) -> dict[str, Any]:
     """The body of a creation, correct unless changed."""
     return {
@@ -41,14 +55,17 @@ def metadata(key: str, **changes: Any) -> dict[str, Any]:
     }
 
 
+async def answered(response: Response, status: int = 200) -> dict[str, Any]:
+    """The JSON of an answer with this status."""
+    assert response.status_code == status, await response.get_data()
+    return await response.get_json()
+
+
 async def presign(
     client: Client, file_name: str = "harbour.mp4", content_type: str = "video/mp4"
 ) -> dict[str, str]:
     body = {"fileName": file_name, "contentType": content_type}
-    response = await client.post("/api/videos/presign", json=body)
-    assert response.status_code == 200, await response.get_data()
-    answer: dict[str, str] = await response.get_json()
-    return answer
+    return await answered(await client.post("/api/videos/presign", json=body))
 
 
 async def put(url: str, data: bytes, *, content_type: str = "video/mp4") -> int:
@@ -71,10 +88,7 @@ async def uploaded(client: Client, data: bytes = RAW_FILE) -> str:
 async def published(client: Client, **changes: Any) -> dict[str, Any]:
     """The creation record of a new video."""
     body = metadata(await uploaded(client), **changes)
-    response = await client.post("/api/videos", json=body)
-    assert response.status_code == 201, await response.get_data()
-    record: dict[str, Any] = await response.get_json()
-    return record
+    return await answered(await client.post("/api/videos", json=body), 201)
 
 
 async def send(

@@ -4,7 +4,7 @@ import io
 from typing import Any
 
 import aiohttp
-from api_client import Client, presign, rows
+from api_client import Client, answered, presign, rows
 from quart import Response
 from yarl import URL
 
@@ -21,8 +21,7 @@ async def start(client: Client, key: str, size_bytes: int) -> Response:
 async def started(client: Client, size_bytes: int, *, key: str | None = None) -> dict[str, Any]:
     """A new upload in parts."""
     response = await start(client, key or (await presign(client))["key"], size_bytes)
-    assert response.status_code == 201, await response.get_data()
-    upload: dict[str, Any] = await response.get_json()
+    upload = await answered(response, 201)
     assert response.headers["Location"] == f"/api/uploads/{upload['uploadId']}"
     assert upload["key"].startswith(f"videos/{upload['uploadId']}.")
     return upload
@@ -30,11 +29,10 @@ async def started(client: Client, size_bytes: int, *, key: str | None = None) ->
 
 async def sign(client: Client, upload: dict[str, Any], number: int) -> str:
     """The address of a part."""
-    response = await client.post(f"/api/uploads/{upload['uploadId']}/parts/{number}")
-    assert response.status_code == 200, await response.get_data()
-    answer: dict[str, str] = await response.get_json()
+    path = f"/api/uploads/{upload['uploadId']}/parts/{number}"
+    answer = await answered(await client.post(path))
     assert set(answer) == {"uploadUrl"}
-    return answer["uploadUrl"]
+    return str(answer["uploadUrl"])
 
 
 async def send_part(client: Client, upload: dict[str, Any], number: int, data: bytes) -> str:
@@ -57,17 +55,11 @@ async def put_to(address: str, data: bytes) -> tuple[int, str]:
 
 async def look(client: Client, upload: dict[str, Any]) -> dict[str, Any]:
     """How an upload stands, by its key."""
-    response = await client.get(f"/api/uploads/{upload['key'][7:39]}")
-    assert response.status_code == 200, await response.get_data()
-    answer: dict[str, Any] = await response.get_json()
-    return answer
+    return await answered(await client.get(f"/api/uploads/{upload['key'][7:39]}"))
 
 
 async def complete(client: Client, upload: dict[str, Any]) -> dict[str, Any]:
-    response = await client.post(f"/api/uploads/{upload['key'][7:39]}/complete")
-    assert response.status_code == 200, await response.get_data()
-    answer: dict[str, Any] = await response.get_json()
-    return answer
+    return await answered(await client.post(f"/api/uploads/{upload['key'][7:39]}/complete"))
 
 
 async def stored(client: Client, data: bytes) -> dict[str, Any]:
@@ -85,8 +77,7 @@ async def multipart_id(resources: WebContext, key: str) -> str | None:
     """Storage's own name of the upload, as the portal has it recorded."""
     query = "SELECT multipart_id FROM uploads WHERE key = %s"
     ((recorded,),) = await rows(resources.config.database_url, query, key)
-    found: str | None = recorded
-    return found
+    return recorded
 
 
 async def multipart_uploads(resources: WebContext, key: str) -> list[str]:

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from api_client import Client, published, run_sql
+from api_client import Client, published, rows, run_sql
 from running_portal import until
 from tortoise.exceptions import OperationalError
 
@@ -69,7 +69,8 @@ async def test_a_read_sees_what_was_committed_before_it_was_asked_for(
     async with await psycopg.AsyncConnection.connect(config.database_url) as writer:
         await writer.execute("LOCK TABLE videos IN ACCESS EXCLUSIVE MODE")
         early = asyncio.create_task(loader.load(video_id))
-        await until(lambda: _is_waiting(config), timeout_s=10)
+        waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
+        await until(lambda: rows(config.database_url, waiting), timeout_s=10)
         await writer.execute("UPDATE videos SET title = 'Renamed' WHERE id = %s", [video_id])
         await writer.commit()
         late = await loader.load(video_id)
@@ -77,12 +78,6 @@ async def test_a_read_sees_what_was_committed_before_it_was_asked_for(
     assert late is not None
     assert late["title"] == "Renamed"
     assert await early is not None
-
-
-async def _is_waiting(config: Config) -> bool:
-    async with await psycopg.AsyncConnection.connect(config.database_url) as connection:
-        query = "SELECT 1 FROM pg_locks WHERE NOT granted"
-        return await (await connection.execute(query)).fetchone() is not None
 
 
 async def test_a_failed_query_is_told_to_all_who_asked_and_forgotten(

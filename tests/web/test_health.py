@@ -1,83 +1,65 @@
 """What supervisors and load balancers are told."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from api_client import Client
-from running_portal import free_port, until
+from api_client import Client, app_client
+from running_portal import until
 
 from portal.config import Config
 from portal.storage.bucket import Storage
-from portal.web.app import create_app
 
-NOWHERE = "http://127.0.0.1:{port}"
+NOWHERE = "http://127.0.0.1:9"
+WORKS = {"database": "ok", "storage": "ok"}
+
+
+async def readiness(client: Client) -> tuple[int, dict[str, str]]:
+    response = await client.get("/readyz")
+    return response.status_code, await response.get_json()
 
 
 async def test_healthy_portal_says_so(client: Client) -> None:
     response = await client.get("/healthz")
     assert (response.status_code, await response.get_json()) == (200, {"status": "ok"})
-    response = await client.get("/readyz")
-    assert response.status_code == 200
-    assert await response.get_json() == {"database": "ok", "storage": "ok"}
+    assert await readiness(client) == (200, WORKS)
 
 
-async def test_portal_without_storage_is_alive_but_not_ready(config: Config) -> None:
-    app = create_app(replace(config, s3_endpoint_url=NOWHERE.format(port=free_port())))
-    async with app.test_app():
-        client = app.test_client()
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"s3_endpoint_url": NOWHERE}, {"storage": "unreachable"}),
+        ({"s3_bucket": "no-such-bucket"}, {"storage": "unreachable"}),
+        ({"database_url": "postgresql://x@127.0.0.1:9/x"}, {"database": "unreachable"}),
+    ],
+    ids=["storage", "its bucket", "a database"],
+)
+async def test_portal_without_a_part_is_alive_but_not_ready(
+    config: Config, changes: dict[str, str], fault: dict[str, str]
+) -> None:
+    async with app_client(config, **changes) as client:
         assert (await client.get("/healthz")).status_code == 200
-        response = await client.get("/readyz")
-        assert response.status_code == 503
-        assert await response.get_json() == {"database": "ok", "storage": "unreachable"}
-
-
-async def test_portal_without_its_bucket_is_not_ready(config: Config) -> None:
-    app = create_app(replace(config, s3_bucket="no-such-bucket"))
-    async with app.test_app():
-        response = await app.test_client().get("/readyz")
-        assert response.status_code == 503
-        assert await response.get_json() == {"database": "ok", "storage": "unreachable"}
+        assert await readiness(client) == (503, WORKS | fault)
 
 
 async def test_storage_that_refuses_the_credentials_is_told_from_one_that_is_away(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
-    app = create_app(config)
-    async with app.test_app():
-        response = await app.test_client().get("/readyz")
-        assert response.status_code == 503
-        assert await response.get_json() == {"database": "ok", "storage": "denied"}
-
-
-async def test_portal_without_a_database_is_alive_but_not_ready(config: Config) -> None:
-    away = f"postgresql://nobody@127.0.0.1:{free_port()}/nothing"
-    app = create_app(replace(config, database_url=away))
-    async with app.test_app():
-        client = app.test_client()
-        assert (await client.get("/healthz")).status_code == 200
-        response = await client.get("/readyz")
-        assert response.status_code == 503
-        assert await response.get_json() == {"database": "unreachable", "storage": "ok"}
+    async with app_client(config) as client:
+        assert await readiness(client) == (503, {"database": "ok", "storage": "denied"})
 
 
 async def test_processes_that_keep_failing_are_named_while_the_portal_stays_ready(
     config: Config, tmp_path: Path
 ) -> None:
     failing = tmp_path / "failing"
-    app = create_app(replace(config, failing_processes_file=failing))
-    async with app.test_app():
-        client = app.test_client()
-        works = {"database": "ok", "storage": "ok"}
-        assert await (await client.get("/readyz")).get_json() == works
+    async with app_client(config, failing_processes_file=failing) as client:
+        assert await readiness(client) == (200, WORKS)
         failing.write_text("worker\ndatabase\n")
-        response = await client.get("/readyz")
-        assert response.status_code == 200
-        assert await response.get_json() == {**works, "worker": "restarting"}
+        assert await readiness(client) == (200, {**WORKS, "worker": "restarting"})
         failing.write_text("")
-        assert await (await client.get("/readyz")).get_json() == works
+        assert await readiness(client) == (200, WORKS)
 
 
 async def test_storage_that_is_away_and_restarted_is_told_as_such(
@@ -85,12 +67,9 @@ async def test_storage_that_is_away_and_restarted_is_told_as_such(
 ) -> None:
     failing = tmp_path / "failing"
     failing.write_text("storage\n")
-    nowhere = NOWHERE.format(port=free_port())
-    app = create_app(replace(config, failing_processes_file=failing, s3_endpoint_url=nowhere))
-    async with app.test_app():
-        response = await app.test_client().get("/readyz")
-        assert response.status_code == 503
-        assert await response.get_json() == {"database": "ok", "storage": "restarting"}
+    changes = {"failing_processes_file": failing, "s3_endpoint_url": NOWHERE}
+    async with app_client(config, **changes) as client:
+        assert await readiness(client) == (503, {"database": "ok", "storage": "restarting"})
 
 
 async def test_health_is_not_cached_by_anyone(client: Client) -> None:
@@ -113,7 +92,7 @@ async def test_those_who_ask_at_once_share_one_check(
     monkeypatch.setattr(Storage, "check_bucket", check_slowly)
     paths = [f"/readyz?{number}" for number in range(20)]
     asking = [asyncio.create_task(client.get(path)) for path in paths]
-    await until(lambda: asyncio.sleep(0, bool(checks)), timeout_s=20)
+    await until(lambda: checks, timeout_s=20)
     # Of those who wait one may go.
     asking.pop(0).cancel()
     assert (await client.get("/healthz")).status_code == 200

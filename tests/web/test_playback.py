@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -12,17 +12,19 @@ from uuid import uuid4
 import aiohttp
 import av
 import pytest
-from api_client import Client, published, run_sql
+from api_client import Client, app_client, published, run_sql
+from page_rows import make_rendition
 from running_portal import LivePortal, create, final_status, read
 from yarl import URL
 
 from portal.config import Config
+from portal.database.models import Rendition, Video
 from portal.storage.presigning import Presigner
-from portal.web.app import create_app
 from portal.web.composition import WebContext
 
 PLAYLIST_TYPE = "application/vnd.apple.mpegurl"
 REFUSED = (400, 401, 403)
+READY = "status = 'ready', published_attempt = 1"
 MASTER = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlow/media.m3u8\n"
 MEDIA = """#EXTM3U
 #EXT-X-TARGETDURATION:4
@@ -184,49 +186,65 @@ async def test_failed_video_has_no_playback_address(
     assert await status_of(http, own) == 404
 
 
-async def with_playlists(client: Client, resources: WebContext) -> dict[str, Any]:
-    """The record of a processing video whose output lies in storage already."""
-    record = await published(client)
-    folder = f"hls/{record['id']}/1/"
-    for name, text in {"master.m3u8": MASTER, "low/media.m3u8": MEDIA}.items():
-        await resources.storage.put(folder + name, text.encode(), content_type=PLAYLIST_TYPE)
-    return record
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What lies in storage of a video."""
+
+    resources: WebContext
+    video_id: str
+
+    @property
+    def folder(self) -> str:
+        return f"hls/{self.video_id}/1"
+
+    async def put(self, key: str, text: str, content_type: str = PLAYLIST_TYPE) -> None:
+        await self.resources.storage.put(key, text.encode(), content_type=content_type)
+
+    async def change(self, change: str) -> None:
+        """Change the video's row."""
+        await run_sql(self.resources.config.database_url, f"UPDATE videos SET {change}")
+
+
+@pytest.fixture
+async def unpublished(client: Client, resources: WebContext) -> Output:
+    """The output of a video that is still processed."""
+    output = Output(resources, (await published(client))["id"])
+    await output.put(f"{output.folder}/master.m3u8", MASTER)
+    await output.put(f"{output.folder}/low/media.m3u8", MEDIA)
+    return output
+
+
+@pytest.fixture
+async def output(unpublished: Output) -> Output:
+    """The output of a video that is ready."""
+    await unpublished.change(READY)
+    return unpublished
 
 
 async def test_output_of_an_unpublished_attempt_stays_hidden(
-    client: Client, resources: WebContext, config: Config
+    client: Client, unpublished: Output
 ) -> None:
-    record = await with_playlists(client, resources)
-    master = f"/hls/{record['id']}/1/master.m3u8"
     changes = {
         "status = 'processing'": 404,
         "status = 'ready', published_attempt = 2": 404,
-        "status = 'ready', published_attempt = 1": 200,
+        READY: 200,
         "status = 'failed', published_attempt = NULL": 404,
     }
     for change, status in changes.items():
-        await run_sql(config.database_url, f"UPDATE videos SET {change}")
-        assert (await client.get(master)).status_code == status, change
+        await unpublished.change(change)
+        response = await client.get(f"/{unpublished.folder}/master.m3u8")
+        assert response.status_code == status, change
 
 
-async def test_playlist_missing_from_storage_is_not_found(
-    client: Client, resources: WebContext, config: Config
-) -> None:
-    record = await with_playlists(client, resources)
-    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
-    own = f"/hls/{record['id']}/1"
-    assert (await client.get(f"{own}/low/media.m3u8")).status_code == 200
-    assert (await client.get(f"{own}/high/media.m3u8")).status_code == 404
+async def test_playlist_missing_from_storage_is_not_found(client: Client, output: Output) -> None:
+    assert (await client.get(f"/{output.folder}/low/media.m3u8")).status_code == 200
+    assert (await client.get(f"/{output.folder}/high/media.m3u8")).status_code == 404
 
 
-async def test_init_segment_is_signed_too(
-    client: Client, resources: WebContext, config: Config
-) -> None:
-    record = await with_playlists(client, resources)
-    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
-    response = await client.get(f"/hls/{record['id']}/1/low/media.m3u8")
+async def test_init_segment_is_signed_too(client: Client, output: Output, config: Config) -> None:
+    response = await client.get(f"/{output.folder}/low/media.m3u8")
     init, segment = sorted(addresses(await response.get_data(as_text=True), "none"))
-    folder = f"{config.s3_endpoint_url}/{config.s3_bucket}/hls/{record['id']}/1/low/"
+    folder = f"{config.s3_endpoint_url}/{config.s3_bucket}/{output.folder}/low/"
     assert init.partition("?")[0] == f"{folder}init.mp4"
     assert segment.partition("?")[0] == f"{folder}one.m4s"
     for address in (init, segment):
@@ -234,10 +252,8 @@ async def test_init_segment_is_signed_too(
 
 
 async def test_playlist_is_signed_once_for_all_who_ask(
-    client: Client, resources: WebContext, config: Config, monkeypatch: pytest.MonkeyPatch
+    client: Client, output: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = await with_playlists(client, resources)
-    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
     sign, may_sign, signed = Presigner.presign_get_many, asyncio.Event(), []
 
     async def sign_slowly(signer: Presigner, keys: set[str], *, ttl_s: int) -> dict[str, str]:
@@ -246,7 +262,7 @@ async def test_playlist_is_signed_once_for_all_who_ask(
         return await sign(signer, keys, ttl_s=ttl_s)
 
     monkeypatch.setattr(Presigner, "presign_get_many", sign_slowly)
-    own = f"/hls/{record['id']}/1"
+    own = f"/{output.folder}"
     asking = asyncio.gather(*(client.get(f"{own}/low/media.m3u8") for _ in range(10)))
     # Whoever asks later is through by then, and so those are at the signing, or wait for it.
     assert (await client.get(f"{own}/master.m3u8")).status_code == 200
@@ -259,64 +275,47 @@ async def test_playlist_is_signed_once_for_all_who_ask(
 
 
 async def test_renditions_of_later_attempts_are_served_once_complete(
-    client: Client, resources: WebContext, config: Config
+    client: Client, output: Output
 ) -> None:
-    record = await with_playlists(client, resources)
-    later = f"hls/{record['id']}/2/high/media.m3u8"
-    for key in (later, later.replace("media", "iframes"), later.replace("high/media", "master")):
-        await resources.storage.put(key, MEDIA.encode(), content_type=PLAYLIST_TYPE)
-    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
+    later = f"hls/{output.video_id}/2/720p/media.m3u8"
+    for key in (later, later.replace("media", "iframes"), later.replace("720p/media", "master")):
+        await output.put(key, MEDIA)
     assert (await client.get(f"/{later}")).status_code == 404
-    await run_sql(
-        config.database_url,
-        """INSERT INTO renditions (video_id, kind, name, position, state, attempt_number, tries,
-           copied, is_default) SELECT id, 'video', 'high', 0, 'planned', 2, 1, false, false
-           FROM videos""",
-    )
+    video = await Video.get(id=output.video_id)
+    await make_rendition(video, "720p", state="planned", attempt_number=2)
     assert (await client.get(f"/{later}")).status_code == 404
-    await run_sql(config.database_url, "UPDATE renditions SET state = 'complete'")
-    for name, status in {
-        "high/media": 200,
-        "high/iframes": 200,
-        "low/media": 404,
-        "master": 404,
-    }.items():
-        response = await client.get(f"/hls/{record['id']}/2/{name}.m3u8")
+    await Rendition.filter(name="720p").update(state="complete")
+    found = {"720p/media": 200, "720p/iframes": 200, "low/media": 404, "master": 404}
+    for name, status in found.items():
+        response = await client.get(f"/hls/{output.video_id}/2/{name}.m3u8")
         assert response.status_code == status, name
-    await run_sql(config.database_url, "UPDATE videos SET status='failed', published_attempt=NULL")
+    await output.change("status = 'failed', published_attempt = NULL")
     assert (await client.get(f"/{later}")).status_code == 404
 
 
 async def test_master_playlist_may_grow_and_is_kept_only_for_seconds(
-    client: Client, resources: WebContext, config: Config
+    client: Client, output: Output
 ) -> None:
-    record = await with_playlists(client, resources)
-    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
-    address = f"/hls/{record['id']}/1/master.m3u8"
+    address = f"/{output.folder}/master.m3u8"
     first = await client.get(address)
     grown = MASTER + "#EXT-X-STREAM-INF:BANDWIDTH=2\n../2/high/media.m3u8\n"
-    await resources.storage.put(address[1:], grown.encode(), content_type=PLAYLIST_TYPE)
+    await output.put(address[1:], grown)
     second = await client.get(address, headers={"If-None-Match": first.headers["ETag"]})
     assert second.status_code == 200
     assert await second.get_data(as_text=True) == grown
     assert second.headers["Cache-Control"] == "private, max-age=5"
-    media = await client.get(f"/hls/{record['id']}/1/low/media.m3u8")
+    media = await client.get(f"/{output.folder}/low/media.m3u8")
     assert media.headers["Cache-Control"] == "private, max-age=300"
 
 
-async def test_trick_play_and_subtitle_playlists_are_signed(
-    client: Client, resources: WebContext, config: Config
-) -> None:
-    record = await with_playlists(client, resources)
-    await run_sql(config.database_url, "UPDATE videos SET status='ready', published_attempt=1")
-    folder = f"hls/{record['id']}/1"
+async def test_trick_play_and_subtitle_playlists_are_signed(client: Client, output: Output) -> None:
     texts = {
         "low/iframes": MEDIA.replace("#EXTINF", "#EXT-X-BYTERANGE:900@0\n#EXTINF"),
         "subtitles-1/playlist": MEDIA.replace("one.m4s", "00000.vtt").replace("init.mp4", "x"),
     }
     for name, text in texts.items():
-        key = f"{folder}/{name}.m3u8"
-        await resources.storage.put(key, text.encode(), content_type=PLAYLIST_TYPE)
+        key = f"{output.folder}/{name}.m3u8"
+        await output.put(key, text)
         served = await (await client.get(f"/{key}")).get_data(as_text=True)
         for address in addresses(served, "none"):
             assert "X-Amz-Signature=" in address
@@ -334,17 +333,12 @@ storyboard-000.jpg#xywh=192,0,192,108
 
 
 async def test_storyboard_leads_to_signed_sprites_and_keeps_their_parts(
-    client: Client, resources: WebContext, config: Config
+    client: Client, unpublished: Output, config: Config
 ) -> None:
-    record = await with_playlists(client, resources)
-    own = f"/videos/{record['id']}/storyboard.vtt"
-    key = f"hls/{record['id']}/1/storyboard.vtt"
-    await resources.storage.put(key, STORYBOARD.encode(), content_type="text/vtt")
+    own = f"/videos/{unpublished.video_id}/storyboard.vtt"
+    await unpublished.put(f"{unpublished.folder}/storyboard.vtt", STORYBOARD, "text/vtt")
     assert (await client.get(own)).status_code == 404
-    await run_sql(
-        config.database_url,
-        "UPDATE videos SET status='ready', published_attempt=1, has_storyboard=true",
-    )
+    await unpublished.change(f"{READY}, has_storyboard = true")
     response = await client.get(own)
     assert response.mimetype == "text/vtt"
     assert response.headers["Access-Control-Allow-Origin"] == "*"
@@ -388,28 +382,18 @@ async def test_only_ready_videos_have_a_poster(client: Client, config: Config) -
 
 
 async def test_cdn_address_replaces_the_portals_own(
-    client: Client, config: Config, monkeypatch: pytest.MonkeyPatch
+    output: Output, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = await published(client)
+    await output.put(f"{output.folder}/storyboard.vtt", STORYBOARD, "text/vtt")
+    await output.change("has_poster = true, has_storyboard = true")
     # Nothing is signed, so nobody is asked who signs.
     monkeypatch.delattr(Presigner, "_credentials")
-    await run_sql(
-        config.database_url,
-        "UPDATE videos SET status='ready', published_attempt=3, has_poster=true",
-    )
-    behind_cdn = replace(config, playback_base_url="https://cdn.example/v")
-    app = create_app(behind_cdn)
-    async with app.test_app():
-        other = app.test_client()
-        read = await (await other.get(f"/api/videos/{record['id']}")).get_json()
-        poster = await other.get(f"/videos/{record['id']}/poster.jpg")
-        opened: WebContext = app.extensions["portal"]
-        key = f"hls/{record['id']}/3/storyboard.vtt"
-        await opened.storage.put(key, STORYBOARD.encode(), content_type="text/vtt")
-        await run_sql(config.database_url, "UPDATE videos SET has_storyboard = true")
-        storyboard = await other.get(f"/videos/{record['id']}/storyboard.vtt")
+    async with app_client(config, playback_base_url="https://cdn.example/v") as other:
+        read = await (await other.get(f"/api/videos/{output.video_id}")).get_json()
+        poster = await other.get(f"/videos/{output.video_id}/poster.jpg")
+        storyboard = await other.get(f"/videos/{output.video_id}/storyboard.vtt")
         pictures = await storyboard.get_data(as_text=True)
-    folder = f"https://cdn.example/v/hls/{record['id']}/3"
+    folder = f"https://cdn.example/v/{output.folder}"
     assert read["playbackUrl"] == f"{folder}/master.m3u8"
     assert poster.status_code == 302
     assert poster.headers["Location"] == f"{folder}/poster.jpg"

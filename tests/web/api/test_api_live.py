@@ -38,8 +38,7 @@ async def uploaded(http: aiohttp.ClientSession) -> str:
     headers = {"Content-Type": "video/mp4"}
     async with http.put(upload["uploadUrl"], data=RAW_FILE, headers=headers) as response:
         assert response.status == 200
-    key: str = upload["key"]
-    return key
+    return str(upload["key"])
 
 
 async def create(

@@ -1,16 +1,14 @@
 """With the database or storage away: 503 within seconds, nothing written, and no lasting harm."""
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
 from time import monotonic
 from uuid import uuid4
 
 import pytest
 from api_client import (
     Client,
+    app_client,
     counts,
     metadata,
     presign,
@@ -22,26 +20,20 @@ from api_client import (
 )
 from psycopg import sql
 from quart import Response
-from running_portal import TEMPLATE, execute, free_port, on_database, until
+from raw_clients import silent_server
+from running_portal import TEMPLATE, execute, on_database, until
 
 from portal.config import Config
 from portal.database import connection
 from portal.videos import publishing
-from portal.web.app import create_app
 
 FEW_SECONDS = 12
+NOWHERE = "127.0.0.1:9"
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
 KILL_ALL = """
 SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()
 """
-
-
-@asynccontextmanager
-async def started(config: Config) -> AsyncIterator[Client]:
-    app = create_app(config)
-    async with app.test_app():
-        yield app.test_client()
 
 
 def requests(client: Client) -> list[Callable[[], Awaitable[Response]]]:
@@ -55,14 +47,18 @@ def requests(client: Client) -> list[Callable[[], Awaitable[Response]]]:
     ]
 
 
+def storage_at(address: str) -> dict[str, str]:
+    """The settings that make this the storage."""
+    return dict.fromkeys(("s3_endpoint_url", "s3_public_endpoint_url"), f"http://{address}")
+
+
 async def expect_unavailable(response: Response, code: str) -> None:
     await problem(response, 503, code)
     assert 1 <= int(response.headers["Retry-After"]) <= 60
 
 
 async def test_database_away_gives_503_within_seconds_to_everyone(config: Config) -> None:
-    away = replace(config, database_url=f"postgresql://nobody@127.0.0.1:{free_port()}/nothing")
-    async with started(away) as client:
+    async with app_client(config, database_url=f"postgresql://x@{NOWHERE}/x") as client:
         begun_at = monotonic()
         *answers, page = await asyncio.gather(*(ask() for ask in requests(client)), client.get("/"))
         assert monotonic() - begun_at < FEW_SECONDS
@@ -79,15 +75,11 @@ async def test_portal_recovers_by_itself_from_a_start_before_its_database(
     monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
     name = f"late_{uuid4().hex}"
     late = on_database(services, name)["DATABASE_URL"]
-    async with started(replace(config, database_url=late)) as client:
+    async with app_client(config, database_url=late) as client:
         await expect_unavailable(await client.get("/api/categories"), "database_unavailable")
         create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
         await execute(services, create.format(sql.Identifier(name), sql.Identifier(TEMPLATE)))
-
-        async def is_used() -> bool:
-            return (await client.get("/api/categories")).status_code == 200
-
-        await until(is_used, timeout_s=FEW_SECONDS)
+        await until(lambda: is_answered(client, "/api/categories"), timeout_s=FEW_SECONDS)
         assert (await client.post("/api/videos/presign", json=PRESIGN)).status_code == 200
     await execute(services, sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
 
@@ -109,44 +101,37 @@ async def test_database_that_refuses_connections_for_a_while_is_used_again(
     services: dict[str, str], config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
-    async with started(config) as client:
-        await go_away_and_come_back(services, client, config)
-
-
-async def go_away_and_come_back(services: dict[str, str], client: Client, config: Config) -> None:
-    record = await published(client)
-    address = f"/api/videos/{record['id']}"
     name = config.database_url.partition("?")[0].rpartition("/")[2]
     switch = sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS {}")
 
     async def allow_connections(allowed: bool) -> None:
         await execute(services, switch.format(sql.Identifier(name), sql.Literal(allowed)))
 
-    await allow_connections(False)
-    await execute(services, sql.SQL(KILL_ALL.replace("current_database()", "{}")).format(name))
-    await expect_unavailable(await client.get(address), "database_unavailable")
-    await allow_connections(True)
+    async with app_client(config) as client:
+        address = f"/api/videos/{(await published(client))['id']}"
+        await allow_connections(False)
+        await execute(services, sql.SQL(KILL_ALL.replace("current_database()", "{}")).format(name))
+        await expect_unavailable(await client.get(address), "database_unavailable")
+        await allow_connections(True)
+        await until(lambda: is_answered(client, address), timeout_s=FEW_SECONDS)
 
-    async def is_used_again() -> bool:
-        return (await client.get(address)).status_code == 200
 
-    await until(is_used_again, timeout_s=FEW_SECONDS)
+async def is_answered(client: Client, address: str) -> bool:
+    return (await client.get(address)).status_code == 200
 
 
 async def test_storage_away_gives_503_within_seconds_and_writes_nothing(
     client: Client, config: Config
 ) -> None:
     body = metadata(await uploaded(client))
-    away = f"http://127.0.0.1:{free_port()}"
-    broken = replace(config, s3_endpoint_url=away, s3_public_endpoint_url=away)
-    async with started(broken) as other:
+    async with app_client(config, **storage_at(NOWHERE)) as other:
         begun_at = monotonic()
         response = await other.post("/api/videos", json=body)
         assert monotonic() - begun_at < FEW_SECONDS
         await expect_unavailable(response, "storage_unavailable")
         assert await counts(config.database_url) == (0, 0)
         assert (await other.get("/api/categories")).status_code == 200
-    async with started(config) as mended:
+    async with app_client(config) as mended:
         assert (await mended.post("/api/videos", json=body)).status_code == 201
 
 
@@ -156,7 +141,7 @@ async def test_storage_that_refuses_the_portals_credentials_is_no_fault_of_the_e
     body = metadata(await uploaded(client))
     with monkeypatch.context() as wrong:
         wrong.setenv("AWS_SECRET_ACCESS_KEY", "of-another")
-        async with started(config) as other:
+        async with app_client(config) as other:
             response = await other.post("/api/videos", json=body)
     await expect_unavailable(response, "storage_unavailable")
     assert await counts(config.database_url) == (0, 0)
@@ -167,20 +152,18 @@ async def test_storage_that_never_answers_gives_503_in_bounded_time(
 ) -> None:
     assert publishing.HEAD_TIMEOUT_S < FEW_SECONDS
     monkeypatch.setattr(publishing, "HEAD_TIMEOUT_S", 0.5)
-    async with started(config) as client:
+    async with app_client(config) as client:
         body = metadata(await uploaded(client))
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # it connects, and that is all
-        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        broken = replace(config, s3_endpoint_url=address, s3_public_endpoint_url=address)
-        async with started(broken) as client, asyncio.timeout(FEW_SECONDS):
-            response = await client.post("/api/videos", json=body)
+    with silent_server() as address:
+        async with app_client(config, **storage_at(address)) as client:
+            async with asyncio.timeout(FEW_SECONDS):
+                response = await client.post("/api/videos", json=body)
             await expect_unavailable(response, "storage_unavailable")
 
 
 async def test_retry_of_a_creation_needs_no_storage(client: Client, config: Config) -> None:
     record = await published(client)
-    away = replace(config, s3_endpoint_url=f"http://127.0.0.1:{free_port()}")
-    async with started(away) as other:
+    async with app_client(config, **storage_at(NOWHERE)) as other:
         again = await other.post("/api/videos", json=metadata(record["storageKey"]))
         assert again.status_code == 200
         assert await again.get_json() == record

@@ -1,16 +1,14 @@
 """The category table, and the addresses that files are uploaded to."""
 
 import re
-from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import pytest
-from api_client import RAW_FILE, Client, faults, metadata, presign, put, rows
+from api_client import RAW_FILE, Client, app_client, faults, metadata, presign, put, rows
 
 from portal.config import Config
 from portal.storage.errors import ObjectMissing
-from portal.web.app import create_app
 from portal.web.composition import WebContext
 
 
@@ -46,9 +44,8 @@ async def test_upload_address_is_signed_in_the_query_for_an_hour(client: Client)
 
 
 async def test_upload_address_lives_as_long_as_configured(config: Config) -> None:
-    app = create_app(replace(config, upload_url_ttl_s=120))
-    async with app.test_app():
-        upload = await presign(app.test_client())
+    async with app_client(config, upload_url_ttl_s=120) as client:
+        upload = await presign(client)
     assert parse_qs(urlsplit(upload["uploadUrl"]).query)["X-Amz-Expires"] == ["120"]
 
 

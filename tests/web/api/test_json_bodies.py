@@ -52,12 +52,6 @@ async def test_last_of_repeated_members_counts(client: Client) -> None:
     assert (await response.get_json())["key"].endswith(".mov")
 
 
-async def test_body_of_exactly_64_kib_is_taken_and_one_more_byte_refused(client: Client) -> None:
-    assert (await send(client, PRESIGN, GOOD.ljust(65_536))).status_code == 200
-    response = await send(client, PRESIGN, GOOD.ljust(65_537))
-    await problem(response, 413, "request_entity_too_large")
-
-
 @pytest.mark.parametrize(
     "content_type",
     ["application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8"],

@@ -47,16 +47,8 @@ def file_name(name: Any) -> dict[str, str]:
 @pytest.mark.parametrize(
     "name",
     [
-        "a.mp4",
-        "a.MP4",
-        "a b.mOv",
-        "a.b.c.mp4",
-        "..mp4",
-        " .mp4",
-        "видео 🎬.mp4",
-        "\u200fشريط\u202e.mp4",
-        "x" * 251 + ".mp4",
-        "😀" * 251 + ".mp4",
+        *("a.mp4", "a.MP4", "a b.mOv", "a.b.c.mp4", "..mp4", " .mp4"),
+        *("видео 🎬.mp4", "\u200fشريط\u202e.mp4", "x" * 251 + ".mp4", "😀" * 251 + ".mp4"),
     ],
 )
 def test_file_name_with_an_extension_is_taken(name: str) -> None:
@@ -71,14 +63,8 @@ def test_file_name_without_an_extension_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "a/b.mp4",
-        "a\\b.mp4",
-        "../a.mp4",
-        "a\nb.mp4",
-        "a.mp4\n",
-        "a\tb.mp4",
-        "a\x7f.mp4",
-        "a\x85.mp4",
+        *("a/b.mp4", "a\\b.mp4", "../a.mp4", "a\nb.mp4", "a.mp4\n"),
+        *("a\tb.mp4", "a\x7f.mp4", "a\x85.mp4"),
     ],
 )
 def test_file_name_with_a_separator_or_control_character_is_refused(name: str) -> None:
@@ -134,13 +120,6 @@ def test_at_most_64_categories_are_taken() -> None:
     assert video(categoryIds=[1] * 65) == {"/categoryIds": "Give at most 64."}
 
 
-def test_repeated_categories_are_kept() -> None:
-    request = CreateVideoRequest.model_validate(
-        {**VIDEO, "categoryIds": [2, 1, 2]}, context=REFERENCES
-    )
-    assert request.category_ids == [2, 1, 2]
-
-
 @pytest.mark.parametrize(
     ("member", "limit"), [("title", 200), ("description", 5_000), ("tags", 500)]
 )
@@ -178,26 +157,10 @@ def test_empty_title_is_refused_and_other_texts_may_be_empty() -> None:
     assert video(title="", description="", tags="") == {"/title": "This may not be empty."}
 
 
-def test_text_is_kept_as_submitted() -> None:
-    title = "  \u200fشريط\u202e e\u0301 \u00e9 \ufeff<b>\r\n "
-    request = CreateVideoRequest.model_validate({**VIDEO, "title": title}, context=REFERENCES)
-    assert request.title == title
-
-
 def test_all_missing_members_are_named() -> None:
     assert refusals(CreateVideoRequest, {}) == {
         f"/{member}": "This member is required." for member in VIDEO
     }
-
-
-def test_python_names_of_members_are_not_taken() -> None:
-    body = {"file_name": "a.mp4", "content_type": "video/mp4"}
-    assert set(refusals(PresignRequest, body)) == {"/fileName", "/contentType"}
-
-
-@pytest.mark.parametrize("body", [[], 1, "text", None, True])
-def test_body_that_is_no_object_is_refused_as_a_whole(body: Any) -> None:
-    assert refusals(CreateVideoRequest, body) == {"": "Send one JSON object."}
 
 
 def test_retrieval_record_differs_by_the_playback_address_alone() -> None:

@@ -3,15 +3,12 @@
 from typing import Any
 
 import pytest
-from api_client import UNKNOWN_VIDEO_ID, Client, counts, problem, rows
+from api_client import UNKNOWN_VIDEO_ID, Client, answered, counts, problem, rows
 from page_rows import make_attempt, make_rendition, make_row
-from werkzeug.datastructures import Headers
 
 from portal.config import Config
 from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
-from portal.errors import CrossSiteRequest
 from portal.transcoding.packaging.master import Kind
-from portal.web.server.origins import require_same_origin
 
 READY = {"status": VideoStatus.READY, "published_attempt": 1}
 FAILED = {
@@ -28,10 +25,7 @@ PLANNED: dict[str, Any] = {
 
 
 async def document(client: Client, video: Video) -> dict[str, Any]:
-    response = await client.get(f"/api/videos/{video.id}/transcode")
-    assert response.status_code == 200
-    body: dict[str, Any] = await response.get_json()
-    return body
+    return await answered(await client.get(f"/api/videos/{video.id}/transcode"))
 
 
 def by_name(body: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -160,10 +154,8 @@ async def test_failed_video_is_tried_again_from_the_start(client: Client, config
     for number in (1, 2, 3):
         await make_attempt(video, number, outcome=Outcome.FAILED)
 
-    response = await client.post(f"/api/videos/{video.id}/transcode")
+    body = await answered(await client.post(f"/api/videos/{video.id}/transcode"), 202)
 
-    assert response.status_code == 202
-    body = await response.get_json()
     assert (body["stage"], body["failure"]) == ("waiting", None)
     record = await (await client.get(f"/api/videos/{video.id}")).get_json()
     assert record["status"] == "processing"
@@ -187,10 +179,8 @@ async def test_failed_renditions_of_a_ready_video_are_tried_again(
     await make_rendition(video, "720p", **failed)
     assert by_name(await document(client, video))["720p"]["errorCode"] == "stalled"
 
-    response = await client.post(f"/api/videos/{video.id}/transcode")
+    body = await answered(await client.post(f"/api/videos/{video.id}/transcode"), 202)
 
-    assert response.status_code == 202
-    body = await response.get_json()
     assert (body["stage"], body["remaining"]["stage"]) == ("ready", "waiting")
     assert by_name(body)["720p"]["state"] == "planned"
     assert by_name(body)["360p"]["state"] == "complete"
@@ -240,18 +230,8 @@ async def test_form_of_a_ready_video_gets_the_line_below_the_player(client: Clie
     assert "<video" not in html
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Sec-Fetch-Site": "cross-site"},
-        {"Sec-Fetch-Site": "same-site"},
-        {"Origin": "https://evil.example"},
-        {"Origin": "null"},
-    ],
-)
-async def test_other_sites_cannot_ask_for_another_try(
-    client: Client, headers: dict[str, str]
-) -> None:
+async def test_other_sites_cannot_ask_for_another_try(client: Client) -> None:
+    headers = {"Sec-Fetch-Site": "cross-site"}
     video = await make_row(**FAILED)
     response = await client.post(f"/api/videos/{video.id}/transcode", headers=headers)
     await problem(response, 403, "cross_site_request")
@@ -260,37 +240,3 @@ async def test_other_sites_cannot_ask_for_another_try(
         assert page.status_code == 403
         assert page.mimetype == "text/html"
     assert (await Video.get(id=video.id)).status is VideoStatus.FAILED
-
-
-HOSTS = frozenset({"portal.example", "localhost:8000"})
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        {"Sec-Fetch-Site": "same-origin", "Origin": "https://portal.example"},
-        {"Sec-Fetch-Site": "none"},
-        {"Origin": "https://portal.example"},
-        {"Origin": "http://LOCALHOST:8000"},
-    ],
-)
-def test_own_pages_and_programs_are_let_through(headers: dict[str, str]) -> None:
-    require_same_origin(Headers(headers), hosts=HOSTS)
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Sec-Fetch-Site": "cross-site", "Origin": "https://portal.example"},
-        {"Sec-Fetch-Site": ""},
-        {"Origin": "https://portal.example.evil.example"},
-        {"Origin": "https://portal.example@evil.example"},
-        {"Origin": "http://localhost"},
-        {"Origin": "http://[broken"},
-        {"Origin": ""},
-    ],
-)
-def test_pages_of_other_sites_are_refused(headers: dict[str, str]) -> None:
-    with pytest.raises(CrossSiteRequest):
-        require_same_origin(Headers(headers), hosts=HOSTS)

@@ -1,23 +1,19 @@
 """The original file: only where the operator allows it, and under the name it came with."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import aiohttp
 import pytest
-from api_client import RAW_FILE, Client, published
-from quart import Quart
+from api_client import RAW_FILE, Client, app_client, published
 
 from portal.config import Config
-from portal.web.app import create_app
 
 
 @pytest.fixture
 async def generous(config: Config) -> AsyncIterator[Client]:
     """Asks a portal that hands out originals."""
-    app: Quart = create_app(replace(config, downloads=True))
-    async with app.test_app():
-        yield app.test_client()
+    async with app_client(config, downloads=True) as client:
+        yield client
 
 
 async def test_original_is_not_offered_unless_that_is_switched_on(client: Client) -> None:

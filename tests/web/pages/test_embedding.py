@@ -1,12 +1,12 @@
 """What other sites get of a video: a page to frame, oEmbed, and tags for links."""
 
-from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
 import pytest
-from api_client import Client
+from api_client import Client, answered
+from test_links import Reader
 from test_pages import READY, make_row, read
 
 from portal.config import Config
@@ -16,36 +16,25 @@ from portal.web.pages.embedding import frame_size
 NASTY = """He said "hi" & left</title><script>alert('x')</script>"""
 
 
-class Tags(HTMLParser):
+class Tags:
     """The <meta>, <link> and <iframe> elements of a page, as a browser would read them."""
 
     def __init__(self, html: str) -> None:
-        super().__init__()
-        self.meta: dict[str, str] = {}
-        self.links: list[dict[str, str]] = []
-        self.frames: list[dict[str, str]] = []
-        self.scripts = 0
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = {name: value or "" for name, value in attrs}
-        if tag == "meta":
-            name = values.get("property") or values.get("name") or ""
-            self.meta[name] = values.get("content", "")
-        elif tag == "link":
-            self.links.append(values)
-        elif tag == "iframe":
-            self.frames.append(values)
-        elif tag == "script":
-            self.scripts += 1
+        tags = Reader(html).tags
+        self.meta = {
+            it.get("property") or it.get("name"): it.get("content") or ""
+            for tag, it in tags
+            if tag == "meta"
+        }
+        self.links = [it for tag, it in tags if tag == "link"]
+        self.frames = [it for tag, it in tags if tag == "iframe"]
+        self.scripts = sum(tag == "script" for tag, _ in tags)
 
 
 async def oembed(client: Client, status: int = 200, **query: Any) -> dict[str, Any]:
     response = await client.get("/oembed", query_string=query)
-    assert response.status_code == status
     assert response.headers["Access-Control-Allow-Origin"] == "*"
-    body: dict[str, Any] = await response.get_json()
-    return body
+    return await answered(response, status)
 
 
 @pytest.mark.parametrize("suffix", ["", "/stage"])

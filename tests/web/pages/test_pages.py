@@ -170,23 +170,3 @@ async def test_upload_form_offers_the_category_table(client: Client) -> None:
     for category in categories:
         assert f'value="{category["id"]}"' in html
     assert 'data-presign-url="/api/videos/presign"' in html
-
-
-async def test_api_page_shows_every_operation_of_the_document(client: Client) -> None:
-    html = await read(client, "/api/docs")
-    document = await (await client.get("/api/openapi.json")).get_json()
-    for path, operations in document["paths"].items():
-        assert f"<code>{path}</code>" in html
-        for operation in operations.values():
-            assert f'id="{operation["operationId"]}"' in html
-    assert "categoryIds" in html
-    # Where the `type` of a problem document leads.
-    assert 'id="validation_failed"' in html
-
-
-async def test_built_files_are_named_by_content_and_cached(client: Client) -> None:
-    html = await read(client, "/")
-    script = html.split('<script type="module" src="')[1].split('"')[0]
-    response = await client.get(script)
-    assert response.status_code == 200
-    assert "max-age=31536000" in response.headers["Cache-Control"]

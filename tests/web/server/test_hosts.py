@@ -1,14 +1,11 @@
 """To which names the portal answers, so that no other site can make itself its name."""
 
-from dataclasses import replace
-
 import pytest
-from api_client import Client, problem
+from api_client import Client, app_client, problem
 from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.config import ANY_HOST, Config
-from portal.web.app import create_app
 from portal.web.server.hosts import is_own_host
 
 PUBLIC = "https://Portal.example.org:8443/films"
@@ -78,7 +75,6 @@ async def test_what_a_proxy_says_of_the_host_counts_for_nothing(client: Client) 
 
 
 async def test_a_name_can_be_allowed(config: Config) -> None:
-    app = create_app(replace(config, allowed_hosts=("films.example",)))
-    async with app.test_app():
-        response = await app.test_client().get("/", headers={"Host": "films.example"})
+    async with app_client(config, allowed_hosts=("films.example",)) as client:
+        response = await client.get("/", headers={"Host": "films.example"})
     assert response.status_code == 200

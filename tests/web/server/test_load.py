@@ -31,11 +31,7 @@ async def test_two_hundred_viewers_and_five_editors_meet_no_error(
         crowd = Crowd(portal.base_url, file)
         async with gathered(crowd, viewers=VIEWERS, editors=EDITORS, arrival_s=ARRIVAL_S) as record:
             await asyncio.sleep(STAY_S)
-
-            async def has_published() -> bool:
-                return record.published > 0 or bool(record.errors)
-
-            await until(has_published, timeout_s=60)
+            await until(lambda: record.published or record.errors, timeout_s=60)
             assert not record.errors
     polls = sum(len(record.durations_s[kind]) for kind in POLLS)
     assert polls > VIEWERS

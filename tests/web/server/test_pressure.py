@@ -2,10 +2,12 @@
 
 import asyncio
 import resource
-from contextlib import AsyncExitStack
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
 from ipaddress import ip_network
 from time import monotonic
+from typing import Any
 
 import psutil
 import pytest
@@ -25,6 +27,18 @@ UNFINISHED = request("POST", PRESIGN, JSON, "Content-Length: 50") + b"{"
 LIMIT = 10
 EACH = LIMIT // 2
 
+Serve = Callable[..., AbstractAsyncContextManager[Served]]
+
+
+@pytest.fixture
+def serve(config: Config, monkeypatch: pytest.MonkeyPatch) -> Serve:
+    """Serves the app with some settings changed."""
+
+    def serve(*, keep_alive_s: float = 30, **changes: Any) -> AbstractAsyncContextManager[Served]:
+        return served(replace(config, **changes), monkeypatch, keep_alive_s=keep_alive_s)
+
+    return serve
+
 
 async def slow_senders(stack: AsyncExitStack, server: Served, *, count: int) -> list[Peer]:
     """Clients that have sent the beginning of a body."""
@@ -43,18 +57,12 @@ async def expect_overloaded(answer: Answer) -> None:
     assert answer.headers["x-request-id"]
 
 
-async def test_requests_beyond_the_limit_are_told_so_at_once(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_requests_beyond_the_limit_are_told_so_at_once(serve: Serve) -> None:
     """All slots of a client are taken by requests that wait for a database that hangs."""
     async with AsyncExitStack() as stack:
         silent = stack.enter_context(silent_server())
-        hung = replace(
-            config,
-            database_url=f"postgresql://nobody@{silent}/nothing",
-            max_concurrent_requests=LIMIT,
-        )
-        server = await stack.enter_async_context(served(hung, monkeypatch))
+        hung = {"database_url": f"postgresql://nobody@{silent}/nothing"}
+        server = await stack.enter_async_context(serve(max_concurrent_requests=LIMIT, **hung))
         waiting = [await stack.enter_async_context(connected(server)) for _ in range(EACH)]
         for peer in waiting:
             await peer.send(request("GET", "/api/categories"))
@@ -77,14 +85,10 @@ async def _is_full(server: Served) -> bool:
     return True
 
 
-async def test_clients_that_send_slowly_keep_out_nobody_else(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limited = replace(
-        config, max_concurrent_requests=LIMIT, trusted_proxies=(ip_network("127.0.0.1"),)
-    )
+async def test_clients_that_send_slowly_keep_out_nobody_else(serve: Serve) -> None:
+    limits = {"max_concurrent_requests": LIMIT, "trusted_proxies": (ip_network("127.0.0.1"),)}
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(served(limited, monkeypatch))
+        server = await stack.enter_async_context(serve(**limits))
         peers = await slow_senders(stack, server, count=EACH)
         await until(lambda: _is_refused(server), timeout_s=10)
         assert (await ask(server, "GET", "/api/categories")).status == 200
@@ -104,13 +108,10 @@ async def _is_accepted(server: Served) -> bool:
     return (await ask(server, "POST", PRESIGN, JSON, body=GOOD)).status == 200
 
 
-async def test_refusal_reaches_a_client_that_goes_on_sending_small_pieces(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_refusal_reaches_a_client_that_goes_on_sending_small_pieces(serve: Serve) -> None:
     """More pieces than the server's queue to the app holds, which nobody empties otherwise."""
-    limited = replace(config, max_concurrent_requests=LIMIT)
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(served(limited, monkeypatch))
+        server = await stack.enter_async_context(serve(max_concurrent_requests=LIMIT))
         await slow_senders(stack, server, count=EACH)
         await until(lambda: _is_refused(server), timeout_s=10)
         peer = await stack.enter_async_context(connected(server))
@@ -121,10 +122,10 @@ async def test_refusal_reaches_a_client_that_goes_on_sending_small_pieces(
 
 
 async def test_body_that_stops_arriving_is_given_up(
-    config: Config, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app_module, "BODY_TIMEOUT_S", 0.5)
-    async with served(config, monkeypatch) as server, connected(server) as peer:
+    async with serve() as server, connected(server) as peer:
         await peer.send(UNFINISHED)
         answer = await peer.answer()
         assert (answer.status, answer.problem["code"]) == (408, "request_timeout")
@@ -132,11 +133,9 @@ async def test_body_that_stops_arriving_is_given_up(
 
 
 @pytest.mark.parametrize("size", [1, 70_000])
-async def test_chunked_body_is_cut_off_at_its_limit_and_told_so(
-    config: Config, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
+async def test_chunked_body_is_cut_off_at_its_limit_and_told_so(serve: Serve, size: int) -> None:
     chunk = b"%x\r\n%b\r\n" % (size, b" " * size)
-    async with served(config, monkeypatch) as server, connected(server) as peer:
+    async with serve() as server, connected(server) as peer:
         await peer.send(request("POST", PRESIGN, JSON, "Transfer-Encoding: chunked"))
         # Without an end, and without looking at the answer before all of it is sent.
         await peer.send(chunk * (140_000 // size))
@@ -144,11 +143,9 @@ async def test_chunked_body_is_cut_off_at_its_limit_and_told_so(
         assert (answer.status, answer.problem["code"]) == (413, "request_entity_too_large")
 
 
-async def test_refusal_of_a_large_body_reaches_a_client_that_goes_on_sending(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_refusal_of_a_large_body_reaches_a_client_that_goes_on_sending(serve: Serve) -> None:
     """A server that closed at once would reset the connection, and the answer be lost."""
-    async with served(config, monkeypatch) as server, connected(server) as peer:
+    async with serve() as server, connected(server) as peer:
         await peer.send(request("POST", PRESIGN, JSON, "Content-Length: 50000000"))
         for _ in range(128):
             await peer.send(b" " * 65_536)
@@ -156,10 +153,8 @@ async def test_refusal_of_a_large_body_reaches_a_client_that_goes_on_sending(
         assert await peer.is_ended()
 
 
-async def test_headers_that_are_too_many_or_too_large_are_refused(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with served(config, monkeypatch) as server:
+async def test_headers_that_are_too_many_or_too_large_are_refused(serve: Serve) -> None:
+    async with serve() as server:
         many = [f"X-{number}: a" for number in range(100)]
         answer = await ask(server, "GET", "/api/categories", *many)
         assert (answer.status, answer.problem["code"]) == (431, "too_many_headers")
@@ -168,11 +163,9 @@ async def test_headers_that_are_too_many_or_too_large_are_refused(
         assert (await ask(server, "GET", "/api/categories", large)).status == 431
 
 
-async def test_headers_that_trickle_in_and_idle_connections_are_ended(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_headers_that_trickle_in_and_idle_connections_are_ended(serve: Serve) -> None:
     async with (
-        served(config, monkeypatch, keep_alive_s=1) as server,
+        serve(keep_alive_s=1) as server,
         connected(server) as slow,
         connected(server) as idle,
     ):
@@ -194,23 +187,16 @@ async def _trickle(peer: Peer) -> None:
 
 
 async def test_client_that_never_reads_its_answers_is_given_up(
-    config: Config, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app_module, "RESPONSE_TIMEOUT_S", 1)
     monkeypatch.setattr(connection_limit, "CLOSE_TIMEOUT_S", 0.5)
-    async with (
-        served(config, monkeypatch) as server,
-        connected(server, receive_buffer_bytes=4096) as peer,
-    ):
+    async with serve() as server, connected(server, receive_buffer_bytes=4096) as peer:
         established = _connections(server)
         assert established
         largest = max(static_dist_dir().glob("*.js"), key=lambda path: path.stat().st_size)
         await peer.send(request("GET", f"/static/{largest.name}") * 30)
-
-        async def is_gone() -> bool:
-            return not _connections(server)
-
-        await until(is_gone, timeout_s=30)
+        await until(lambda: not _connections(server), timeout_s=30)
 
 
 def _connections(server: Served) -> list[object]:
@@ -222,12 +208,9 @@ def _connections(server: Served) -> list[object]:
     ]
 
 
-async def test_connections_beyond_the_limit_are_refused_and_taken_again_later(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_connections_beyond_the_limit_are_refused_and_taken_again_later(serve: Serve) -> None:
     async with AsyncExitStack() as stack:
-        limited = replace(config, max_connections=LIMIT)
-        server = await stack.enter_async_context(served(limited, monkeypatch))
+        server = await stack.enter_async_context(serve(max_connections=LIMIT))
         async with AsyncExitStack() as idle:
             for _ in range(EACH):
                 await idle.enter_async_context(connected(server))

@@ -3,15 +3,14 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from ipaddress import ip_network
 from typing import Any
 
 import aiohttp
 import pytest
-from api_client import Client, metadata, presign, problem, published
+from api_client import Client, app_client, metadata, presign, problem, published
 from quart import Quart, Response
 from raw_clients import served
 
@@ -20,7 +19,6 @@ from portal.client.calls import Api
 from portal.concurrency.retry import Backoff
 from portal.config import Config
 from portal.errors import PortalError, TooManyRequests
-from portal.web.app import create_app
 from portal.web.server.asgi import SAFE_METHODS
 from portal.web.server.rate_limit import MAX_CLIENTS, Budget, TokenBuckets, budget_of
 
@@ -91,11 +89,8 @@ def test_taking_costs_next_to_nothing() -> None:
     assert (time.process_time() - begun_at) / 20_000 < 50e-6
 
 
-@asynccontextmanager
-async def limited(config: Config, **limits: int) -> AsyncIterator[Client]:
-    app = create_app(replace(config, trusted_proxies=(ip_network(PROXY),), **limits))
-    async with app.test_app():
-        yield app.test_client()
+def limited(config: Config, **limits: int) -> AbstractAsyncContextManager[Client]:
+    return app_client(config, trusted_proxies=(ip_network(PROXY),), **limits)
 
 
 def of(client: str) -> dict[str, object]:

@@ -32,11 +32,9 @@ class Site:
         self.at_end: Callable[[str], Awaitable[None]] | None = None
         self.cache = ResponseCache(self._app, clock=lambda: self.now_s)
 
-    async def ask(
-        self, path: str = "/status", *, method: str = "GET", host: bytes = HOST, client: str = "a"
-    ) -> str:
+    async def ask(self, path: str = "/status", **request: Any) -> str:
         """The body of the answer."""
-        return (await self.exchange(path, method=method, host=host, client=client))[1]
+        return (await self.exchange(path, **request))[1]
 
     async def exchange(
         self, path: str, *, method: str = "GET", host: bytes = HOST, client: str = "a"
@@ -85,19 +83,29 @@ class Site:
             self.now_s += 0.15
 
 
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+@pytest.fixture
+async def popular(site: Site) -> Site:
+    """Many have just asked for its status."""
+    await site.become_popular()
+    return site
+
+
 async def receive() -> Any:
     await asyncio.Event().wait()
 
 
-async def test_who_asks_alone_always_gets_the_newest() -> None:
-    site = Site()
+async def test_who_asks_alone_always_gets_the_newest(site: Site) -> None:
     for number in range(1, 30):
         assert await site.ask() == f"answer {number}"
         site.now_s += MAX_AGE_S
 
 
-async def test_popular_address_costs_one_answer_in_two_seconds() -> None:
-    site = Site()
+async def test_popular_address_costs_one_answer_in_two_seconds(site: Site) -> None:
     for _ in range(1000):
         await site.ask()
         site.now_s += 0.02
@@ -105,8 +113,7 @@ async def test_popular_address_costs_one_answer_in_two_seconds() -> None:
     assert site.answered <= 100 + 11
 
 
-async def test_shared_answer_is_never_older_than_two_seconds() -> None:
-    site = Site()
+async def test_shared_answer_is_never_older_than_two_seconds(site: Site) -> None:
     for _ in range(500):
         site.now_s += 0.01
         if await site.ask() != site.newest:
@@ -116,18 +123,15 @@ async def test_shared_answer_is_never_older_than_two_seconds() -> None:
     assert await site.ask() == f"answer {before + 1}"
 
 
-async def test_address_that_is_popular_no_more_is_answered_anew() -> None:
-    site = Site()
-    await site.become_popular()
-    site.now_s += 5
+async def test_address_that_is_popular_no_more_is_answered_anew(popular: Site) -> None:
+    popular.now_s += 5
     for _ in range(2):
-        before = site.answered
-        assert await site.ask() == f"answer {before + 1}"
-        site.now_s += 0.1
+        before = popular.answered
+        assert await popular.ask() == f"answer {before + 1}"
+        popular.now_s += 0.1
 
 
-async def test_what_is_not_the_same_for_everyone_is_not_shared() -> None:
-    site = Site()
+async def test_what_is_not_the_same_for_everyone_is_not_shared(site: Site) -> None:
     site.is_shared = False
     for number in range(1, 100):
         assert await site.ask() == f"answer {number}"
@@ -135,47 +139,42 @@ async def test_what_is_not_the_same_for_everyone_is_not_shared() -> None:
     assert len(site.cache) == 0
 
 
-async def test_other_names_and_methods_have_answers_of_their_own() -> None:
-    site = Site()
-    await site.become_popular()
-    before = site.answered
-    assert await site.ask(host=b"other.example") == f"answer {before + 1}"
-    assert await site.ask(method="HEAD") == f"answer {before + 2}"
-    assert await site.ask(method="OPTIONS") == f"answer {before + 3}"
-    assert await site.ask(method="POST", client="b") == f"answer {before + 4}"
-    assert await site.ask("/other") == f"answer {before + 5}"
+async def test_other_names_and_methods_have_answers_of_their_own(popular: Site) -> None:
+    before = popular.answered
+    assert await popular.ask(host=b"other.example") == f"answer {before + 1}"
+    assert await popular.ask(method="HEAD") == f"answer {before + 2}"
+    assert await popular.ask(method="OPTIONS") == f"answer {before + 3}"
+    assert await popular.ask(method="POST", client="b") == f"answer {before + 4}"
+    assert await popular.ask("/other") == f"answer {before + 5}"
 
 
-async def test_who_changed_something_sees_it_at_once_and_the_others_soon() -> None:
-    site = Site()
-    await site.become_popular()
-    shared = await site.ask()
-    await site.ask("/edit", method="POST", client="editor")
-    before = site.answered
-    assert await site.ask(client="editor") == f"answer {before + 1}"
-    assert await site.ask(client="viewer") == shared
-    site.now_s += MAX_AGE_S
-    assert await site.ask(client="viewer") == f"answer {before + 2}"
+async def test_who_changed_something_sees_it_at_once_and_the_others_soon(popular: Site) -> None:
+    shared = await popular.ask()
+    await popular.ask("/edit", method="POST", client="editor")
+    before = popular.answered
+    assert await popular.ask(client="editor") == f"answer {before + 1}"
+    assert await popular.ask(client="viewer") == shared
+    popular.now_s += MAX_AGE_S
+    assert await popular.ask(client="viewer") == f"answer {before + 2}"
 
 
-async def test_who_changes_something_sees_it_even_if_they_ask_before_they_have_been_told() -> None:
-    site = Site()
-    await site.become_popular()
-    shared = await site.ask()
+async def test_who_changes_something_sees_it_even_if_they_ask_before_they_have_been_told(
+    popular: Site,
+) -> None:
+    shared = await popular.ask()
     seen = []
 
     async def ask_again(client: str) -> None:
-        site.at_end = None
-        seen.append(await site.ask(client=client))
+        popular.at_end = None
+        seen.append(await popular.ask(client=client))
 
-    site.at_end = ask_again
-    await site.ask("/edit", method="POST", client="editor")
-    assert seen == [site.newest]
+    popular.at_end = ask_again
+    await popular.ask("/edit", method="POST", client="editor")
+    assert seen == [popular.newest]
     assert seen != [shared]
 
 
-async def test_large_answer_goes_to_those_who_wait_for_it_and_is_not_kept() -> None:
-    site = Site()
+async def test_large_answer_goes_to_those_who_wait_for_it_and_is_not_kept(site: Site) -> None:
     site.padding = bytes(MAX_KEPT_BYTES)
     await site.become_popular()
     before = site.answered
@@ -185,8 +184,7 @@ async def test_large_answer_goes_to_those_who_wait_for_it_and_is_not_kept() -> N
     assert site.answered == before + 2
 
 
-async def test_marks_of_an_answer_go_with_it() -> None:
-    site = Site()
+async def test_marks_of_an_answer_go_with_it(site: Site) -> None:
     await site.become_popular("/embed/1")
     before = site.answered
     scope, _ = await site.exchange("/embed/1")
@@ -194,8 +192,7 @@ async def test_marks_of_an_answer_go_with_it() -> None:
     assert state_of(scope).is_frameable
 
 
-async def test_askers_at_once_share_and_one_that_leaves_takes_nothing_away() -> None:
-    site = Site()
+async def test_askers_at_once_share_and_one_that_leaves_takes_nothing_away(site: Site) -> None:
     await site.ask()
     may_answer = asyncio.Event()
 
@@ -214,8 +211,7 @@ async def test_askers_at_once_share_and_one_that_leaves_takes_nothing_away() -> 
     assert await asyncio.gather(*others) == ["answer 2"] * 18
 
 
-async def test_slow_taker_holds_nobody_up() -> None:
-    site = Site()
+async def test_slow_taker_holds_nobody_up(site: Site) -> None:
     await site.ask()
     taken = asyncio.Event()
 
@@ -233,20 +229,17 @@ async def test_slow_taker_holds_nobody_up() -> None:
     await slow
 
 
-async def test_failure_is_everyones_who_waits_for_it_and_not_kept() -> None:
-    site = Site()
-    await site.become_popular()
-    site.now_s += MAX_AGE_S
-    site.status = 503
-    before = site.answered
-    found = await asyncio.gather(*(site.ask() for _ in range(5)))
+async def test_failure_is_everyones_who_waits_for_it_and_not_kept(popular: Site) -> None:
+    popular.now_s += MAX_AGE_S
+    popular.status = 503
+    before = popular.answered
+    found = await asyncio.gather(*(popular.ask() for _ in range(5)))
     assert found == [f"answer {before + 1}"] * 5
-    site.status = 200
-    assert await site.ask() == f"answer {before + 2}"
+    popular.status = 200
+    assert await popular.ask() == f"answer {before + 2}"
 
 
-async def test_other_addresses_have_other_answers_and_memory_is_bounded() -> None:
-    site = Site()
+async def test_other_addresses_have_other_answers_and_memory_is_bounded(site: Site) -> None:
     answers = {await site.ask(f"/{number}") for number in range(MAX_ADDRESSES * 2)}
     assert len(answers) == MAX_ADDRESSES * 2
     assert len(site.cache) == MAX_ADDRESSES
