@@ -9,17 +9,19 @@ from tempfile import TemporaryDirectory
 
 import botocore.session
 import pytest
-from bad_network import Network, network_to
 from hypothesis import HealthCheck, settings
 from quart import Quart
 from quart.typing import TestClientProtocol
 from running_portal import LivePortal, fresh_database, make_video, migrated_services, run_portal
 from turns import in_turn
+from upload_site import Site, open_site
 
 from portal.bundled.os_account import database_account
 from portal.config import Config
 from portal.web.app import create_app
 from portal.web.composition import WebContext
+
+CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 # The same examples every time, however busy the machine; `HYPOTHESIS_PROFILE=soak` tries others.
 settings.register_profile(
@@ -91,7 +93,7 @@ async def environ(services: dict[str, str], tmp_path: Path) -> AsyncIterator[dic
 @pytest.fixture
 def config(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Config:
     """The settings; the credentials are left where botocore looks for them."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+    for name in CREDENTIALS:
         monkeypatch.setenv(name, environ[name])
     return Config.from_env(environ)
 
@@ -129,11 +131,22 @@ async def live_portal(
         yield portal
 
 
+@pytest.fixture(scope="module")
+async def shared_site(services: dict[str, str]) -> AsyncIterator[Site]:
+    """One portal behind a bad network for all tests of a file."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in CREDENTIALS:
+            patch.setenv(name, services[name])
+        async with open_site(services) as site:
+            yield site
+
+
 @pytest.fixture
-async def network(environ: dict[str, str]) -> AsyncIterator[Network]:
-    """A way to storage that can be closed."""
-    async with network_to(environ["S3_ENDPOINT_URL"]) as network:
-        yield network
+async def site(shared_site: Site) -> AsyncIterator[Site]:
+    """That portal; its network works, as yet."""
+    shared_site.network.log.clear()
+    yield shared_site
+    await shared_site.mend()
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """What the browser tests share besides fixtures: the browser, and a record of its complaints."""
 
 import asyncio
-import io
 import re
 import shutil
 import subprocess
@@ -9,15 +8,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-import aiohttp
 from front_end import install_tools
-from playwright.async_api import BrowserContext, ConsoleMessage, Error, Page
+from playwright.async_api import ConsoleMessage, Error, Page, Request
+from running_portal import create
 
-OpenContext = Callable[..., Awaitable[BrowserContext]]
-Publish = Callable[[Path, str], Awaitable[str]]
-Finish = Callable[[str], Awaitable[str]]
+OpenPage = Callable[..., Awaitable[Page]]
+Publish = Callable[..., Awaitable[str]]
 
 # Finds the `ready_video`: videos of other tests may fill the first page of the whole library.
 READY_SEARCH = "/?q=A+ready+video"
@@ -41,12 +38,9 @@ CHROMIUM_ARGUMENTS = [
 class Complaints:
     """What pages wrote to the console as an error, or threw; policy violations are among them."""
 
+    expected: list[str]
+    """Patterns of what a test makes browsers say."""
     messages: list[str] = field(default_factory=list)
-    expected: list[re.Pattern[str]] = field(default_factory=list)
-
-    def expect(self, pattern: str) -> None:
-        """Allow what matches: a test that breaks something makes the browser say so."""
-        self.expected.append(re.compile(pattern))
 
     def watch(self, page: Page) -> None:
         page.on("console", self._console)
@@ -56,7 +50,7 @@ class Complaints:
         return [
             message
             for message in self.messages
-            if not any(pattern.search(message) for pattern in self.expected)
+            if not any(re.search(pattern, message) for pattern in self.expected)
         ]
 
     def _page_error(self, error: Error) -> None:
@@ -98,6 +92,18 @@ async def play_past(page: Page, position_s: float, *, timeout_s: float = PLAY_TI
         )
 
 
+def record_requests(page: Page, part: str = "", *, method: str = "") -> list[str]:
+    """The addresses with this in them that the page asks for from now on, by this method."""
+    asked: list[str] = []
+
+    def note(request: Request) -> None:
+        if part in request.url and method in request.method:
+            asked.append(request.url)
+
+    page.on("request", note)
+    return asked
+
+
 async def photograph(page: Page, name: str) -> None:
     """Keep a picture of the whole page as it is now, for people to look at."""
     path = SCREENSHOTS / f"{name}.png"
@@ -127,26 +133,8 @@ def _axe() -> str:
     return (install_tools() / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
-async def publish_file(session: aiohttp.ClientSession, path: Path, title: str) -> str:
+async def publish_file(portal_url: str, path: Path, title: str) -> str:
     """Publish a file through the API, as an integrator does; answers the video's id."""
-    request = {"fileName": path.name, "contentType": "video/mp4"}
-    upload = await _post(session, "/api/videos/presign", request)
-    data = io.BytesIO(await asyncio.to_thread(path.read_bytes))
-    headers = {"Content-Type": "video/mp4"}
-    async with session.put(upload["uploadUrl"], data=data, headers=headers) as answer:
-        assert answer.status == 200
-    details = {
-        "title": title,
-        "description": "First line.\nSecond line with <b>markup</b>.",
-        "categoryIds": [1, 2],
-        "tags": "test, browser",
-        "fileName": path.name,
-        "key": upload["key"],
-    }
-    return str((await _post(session, "/api/videos", details))["id"])
-
-
-async def _post(session: aiohttp.ClientSession, path: str, body: Any) -> Any:
-    async with session.post(path, json=body) as answer:
-        assert answer.status in (200, 201), await answer.text()
-        return await answer.json()
+    description = "First line.\nSecond line with <b>markup</b>."
+    details = {"description": description, "categoryIds": [1, 2], "tags": "test, browser"}
+    return str((await create(portal_url, path, title=title, **details))["id"])

@@ -1,6 +1,5 @@
 """A real Chromium against a running portal; a page that complains fails its test."""
 
-import asyncio
 import os
 import shutil
 import sys
@@ -8,13 +7,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from chromium import (
     CHROMIUM_ARGUMENTS,
     Complaints,
-    Finish,
-    OpenContext,
+    OpenPage,
     Publish,
     find_chromium,
     publish_file,
@@ -22,11 +19,10 @@ from chromium import (
 )
 from player_page import make_film
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
-from running_portal import LivePortal
+from running_portal import LivePortal, final_status
 from turns import in_turn
 from upload_page import make_files
 
-READY_TIMEOUT_S = 600
 # Only a failure waits that long, also where the machine has other things to do.
 PATIENCE_MS = 180_000
 
@@ -58,64 +54,55 @@ async def browser(chromium: str | None) -> AsyncIterator[Browser]:
         await browser.close()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "complaint(pattern): what pages may write as an error")
+
+
 @pytest.fixture
-def complaints() -> Complaints:
+def complaints(request: pytest.FixtureRequest) -> Complaints:
     """What the pages of this test complained about."""
-    return Complaints()
+    return Complaints([mark.args[0] for mark in request.node.iter_markers("complaint")])
 
 
 @pytest.fixture
-async def open_context(
+async def open_page(
     browser: Browser, live_portal: LivePortal, complaints: Complaints
-) -> AsyncIterator[OpenContext]:
-    """Opens browser contexts on the portal; afterwards no page may have complained."""
+) -> AsyncIterator[OpenPage]:
+    """Opens pages of browsers of their own; afterwards none may have complained."""
     contexts: list[BrowserContext] = []
 
-    async def open_context(**options: Any) -> BrowserContext:
-        options = {"viewport": {"width": 1280, "height": 900}, **options}
-        context = await browser.new_context(base_url=live_portal.base_url, **options)
+    async def open_page(*, width: int = 1280, height: int = 900, **options: Any) -> Page:
+        viewport = {"width": width, "height": height}
+        base_url = live_portal.base_url
+        context = await browser.new_context(base_url=base_url, viewport=viewport, **options)
         context.set_default_timeout(PATIENCE_MS)
         context.on("page", complaints.watch)
         contexts.append(context)
-        return context
+        return await context.new_page()
 
-    yield open_context
+    yield open_page
     for context in contexts:
         await context.close()
     assert complaints.unexpected() == []
 
 
 @pytest.fixture
-async def page(open_context: OpenContext) -> Page:
+async def page(open_page: OpenPage) -> Page:
     """A page on the portal."""
-    context = await open_context()
-    return await context.new_page()
+    return await open_page()
 
 
 @pytest.fixture(scope="session")
-async def publish(live_portal: LivePortal) -> AsyncIterator[Publish]:
-    """Publishes a file through the API, as an integrator does; answers the video's id."""
-    async with aiohttp.ClientSession(live_portal.base_url) as session:
+def publish(live_portal: LivePortal) -> Publish:
+    """Publishes a file, and waits for its end if it is to have one; answers the video's id."""
 
-        async def publish(path: Path, title: str) -> str:
-            return await publish_file(session, path, title)
+    async def publish(path: Path, title: str, *, until: str = "") -> str:
+        video_id = await publish_file(live_portal.base_url, path, title)
+        if until:
+            assert await final_status(live_portal.base_url, video_id) == until
+        return video_id
 
-        yield publish
-
-
-@pytest.fixture(scope="session")
-async def finish(live_portal: LivePortal) -> AsyncIterator[Finish]:
-    """Waits until a video is no longer processed; answers its status."""
-    async with aiohttp.ClientSession(live_portal.base_url) as session:
-
-        async def finish(video_id: str) -> str:
-            async with asyncio.timeout(READY_TIMEOUT_S):
-                # Another process does the work, so there is no event to wait for.
-                while (status := await _status(session, video_id)) == "processing":  # noqa: ASYNC110
-                    await asyncio.sleep(0.2)
-            return status
-
-        yield finish
+    return publish
 
 
 @pytest.fixture(scope="session")
@@ -125,33 +112,26 @@ def upload_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-async def ready_video(publish: Publish, finish: Finish, short_video: Path) -> str:
+async def ready_video(publish: Publish, short_video: Path) -> str:
     """The id of a video that plays."""
-    video_id = await publish(short_video, "A ready video")
-    assert await finish(video_id) == "ready"
-    return video_id
+    return await publish(short_video, "A ready video", until="ready")
 
 
 @pytest.fixture(scope="session")
-async def film(publish: Publish, finish: Finish, tmp_path_factory: pytest.TempPathFactory) -> str:
+async def film(publish: Publish, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The id of a longer video with two languages and three qualities."""
-    video_id = await publish(make_film(tmp_path_factory.mktemp("film")), "A film")
-    assert await finish(video_id) == "ready"
-    return video_id
+    return await publish(make_film(tmp_path_factory.mktemp("film")), "A film", until="ready")
 
 
 @pytest.fixture(scope="session")
-async def failed_video(
-    publish: Publish, finish: Finish, tmp_path_factory: pytest.TempPathFactory
-) -> str:
-    """The id of a video that isn't one."""
-    path = tmp_path_factory.mktemp("failed") / "notes.mp4"
+def notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file that isn't a video."""
+    path = tmp_path_factory.mktemp("notes") / "notes.mp4"
     path.write_text("These are only notes.\n" * 50)
-    video_id = await publish(path, "A failed video")
-    assert await finish(video_id) == "failed"
-    return video_id
+    return path
 
 
-async def _status(session: aiohttp.ClientSession, video_id: str) -> str:
-    async with session.get(f"/api/videos/{video_id}") as answer:
-        return str((await answer.json())["status"])
+@pytest.fixture(scope="session")
+async def failed_video(publish: Publish, notes: Path) -> str:
+    """The id of a video that isn't one."""
+    return await publish(notes, "A failed video", until="failed")

@@ -1,11 +1,10 @@
 """What the player's tests share: a film with two languages, and ways to look at the player."""
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
-import imageio_ffmpeg
 from playwright.async_api import Frame, Page
+from running_portal import ffmpeg
 
 FILM_S = 24
 LAYOUT_SHIFTS = """
@@ -40,7 +39,6 @@ def make_film(folder: Path) -> Path:
         ("-metadata:s:" + kind, f"language={code}")
         for kind, code in (("a:0", "eng"), ("a:1", "deu"), ("s:0", "eng"), ("s:1", "deu"))
     ]
-    film = folder / "film.mp4"
     arguments = [
         *(part for source in inputs for part in source),
         *("-filter_complex", "[0][1]concat=n=2,format=yuv420p[v]"),
@@ -48,23 +46,16 @@ def make_film(folder: Path) -> Path:
         *("-c:v", "libx264", "-preset", "ultrafast", "-g", "999", "-c:a", "aac"),
         *("-c:s", "mov_text", *(part for pair in languages for part in pair)),
     ]
-    _run_ffmpeg(*arguments, str(film))
-    return film
+    return ffmpeg(folder / "film.mp4", *arguments)
 
 
 def make_untagged_film(folder: Path, source: Path) -> Path:
     """The video with one subtitle track that names no language."""
-    words, film = folder / "words.srt", folder / "untagged.mp4"
+    words = folder / "words.srt"
     words.write_text("1\n00:00:00,000 --> 00:00:02,000\nGood morning.\n", encoding="utf-8")
     inputs = ("-i", str(source), "-i", str(words))
-    _run_ffmpeg(*inputs, *("-map", "0", "-map", "1", "-c", "copy", "-c:s", "mov_text"), str(film))
-    return film
-
-
-def _run_ffmpeg(*arguments: str) -> None:
-    ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
-    command = [ffmpeg, "-v", "error", "-y", *arguments]
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    mapping = ("-map", "0", "-map", "1", "-c", "copy", "-c:s", "mov_text")
+    return ffmpeg(folder / "untagged.mp4", *inputs, *mapping)
 
 
 async def wait_for(page: Page | Frame, condition: str, *, timeout_s: float = 20) -> None:

@@ -4,24 +4,19 @@ import re
 from pathlib import Path
 
 import pytest
-from chromium import Complaints, OpenContext, Publish, axe_findings, photograph, play_past
+from chromium import OpenPage, Publish, axe_findings, photograph, play_past
 from playwright.async_api import Locator, Page, Route, expect
+
+# Browsers report answers that refuse something.
+pytestmark = pytest.mark.complaint("status of (404|409|422)")
 
 SAVE = "Save changes"
 
 
-@pytest.fixture(autouse=True)
-def expected(complaints: Complaints) -> None:
-    """Browsers report answers that refuse something."""
-    complaints.expect("status of (404|409|422)")
-
-
 @pytest.fixture
-async def video(publish: Publish, tmp_path: Path) -> str:
+async def video(publish: Publish, notes: Path) -> str:
     """The id of a video that only its words matter of."""
-    path = tmp_path / "notes.mp4"
-    path.write_text("These are only notes.\n" * 50)
-    return await publish(path, "Before")
+    return await publish(notes, "Before")
 
 
 async def begin_edit(page: Page, video_id: str) -> Locator:
@@ -88,9 +83,9 @@ async def test_fault_is_told_beside_its_field_and_nothing_typed_is_lost(
 
 @pytest.mark.slow
 async def test_second_editor_sees_both_texts_and_may_insist(
-    open_context: OpenContext, video: str
+    open_page: OpenPage, video: str
 ) -> None:
-    pages = [await (await open_context()).new_page() for _ in range(2)]
+    pages = [await open_page() for _ in range(2)]
     first, second = [await begin_edit(page, video) for page in pages]
     await first.get_by_label("Title").fill("By the first")
     await save(first)
@@ -108,10 +103,8 @@ async def test_second_editor_sees_both_texts_and_may_insist(
 
 
 @pytest.mark.slow
-async def test_second_editor_may_take_what_the_first_saved(
-    open_context: OpenContext, video: str
-) -> None:
-    pages = [await (await open_context()).new_page() for _ in range(2)]
+async def test_second_editor_may_take_what_the_first_saved(open_page: OpenPage, video: str) -> None:
+    pages = [await open_page() for _ in range(2)]
     first, second = [await begin_edit(page, video) for page in pages]
     await first.get_by_label("Tags").fill("theirs")
     await save(first)
@@ -124,10 +117,8 @@ async def test_second_editor_may_take_what_the_first_saved(
     await expect(pages[1].locator("#edit-link")).to_be_visible()
 
 
-async def test_edit_that_can_not_be_sent_stays_in_the_form(
-    page: Page, complaints: Complaints, video: str
-) -> None:
-    complaints.expect("Failed to load resource|Failed to fetch|htmx")
+@pytest.mark.complaint("Failed to load resource|Failed to fetch|htmx")
+async def test_edit_that_can_not_be_sent_stays_in_the_form(page: Page, video: str) -> None:
     form = await begin_edit(page, video)
     await form.get_by_label("Title").fill("Typed on a train")
 
@@ -145,10 +136,10 @@ async def test_edit_that_can_not_be_sent_stays_in_the_form(
 
 @pytest.mark.slow
 async def test_edit_of_a_video_that_was_deleted_says_so(
-    page: Page, open_context: OpenContext, video: str
+    page: Page, open_page: OpenPage, video: str
 ) -> None:
     form = await begin_edit(page, video)
-    other = await (await open_context()).new_page()
+    other = await open_page()
     response = await other.request.post(f"/api/videos/{video}/deletion")
     assert response.status == 202
     await form.get_by_label("Title").fill("Too late")
@@ -157,11 +148,8 @@ async def test_edit_of_a_video_that_was_deleted_says_so(
     await expect(form.get_by_label("Title")).to_have_value("Too late")
 
 
-async def test_metadata_can_be_edited_without_scripts(
-    open_context: OpenContext, video: str
-) -> None:
-    context = await open_context(java_script_enabled=False)
-    page = await context.new_page()
+async def test_metadata_can_be_edited_without_scripts(open_page: OpenPage, video: str) -> None:
+    page = await open_page(java_script_enabled=False)
     await page.goto(f"/videos/{video}")
     await page.get_by_role("link", name="Edit").click()
     await page.get_by_label("Title").fill(" ")
@@ -199,9 +187,8 @@ async def test_delete_asks_in_a_dialog_by_keyboard(page: Page, video: str) -> No
 
 
 @pytest.mark.slow
-async def test_delete_asks_on_a_page_without_scripts(open_context: OpenContext, video: str) -> None:
-    context = await open_context(java_script_enabled=False)
-    page = await context.new_page()
+async def test_delete_asks_on_a_page_without_scripts(open_page: OpenPage, video: str) -> None:
+    page = await open_page(java_script_enabled=False)
     await page.goto(f"/videos/{video}")
     await page.get_by_role("link", name="Delete").click()
     await page.get_by_role("link", name="Keep it").click()
@@ -211,11 +198,8 @@ async def test_delete_asks_on_a_page_without_scripts(open_context: OpenContext, 
 
 
 @pytest.mark.slow
-async def test_addresses_are_copied_and_that_is_told(
-    open_context: OpenContext, ready_video: str
-) -> None:
-    context = await open_context(permissions=["clipboard-read", "clipboard-write"])
-    page = await context.new_page()
+async def test_addresses_are_copied_and_that_is_told(open_page: OpenPage, ready_video: str) -> None:
+    page = await open_page(permissions=["clipboard-read", "clipboard-write"])
     await page.goto(f"/videos/{ready_video}")
     for name, ending in (
         ("page address", f"/videos/{ready_video}"),
@@ -232,10 +216,9 @@ async def test_addresses_are_copied_and_that_is_told(
 
 
 async def test_addresses_are_copied_without_the_clipboard_api(
-    open_context: OpenContext, ready_video: str
+    open_page: OpenPage, ready_video: str
 ) -> None:
-    context = await open_context()
-    page = await context.new_page()
+    page = await open_page()
     # As on a page that is not secure.
     await page.add_init_script("delete Navigator.prototype.clipboard")
     await page.goto(f"/videos/{ready_video}")
@@ -276,10 +259,10 @@ async def test_frame_under_the_playhead_becomes_the_poster(page: Page, ready_vid
 
 
 @pytest.mark.slow
+@pytest.mark.complaint("Failed to load resource|Failed to fetch|htmx")
 async def test_poster_that_fails_or_can_not_be_asked_for_says_so(
-    page: Page, complaints: Complaints, ready_video: str
+    page: Page, ready_video: str
 ) -> None:
-    complaints.expect("Failed to load resource|Failed to fetch|htmx")
     await page.goto(f"/videos/{ready_video}")
     # Its script is fetched once the page is there.
     await page.wait_for_load_state("networkidle")
@@ -292,15 +275,10 @@ async def test_poster_that_fails_or_can_not_be_asked_for_says_so(
 @pytest.mark.parametrize("width", [360, 1440])
 @pytest.mark.slow
 async def test_every_state_of_editing_is_accessible_and_fits(
-    open_context: OpenContext, publish: Publish, tmp_path: Path, scheme: str, width: int
+    open_page: OpenPage, publish: Publish, notes: Path, scheme: str, width: int
 ) -> None:
-    path = tmp_path / "notes.mp4"
-    path.write_text("These are only notes.\n" * 50)
-    video = await publish(path, "Before-" + "a-long-title" * 9)
-    context = await open_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
-    )
-    page = await context.new_page()
+    video = await publish(notes, "Before-" + "a-long-title" * 9)
+    page = await open_page(width=width, color_scheme=scheme, reduced_motion="reduce")
 
     async def check(state: str) -> None:
         found = await axe_findings(page) if width == 1440 else []

@@ -4,21 +4,21 @@ A text that became markup would be seen by what it does: a dialog, a violation o
 security policy, an error, a request to another host, or a page that is no longer itself.
 """
 
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
-import aiohttp
-import psycopg
 import pytest
-from api_client import metadata
-from chromium import Complaints, OpenContext
+from chromium import OpenPage
 from hostile_texts import DIRECTIONS, LINKS, MARKUP, ODDITIES
+from library_rows import Rows
 from playwright.async_api import Page, Request
-from running_portal import LivePortal, fresh_database, run_portal
+from running_portal import LivePortal, create, fresh_database, read, run_portal
 
 from portal.text import shown
+
+# Of the posters and playlists that these rows have no files for.
+pytestmark = [pytest.mark.slow, pytest.mark.complaint("status of (404|405)")]
 
 MAX_TITLE = 200
 # Texts that have to share a title, so that all are in one.
@@ -65,70 +65,41 @@ class Hostile:
 async def hostile(
     services: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Hostile]:
-    work_dir = str(tmp_path_factory.mktemp("hostile"))
-    async with (
-        fresh_database(services) as environ,
-        run_portal({**environ, "WORK_DIR": work_dir}, worker=False) as portal,
-        aiohttp.ClientSession(portal.base_url) as session,
-    ):
-        waiting = {title: await _created(session, title) for title in TITLES}
-        ready, failed = [await _created(session, TITLES[0]) for _ in range(2)]
-        async with await psycopg.AsyncConnection.connect(
-            environ["DATABASE_URL"], autocommit=True
-        ) as connection:
-            await connection.execute(READY, [ready])
-            await connection.execute(FAILED, ["".join(MARKUP), failed])
-            await connection.execute(RENDITION, [ready, "".join(MARKUP)])
+    file = tmp_path_factory.mktemp("hostile") / "a.mp4"
+    file.write_bytes(b"no video")
+    texts = {"description": DESCRIPTION, "tags": TAGS, "fileName": FILE_NAME}
+    async with fresh_database(services) as environ, run_portal(environ, worker=False) as portal:
+
+        async def created(title: str) -> str:
+            return str((await create(portal.base_url, file, title=title, **texts))["id"])
+
+        waiting = {title: await created(title) for title in TITLES}
+        ready, failed = [await created(TITLES[0]) for _ in range(2)]
+        rows = Rows(environ["DATABASE_URL"])
+        await rows.run(READY, ready)
+        await rows.run(FAILED, "".join(MARKUP), failed)
+        await rows.run(RENDITION, ready, "".join(MARKUP))
         yield Hostile(portal, waiting, ready, failed)
 
 
-async def _created(session: aiohttp.ClientSession, title: str) -> str:
-    asked = {"fileName": "a.mp4", "contentType": "video/mp4"}
-    async with session.post("/api/videos/presign", json=asked) as response:
-        upload = await response.json()
-    headers = {"Content-Type": "video/mp4"}
-    async with session.put(upload["uploadUrl"], data=b"no video", headers=headers) as response:
-        assert response.status == 200
-    texts = {"title": title, "description": DESCRIPTION, "tags": TAGS, "fileName": FILE_NAME}
-    body = json.dumps(metadata(upload["key"], **texts))
-    headers = {"Content-Type": "application/json"}
-    async with session.post("/api/videos", data=body, headers=headers) as response:
-        assert response.status == 201, await response.text()
-        return str((await response.json())["id"])
-
-
-class Watch:
-    """What a page did that no page should: dialogs, and requests to other hosts."""
-
-    def __init__(self, portal: LivePortal) -> None:
-        storage = portal.environ["S3_ENDPOINT_URL"]
-        self.hosts = {urlsplit(address).netloc for address in (portal.base_url, storage)}
-        self.seen: list[str] = []
-
-    def follow(self, page: Page) -> None:
-        page.on("request", self._request)
-        page.on("dialog", lambda dialog: self.seen.append(f"dialog: {dialog.message}"))
-        page.on("popup", lambda popup: self.seen.append(f"popup: {popup.url}"))
-
-    def _request(self, request: Request) -> None:
-        parts = urlsplit(request.url)
-        if parts.scheme not in ("data", "blob") and parts.netloc not in self.hosts:
-            self.seen.append(f"request: {request.url}")
-
-
 @pytest.fixture
-async def watched(
-    open_context: OpenContext, complaints: Complaints, hostile: Hostile
-) -> AsyncIterator[Page]:
-    """A page on the hostile portal; afterwards it must have done nothing that it should not."""
-    # Of the posters and playlists that these rows have no files for.
-    complaints.expect("status of (404|405)")
-    context = await open_context()
-    watch = Watch(hostile.portal)
-    page = await context.new_page()
-    watch.follow(page)
+async def watched(open_page: OpenPage, hostile: Hostile) -> AsyncIterator[Page]:
+    """A page on the hostile portal; it may open no dialog, and ask no other host."""
+    known = (hostile.portal.base_url, hostile.portal.environ["S3_ENDPOINT_URL"])
+    hosts = {urlsplit(address).netloc for address in known}
+    seen: list[str] = []
+
+    def note(request: Request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme not in ("data", "blob") and parts.netloc not in hosts:
+            seen.append(f"request: {request.url}")
+
+    page = await open_page()
+    page.on("request", note)
+    page.on("dialog", lambda dialog: seen.append(f"dialog: {dialog.message}"))
+    page.on("popup", lambda popup: seen.append(f"popup: {popup.url}"))
     yield page
-    assert watch.seen == []
+    assert seen == []
 
 
 def addresses(hostile: Hostile) -> list[str]:
@@ -148,7 +119,6 @@ def addresses(hostile: Hostile) -> list[str]:
     return paths
 
 
-@pytest.mark.slow
 async def test_no_text_becomes_more_than_text(watched: Page, hostile: Hostile) -> None:
     visited = addresses(hostile)
     assert len(visited) >= 100
@@ -175,7 +145,6 @@ async def test_no_text_becomes_more_than_text(watched: Page, hostile: Hostile) -
 
 
 @pytest.mark.parametrize("number", range(len(TITLES)))
-@pytest.mark.slow
 async def test_a_title_is_read_as_it_was_typed(
     watched: Page, hostile: Hostile, number: int
 ) -> None:
@@ -187,7 +156,6 @@ async def test_a_title_is_read_as_it_was_typed(
     assert " ".join((await watched.title()).split()) == f"{words} · Portal"
 
 
-@pytest.mark.slow
 async def test_editing_keeps_every_character(watched: Page, hostile: Hostile) -> None:
     """The form holds what is recorded, not how it is shown; saving it again changes nothing."""
     title = TITLES[4]
@@ -195,8 +163,5 @@ async def test_editing_keeps_every_character(watched: Page, hostile: Hostile) ->
     assert await watched.locator("#title").input_value() == title
     await watched.locator("#save-button").click()
     await watched.wait_for_url(f"**/videos/{hostile.waiting[title]}")
-    async with (
-        aiohttp.ClientSession(hostile.portal.base_url) as session,
-        session.get(f"/api/videos/{hostile.waiting[title]}") as response,
-    ):
-        assert (await response.json())["title"] == title
+    record = await read(hostile.portal.base_url, hostile.waiting[title])
+    assert record["title"] == title

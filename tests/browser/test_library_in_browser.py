@@ -4,9 +4,9 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from chromium import READY_SEARCH, Complaints, OpenContext, axe_findings, photograph_at_widths
+from chromium import READY_SEARCH, OpenPage, axe_findings, photograph_at_widths, record_requests
 from library_rows import Rows
-from playwright.async_api import Page, Request, Route, expect
+from playwright.async_api import Page, Route, expect
 from running_portal import LivePortal, fresh_database, run_portal
 
 STATES = {
@@ -24,15 +24,9 @@ PIXEL = bytes.fromhex(
 
 
 @pytest.fixture(scope="module")
-async def shelf(
-    services: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[LivePortal]:
+async def shelf(services: dict[str, str]) -> AsyncIterator[LivePortal]:
     """A portal with videos in its database and nobody at work."""
-    work_dir = str(tmp_path_factory.mktemp("shelf"))
-    async with (
-        fresh_database(services) as environ,
-        run_portal({**environ, "WORK_DIR": work_dir}, worker=False) as portal,
-    ):
+    async with fresh_database(services) as environ, run_portal(environ, worker=False) as portal:
         rows = Rows(environ["DATABASE_URL"])
         for number in range(1, 41):
             kind = ("Holiday at the sea", "Café in the city", "東京の朝")[number % 3]
@@ -41,9 +35,11 @@ async def shelf(
 
 
 @pytest.fixture
-def rows(shelf: LivePortal) -> Rows:
-    """The database behind the shelf."""
-    return Rows(shelf.environ["DATABASE_URL"])
+async def rows(shelf: LivePortal) -> AsyncIterator[Rows]:
+    """The database behind the shelf; what a test adds is removed again."""
+    rows = Rows(shelf.environ["DATABASE_URL"])
+    yield rows
+    await rows.remove_added()
 
 
 async def test_published_videos_are_shown(page: Page, ready_video: str, failed_video: str) -> None:
@@ -67,8 +63,7 @@ async def test_published_videos_are_shown(page: Page, ready_video: str, failed_v
 async def test_typing_updates_results_and_address_in_one_history_entry(
     page: Page, shelf: LivePortal
 ) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    asked = record_requests(page, "q=")
     await page.goto(shelf.base_url)
     await expect(page.locator("#results")).to_contain_text("40 videos")
     entries = await page.evaluate("history.length")
@@ -76,7 +71,7 @@ async def test_typing_updates_results_and_address_in_one_history_entry(
     await field.press_sequentially("holi", delay=20)
     await expect(page.locator("#results")).to_contain_text("for “holi”")
     await expect(page).to_have_url(f"{shelf.base_url}/?q=holi")
-    assert [url for url in asked if "q=" in url] == [f"{shelf.base_url}/?q=holi"]
+    assert asked == [f"{shelf.base_url}/?q=holi"]
     await expect(page.locator(".card").first).to_contain_text("Holiday")
     await field.press_sequentially("day 3", delay=20)
     await expect(page).to_have_url(f"{shelf.base_url}/?q=holiday+3")
@@ -89,8 +84,7 @@ async def test_typing_updates_results_and_address_in_one_history_entry(
 
 
 async def test_unfinished_characters_are_not_searched(page: Page, shelf: LivePortal) -> None:
-    asked: list[str] = []
-    page.on("request", lambda it: asked.append(it.url) if "q=" in it.url else None)
+    asked = record_requests(page, "q=")
     await page.goto(shelf.base_url)
     field = page.get_by_role("searchbox")
     await field.focus()
@@ -132,8 +126,7 @@ async def test_back_and_forward_bring_form_and_results_back(page: Page, shelf: L
 async def test_same_words_are_searched_again_after_going_back(
     page: Page, shelf: LivePortal
 ) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    asked = record_requests(page)
     await page.goto(shelf.base_url)
     field, results = page.get_by_role("searchbox"), page.locator("#results")
     for _ in range(2):
@@ -157,10 +150,8 @@ async def test_nothing_found_is_told_and_can_be_cleared(page: Page, shelf: LiveP
 
 
 @pytest.mark.slow
-async def test_search_without_an_answer_says_so_and_recovers(
-    page: Page, complaints: Complaints, shelf: LivePortal
-) -> None:
-    complaints.expect("Failed to load resource|htmx:error")
+@pytest.mark.complaint("Failed to load resource|htmx:error")
+async def test_search_without_an_answer_says_so_and_recovers(page: Page, shelf: LivePortal) -> None:
     await page.goto(shelf.base_url)
     await page.route("**/?q=*", lambda route: route.abort())
     await page.get_by_role("searchbox").fill("holi")
@@ -173,11 +164,8 @@ async def test_search_without_an_answer_says_so_and_recovers(
 
 
 @pytest.mark.slow
-async def test_everything_works_without_scripts(
-    open_context: OpenContext, shelf: LivePortal
-) -> None:
-    context = await open_context(java_script_enabled=False)
-    page = await context.new_page()
+async def test_everything_works_without_scripts(open_page: OpenPage, shelf: LivePortal) -> None:
+    page = await open_page(java_script_enabled=False)
     await page.goto(shelf.base_url)
     await page.get_by_role("link", name="Next").click()
     await expect(page.locator(".card")).to_have_count(16)
@@ -194,48 +182,44 @@ async def test_everything_works_without_scripts(
 
 
 @pytest.mark.slow
+@pytest.mark.complaint("status of 503")
 async def test_one_poll_updates_all_cards_and_stops(
-    page: Page, complaints: Complaints, shelf: LivePortal, rows: Rows
+    page: Page, shelf: LivePortal, rows: Rows
 ) -> None:
-    complaints.expect("status of 503")
     await page.route("**/poster.jpg", lambda route: route.fulfill(body=PIXEL))
     first = await rows.add(101, "First in the making", status="processing")
     second = await rows.add(102, "Second in the making", status="processing")
-    polls: list[Request] = []
-    page.on("request", lambda it: polls.append(it) if "/library/progress" in it.url else None)
-    try:
-        await page.goto(f"{shelf.base_url}/?q=making")
-        card, other = page.locator(f"#card-{first}"), page.locator(f"#card-{second}")
-        await expect(card).to_contain_text("Waiting for its turn")
-        link = card.get_by_role("link")
-        await link.focus()
-        await link.hover()
-        await rows.begin(first, 41.7)
-        await expect(card).to_contain_text("Converting · 41 %")
-        assert all(first in poll.url and second in poll.url for poll in polls)
+    polls = record_requests(page, "/library/progress")
+    await page.goto(f"{shelf.base_url}/?q=making")
+    card, other = page.locator(f"#card-{first}"), page.locator(f"#card-{second}")
+    await expect(card).to_contain_text("Waiting for its turn")
+    link = card.get_by_role("link")
+    await link.focus()
+    await link.hover()
+    await rows.begin(first, 41.7)
+    await expect(card).to_contain_text("Converting · 41 %")
+    assert all(first in url and second in url for url in polls)
 
-        await _fail_once(page)
-        await rows.finish(first, "ready")
-        await expect(card.locator("img")).to_be_visible()
-        await expect(card.locator(".card__duration")).to_contain_text("1:15")
-        await expect(card).to_contain_text("Ready")
-        await expect(link).to_be_focused()
-        assert await card.evaluate("it => it.matches(':hover')")
-        await expect(page.locator("[data-library-live]")).to_have_text(
-            "“First in the making” is ready."
-        )
-        async with page.expect_request("**/library/progress**") as next_poll:
-            pass
-        assert first not in (await next_poll.value).url
+    await _fail_once(page)
+    await rows.finish(first, "ready")
+    await expect(card.locator("img")).to_be_visible()
+    await expect(card.locator(".card__duration")).to_contain_text("1:15")
+    await expect(card).to_contain_text("Ready")
+    await expect(link).to_be_focused()
+    assert await card.evaluate("it => it.matches(':hover')")
+    await expect(page.locator("[data-library-live]")).to_have_text(
+        "“First in the making” is ready."
+    )
+    async with page.expect_request("**/library/progress**") as next_poll:
+        pass
+    assert first not in (await next_poll.value).url
 
-        await rows.finish(second, "failed")
-        await expect(other.get_by_text("Failed", exact=True)).to_be_visible()
-        await expect(page.locator("#library-poll")).not_to_have_attribute("hx-get", re.compile("."))
-        count = len(polls)
-        await page.wait_for_timeout(2500)  # longer than a poll takes: there must be none
-        assert len(polls) == count
-    finally:
-        await rows.remove(first, second)
+    await rows.finish(second, "failed")
+    await expect(other.get_by_text("Failed", exact=True)).to_be_visible()
+    await expect(page.locator("#library-poll")).not_to_have_attribute("hx-get", re.compile("."))
+    count = len(polls)
+    await page.wait_for_timeout(2500)  # longer than a poll takes: there must be none
+    assert len(polls) == count
 
 
 async def _fail_once(page: Page) -> None:
@@ -251,31 +235,24 @@ async def _fail_once(page: Page) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.slow
 async def test_axe_finds_nothing_in_any_state(
-    open_context: OpenContext, shelf: LivePortal, rows: Rows, scheme: str
+    open_page: OpenPage, shelf: LivePortal, rows: Rows, scheme: str
 ) -> None:
-    context = await open_context(color_scheme=scheme, reduced_motion="reduce")
-    page = await context.new_page()
-    waiting = await rows.add(111, "Waiting", status="processing")
+    page = await open_page(color_scheme=scheme, reduced_motion="reduce")
+    await rows.add(111, "Waiting", status="processing")
     busy = await rows.add(112, "Busy", status="processing")
-    failed = await rows.add(113, "Broken", status="failed")
+    await rows.add(113, "Broken", status="failed")
     await rows.begin(busy, 30)
-    try:
-        for name, query in STATES.items():
-            await page.set_viewport_size({"width": 1280, "height": 900})
-            await page.goto(f"{shelf.base_url}/{query}")
-            assert await axe_findings(page) == [], query
-            await photograph_at_widths(page, f"library-{name}-{scheme}")
-    finally:
-        await rows.remove(waiting, busy, failed)
+    for name, query in STATES.items():
+        await page.set_viewport_size({"width": 1280, "height": 900})
+        await page.goto(f"{shelf.base_url}/{query}")
+        assert await axe_findings(page) == [], query
+        await photograph_at_widths(page, f"library-{name}-{scheme}")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.slow
-async def test_nothing_scrolls_sideways(
-    open_context: OpenContext, shelf: LivePortal, width: int
-) -> None:
-    context = await open_context(viewport={"width": width, "height": 800})
-    page = await context.new_page()
+async def test_nothing_scrolls_sideways(open_page: OpenPage, shelf: LivePortal, width: int) -> None:
+    page = await open_page(width=width, height=800)
     for path in ("/", "/?q=holi&tag=deep+sea", f"/?q={'x' * 200}", f"/?tag={'y' * 90}"):
         await page.goto(shelf.base_url + path)
         excess = await page.evaluate("document.documentElement.scrollWidth - innerWidth")

@@ -1,7 +1,7 @@
 """A card shows its video's storyboard to mouse and keyboard, and to nobody who wants it still."""
 
 import pytest
-from chromium import READY_SEARCH, OpenContext
+from chromium import READY_SEARCH, OpenPage, record_requests
 from playwright.async_api import Locator, Page, expect
 from running_portal import until
 
@@ -19,12 +19,11 @@ LAYOUT_SHIFT = """
 
 @pytest.mark.slow
 async def test_hover_shows_the_storyboard_where_the_pointer_is(
-    open_context: OpenContext, ready_video: str
+    open_page: OpenPage, ready_video: str
 ) -> None:
     # Less motion, so that a transition is over when its picture is taken.
-    page = await (await open_context(reduced_motion="reduce")).new_page()
-    boards: list[str] = []
-    page.on("request", lambda it: boards.append(it.url) if "storyboard" in it.url else None)
+    page = await open_page(reduced_motion="reduce")
+    boards = record_requests(page, "storyboard")
     await page.goto(READY_SEARCH)
     card = page.locator(f"#card-{ready_video}")
     await card.scroll_into_view_if_needed()
@@ -51,10 +50,9 @@ async def test_hover_shows_the_storyboard_where_the_pointer_is(
 
 @pytest.mark.slow
 async def test_focus_plays_the_storyboard_unless_motion_is_unwanted(
-    open_context: OpenContext, ready_video: str
+    open_page: OpenPage, ready_video: str
 ) -> None:
-    context = await open_context()
-    page = await context.new_page()
+    page = await open_page()
     await page.goto(READY_SEARCH)
     card = page.locator(f"#card-{ready_video}")
     await _tab_to(page, f"/videos/{ready_video}")
@@ -64,10 +62,8 @@ async def test_focus_plays_the_storyboard_unless_motion_is_unwanted(
     await page.keyboard.press("Shift+Tab")
     await expect(card.locator("canvas")).to_have_count(0)
 
-    context = await open_context(reduced_motion="reduce")
-    page = await context.new_page()
-    asked: list[str] = []
-    page.on("request", lambda it: asked.append(it.url) if "storyboard" in it.url else None)
+    page = await open_page(reduced_motion="reduce")
+    asked = record_requests(page, "storyboard")
     await page.goto(READY_SEARCH)
     await _tab_to(page, f"/videos/{ready_video}")
     card = page.locator(f"#card-{ready_video}")

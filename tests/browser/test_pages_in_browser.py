@@ -5,13 +5,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from time import monotonic
 
-import aiohttp
 import pytest
 from chromium import (
     READY_SEARCH,
     SCREENSHOT_WIDTHS,
-    Complaints,
-    OpenContext,
+    OpenPage,
     Publish,
     axe_findings,
     photograph,
@@ -22,6 +20,9 @@ from library_rows import Rows
 from playwright.async_api import Page, Route, expect
 from running_portal import LivePortal, fresh_database, run_portal, until
 from upload_page import STORAGE, choose, open_upload, refuse
+
+# The page that isn't there answers 404, which browsers report; so they do when it has gone.
+pytestmark = pytest.mark.complaint("status of 4(04|10)")
 
 WIDTHS = (320, 360, 1440, 2560)
 PAGES = (
@@ -70,30 +71,25 @@ FOCUSED = """() => {
 
 
 @pytest.fixture(scope="session")
-async def idle_portal(
-    services: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[LivePortal]:
+async def idle_portal(services: dict[str, str]) -> AsyncIterator[LivePortal]:
     """A portal of its own without videos, and without a worker to process any."""
-    work_dir = str(tmp_path_factory.mktemp("idle"))
-    async with (
-        fresh_database(services) as environ,
-        run_portal({**environ, "WORK_DIR": work_dir}, worker=False) as portal,
-    ):
+    async with fresh_database(services) as environ, run_portal(environ, worker=False) as portal:
         yield portal
 
 
+@pytest.fixture
+async def rows(idle_portal: LivePortal) -> AsyncIterator[Rows]:
+    """The database of the idle portal; what a test adds is removed again."""
+    rows = Rows(idle_portal.environ["DATABASE_URL"])
+    yield rows
+    await rows.remove_added()
+
+
 @pytest.fixture(scope="session")
-async def waiting_portal(
-    services: dict[str, str], short_video: Path, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[str]:
+async def waiting_portal(services: dict[str, str], short_video: Path) -> AsyncIterator[str]:
     """The address of a video that waits for a worker that never comes."""
-    work_dir = str(tmp_path_factory.mktemp("waiting"))
-    async with (
-        fresh_database(services) as environ,
-        run_portal({**environ, "WORK_DIR": work_dir}, worker=False) as portal,
-        aiohttp.ClientSession(portal.base_url) as session,
-    ):
-        video_id = await publish_file(session, short_video, "A waiting video")
+    async with fresh_database(services) as environ, run_portal(environ, worker=False) as portal:
+        video_id = await publish_file(portal.base_url, short_video, "A waiting video")
         yield f"{portal.base_url}/videos/{video_id}"
 
 
@@ -118,45 +114,14 @@ def addresses(
     }
 
 
-@pytest.fixture(autouse=True)
-def expected(complaints: Complaints) -> None:
-    """The page that isn't there answers 404, which browsers report; so they do when it has gone."""
-    complaints.expect("status of 4(04|10)")
-
-
-async def test_ready_video_plays(page: Page, ready_video: str) -> None:
-    await page.goto(f"/videos/{ready_video}")
-    await play_past(page, 0.5)
-    await expect(page.locator("[data-player-trouble]")).to_be_hidden()
-
-
-async def test_player_takes_its_space_before_it_loads(
-    page: Page, complaints: Complaints, ready_video: str
-) -> None:
-    complaints.expect("Failed to load resource")
+@pytest.mark.complaint("Failed to load resource")
+async def test_player_takes_its_space_before_it_loads(page: Page, ready_video: str) -> None:
     await page.route("**/*.m3u8", lambda route: route.abort())
     await page.route("**/poster.jpg?*", lambda route: route.abort())
     await page.goto(f"/videos/{ready_video}", wait_until="commit")
     box = await page.locator("video").bounding_box()
     assert box is not None
     assert box["height"] == pytest.approx(box["width"] * 9 / 16, abs=2)
-
-
-@pytest.mark.slow
-async def test_player_that_lost_its_stream_offers_a_retry(
-    page: Page, complaints: Complaints, ready_video: str
-) -> None:
-    complaints.expect("Failed to load resource")
-    await page.route("**/*.m3u8", lambda route: route.abort())
-    await page.goto(f"/videos/{ready_video}")
-    trouble = page.locator("[data-player-trouble]")
-    await expect(trouble).to_be_visible()
-    await expect(trouble).to_contain_text("The connection was lost")
-    async with page.expect_request("**/master.m3u8"):
-        await trouble.get_by_role("button", name="Try again").click()
-    await page.unroute("**/*.m3u8")
-    await expect(trouble).to_be_hidden()
-    await play_past(page, 0.2)
 
 
 async def test_failed_video_says_why_and_what_to_do(page: Page, failed_video: str) -> None:
@@ -177,10 +142,9 @@ async def test_description_keeps_lines_and_shows_markup_as_text(
 
 
 async def test_times_and_sizes_are_shown_as_the_reader_writes_them(
-    open_context: OpenContext, ready_video: str
+    open_page: OpenPage, ready_video: str
 ) -> None:
-    context = await open_context(timezone_id="Asia/Tokyo", locale="de-DE")
-    page = await context.new_page()
+    page = await open_page(timezone_id="Asia/Tokyo", locale="de-DE")
     await page.goto(f"/videos/{ready_video}")
     moment = page.locator("time").first
     await expect(moment).not_to_contain_text("UTC")
@@ -194,10 +158,9 @@ async def test_times_and_sizes_are_shown_as_the_reader_writes_them(
 
 @pytest.mark.slow
 async def test_pages_are_readable_without_scripts(
-    open_context: OpenContext, ready_video: str, failed_video: str
+    open_page: OpenPage, ready_video: str, failed_video: str
 ) -> None:
-    context = await open_context(java_script_enabled=False)
-    page = await context.new_page()
+    page = await open_page(java_script_enabled=False)
     await page.goto(READY_SEARCH)
     await page.get_by_role("link", name="A ready video").first.click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("A ready video")
@@ -207,10 +170,10 @@ async def test_pages_are_readable_without_scripts(
 
 
 @pytest.mark.slow
+@pytest.mark.complaint("status of 503")
 async def test_failed_poll_leaves_the_page_and_polling_goes_on(
-    page: Page, complaints: Complaints, publish: Publish, short_video: Path
+    page: Page, publish: Publish, short_video: Path
 ) -> None:
-    complaints.expect("status of 503")
 
     async def refuse(route: Route) -> None:
         await route.fulfill(status=503, content_type="text/html", body="<p id=status>Broken</p>")
@@ -228,10 +191,10 @@ async def test_failed_poll_leaves_the_page_and_polling_goes_on(
 
 
 @pytest.mark.slow
+@pytest.mark.complaint("status of 429")
 async def test_polls_wait_as_long_as_a_busy_portal_asks(
-    page: Page, complaints: Complaints, publish: Publish, short_video: Path
+    page: Page, publish: Publish, short_video: Path
 ) -> None:
-    complaints.expect("status of 429")
     asked_at: list[float] = []
 
     async def refuse(route: Route) -> None:
@@ -241,10 +204,7 @@ async def test_polls_wait_as_long_as_a_busy_portal_asks(
     await page.route("**/status", refuse)
     await page.goto(f"/videos/{await publish(short_video, 'Polled politely')}")
 
-    async def is_asked_again() -> bool:
-        return len(asked_at) > 1
-
-    await until(is_asked_again, timeout_s=60)
+    await until(lambda: len(asked_at) > 1, timeout_s=60)
     # Every other second otherwise.
     assert asked_at[1] - asked_at[0] >= 5
     await page.unroute("**/status")
@@ -252,16 +212,14 @@ async def test_polls_wait_as_long_as_a_busy_portal_asks(
 
 @pytest.mark.slow
 async def test_pages_of_a_video_that_is_deleted_meanwhile_say_so_and_ask_no_more(
-    open_context: OpenContext, idle_portal: LivePortal, short_video: Path
+    open_page: OpenPage, idle_portal: LivePortal, short_video: Path
 ) -> None:
-    async with aiohttp.ClientSession(idle_portal.base_url) as session:
-        video_id = await publish_file(session, short_video, "Soon deleted")
-    context = await open_context()
-    detail, frame = await context.new_page(), await context.new_page()
+    video_id = await publish_file(idle_portal.base_url, short_video, "Soon deleted")
+    detail, frame = await open_page(), await open_page()
     await detail.goto(f"{idle_portal.base_url}/videos/{video_id}")
     await frame.goto(f"{idle_portal.base_url}/embed/{video_id}")
     await expect(detail.locator("#status")).to_contain_text("Waiting for its turn")
-    await context.request.post(f"{idle_portal.base_url}/api/videos/{video_id}/deletion")
+    await detail.request.post(f"{idle_portal.base_url}/api/videos/{video_id}/deletion")
 
     await expect(detail.locator("#status")).to_contain_text("This video was deleted")
     await expect(detail.locator("[data-status-live]")).to_have_text("This video was deleted")
@@ -273,16 +231,12 @@ async def test_pages_of_a_video_that_is_deleted_meanwhile_say_so_and_ask_no_more
 @pytest.mark.parametrize(("number", "work"), WORK_ON_READY, ids=["quality", "poster"])
 @pytest.mark.slow
 async def test_page_of_a_ready_video_that_is_deleted_says_so_and_asks_no_more(
-    page: Page, complaints: Complaints, idle_portal: LivePortal, number: int, work: str
+    page: Page, idle_portal: LivePortal, rows: Rows, number: int, work: str
 ) -> None:
-    # The row has no files that its player could load.
-    complaints.expect("status of 404")
-    rows = Rows(idle_portal.environ["DATABASE_URL"])
     video_id = await rows.add(number, "Soon deleted")
     await rows.run(work, video_id)
     await page.goto(f"{idle_portal.base_url}/videos/{video_id}")
     await expect(page.locator("[hx-trigger^=every]")).to_have_count(1)
-    complaints.expect("status of 410")
     await page.request.post(f"{idle_portal.base_url}/api/videos/{video_id}/deletion")
 
     await expect(page.locator("section#status")).to_contain_text("This video was deleted")
@@ -291,40 +245,34 @@ async def test_page_of_a_ready_video_that_is_deleted_says_so_and_asks_no_more(
 
 
 async def test_focus_stays_on_the_page_when_a_failed_video_is_tried_again(
-    page: Page, idle_portal: LivePortal
+    page: Page, idle_portal: LivePortal, rows: Rows
 ) -> None:
-    rows = Rows(idle_portal.environ["DATABASE_URL"])
     video_id = await rows.add(1, "Tried again", status="failed")
     await rows.run("UPDATE videos SET failure_code = 'transcode_failed' WHERE id = %s", video_id)
-    try:
-        await page.goto(f"{idle_portal.base_url}/videos/{video_id}")
-        await page.get_by_role("button", name="Try again").press("Enter")
-        await expect(page.locator("#status")).to_contain_text("Waiting for its turn")
-        await expect(page.locator("#main")).to_be_focused()
-    finally:
-        await rows.remove(video_id)
+    await page.goto(f"{idle_portal.base_url}/videos/{video_id}")
+    await page.get_by_role("button", name="Try again").press("Enter")
+    await expect(page.locator("#status")).to_contain_text("Waiting for its turn")
+    await expect(page.locator("#main")).to_be_focused()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.slow
 async def test_axe_finds_nothing(
-    open_context: OpenContext, addresses: dict[str, str], name: str, scheme: str
+    open_page: OpenPage, addresses: dict[str, str], name: str, scheme: str
 ) -> None:
-    context = await open_context(color_scheme=scheme, reduced_motion="reduce")
-    page = await context.new_page()
+    page = await open_page(color_scheme=scheme, reduced_motion="reduce")
     await page.goto(addresses[name])
     assert await axe_findings(page) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.slow
+@pytest.mark.complaint("Failed to load resource|unsafe header")
 async def test_axe_finds_nothing_in_the_states_of_the_upload_form(
-    open_context: OpenContext, complaints: Complaints, short_video: Path, scheme: str
+    open_page: OpenPage, short_video: Path, scheme: str
 ) -> None:
-    complaints.expect("Failed to load resource|unsafe header")
-    context = await open_context(color_scheme=scheme, reduced_motion="reduce")
-    page = await context.new_page()
+    page = await open_page(color_scheme=scheme, reduced_motion="reduce")
     await open_upload(page)
     await page.get_by_role("button", name="Publish video").click()
     assert await axe_findings(page) == []
@@ -352,10 +300,9 @@ async def test_axe_finds_nothing_in_the_states_of_the_upload_form(
 )
 @pytest.mark.slow
 async def test_nothing_scrolls_sideways(
-    open_context: OpenContext, addresses: dict[str, str], width: int
+    open_page: OpenPage, addresses: dict[str, str], width: int
 ) -> None:
-    context = await open_context(viewport={"width": width, "height": 800})
-    page = await context.new_page()
+    page = await open_page(width=width, height=800)
     for name, address in addresses.items():
         await page.goto(address)
         excess = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
@@ -419,12 +366,9 @@ async def test_skip_link_leads_to_the_content(page: Page) -> None:
 @pytest.mark.parametrize(("scheme", "width"), PHOTOGRAPHED)
 @pytest.mark.slow
 async def test_screenshots(
-    open_context: OpenContext, addresses: dict[str, str], scheme: str, width: int
+    open_page: OpenPage, addresses: dict[str, str], scheme: str, width: int
 ) -> None:
-    context = await open_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
-    )
-    page = await context.new_page()
+    page = await open_page(width=width, color_scheme=scheme, reduced_motion="reduce")
     for name, address in addresses.items():
         await page.goto(address)
         if name == "ready":

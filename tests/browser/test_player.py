@@ -1,11 +1,20 @@
 """The player as people use it: by mouse and by keyboard, with what it remembers of them."""
 
 import io
+from pathlib import Path
 
 import av
 import pytest
-from chromium import OpenContext, axe_findings, photograph, play_past
-from player_page import FILM_S, LAYOUT_SHIFTS, choose, open_player, read, wait_for
+from chromium import OpenPage, Publish, axe_findings, photograph, play_past
+from player_page import (
+    FILM_S,
+    LAYOUT_SHIFTS,
+    choose,
+    make_untagged_film,
+    open_player,
+    read,
+    wait_for,
+)
 from playwright.async_api import Page, expect
 
 
@@ -84,6 +93,28 @@ async def test_captions_show_in_the_chosen_language_and_again_next_time(player: 
     await player.reload()
     await wait_for(player, "video.textTracks.length === 3")
     assert await read(player, f"{shown}.length") == 0
+
+
+@pytest.mark.slow
+async def test_captions_without_a_language_come_back_only_if_they_were_on(
+    page: Page, publish: Publish, short_video: Path, tmp_path: Path
+) -> None:
+    file = make_untagged_film(tmp_path, short_video)
+    video_id = await publish(file, "A film in no language", until="ready")
+    captions = "[...video.textTracks].filter((track) => track.kind === 'subtitles')"
+    shown = f"{captions}.filter((track) => track.mode === 'showing')"
+    await open_player(page, f"/videos/{video_id}")
+    await wait_for(page, f"{captions}[0]?.language === ''")
+    await page.keyboard.press("c")
+    await wait_for(page, f"{shown}.length === 1")
+    await page.reload()
+    await wait_for(page, f"{shown}.length === 1")
+    await page.keyboard.press("c")
+    await wait_for(page, f"{shown}.length === 0")
+    await page.reload()
+    await wait_for(page, f"{captions}.length === 1")
+    await play_past(page, 0.5)
+    assert await read(page, f"{shown}.length") == 0
 
 
 async def test_audio_track_is_chosen_from_the_menu(player: Page) -> None:
@@ -229,9 +260,8 @@ async def test_address_says_where_to_start(page: Page, film: str, written: str) 
     await wait_for(page, "Math.abs(video.currentTime - 12) < 0.1")
 
 
-async def test_nothing_moves_when_the_player_comes(open_context: OpenContext, film: str) -> None:
-    context = await open_context(viewport={"width": 1280, "height": 1400})
-    page = await context.new_page()
+async def test_nothing_moves_when_the_player_comes(open_page: OpenPage, film: str) -> None:
+    page = await open_page(width=1280, height=1400)
     await page.add_init_script(LAYOUT_SHIFTS)
     await open_player(page, f"/videos/{film}")
     await play_past(page, 0.5)
@@ -239,10 +269,9 @@ async def test_nothing_moves_when_the_player_comes(open_context: OpenContext, fi
 
 
 async def test_player_fits_a_narrow_page_and_every_control_stays_inside(
-    open_context: OpenContext, film: str
+    open_page: OpenPage, film: str
 ) -> None:
-    context = await open_context(viewport={"width": 320, "height": 640}, has_touch=True)
-    page = await context.new_page()
+    page = await open_page(width=320, height=640, has_touch=True)
     await open_player(page, f"/videos/{film}")
     frame = await page.locator(".player__frame").bounding_box()
     assert frame is not None
@@ -259,10 +288,9 @@ async def test_player_fits_a_narrow_page_and_every_control_stays_inside(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_axe_finds_nothing_in_the_open_menus(
-    open_context: OpenContext, film: str, scheme: str
+    open_page: OpenPage, film: str, scheme: str
 ) -> None:
-    context = await open_context(color_scheme=scheme, reduced_motion="reduce")
-    page = await context.new_page()
+    page = await open_page(color_scheme=scheme, reduced_motion="reduce")
     await open_player(page, f"/videos/{film}")
     await play_past(page, 0.2)
     await page.locator("media-settings-menu-button").click()

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from aiohttp import web
-from chromium import Complaints
 from player_page import NO_STORAGE, wait_for
 from playwright.async_api import Frame, Page, expect
 from running_portal import LivePortal, free_port
@@ -83,10 +82,8 @@ async def test_starts_by_itself_muted_where_the_address_says_so(
     await wait_for(frame, "video.muted && !video.paused && video.currentTime > 0.3")
 
 
-async def test_pages_of_the_portal_refuse_to_be_framed(
-    framed: ShowFramed, complaints: Complaints, film: str
-) -> None:
-    complaints.expect("frame-ancestors|X-Frame-Options|Framing|status of 404")
+@pytest.mark.complaint("frame-ancestors|X-Frame-Options|Framing|status of 404")
+async def test_pages_of_the_portal_refuse_to_be_framed(framed: ShowFramed, film: str) -> None:
     page = f"/videos/{film}"
     pages = (page, f"{page}/edit", f"{page}/delete", f"{page}/summary", "/", "/upload", "/api/docs")
     for path in (*pages, "/nothing", "/api/categories", f"/api{page}"):
@@ -100,10 +97,10 @@ async def test_pages_of_the_portal_refuse_to_be_framed(
     [("none", "Video not found"), ("failed", "This video can’t be played")],  # noqa: RUF001
 )
 @pytest.mark.slow
+@pytest.mark.complaint("status of 404")
 async def test_frame_without_a_video_says_why(
-    framed: ShowFramed, complaints: Complaints, failed_video: str, name: str, words: str
+    framed: ShowFramed, failed_video: str, name: str, words: str
 ) -> None:
-    complaints.expect("status of 404")
     frame = await framed(f"/embed/{failed_video if name == 'failed' else name}")
     await expect(frame.get_by_role("heading", level=1)).to_have_text(words)
     assert await frame.locator("nav, header, footer").count() == 0

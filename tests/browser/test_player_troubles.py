@@ -1,20 +1,16 @@
 """The player when things go wrong: it goes on by itself, or says what happened in plain words."""
 
 import pytest
-from chromium import Complaints, OpenContext, photograph, photograph_at_widths, play_past
+from chromium import OpenPage, photograph, photograph_at_widths, play_past
 from player_page import NO_MEDIA_SOURCE, read, wait_for
 from playwright.async_api import Page, Route, expect
+
+# Browsers report each address that failed.
+pytestmark = [pytest.mark.slow, pytest.mark.complaint("Failed to load resource")]
 
 SEGMENTS = "**/*.m4s*"
 
 
-@pytest.fixture(autouse=True)
-def expected(complaints: Complaints) -> None:
-    """Browsers report each address that failed."""
-    complaints.expect("Failed to load resource")
-
-
-@pytest.mark.slow
 async def test_goes_on_by_itself_when_segments_failed_for_a_while(page: Page, film: str) -> None:
     refused = []
 
@@ -36,18 +32,20 @@ async def test_goes_on_by_itself_when_segments_failed_for_a_while(page: Page, fi
     await expect(page.locator("[data-player-trouble]")).to_be_hidden()
 
 
-@pytest.mark.slow
-async def test_stream_out_of_reach_is_told_and_found_again_by_itself(page: Page, film: str) -> None:
+async def test_stream_out_of_reach_is_asked_for_again_and_found_by_itself(
+    page: Page, film: str
+) -> None:
     await page.route("**/*.m3u8", lambda route: route.abort())
     await page.goto(f"/videos/{film}")
     trouble = page.locator("[data-player-trouble]")
     await expect(trouble).to_contain_text("The connection was lost")
+    async with page.expect_request("**/master.m3u8"):
+        await trouble.get_by_role("button", name="Try again").click()
     await page.unroute("**/*.m3u8")
     await expect(trouble).to_be_hidden()
     await play_past(page, 0.3)
 
 
-@pytest.mark.slow
 async def test_video_that_is_gone_is_told_from_one_out_of_reach(page: Page, film: str) -> None:
     await page.route("**/*.m3u8", lambda route: route.fulfill(status=404))
     await page.goto(f"/videos/{film}")
@@ -59,7 +57,6 @@ async def test_video_that_is_gone_is_told_from_one_out_of_reach(page: Page, film
     await play_past(page, 0.3)
 
 
-@pytest.mark.slow
 async def test_data_that_cannot_be_decoded_is_told_apart(page: Page, film: str) -> None:
     await page.route("**/init.mp4*", lambda route: route.fulfill(status=200, body=b"\x00" * 900))
     await page.goto(f"/videos/{film}")
@@ -68,7 +65,6 @@ async def test_data_that_cannot_be_decoded_is_told_apart(page: Page, film: str) 
     await photograph_at_widths(page, "player-trouble")
 
 
-@pytest.mark.slow
 async def test_expired_addresses_are_fetched_anew(page: Page, film: str) -> None:
     refused = []
 
@@ -86,12 +82,10 @@ async def test_expired_addresses_are_fetched_anew(page: Page, film: str) -> None
     await expect(page.locator("[data-player-trouble]")).to_be_hidden()
 
 
-@pytest.mark.slow
 async def test_browser_without_media_source_is_given_the_stream_itself(
-    open_context: OpenContext, film: str
+    open_page: OpenPage, film: str
 ) -> None:
-    context = await open_context()
-    page = await context.new_page()
+    page = await open_page()
     await page.add_init_script(NO_MEDIA_SOURCE)
     await page.goto(f"/videos/{film}?t=3")
     if await read(page, "video.canPlayType('application/vnd.apple.mpegurl')"):

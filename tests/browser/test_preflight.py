@@ -3,14 +3,12 @@
 import json
 import random
 import struct
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-from front_end import build_hook, install_tools
-from upload_page import ffmpeg, make_files
+from front_end import install_tools, run_node
+from running_portal import ffmpeg
 
 SCRIPT = Path(__file__).with_name("examine_file.mjs")
 MIB = 2**20
@@ -23,21 +21,12 @@ NO_LIMITS = {"size_bytes": 0, "duration_s": 0, "pixels": 0}
 def examine(*paths: Path, **limits: int) -> list[dict[str, Any]]:
     """Examine files as the page does."""
     install_tools()
-    node = build_hook().find_node()[0]
-    arguments = [node, str(SCRIPT), json.dumps(NO_LIMITS | limits), *map(str, paths)]
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    told = run_node(str(SCRIPT), json.dumps(NO_LIMITS | limits), *map(str, paths))
+    return [json.loads(line) for line in told.splitlines()]
 
 
 def weights(found: dict[str, Any]) -> dict[str, str]:
     return {finding["code"]: finding["weight"] for finding in found["findings"]}
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Files with something to find out about each, by name."""
-    return make_files(tmp_path_factory.mktemp("files"))
 
 
 EXPECTED: dict[str, dict[str, str]] = {
@@ -56,9 +45,9 @@ EXPECTED: dict[str, dict[str, str]] = {
 }
 
 
-def test_each_file_is_seen_for_what_it_is(files: dict[str, Path]) -> None:
-    assert set(files) == set(EXPECTED)
-    found = dict(zip(files, examine(*files.values()), strict=True))
+def test_each_file_is_seen_for_what_it_is(upload_files: dict[str, Path]) -> None:
+    assert set(upload_files) == set(EXPECTED)
+    found = dict(zip(upload_files, examine(*upload_files.values()), strict=True))
     assert {name: weights(facts) for name, facts in found.items()} == EXPECTED
     assert found["plain.mp4"]["words"] == "320 × 180 · 0:01 · 30 fps · H.264 · mono"  # noqa: RUF001
     assert found["upright.mp4"]["words"].startswith("180 × 320")  # noqa: RUF001
@@ -68,12 +57,12 @@ def test_each_file_is_seen_for_what_it_is(files: dict[str, Path]) -> None:
     assert max(facts["read_bytes"] for facts in found.values()) < MIB
 
 
-def test_limits_of_the_portal_are_held_against_a_file(files: dict[str, Path]) -> None:
-    (short,) = examine(files["plain.mp4"], duration_s=2)
+def test_limits_of_the_portal_are_held_against_a_file(upload_files: dict[str, Path]) -> None:
+    (short,) = examine(upload_files["plain.mp4"], duration_s=2)
     assert weights(short) == {}
-    (large,) = examine(files["plain.mp4"], pixels=320 * 180 - 1)
+    (large,) = examine(upload_files["plain.mp4"], pixels=320 * 180 - 1)
     assert weights(large) == {"too_large": "refuse"}
-    (fitting,) = examine(files["plain.mp4"], pixels=320 * 180)
+    (fitting,) = examine(upload_files["plain.mp4"], pixels=320 * 180)
     assert weights(fitting) == {}
 
 
@@ -84,16 +73,12 @@ def test_longer_video_than_the_portal_takes_is_refused(tmp_path: Path) -> None:
 
 
 def test_tracks_of_other_kinds_dont_disturb_the_frame_rate(
-    files: dict[str, Path], tmp_path: Path
+    upload_files: dict[str, Path], tmp_path: Path
 ) -> None:
-    coded = ffmpeg(
-        tmp_path / "timecode.mov", "-i", str(files["plain.mp4"]), "-c", "copy", *_TIMECODE
-    )
-    (found,) = examine(coded)
+    options = ("-c", "copy", "-timecode", "01:00:00:00")
+    plain = str(upload_files["plain.mp4"])
+    (found,) = examine(ffmpeg(tmp_path / "timecode.mov", "-i", plain, *options))
     assert "30 fps" in found["words"]
-
-
-_TIMECODE = ("-timecode", "01:00:00:00")
 
 
 def box(kind: bytes, body: bytes, *, size: int | None = None) -> bytes:
@@ -121,6 +106,7 @@ def _stsd(body: bytes) -> bytes:
     return _moov(box(b"trak", header + box(b"mdia", media + handler + box(b"minf", stbl))))
 
 
+# Made to keep whoever reads them busy, by what is wrong with them.
 HOSTILE: dict[str, Callable[[], bytes]] = {
     "boxes without end": lambda: _many(200_000),
     "boxes without end in the index": lambda: _moov(_many(200_000)),
@@ -145,18 +131,11 @@ def _nested(depth: int) -> bytes:
     return entry + box(b"avc1", bytes(78) + boxes)
 
 
-@pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Files made to keep whoever reads them busy, by what is wrong with them."""
-    folder = tmp_path_factory.mktemp("hostile")
-    paths = {name: folder / f"{number}.mp4" for number, name in enumerate(HOSTILE)}
+def test_hostile_files_are_read_a_little_and_given_up(tmp_path: Path) -> None:
+    paths = {name: tmp_path / f"{number}.mp4" for number, name in enumerate(HOSTILE)}
     for name, path in paths.items():
         path.write_bytes(HOSTILE[name]())
-    return paths
-
-
-def test_hostile_files_are_read_a_little_and_given_up(hostile: dict[str, Path]) -> None:
-    found = dict(zip(hostile, examine(*hostile.values()), strict=True))
+    found = dict(zip(paths, examine(*paths.values()), strict=True))
     greedy = {name: facts["read_bytes"] for name, facts in found.items()}
     assert max(greedy.values()) < MAX_READ_BYTES, greedy
     slow = {name: facts["took_ms"] for name, facts in found.items()}
@@ -164,7 +143,7 @@ def test_hostile_files_are_read_a_little_and_given_up(hostile: dict[str, Path]) 
 
 
 def test_index_behind_gigabytes_is_found_with_a_few_reads(
-    files: dict[str, Path], tmp_path: Path
+    upload_files: dict[str, Path], tmp_path: Path
 ) -> None:
     path = tmp_path / "large.mp4"
     size_bytes = 3 * 2**30
@@ -172,7 +151,7 @@ def test_index_behind_gigabytes_is_found_with_a_few_reads(
         file.write(struct.pack(">I4sQ", 1, b"free", size_bytes))
         file.truncate(size_bytes)
         file.seek(size_bytes)
-        file.write(files["plain.mp4"].read_bytes())
+        file.write(upload_files["plain.mp4"].read_bytes())
     (found,) = examine(path)
     assert weights(found) == {}
     assert found["read_bytes"] < MIB

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from chromium import Publish, play_past
+from chromium import Publish, play_past, record_requests
 from passes import make_source
 from player_page import open_player, read, wait_for
 from playwright.async_api import Page, Route, expect
@@ -72,8 +72,7 @@ async def test_quality_that_comes_before_the_stream_does_not_change_where_it_beg
     page: Page, ready_video: str, awaited: str, streams: int
 ) -> None:
     is_added = asyncio.Event()
-    opened: list[str] = []
-    page.on("request", lambda it: opened.append(it.url) if "master.m3u8" in it.url else None)
+    opened = record_requests(page, "master.m3u8")
 
     async def hold(route: Route) -> None:
         await is_added.wait()

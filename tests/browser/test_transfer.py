@@ -13,7 +13,11 @@ import pytest
 from chromium import Complaints
 from playwright.async_api import Browser, BrowserContext, Page, Route
 from running_portal import until
-from upload_engine import MIB, PART_BYTES, PART_CONCURRENCY, Engine, Site, file_digest, open_site
+from upload_engine import PART_CONCURRENCY, Engine
+from upload_site import MIB, PART_BYTES, Site, file_digest
+
+# Broken requests are what these tests are about.
+pytestmark = pytest.mark.complaint("Failed to load resource")
 
 PARTS = 5
 BIG_BYTES = 4 * PART_BYTES + 5
@@ -39,36 +43,11 @@ def small_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-async def shared_site(services: dict[str, str]) -> AsyncIterator[Site]:
-    """One portal for all tests here."""
-    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-    with pytest.MonkeyPatch.context() as patch:
-        for name in names:
-            patch.setenv(name, services[name])
-        async with open_site(services) as site:
-            yield site
-
-
-@pytest.fixture
-async def site(shared_site: Site) -> AsyncIterator[Site]:
-    """The shared portal over a network that works, as yet."""
-    shared_site.network.log.clear()
-    yield shared_site
-    network = shared_site.network
-    await network.up()
-    network.flow()
-    network.limit_bps = 0
-    network.cut_at(())
-    network.on_upload = None
-
-
 @pytest.fixture
 async def context(
     browser: Browser, site: Site, complaints: Complaints
 ) -> AsyncIterator[BrowserContext]:
-    """A browser of its own; broken requests are what these tests are about."""
-    complaints.expect("Failed to load resource")
+    """A browser of its own."""
     context = await browser.new_context(base_url=site.portal.base_url)
     context.on("page", complaints.watch)
     yield context
@@ -139,7 +118,7 @@ async def test_small_file_is_sent_again_when_storage_has_another_size(
 async def test_big_file_goes_in_parts_several_at_once(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
-    async def as_many_as_allowed() -> bool:
+    def as_many_as_allowed() -> bool:
         under_way = {sent.part for sent in site.network.puts() if not sent.status}
         return len(under_way) == PART_CONCURRENCY
 
@@ -173,9 +152,7 @@ async def test_cuts_in_the_middle_of_parts_cost_only_the_parts_in_flight(
 async def test_offline_browser_waits_and_goes_on_by_itself(
     engine: Engine, context: BrowserContext, site: Site, big_file: Path
 ) -> None:
-    site.network.limit_bps = SLOW_BPS
-    await engine.start(big_file)
-    await until(lambda: _has_taken(site, 1), timeout_s=20)
+    await _begin_slowly(engine, site, big_file, taken=1)
     await context.set_offline(True)
     await engine.until("offline")
     stored = set(_taken(site))
@@ -190,12 +167,10 @@ async def test_offline_browser_waits_and_goes_on_by_itself(
 async def test_paused_upload_sends_nothing_and_resumes_with_missing_parts(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
-    site.network.limit_bps = SLOW_BPS
-    await engine.start(big_file)
-    await until(lambda: _has_taken(site, 1), timeout_s=20)
+    await _begin_slowly(engine, site, big_file, taken=1)
     await engine.call("pause")
     await engine.until("paused")
-    await until(lambda: _is_quiet(site), timeout_s=10)
+    await until(lambda: site.network.idle, timeout_s=10)
     stored = await _stored(await engine.get("uploadId"), site)
     seen = len(site.network.log)
     # Longer than any pause between two tries at this stage.
@@ -217,14 +192,16 @@ async def test_paused_upload_sends_nothing_and_resumes_with_missing_parts(
 async def test_cancelled_upload_is_removed_from_storage(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
-    site.network.limit_bps = SLOW_BPS
-    await engine.start(big_file)
-    await until(lambda: _has_taken(site, 1), timeout_s=20)
+    await _begin_slowly(engine, site, big_file, taken=1)
     upload_id = await engine.get("uploadId")
     assert await site.state(upload_id) == "uploading"
     await engine.call("cancel")
     assert await engine.get("state") == "cancelled"
-    await until(lambda: _is_in_state(site, upload_id, "gone"), timeout_s=10)
+
+    async def is_gone() -> bool:
+        return await site.state(upload_id) == "gone"
+
+    await until(is_gone, timeout_s=10)
     assert await _saved_elsewhere(engine) == []
 
 
@@ -232,17 +209,12 @@ async def test_cancelled_upload_is_removed_from_storage(
 async def test_reloaded_page_continues_with_only_the_missing_parts(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
-    site.network.limit_bps = SLOW_BPS
-    await engine.start(big_file)
-    await until(lambda: _has_taken(site, 2), timeout_s=20)
+    await _begin_slowly(engine, site, big_file, taken=2)
     await engine.page.evaluate("() => kit.saveDetails(kit.runs.one.transfer.id, {title: 'Sea'})")
     key = await engine.get("key")
     upload_id = await engine.get("uploadId")
     await engine.open()
-    await until(lambda: _is_quiet(site), timeout_s=10)
-    stored = await _stored(upload_id, site)
-    before = _sent_whole(site)
-    site.network.log.clear()
+    stored, before = await _interrupted(site, upload_id)
 
     (saved,) = await engine.saved()
     assert (saved["key"], saved["fileName"]) == (key, big_file.name)
@@ -284,11 +256,7 @@ async def test_upload_is_offered_to_other_tabs_only_once_its_own_is_gone(
     other = await _engine(context)
     assert await other.saved() == []
     await engine.page.close()
-
-    async def is_offered() -> bool:
-        return bool(await other.saved())
-
-    await until(is_offered, timeout_s=10)
+    await until(other.saved, timeout_s=10)
 
 
 @pytest.mark.slow
@@ -346,9 +314,7 @@ async def test_parts_that_storage_has_otherwise_are_sent_again(
 async def test_upload_that_storage_forgot_starts_anew_by_itself(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
-    site.network.limit_bps = SLOW_BPS
-    await engine.start(big_file)
-    await until(lambda: _has_taken(site, 2), timeout_s=20)
+    await _begin_slowly(engine, site, big_file, taken=2)
     key = await engine.get("key")
     await site.forget(key)
     await _arrived(engine, site, big_file)
@@ -364,9 +330,7 @@ async def test_storage_out_of_reach_fails_after_two_minutes_and_retry_sends_the_
     page = engine.page
     await page.clock.install()
     await engine.open()
-    site.network.limit_bps = SLOW_BPS
-    await engine.start(big_file)
-    await until(lambda: _has_taken(site, 2), timeout_s=20)
+    await _begin_slowly(engine, site, big_file, taken=2)
     await site.network.down()
     stored = _taken(site)
     waited_s = 0
@@ -421,13 +385,8 @@ async def test_question_for_stored_parts_that_nobody_answers_is_asked_again(
 
     await page.route("**/api/uploads/*", hold_first)
     await engine.start(big_file)
-    await until(lambda: _has_taken(site, 3), timeout_s=20)
-
-    async def is_held() -> bool:
-        return bool(held)
-
-    await until(is_held, timeout_s=10)
-    await until(lambda: _is_quiet(site), timeout_s=10)
+    await until(lambda: len(_taken(site)) >= 3, timeout_s=20)
+    await until(lambda: held and site.network.idle, timeout_s=10)
     for _ in range(12):
         await page.clock.run_for(10_000)
     assert await engine.troubles()
@@ -472,9 +431,7 @@ async def test_file_changed_during_upload_is_told_at_once_and_goes_on_when_it_is
     path = tmp_path / "growing.mp4"
     path.write_bytes(big_file.read_bytes())
     chosen = path.stat()
-    site.network.limit_bps = SLOW_BPS
-    await engine.start(path)
-    await until(lambda: _has_taken(site, 1), timeout_s=20)
+    await _begin_slowly(engine, site, path, taken=1)
     with path.open("ab") as file:
         file.write(b"more")
     os.utime(path, (1, 1))
@@ -485,10 +442,7 @@ async def test_file_changed_during_upload_is_told_at_once_and_goes_on_when_it_is
     # It is what it was, as a drive is that was away for a moment.
     os.truncate(path, BIG_BYTES)
     os.utime(path, ns=(chosen.st_atime_ns, chosen.st_mtime_ns))
-    await until(lambda: _is_quiet(site), timeout_s=10)
-    stored = await _stored(await engine.get("uploadId"), site)
-    before = _sent_whole(site)
-    site.network.log.clear()
+    stored, before = await _interrupted(site, await engine.get("uploadId"))
     await engine.call("retry")
     await _arrived(engine, site, path)
     assert stored
@@ -516,6 +470,21 @@ async def test_parts_far_ahead_of_the_lowest_unconfirmed_one_wait(engine: Engine
     )
     # 192 MiB of 16 MiB parts are 12; with 1 and 2 confirmed, 3 is the lowest.
     assert opened == [12, 12, 14]
+
+
+async def _begin_slowly(engine: Engine, site: Site, path: Path, *, taken: int) -> None:
+    """Start on a slow line, and wait until storage has taken so many parts."""
+    site.network.limit_bps = SLOW_BPS
+    await engine.start(path)
+    await until(lambda: len(_taken(site)) >= taken, timeout_s=20)
+
+
+async def _interrupted(site: Site, upload_id: str) -> tuple[set[int], set[int]]:
+    """The parts that storage has of an upload at rest, and those sent whole; begins a new log."""
+    await until(lambda: site.network.idle, timeout_s=10)
+    stored, whole = await _stored(upload_id, site), _sent_whole(site)
+    site.network.log.clear()
+    return stored, whole
 
 
 async def _stored(upload_id: str, site: Site) -> set[int]:
@@ -561,10 +530,6 @@ async def _alter_state(
     await page.route("**/api/uploads/*", alter)
 
 
-async def _has_taken(site: Site, count: int) -> bool:
-    return len(_taken(site)) >= count
-
-
 def _sent_whole(site: Site) -> set[int]:
     """The parts whose every byte has gone to storage, whether or not it answered."""
     return {sent.part or 0 for sent in site.network.puts() if sent.body_bytes == sent.length_bytes}
@@ -579,12 +544,3 @@ def _expect_only_missing(site: Site, stored: set[int], before: set[int]) -> None
     assert sent
     assert len(sent) == len(set(sent))
     assert missing - before <= set(sent) <= missing
-
-
-async def _is_quiet(site: Site) -> bool:
-    """Nothing is open any more between browser and storage."""
-    return site.network.idle
-
-
-async def _is_in_state(site: Site, upload_id: str, state: str) -> bool:
-    return await site.state(upload_id) == state

@@ -15,11 +15,11 @@ from time import monotonic
 import psutil
 import pytest
 from bundled_parts import embedded_services
-from chromium import Complaints
 from playwright.async_api import Browser
 from running_portal import until
 from seaweed import seaweed_server
-from upload_engine import MIB, PART_BYTES, PART_CONCURRENCY, Engine, Site, file_digest, open_site
+from upload_engine import PART_CONCURRENCY, Engine
+from upload_site import MIB, PART_BYTES, Site, file_digest, open_site
 
 pytestmark = pytest.mark.soak
 
@@ -92,7 +92,7 @@ def huge_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def test_huge_file_survives_cuts_a_crash_an_offline_minute_and_a_reload(
-    browser: Browser, site: Site, server: Server, huge_file: Path, complaints: Complaints
+    browser: Browser, site: Site, server: Server, huge_file: Path
 ) -> None:
     context = await browser.new_context(base_url=site.portal.base_url)
     engine = Engine(await context.new_page())
@@ -137,7 +137,4 @@ async def test_huge_file_survives_cuts_a_crash_an_offline_minute_and_a_reload(
 
 
 async def _uploaded(site: Site, mark_bytes: int) -> None:
-    async def is_reached() -> bool:
-        return site.network.uploaded_bytes >= mark_bytes
-
-    await until(is_reached, timeout_s=DONE_TIMEOUT_S)
+    await until(lambda: site.network.uploaded_bytes >= mark_bytes, timeout_s=DONE_TIMEOUT_S)

@@ -5,18 +5,23 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from chromium import Complaints, OpenContext, play_past
+from chromium import OpenPage, play_past, record_requests
 from playwright.async_api import Page, Route, expect
 from upload_page import (
+    SLOW_BPS,
     STORAGE,
     choose,
     fill_in,
     listen,
     open_upload,
     padded,
+    press_publish,
     refuse,
+    refuse_with,
     said,
     slow_down,
+    start_upload,
+    video_is_opened,
 )
 
 
@@ -30,9 +35,7 @@ def long_upload(short_video: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 async def test_video_is_published_from_form_filled_in_during_upload(
     page: Page, long_upload: Path
 ) -> None:
-    await open_upload(page)
-    await slow_down(page)
-    await choose(page, long_upload)
+    await start_upload(page, long_upload, rate_bps=SLOW_BPS)
     await expect(page.get_by_label("Title")).to_have_value("my holiday film")
     await expect(page.locator("[data-percent]").first).to_contain_text("%")
     await expect(page.locator("[data-rest]").first).to_contain_text("/s")
@@ -42,19 +45,15 @@ async def test_video_is_published_from_form_filled_in_during_upload(
     await page.get_by_role("button", name="Publish video").click()
     await expect(page.get_by_text("published as soon as the upload finishes")).to_be_visible()
 
-    await page.wait_for_url("**/videos/*")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("my holiday film")
+    await video_is_opened(page, "my holiday film")
     await expect(page.get_by_text("By the sea.")).to_be_visible()
 
 
 async def test_status_is_polled_until_video_plays(page: Page, short_video: Path) -> None:
-    polls: list[str] = []
-    page.on("request", lambda sent: polls.append(sent.url) if "/status" in sent.url else None)
-    await open_upload(page)
-    await choose(page, short_video)
+    polls = record_requests(page, "/status")
+    await start_upload(page, short_video)
     await fill_in(page, title="Played to the end")
-    await page.get_by_role("button", name="Publish video").click()
-    await page.wait_for_url("**/videos/*")
+    await press_publish(page)
 
     await expect(page.locator("video")).to_be_visible()
     assert polls
@@ -69,13 +68,10 @@ async def test_status_is_polled_until_video_plays(page: Page, short_video: Path)
     await expect(page.locator("#status[hx-get]")).to_have_count(0)
 
 
-async def test_refused_form_keeps_what_was_typed(
-    page: Page, complaints: Complaints, short_video: Path
-) -> None:
-    complaints.expect("status of 422")
+@pytest.mark.complaint("status of 422")
+async def test_refused_form_keeps_what_was_typed(page: Page, short_video: Path) -> None:
     title = "t" * 201
-    await open_upload(page)
-    await choose(page, short_video)
+    await start_upload(page, short_video)
     await fill_in(page, title=title)
     await page.get_by_role("button", name="Publish video").click()
 
@@ -90,8 +86,7 @@ async def test_refused_form_keeps_what_was_typed(
 
     await field.fill("Short enough")
     await expect(page.locator("#title-error-1")).to_be_empty()
-    await page.get_by_role("button", name="Publish video").click()
-    await page.wait_for_url("**/videos/*")
+    await press_publish(page)
 
 
 async def test_empty_form_names_each_missing_field(page: Page) -> None:
@@ -160,15 +155,13 @@ async def test_type_comes_from_extension_where_browser_knows_none(
 
 
 @pytest.mark.slow
+@pytest.mark.complaint("Failed to load resource|unsafe header")
 async def test_upload_is_retried_with_new_address_when_storage_refuses(
-    page: Page, complaints: Complaints, short_video: Path
+    page: Page, short_video: Path
 ) -> None:
-    complaints.expect("Failed to load resource|unsafe header")
-    addresses: list[str] = []
-    page.on("request", lambda sent: addresses.append(sent.url) if sent.method == "PUT" else None)
+    addresses = record_requests(page, method="PUT")
     await page.route(STORAGE, refuse)
-    await open_upload(page)
-    await choose(page, short_video)
+    await start_upload(page, short_video)
     await expect(page.locator("[data-rest]").first).to_contain_text("trying again by itself")
     await expect(page.get_by_role("alert")).to_contain_text("refused the upload")
     await fill_in(page, title="Second try")
@@ -179,109 +172,76 @@ async def test_upload_is_retried_with_new_address_when_storage_refuses(
     await page.unroute(STORAGE)
     await page.get_by_role("button", name="Try again").click()
     # It was asked to publish before, and goes on by itself.
-    await page.wait_for_url("**/videos/*")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Second try")
+    await video_is_opened(page, "Second try")
     assert set(addresses) - refused
 
 
-async def test_busy_portal_is_asked_again_by_itself(
-    page: Page, complaints: Complaints, short_video: Path
-) -> None:
-    complaints.expect("status of 503")
-    await page.route(
-        "**/api/videos/presign",
-        lambda route: route.fulfill(
-            status=503,
-            headers={"Retry-After": "1", "Content-Type": "application/problem+json"},
-            body='{"status": 503, "code": "storage_unavailable", "detail": "Down."}',
-        ),
-        times=1,
-    )
-    await open_upload(page)
-    await choose(page, short_video)
+@pytest.mark.complaint("status of 503")
+async def test_busy_portal_is_asked_again_by_itself(page: Page, short_video: Path) -> None:
+    busy = refuse_with(503, "storage_unavailable", retry_after_s=1)
+    await page.route("**/api/videos/presign", busy, times=1)
+    await start_upload(page, short_video)
     await expect(page.locator("[data-rest]").first).to_contain_text("The portal is busy")
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
 
 
 @pytest.mark.slow
+@pytest.mark.complaint("status of 429")
 async def test_publishing_and_sending_wait_as_long_as_a_busy_portal_asks(
-    page: Page, complaints: Complaints, short_video: Path
+    page: Page, short_video: Path
 ) -> None:
-    complaints.expect("status of 429")
     asked_at: list[float] = []
 
     async def refuse_once(route: Route) -> None:
         asked_at.append(monotonic())
         if len(asked_at) % 2 == 0:
             await route.continue_()
-            return
-        await route.fulfill(
-            status=429,
-            headers={"Retry-After": "2", "Content-Type": "application/problem+json"},
-            body='{"status": 429, "code": "too_many_requests", "detail": "Slower."}',
-        )
+        else:
+            await refuse_with(429, "too_many_requests", retry_after_s=2)(route)
 
     await page.route("**/api/videos/presign", refuse_once)
     await page.route("**/api/videos", refuse_once)
-    await open_upload(page)
-    await choose(page, short_video)
+    await start_upload(page, short_video)
     await fill_in(page, title="In no hurry")
     await expect(page.locator("[data-rest]").first).to_contain_text("The portal is busy")
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
-    await page.get_by_role("button", name="Publish video").click()
-    await page.wait_for_url("**/videos/*")
+    await press_publish(page)
     first, second, third, fourth = asked_at
     assert second - first >= 2
     assert fourth - third >= 2
 
 
 @pytest.mark.slow
-async def test_unreachable_portal_keeps_the_upload(
-    page: Page, complaints: Complaints, short_video: Path
-) -> None:
-    complaints.expect("Failed to load resource")
-    await open_upload(page)
-    await choose(page, short_video)
+@pytest.mark.complaint("Failed to load resource")
+async def test_unreachable_portal_keeps_the_upload(page: Page, short_video: Path) -> None:
+    await start_upload(page, short_video)
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
     await fill_in(page, title="Offline for a moment")
     await page.route("**/api/videos", lambda route: route.abort(), times=1)
     await page.get_by_role("button", name="Publish video").click()
     await expect(page.get_by_role("alert")).to_contain_text("be reached")
-    await page.get_by_role("button", name="Publish video").click()
-    await page.wait_for_url("**/videos/*")
+    await press_publish(page)
 
 
 @pytest.mark.slow
+@pytest.mark.complaint("status of 409")
 async def test_lost_file_is_uploaded_again_from_the_same_page(
-    page: Page, complaints: Complaints, short_video: Path
+    page: Page, short_video: Path
 ) -> None:
-    complaints.expect("status of 409")
-    await open_upload(page)
-    await choose(page, short_video)
+    await start_upload(page, short_video)
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
     await fill_in(page, title="Lost and found")
-    await page.route(
-        "**/api/videos",
-        lambda route: route.fulfill(
-            status=409,
-            headers={"Content-Type": "application/problem+json"},
-            body='{"status": 409, "code": "upload_not_found", "detail": "It is gone."}',
-        ),
-        times=1,
-    )
+    await page.route("**/api/videos", refuse_with(409, "upload_not_found"), times=1)
     await page.get_by_role("button", name="Publish video").click()
     await expect(page.get_by_role("alert")).to_contain_text("has to be uploaded again")
     await page.get_by_role("button", name="Try again").click()
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
-    await page.get_by_role("button", name="Publish video").click()
-    await page.wait_for_url("**/videos/*")
+    await press_publish(page)
 
 
 @pytest.mark.slow
 async def test_cancelled_upload_stops_and_keeps_the_form(page: Page, long_upload: Path) -> None:
-    await open_upload(page)
-    await slow_down(page)
-    await choose(page, long_upload)
+    await start_upload(page, long_upload, rate_bps=SLOW_BPS)
     await fill_in(page, title="Kept")
     await expect(page.locator("[data-rest]").first).to_contain_text("/s")
     async with page.expect_event("requestfailed") as failed:
@@ -311,13 +271,9 @@ async def test_paused_upload_goes_on_when_resumed_and_keeps_the_keyboards_place(
 
 
 @pytest.mark.slow
-async def test_offline_upload_says_so_and_goes_on_by_itself(
-    page: Page, complaints: Complaints, long_upload: Path
-) -> None:
-    complaints.expect("Failed to load resource")
-    await open_upload(page)
-    await slow_down(page)
-    await choose(page, long_upload)
+@pytest.mark.complaint("Failed to load resource")
+async def test_offline_upload_says_so_and_goes_on_by_itself(page: Page, long_upload: Path) -> None:
+    await start_upload(page, long_upload, rate_bps=SLOW_BPS)
     await expect(page.locator("[data-rest]").first).to_contain_text("/s")
     # A line that is slowed down already goes on in spite of this word; nobody answers on it.
     await page.route("**/*", lambda route: route.abort())
@@ -329,22 +285,19 @@ async def test_offline_upload_says_so_and_goes_on_by_itself(
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
 
 
+@pytest.mark.complaint("Failed to load resource")
 async def test_machine_without_network_uploads_to_a_portal_of_its_own(
-    page: Page, complaints: Complaints, short_video: Path
+    page: Page, short_video: Path
 ) -> None:
     # Storage is only asked whether it is there, with a request that it refuses.
-    complaints.expect("Failed to load resource")
     no_network = "Object.defineProperty(Navigator.prototype, 'onLine', { value: false })"
     await page.add_init_script(no_network)
-    await open_upload(page)
-    await choose(page, short_video)
+    await start_upload(page, short_video)
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
 
 
 async def test_leaving_asks_while_something_is_in_flight(page: Page, long_upload: Path) -> None:
-    await open_upload(page)
-    await slow_down(page)
-    await choose(page, long_upload)
+    await start_upload(page, long_upload, rate_bps=SLOW_BPS)
     await page.get_by_label("Title").click()  # browsers ask only people who touched the page
     assert await _asks_before_leaving(page)
 
@@ -432,9 +385,8 @@ async def test_screen_readers_are_told_start_quarters_and_end_alone(
     assert "50 % uploaded." in " ".join(heard)
 
 
-async def test_upload_without_scripts_says_what_is_needed(open_context: OpenContext) -> None:
-    context = await open_context(java_script_enabled=False)
-    page = await context.new_page()
+async def test_upload_without_scripts_says_what_is_needed(open_page: OpenPage) -> None:
+    page = await open_page(java_script_enabled=False)
     await page.goto("/upload")
     # Playwright's text search leaves out what is inside <noscript>.
     await expect(page.locator("noscript .notice")).to_be_visible()

@@ -8,7 +8,7 @@ import pytest
 from chromium import CHROMIUM_ARGUMENTS
 from playwright.async_api import BrowserContext, Playwright, async_playwright, expect
 from running_portal import LivePortal, until
-from upload_page import STORAGE, choose, fill_in, open_upload, padded, row
+from upload_page import STORAGE, fill_in, open_upload, padded, row, start_upload
 
 
 @pytest.mark.slow
@@ -21,8 +21,7 @@ async def test_upload_is_offered_again_after_the_browser_was_killed(
         context = await _open(playwright, chromium, live_portal, profile)
         page = context.pages[0]
         await page.route(STORAGE, lambda route: route.abort())
-        await open_upload(page)
-        await choose(page, film)
+        await start_upload(page, film)
         await fill_in(page, title="Before the crash")
         await until(lambda: _is_on_disk(profile, "Before the crash"), timeout_s=30)
         _kill(profile)
@@ -46,7 +45,7 @@ async def _open(
     )
 
 
-async def _is_on_disk(profile: Path, words: str) -> bool:
+def _is_on_disk(profile: Path, words: str) -> bool:
     """Browsers write what pages keep a few seconds later; before that a crash takes it."""
     files = (profile / "Default" / "Local Storage" / "leveldb").glob("*.log")
     return any(words.encode() in path.read_bytes() for path in files)

@@ -1,11 +1,22 @@
 """What the upload page says of a file before it is published, with files of many kinds."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from chromium import Complaints, OpenContext
-from playwright.async_api import Page, Route, expect
-from upload_page import choose, listen, open_upload, padded, row, said, slow_down
+from chromium import record_requests
+from playwright.async_api import Page, expect
+from upload_page import (
+    choose,
+    listen,
+    open_upload,
+    padded,
+    press_publish,
+    row,
+    said,
+    slow_down,
+    start_upload,
+)
 
 # The file, what the row then says of it, and whether it may be published.
 FINDINGS = [
@@ -50,9 +61,7 @@ async def test_refused_file_is_not_sent_on_and_another_can_be_chosen(
     useless = padded(upload_files["sound.mp4"], tmp_path / "useless.mp4", 4_000_000)
     sent: list[str] = []
     page.on("requestfinished", lambda done: sent.append(done.method))
-    await open_upload(page)
-    await slow_down(page, 200_000)
-    await choose(page, useless)
+    await start_upload(page, useless, rate_bps=200_000)
     await expect(page.get_by_role("alert")).to_contain_text("Only the sound track was found")
     await expect(page.get_by_text("be published.")).to_be_visible()
     assert "PUT" not in sent
@@ -62,16 +71,14 @@ async def test_refused_file_is_not_sent_on_and_another_can_be_chosen(
     await choose(page, upload_files["plain.mp4"])
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
     await page.get_by_role("checkbox").first.check()
-    await page.get_by_role("button", name="Publish video").click()
-    await page.wait_for_url("**/videos/*")
+    await press_publish(page)
 
 
 @pytest.mark.slow
 async def test_reader_is_fetched_only_once_there_is_a_file(
     page: Page, upload_files: dict[str, Path]
 ) -> None:
-    fetched: list[str] = []
-    page.on("request", lambda sent: fetched.append(sent.url) if "preflight" in sent.url else None)
+    fetched = record_requests(page, "preflight")
     await open_upload(page)
     await page.get_by_label("Title").fill("Nothing chosen yet")
     assert fetched == []
@@ -80,24 +87,18 @@ async def test_reader_is_fetched_only_once_there_is_a_file(
     assert len(fetched) == 1
 
 
-@pytest.mark.parametrize("trouble", ["missing", "broken"])
+@pytest.mark.parametrize(
+    "answer",
+    [{"status": 404}, {"content_type": "text/javascript", "body": "throw new Error('broken')"}],
+    ids=["missing", "broken"],
+)
 @pytest.mark.slow
+@pytest.mark.complaint("Failed to load resource|page error")
 async def test_upload_goes_on_without_the_reader(
-    open_context: OpenContext, complaints: Complaints, upload_files: dict[str, Path], trouble: str
+    page: Page, upload_files: dict[str, Path], answer: dict[str, Any]
 ) -> None:
-    complaints.expect("Failed to load resource|page error")
-
-    async def spoil(route: Route) -> None:
-        if trouble == "missing":
-            await route.fulfill(status=404)
-        else:
-            await route.fulfill(content_type="text/javascript", body="throw new Error('broken')")
-
-    context = await open_context()
-    await context.route("**/preflight-*.js", spoil)
-    page = await context.new_page()
-    await open_upload(page)
-    await choose(page, upload_files["plain.mp4"])
+    await page.context.route("**/preflight-*.js", lambda route: route.fulfill(**answer))
+    await start_upload(page, upload_files["plain.mp4"])
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
     await expect(page.locator("[data-facts]")).to_be_empty()
 
@@ -112,8 +113,7 @@ async def test_reader_that_never_answers_is_given_up(
         lambda route: route.fulfill(content_type="text/javascript", body=silent),
     )
     await page.clock.install()
-    await open_upload(page)
-    await choose(page, upload_files["plain.mp4"])
+    await start_upload(page, upload_files["plain.mp4"])
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
     await page.clock.run_for(11_000)
     await page.unroute("**/preflight-*.js")

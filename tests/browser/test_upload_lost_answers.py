@@ -5,22 +5,18 @@ from pathlib import Path
 
 import pytest
 from api_client import rows
-from chromium import Complaints
 from playwright.async_api import Page, Route, expect
 from running_portal import LivePortal
-from upload_page import choose, fill_in, open_upload
+from upload_page import fill_in, open_upload, press_publish, start_upload
+
+# Answers are lost here.
+pytestmark = [pytest.mark.slow, pytest.mark.complaint("Failed to load resource")]
 
 
 @pytest.fixture
 def own_film(short_video: Path, tmp_path: Path) -> Path:
     """A video of a name that no other test uses."""
     return Path(shutil.copyfile(short_video, tmp_path / f"{tmp_path.name}.mp4"))
-
-
-@pytest.fixture(autouse=True)
-def expected(complaints: Complaints) -> None:
-    """Answers are lost here."""
-    complaints.expect("Failed to load resource")
 
 
 async def _publish_without_an_answer(page: Page, path: Path, *, title: str) -> None:
@@ -31,8 +27,7 @@ async def _publish_without_an_answer(page: Page, path: Path, *, title: str) -> N
         await route.abort()
 
     await page.route("**/api/videos", lose, times=1)
-    await open_upload(page)
-    await choose(page, path)
+    await start_upload(page, path)
     await fill_in(page, title=title)
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
     await page.get_by_role("button", name="Publish video").click()
@@ -46,7 +41,6 @@ async def _titles(live_portal: LivePortal, path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("is_left", [False, True], ids=["same page", "another visit"])
-@pytest.mark.slow
 async def test_details_changed_after_a_lost_answer_belong_to_the_same_video(
     page: Page, live_portal: LivePortal, own_film: Path, is_left: bool
 ) -> None:
@@ -58,24 +52,19 @@ async def test_details_changed_after_a_lost_answer_belong_to_the_same_video(
         await open_upload(page)
         await expect(page.get_by_text("only publishing is missing")).to_be_visible()
     await page.get_by_label("Title").fill("The harbour")
-    await page.get_by_role("button", name="Publish video").click()
-    await page.wait_for_url("**/videos/*")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("The harbour")
+    await press_publish(page, title="The harbour")
     assert await _titles(live_portal, own_film) == ["The harbour"]
 
 
-@pytest.mark.slow
 async def test_refusal_that_was_lost_does_not_stand_in_the_way_of_what_is_right(
     page: Page, live_portal: LivePortal, own_film: Path
 ) -> None:
     await _publish_without_an_answer(page, own_film, title="t" * 201)
     await page.get_by_label("Title").fill("Short enough")
-    await page.get_by_role("button", name="Publish video").click()
-    await page.wait_for_url("**/videos/*")
+    await press_publish(page)
     assert await _titles(live_portal, own_film) == ["Short enough"]
 
 
-@pytest.mark.slow
 async def test_what_others_wrote_after_a_lost_answer_is_not_overwritten(
     page: Page, live_portal: LivePortal, own_film: Path
 ) -> None:
@@ -88,6 +77,4 @@ async def test_what_others_wrote_after_a_lost_answer_is_not_overwritten(
     changed = await page.request.put(address, data={**details, "title": "Hamburg"}, headers=headers)
     assert changed.status == 200
     await page.get_by_label("Title").fill("The harbour")
-    await page.get_by_role("button", name="Publish video").click()
-    await page.wait_for_url("**/videos/*")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Hamburg")
+    await press_publish(page, title="Hamburg")

@@ -6,10 +6,23 @@ import re
 from pathlib import Path
 
 import pytest
-from chromium import Complaints
+from chromium import record_requests
 from playwright.async_api import BrowserContext, Page, Route, expect
 from running_portal import until
-from upload_page import STORAGE, choose, fill_in, open_upload, padded, row
+from upload_page import (
+    STORAGE,
+    choose,
+    fill_in,
+    open_upload,
+    padded,
+    press_publish,
+    row,
+    start_upload,
+    video_is_opened,
+)
+
+# Uploads are broken off here.
+pytestmark = pytest.mark.complaint("Failed to load resource")
 
 MIB = 2**20
 
@@ -28,12 +41,6 @@ def large_film(short_video: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return padded(short_video, path, 66 * MIB)
 
 
-@pytest.fixture(autouse=True)
-def expected(complaints: Complaints) -> None:
-    """Uploads are broken off here."""
-    complaints.expect("Failed to load resource")
-
-
 async def _begin(page: Page, film: Path, *, title: str) -> None:
     """Fill in everything while storage is out of reach.
 
@@ -41,8 +48,7 @@ async def _begin(page: Page, film: Path, *, title: str) -> None:
     routes first, and a retry in that moment would arrive.
     """
     await page.context.route(STORAGE, lambda route: route.abort())
-    await open_upload(page)
-    await choose(page, film)
+    await start_upload(page, film)
     await expect(row(page, film.name)).to_contain_text("trying again by itself")
     await fill_in(page, title=title)
 
@@ -87,9 +93,7 @@ async def test_upload_goes_on_in_another_visit_with_what_was_typed(
 
     await again.set_input_files(film)
     await expect(place.get_by_text("Uploaded", exact=True)).to_be_visible()
-    await place.get_by_role("button", name="Publish video").click()
-    await page.wait_for_url("**/videos/*")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("The harbour")
+    await press_publish(place, title="The harbour")
 
 
 @pytest.mark.slow
@@ -107,8 +111,7 @@ async def test_large_upload_says_how_far_it_is_and_sends_the_rest(
     page = await _leave(page, page.context)
     place = row(page, large_film.name)
     await expect(place).to_contain_text("has arrived")
-    sent: list[str] = []
-    page.on("request", lambda put: sent.append(put.url) if put.method == "PUT" else None)
+    sent = record_requests(page, method="PUT")
     # Chosen like a new file, it is known.
     await choose(page, large_film)
     await expect(place.get_by_text("Uploaded", exact=True)).to_be_visible()
@@ -122,8 +125,7 @@ async def test_large_upload_says_how_far_it_is_and_sends_the_rest(
 async def test_file_that_was_away_for_a_moment_goes_on_where_it_was(
     page: Page, large_film: Path
 ) -> None:
-    sent: list[str] = []
-    page.on("request", lambda put: sent.append(put.url) if put.method == "PUT" else None)
+    sent = record_requests(page, method="PUT")
     late_parts = re.compile("/parts/[3-9]$")
     go_on = asyncio.Event()
 
@@ -155,24 +157,20 @@ async def test_file_that_was_away_for_a_moment_goes_on_where_it_was(
     os.utime(large_film, ns=(chosen.st_atime_ns, chosen.st_mtime_ns))
     await choose(page, large_film)
     await expect(page.locator("[data-row]")).to_have_count(1)
-    await page.wait_for_url("**/videos/*")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("On a stick")
+    await video_is_opened(page, "On a stick")
     assert len({url.partition("?")[0] for url in sent}) == 1
     assert len([url for url in sent if "partNumber=2" in url]) == 1
 
 
 @pytest.mark.slow
 async def test_stored_upload_is_published_without_its_file(page: Page, film: Path) -> None:
-    await open_upload(page)
-    await choose(page, film)
+    await start_upload(page, film)
     await fill_in(page, title="Stored already")
     await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
     page = await _leave(page, page.context)
     place = row(page, film.name)
     await expect(place).to_contain_text("only publishing is missing")
-    await place.get_by_role("button", name="Publish video").click()
-    await page.wait_for_url("**/videos/*")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Stored already")
+    await press_publish(place, title="Stored already")
     # It is done with.
     await open_upload(page)
     await expect(page.locator("[data-transfer]")).to_be_hidden()
@@ -182,8 +180,7 @@ async def test_stored_upload_is_published_without_its_file(page: Page, film: Pat
 async def test_stored_uploads_together_are_shown_as_uploaded(
     page: Page, film: Path, short_video: Path
 ) -> None:
-    await open_upload(page)
-    await choose(page, film, short_video)
+    await start_upload(page, film, short_video)
     await expect(page.locator("[data-batch]")).to_contain_text("2 of 2 uploaded")
     page = await _leave(page, page.context)
     batch = page.locator("[data-batch]")
@@ -214,14 +211,8 @@ async def test_page_without_locks_does_not_offer_its_own_upload(page: Page, film
     await page.clock.install(time=0)
     await page.clock.pause_at(1_000)
     await page.route(STORAGE, lambda route: route.abort())
-    await open_upload(page)
-    await choose(page, film)
-
-    async def is_kept() -> bool:
-        kept: int = await page.evaluate("localStorage.length")
-        return kept > 0
-
-    await until(is_kept, timeout_s=10)
+    await start_upload(page, film)
+    await until(lambda: page.evaluate("localStorage.length"), timeout_s=10)
     # Past the moment at which the page looks again for what others have left.
     await page.clock.run_for(3_000)
     await expect(page.locator("[data-row]")).to_have_count(1)

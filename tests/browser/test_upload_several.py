@@ -4,9 +4,22 @@ import shutil
 from pathlib import Path
 
 import pytest
-from chromium import Complaints, OpenContext, axe_findings, photograph
+from chromium import OpenPage, axe_findings, photograph
 from playwright.async_api import Page, expect
-from upload_page import choose, fill_in, listen, open_upload, padded, row, said, slow_down
+from upload_page import (
+    SLOW_BPS,
+    choose,
+    fill_in,
+    listen,
+    open_upload,
+    padded,
+    press_publish,
+    row,
+    said,
+    slow_down,
+    start_upload,
+    video_is_opened,
+)
 
 
 @pytest.fixture(scope="session")
@@ -49,8 +62,7 @@ async def test_each_file_has_its_row_and_all_are_published_with_one_press(
     assert len(heard) <= 12
     # Nothing is left that leaving could lose.
     await row(page, films[1].name).get_by_role("link", name="View").click()
-    await page.wait_for_url("**/videos/*")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("film 2")
+    await video_is_opened(page, "film 2")
 
 
 @pytest.mark.slow
@@ -89,12 +101,9 @@ async def test_overall_bar_never_goes_back_when_files_join_and_leave(
 
 
 @pytest.mark.slow
-async def test_faults_are_shown_in_the_row_they_belong_to(
-    page: Page, complaints: Complaints, films: list[Path]
-) -> None:
-    complaints.expect("status of 422")
-    await open_upload(page)
-    await choose(page, *films[:2])
+@pytest.mark.complaint("status of 422")
+async def test_faults_are_shown_in_the_row_they_belong_to(page: Page, films: list[Path]) -> None:
+    await start_upload(page, *films[:2])
     first, second = row(page, films[0].name), row(page, films[1].name)
     await first.get_by_role("checkbox").first.check()
     await first.get_by_label("Title").fill("t" * 201)
@@ -120,8 +129,7 @@ async def test_faults_are_shown_in_the_row_they_belong_to(
 async def test_first_field_at_fault_of_all_rows_gets_the_focus(
     page: Page, films: list[Path]
 ) -> None:
-    await open_upload(page)
-    await choose(page, *films[:2])
+    await start_upload(page, *films[:2])
     await row(page, films[0].name).get_by_role("checkbox").first.check()
     await row(page, films[1].name).get_by_label("Title").fill("")
     await page.get_by_role("button", name="Publish all").click()
@@ -132,9 +140,7 @@ async def test_first_field_at_fault_of_all_rows_gets_the_focus(
 async def test_cancelled_file_can_be_uploaded_after_all_or_removed(
     page: Page, films: list[Path]
 ) -> None:
-    await open_upload(page)
-    await slow_down(page)
-    await choose(page, *films[:2])
+    await start_upload(page, *films[:2], rate_bps=SLOW_BPS)
     second = row(page, films[1].name)
     await second.get_by_label("Title").fill("Thought better of")
     await second.get_by_role("button", name="Cancel upload").click()
@@ -148,8 +154,7 @@ async def test_cancelled_file_can_be_uploaded_after_all_or_removed(
     # One is left, and behaves like one.
     first = row(page, films[0].name)
     await first.get_by_role("checkbox").first.check()
-    await first.get_by_role("button", name="Publish video").click()
-    await page.wait_for_url("**/videos/*")
+    await press_publish(first)
 
 
 async def test_same_file_twice_and_unsuitable_files_are_told_beside_good_ones(
@@ -157,8 +162,7 @@ async def test_same_file_twice_and_unsuitable_files_are_told_beside_good_ones(
 ) -> None:
     notes = tmp_path / "notes.txt"
     notes.write_text("notes")
-    await open_upload(page)
-    await choose(page, films[0])
+    await start_upload(page, films[0])
     await choose(page, films[0], notes, films[1])
     faults = page.locator("#file-error p")
     await expect(faults).to_have_count(2)
@@ -173,16 +177,14 @@ async def test_same_file_twice_and_unsuitable_files_are_told_beside_good_ones(
 )
 @pytest.mark.slow
 async def test_rows_fit_any_width_and_axe_finds_nothing_in_any_state(
-    open_context: OpenContext,
+    open_page: OpenPage,
     upload_files: dict[str, Path],
     films: list[Path],
+    tmp_path: Path,
     scheme: str,
     width: int,
 ) -> None:
-    context = await open_context(
-        color_scheme=scheme, reduced_motion="reduce", viewport={"width": width, "height": 800}
-    )
-    page = await context.new_page()
+    page = await open_page(color_scheme=scheme, reduced_motion="reduce", width=width, height=800)
     await open_upload(page)
     names = ("hdr.mp4", "silent.mp4", "sound.mp4", "cut-media.mp4")
     await choose(page, *(upload_files[name] for name in names))
@@ -193,8 +195,8 @@ async def test_rows_fit_any_width_and_axe_finds_nothing_in_any_state(
     await done.get_by_role("button", name="Publish video").click()
     await expect(done.get_by_role("link", name="View")).to_be_visible()
     await slow_down(page, 20_000)
-    long_name = tmp_name(films[0], f"{'a_very_long_name' * 12}.mp4")
-    await choose(page, long_name, films[1], films[2])
+    long_name = shutil.copyfile(films[0], tmp_path / f"{'a_very_long_name' * 12}.mp4")
+    await choose(page, Path(long_name), films[1], films[2])
     await row(page, films[1].name).get_by_role("button", name="Pause").click()
     await expect(row(page, films[1].name)).to_contain_text("Paused at")
     await page.get_by_role("button", name="Publish all").click()
@@ -204,10 +206,3 @@ async def test_rows_fit_any_width_and_axe_finds_nothing_in_any_state(
     assert await axe_findings(page) == []
     assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     await photograph(page, f"upload-several-{width}-{scheme}")
-
-
-def tmp_name(path: Path, name: str) -> Path:
-    """A copy of a file under another name."""
-    copy = path.with_name(name)
-    shutil.copyfile(path, copy)
-    return copy

@@ -1,9 +1,6 @@
 """The upload engine by itself, in a real page: started, watched and asked from Python."""
 
 import asyncio
-import hashlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -11,18 +8,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-import aiohttp
-from api_client import rows
-from bad_network import Network, network_to
-from front_end import STATIC, install_tools, run_node
+from front_end import install_tools, run_node
 from playwright.async_api import Page
-from running_portal import LivePortal, fresh_database, run_portal
 
-from portal.config import Config
-from portal.storage.bucket import Storage, open_storage
-
-MIB = 2**20
-PART_BYTES = 16 * MIB
 PART_CONCURRENCY = 3
 DONE_TIMEOUT_S = 300
 _ADDRESS = "/static/engine-under-test.js"
@@ -162,16 +150,13 @@ class Engine:
         return await self.page.evaluate("([n, m]) => kit.runs[n].transfer[m]", [name, member])
 
     async def states(self, *, name: str = "one") -> list[str]:
-        found: list[str] = await self.page.evaluate("(name) => kit.runs[name].states", name)
-        return found
+        return await self.page.evaluate("(name) => kit.runs[name].states", name)
 
     async def troubles(self, *, name: str = "one") -> list[str]:
-        found: list[str] = await self.page.evaluate("(name) => kit.runs[name].troubles", name)
-        return found
+        return await self.page.evaluate("(name) => kit.runs[name].troubles", name)
 
     async def saved(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = await self.page.evaluate("() => kit.savedUploads()")
-        return found
+        return await self.page.evaluate("() => kit.savedUploads()")
 
     async def check_progress(self, size_bytes: int, *, name: str = "one") -> None:
         """It never went back, and was complete only once, at the end."""
@@ -181,77 +166,3 @@ class Engine:
         assert all(sent_bytes < size_bytes for sent_bytes in figures[:-1])
         assert figures[-1] == size_bytes
         assert await self.get("sent_bytes", name=name) == size_bytes
-
-
-@dataclass
-class Site:
-    """A portal whose storage browsers reach through a bad network."""
-
-    portal: LivePortal
-    network: Network
-    storage: Storage
-
-    async def state(self, upload_id: str) -> str:
-        """What the portal says of an upload; `gone` when it knows none."""
-        found = await self.look(upload_id)
-        return str(found["state"]) if found else "gone"
-
-    async def look(self, upload_id: str) -> dict[str, Any]:
-        """How an upload stands; empty when the portal knows none."""
-        async with (
-            aiohttp.ClientSession(self.portal.base_url) as session,
-            session.get(f"/api/uploads/{upload_id}") as answer,
-        ):
-            if answer.status == 404:
-                return {}
-            assert answer.status == 200, await answer.text()
-            found: dict[str, Any] = await answer.json()
-        return found
-
-    async def forget(self, key: str) -> None:
-        """Make storage forget an unfinished upload, as the embedded server does at a restart."""
-        query = "SELECT multipart_id FROM uploads WHERE key = %s"
-        [(multipart_id,)] = await rows(self.portal.environ["DATABASE_URL"], query, key)
-        await self.storage.multiparts.abort(key, multipart_id)
-
-    async def digest(self, key: str) -> str:
-        """SHA-256 of what is stored."""
-        address = await self.storage.internal.presign_get(key, ttl_s=600)
-        digest = hashlib.sha256()
-        async with aiohttp.ClientSession() as session, session.get(address) as answer:
-            assert answer.status == 200
-            async for data in answer.content.iter_chunked(MIB):
-                digest.update(data)
-        return digest.hexdigest()
-
-
-@asynccontextmanager
-async def open_site(services: dict[str, str]) -> AsyncIterator[Site]:
-    """Start the portal; `services` hold the credentials, which botocore looks for itself."""
-    async with (
-        network_to(services["S3_ENDPOINT_URL"]) as network,
-        fresh_database(services) as environ,
-    ):
-        environ = {**environ, "S3_PUBLIC_ENDPOINT_URL": network.url}
-        async with (
-            run_portal(environ, worker=False) as portal,
-            open_storage(Config.from_env(portal.environ)) as storage,
-        ):
-            yield Site(portal, network, storage)
-
-
-def file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-__all__ = [
-    "MIB",
-    "PART_BYTES",
-    "PART_CONCURRENCY",
-    "STATIC",
-    "Engine",
-    "Site",
-    "file_digest",
-    "open_site",
-]

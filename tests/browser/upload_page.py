@@ -1,10 +1,12 @@
 """What the tests of the upload page share: files of all kinds, slow lines, what is announced."""
 
-import subprocess
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import imageio_ffmpeg
-from playwright.async_api import Locator, Page, Route
+from playwright.async_api import Locator, Page, Route, expect
+from running_portal import ffmpeg
 
 STORAGE = "**/videos/*.mp4?*"  # the signed address a file is PUT to
 SLOW_BPS = 400_000
@@ -46,13 +48,6 @@ def make_files(folder: Path) -> dict[str, Path]:
 
 
 _COPY = ("-c", "copy")
-
-
-def ffmpeg(path: Path, *arguments: str) -> Path:
-    """Have FFmpeg make a file."""
-    command = (imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-y", *arguments, str(path))
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-    return path
 
 
 def _cut(whole: Path, path: Path) -> Path:
@@ -97,6 +92,35 @@ async def open_upload(page: Page) -> None:
 async def choose(page: Page, *paths: Path) -> None:
     """Choose files in the drop zone."""
     await page.locator("[data-drop] input").set_input_files(list(paths))
+
+
+async def start_upload(page: Page, *paths: Path, rate_bps: int = 0) -> None:
+    """Open the upload page and choose files there, on a slow line if need be."""
+    await open_upload(page)
+    if rate_bps:
+        await slow_down(page, rate_bps)
+    await choose(page, *paths)
+
+
+async def press_publish(place: Page | Locator, *, title: str = "") -> None:
+    """Publish what is uploaded, and wait for the page of the video."""
+    await place.get_by_role("button", name="Publish video").click()
+    await video_is_opened(place if isinstance(place, Page) else place.page, title)
+
+
+async def video_is_opened(page: Page, title: str = "") -> None:
+    await page.wait_for_url("**/videos/*")
+    if title:
+        await expect(page.get_by_role("heading", level=1)).to_have_text(title)
+
+
+def refuse_with(status: int, code: str, *, retry_after_s: int = 0) -> Callable[[Route], Any]:
+    """Answers with a problem, as the portal does."""
+    headers = {"Content-Type": "application/problem+json"}
+    if retry_after_s:
+        headers["Retry-After"] = str(retry_after_s)
+    body = json.dumps({"status": status, "code": code, "detail": "Not now."})
+    return lambda route: route.fulfill(status=status, headers=headers, body=body)
 
 
 def row(page: Page, name: str) -> Locator:

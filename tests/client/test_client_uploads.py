@@ -9,38 +9,21 @@ import aiohttp
 import click
 import pytest
 from aiohttp import web
-from bad_network import Network
-from running_portal import LivePortal, run_portal
+from running_portal import until
+from upload_site import MIB, PART_BYTES, Site, file_digest
 
 from portal.client import uploads
 from portal.client.calls import Api, Refused
 from portal.client.uploads import send_file
 from portal.concurrency.retry import Backoff
-from portal.config import Config
-from portal.storage.bucket import Storage, open_storage
 
-LARGE_BYTES = 70 * 1024**2
-PART_BYTES = 16 * 1024**2
+LARGE_BYTES = 70 * MIB
 
 
 @pytest.fixture
-async def portal(environ: dict[str, str], network: Network) -> AsyncIterator[LivePortal]:
-    """A portal whose clients reach storage by a line that may break."""
-    settings = {**environ, "S3_PUBLIC_ENDPOINT_URL": network.url}
-    async with run_portal(settings, worker=False) as portal:
-        yield portal
-
-
-@pytest.fixture
-async def storage(config: Config) -> AsyncIterator[Storage]:
-    async with open_storage(config) as storage:
-        yield storage
-
-
-@pytest.fixture
-async def api(portal: LivePortal) -> AsyncIterator[Api]:
+async def api(site: Site) -> AsyncIterator[Api]:
     async with aiohttp.ClientSession() as session:
-        yield Api(session, portal.base_url)
+        yield Api(session, site.portal.base_url)
 
 
 @pytest.fixture
@@ -67,60 +50,57 @@ async def sent(api: Api, file: Path) -> str:
     return str(upload["key"])
 
 
-async def arrived_whole(storage: Storage, key: str, file: Path) -> bool:
-    stored = hashlib.sha256(await storage.get(key)).digest()
-    return stored == hashlib.sha256(file.read_bytes()).digest()
+async def arrived_whole(site: Site, key: str, file: Path) -> bool:
+    return await site.digest(key) == file_digest(file)
 
 
-async def test_large_file_arrives_in_parts(api: Api, storage: Storage, large_file: Path) -> None:
+async def test_large_file_arrives_in_parts(api: Api, site: Site, large_file: Path) -> None:
     key = await sent(api, large_file)
-    assert await arrived_whole(storage, key, large_file)
+    assert await arrived_whole(site, key, large_file)
     upload = await api.call("GET", f"/api/uploads/{key[7:39]}")
     assert (upload["state"], upload["partCount"]) == ("stored", 5)
 
 
-async def test_small_file_goes_at_once(api: Api, storage: Storage, tmp_path: Path) -> None:
+async def test_small_file_goes_at_once(api: Api, site: Site, tmp_path: Path) -> None:
     file = tmp_path / "small.mp4"
     file.write_bytes(b"small")
-    assert await arrived_whole(storage, await sent(api, file), file)
+    assert await arrived_whole(site, await sent(api, file), file)
 
 
-async def test_parts_that_break_off_are_sent_again(
-    api: Api, storage: Storage, large_file: Path, network: Network
-) -> None:
-    network.cut_at([PART_BYTES // 2, 3 * PART_BYTES])
-    assert await arrived_whole(storage, await sent(api, large_file), large_file)
-    assert network.cuts == 2
+async def test_parts_that_break_off_are_sent_again(api: Api, site: Site, large_file: Path) -> None:
+    before = site.network.cuts
+    site.network.cut_at([PART_BYTES // 2, 3 * PART_BYTES])
+    assert await arrived_whole(site, await sent(api, large_file), large_file)
+    assert site.network.cuts == before + 2
 
 
 @pytest.mark.slow
 async def test_upload_that_storage_loses_is_started_again(
-    api: Api, storage: Storage, large_file: Path, network: Network
+    api: Api, site: Site, large_file: Path
 ) -> None:
-    is_under_way = asyncio.Event()
+    network, is_under_way = site.network, asyncio.Event()
+    enough_bytes = network.uploaded_bytes + PART_BYTES // 2
 
     def stall(passed_bytes: int) -> None:
-        if passed_bytes > PART_BYTES // 2:
+        if passed_bytes > enough_bytes:
             network.stall()
             is_under_way.set()
 
     network.on_upload = stall
     sending = asyncio.create_task(sent(api, large_file))
-    await is_under_way.wait()
+    await until(is_under_way.is_set, timeout_s=20)
     network.on_upload = None
-    answer = await storage._client.list_multipart_uploads(Bucket=storage.bucket)
-    for upload in answer["Uploads"]:
-        await storage.multiparts.abort(upload["Key"], upload["UploadId"])
+    await site.forget(network.puts()[0].key)
     network.cut()
     network.flow()
-    assert await arrived_whole(storage, await sending, large_file)
+    assert await arrived_whole(site, await sending, large_file)
 
 
 @pytest.mark.slow
 async def test_line_that_always_breaks_ends_in_words(
-    api: Api, large_file: Path, network: Network
+    api: Api, site: Site, large_file: Path
 ) -> None:
-    network.cut_at(range(0, 100 * LARGE_BYTES, PART_BYTES // 2))
+    site.network.cut_at(range(0, 100 * LARGE_BYTES, PART_BYTES // 2))
     with pytest.raises(click.ClickException, match="could not be sent"):
         await sent(api, large_file)
 

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Self
@@ -19,7 +19,7 @@ import aiohttp
 import psutil
 import pytest
 from api_client import metadata, rows, run_sql
-from bad_network import Network
+from bad_network import Network, network_to
 from running_portal import (
     LivePortal,
     create,
@@ -73,6 +73,13 @@ class Processes:
             self.environments.add(environment)
 
 
+@pytest.fixture
+async def network(environ: dict[str, str]) -> AsyncIterator[Network]:
+    """The way to storage, which can be closed."""
+    async with network_to(environ["S3_ENDPOINT_URL"]) as network:
+        yield network
+
+
 def with_secrets(environ: dict[str, str], network: Network, collector: Collector) -> dict[str, str]:
     parts = urlsplit(environ["DATABASE_URL"])
     user, _, place = parts.netloc.rpartition("@")
@@ -108,15 +115,6 @@ async def said(command: str, environ: dict[str, str], log_dir: Path) -> str:
     return (log_dir / f"{command}.log").read_text()
 
 
-@asynccontextmanager
-async def without(network: Network) -> AsyncIterator[None]:
-    await network.down()
-    try:
-        yield
-    finally:
-        await network.up()
-
-
 async def live(portal: LivePortal, network: Network, good: Path, bad: Path) -> list[str]:
     """Do all that a portal does; returns what it answered that holds no signed address."""
     database_url = portal.environ["DATABASE_URL"]
@@ -136,17 +134,18 @@ async def live(portal: LivePortal, network: Network, good: Path, bad: Path) -> l
 
     body = metadata(await upload(portal.base_url, good))
     await create(portal.base_url, good)
-    async with without(network):
-        told += [
-            await answer(portal, "/api/videos", 503, json=body),
-            await answer(portal, "/readyz", 503),
-        ]
+    await network.down()
+    told += [
+        await answer(portal, "/api/videos", 503, json=body),
+        await answer(portal, "/readyz", 503),
+    ]
 
-        async def is_handed_back() -> bool:
-            query = "SELECT 1 FROM attempts WHERE outcome = 'handed_back' OR error_code IS NOT NULL"
-            return len(await rows(database_url, query)) > 1
+    async def is_handed_back() -> bool:
+        query = "SELECT 1 FROM attempts WHERE outcome = 'handed_back' OR error_code IS NOT NULL"
+        return len(await rows(database_url, query)) > 1
 
-        await until(is_handed_back, timeout_s=60)
+    await until(is_handed_back, timeout_s=60)
+    await network.up()
     details = await rows(database_url, "SELECT coalesce(error_detail, '') FROM attempts")
     return [*told, *(detail for (detail,) in details)]
 
