@@ -8,7 +8,6 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import aiohttp
 import psutil
@@ -60,11 +59,6 @@ class Portal:
                 return got.status
         except aiohttp.ClientError:
             return None
-
-    async def read(self, path: str) -> tuple[int, Any]:
-        """The status and the JSON that is answered."""
-        async with aiohttp.ClientSession() as session, session.get(self.address + path) as got:
-            return got.status, await got.json()
 
 
 def children_of(pid: int) -> dict[str, psutil.Process]:

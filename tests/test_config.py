@@ -38,11 +38,6 @@ def test_settings_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch)
     assert Config.from_env().port == 9123
 
 
-@pytest.mark.parametrize("host", [":", "[", "a:b", "a b/c?d", "http://x"])
-def test_a_host_to_listen_on_is_an_address_or_a_name(host: str) -> None:
-    assert "HOST" in faults(HOST=host)[0]
-
-
 def test_names_to_answer_to_are_a_list() -> None:
     assert settings().allowed_hosts == ()
     hosts = settings(ALLOWED_HOSTS="Films.example., other.example,,*").allowed_hosts
@@ -124,11 +119,8 @@ def test_public_address_is_made_of_host_and_port(host: str, address: str) -> Non
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("PORT", "0"),
-        ("PORT", "65536"),
-        ("PORT", "80.0"),
-        ("PORT", "-1"),
-        ("PORT", "٨٠"),
+        *(("HOST", value) for value in (":", "[", "a:b", "a b/c?d", "http://x")),
+        *(("PORT", value) for value in ("0", "65536", "80.0", "-1", "٨٠")),
         pytest.param("PORT", "9" * 5_000, id="PORT-of-5000-digits"),
         ("WEB_WORKERS", "0"),
         ("WORKER_CONCURRENCY", "many"),
@@ -140,10 +132,8 @@ def test_public_address_is_made_of_host_and_port(host: str, address: str) -> Non
         ("PLAYBACK_URL_TTL_S", "1h"),
         ("S3_ENDPOINT_URL", "s3.example"),
         ("S3_PUBLIC_ENDPOINT_URL", "ftp://s3.example"),
-        ("PUBLIC_URL", "https://"),
-        ("PUBLIC_URL", "https://portal.example:x"),
-        ("PUBLIC_URL", "https://portal.example?a=b"),
-        ("PUBLIC_URL", "http://[::1"),
+        *(("PUBLIC_URL", value) for value in ("https://", "https://portal.example?a=b")),
+        *(("PUBLIC_URL", value) for value in ("https://portal.example:x", "http://[::1")),
         ("PLAYBACK_BASE_URL", "//cdn.example"),
         ("METRICS", "yes"),
         ("LOG_LEVEL", "LOUD"),

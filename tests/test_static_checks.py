@@ -39,7 +39,7 @@ def test_imports_keep_the_contracts_of_the_floors() -> None:
 
 
 def test_templates_hold_no_inline_script_or_style() -> None:
-    for path in _templates():
+    for path in sorted((ROOT / "templates").rglob("*.html")):
         text = path.read_text(encoding="utf-8")
         assert "style=" not in text, path
         assert "<style" not in text, path
@@ -54,7 +54,3 @@ def test_lock_file_pins_by_hash_and_names_no_registry() -> None:
     packages = {name: entry for name, entry in lock["packages"].items() if name}
     assert all(entry["integrity"].startswith("sha512-") for entry in packages.values())
     assert not any("resolved" in entry for entry in packages.values())
-
-
-def _templates() -> list[Path]:
-    return sorted((ROOT / "templates").rglob("*.html"))

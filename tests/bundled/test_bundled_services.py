@@ -225,16 +225,13 @@ async def test_parts_may_come_in_any_order(services: dict[str, str]) -> None:
     async with s3(services) as client:
         where = {"Bucket": "portal", "Key": "videos/parts.mp4"}
         upload = (await client.create_multipart_upload(**where))["UploadId"]
-        parts = [
-            (number, await client.upload_part(
-                **where, UploadId=upload, PartNumber=number, Body=bytes([number]) * PART_BYTES
-            ))
-            for number in (3, 1, 2)
-        ]  # fmt: skip
-        listed = [
-            {"PartNumber": number, "ETag": part["ETag"]}
-            for number, part in sorted(parts, key=lambda pair: pair[0])
-        ]
+        parts = []
+        for number in (3, 1, 2):
+            body = bytes([number]) * PART_BYTES
+            part = {"PartNumber": number, "UploadId": upload}
+            etag = (await client.upload_part(**where, **part, Body=body))["ETag"]
+            parts.append({"PartNumber": number, "ETag": etag})
+        listed = sorted(parts, key=lambda part: part["PartNumber"])
         await client.complete_multipart_upload(
             **where, UploadId=upload, MultipartUpload={"Parts": listed}
         )

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 from api_client import UNKNOWN_VIDEO_ID, Client
+from library_pages import FAILED
 from page_rows import NOW, READY, make_attempt, make_rendition, make_row
 
-from portal.database.models import RenditionState, Video, VideoStatus
+from portal.database.models import RenditionState, Video
 
 
 async def read(client: Client, path: str, status: int = 200) -> str:
@@ -44,11 +45,7 @@ async def test_processing_video_shows_percent_and_time_left(client: Client) -> N
     assert "about 2 min left" in html
 
 
-@pytest.mark.parametrize(
-    "values",
-    [READY, {"status": VideoStatus.FAILED, "failure_code": "damaged", "failure_message": "Bad."}],
-    ids=["ready", "failed"],
-)
+@pytest.mark.parametrize("values", [READY, FAILED], ids=["ready", "failed"])
 async def test_final_states_do_not_poll(client: Client, values: dict[str, Any]) -> None:
     video = await make_row(**values)
     for fragment in ("", "/status", "/facts", "/remaining"):
@@ -64,9 +61,7 @@ async def test_player_has_stream_and_shape(client: Client) -> None:
 
 
 async def test_failed_video_says_why_with_its_code(client: Client) -> None:
-    video = await make_row(
-        status=VideoStatus.FAILED, failure_code="damaged", failure_message="It is damaged."
-    )
+    video = await make_row(**FAILED)
     html = await read(client, f"/videos/{video.id}")
     assert "It is damaged." in html
     assert "<code>damaged</code>" in html
@@ -150,7 +145,7 @@ async def test_facts_list_qualities_and_notes(client: Client) -> None:
 async def test_retry_is_offered_where_it_can_help(
     client: Client, code: str, is_offered: bool
 ) -> None:
-    video = await make_row(status=VideoStatus.FAILED, failure_code=code, failure_message="Sorry.")
+    video = await make_row(**{**FAILED, "failure_code": code})
     html = await read(client, f"/videos/{video.id}/status")
     assert (f'action="/videos/{video.id}/retry"' in html) is is_offered
     assert "Upload again" in html
