@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID
 
 import psutil
-from api_client import Client, answered, metadata, presign
-from running_portal import ffmpeg, until
+from api_client import Client, metadata, presign
+from running_portal import run_ffmpeg, until
 
 from portal.database.models import Rendition, Video
 from portal.processing import attempts, renditions
@@ -26,13 +26,13 @@ def make_source(path: Path, *, seconds: int = 61, size: str = "1280x720", rate: 
     picture = f"testsrc2=size={size}:rate={rate}:duration={seconds}"
     inputs = ["-f", "lavfi", "-i", picture, "-f", "lavfi", "-i", f"sine=duration={seconds}"]
     encoding = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"]
-    return ffmpeg(path, *inputs, *encoding)
+    return run_ffmpeg(path, *inputs, *encoding)
 
 
 def with_subtitles(file: Path, text: Path, path: Path) -> Path:
     """A copy of a video with a track of subtitles."""
     inputs = ["-i", str(file), "-i", str(text), "-map", "0", "-map", "1"]
-    return ffmpeg(path, *inputs, "-c", "copy", "-c:s", "mov_text")
+    return run_ffmpeg(path, *inputs, "-c", "copy", "-c:s", "mov_text")
 
 
 async def published_file(client: Client, resources: WebContext, file: Path) -> Video:
@@ -40,7 +40,8 @@ async def published_file(client: Client, resources: WebContext, file: Path) -> V
     upload = await presign(client)
     await resources.storage.put(upload["key"], file, content_type="video/mp4")
     response = await client.post("/api/videos", json=metadata(upload["key"]))
-    return await Video.get(id=(await answered(response, 201))["id"])
+    assert response.status_code == 201
+    return await Video.get(id=(await response.get_json())["id"])
 
 
 def pass_of(attempt: OpenAttempt, resources: WebContext, work_dir: Path) -> Pass:

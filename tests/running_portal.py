@@ -158,21 +158,23 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
+def run_ffmpeg(path: Path, *arguments: str) -> Path:
+    """Have ffmpeg make this file."""
+    ffmpeg = imageio_ffmpeg.get_ffmpeg_exe()
+    subprocess.run(
+        [ffmpeg, "-v", "error", "-y", *arguments, str(path)], check=True, stdin=subprocess.DEVNULL
+    )
+    return path
+
+
 def make_video(
     path: Path, *, seconds: float = 2, size: str = "320x180", audio: bool = True, rate: int = 30
 ) -> Path:
     """A small moving picture with a tone, as H.264 and AAC."""
     sound = ["-f", "lavfi", "-i", f"sine=duration={seconds}"] if audio else []
     source = f"testsrc2=size={size}:rate={rate}:duration={seconds}"
-    encoding = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p")
-    return ffmpeg(path, "-f", "lavfi", "-i", source, *sound, *encoding)
-
-
-def ffmpeg(path: Path, *arguments: str) -> Path:
-    """Have ffmpeg make a file."""
-    command = (imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-y", *arguments, str(path))
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-    return path
+    arguments = ["-f", "lavfi", "-i", source, *sound, "-c:v", "libx264", "-preset", "ultrafast"]
+    return run_ffmpeg(path, *arguments, "-pix_fmt", "yuv420p")
 
 
 async def answers(url: str) -> bool:

@@ -11,12 +11,10 @@ import aiohttp
 from api_client import rows
 from bad_network import Network, network_to
 from running_portal import LivePortal, fresh_database, run_portal
+from upload_client import MIB
 
 from portal.config import Config
 from portal.storage.bucket import Storage, open_storage
-
-MIB = 2**20
-PART_BYTES = 16 * MIB
 
 
 @dataclass

@@ -28,8 +28,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "browser")]
 
 from bare_browser import BarePage, bare_page  # noqa: E402  # found beside this folder
 from running_portal import LivePortal, fresh_database, migrated_services, run_portal  # noqa: E402
-from upload_engine import engine_script  # noqa: E402
-from upload_site import MIB  # noqa: E402
+from upload_engine import MIB, engine_script  # noqa: E402
 
 AIM = 0.9
 LIMIT_S = 600

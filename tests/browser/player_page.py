@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Frame, Page
-from running_portal import ffmpeg
+from running_portal import run_ffmpeg
 
 FILM_S = 24
 LAYOUT_SHIFTS = """
@@ -46,7 +46,7 @@ def make_film(folder: Path) -> Path:
         *("-c:v", "libx264", "-preset", "ultrafast", "-g", "999", "-c:a", "aac"),
         *("-c:s", "mov_text", *(part for pair in languages for part in pair)),
     ]
-    return ffmpeg(folder / "film.mp4", *arguments)
+    return run_ffmpeg(folder / "film.mp4", *arguments)
 
 
 def make_untagged_film(folder: Path, source: Path) -> Path:
@@ -55,7 +55,7 @@ def make_untagged_film(folder: Path, source: Path) -> Path:
     words.write_text("1\n00:00:00,000 --> 00:00:02,000\nGood morning.\n", encoding="utf-8")
     inputs = ("-i", str(source), "-i", str(words))
     mapping = ("-map", "0", "-map", "1", "-c", "copy", "-c:s", "mov_text")
-    return ffmpeg(folder / "untagged.mp4", *inputs, *mapping)
+    return run_ffmpeg(folder / "untagged.mp4", *inputs, *mapping)
 
 
 async def wait_for(page: Page | Frame, condition: str, *, timeout_s: float = 20) -> None:

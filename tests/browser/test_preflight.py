@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from front_end import install_tools, run_node
-from running_portal import ffmpeg
+from running_portal import run_ffmpeg
 
 SCRIPT = Path(__file__).with_name("examine_file.mjs")
 MIB = 2**20
@@ -68,7 +68,7 @@ def test_limits_of_the_portal_are_held_against_a_file(upload_files: dict[str, Pa
 
 def test_longer_video_than_the_portal_takes_is_refused(tmp_path: Path) -> None:
     picture = ("-f", "lavfi", "-i", "color=s=32x32:r=1:d=5")
-    (found,) = examine(ffmpeg(tmp_path / "long.mp4", *picture, "-c:v", "libx264"), duration_s=4)
+    (found,) = examine(run_ffmpeg(tmp_path / "long.mp4", *picture, "-c:v", "libx264"), duration_s=4)
     assert weights(found) == {"too_long": "refuse"}
 
 
@@ -77,7 +77,7 @@ def test_tracks_of_other_kinds_dont_disturb_the_frame_rate(
 ) -> None:
     options = ("-c", "copy", "-timecode", "01:00:00:00")
     plain = str(upload_files["plain.mp4"])
-    (found,) = examine(ffmpeg(tmp_path / "timecode.mov", "-i", plain, *options))
+    (found,) = examine(run_ffmpeg(tmp_path / "timecode.mov", "-i", plain, *options))
     assert "30 fps" in found["words"]
 
 

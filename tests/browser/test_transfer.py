@@ -13,8 +13,8 @@ import pytest
 from chromium import Complaints
 from playwright.async_api import Browser, BrowserContext, Page, Route
 from running_portal import until
-from upload_engine import PART_CONCURRENCY, Engine
-from upload_site import MIB, PART_BYTES, Site, file_digest
+from upload_engine import MIB, PART_BYTES, PART_CONCURRENCY, Engine
+from upload_site import Site, file_digest
 
 # Broken requests are what these tests are about.
 pytestmark = pytest.mark.complaint("Failed to load resource")

@@ -18,8 +18,8 @@ from bundled_parts import embedded_services
 from playwright.async_api import Browser
 from running_portal import until
 from seaweed import seaweed_server
-from upload_engine import PART_CONCURRENCY, Engine
-from upload_site import MIB, PART_BYTES, Site, file_digest, open_site
+from upload_engine import MIB, PART_BYTES, PART_CONCURRENCY, Engine
+from upload_site import Site, file_digest, open_site
 
 pytestmark = pytest.mark.soak
 

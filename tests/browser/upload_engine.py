@@ -11,6 +11,8 @@ from typing import Any, Literal
 from front_end import install_tools, run_node
 from playwright.async_api import Page
 
+MIB = 2**20
+PART_BYTES = 16 * MIB
 PART_CONCURRENCY = 3
 DONE_TIMEOUT_S = 300
 _ADDRESS = "/static/engine-under-test.js"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from playwright.async_api import Locator, Page, Route, expect
-from running_portal import ffmpeg
+from running_portal import run_ffmpeg
 
 STORAGE = "**/videos/*.mp4?*"  # the signed address a file is PUT to
 SLOW_BPS = 400_000
@@ -35,11 +35,11 @@ RECIPES: dict[str, tuple[str, ...]] = {
 
 def make_files(folder: Path) -> dict[str, Path]:
     """One file for each thing there is to find out about a file, by name."""
-    files = {name: ffmpeg(folder / name, *recipe) for name, recipe in RECIPES.items()}
+    files = {name: run_ffmpeg(folder / name, *recipe) for name, recipe in RECIPES.items()}
     plain = files["plain.mp4"]
     upright = folder / "upright.mp4"
-    files["upright.mp4"] = ffmpeg(upright, "-display_rotation", "90", "-i", str(plain), *_COPY)
-    ahead = ffmpeg(folder / "ahead.mp4", "-i", str(plain), *_COPY, "-movflags", "+faststart")
+    files["upright.mp4"] = run_ffmpeg(upright, "-display_rotation", "90", "-i", str(plain), *_COPY)
+    ahead = run_ffmpeg(folder / "ahead.mp4", "-i", str(plain), *_COPY, "-movflags", "+faststart")
     files["cut.mp4"] = _cut(plain, folder / "cut.mp4")
     files["cut-media.mp4"] = _cut(ahead, folder / "cut-media.mp4")
     files["notes.mp4"] = folder / "notes.mp4"

@@ -10,7 +10,8 @@ import click
 import pytest
 from aiohttp import web
 from running_portal import until
-from upload_site import MIB, PART_BYTES, Site, file_digest
+from upload_client import MIB, PART_BYTES
+from upload_site import Site, file_digest
 
 from portal.client import uploads
 from portal.client.calls import Api, Refused
