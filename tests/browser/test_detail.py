@@ -19,9 +19,15 @@ async def video(publish: Publish, notes: Path) -> str:
     return await publish(notes, "Before")
 
 
+async def open_video(page: Page, video_id: str) -> None:
+    """Open a video's page, and wait for its scripts, which are fetched once it is there."""
+    await page.goto(f"/videos/{video_id}")
+    await page.wait_for_load_state("networkidle")
+
+
 async def begin_edit(page: Page, video_id: str) -> Locator:
     """Open a video's page, and the form in it."""
-    await page.goto(f"/videos/{video_id}")
+    await open_video(page, video_id)
     await page.get_by_role("link", name="Edit").click()
     form = page.get_by_role("form", name="Edit the video")
     await expect(form).to_be_visible()
@@ -162,7 +168,7 @@ async def test_metadata_can_be_edited_without_scripts(open_page: OpenPage, video
 
 
 async def test_delete_asks_in_a_dialog_by_keyboard(page: Page, video: str) -> None:
-    await page.goto(f"/videos/{video}")
+    await open_video(page, video)
     link = page.get_by_role("link", name="Delete")
     await link.focus()
     await page.keyboard.press("Enter")
@@ -263,9 +269,7 @@ async def test_frame_under_the_playhead_becomes_the_poster(page: Page, ready_vid
 async def test_poster_that_fails_or_can_not_be_asked_for_says_so(
     page: Page, ready_video: str
 ) -> None:
-    await page.goto(f"/videos/{ready_video}")
-    # Its script is fetched once the page is there.
-    await page.wait_for_load_state("networkidle")
+    await open_video(page, ready_video)
     await page.route("**/poster/frame", lambda route: route.abort())
     await page.get_by_role("button", name="Use this frame as poster").click()
     await expect(page.locator("#poster")).to_contain_text("take that")
