@@ -7,8 +7,8 @@ import pytest
 from chromium import OpenPage, Publish, axe_findings, photograph, play_past
 from playwright.async_api import Locator, Page, Route, expect
 
-# Browsers report answers that refuse something.
-pytestmark = pytest.mark.complaint("status of (404|409|422)")
+# Browsers report answers that refuse something, also to polls of what was deleted meanwhile.
+pytestmark = pytest.mark.complaint("status of (404|409|410|422)")
 
 SAVE = "Save changes"
 
