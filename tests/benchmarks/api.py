@@ -9,8 +9,6 @@ the machines this runs on are noisy.
 Needs `wrk` (Debian: apt-get install wrk). Starts and stops everything else itself.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import io

@@ -4,8 +4,6 @@ Playwright is told of every request with its body, gigabytes of them, which slow
 fraction. Here the DevTools protocol's network part stays off.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """What the benchmarks of encoding share: running ffmpeg with a stopwatch, VMAF, a made clip."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

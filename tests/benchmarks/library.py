@@ -9,8 +9,6 @@ browser gets it, template included.
 Starts and stops everything itself.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import random

@@ -11,8 +11,6 @@ Delays, memory and processor time are those from when everyone has come; errors 
 Exits with 1 when there was any error.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

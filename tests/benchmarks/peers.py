@@ -8,8 +8,6 @@ Bento4's `mp4hls`, and does so again after every rendition; an ffmpeg that copie
 renditions into HLS stands in for it. Sources are under five minutes, so it cuts no chunks.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ creation of the video is sent, with the file uploaded, and stops for `ready` whe
 so and for the full ladder when the master playlist names every rendition.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import sys

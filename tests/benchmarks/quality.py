@@ -10,8 +10,6 @@ and shows the encoder's alone. Without a source it makes a clip, which is good f
 command and no ground for choosing settings: give it real footage. SDR at a constant frame rate.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import itertools

@@ -9,8 +9,6 @@ bare one-route Quart app on the same Hypercorn settings, by the same load tool (
 Needs `wrk` (Debian: apt-get install wrk). Starts and stops everything else itself.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

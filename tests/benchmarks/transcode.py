@@ -11,8 +11,6 @@ how equal the qualities are. Choose a quiet machine: what else runs there takes 
 from all alike. Sources of 60 s to five minutes.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

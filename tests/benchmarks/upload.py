@@ -8,8 +8,6 @@ transfer until storage has confirmed the whole file, curl's until its PUT is ans
 Needs `curl` and a Chromium. Starts and stops everything else itself.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

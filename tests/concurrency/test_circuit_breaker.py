@@ -1,7 +1,5 @@
 """A database or storage that takes connections and never answers: nobody waits twice for it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress

@@ -1,7 +1,5 @@
 """Pauses between tries, and who gives up when."""
 
-from __future__ import annotations
-
 from time import monotonic
 
 import pytest

@@ -1,7 +1,5 @@
 """What was published before an upgrade plays after it."""
 
-from __future__ import annotations
-
 from uuid import UUID, uuid4
 
 from api_client import rows, run_sql

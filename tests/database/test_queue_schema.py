@@ -1,7 +1,5 @@
 """The queue's tables are made by a migration of the portal's own, and are procrastinate's."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any

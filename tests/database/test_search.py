@@ -2,8 +2,6 @@
 
 # ruff: noqa: RUF001 - words of many languages
 
-from __future__ import annotations
-
 import pytest
 
 from portal.database.search import MAX_QUERY_WORDS, fold, query_words, search_columns, words_query

@@ -6,8 +6,6 @@ a bucket of its own, its work is done (`settled`), and everything it runs mentio
 its command line, its environment or its working folder.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence

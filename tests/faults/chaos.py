@@ -1,7 +1,5 @@
 """People publish while everything is hurt; then all must be whole."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Mapping

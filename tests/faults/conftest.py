@@ -1,7 +1,5 @@
 """One portal to hurt for each file of tests, and the table of what was done to it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A bad line to PostgreSQL on demand: a proxy that cuts, freezes or refuses connections."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress

@@ -5,8 +5,6 @@ Database, storage, web and workers are processes of their own, started again by 
 line or as TMPDIR, which confined children inherit: so an audit finds what was left running.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

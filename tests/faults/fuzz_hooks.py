@@ -5,8 +5,6 @@ about, and nothing that needs one would be reached. And checks that what was cre
 it is deleted: schemathesis' own check knows of DELETE alone.
 """
 
-from __future__ import annotations
-
 import requests
 import schemathesis
 from schemathesis import Case, CheckContext, HookContext, Response

@@ -1,7 +1,5 @@
 """What the tests of attacks share: what a log must not hold after them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

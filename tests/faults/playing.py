@@ -1,8 +1,6 @@
 """Plays a published video from storage, as far as a program can: every name, every duration, and
 the lowest rendition decoded from beginning to end (RFC 8216)."""
 
-from __future__ import annotations
-
 import asyncio
 import posixpath
 import re

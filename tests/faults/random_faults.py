@@ -5,8 +5,6 @@ three attempts is a promise of its own, and an intact file hit three times by ch
 like a poisonous one.
 """
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections import Counter

@@ -5,8 +5,6 @@ while others work. Whoever uses it must be told its address as that of storage: 
 the host, and pass through unchanged.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 import os

@@ -5,8 +5,6 @@ plainly wrong ones for each operation, and sequences along the document's links.
 the seed; `pytest -m soak` sends many times as many.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

@@ -1,7 +1,5 @@
 """The audit itself: content with a healthy portal, and with nothing that is amiss."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import AsyncIterator

@@ -4,8 +4,6 @@ Whatever the order: every accepted video ends up ready and plays, and nothing is
 left. A seed repeats the choices, not the timing: `PORTAL_FAULT_SEED=7 pytest -m slow tests/faults`.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from pathlib import Path

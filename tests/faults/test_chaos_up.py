@@ -4,8 +4,6 @@ What a service manager does for an operator: `portal up` ends by being killed, b
 or because a part cannot be started, and half a second later it runs again on the same folder.
 """
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections import Counter

@@ -3,8 +3,6 @@
 By libfaketime, which the test extra brings: the wall clock jumps, the monotonic one does not.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence

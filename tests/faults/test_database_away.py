@@ -1,7 +1,5 @@
 """A database that is away for a moment costs no work that is already done."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -3,8 +3,6 @@
 Each commit happened or did not, whatever the client was told; repeating a creation settles it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator

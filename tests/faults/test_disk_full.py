@@ -1,7 +1,5 @@
 """A full disk, of a worker or of the storage server: no video fails, and nothing is half there."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

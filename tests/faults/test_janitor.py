@@ -1,7 +1,5 @@
 """The janitor removes what nobody needs, all of it in the end, and nothing else, whatever comes."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from dataclasses import replace

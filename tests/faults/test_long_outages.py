@@ -1,7 +1,5 @@
 """A database that is away for longer than a lease costs no attempt, and ends no worker."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A transcode that runs out of memory: ffmpeg's own allocations fail, from some moment on."""
 
-from __future__ import annotations
-
 import random
 import resource
 from collections import Counter

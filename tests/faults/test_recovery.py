@@ -1,7 +1,5 @@
 """What a worker leaves that is killed between two of its statements, or whose clock was set."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from itertools import chain, repeat

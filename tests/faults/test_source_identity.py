@@ -4,8 +4,6 @@ A signed PUT stays valid after the video was created. Whatever is put there then
 moment and however much like the first, is noticed; what was published before stays as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

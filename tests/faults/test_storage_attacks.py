@@ -1,7 +1,5 @@
 """What a signed address is not good for, on both S3 servers; and what /hls does not give away."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import AsyncIterator, Mapping

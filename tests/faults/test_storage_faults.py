@@ -3,8 +3,6 @@
 An intact source ends up ready once the fault has passed, and no fault of storage costs an attempt.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """A file is the same after its storage server was started again, whenever it was sent."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

@@ -3,8 +3,6 @@
 `test_jobs.py` has each case once, with leases cut short; here they run out by themselves.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections import Counter

@@ -1,7 +1,5 @@
 """Transactions that fail or are cancelled at any moment, BEGIN included, leave nothing behind."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Requests as bytes with the statuses that answer them; `wire_paths.py` has paths and hosts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 JSON = "Content-Type: application/json"

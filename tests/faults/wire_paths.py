@@ -1,7 +1,5 @@
 """Paths, queries and hosts as bytes with their answers, and connections without a request."""
 
-from __future__ import annotations
-
 from wire_cases import all_answered, chunked, get, line, post
 
 MIB = 1024**2

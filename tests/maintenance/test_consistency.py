@@ -1,7 +1,5 @@
 """`portal doctor --deep`: says what differs between database and storage, and repairs it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """The supervision on its own, with tiny children."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

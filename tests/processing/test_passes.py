@@ -1,7 +1,5 @@
 """Playable early, completed later, and whatever happens then takes nothing away."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections.abc import AsyncIterator

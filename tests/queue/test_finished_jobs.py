@@ -1,7 +1,5 @@
 """Jobs that ended are deleted after a while, and nothing needs them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

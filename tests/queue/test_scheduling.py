@@ -1,7 +1,5 @@
 """Whose turn it is in the queue, and that people are told the truth about it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from itertools import count

@@ -1,7 +1,5 @@
 """Presigned addresses say that they live no longer than the credentials that sign them."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit

@@ -1,7 +1,5 @@
 """Storage servers that behave oddly, below what S3 says of them: no call waits for ever."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -3,8 +3,6 @@
 Reads the playlists with a parser of its own, so that a mistake can't be output twice alike.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Sequence

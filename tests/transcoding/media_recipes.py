@@ -1,7 +1,5 @@
 """Recipes of small media: a card whose corners tell which way is up, with flashes and beeps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 

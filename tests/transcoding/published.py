@@ -1,7 +1,5 @@
 """What the tests do with the engine: make the renditions of a source, and play what came out."""
 
-from __future__ import annotations
-
 import io
 import shutil
 from collections.abc import Awaitable, Callable, Collection, Sequence

@@ -3,8 +3,6 @@
 Nothing here asks the engine what it meant to do, except for the names of its renditions.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import accumulate, pairwise

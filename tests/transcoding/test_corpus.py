@@ -3,8 +3,6 @@
 One of each kind (that is, of each folder) by default, all of them with `-m "soak or not soak"`.
 """
 
-from __future__ import annotations
-
 import csv
 import os
 from collections import Counter

@@ -4,8 +4,6 @@ What the probe and ffmpeg make of each is in test_hostile.py; here web, storage,
 are in between, and the file is read through a signed address.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Players that are not ours download what was published, over http, with picture and sound."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable

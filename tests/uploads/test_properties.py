@@ -1,7 +1,5 @@
 """What holds of the portal's pure modules for whatever they are given."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """Uploads in parts, against the real storage: all parts arrive, in any order, exactly once."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from dataclasses import replace

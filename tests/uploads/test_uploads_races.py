@@ -1,7 +1,5 @@
 """Uploads in parts when calls coincide, answers get lost, or database and storage are away."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable

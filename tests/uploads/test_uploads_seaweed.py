@@ -1,7 +1,5 @@
 """The tests of uploads in parts once more, against a server that keeps them over a restart."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """A deleted video is gone at once, and nothing of it stays in storage, whatever happens."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Editors change what is said of a video, and never overwrite each other without knowing."""
 
-from __future__ import annotations
-
 import asyncio
 from time import process_time
 from typing import Any

@@ -1,12 +1,9 @@
 """The library's pages: cards, the form without scripts, paging, the poll, and its empty states."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 
 import pytest
-from api_client import UNKNOWN_VIDEO_ID
+from api_client import UNKNOWN_VIDEO_ID, Client
 from library_pages import FAILED, add_video, all_titles, read, titles
 from page_rows import READY, make_attempt
 
@@ -14,11 +11,8 @@ from portal.database.models import Video
 from portal.videos import library
 from portal.web.pages.library import PAGE_SIZE
 
-if TYPE_CHECKING:
-    from quart.typing import TestClientProtocol
 
-
-async def test_new_installation_shows_the_ways_in(client: TestClientProtocol) -> None:
+async def test_new_installation_shows_the_ways_in(client: Client) -> None:
     page = await read(client)
     assert "No videos yet" in page.text
     assert 'href="/upload"' in page.text
@@ -27,7 +21,7 @@ async def test_new_installation_shows_the_ways_in(client: TestClientProtocol) ->
     assert "<form" not in page.text
 
 
-async def test_cards_show_poster_duration_and_state(client: TestClientProtocol) -> None:
+async def test_cards_show_poster_duration_and_state(client: Client) -> None:
     ready = await add_video("Ready one", 1, **READY, has_storyboard=True)
     await add_video("Failed one", 2, **FAILED)
     page = await read(client)
@@ -39,7 +33,7 @@ async def test_cards_show_poster_duration_and_state(client: TestClientProtocol) 
 
 
 async def test_count_is_told_and_ends_somewhere(
-    client: TestClientProtocol, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await add_video("Holiday", 1)
     assert "1 video<" in (await read(client)).text
@@ -51,7 +45,7 @@ async def test_count_is_told_and_ends_somewhere(
 
 
 async def test_form_keeps_what_was_asked_for_and_needs_no_scripts(
-    client: TestClientProtocol,
+    client: Client,
 ) -> None:
     await add_video("Holiday", category_ids=[12], tags="sea", **READY)
     page = await read(client, q='a "quote"', category="12", status="ready", tag="sea", sort="title")
@@ -69,7 +63,7 @@ async def test_form_keeps_what_was_asked_for_and_needs_no_scripts(
 
 
 async def test_addresses_of_pages_keep_the_query_and_nothing_needless(
-    client: TestClientProtocol,
+    client: Client,
 ) -> None:
     for number in range(PAGE_SIZE + 1):
         await add_video(f"Holiday {number}", number, tags="a&b", **READY)
@@ -90,7 +84,7 @@ async def test_addresses_of_pages_keep_the_query_and_nothing_needless(
     ids=lambda it: "-".join(it.values()) or "newest",
 )
 async def test_pages_have_no_gaps_or_doubles_while_videos_are_added(
-    client: TestClientProtocol,
+    client: Client,
     monkeypatch: pytest.MonkeyPatch,
     query: dict[str, str],
     many: bool,
@@ -129,7 +123,7 @@ async def _add_equals(count: int) -> None:
 
 
 async def test_page_after_a_deleted_video_goes_on_where_it_stood(
-    client: TestClientProtocol,
+    client: Client,
 ) -> None:
     for number in range(PAGE_SIZE + 2):
         await add_video(f"Video {number}", number)
@@ -139,7 +133,7 @@ async def test_page_after_a_deleted_video_goes_on_where_it_stood(
     assert (await read(client, page.next)).titles == ["Video 1", "Video 0"]
 
 
-async def test_end_of_the_library_leads_back(client: TestClientProtocol) -> None:
+async def test_end_of_the_library_leads_back(client: Client) -> None:
     await add_video("Only one", 5)
     page = await read(client, "/?after=0-00000000000000000000000000000000-0")
     assert page.titles == []
@@ -147,7 +141,7 @@ async def test_end_of_the_library_leads_back(client: TestClientProtocol) -> None
     assert page.first == "/"
 
 
-async def test_page_polls_once_for_all_cards_in_the_making(client: TestClientProtocol) -> None:
+async def test_page_polls_once_for_all_cards_in_the_making(client: Client) -> None:
     first, second = await add_video("First", 1), await add_video("Second", 2)
     await add_video("Ready", 3, **READY)
     await make_attempt(first, percent=41.7)
@@ -158,7 +152,7 @@ async def test_page_polls_once_for_all_cards_in_the_making(client: TestClientPro
     assert "Waiting for its turn" in text
 
 
-async def test_poll_brings_cards_and_ends_when_all_are_final(client: TestClientProtocol) -> None:
+async def test_poll_brings_cards_and_ends_when_all_are_final(client: Client) -> None:
     first, second = await add_video("First", 1), await add_video("Second", 2)
     address = f"/library/progress?id={first.id}&id={second.id}"
     await Video.filter(id=first.id).update(**READY)
@@ -173,7 +167,7 @@ async def test_poll_brings_cards_and_ends_when_all_are_final(client: TestClientP
     assert "hx-get" not in text
 
 
-async def test_worker_that_died_is_not_shown_as_working(client: TestClientProtocol) -> None:
+async def test_worker_that_died_is_not_shown_as_working(client: Client) -> None:
     video = await add_video("Abandoned")
     await make_attempt(video, lease_expires_at=video.created_at)
     assert "Waiting for its turn" in (await read(client)).text
@@ -182,14 +176,14 @@ async def test_worker_that_died_is_not_shown_as_working(client: TestClientProtoc
 @pytest.mark.parametrize(
     "query", ["", "?id=", "?id=none", f"?id={UNKNOWN_VIDEO_ID}", "?id=%00", "?" + "id=x&" * 500]
 )
-async def test_poll_for_nothing_ends(client: TestClientProtocol, query: str) -> None:
+async def test_poll_for_nothing_ends(client: Client, query: str) -> None:
     text = (await read(client, f"/library/progress{query}")).text
     assert 'id="library-poll"' in text
     assert "hx-get" not in text
 
 
 async def test_best_match_goes_without_saying_for_a_form_without_scripts(
-    client: TestClientProtocol,
+    client: Client,
 ) -> None:
     await add_video("Title holiday", 1)
     await add_video("Newer", 2, tags="holiday")

@@ -1,7 +1,5 @@
 """What holds of searching and paging through the library for whatever they are given."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from typing import Any

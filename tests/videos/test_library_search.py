@@ -2,15 +2,13 @@
 
 # ruff: noqa: RUF001 - words of many languages
 
-from __future__ import annotations
-
 import asyncio
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 import pytest
-from api_client import published, run_sql
+from api_client import Client, published, run_sql
 from library_pages import FAILED, add_video, all_titles, read, titles
 from page_rows import READY
 from psycopg import sql
@@ -26,9 +24,6 @@ from portal.videos import library
 from portal.videos.library import LibraryPage, list_videos
 from portal.videos.library_queries import LibraryQuery, Sort
 from portal.web.pages import library as library_pages
-
-if TYPE_CHECKING:
-    from quart.typing import TestClientProtocol
 
 OLD_VIDEO = """
 INSERT INTO uploads (key, file_name, content_type, created_at)
@@ -62,16 +57,14 @@ VALUES ('{id}', '{title}', 'Am Meer', '{{1}}', 'Strand, See', 'a.mp4', 'videos/{
         ("黒い猫と白い犬が走る夏", "猫 白 犬 夏"),
     ],
 )
-async def test_words_of_any_language_are_found(
-    client: TestClientProtocol, title: str, typed: str
-) -> None:
+async def test_words_of_any_language_are_found(client: Client, title: str, typed: str) -> None:
     await add_video("Something else entirely, 東 京", tags="other", description="etwas anderes")
     await add_video(title)
     assert await titles(client, q=typed) == [title]
 
 
 @pytest.mark.parametrize("typed", ["oliday", "京東", "holiday zebra", "qqq"])
-async def test_what_is_not_there_is_not_found(client: TestClientProtocol, typed: str) -> None:
+async def test_what_is_not_there_is_not_found(client: Client, typed: str) -> None:
     await add_video("Holiday 東京")
     page = await read(client, q=typed)
     assert page.titles == []
@@ -80,7 +73,7 @@ async def test_what_is_not_there_is_not_found(client: TestClientProtocol, typed:
 
 
 async def test_title_ranks_before_tags_before_description_then_the_newest(
-    client: TestClientProtocol,
+    client: Client,
 ) -> None:
     await add_video("Described", 9, description="beach and sea")
     await add_video("Tagged", 8, tags="beach, sea", description="beach")
@@ -95,7 +88,7 @@ async def test_title_ranks_before_tags_before_description_then_the_newest(
     ]
 
 
-async def test_tag_filter_is_exact_but_for_case_and_accents(client: TestClientProtocol) -> None:
+async def test_tag_filter_is_exact_but_for_case_and_accents(client: Client) -> None:
     await add_video("One", 1, tags="Deep  Sea, café, rock'n'roll, c:\\d")
     await add_video("Two", 2, tags="deep sea diving")
     await add_video("deep sea", 3)
@@ -106,7 +99,7 @@ async def test_tag_filter_is_exact_but_for_case_and_accents(client: TestClientPr
     assert "Remove the filter by tag" in page.text
 
 
-async def test_filters_narrow_together(client: TestClientProtocol) -> None:
+async def test_filters_narrow_together(client: Client) -> None:
     await add_video("Beach 1", 1, **READY, category_ids=[1, 12], tags="sea")
     await add_video("Beach 2", 2, **FAILED, category_ids=[12], tags="sea")
     await add_video("Beach 3", 3, category_ids=[3], tags="sun")
@@ -117,7 +110,7 @@ async def test_filters_narrow_together(client: TestClientProtocol) -> None:
     assert await titles(client, q="beach", category="3", status="failed") == []
 
 
-async def test_orders(client: TestClientProtocol) -> None:
+async def test_orders(client: Client) -> None:
     await add_video("part 10", 3, **{**READY, "duration_s": 5.0})
     await add_video("Part 2", 1, **{**READY, "duration_s": 90.0})
     await add_video("Ähre", 2)
@@ -142,9 +135,7 @@ async def test_orders(client: TestClientProtocol) -> None:
         ),
     ],
 )
-async def test_hostile_addresses_are_pages_like_others(
-    client: TestClientProtocol, typed: str
-) -> None:
+async def test_hostile_addresses_are_pages_like_others(client: Client, typed: str) -> None:
     await add_video("Holiday")
     for name in ("q", "tag", "category", "status", "sort", "after", "before"):
         page = await read(client, **{name: typed})
@@ -167,12 +158,12 @@ async def test_hostile_addresses_are_pages_like_others(
         "q=holiday&q=other&category=1&category=2",
     ],
 )
-async def test_what_cannot_be_had_is_ignored(client: TestClientProtocol, query: str) -> None:
+async def test_what_cannot_be_had_is_ignored(client: Client, query: str) -> None:
     await add_video("Holiday \ufffd\ufffd")
     assert (await read(client, f"/?{query}")).titles == ["Holiday \ufffd\ufffd"]
 
 
-async def test_punctuation_finds_nothing_and_says_so(client: TestClientProtocol) -> None:
+async def test_punctuation_finds_nothing_and_says_so(client: Client) -> None:
     await add_video("Holiday")
     page = await read(client, q="'&|")
     assert page.titles == []
@@ -181,7 +172,7 @@ async def test_punctuation_finds_nothing_and_says_so(client: TestClientProtocol)
 
 @pytest.mark.parametrize("many", [False, True], ids=["few", "many"])
 async def test_search_agrees_with_a_plain_reading_of_every_video(
-    client: TestClientProtocol, monkeypatch: pytest.MonkeyPatch, many: bool
+    client: Client, monkeypatch: pytest.MonkeyPatch, many: bool
 ) -> None:
     """Both ways of fetching: all matches sorted, and a walk along the order that gives up."""
     if many:
@@ -230,7 +221,7 @@ def _expected(
 
 
 async def test_searches_leave_half_of_the_databases_connections_to_others(
-    client: TestClientProtocol, config: Config, monkeypatch: pytest.MonkeyPatch
+    client: Client, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await add_video("Holiday")
     asked: list[LibraryQuery] = []
@@ -256,7 +247,7 @@ async def test_searches_leave_half_of_the_databases_connections_to_others(
     assert await titles(client, q="holi") == ["Holiday"]
 
 
-async def test_published_video_is_found_at_once(client: TestClientProtocol) -> None:
+async def test_published_video_is_found_at_once(client: Client) -> None:
     await published(client, title="Café de Paris", tags="Nuit, Ville", description="Filmé à l’aube")
     for query in ({"q": "cafe"}, {"q": "aube"}, {"tag": "ville"}):
         assert await titles(client, **query) == ["Café de Paris"]
@@ -264,7 +255,7 @@ async def test_published_video_is_found_at_once(client: TestClientProtocol) -> N
 
 @pytest.mark.parametrize("fields", [None, ["tags", "title"]], ids=["whole-row", "some-fields"])
 async def test_edited_video_is_found_by_its_new_words_alone(
-    client: TestClientProtocol, fields: list[str] | None
+    client: Client, fields: list[str] | None
 ) -> None:
     await add_video("Before", tags="old")
     video = await Video.get(title="Before")
@@ -276,7 +267,7 @@ async def test_edited_video_is_found_by_its_new_words_alone(
 
 
 async def test_saving_other_fields_leaves_the_search_document_alone(
-    client: TestClientProtocol,
+    client: Client,
 ) -> None:
     video = await add_video("Holiday")
     await Video.filter(id=video.id).update(title="Never indexed")
@@ -286,7 +277,7 @@ async def test_saving_other_fields_leaves_the_search_document_alone(
     assert await titles(client, q="holiday") == ["Never indexed"]
 
 
-async def test_indexes_serve_search_and_category(client: TestClientProtocol) -> None:
+async def test_indexes_serve_search_and_category(client: Client) -> None:
     await add_video("Holiday")
     names = await get_connection("default").execute_query_dict(
         "SELECT indexdef FROM pg_indexes WHERE tablename = 'videos'"

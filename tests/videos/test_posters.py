@@ -1,11 +1,9 @@
 """The frame under the playhead becomes the poster: the right one, once, and whatever crashes."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import av
 import imageio_ffmpeg
@@ -13,6 +11,7 @@ import pytest
 from api_client import Client, rows, run_sql
 from page_rows import READY, make_row
 from passes import make_playable, published_file
+from quart import Response
 from running_portal import process, until
 from stored_objects import stored, unreachable
 
@@ -24,11 +23,7 @@ from portal.transcoding.encoding.frames import cut_frame
 from portal.transcoding.errors import TranscodeFailed
 from portal.videos import deletion, posters
 from portal.videos.posters import poster_key
-
-if TYPE_CHECKING:
-    from quart import Response
-
-    from portal.web.composition import WebContext
+from portal.web.composition import WebContext
 
 SHADES = 60
 

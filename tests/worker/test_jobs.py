@@ -1,7 +1,5 @@
 """The worker's promises: nothing stuck, nothing doubled, and honest reasons for what failed."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

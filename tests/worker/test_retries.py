@@ -1,7 +1,5 @@
 """Jobs that failed wait, for longer each time, and no longer than they have to."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime

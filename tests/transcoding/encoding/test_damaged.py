@@ -1,7 +1,5 @@
 """A source with a hole in it: what is left is published, with a word about it, if it is enough."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

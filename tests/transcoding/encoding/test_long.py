@@ -1,7 +1,5 @@
 """Two hours cost no more memory and disk at a time than ten minutes do."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Iterator

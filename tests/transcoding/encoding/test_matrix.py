@@ -1,7 +1,5 @@
 """Every kind of source comes out as the same card: whole, upright, in time, in true colours."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Motion: interlaced pictures lose their combs, variable rates keep every picture's own time."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import av

@@ -1,7 +1,5 @@
 """The check of what was written finds what is missing, empty, short or out of step."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Sound: every track is there with its own sound and language, in one or two channels."""
 
-from __future__ import annotations
-
 import pytest
 from hls_checks import attributes
 from media_recipes import CORNERS, MakeMedia, card, lavfi, make_card, tone

@@ -1,7 +1,5 @@
 """A signed address stays between the worker and its ffmpeg, and the source is read as before."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A whole first pass with real media: what is written plays, and nothing else is left behind."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path

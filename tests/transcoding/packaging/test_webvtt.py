@@ -1,7 +1,5 @@
 """Subtitles: what a source says is what is read, at the same time, in every player."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from pathlib import Path

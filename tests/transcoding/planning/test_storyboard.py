@@ -1,7 +1,5 @@
 """The storyboard: each cue leads to a thumbnail inside a sprite, of the time it stands for."""
 
-from __future__ import annotations
-
 import math
 import re
 from itertools import pairwise
