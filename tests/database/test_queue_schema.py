@@ -1,19 +1,12 @@
 """The queue's tables are made by a migration of the portal's own, and are procrastinate's."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
-from uuid import uuid4
 
 from api_client import rows, run_sql
+from older_databases import empty_database, older_database
 from procrastinate.schema import SchemaManager
-from psycopg import sql
-from running_portal import execute, on_database
-from tortoise import Tortoise
-from tortoise.migrations.api import migrate as tortoise_migrate
 
-from portal.config import Config
-from portal.database.connection import _migration_config, migrate
+from portal.database.connection import migrate
 
 # Everything of the queue that PostgreSQL's catalogs know.
 CATALOG = """
@@ -46,15 +39,6 @@ INSERT INTO tortoise_migrations (app, name, applied_at) VALUES ('portal', '0003_
 HISTORY = "SELECT app, name FROM tortoise_migrations ORDER BY id"
 
 
-@asynccontextmanager
-async def empty_database(services: dict[str, str]) -> AsyncIterator[Config]:
-    name = f"test_{uuid4().hex}"
-    await execute(services, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    yield Config.from_env(on_database(services, name))
-    drop = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
-    await execute(services, drop)
-
-
 async def catalog(database_url: str) -> list[tuple[Any, ...]]:
     return await rows(database_url, CATALOG)
 
@@ -73,16 +57,8 @@ async def test_database_with_the_queue_of_before_goes_on_with_the_next_migration
     services: dict[str, str], environ: dict[str, str]
 ) -> None:
     """Its history names the migrations as they are named here, whatever folder they lie in."""
-    async with empty_database(services) as config:
-        try:
-            settings = _migration_config(config)
-            await tortoise_migrate(config=settings, target="portal.0002_categories")
-        finally:
-            await Tortoise.close_connections()
-        await run_sql(
-            config.database_url,
-            SchemaManager.get_schema() + RECORD,
-        )
+    async with older_database(services, "0002_categories") as config:
+        await run_sql(config.database_url, SchemaManager.get_schema() + RECORD)
         await migrate(config)
         assert await catalog(config.database_url) == await catalog(environ["DATABASE_URL"])
         assert await rows(config.database_url, HISTORY) == await rows(

@@ -65,10 +65,4 @@ def test_titles_are_sorted_as_people_count() -> None:
     titles = ["Part 10", "part 2", "Ärger", "Zebra", "“Apple”"]
     assert sorted(
         titles, key=lambda it: search_columns(title=it, description="", tags="")["sort_title"]
-    ) == [
-        "“Apple”",
-        "Ärger",
-        "part 2",
-        "Part 10",
-        "Zebra",
-    ]
+    ) == ["“Apple”", "Ärger", "part 2", "Part 10", "Zebra"]

@@ -10,29 +10,18 @@ from uuid import uuid4
 import pytest
 from api_client import Client, published, run_sql
 from library_pages import FAILED, add_video, all_titles, read, titles
+from older_databases import old_video, older_database
 from page_rows import READY
-from psycopg import sql
-from running_portal import execute, on_database, until
-from tortoise import Tortoise
+from running_portal import until
 from tortoise.connection import get_connection
-from tortoise.migrations.api import migrate as tortoise_migrate
 
 from portal.config import Config
-from portal.database.connection import _migration_config, migrate, open_database
+from portal.database.connection import migrate, open_database
 from portal.database.models import Video
 from portal.videos import library
 from portal.videos.library import LibraryPage, list_videos
 from portal.videos.library_queries import LibraryQuery, Sort
 from portal.web.pages import library as library_pages
-
-OLD_VIDEO = """
-INSERT INTO uploads (key, file_name, content_type, created_at)
-VALUES ('videos/{id}.mp4', 'a.mp4', 'video/mp4', now());
-INSERT INTO videos (id, title, description, category_ids, tags, file_name, storage_key,
-                    transcode_job_id, status, size_bytes, source_etag, created_at, updated_at)
-VALUES ('{id}', '{title}', 'Am Meer', '{{1}}', 'Strand, See', 'a.mp4', 'videos/{id}.mp4', {job},
-        'failed', 1, 'e', now(), now());
-"""
 
 
 @pytest.mark.parametrize(
@@ -63,7 +52,7 @@ async def test_words_of_any_language_are_found(client: Client, title: str, typed
     assert await titles(client, q=typed) == [title]
 
 
-@pytest.mark.parametrize("typed", ["oliday", "京東", "holiday zebra", "qqq"])
+@pytest.mark.parametrize("typed", ["oliday", "京東", "holiday zebra", "qqq", "'&|"])
 async def test_what_is_not_there_is_not_found(client: Client, typed: str) -> None:
     await add_video("Holiday 東京")
     page = await read(client, q=typed)
@@ -72,9 +61,7 @@ async def test_what_is_not_there_is_not_found(client: Client, typed: str) -> Non
     assert 'href="/"' in page.text
 
 
-async def test_title_ranks_before_tags_before_description_then_the_newest(
-    client: Client,
-) -> None:
+async def test_title_ranks_before_tags_before_description_then_the_newest(client: Client) -> None:
     await add_video("Described", 9, description="beach and sea")
     await add_video("Tagged", 8, tags="beach, sea", description="beach")
     await add_video("Beach by the sea", 1)
@@ -124,15 +111,8 @@ async def test_orders(client: Client) -> None:
     "typed",
     [
         *("'&|!:*()<>", "\0", "x" * 10_000, "()", "a'b\\c:*d", "!!!", "%", "{}", "' OR 1=1 --"),
-        *(
-            "🎉",
-            "\ud7ff",
-            "\u202e",
-            "& | !",
-            "<script>alert(1)</script>",
-            "é" * 10_000,
-            "京" * 10_000,
-        ),
+        *("🎉", "\ud7ff", "\u202e", "& | !", "<script>alert(1)</script>"),
+        *("é" * 10_000, "京" * 10_000),
     ],
 )
 async def test_hostile_addresses_are_pages_like_others(client: Client, typed: str) -> None:
@@ -161,13 +141,6 @@ async def test_hostile_addresses_are_pages_like_others(client: Client, typed: st
 async def test_what_cannot_be_had_is_ignored(client: Client, query: str) -> None:
     await add_video("Holiday \ufffd\ufffd")
     assert (await read(client, f"/?{query}")).titles == ["Holiday \ufffd\ufffd"]
-
-
-async def test_punctuation_finds_nothing_and_says_so(client: Client) -> None:
-    await add_video("Holiday")
-    page = await read(client, q="'&|")
-    assert page.titles == []
-    assert "No videos found" in page.text
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["few", "many"])
@@ -266,9 +239,7 @@ async def test_edited_video_is_found_by_its_new_words_alone(
     assert await titles(client, q="afte", tag="new") == ["After"]
 
 
-async def test_saving_other_fields_leaves_the_search_document_alone(
-    client: Client,
-) -> None:
+async def test_saving_other_fields_leaves_the_search_document_alone(client: Client) -> None:
     video = await add_video("Holiday")
     await Video.filter(id=video.id).update(title="Never indexed")
     video.title = "Only in memory"
@@ -293,25 +264,16 @@ async def test_indexes_serve_search_and_category(client: Client) -> None:
 async def test_videos_of_older_versions_are_found_after_the_upgrade(
     services: dict[str, str],
 ) -> None:
-    name = f"test_{uuid4().hex}"
-    environ = on_database(services, name)
-    config = Config.from_env(environ)
-    await execute(services, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    try:
-        await tortoise_migrate(config=_migration_config(config), target="portal.0005_multipart")
-    finally:
-        await Tortoise.close_connections()
     # More than the migration takes at a time.
-    old = [OLD_VIDEO.format(id=uuid4(), title=f"Urlaub {job}", job=job) for job in range(600)]
-    await run_sql(config.database_url, "".join(old))
+    old = [old_video(job, id=uuid4(), title=f"Urlaub {job}") for job in range(600)]
+    async with older_database(services, "0005_multipart") as config:
+        await run_sql(config.database_url, "".join(old))
+        await migrate(config)
 
-    await migrate(config)
-
-    async with open_database(config):
-        for query in (LibraryQuery("urlaub 599"), LibraryQuery("meer 599"), LibraryQuery("599")):
-            assert [it.title for it in (await list_videos(query, limit=3)).videos] == ["Urlaub 599"]
-        assert (await list_videos(LibraryQuery(tag="see"), limit=3)).total == 600
-        page = await list_videos(LibraryQuery(sort=Sort.TITLE), limit=3)
-        assert [video.title for video in page.videos] == ["Urlaub 0", "Urlaub 1", "Urlaub 2"]
-    drop = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
-    await execute(services, drop)
+        async with open_database(config):
+            for text in ("urlaub 599", "meer 599", "599"):
+                found = await list_videos(LibraryQuery(text), limit=3)
+                assert [video.title for video in found.videos] == ["Urlaub 599"]
+            assert (await list_videos(LibraryQuery(tag="see"), limit=3)).total == 600
+            page = await list_videos(LibraryQuery(sort=Sort.TITLE), limit=3)
+            assert [video.title for video in page.videos] == ["Urlaub 0", "Urlaub 1", "Urlaub 2"]
