@@ -10,6 +10,7 @@ import aiohttp
 import psycopg
 from quart import Response
 from quart.typing import TestClientProtocol as Client
+from running_portal import until
 
 from portal.config import Config
 from portal.web.app import create_app
@@ -18,6 +19,8 @@ RAW_FILE = b"the raw bytes of a video"
 PROBLEM_TYPE = "application/problem+json"
 # An id that no video has.
 UNKNOWN_VIDEO_ID = "5d0e3b8a-2c41-4f6b-9a57-0c1d2e3f4a5b"
+# Finds an attempt whose ffmpeg runs.
+ENCODING = "SELECT 1 FROM attempts WHERE outcome IS NULL AND stage = 'transcoding'"
 CREATED_MEMBERS = {
     "id",
     "title",
@@ -124,6 +127,17 @@ async def rows(database_url: str, query: str, *values: Any) -> list[Any]:
     """What a query finds in the test's database."""
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         return await (await connection.execute(query, values)).fetchall()
+
+
+async def until_found(
+    database_url: str, query: str, *values: Any, timeout_s: float = 30, interval_s: float = 0.1
+) -> None:
+    """Wait until a query finds something in the test's database."""
+
+    async def is_found() -> bool:
+        return bool(await rows(database_url, query, *values))
+
+    await until(is_found, timeout_s=timeout_s, interval_s=interval_s)
 
 
 async def run_sql(database_url: str, statements: str) -> None:

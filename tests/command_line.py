@@ -4,7 +4,26 @@ import asyncio
 import os
 import subprocess
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+
+async def run_program(*argv: str, timeout_s: float = 120, **options: Any) -> tuple[int, str, str]:
+    """Run a program to its end, or end it; returns exit code, output and errors."""
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        **options,
+    )
+    try:
+        async with asyncio.timeout(timeout_s):
+            out, err = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace")
 
 
 class Ended(NamedTuple):

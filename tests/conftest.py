@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from quart import Quart
 from quart.typing import TestClientProtocol
 from running_portal import LivePortal, fresh_database, make_video, migrated_services, run_portal
+from seaweed import SeaweedServer, seaweed_server
 from turns import in_turn
 from upload_site import Site, open_site
 
@@ -147,6 +148,21 @@ async def site(shared_site: Site) -> AsyncIterator[Site]:
     shared_site.network.log.clear()
     yield shared_site
     await shared_site.mend()
+
+
+@pytest.fixture
+async def web(environ: dict[str, str]) -> AsyncIterator[LivePortal]:
+    """A portal without a worker, for tests that start and kill their own."""
+    async with run_portal(environ, worker=False) as portal:
+        yield portal
+
+
+@pytest.fixture(scope="module")
+async def seaweed() -> AsyncIterator[SeaweedServer]:
+    """Another S3 server, for tests that ask for it."""
+    with TemporaryDirectory(prefix="portal-seaweed-") as folder:
+        async with seaweed_server(Path(folder)) as server:
+            yield server
 
 
 @pytest.fixture(scope="session")

@@ -70,6 +70,11 @@ async def make_playable(video: Video, resources: WebContext, work_dir: Path) -> 
     return await Video.get(id=video.id)
 
 
+async def ready_video(client: Client, resources: WebContext, file: Path, work_dir: Path) -> Video:
+    """A video created from a file, after its first pass."""
+    return await make_playable(await published_file(client, resources, file), resources, work_dir)
+
+
 async def begun(video_id: UUID) -> OpenAttempt:
     """A later pass, begun."""
     attempt = await renditions.begin_completion(video_id, worker="test")
