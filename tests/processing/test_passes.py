@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import aiohttp
 import pytest
-from api_client import Client, rows, run_sql
+from api_client import Client, rows, run_sql, until_found
 from passes import (
     EARLY,
     LATER,
@@ -21,6 +21,7 @@ from passes import (
     make_source,
     pass_of,
     published_file,
+    ready_video,
     states,
     variants,
     with_subtitles,
@@ -33,7 +34,6 @@ from running_portal import (
     make_video,
     process,
     read,
-    run_portal,
     until,
 )
 
@@ -48,27 +48,18 @@ from portal.videos.deletion import delete_video
 from portal.web.composition import WebContext
 
 LADDER = [*EARLY, *LATER]
+MINUTE_LATER = "UPDATE attempts SET finished_at = finished_at - interval '60 s'"
 ALL_COMPLETE = "SELECT bool_and(state = 'complete') FROM renditions"
 
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A minute of 720p."""
     return make_source(tmp_path_factory.mktemp("media") / "minute.mp4")
 
 
 @pytest.fixture
 async def playable(client: Client, resources: WebContext, source: Path, tmp_path: Path) -> Video:
-    """A long video after its first pass."""
-    video = await published_file(client, resources, source)
-    return await make_playable(video, resources, tmp_path)
-
-
-@pytest.fixture
-async def web(environ: dict[str, str]) -> AsyncIterator[LivePortal]:
-    """A portal without a worker, so that tests start and kill their own."""
-    async with run_portal(environ, worker=False) as portal:
-        yield portal
+    return await ready_video(client, resources, source, tmp_path)
 
 
 async def master(client: Client, video: Video) -> str:
@@ -89,6 +80,7 @@ async def test_long_video_is_playable_before_its_ladder_is_complete(
     assert variants(early) == [f"{name}/playlist.m3u8" for name in EARLY]
 
     assert await make_missing(playable, resources, tmp_path) is True
+    assert await renditions.begin_completion(playable.id, worker="test") is None
 
     assert set((await states(playable)).values()) == {"complete"}
     whole = await master(client, playable)
@@ -122,8 +114,7 @@ async def test_later_segments_begin_where_the_first_ones_do(
 async def test_short_video_is_made_in_one_pass(
     client: Client, resources: WebContext, short_video: Path, tmp_path: Path
 ) -> None:
-    video = await published_file(client, resources, short_video)
-    video = await make_playable(video, resources, tmp_path)
+    video = await ready_video(client, resources, short_video, tmp_path)
     assert set((await states(video)).values()) == {"complete"}
     assert video.complete_job_id is None
 
@@ -152,16 +143,21 @@ async def test_huge_subtitles_cost_neither_the_video_nor_the_lease(
     assert (attempt.outcome, attempt.worker) == ("published", "test")
 
 
+async def killed(pass_: Coroutine[Any, Any, object]) -> None:
+    """Carry a pass out whose ffmpeg is killed."""
+    task = asyncio.create_task(pass_)
+    await kill_ffmpeg(task)
+    with pytest.raises(TranscodeFailed):
+        await task
+
+
 @pytest.mark.slow
 async def test_pass_after_a_failed_one_is_cautious(
     client: Client, resources: WebContext, tmp_path: Path
 ) -> None:
     file = make_video(tmp_path / "short.mp4", seconds=1, size="854x480")
     video = await published_file(client, resources, file)
-    task = asyncio.create_task(make_playable(video, resources, tmp_path))
-    await kill_ffmpeg(task)
-    with pytest.raises(TranscodeFailed):
-        await task
+    await killed(make_playable(video, resources, tmp_path))
 
     video = await make_playable(video, resources, tmp_path)
 
@@ -178,10 +174,7 @@ async def test_rendition_that_fails_alone_holds_up_no_other(
 ) -> None:
     async def killed_pass() -> tuple[str, ...]:
         attempt = await begun(playable.id)
-        task = asyncio.create_task(pass_of(attempt, resources, tmp_path).make_missing())
-        await kill_ffmpeg(task)
-        with pytest.raises(TranscodeFailed):
-            await task
+        await killed(pass_of(attempt, resources, tmp_path).make_missing())
         return attempt.wanted
 
     assert await killed_pass() == tuple(LATER)
@@ -276,9 +269,7 @@ async def test_playlist_that_a_frozen_worker_overwrote_is_written_again(
     frozen = replace(await begun(playable.id), wanted=())
     late = LateStorage(resources.storage)
     late_resources = replace(resources, storage=cast("Storage", late))
-    making = asyncio.create_task(
-        pass_of(frozen, late_resources, tmp_path).make_missing(),
-    )
+    making = asyncio.create_task(pass_of(frozen, late_resources, tmp_path).make_missing())
     async with asyncio.timeout(30):
         await late.is_asked.wait()
         # Meanwhile another completes a rendition.
@@ -313,9 +304,8 @@ async def test_playlist_that_a_killed_worker_did_not_write_is_written_by_the_nex
 ) -> None:
     await make_missing(playable, resources, tmp_path)
     whole = await master(client, playable)
-    early = "#EXTM3U\n"
     key = f"hls/{playable.id}/1/master.m3u8"
-    await resources.storage.put(key, early.encode(), content_type=passes.MASTER_TYPE)
+    await resources.storage.put(key, b"#EXTM3U\n", content_type=passes.MASTER_TYPE)
     await Video.filter(id=playable.id).update(complete_job_id=playable.complete_job_id)
     assert await make_missing(playable, resources, tmp_path) is True
     assert await master(client, playable) == whole
@@ -337,29 +327,15 @@ async def _kept_for(resources: WebContext, key: str) -> str:
         return answer.headers["Cache-Control"]
 
 
-@pytest.mark.slow
-async def test_work_that_is_done_is_not_begun_again(
-    resources: WebContext, playable: Video, tmp_path: Path
-) -> None:
-    assert await make_missing(playable, resources, tmp_path) is True
-    assert await renditions.begin_completion(playable.id, worker="test") is None
-
-
 @asynccontextmanager
-async def worker_in_mid_completion(
-    portal: LivePortal,
-) -> AsyncIterator[asyncio.subprocess.Process]:
+async def worker_in_mid_completion(portal: LivePortal) -> AsyncIterator[asyncio.subprocess.Process]:
     """A worker that completes the ladder of a ready video, for the caller to end."""
     query = """
         SELECT 1 FROM attempts JOIN videos ON videos.id = video_id
         WHERE number > published_attempt AND outcome IS NULL AND stage = 'transcoding'
     """
-
-    async def is_completing() -> bool:
-        return bool(await rows(portal.environ["DATABASE_URL"], query))
-
     async with process("worker", portal.environ) as worker:
-        await until(is_completing, timeout_s=60, interval_s=0.05)
+        await until_found(portal.environ["DATABASE_URL"], query, timeout_s=60, interval_s=0.05)
         yield worker
 
 
@@ -376,10 +352,22 @@ async def plays(portal: LivePortal, video: dict[str, Any]) -> list[str]:
     return found
 
 
-async def is_whole(portal: LivePortal, video: dict[str, Any]) -> bool:
-    assert set(EARLY) <= {uri.split("/")[-2] for uri in await plays(portal, video)}
-    query = "SELECT 1 FROM videos WHERE complete_job_id IS NULL"
-    return bool(await rows(portal.environ["DATABASE_URL"], query))
+async def completed(portal: LivePortal, video: dict[str, Any]) -> None:
+    """Have a worker complete the ladder; the video plays all the time."""
+
+    async def is_whole() -> bool:
+        assert set(EARLY) <= {uri.split("/")[-2] for uri in await plays(portal, video)}
+        query = "SELECT 1 FROM videos WHERE complete_job_id IS NULL"
+        return bool(await rows(portal.environ["DATABASE_URL"], query))
+
+    async with process("worker", portal.environ):
+        await until(is_whole, timeout_s=90, interval_s=0.5)
+
+
+async def ended(worker: asyncio.subprocess.Process) -> None:
+    worker.terminate()
+    async with asyncio.timeout(8):
+        assert await worker.wait() == 0
 
 
 @pytest.mark.soak
@@ -391,12 +379,12 @@ async def test_killed_worker_costs_only_what_it_was_making(web: LivePortal, sour
         assert await worker.wait() == -signal.SIGKILL
     assert len(await plays(web, video)) == len(EARLY)
     # What a passing of the lease looks like, without waiting for it.
-    await run_sql(database_url, "UPDATE attempts SET lease_expires_at = now() - interval '1 s'")
-    await run_sql(database_url, "UPDATE procrastinate_events SET at = at - interval '60 s'")
-    await run_sql(database_url, "UPDATE attempts SET finished_at = finished_at - interval '60 s'")
-
-    async with process("worker", web.environ):
-        await until(lambda: is_whole(web, video), timeout_s=90, interval_s=0.5)
+    await run_sql(
+        database_url,
+        "UPDATE attempts SET lease_expires_at = now() - interval '1 s';"
+        "UPDATE procrastinate_events SET at = at - interval '60 s';" + MINUTE_LATER,
+    )
+    await completed(web, video)
 
     made = await rows(database_url, "SELECT name, state, attempt_number FROM renditions")
     assert {name: number for name, _, number in made if name in EARLY} == dict.fromkeys(EARLY, 1)
@@ -412,17 +400,12 @@ async def test_stopped_worker_hands_the_ladder_back_at_no_cost(
     video = await create(web.base_url, source)
     database_url = web.environ["DATABASE_URL"]
     async with worker_in_mid_completion(web) as worker:
-        worker.terminate()
-        async with asyncio.timeout(8):
-            assert await worker.wait() == 0
-    assert await rows(database_url, "SELECT outcome FROM attempts ORDER BY number") == [
-        ("published",),
-        ("handed_back",),
-    ]
+        await ended(worker)
+    outcomes = await rows(database_url, "SELECT outcome FROM attempts ORDER BY number")
+    assert outcomes == [("published",), ("handed_back",)]
     tries = "SELECT DISTINCT state, tries FROM renditions WHERE attempt_number = 2"
     assert await rows(database_url, tries) == [("planned", 0)]
-    async with process("worker", web.environ):
-        await until(lambda: is_whole(web, video), timeout_s=90, interval_s=0.5)
+    await completed(web, video)
     # Both again in one pass.
     assert await rows(database_url, "SELECT max(number) FROM attempts") == [(3,)]
 
@@ -432,12 +415,9 @@ async def test_ladder_whose_job_was_lost_is_completed(web: LivePortal, source: P
     video = await create(web.base_url, source)
     database_url = web.environ["DATABASE_URL"]
     async with worker_in_mid_completion(web) as worker:
-        worker.terminate()
-        await worker.wait()
-    await run_sql(database_url, "DELETE FROM procrastinate_jobs")
-    await run_sql(database_url, "UPDATE attempts SET finished_at = finished_at - interval '60 s'")
-    async with process("worker", web.environ):
-        await until(lambda: is_whole(web, video), timeout_s=90, interval_s=0.5)
+        await ended(worker)
+    await run_sql(database_url, "DELETE FROM procrastinate_jobs;" + MINUTE_LATER)
+    await completed(web, video)
     assert await rows(database_url, ALL_COMPLETE) == [(True,)]
 
 
@@ -446,15 +426,10 @@ async def test_storage_outage_during_completion_costs_no_try(web: LivePortal, so
     await create(web.base_url, source)
     database_url = web.environ["DATABASE_URL"]
     async with worker_in_mid_completion(web) as worker:
-        worker.terminate()
-        await worker.wait()
-
-    async def is_handed_back_again() -> bool:
-        query = "SELECT 1 FROM attempts WHERE number = 3 AND outcome = 'handed_back'"
-        return bool(await rows(database_url, query))
-
+        await ended(worker)
+    handed_back = "SELECT 1 FROM attempts WHERE number = 3 AND outcome = 'handed_back'"
     async with process("worker", {**web.environ, "S3_ENDPOINT_URL": "http://127.0.0.1:1"}):
-        await until(is_handed_back_again, timeout_s=40)
+        await until_found(database_url, handed_back, timeout_s=40)
     tries = "SELECT DISTINCT tries FROM renditions WHERE state = 'planned'"
     assert await rows(database_url, tries) == [(0,)]
     assert await rows(database_url, "SELECT status FROM videos") == [("ready",)]
