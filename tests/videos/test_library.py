@@ -44,9 +44,7 @@ async def test_count_is_told_and_ends_somewhere(
     assert "1+ videos" in (await read(client)).text
 
 
-async def test_form_keeps_what_was_asked_for_and_needs_no_scripts(
-    client: Client,
-) -> None:
+async def test_form_keeps_what_was_asked_for_and_needs_no_scripts(client: Client) -> None:
     await add_video("Holiday", category_ids=[12], tags="sea", **READY)
     page = await read(client, q='a "quote"', category="12", status="ready", tag="sea", sort="title")
     form = page.text[page.text.index("<form") : page.text.index("</form>")]
@@ -62,9 +60,7 @@ async def test_form_keeps_what_was_asked_for_and_needs_no_scripts(
     ]
 
 
-async def test_addresses_of_pages_keep_the_query_and_nothing_needless(
-    client: Client,
-) -> None:
+async def test_addresses_of_pages_keep_the_query_and_nothing_needless(client: Client) -> None:
     for number in range(PAGE_SIZE + 1):
         await add_video(f"Holiday {number}", number, tags="a&b", **READY)
     page = await read(client, q="holi", tag="a&b", status="ready", category="", sort="relevance")
@@ -84,10 +80,7 @@ async def test_addresses_of_pages_keep_the_query_and_nothing_needless(
     ids=lambda it: "-".join(it.values()) or "newest",
 )
 async def test_pages_have_no_gaps_or_doubles_while_videos_are_added(
-    client: Client,
-    monkeypatch: pytest.MonkeyPatch,
-    query: dict[str, str],
-    many: bool,
+    client: Client, monkeypatch: pytest.MonkeyPatch, query: dict[str, str], many: bool
 ) -> None:
     if many:
         monkeypatch.setattr(library, "COUNT_CAP", 10)
@@ -122,9 +115,7 @@ async def _add_equals(count: int) -> None:
         await add_video(number=number // 3, **{**text, **duration})
 
 
-async def test_page_after_a_deleted_video_goes_on_where_it_stood(
-    client: Client,
-) -> None:
+async def test_page_after_a_deleted_video_goes_on_where_it_stood(client: Client) -> None:
     for number in range(PAGE_SIZE + 2):
         await add_video(f"Video {number}", number)
     page = await read(client)
@@ -182,9 +173,7 @@ async def test_poll_for_nothing_ends(client: Client, query: str) -> None:
     assert "hx-get" not in text
 
 
-async def test_best_match_goes_without_saying_for_a_form_without_scripts(
-    client: Client,
-) -> None:
+async def test_best_match_goes_without_saying_for_a_form_without_scripts(client: Client) -> None:
     await add_video("Title holiday", 1)
     await add_video("Newer", 2, tags="holiday")
     page = await read(client)
