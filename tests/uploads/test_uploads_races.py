@@ -1,7 +1,6 @@
 """Uploads in parts when calls coincide, answers get lost, or database and storage are away."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,16 +9,20 @@ from typing import Any
 import pytest
 from api_client import Client, metadata, presign, problem, rows, run_sql
 from quart import Quart, Response
+from raw_clients import silent_server
 from running_portal import free_port, until
 from upload_client import (
     PART_BYTES,
     abort_behind,
+    ask_to_complete,
     complete,
     content,
     look,
     multipart_id,
     multipart_uploads,
+    part_numbers,
     put_to,
+    refused_completion,
     send_part,
     sign,
     start,
@@ -39,16 +42,13 @@ from portal.web.app import create_app
 from portal.web.composition import WebContext
 
 FEW_SECONDS = 12
+# Where nothing listens.
+NOWHERE = "http://127.0.0.1:9"
 REFUSE = """
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$;
 CREATE TRIGGER trap BEFORE UPDATE ON uploads FOR EACH ROW EXECUTE FUNCTION refuse();
 """
-
-
-def nowhere() -> str:
-    """An address where nothing listens."""
-    return f"http://127.0.0.1:{free_port()}"
 
 
 @asynccontextmanager
@@ -88,8 +88,7 @@ async def test_simultaneous_restarts_of_a_lost_upload_end_with_one(
 ) -> None:
     upload = await started(client, 5)
     lost = await multipart_id(resources, upload["key"])
-    assert lost
-    await resources.storage.multiparts.abort(upload["key"], lost)
+    await abort_behind(resources, upload)
     answers = await asyncio.gather(*(start(client, upload["key"], 5) for _ in range(4)))
     assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 201]
     found = await multipart_id(resources, upload["key"])
@@ -152,8 +151,7 @@ async def test_completion_repeated_after_the_database_went_away_in_the_middle(
     upload = await started(client, 3)
     await send_part(client, upload, 1, b"abc")
     await run_sql(config.database_url, REFUSE)
-    path = f"/api/uploads/{upload['uploadId']}/complete"
-    await problem(await client.post(path), 503, "database_unavailable")
+    await problem(await ask_to_complete(client, upload), 503, "database_unavailable")
     await run_sql(config.database_url, "DROP FUNCTION refuse() CASCADE")
     assert (await complete(client, upload))["state"] == "stored"
     assert (await client.post("/api/videos", json=metadata(upload["key"]))).status_code == 201
@@ -171,7 +169,7 @@ async def test_start_that_cannot_be_recorded_leaves_nothing_in_storage(
 
 
 async def test_video_and_discarding_exclude_each_other(
-    client: Client, config: Config, resources: WebContext
+    client: Client, resources: WebContext
 ) -> None:
     for round_number in range(6):
         done = await stored(client, b"abc")
@@ -234,7 +232,7 @@ async def lock_is_held(config: Config, key: str) -> None:
 
 
 async def test_start_during_a_creation_does_not_touch_the_video(
-    client: Client, config: Config, resources: WebContext
+    client: Client, resources: WebContext
 ) -> None:
     done = await stored(client, b"abc")
     begun = await row_with_key(done["key"])
@@ -251,7 +249,7 @@ async def test_discarding_goes_on_where_an_outage_of_storage_broke_it_off(
     upload = await started(client, 3)
     await send_part(client, upload, 1, b"abc")
     path = f"/api/uploads/{upload['uploadId']}"
-    async with storage_at(nowhere(), app):
+    async with storage_at(NOWHERE, app):
         await problem(await client.delete(path), 503, "storage_unavailable")
     # Given up already, though its parts are still there.
     await problem(await client.post(f"{path}/parts/1"), 404, "upload_not_issued")
@@ -287,7 +285,7 @@ async def test_storage_away_gives_503_within_seconds(app: Quart, client: Client)
     for upload in ones:
         await send_part(client, upload, 1, b"abc")
     fresh = await presign(client)
-    async with storage_at(nowhere(), app), asyncio.timeout(FEW_SECONDS):
+    async with storage_at(NOWHERE, app), asyncio.timeout(FEW_SECONDS):
         answers = await asyncio.gather(
             *(calls(client, upload)[at]() for at, upload in enumerate(ones)),
             start(client, fresh["key"], 3),
@@ -296,7 +294,7 @@ async def test_storage_away_gives_503_within_seconds(app: Quart, client: Client)
         await problem(response, 503, "storage_unavailable")
         assert 1 <= int(response.headers["Retry-After"]) <= 60
     for upload in ones[:3]:
-        assert [part["partNumber"] for part in (await look(client, upload))["parts"]] == [1]
+        assert await part_numbers(client, upload) == [1]
         await complete(client, upload)
 
 
@@ -306,9 +304,8 @@ async def test_storage_that_never_answers_gives_503_in_bounded_time(
     ones = [await started(client, 3) for _ in range(4)]
     assert storage_calls.CALL_TIMEOUT_S < FEW_SECONDS
     monkeypatch.setattr(storage_calls, "CALL_TIMEOUT_S", 0.3)
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # it connects, and that is all
-        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        async with storage_at(address, app), asyncio.timeout(FEW_SECONDS):
+    with silent_server() as silent:
+        async with storage_at(f"http://{silent}", app), asyncio.timeout(FEW_SECONDS):
             for at, upload in enumerate(ones):
                 await problem(await calls(client, upload)[at](), 503, "storage_unavailable")
 
@@ -338,11 +335,11 @@ async def test_part_that_broke_off_does_not_count(client: Client) -> None:
     del reader
     assert (await look(client, upload))["parts"] == []
     assert (await put_to(address, bytes(PART_BYTES)))[0] == 200
-    assert [part["partNumber"] for part in (await look(client, upload))["parts"]] == [1]
+    assert await part_numbers(client, upload) == [1]
 
 
 async def test_more_parts_than_a_page_holds_are_all_seen(
-    app: Quart, client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("portal.storage.multipart.PARTS_PAGE", 2)
     upload = await started(client, 7 * 3 * PART_BYTES)
@@ -350,7 +347,6 @@ async def test_more_parts_than_a_page_holds_are_all_seen(
     sent = [1, 2, 4, 5, 6]
     for number in sent:
         assert (await put_to(await sign(client, upload, number), data))[0] == 200
-    assert [part["partNumber"] for part in (await look(client, upload))["parts"]] == sent
-    path = f"/api/uploads/{upload['uploadId']}/complete"
-    missing = (await problem(await client.post(path), 409, "parts_missing"))["missingParts"]
-    assert missing == [3, *range(7, 22)]
+    assert await part_numbers(client, upload) == sent
+    refusal = await refused_completion(client, upload, "parts_missing")
+    assert refusal["missingParts"] == [3, *range(7, 22)]
