@@ -5,18 +5,16 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
-import aioboto3
 import pytest
 from aged_videos import ended_attempt, hence, put_master, put_output
 from api_client import Client, published, run_sql
-from botocore.config import Config as ClientConfig
 from command_line import portal
 from page_rows import READY, make_rendition
-from passes import make_playable, published_file
+from passes import make_playable, ready_video
 from running_portal import create, run_portal, until
-from stored_objects import stored
+from stored_objects import s3_client, stored
 from upload_client import multipart_uploads, started
 
 from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
@@ -44,18 +42,12 @@ SEGMENTS = ("init.mp4", "00000.m4s", "00001.m4s", "iframes.m3u8")
 async def environ(environ: dict[str, str]) -> dict[str, str]:
     """A bucket of its own, too: what other tests leave in theirs would be found."""
     name = f"bucket-{uuid4().hex}"
-    session = aioboto3.Session(
-        environ["AWS_ACCESS_KEY_ID"], environ["AWS_SECRET_ACCESS_KEY"], region_name="us-east-1"
-    )
-    settings = ClientConfig(s3={"addressing_style": "path"})
-    endpoint = environ["S3_ENDPOINT_URL"]
-    async with session.client("s3", endpoint_url=endpoint, config=settings) as client:
+    async with s3_client(environ) as client:
         await client.create_bucket(Bucket=name)
     return {**environ, "S3_BUCKET": name}
 
 
 async def compared(resources: WebContext, **options: Any) -> Report:
-    """What a comparison found."""
     queue = resources.queue
     async with queue.open_async():
         return await compare(resources.config, storage=resources.storage, queue=queue, **options)
@@ -82,7 +74,8 @@ async def put_rendition(resources: WebContext, video: Video, name: str, attempt:
     await resources.storage.put(key, PLAYLIST.encode(), content_type="text/plain")
 
 
-async def grown_video(client: Client, resources: WebContext) -> Video:
+@pytest.fixture
+async def grown(client: Client, resources: WebContext) -> Video:
     """A ready video whose second rendition was made by a later attempt; its source is there."""
     record = await published(client)
     await run_sql(resources.config.database_url, "DELETE FROM procrastinate_jobs")
@@ -98,8 +91,7 @@ async def grown_video(client: Client, resources: WebContext) -> Video:
 async def test_healthy_portal_has_no_differences(
     client: Client, resources: WebContext, short_video: Path, tmp_path: Path
 ) -> None:
-    video = await published_file(client, resources, short_video)
-    await make_playable(video, resources, tmp_path)
+    await ready_video(client, resources, short_video, tmp_path)
     await published(client)
     await started(client, 3)
     deleted = await published(client)
@@ -110,8 +102,7 @@ async def test_healthy_portal_has_no_differences(
 async def test_everything_that_a_ready_video_lost_is_told_and_made_again(
     client: Client, resources: WebContext, short_video: Path, tmp_path: Path
 ) -> None:
-    video = await published_file(client, resources, short_video)
-    video = await make_playable(video, resources, tmp_path)
+    video = await ready_video(client, resources, short_video, tmp_path)
     prefix = output_prefix(video.id, 1)
     master = await resources.storage.get(prefix + "master.m3u8")
 
@@ -144,18 +135,17 @@ async def test_everything_that_a_ready_video_lost_is_told_and_made_again(
 
 
 async def test_rendition_that_lost_a_segment_is_made_again_alone(
-    client: Client, resources: WebContext
+    resources: WebContext, grown: Video
 ) -> None:
-    video = await grown_video(client, resources)
     assert await differences(resources) == {}
-    await resources.storage.delete(f"{output_prefix(video.id, 2)}720p/00001.m4s")
+    await resources.storage.delete(f"{output_prefix(grown.id, 2)}720p/00001.m4s")
 
     report = await compared(resources)
     [example] = report.counts[Difference.RENDITION_INCOMPLETE].examples
     assert "720p without 2/720p/00001.m4s" in example
     assert await fixed(resources) == 0
 
-    video = await Video.get(id=video.id)
+    video = await Video.get(id=grown.id)
     assert video.status is VideoStatus.READY
     assert video.complete_job_id is not None
     lost = await Rendition.get(video_id=video.id, name="720p")
@@ -165,34 +155,31 @@ async def test_rendition_that_lost_a_segment_is_made_again_alone(
     assert b"720p" not in master
 
 
-async def test_nothing_is_made_again_of_another_file(client: Client, resources: WebContext) -> None:
-    video = await grown_video(client, resources)
-    await resources.storage.put(video.storage_key, b"another", content_type="video/mp4")
-    await resources.storage.delete(f"{output_prefix(video.id, 1)}360p/00000.m4s")
+async def test_nothing_is_made_again_of_another_file(resources: WebContext, grown: Video) -> None:
+    await resources.storage.put(grown.storage_key, b"another", content_type="video/mp4")
+    await resources.storage.delete(f"{output_prefix(grown.id, 1)}360p/00000.m4s")
     assert await differences(resources) == {"source_changed": 1, "rendition_incomplete": 1}
     assert await fixed(resources) == 2
-    assert (await Video.get(id=video.id)).status is VideoStatus.READY
+    assert (await Video.get(id=grown.id)).status is VideoStatus.READY
 
 
 async def test_outdated_master_playlist_is_written_again(
-    client: Client, resources: WebContext
+    resources: WebContext, grown: Video
 ) -> None:
     """As a worker leaves it that is killed before it wrote the grown one."""
-    video = await grown_video(client, resources)
-    await put_master(resources, video, "360p/playlist.m3u8")
+    await put_master(resources, grown, "360p/playlist.m3u8")
     assert await differences(resources) == {"master_outdated": 1}
     assert await fixed(resources) == 0
     assert await differences(resources) == {}
-    master = await resources.storage.get(output_prefix(video.id, 1) + "master.m3u8")
+    master = await resources.storage.get(output_prefix(grown.id, 1) + "master.m3u8")
     assert b"../2/720p/playlist.m3u8" in master
 
 
 async def test_sound_of_old_videos_is_not_written_out_of_their_playlist(
-    client: Client, resources: WebContext
+    resources: WebContext, grown: Video
 ) -> None:
-    video = await grown_video(client, resources)
-    await put_output(resources, video, 1, "audio/playlist.m3u8", "audio/00000.m4s")
-    await resources.storage.delete(output_prefix(video.id, 1) + "master.m3u8")
+    await put_output(resources, grown, 1, "audio/playlist.m3u8", "audio/00000.m4s")
+    await resources.storage.delete(output_prefix(grown.id, 1) + "master.m3u8")
     report = await compared(resources, fix=True)
     [example] = report.counts[Difference.MASTER_MISSING].examples
     assert "audio is in no row" in example
@@ -225,16 +212,13 @@ async def test_restored_source_is_accepted_on_demand_if_it_has_its_size(
     assert await fixed(resources, accepts_sources=True) == 1
 
 
-async def test_objects_of_nobody_go_when_they_are_old(
-    client: Client, resources: WebContext
-) -> None:
-    video = await grown_video(client, resources)
-    kept = await stored(resources.storage, video.id, video.storage_key)
+async def test_objects_of_nobody_go_when_they_are_old(resources: WebContext, grown: Video) -> None:
+    kept = await stored(resources.storage, grown.id, grown.storage_key)
     storage, nobody = resources.storage, uuid4()
     strange = [f"videos/{uuid4().hex}.mp4", "hls/stray", f"hls/{nobody}/1/master.m3u8"]
     for key in strange:
         await storage.put(key, b"x", content_type="video/mp4")
-    of_known = await put_output(resources, video, 7, "360p/00000.m4s")
+    of_known = await put_output(resources, grown, 7, "360p/00000.m4s")
 
     assert await differences(resources) == {"object_unused": 3}
     assert await fixed(resources) == 3, "someone may be writing them"
@@ -242,7 +226,7 @@ async def test_objects_of_nobody_go_when_they_are_old(
 
     for key in (*strange, *of_known):
         assert await storage.list_some(key) == []
-    assert await stored(storage, video.id, video.storage_key) == kept
+    assert await stored(storage, grown.id, grown.storage_key) == kept
 
 
 async def test_work_and_jobs_that_do_not_fit_are_put_right(
@@ -315,9 +299,7 @@ async def test_nothing_is_told_of_a_portal_at_work(
 ) -> None:
     async with run_portal(environ) as live:
         records = [await create(live.base_url, short_video) for _ in range(2)]
-        await deletion.delete_video(
-            (await Video.get(id=records[0]["id"])).id, queue=resources.queue
-        )
+        await deletion.delete_video(UUID(records[0]["id"]), queue=resources.queue)
 
         async def is_ready() -> bool:
             assert await differences(resources) == {}
