@@ -16,7 +16,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import statistics
 import sys
 import tempfile
@@ -27,20 +26,10 @@ from pathlib import Path
 
 import aiohttp
 import psutil
+from benchmark_portal import measured_portal, require
+from running_portal import LivePortal, answers, free_port, until
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
-
-from running_portal import (  # noqa: E402  # found beside this folder
-    LivePortal,
-    answers,
-    free_port,
-    fresh_database,
-    migrated_services,
-    run_portal,
-    until,
-)
-
 CONNECTIONS = 16
 MEMORY_AIM_MB = 120
 # No create run is faster than this, so every create finds an upload of its own.
@@ -72,15 +61,11 @@ class Result:
 
 
 async def main() -> None:
-    """Run everything and print the table."""
     options = _options()
-    if shutil.which("wrk") is None:
-        sys.exit("wrk is missing: apt-get install wrk")
+    require("wrk")
     with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as folder:
         async with (
-            migrated_services(Path(folder), durable=True) as services,
-            fresh_database(services) as environ,
-            run_portal({**environ, **LIMITS, "LOG_FORMAT": "json"}, worker=False) as portal,
+            measured_portal(Path(folder), **LIMITS, LOG_FORMAT="json") as portal,
             bare_app() as bare_url,
         ):
             await _measure(portal, bare_url, Path(folder), options)
@@ -99,14 +84,12 @@ async def _measure(
         pairs = []
         for _ in range(options.rounds):
             if target.name == "POST create":
-                write_lines(
-                    target.bodies, itertools.islice(rest, options.seconds * UPLOADS_PER_SECOND)
-                )
+                each = options.seconds * UPLOADS_PER_SECOND
+                write_lines(target.bodies, itertools.islice(rest, each))
             bare = await measured(bare_url, seconds=options.seconds)
-            pairs.append(
-                (await measured(target.url, seconds=options.seconds, bodies=target.bodies), bare)
-            )
-        _print_row(target, pairs)
+            mine = await measured(target.url, seconds=options.seconds, bodies=target.bodies)
+            pairs.append((mine, bare))
+        print_row(f"{target.name:16}", pairs, aim=target.aim)
     memory_mb = psutil.Process(portal.web_pid).memory_info().rss / 1e6
     print(f"web memory per worker: {memory_mb:.0f} MB (aim: under {MEMORY_AIM_MB})")
 
@@ -144,10 +127,8 @@ async def _creation_bodies(portal: LivePortal, *, count: int) -> list[str]:
 async def _upload(session: aiohttp.ClientSession, portal: LivePortal) -> dict[str, object]:
     async with session.post(f"{portal.base_url}/api/videos/presign", json=PRESIGN) as response:
         answer = await response.json()
-    headers = {"Content-Type": "video/mp4"}
-    async with session.put(
-        answer["uploadUrl"], data=io.BytesIO(b"not transcoded here"), headers=headers
-    ) as response:
+    headers, body = {"Content-Type": "video/mp4"}, io.BytesIO(b"not transcoded here")
+    async with session.put(answer["uploadUrl"], data=body, headers=headers) as response:
         response.raise_for_status()
     return {
         "title": "Benchmark",
@@ -184,15 +165,16 @@ def _found(pattern: str, text: str) -> str:
     return match[1]
 
 
-def _print_row(target: Target, pairs: list[tuple[Result, Result]]) -> None:
+def print_row(name: str, pairs: list[tuple[Result, Result]], *, aim: float) -> float:
+    """Of pairs of the portal and the bare app; returns the portal's requests per second."""
     ratio = statistics.median(mine.requests_per_s / bare.requests_per_s for mine, bare in pairs)
     mine, bare = sorted(pairs, key=lambda pair: pair[0].requests_per_s)[len(pairs) // 2]
     failures = sum(result.failures for pair in pairs for result in pair)
     print(
-        f"{target.name:16} {mine.requests_per_s:8.0f} {bare.requests_per_s:8.0f} {ratio:6.2f}"
-        f" {target.aim:5.2f}  {mine.p50:>8} {mine.p99:>8}"
-        + (f"  {failures} FAILED" if failures else "")
+        f"{name} {mine.requests_per_s:8.0f} {bare.requests_per_s:8.0f} {ratio:6.2f} {aim:5.2f}"
+        f"  {mine.p50:>8} {mine.p99:>8}" + (f"  {failures} FAILED" if failures else "")
     )
+    return mine.requests_per_s
 
 
 @asynccontextmanager
@@ -200,7 +182,7 @@ async def bare_app() -> AsyncIterator[str]:
     port = free_port()
     url = f"http://127.0.0.1:{port}/"
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(HERE / "serve_bare_app.py"), str(port), cwd=HERE, env=dict(os.environ)
+        sys.executable, str(HERE / "bare_app.py"), str(port), cwd=HERE, env=dict(os.environ)
     )
     try:
         await until(lambda: answers(url), timeout_s=10)

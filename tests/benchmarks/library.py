@@ -26,13 +26,9 @@ from uuid import UUID
 
 import aiohttp
 import psycopg
+from benchmark_portal import measured_portal
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
-
-from running_portal import fresh_database, migrated_services, run_portal  # noqa: E402  # beside this
-
-from portal.database.search import search_columns  # noqa: E402  # as above
+from portal.database.search import search_columns
 
 AIM_P99_MS = 50
 DEEP_PAGES = 40
@@ -63,19 +59,14 @@ COLUMNS = (
 
 
 async def main() -> None:
-    """Run everything and print the table."""
     options = _options()
     with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as folder:
         async with (
-            migrated_services(Path(folder), durable=True) as services,
-            fresh_database(services) as environ,
+            measured_portal(Path(folder), LOG_FORMAT="json") as portal,
+            aiohttp.ClientSession(portal.base_url) as session,
         ):
-            await _seed(environ["DATABASE_URL"], options.videos)
-            async with (
-                run_portal({**environ, "LOG_FORMAT": "json"}, worker=False) as portal,
-                aiohttp.ClientSession(portal.base_url) as session,
-            ):
-                await _measure(session, options.requests)
+            await _seed(portal.environ["DATABASE_URL"], options.videos)
+            await _measure(session, options.requests)
 
 
 async def _measure(session: aiohttp.ClientSession, requests: int) -> None:

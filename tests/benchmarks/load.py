@@ -24,19 +24,11 @@ from pathlib import Path
 from time import monotonic
 
 import psutil
+from benchmark_portal import measured_portal
+from load_clients import POLLS, Crowd, Record, gathered
+from running_portal import make_video
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
-
-from load_clients import POLLS, Crowd, Record, gathered  # noqa: E402  # found beside this folder
-from running_portal import (  # noqa: E402
-    fresh_database,
-    make_video,
-    migrated_services,
-    run_portal,
-)
-
-from portal.web.server.connection_limit import raise_descriptor_limit  # noqa: E402
+from portal.web.server.connection_limit import raise_descriptor_limit
 
 # The portal's lines go to where the tables go.
 QUIET = {"LOG_LEVEL": "WARNING"}
@@ -83,18 +75,8 @@ async def main() -> int:
     raise_descriptor_limit()
     with tempfile.TemporaryDirectory(prefix="portal-load-") as folder:
         file = _padded(make_video(Path(folder) / "load.mp4", seconds=10, size="640x360"))
-        async with (
-            migrated_services(Path(folder), durable=True) as services,
-            fresh_database(services) as environ,
-            run_portal(
-                {
-                    **environ,
-                    **QUIET,
-                    "WORK_DIR": f"{folder}/work",
-                    "WEB_WORKERS": str(options.web_workers),
-                }
-            ) as portal,
-        ):
+        settings = {**QUIET, "WORK_DIR": f"{folder}/work", "WEB_WORKERS": str(options.web_workers)}
+        async with measured_portal(Path(folder), worker=True, **settings) as portal:
             crowd = Crowd(portal.base_url, file, upload_bytes_s=len(file) // UPLOAD_S)
             return await _measure(crowd, options)
 

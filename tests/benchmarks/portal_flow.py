@@ -6,10 +6,10 @@ so and for the full ladder when the master playlist names every rendition.
 """
 
 import asyncio
+import json
 import re
 import sys
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -17,23 +17,11 @@ from urllib.parse import urljoin
 
 import aiohttp
 import psutil
+from benchmark_portal import measured_portal
 from peers import Outcome, Task
+from running_portal import LivePortal, create, final_status, make_video, upload
 
 from portal.transcoding.packaging.hls import parse_media_playlist
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
-
-from running_portal import (
-    LivePortal,
-    create,
-    final_status,
-    fresh_database,
-    make_video,
-    migrated_services,
-    process,
-    run_portal,
-    upload,
-)
 
 POLL_S = 0.1
 # Beyond what any of these machines takes; a benchmark that hangs is stopped.
@@ -47,13 +35,7 @@ def portal(task: Task, folder: Path) -> Outcome:
 
 async def _published(task: Task, folder: Path) -> Outcome:
     """Publish the source with a portal of its own, warm from a first small video."""
-    async with AsyncExitStack() as stack:
-        services = await stack.enter_async_context(
-            migrated_services(folder / "services", durable=True)
-        )
-        environ = await stack.enter_async_context(fresh_database(services))
-        portal = await stack.enter_async_context(run_portal(environ, worker=False))
-        await stack.enter_async_context(process("worker", portal.environ))
+    async with measured_portal(folder / "services", worker=True) as portal:
         small = await create(portal.base_url, make_video(folder / "small.mp4"))
         if await final_status(portal.base_url, small["id"]) != "ready":
             sys.exit("the portal could not publish a small video")
@@ -74,7 +56,7 @@ async def _measured(portal: LivePortal, task: Task, folder: Path) -> Outcome:
         async with session.post(f"{portal.base_url}/api/videos", json=body) as response:
             response.raise_for_status()
             video_url = portal.base_url + response.headers["Location"]
-        await _until(session, f"{video_url}/transcode", _is_ready)
+        await _until(session, f"{video_url}/transcode", lambda it: it["stage"] == "ready")
         ready_s = monotonic() - started_at
         await _until(session, f"{video_url}/transcode", _is_complete)
         master_url = (await _json(session, video_url))["playbackUrl"]
@@ -97,10 +79,6 @@ async def _until(
             if record["stage"] == "failed":
                 sys.exit(f"the portal failed: {record['failure']}")
             await asyncio.sleep(POLL_S)
-
-
-def _is_ready(record: dict[str, Any]) -> bool:
-    return bool(record["stage"] == "ready")
 
 
 def _is_complete(record: dict[str, Any]) -> bool:
@@ -133,9 +111,7 @@ async def _download(session: aiohttp.ClientSession, url: str, path: Path) -> Pat
 
 
 async def _json(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:
-    async with session.get(url) as response:
-        response.raise_for_status()
-        record: dict[str, Any] = await response.json()
+    record: dict[str, Any] = json.loads(await _bytes(session, url))
     return record
 
 

@@ -117,20 +117,16 @@ def _compare_presets(rung: Rung, results: Sequence[Result]) -> None:
     """
     uncapped = [each for each in results if not each.setting.is_capped] or results
     groups = {
-        preset: [each for each in uncapped if _preset(each) == preset]
-        for preset in dict.fromkeys(_preset(each) for each in uncapped)
+        preset: [each for each in uncapped if each.setting.preset == preset]
+        for preset in dict.fromkeys(each.setting.preset for each in uncapped)
     }
     first = next(iter(groups.values()))
     aim = sorted(each.own.screen for each in first)[len(first) // 2]
     base_bps, base_s = _at_score(first, aim)
-    print(f"{rung.name} at equal VMAF ({aim:.1f} own), against {_preset(first[0])}:")
+    print(f"{rung.name} at equal VMAF ({aim:.1f} own), against {next(iter(groups))}:")
     for preset, group in groups.items():
         bitrate_bps, cpu_s = _at_score(group, aim)
         print(f"  {preset:10} bitrate {bitrate_bps / base_bps:5.2f}   CPU {cpu_s / base_s:5.2f}")
-
-
-def _preset(result: Result) -> str:
-    return result.setting.preset
 
 
 def _at_score(results: Sequence[Result], score: float) -> tuple[float, float]:

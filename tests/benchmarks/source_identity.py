@@ -12,32 +12,18 @@ Needs `wrk` (Debian: apt-get install wrk). Starts and stops everything else itse
 import argparse
 import asyncio
 import json
-import shutil
-import statistics
-import sys
 import tempfile
 from itertools import islice
 from pathlib import Path
 from uuid import uuid4
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+import psycopg
+from api import LIMITS, PRESIGN, UPLOADS_PER_SECOND, bare_app, measured, print_row, write_lines
+from benchmark_portal import measured_portal, require
 
-import psycopg  # noqa: E402
-from api import (  # noqa: E402  # found beside this file
-    LIMITS,
-    PRESIGN,
-    UPLOADS_PER_SECOND,
-    Result,
-    bare_app,
-    measured,
-    write_lines,
-)
-from running_portal import fresh_database, migrated_services, run_portal  # noqa: E402
-
-from portal.bundled.data_folder import open_data_folder  # noqa: E402
-from portal.bundled.object_store import BUCKET  # noqa: E402
-from portal.storage.keys import UPLOAD_FOLDER, upload_key  # noqa: E402
+from portal.bundled.data_folder import open_data_folder
+from portal.bundled.object_store import BUCKET
+from portal.storage.keys import UPLOAD_FOLDER, upload_key
 
 AIM = 0.12
 # Larger than both ends that are read of a source, and sparse.
@@ -48,8 +34,7 @@ ISSUE = "INSERT INTO uploads (key, file_name, content_type, created_at) VALUES (
 async def main() -> None:
     """Measure among each number of files, and print the table."""
     options = _options()
-    if shutil.which("wrk") is None:
-        sys.exit("wrk is missing: apt-get install wrk")
+    require("wrk")
     print(f"{'files':>8} {'req/s':>8} {'bare':>8} {'ratio':>6} {'aim':>5}  {'p50':>8} {'p99':>8}")
     rates = [await _rate(files, options) for files in options.files]
     print(f"{options.files[-1]:,} files against {options.files[0]:,}: {rates[-1] / rates[0]:.2f}")
@@ -63,18 +48,16 @@ async def _rate(files: int, options: argparse.Namespace) -> float:
         keys = _put_files(Path(name), files, sources=options.rounds * each)
         todo, bodies = iter(keys), Path(name, "create.txt")
         async with (
-            migrated_services(Path(name), durable=True) as services,
-            fresh_database(services) as environ,
-            run_portal({**environ, **LIMITS, "LOG_LEVEL": "WARNING"}, worker=False) as portal,
+            measured_portal(Path(name), **LIMITS, LOG_LEVEL="WARNING") as portal,
             bare_app() as bare_url,
         ):
-            await _issue(environ["DATABASE_URL"], keys)
+            await _issue(portal.environ["DATABASE_URL"], keys)
             for _ in range(options.rounds):
                 write_lines(bodies, map(_body, islice(todo, each)))
                 bare = await measured(bare_url, seconds=options.seconds)
                 url = f"{portal.base_url}/api/videos"
                 pairs.append((await measured(url, seconds=options.seconds, bodies=bodies), bare))
-    return _print_row(files, pairs)
+    return print_row(f"{files:8}", pairs, aim=AIM)
 
 
 def _put_files(data_dir: Path, files: int, *, sources: int) -> list[str]:
@@ -98,17 +81,6 @@ async def _issue(database_url: str, keys: list[str]) -> None:
 def _body(key: str) -> str:
     members = {"title": "Benchmark", "description": "", "categoryIds": [1], "tags": ""}
     return json.dumps({**members, "fileName": PRESIGN["fileName"], "key": key})
-
-
-def _print_row(files: int, pairs: list[tuple[Result, Result]]) -> float:
-    ratio = statistics.median(mine.requests_per_s / bare.requests_per_s for mine, bare in pairs)
-    mine, bare = sorted(pairs, key=lambda pair: pair[0].requests_per_s)[len(pairs) // 2]
-    failures = sum(result.failures for pair in pairs for result in pair)
-    print(
-        f"{files:8} {mine.requests_per_s:8.0f} {bare.requests_per_s:8.0f} {ratio:6.2f} {AIM:5.2f}"
-        f"  {mine.p50:>8} {mine.p99:>8}" + (f"  {failures} FAILED" if failures else "")
-    )
-    return mine.requests_per_s
 
 
 def _options() -> argparse.Namespace:

@@ -72,7 +72,8 @@ def main() -> None:
     for mode in options.mode:
         with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as folder:
             task = asyncio.run(_task(options.source, mode, Path(folder)))
-            print(f"\n== top rung {mode}, {task.probe.duration_s:.0f} s, load {_load()}")
+            load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+            print(f"\n== top rung {mode}, {task.probe.duration_s:.0f} s, load {load}")
             if options.profile:
                 _print_profile(task)
             outcomes = _outcomes(task, Path(folder), options.rounds)
@@ -180,13 +181,10 @@ def _print_scores(task: Task, outcomes: Mapping[str, Outcome]) -> None:
             ).screen
             for flow, outcome in outcomes.items()
         }
-        rates_bps = _rate_bps(outcomes["portal"].renditions[rung.name], task)
+        size_bytes = outcomes["portal"].renditions[rung.name].stat().st_size
+        rate_bps = size_bytes * 8 / task.probe.duration_s
         row = "".join(f"{score:10.1f}" for score in scores.values())
-        print(f"{rung.name:8}{row}{rates_bps / 1000:10.0f}  {_verdict(rung, scores)}", flush=True)
-
-
-def _rate_bps(file: Path, task: Task) -> float:
-    return file.stat().st_size * 8 / task.probe.duration_s
+        print(f"{rung.name:8}{row}{rate_bps / 1000:10.0f}  {_verdict(rung, scores)}", flush=True)
 
 
 def _verdict(rung: Rung, scores: Mapping[str, float]) -> str:
@@ -208,10 +206,6 @@ def _print_profile(task: Task) -> None:
         encoder = ("-c:v", "libx264", "-preset", task.preset, "-crf", str(rung.crf))
         cost = run_ffmpeg((*source, *scale, *encoder, "-f", "null", "-"))
         print(f"{'decode + ' + rung.name:16} {cost.wall_s:7.1f} s {cost.cpu_s:7.1f} s of CPU")
-
-
-def _load() -> str:
-    return f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
 
 
 def _options() -> argparse.Namespace:

@@ -11,7 +11,6 @@ Needs `curl` and a Chromium. Starts and stops everything else itself.
 import argparse
 import asyncio
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -20,13 +19,13 @@ from pathlib import Path
 from time import monotonic
 
 import aiohttp
+from benchmark_portal import measured_portal, require
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parent / "browser")]
+sys.path.insert(0, str(Path(__file__).parent.parent / "browser"))
 
-from bare_browser import BarePage, bare_page  # noqa: E402  # found beside this folder
-from running_portal import LivePortal, fresh_database, migrated_services, run_portal  # noqa: E402
-from upload_engine import MIB, engine_script  # noqa: E402
+from bare_browser import BarePage, bare_page  # uses what is there
+from running_portal import LivePortal
+from upload_engine import MIB, engine_script
 
 AIM = 0.9
 LIMIT_S = 600
@@ -59,17 +58,13 @@ SEND = """(async () => {
 
 
 async def main() -> None:
-    """Run everything and print the table."""
     options = _options()
-    if shutil.which("curl") is None:
-        sys.exit("curl is missing: apt-get install curl")
+    require("curl")
     with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as folder:
         file = Path(folder, "benchmark.mp4")
         file.write_bytes(os.urandom(options.size_mib * MIB))
         async with (
-            migrated_services(Path(folder, "data"), durable=True) as services,
-            fresh_database(services) as environ,
-            run_portal(environ, worker=False) as portal,
+            measured_portal(Path(folder, "data")) as portal,
             bare_page(f"{portal.base_url}/upload") as page,
         ):
             await page.run(engine_script("iife").decode() + ADD_INPUT)
@@ -90,13 +85,12 @@ async def _compare(page: BarePage, portal: LivePortal, file: Path, rounds: int) 
                 speeds[name].append(size_mib / took_s)
     for name, measured in speeds.items():
         each = ", ".join(f"{speed:.0f}" for speed in measured)
-        _print(f"{name:12} {statistics.median(measured):6.0f} MiB/s  ({each})")
+        print(f"{name:12} {statistics.median(measured):6.0f} MiB/s  ({each})")
     ratio = statistics.median(speeds["upload page"]) / statistics.median(speeds["curl -T"])
-    _print(f"ratio        {ratio:6.2f}  (aim {AIM})")
+    print(f"ratio        {ratio:6.2f}  (aim {AIM})")
 
 
 async def _curl(portal: LivePortal, file: Path) -> float:
-    """Seconds for one PUT of the file."""
     async with aiohttp.ClientSession(portal.base_url) as session:
         async with session.post("/api/videos/presign", json=PRESIGN) as answer:
             upload = await answer.json()
@@ -112,7 +106,6 @@ async def _curl(portal: LivePortal, file: Path) -> float:
 
 
 async def _page(page: BarePage, portal: LivePortal) -> float:
-    """Seconds for the engine's upload of the file."""
     began = monotonic()
     async with asyncio.timeout(LIMIT_S):
         key = await page.run(SEND)
@@ -123,7 +116,6 @@ async def _page(page: BarePage, portal: LivePortal) -> float:
 
 
 async def _discard(session: aiohttp.ClientSession, key: str) -> None:
-    """Make room for the next one."""
     upload_id = key.partition("/")[2].partition(".")[0]
     async with session.delete(f"/api/uploads/{upload_id}") as answer:
         answer.raise_for_status()
@@ -134,10 +126,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--size-mib", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=3)
     return parser.parse_args()
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(line + "\n")
 
 
 if __name__ == "__main__":
