@@ -3,10 +3,12 @@
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from time import time
 from typing import Any
 
 import aioboto3
 from botocore.config import Config as ClientConfig
+from running_portal import until
 
 from portal.config import Config
 from portal.storage.bucket import Storage
@@ -28,6 +30,16 @@ async def stored(storage: Storage, video_id: Any, storage_key: str = "") -> list
     """Every key that storage holds of a video."""
     found = await storage.list_some(f"hls/{video_id}/")
     return found + (await storage.list_some(storage_key) if storage_key else [])
+
+
+async def another_second() -> None:
+    """Wait until storage's clock, which is this machine's, shows another second."""
+    now_s = int(time())
+
+    async def is_over() -> bool:
+        return int(time()) > now_s
+
+    await until(is_over, timeout_s=5, interval_s=0.02)
 
 
 def unreachable(config: Config) -> Config:

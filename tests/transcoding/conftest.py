@@ -1,17 +1,19 @@
 """Small media made on the spot, a sink that keeps files in a folder, and a look at /proc."""
 
 import asyncio
-import subprocess
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 from aiohttp import web
 from foreign_references import Neighbourhood
-from media_recipes import MakeMedia
-from published import FolderSink, Publish, Published, Reports, transcode
-
-from portal.transcoding.encoding.ffmpeg import ffmpeg_path
+from media_recipes import MakeMedia, make_card
+from published import FolderSink, Publish, PublishCard, Published, Reports, Write, transcode
+from running_portal import run_ffmpeg, until
+from serving import Eventually, FindProcesses, Handler, Hanging, Serve, serving
 
 
 @pytest.fixture(scope="session")
@@ -22,8 +24,7 @@ def make_media(tmp_path_factory: pytest.TempPathFactory) -> MakeMedia:
     def make(name: str, *arguments: str) -> Path:
         path = folder / name
         if not path.exists():
-            command = [ffmpeg_path(), "-nostdin", "-loglevel", "error", "-y", *arguments, str(path)]
-            subprocess.run(command, check=True, timeout=60, stdin=subprocess.DEVNULL)
+            run_ffmpeg(path, *arguments)
         return path
 
     return make
@@ -72,6 +73,28 @@ def publish(tmp_path_factory: pytest.TempPathFactory) -> Publish:
     return run
 
 
+@pytest.fixture(scope="session")
+def publish_card(make_media: MakeMedia, publish: Publish) -> PublishCard:
+    """Publish a card, by the recipe that `make_card` is given."""
+
+    async def run(name: str, *options: str, **recipe: Any) -> Published:
+        return await publish(make_card(make_media, name, *options, **recipe))
+
+    return run
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Make a file of these bytes; each time the same one."""
+    source = tmp_path / "video.mp4"
+
+    def run(content: bytes) -> Path:
+        source.write_bytes(content)
+        return source
+
+    return run
+
+
 @pytest.fixture
 def sink(tmp_path: Path) -> FolderSink:
     return FolderSink(tmp_path / "sink")
@@ -90,31 +113,25 @@ def reports() -> Reports:
 
 
 @pytest.fixture
-def processes_naming() -> Callable[[str], list[int]]:
+def processes_naming() -> FindProcesses:
     """The ids of all processes with this text among their arguments."""
 
     def find(text: str) -> list[int]:
-        found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                arguments = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
-            except OSError:  # it ended while we looked
-                continue
-            if text.encode() in arguments:
-                found.append(int(entry.name))
-        return found
+        processes = psutil.process_iter(["cmdline"])
+        return [each.pid for each in processes if text in " ".join(each.info["cmdline"] or ())]
 
     return find
 
 
 @pytest.fixture
-def eventually() -> Callable[..., object]:
+def eventually() -> Eventually:
     """Wait until a condition holds, and fail when it doesn't in time."""
 
     async def wait(condition: Callable[[], object], *, timeout_s: float = 15) -> None:
-        async with asyncio.timeout(timeout_s):
-            while not condition():  # noqa: ASYNC110 - /proc and folders announce nothing
-                await asyncio.sleep(0.02)
+        async def holds() -> bool:
+            return bool(condition())
+
+        await until(holds, timeout_s=timeout_s, interval_s=0.02)
 
     return wait
 
@@ -122,36 +139,34 @@ def eventually() -> Callable[..., object]:
 @pytest.fixture
 async def neighbourhood(tmp_path: Path) -> AsyncIterator[Neighbourhood]:
     around = Neighbourhood(tmp_path)
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", around.answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    around.address = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield around
-    await runner.cleanup()
+    async with serving(web.route("*", "/{path:.*}", around.answer)) as around.address:
+        yield around
 
 
 @pytest.fixture
-async def serve() -> AsyncIterator[Callable[..., object]]:
+async def serve() -> AsyncIterator[Serve]:
     """Serve one path over http, by a file (with range requests) or a handler."""
-    runners: list[web.AppRunner] = []
+    async with AsyncExitStack() as servers:
 
-    async def start(source: Path | Callable[[web.Request], object]) -> str:
-        async def handle(request: web.Request) -> web.StreamResponse:
-            if isinstance(source, Path):
-                return web.FileResponse(source)
-            return await source(request)
+        async def start(source: Path | Handler) -> str:
+            async def handle(request: web.Request) -> web.StreamResponse:
+                if isinstance(source, Path):
+                    return web.FileResponse(source)
+                return await source(request)
 
-        app = web.Application()
-        app.router.add_get("/source.mp4", handle)
-        runner = web.AppRunner(app, shutdown_timeout=0.1)
-        runners.append(runner)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        return f"http://127.0.0.1:{runner.addresses[0][1]}/source.mp4"
+            route = web.get("/source.mp4", handle)
+            return f"{await servers.enter_async_context(serving(route))}/source.mp4"
 
-    yield start
-    for runner in runners:
-        await runner.cleanup()
+        yield start
+
+
+@pytest.fixture
+async def hanging(serve: Serve) -> Hanging:
+    asked = asyncio.Event()
+
+    async def hang(request: web.Request) -> web.Response:
+        asked.set()
+        await asyncio.sleep(60)
+        return web.Response()
+
+    return Hanging(await serve(hang), asked)

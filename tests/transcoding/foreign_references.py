@@ -38,6 +38,11 @@ class Neighbourhood:
         self.address = ""
         self.asked: list[str] = []
 
+    @property
+    def names(self) -> dict[str, str]:
+        """The addresses of both."""
+        return {"file": f"file://{self.canary}", "http": f"{self.address}/other.ts"}
+
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if request.path == "/source.mp4":
             return web.FileResponse(self.source)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from mp4_writer import (
     FILE_TYPE,
     FRAME_MS,
-    MEDIA_AT,
     MIB,
     box,
     empty_track,
@@ -36,14 +35,10 @@ def compressed(moov: bytes, claimed: int) -> bytes:
     return FILE_TYPE + box(b"moov", box(b"cmov", box(b"dcom", b"zlib"), packed))
 
 
-def claiming(frames: int, *, kind: bytes = b"png ", size_each: int = 1) -> bytes:
+def claiming(frames: int) -> bytes:
     """A few bytes that claim to be so many samples."""
-    film = track(
-        picture_entry(kind, 64, 64),
-        sample_sizes([], count=frames, same=size_each),
-        frames=frames,
-        media_at=MEDIA_AT,
-    )
+    sizes = sample_sizes([], count=frames, same=1)
+    film = track(picture_entry(b"png ", 64, 64), sizes, frames=frames)
     return movie(bytes(100), film, duration_ms=min(frames * FRAME_MS, 2**32 - 1))
 
 
@@ -68,23 +63,14 @@ def h264_claiming(width: int, height: int, *, entry: tuple[int, int]) -> bytes:
     config += b"\x01" + struct.pack(">H", len(pps)) + pps
     slice_ = b"\x65\x88\x84\x00\x10\xff\xfe\xf6\xf0\xfe\x05\x36\x56\x04\x50\x96\x7b\x3f"
     media = struct.pack(">I", len(slice_)) + slice_
-    film = track(
-        picture_entry(b"avc1", *entry, box(b"avcC", config)),
-        sample_sizes([len(media)]),
-        frames=1,
-        media_at=MEDIA_AT,
-    )
-    return movie(media, film)
+    described = picture_entry(b"avc1", *entry, box(b"avcC", config))
+    return movie(media, track(described, sample_sizes([len(media)]), frames=1))
 
 
-def edit_list(rows: int, *, frames: int, count: int | None = None) -> bytes:
+def edit_list(rows: int, *, frames: int) -> bytes:
     """The same first moment over and over."""
-    return png_movie(
-        64,
-        64,
-        frames=frames,
-        edits=box(b"edts", table(b"elst", "IIHH", *[(frames * FRAME_MS, 0, 1, 0)] * rows)),
-    )
+    edits = table(b"elst", "IIHH", *[(frames * FRAME_MS, 0, 1, 0)] * rows)
+    return png_movie(64, 64, frames=frames, edits=box(b"edts", edits))
 
 
 def one_fragment(samples: int, runs: int = 1) -> bytes:
@@ -101,132 +87,88 @@ def one_fragment(samples: int, runs: int = 1) -> bytes:
 def growing() -> bytes:
     """The second picture is the largest a side may be; only the first is looked at."""
     pictures = [png(64, 64), png(16_000, 16_000)]
-    film = track(
-        picture_entry(b"png ", 64, 64),
-        sample_sizes([len(picture) for picture in pictures]),
-        frames=2,
-        media_at=MEDIA_AT,
-    )
-    return movie(b"".join(pictures), film)
+    sizes = sample_sizes([len(picture) for picture in pictures])
+    return movie(b"".join(pictures), track(picture_entry(b"png ", 64, 64), sizes, frames=2))
 
 
 def blank_8k(frames: int) -> bytes:
     """Frames of QuickTime's run lengths that say that nothing has changed."""
-    unchanged = bytes(8)
-    film = track(
-        picture_entry(b"rle ", 8192, 4320),
-        sample_sizes([8] * frames),
-        frames=frames,
-        size=(8192, 4320),
-        media_at=MEDIA_AT,
-    )
+    size, unchanged = (8192, 4320), bytes(8)
+    sizes = sample_sizes([len(unchanged)] * frames)
+    film = track(picture_entry(b"rle ", *size), sizes, frames=frames, size=size)
     return movie(unchanged * frames, film)
 
 
 def many_tracks(number: int) -> bytes:
     picture = png(64, 64)
-    tracks = [
-        track(
-            picture_entry(b"png ", 64, 64),
-            sample_sizes([len(picture)]),
-            frames=1,
-            media_at=MEDIA_AT,
-            number=place + 1,
-        )
-        for place in range(number)
-    ]
+    entry, sizes = picture_entry(b"png ", 64, 64), sample_sizes([len(picture)])
+    tracks = [track(entry, sizes, frames=1, number=place + 1) for place in range(number)]
     return movie(picture, *tracks)
 
 
-HOSTILE: dict[str, tuple[Callable[[], bytes], RejectCode]] = {
-    "huge sample entry": (
-        lambda: movie(
-            bytes(64),
-            track(
-                picture_entry(b"avc1", 65535, 65535),
-                sample_sizes([64]),
-                frames=1,
-                media_at=MEDIA_AT,
-            ),
+def a_million_frames() -> bytes:
+    """Of a byte each, so that none of them is a picture."""
+    count = 1_000_000
+    entry = picture_entry(b"avc1", 64, 64, box(b"avcC", b"\x01\x42\x00\x1e\xff\xe0\x00"))
+    return movie(bytes(count), track(entry, sample_sizes([], count=count, same=1), frames=count))
+
+
+def huge_entry() -> bytes:
+    return movie(
+        bytes(64), track(picture_entry(b"avc1", 65535, 65535), sample_sizes([64]), frames=1)
+    )
+
+
+def samples_without_sizes() -> bytes:
+    sizes = sample_sizes([], count=2**31)
+    return movie(b"", track(picture_entry(b"png ", 64, 64), sizes, frames=1, media_at=64))
+
+
+_BY_CODE: dict[RejectCode, dict[str, Callable[[], bytes]]] = {
+    RejectCode.TOO_LARGE: {
+        "huge sample entry": huge_entry,
+        "huge picture in a small entry": lambda: h264_claiming(65536, 65536, entry=(64, 64)),
+        "long and low": lambda: png_movie(40_000, 8),
+        "a picture of 1.2 GB in 1.2 MB": lambda: png_movie(20_000, 20_000),
+    },
+    RejectCode.DAMAGED: {
+        "100 000 tracks": lambda: movie(b"", *[empty_track()] * 100_000),
+        "a million empty tracks": lambda: movie(b"", *[box(b"trak")] * 1_000_000),
+        "2^31 samples and no sizes": samples_without_sizes,
+        "a million boxes in each other": lambda: FILE_TYPE + nested(b"moov", 1_000_000),
+        "boxes in each other in the index": lambda: (
+            FILE_TYPE + box(b"moov", nested(b"udta", 200_000))
         ),
-        RejectCode.TOO_LARGE,
-    ),
-    "huge picture in a small entry": (
-        lambda: h264_claiming(65536, 65536, entry=(64, 64)),
-        RejectCode.TOO_LARGE,
-    ),
-    "long and low": (lambda: png_movie(40_000, 8), RejectCode.TOO_LARGE),
-    "a picture of 1.2 GB in 1.2 MB": (lambda: png_movie(20_000, 20_000), RejectCode.TOO_LARGE),
-    "100 000 tracks": (lambda: movie(b"", *[empty_track()] * 100_000), RejectCode.DAMAGED),
-    "a million empty tracks": (lambda: movie(b"", *[box(b"trak")] * 1_000_000), RejectCode.DAMAGED),
-    "2^31 samples and no sizes": (
-        lambda: movie(
-            b"",
-            track(
-                picture_entry(b"png ", 64, 64), sample_sizes([], count=2**31), frames=1, media_at=64
-            ),
+        "a packed index that claims 4 GB": lambda: compressed(zeros(MIB), 2**32 - 1),
+        "a packed index of nested boxes": lambda: compressed(
+            zlib.compress(nested(b"moov", 1_000_000)), 8_000_000
         ),
-        RejectCode.DAMAGED,
-    ),
-    "2^31 samples of one byte": (lambda: claiming(2**31 - 1), RejectCode.ZERO_DURATION),
-    "50 million samples": (lambda: claiming(50_000_000), RejectCode.TRUNCATED),
-    "a million boxes in each other": (
-        lambda: FILE_TYPE + nested(b"moov", 1_000_000),
-        RejectCode.DAMAGED,
-    ),
-    "boxes in each other in the index": (
-        lambda: FILE_TYPE + box(b"moov", nested(b"udta", 200_000)),
-        RejectCode.DAMAGED,
-    ),
-    "tracks in tracks": (
-        lambda: FILE_TYPE + box(b"moov", nested(b"trak", 200_000)),
-        RejectCode.NO_VIDEO_TRACK,
-    ),
-    "boxes of no size": (lambda: FILE_TYPE + bytes(8 * MIB), RejectCode.NOT_A_VIDEO),
-    "a million free boxes": (
-        lambda: FILE_TYPE + struct.pack(">I4s", 8, b"free") * 1_000_000,
-        RejectCode.NOT_A_VIDEO,
-    ),
-    "a box larger than any disk": (
-        lambda: FILE_TYPE + struct.pack(">I4sQ", 1, b"moov", 2**63 - 1) + bytes(1000),
-        RejectCode.TRUNCATED,
-    ),
-    "an index that claims to end before it begins": (
-        lambda: FILE_TYPE + struct.pack(">I4sQ", 1, b"moov", 3) + bytes(1000),
-        RejectCode.NOT_A_VIDEO,
-    ),
-    "a packed index of 900 MB": (
-        lambda: compressed(zeros(900 * MIB), 900 * MIB),
-        RejectCode.NOT_A_VIDEO,
-    ),
-    "a packed index that claims 4 GB": (
-        lambda: compressed(zeros(MIB), 2**32 - 1),
-        RejectCode.DAMAGED,
-    ),
-    "a packed index of nested boxes": (
-        lambda: compressed(zlib.compress(nested(b"moov", 1_000_000)), 8_000_000),
-        RejectCode.DAMAGED,
-    ),
-    "a fragment of 2^31 samples": (lambda: one_fragment(2**31 - 1), RejectCode.DAMAGED),
-    "fragments that fill the memory": (lambda: one_fragment(20_000_000, 20), RejectCode.DAMAGED),
-    "three million edits": (lambda: edit_list(3_000_000, frames=1), RejectCode.DAMAGED),
-    "a thousand frames five thousand times": (
-        lambda: edit_list(5000, frames=1000),
-        RejectCode.DAMAGED,
-    ),
-    "a million frames of a byte": (
-        lambda: movie(
-            bytes(1_000_000),
-            track(
-                picture_entry(b"avc1", 64, 64, box(b"avcC", b"\x01\x42\x00\x1e\xff\xe0\x00")),
-                sample_sizes([], count=1_000_000, same=1),
-                frames=1_000_000,
-                media_at=MEDIA_AT,
-            ),
+        "a fragment of 2^31 samples": lambda: one_fragment(2**31 - 1),
+        "fragments that fill the memory": lambda: one_fragment(20_000_000, 20),
+        "three million edits": lambda: edit_list(3_000_000, frames=1),
+        "a thousand frames five thousand times": lambda: edit_list(5000, frames=1000),
+        "a million frames of a byte": a_million_frames,
+    },
+    RejectCode.ZERO_DURATION: {"2^31 samples of one byte": lambda: claiming(2**31 - 1)},
+    RejectCode.TRUNCATED: {
+        "50 million samples": lambda: claiming(50_000_000),
+        "a box larger than any disk": lambda: (
+            FILE_TYPE + struct.pack(">I4sQ", 1, b"moov", 2**63 - 1) + bytes(1000)
         ),
-        RejectCode.DAMAGED,
-    ),
+    },
+    RejectCode.NO_VIDEO_TRACK: {
+        "tracks in tracks": lambda: FILE_TYPE + box(b"moov", nested(b"trak", 200_000)),
+    },
+    RejectCode.NOT_A_VIDEO: {
+        "boxes of no size": lambda: FILE_TYPE + bytes(8 * MIB),
+        "a million free boxes": lambda: FILE_TYPE + struct.pack(">I4s", 8, b"free") * 1_000_000,
+        "an index that claims to end before it begins": lambda: (
+            FILE_TYPE + struct.pack(">I4sQ", 1, b"moov", 3) + bytes(1000)
+        ),
+        "a packed index of 900 MB": lambda: compressed(zeros(900 * MIB), 900 * MIB),
+    },
 }
+HOSTILE = {name: (make, code) for code, files in _BY_CODE.items() for name, make in files.items()}
 SLOW = {"a packed index of 900 MB", "50 million samples", "fragments that fill the memory"}
 
 PLAYABLE: dict[str, Callable[[], bytes]] = {

@@ -82,8 +82,27 @@ def tone(frequency_hz: int, *, duration_s: float = DURATION_S, rate_hz: int = 48
     return f"sine=f={frequency_hz}:d={duration_s}:r={rate_hz},volume=4"
 
 
+def with_late(make_media: MakeMedia, name: str, source: Path, track: str, late_s: float) -> Path:
+    """A copy whose picture (`0:v`) or sound (`0:a`) begins later, by an empty edit."""
+    other = "1:a" if track == "0:v" else "1:v"
+    inputs = ("-itsoffset", str(late_s), "-i", str(source), "-i", str(source))
+    return make_media(name, *inputs, "-map", track, "-map", other, "-c", "copy")
+
+
+def with_subtitles(
+    make_media: MakeMedia, name: str, source: Path, *texts: str, options: Sequence[str] = ()
+) -> Path:
+    """A copy with tracks of subtitles, from texts as SRT files hold them."""
+    inputs, maps = ["-i", str(source)], ["-map", "0"]
+    for number, text in enumerate(texts, start=1):
+        file = source.with_name(f"{name} {number}.srt")
+        file.write_text(text, encoding="utf-8")
+        inputs += ["-i", str(file)]
+        maps += ["-map", str(number)]
+    return make_media(name, *inputs, *maps, "-c", "copy", "-c:s", "mov_text", *options)
+
+
 def lavfi(*sources: str) -> tuple[str, ...]:
-    """Inputs for ffmpeg."""
     return tuple(argument for source in sources for argument in ("-f", "lavfi", "-i", source))
 
 

@@ -16,6 +16,10 @@ def box(kind: bytes, *content: bytes) -> bytes:
     return struct.pack(">I4s", len(body) + 8, kind) + body
 
 
+FILE_TYPE = box(b"ftyp", b"isom", bytes(4), b"isommp42")
+MEDIA_AT = len(FILE_TYPE) + 8
+
+
 def table(kind: bytes, row: str, *rows: Sequence[int], count: int | None = None) -> bytes:
     """A full box with a count and rows; the count may claim more than there are."""
     packed = b"".join(struct.pack(f">{row}", *values) for values in rows)
@@ -39,14 +43,14 @@ def track(
     *,
     frames: int,
     size: tuple[int, int] = (64, 64),
-    media_at: int = 0,
+    media_at: int = MEDIA_AT,
     data_reference: bytes = HERE,
     edits: bytes = b"",
     handler: bytes = b"vide",
     handler_last: bool = False,
     number: int = 1,
 ) -> bytes:
-    """One track whose samples lie one behind the other from `media_at` on."""
+    """One track whose samples lie one behind the other from `media_at` on, as `movie` has them."""
     duration = min(frames * FRAME_MS, 2**32 - 1)
     chunks = [(1, frames, 1)] if frames else []
     samples = box(
@@ -80,10 +84,6 @@ def track(
 def index(*tracks: bytes, duration_ms: int = FRAME_MS) -> bytes:
     header = struct.pack(">IIIIIIH10x", 0, 0, 0, TIMESCALE, duration_ms, 1 << 16, 256)
     return box(b"moov", box(b"mvhd", header, IDENTITY, bytes(24), struct.pack(">I", 9)), *tracks)
-
-
-FILE_TYPE = box(b"ftyp", b"isom", bytes(4), b"isommp42")
-MEDIA_AT = len(FILE_TYPE) + 8
 
 
 def movie(media: bytes, *tracks: bytes, duration_ms: int = FRAME_MS) -> bytes:
@@ -132,7 +132,6 @@ def png_movie(
         sample_sizes([len(picture)] * frames),
         frames=frames,
         size=(width, height),
-        media_at=MEDIA_AT,
         data_reference=data_reference,
         edits=edits,
     )

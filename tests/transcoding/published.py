@@ -146,9 +146,8 @@ class Published:
 
 # What the fixtures of the same names are called with.
 Publish = Callable[[Path], Awaitable[Published]]
-Serve = Callable[..., Awaitable[str]]
-FindProcesses = Callable[[str], list[int]]
-Eventually = Callable[..., Awaitable[None]]
+PublishCard = Callable[..., Awaitable[Published]]
+Write = Callable[[bytes], Path]
 
 
 async def make_pass(
@@ -196,7 +195,6 @@ async def rejection(source: Path | str, limits: SourceLimits | None = None) -> R
 
 
 def playlist(folder: Path, rendition: str) -> MediaPlaylist:
-    """The media playlist of a rendition."""
     return parse_media_playlist((folder / media_playlist_name(rendition)).read_text())
 
 
@@ -219,12 +217,10 @@ def shown(folder: Path, rendition: str, *segments: int) -> list[Shown]:
 
 
 def heard(folder: Path, rendition: str) -> Heard:
-    """A whole audio rendition."""
     return listen(io.BytesIO(joined(folder, rendition)))
 
 
 def payloads(path: Path | io.BytesIO, number: int = 0) -> list[bytes]:
-    """The packets of a video track."""
     source = str(path) if isinstance(path, Path) else path
     with av.open(source, format="mov") as container:
         stream = container.streams.video[number]

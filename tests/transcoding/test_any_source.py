@@ -90,15 +90,11 @@ def test_what_comes_first_is_part_of_the_plan(
 def test_no_name_of_a_track_leaves_its_attribute(
     tracks: list[tuple[str | None, str | None]],
 ) -> None:
-    audio = [
-        AudioTrack(
-            index=n, codec="aac", channels=2, sample_rate_hz=48_000, language=lang, title=name
-        )
-        for n, (name, lang) in enumerate(tracks)
-    ]
+    named = [{"title": title, "language": language} for title, language in tracks]
+    sound = {"codec": "aac", "channels": 2, "sample_rate_hz": 48_000}
+    audio = [AudioTrack(index=n, **sound, **names) for n, names in enumerate(named)]
     subtitles = [
-        Track(index=n + 10, codec="mov_text", language=lang, title=name)
-        for n, (name, lang) in enumerate(tracks)
+        Track(index=n, codec="mov_text", **names) for n, names in enumerate(named, start=10)
     ]
     plan = plan_renditions(a_probe(640, 360, audio=audio, subtitles=subtitles))
     sounds = [

@@ -6,20 +6,26 @@ are in between, and the file is read through a signed address.
 
 import asyncio
 import re
-import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-import imageio_ffmpeg
 import pytest
 from foreign_references import IMPOSTORS, Neighbourhood, alias, unopened
 from hls_checks import attributes
 from hostile_files import HOSTILE
 from mp4_writer import FILE_TYPE, box, png_movie
-from running_portal import LivePortal, create, final_status, fresh_database, read, run_portal
+from running_portal import (
+    LivePortal,
+    create,
+    final_status,
+    fresh_database,
+    read,
+    run_ffmpeg,
+    run_portal,
+)
 
 from portal.transcoding.errors import RejectCode
 
@@ -80,38 +86,33 @@ async def service(
 
 def reaching(around: Neighbourhood) -> dict[str, tuple[bytes, str]]:
     """Files that name the canary file and server, each with the reason it fails for."""
-    names = {"file": f"file://{around.canary}", "http": f"{around.address}/other.ts"}
-    texts = {name: text.format(**names).encode() for name, text in IMPOSTORS.items()}
-    not_a_video = {
-        **{name: (text, RejectCode.NOT_A_VIDEO) for name, text in texts.items()},
-        **{
-            f"{name}, disguised": (FILE_TYPE + text, RejectCode.NOT_A_VIDEO)
-            for name, text in texts.items()
-        },
-    }
-    elsewhere = {
-        f"{kind} to {scheme}": (
-            png_movie(64, 64, data_reference=make(address.encode())),
-            RejectCode.ZERO_DURATION,
-        )
-        for kind, make in (("reference", _url), ("alias", alias))
-        for scheme, address in names.items()
-    }
-    return not_a_video | elsewhere
+    cases = {}
+    for name, text in IMPOSTORS.items():
+        content = text.format(**around.names).encode()
+        cases[name] = (content, RejectCode.NOT_A_VIDEO)
+        cases[f"{name}, disguised"] = (FILE_TYPE + content, RejectCode.NOT_A_VIDEO)
+    for scheme, address in around.names.items():
+        for kind, make in (("reference", _url), ("alias", alias)):
+            film = png_movie(64, 64, data_reference=make(address.encode()))
+            cases[f"{kind} to {scheme}"] = (film, RejectCode.ZERO_DURATION)
+    return cases
 
 
 def _url(address: bytes) -> bytes:
     return box(b"url ", bytes(4), address, b"\0")
 
 
-async def failures_of(
-    service: Service, files: dict[str, bytes], folder: Path
-) -> dict[str, dict[str, Any]]:
-    """Publish all of them at once; the reason why each failed."""
-    found = await asyncio.gather(
-        *(_failure_of(service, name, data, folder) for name, data in files.items())
+async def all_fail(
+    service: Service, cases: Mapping[str, tuple[bytes, RejectCode]], folder: Path
+) -> str:
+    """Publish all of them at once, each to fail for its reason; returns what is said of it."""
+    told = await asyncio.gather(
+        *(_failure_of(service, name, data, folder) for name, (data, _) in cases.items())
     )
-    return dict(zip(files, found, strict=True))
+    expected = {name: code for name, (_, code) in cases.items()}
+    assert dict(zip(cases, [failure["code"] for failure in told], strict=True)) == expected
+    assert all(failure["message"].endswith(".") for failure in told)
+    return str(told)
 
 
 async def _failure_of(service: Service, name: str, data: bytes, folder: Path) -> dict[str, Any]:
@@ -137,14 +138,7 @@ async def test_no_file_makes_the_service_fetch_another(
     cases = reaching(neighbourhood)
     assert len(cases) >= 20
     with unopened(neighbourhood.canary):
-        failures = await failures_of(
-            service, {name: data for name, (data, _) in cases.items()}, tmp_path
-        )
-    assert {name: it["code"] for name, it in failures.items()} == {
-        name: code for name, (_, code) in cases.items()
-    }
-    assert all(it["message"].endswith(".") for it in failures.values())
-    assert SECRET not in str(failures)
+        assert SECRET not in await all_fail(service, cases, tmp_path)
     assert neighbourhood.asked == []
     assert SECRET not in service.said()
 
@@ -153,11 +147,8 @@ async def test_no_file_makes_the_service_fetch_another(
 async def test_bombs_fail_with_their_reason_and_the_worker_goes_on(
     service: Service, tmp_path: Path
 ) -> None:
-    bombs = {name: HOSTILE[name][0]() for name in BOMBS}
-    failures = await failures_of(service, bombs, tmp_path)
-    assert {name: it["code"] for name, it in failures.items()} == {
-        name: HOSTILE[name][1] for name in BOMBS
-    }
+    bombs = {name: (make(), code) for name, (make, code) in HOSTILE.items() if name in BOMBS}
+    await all_fail(service, bombs, tmp_path)
     assert "Traceback" not in service.said()
 
 
@@ -172,19 +163,14 @@ def make_talkative_film(path: Path) -> Path:
         for n, name in enumerate(NAMES)
         for argument in (f"-metadata:s:a:{n}", f"handler_name={name}")
     ]
-    subprocess.run(
-        [
-            *(imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-y"),
-            *("-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30:duration=2", *sounds),
-            *("-i", str(subtitles), "-map", "0:v", *maps, "-map", f"{len(NAMES) + 1}:s"),
-            *("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-c:a", "aac"),
-            *("-c:s", "mov_text", *named, "-metadata:s:s:0", f"handler_name={NAMES[0]}"),
-            *("-metadata", f"title={NAMES[2]}", str(path)),
-        ],
-        check=True,
-        stdin=subprocess.DEVNULL,
+    return run_ffmpeg(
+        path,
+        *("-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30:duration=2", *sounds),
+        *("-i", str(subtitles), "-map", "0:v", *maps, "-map", f"{len(NAMES) + 1}:s"),
+        *("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-c:a", "aac"),
+        *("-c:s", "mov_text", *named, "-metadata:s:s:0", f"handler_name={NAMES[0]}"),
+        *("-metadata", f"title={NAMES[2]}"),
     )
-    return path
 
 
 async def test_what_a_file_says_of_itself_writes_no_playlist(

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from media_recipes import CORNERS, X265, MakeMedia, as_yuv, beeps, card, lavfi, make_card
-from published import FolderSink, Publish, joined, make_pass, payloads, playlist
+from media_recipes import CORNERS, X265, MakeMedia, as_yuv, beeps, card, lavfi, make_card, with_late
+from published import FolderSink, Publish, PublishCard, joined, make_pass, payloads, playlist
 from published_checks import check_published
 
 from portal.transcoding.planning.ladder import Rung, plan_renditions
@@ -23,10 +23,8 @@ async def top_of_plan(path: Path) -> Rung:
     return plan_renditions(await probe(str(path))).video[-1]
 
 
-async def test_a_qualified_source_is_copied_bit_for_bit(
-    make_media: MakeMedia, publish: Publish
-) -> None:
-    published = await publish(copyable(make_media))
+async def test_a_qualified_source_is_copied_bit_for_bit(publish_card: PublishCard) -> None:
+    published = await publish_card("copyable.mp4", *TWO_SECONDS)
 
     assert [each.copied for each in published.result.renditions] == [False, True]
     top = published.result.renditions[-1]
@@ -36,14 +34,12 @@ async def test_a_qualified_source_is_copied_bit_for_bit(
 
 
 async def test_the_others_are_cut_where_the_copied_one_has_key_frames(
-    make_media: MakeMedia, publish: Publish
+    publish_card: PublishCard,
 ) -> None:
     # Every 3 s: the first cut after 4 s is at 6 s, where no encoder would make one by itself.
     picture = card(duration_s=14, flashes_s=(0.5, 13))
     sound = beeps(duration_s=14, at_s=(0.5, 13))
-    source = make_card(make_media, "every 3 s.mp4", "-g", "75", picture=picture, sound=sound)
-
-    published = await publish(source)
+    published = await publish_card("every 3 s.mp4", "-g", "75", picture=picture, sound=sound)
 
     assert published.result.renditions[-1].copied
     starts = [playlist(published.folder, name).starts_s for name in published.pictures]
@@ -54,22 +50,15 @@ async def test_the_others_are_cut_where_the_copied_one_has_key_frames(
 
 
 async def test_a_copied_source_with_no_rung_below_has_its_pictures_too(
-    make_media: MakeMedia, publish: Publish
+    publish_card: PublishCard,
 ) -> None:
-    source = make_card(make_media, "small copy.mp4", *TWO_SECONDS, picture=card(size="320x180"))
-
-    published = await publish(source)
+    picture = card(size="320x180")
+    published = await publish_card("small copy.mp4", *TWO_SECONDS, picture=picture)
 
     assert [each.copied for each in published.result.renditions] == [True]
     assert published.result.output.has_poster
     assert published.result.output.has_storyboard
     check_published(published, corners=CORNERS, in_sync=True)
-
-
-async def test_lower_rungs_never_cost_more_than_the_copied_one(make_media: MakeMedia) -> None:
-    plan = plan_renditions(await probe(str(copyable(make_media))))
-    rates = [rung.max_bitrate_bps for rung in plan.video]
-    assert rates == sorted(rates)
 
 
 INTERLACED = ("-flags", "+ilme+ildct", "-x264-params", "tff=1")
@@ -128,9 +117,7 @@ async def test_what_not_every_player_takes_is_encoded(make: Make, make_media: Ma
 
 
 async def test_a_late_picture_is_encoded_but_for_a_millisecond(make_media: MakeMedia) -> None:
-    path = str(copyable(make_media))
-    inputs = ("-itsoffset", "0.5", "-i", path, "-i", path)
-    late = make_media("late copy.mp4", *inputs, "-map", "0:v", "-map", "1:a", "-c", "copy")
+    late = with_late(make_media, "late copy.mp4", copyable(make_media), "0:v", 0.5)
     assert not (await top_of_plan(late)).copied
 
 

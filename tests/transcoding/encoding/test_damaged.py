@@ -5,22 +5,21 @@ from pathlib import Path
 import pytest
 from hls_checks import check_hls
 from media_recipes import MakeMedia
-from published import FolderSink, shown, transcode
+from published import FolderSink, Write, shown, transcode
 
 from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.planning.notes import Note
 
 
-def with_a_hole(source: Path, target: Path, *, share: float) -> Path:
-    """A copy with a stretch in the middle of its media data set to zero."""
+def with_a_hole(source: Path, *, share: float) -> bytes:
+    """Its content with a stretch in the middle of its media data set to zero."""
     content = bytearray(source.read_bytes())
     start = content.index(b"mdat") + 4
     end = content.index(b"moov") - 4
     middle, half = (start + end) // 2, int((end - start) * share / 2)
     content[middle - half : middle + half] = bytes(2 * half)
-    target.write_bytes(content)
-    return target
+    return bytes(content)
 
 
 @pytest.fixture(params=["encoded", "copyable"])
@@ -33,9 +32,9 @@ def sound_source(request: pytest.FixtureRequest, make_video: MakeMedia) -> Path:
 
 @pytest.mark.slow
 async def test_a_source_with_a_small_hole_is_published_with_a_note(
-    sound_source: Path, sink: FolderSink, work_dir: Path, tmp_path: Path
+    sound_source: Path, sink: FolderSink, work_dir: Path, write: Write
 ) -> None:
-    source = with_a_hole(sound_source, tmp_path / "hole.mp4", share=0.03)
+    source = write(with_a_hole(sound_source, share=0.03))
 
     result = await transcode(str(source), sink=sink, work_dir=work_dir)
 
@@ -50,12 +49,10 @@ async def test_a_source_with_a_small_hole_is_published_with_a_note(
 
 @pytest.mark.slow
 async def test_a_source_that_is_mostly_holes_is_refused(
-    sound_source: Path, sink: FolderSink, work_dir: Path, tmp_path: Path
+    sound_source: Path, sink: FolderSink, work_dir: Path, write: Write
 ) -> None:
-    source = with_a_hole(sound_source, tmp_path / "ruin.mp4", share=0.7)
+    source = write(with_a_hole(sound_source, share=0.7))
 
-    with pytest.raises(SourceRejected) as caught:
+    with pytest.raises(SourceRejected, match=RejectCode.DAMAGED):
         await transcode(str(source), sink=sink, work_dir=work_dir)
-
-    assert caught.value.code == RejectCode.DAMAGED
     assert MASTER_NAME not in sink.names

@@ -2,14 +2,13 @@
 
 import asyncio
 import os
-import signal
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from aiohttp import web
-from published import Eventually, FindProcesses, Serve
+from serving import Eventually, FindProcesses, Hanging, cancel
 
 from portal.processes.child import Limits
 from portal.transcoding.encoding.ffmpeg import run, written_s
@@ -20,18 +19,28 @@ from portal.transcoding.errors import FailCode, TranscodeFailed, without_signatu
 ENDLESS = ("-nostdin", "-progress", "pipe:1", "-stats_period", "0.1", "-re", "-f", "lavfi")
 
 
+@dataclass(frozen=True)
+class Endless:
+    """An ffmpeg that does not end by itself, known by what no other process is given."""
+
+    find: FindProcesses
+    marker: str = field(default_factory=lambda: uuid4().hex)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        marked = ("-metadata", f"title={self.marker}")
+        return (*ENDLESS, "-i", "testsrc2=s=64x64", *marked, "-f", "null", "-")
+
+    def pids(self) -> list[int]:
+        return self.find(self.marker)
+
+
 @pytest.fixture
-def marker() -> str:
-    """What no other process on this machine has among its arguments."""
-    return uuid4().hex
-
-
-def endless(marker: str) -> tuple[str, ...]:
-    return (*ENDLESS, "-i", "testsrc2=s=64x64", "-metadata", f"title={marker}", "-f", "null", "-")
+def endless(processes_naming: FindProcesses) -> Endless:
+    return Endless(processes_naming)
 
 
 def names(pids: list[int]) -> str:
-    """The programs that these processes run."""
     return " ".join(Path(f"/proc/{pid}/comm").read_text() for pid in pids)
 
 
@@ -40,14 +49,9 @@ def state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def test_a_progress_block_is_read() -> None:
-    fields = {"frame": "42", "out_time_us": "1500000", "speed": "2.5x", "progress": "continue"}
-    assert written_s(fields) == 1.5
-
-
-def test_what_ffmpeg_does_not_know_yet_is_no_error() -> None:
-    fields = {"frame": "0", "out_time_us": "N/A", "speed": "N/A", "progress": "end"}
-    assert written_s(fields) == 0.0
+@pytest.mark.parametrize(("told", "expected_s"), [("1500000", 1.5), ("N/A", 0.0)])
+def test_a_progress_block_is_read(told: str, expected_s: float) -> None:
+    assert written_s({"frame": "42", "out_time_us": told, "progress": "continue"}) == expected_s
 
 
 async def test_a_failure_carries_the_end_of_stderr_without_signatures(tmp_path: Path) -> None:
@@ -81,25 +85,22 @@ LIMITS = {
 async def test_a_run_over_its_limits_ends_with_a_code_of_its_own(
     tmp_path: Path, code: FailCode
 ) -> None:
-    with pytest.raises(TranscodeFailed) as caught:
+    with pytest.raises(TranscodeFailed, match=code):
         await run(encoding(tmp_path / "out.mp4"), timeout_s=60, limits=LIMITS[code])
-    assert caught.value.code == code
 
 
 async def test_a_run_is_limited_without_being_told(
-    marker: str, processes_naming: FindProcesses, eventually: Eventually
+    endless: Endless, eventually: Eventually
 ) -> None:
-    task = asyncio.create_task(run(endless(marker), timeout_s=60))
-    await eventually(lambda: "ffmpeg" in names(processes_naming(marker)))
-    (pid,) = processes_naming(marker)
+    task = asyncio.create_task(run(endless.arguments, timeout_s=60))
+    await eventually(lambda: "ffmpeg" in names(endless.pids()))
+    (pid,) = endless.pids()
     limits = Path(f"/proc/{pid}/limits").read_text()
     niceness = os.getpriority(os.PRIO_PROCESS, pid)
     # Where there is none, sessions are no scheduling groups.
     autogroup = Path(f"/proc/{pid}/autogroup")
     group = autogroup.read_text() if autogroup.exists() else "nice 19"
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    await cancel(task)
     assert niceness == 19
     assert group.strip().endswith("nice 19")
     rows = {line[:26].strip(): line[26:].split()[0] for line in limits.splitlines()}
@@ -138,16 +139,14 @@ async def test_damage_is_reported(plain: Path, tmp_path: Path) -> None:
 
 
 def test_the_log_keeps_complaints_however_they_come() -> None:
-    log, lines = (
-        FfmpegLog(),
-        (
-            b"[info] Input #0, mov, from 'x':\n"
-            b"[h264 @ 0x1] [error] error while decoding MB 1 2\n"
-            b"[in#0/mov @ 0x2] [verbose]   Input stream #0:0 (video): 9 packets read (1 bytes); "
-            b"8 frames decoded; 1 decode errors; \n"
-            b"[in#0/mov @ 0x2] [verbose]   Input stream #0:1 (audio): 5 packets read (1 bytes); "
-            b"5 frames decoded; 4 decode errors (9 samples); \n"
-        ),
+    log = FfmpegLog()
+    lines = (
+        b"[info] Input #0, mov, from 'x':\n"
+        b"[h264 @ 0x1] [error] error while decoding MB 1 2\n"
+        b"[in#0/mov @ 0x2] [verbose]   Input stream #0:0 (video): 9 packets read (1 bytes); "
+        b"8 frames decoded; 1 decode errors; \n"
+        b"[in#0/mov @ 0x2] [verbose]   Input stream #0:1 (audio): 5 packets read (1 bytes); "
+        b"5 frames decoded; 4 decode errors (9 samples); \n"
     )
     for at in range(0, len(lines), 7):
         log.feed(lines[at : at + 7])
@@ -163,58 +162,45 @@ def test_the_log_does_not_grow() -> None:
     assert len(log.text()) < 20_000
 
 
-async def test_a_run_over_its_wall_time_is_ended(
-    marker: str, processes_naming: FindProcesses
-) -> None:
-    with pytest.raises(TranscodeFailed) as caught:
-        await run(endless(marker), timeout_s=0.5)
-    assert caught.value.code == FailCode.TIMED_OUT
-    assert not processes_naming(marker)
+async def test_a_run_over_its_wall_time_is_ended(endless: Endless) -> None:
+    with pytest.raises(TranscodeFailed, match=FailCode.TIMED_OUT):
+        await run(endless.arguments, timeout_s=0.5)
+    assert not endless.pids()
 
 
 async def test_a_run_without_progress_is_ended(
-    serve: Serve, processes_naming: FindProcesses
+    hanging: Hanging, processes_naming: FindProcesses
 ) -> None:
-    async def hang(request: web.Request) -> web.Response:
-        await asyncio.sleep(60)
-        return web.Response()
-
-    arguments = ("-progress", "pipe:1", "-i", await serve(hang), "-f", "null", "-")
-    with pytest.raises(TranscodeFailed) as caught:
+    arguments = ("-progress", "pipe:1", "-i", hanging.address, "-f", "null", "-")
+    with pytest.raises(TranscodeFailed, match=FailCode.STALLED):
         await run(arguments, timeout_s=30, stall_s=0.5)
-    assert caught.value.code == FailCode.STALLED
-    assert not processes_naming(arguments[3])
+    assert not processes_naming(hanging.address)
 
 
-async def test_cancelling_ends_the_process(
-    marker: str, processes_naming: FindProcesses, eventually: Eventually
-) -> None:
-    task = asyncio.create_task(run(endless(marker), timeout_s=60))
-    await eventually(lambda: processes_naming(marker))
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert not processes_naming(marker)
+async def test_cancelling_ends_the_process(endless: Endless, eventually: Eventually) -> None:
+    task = asyncio.create_task(run(endless.arguments, timeout_s=60))
+    await eventually(endless.pids)
+    await cancel(task)
+    assert not endless.pids()
 
 
-async def test_an_error_in_the_report_ends_the_process(
-    marker: str, processes_naming: FindProcesses
-) -> None:
+async def test_an_error_in_the_report_ends_the_process(endless: Endless) -> None:
     async def refuse(written_s: float) -> None:
         raise LookupError("the record is gone")
 
     with pytest.raises(LookupError, match="the record is gone"):
-        await run(endless(marker), on_progress=refuse, timeout_s=60)
-    assert not processes_naming(marker)
+        await run(endless.arguments, on_progress=refuse, timeout_s=60)
+    assert not endless.pids()
 
 
 async def test_backpressure_stops_the_process_and_the_clock(
-    marker: str, processes_naming: FindProcesses, eventually: Eventually
+    endless: Endless, eventually: Eventually
 ) -> None:
     paused = asyncio.Event()
-    task = asyncio.create_task(run(endless(marker), timeout_s=60, stall_s=1, paused=paused))
-    await eventually(lambda: processes_naming(marker))
-    pid = processes_naming(marker)[0]
+    running = run(endless.arguments, timeout_s=60, stall_s=1, paused=paused)
+    task = asyncio.create_task(running)
+    await eventually(endless.pids)
+    pid = endless.pids()[0]
     paused.set()
     await eventually(lambda: state(pid) == "T")
     # Longer than the stall limit: had the clock gone on, the run would have ended by itself.
@@ -224,10 +210,8 @@ async def test_backpressure_stops_the_process_and_the_clock(
     await eventually(lambda: state(pid) != "T")
     paused.set()
     await eventually(lambda: state(pid) == "T")
-    task.cancel()  # a stopped process must end too
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert not processes_naming(marker)
+    await cancel(task)  # a stopped process must end too
+    assert not endless.pids()
 
 
 WORKER = """
@@ -241,10 +225,8 @@ asyncio.run(run({arguments!r}, on_progress=report, timeout_s=60))
 """
 
 
-async def test_ffmpeg_dies_with_a_killed_worker(
-    marker: str, processes_naming: FindProcesses, eventually: Eventually
-) -> None:
-    script = WORKER.format(arguments=endless(marker))
+async def test_ffmpeg_dies_with_a_killed_worker(endless: Endless, eventually: Eventually) -> None:
+    script = WORKER.format(arguments=endless.arguments)
     worker = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", script), stdout=asyncio.subprocess.PIPE
     )
@@ -252,9 +234,9 @@ async def test_ffmpeg_dies_with_a_killed_worker(
         assert worker.stdout is not None
         async with asyncio.timeout(20):
             await worker.stdout.readline()
-        assert len(processes_naming(marker)) == 2, "the worker and its ffmpeg"
-        os.kill(worker.pid, signal.SIGKILL)
-        await eventually(lambda: not processes_naming(marker))
+        assert len(endless.pids()) == 2, "the worker and its ffmpeg"
+        worker.kill()
+        await eventually(lambda: not endless.pids())
     finally:
         if worker.returncode is None:
             worker.kill()

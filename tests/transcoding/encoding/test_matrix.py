@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 from decoded_media import RGB
-from media_recipes import BT709_TAGS, CORNERS, X265, MakeMedia, as_yuv, beeps, card, make_card
+from media_recipes import (
+    BT709_TAGS,
+    CORNERS,
+    X265,
+    MakeMedia,
+    as_yuv,
+    beeps,
+    card,
+    make_card,
+    with_late,
+)
 from published import Publish
 from published_checks import check_published
 
@@ -54,10 +64,7 @@ def _with_late(name: str, which: str, late_s: float) -> Row:
     """Picture or sound begins later than the other, by an empty edit."""
 
     def make(media: MakeMedia) -> Path:
-        path = str(make_card(media, "card.mp4"))
-        other = "1:a" if which == "0:v" else "1:v"
-        inputs = ("-itsoffset", str(late_s), "-i", path, "-i", path)
-        return media(f"{name}.mp4", *inputs, "-map", which, "-map", other, "-c", "copy")
+        return with_late(media, f"{name}.mp4", make_card(media, "card.mp4"), which, late_s)
 
     return Row(name=name, make=make)
 
@@ -103,9 +110,8 @@ def _off_the_grid() -> Row:
     """Ten frames a second that begin half a frame after the sound."""
 
     def make(media: MakeMedia) -> Path:
-        path = str(make_card(media, "slow.mp4", picture=card(rate="10")))
-        inputs = ("-itsoffset", "0.05", "-i", path, "-i", path)
-        return media("off-the-grid.mp4", *inputs, "-map", "0:v", "-map", "1:a", "-c", "copy")
+        slow = make_card(media, "slow.mp4", picture=card(rate="10"))
+        return with_late(media, "off-the-grid.mp4", slow, "0:v", 0.05)
 
     return Row(name="picture-off-the-frame-grid", make=make)
 
@@ -139,6 +145,9 @@ def shapes() -> Iterator[Row]:
     def easily_copied(media: MakeMedia) -> Path:
         return make_card(media, "easily copied.mp4", "-g", "50")
 
+    def with_wide_pixels(media: MakeMedia) -> Path:
+        return make_card(media, "wide.mp4", picture=card(size="408x306"), yuv=wide)
+
     for name, option, corners in (
         ("copyable-but-upside-down", "-display_vflip", (_C, _D, _A, _B)),
         ("copyable-but-mirrored", "-display_hflip", (_B, _A, _D, _C)),
@@ -147,19 +156,12 @@ def shapes() -> Iterator[Row]:
     yield _row("portrait", picture=card(size="306x544"))
     yield _row("odd-size", picture=card(size="543x305"), yuv=as_yuv("yuv444p"))
     yield _row("square", picture=card(size="306x306"))
-    yield _row("wide-pixels", picture=card(size="408x306"), yuv=f"{as_yuv()},setsar=4/3")
+    wide = f"{as_yuv()},setsar=4/3"
+    yield _row("wide-pixels", picture=card(size="408x306"), yuv=wide)
     yield _row("narrow-pixels", picture=card(size="544x306"), yuv=f"{as_yuv()},setsar=3/4")
-    yield _remuxed(
-        "wide-pixels-rotated",
-        ("-display_rotation", "90"),
-        source=lambda media: make_card(
-            media,
-            "wide.mp4",
-            picture=card(size="408x306"),
-            yuv=f"{as_yuv()},setsar=4/3",
-        ),
-        corners=(_B, _D, _A, _C),
-    )
+    turned = ("-display_rotation", "90")
+    corners = (_B, _D, _A, _C)
+    yield _remuxed("wide-pixels-rotated", turned, source=with_wide_pixels, corners=corners)
     yield _row("tiny", picture=card(size="64x36"), tolerance=12)
 
 
@@ -188,26 +190,6 @@ def colours() -> Iterator[Row]:
     hd_sound = beeps(duration_s=2, at_s=(0.5, 1.5))
     yield _row("untagged-hd-is-bt709", picture=hd, yuv=large, sound=hd_sound)
     yield _row("rgb", codec=("-c:v", "qtrle"), yuv="format=rgb24", extension="mov")
-    for name, transfer, tagged in (
-        ("hdr-pq", "smpte2084", True),
-        ("hdr-hlg", "arib-std-b67", True),
-        ("hdr-untagged", "arib-std-b67", False),
-    ):
-        yield _hdr(name, transfer, tagged=tagged)
-
-
-def _hdr(name: str, transfer: str, *, tagged: bool) -> Row:
-    """The card graded with its white at 203 nits, in ten bits of BT.2020."""
-    graded = (
-        f"scale=out_color_matrix=bt709:out_range=tv,format=yuv444p,{BT709_TAGS},"
-        "zscale=t=linear:npl=203,format=gbrpf32le,zscale=p=bt2020,"
-        f"zscale=t={transfer}:m=bt2020nc:r=tv:npl=203,format=yuv420p10le"
-    )
-    tags = f"colorprim=bt2020:colormatrix=bt2020nc:transfer={transfer if tagged else 'undef'}"
-    graded += "" if tagged else ",setparams=color_trc=unknown"
-    codec = ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1")
-    params = ("-x265-params", f"log-level=error:{tags}")
-    return _row(name, *params, codec=codec, yuv=graded, tolerance=24)
 
 
 def transparency() -> Iterator[Row]:
@@ -236,17 +218,9 @@ def lengths() -> Iterator[Row]:
 
 
 def all_rows() -> list[Row]:
-    kinds = (
-        video_codecs,
-        audio_codecs,
-        containers,
-        shapes,
-        rates,
-        colours,
-        transparency,
-        lengths,
-    )
-    return [row for kind in kinds for row in kind()]
+    kinds = (video_codecs, audio_codecs, containers, shapes)
+    others = (rates, colours, transparency, lengths)
+    return [row for kind in (*kinds, *others) for row in kind()]
 
 
 def rows() -> list[Any]:

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 import av
 import pytest
-from media_recipes import CORNERS, MakeMedia, as_yuv, beeps, card, lavfi, make_card
-from published import Publish, frames
+from media_recipes import CORNERS, MakeMedia, as_yuv, beeps, card, lavfi
+from published import Publish, PublishCard, frames
 from published_checks import check_published
 
 from portal.transcoding.planning.notes import Note
@@ -13,6 +13,7 @@ from portal.transcoding.planning.notes import Note
 SIZE = "544x304"
 _STEP_PX = 2  # the bar's way from one field to the next
 _BRIGHT = 110
+AS_IT_COMES = ("-fps_mode", "passthrough")
 
 
 def bar() -> str:
@@ -69,20 +70,14 @@ async def test_no_comb_is_left_of_interlaced_pictures(
 
 @pytest.mark.slow
 async def test_a_minute_of_variable_rate_neither_judders_nor_drifts(
-    make_media: MakeMedia, publish: Publish
+    publish_card: PublishCard,
 ) -> None:
     """As a phone records: mostly 30 a second, less in the dark, now and then one missing."""
     picture = card(size="320x180", rate="30", duration_s=60, flashes_s=(0.5, 58.5))
     chosen = "select='if(lt(mod(t,20),12),mod(n,31),not(mod(n,3)))',"
-    source = make_card(
-        make_media,
-        "a variable minute.mp4",
-        *("-fps_mode", "passthrough"),
-        picture=picture,
-        sound=beeps(duration_s=60, at_s=(0.5, 58.5)),
-        yuv=chosen + as_yuv(),
-    )
-    published = await publish(source)
+    sound = beeps(duration_s=60, at_s=(0.5, 58.5))
+    recipe = {"picture": picture, "sound": sound, "yuv": chosen + as_yuv()}
+    published = await publish_card("a variable minute.mp4", *AS_IT_COMES, **recipe)
     times_s = [picture.time_s for picture in published.source_pictures]
     assert len({round(b - a, 3) for a, b in pairwise(times_s)}) >= 3, "should vary"
     check_published(published, corners=CORNERS, in_sync=True)
@@ -92,39 +87,25 @@ async def test_a_minute_of_variable_rate_neither_judders_nor_drifts(
 @pytest.mark.parametrize("pix_fmt", ["yuv420p", "yuv422p"], ids=["copyable", "not copyable"])
 @pytest.mark.slow
 async def test_screen_recordings_stand_still_for_as_long_as_they_did(
-    pix_fmt: str, sound: bool, make_media: MakeMedia, publish: Publish
+    pix_fmt: str, sound: bool, publish_card: PublishCard
 ) -> None:
     """Eleven seconds in which the picture changes eight times."""
     picture = card(size="320x180", rate="25", duration_s=11, flashes_s=(0.6, 9))
     times_s = (0, 0.2, 0.6, 0.8, 1.0, 5.4, 9.0, 9.2)
     chosen = f"select='{'+'.join(f'eq(n,{round(t * 25)})' for t in times_s)}',"
-    source = make_card(
-        make_media,
-        f"screen {pix_fmt} {sound}.mp4",
-        *("-fps_mode", "passthrough"),
-        picture=picture,
-        sound=beeps(duration_s=11, at_s=(0.6, 9)) if sound else None,
-        yuv=chosen + as_yuv(pix_fmt),
-    )
-    published = await publish(source)
+    beeping = beeps(duration_s=11, at_s=(0.6, 9)) if sound else None
+    recipe = {"picture": picture, "sound": beeping, "yuv": chosen + as_yuv(pix_fmt)}
+    published = await publish_card(f"screen {pix_fmt} {sound}.mp4", *AS_IT_COMES, **recipe)
     assert [picture.time_s for picture in published.top] == pytest.approx(times_s, abs=0.001)
     check_published(published, corners=CORNERS, in_sync=sound)
 
 
 @pytest.mark.slow
-async def test_bursts_above_sixty_a_second_are_thinned_out(
-    make_media: MakeMedia, publish: Publish
-) -> None:
+async def test_bursts_above_sixty_a_second_are_thinned_out(publish_card: PublishCard) -> None:
     picture = card(size="320x180", rate="240", duration_s=7)
     chosen = "select='if(lt(mod(t,3),1),1,not(mod(n,8)))',"
-    source = make_card(
-        make_media,
-        "bursts.mp4",
-        *("-fps_mode", "passthrough"),
-        picture=picture,
-        yuv=chosen + as_yuv(),
-    )
-    published = await publish(source)
+    recipe = {"picture": picture, "yuv": chosen + as_yuv()}
+    published = await publish_card("bursts.mp4", *AS_IT_COMES, **recipe)
     gaps_s = [b.time_s - a.time_s for a, b in pairwise(published.top)]
     assert min(gaps_s) > 0.75 / 60 - 0.001
     assert max(gaps_s) < 0.06

@@ -2,13 +2,14 @@
 
 import pytest
 from hls_checks import attributes
-from media_recipes import CORNERS, MakeMedia, card, lavfi, make_card, tone
-from published import Publish, Published
+from media_recipes import CORNERS, MakeMedia, card, lavfi, make_card, tone, with_late
+from published import Publish, PublishCard, Published
 from published_checks import check_published
 
 from portal.transcoding.planning.notes import Note
 
 TONES_HZ = {"und": 440, "eng": 660, "deu": 990}
+SHORT = card(size="320x180", duration_s=3, flashes_s=())
 SURROUND = ("FL", "FR", "FC", "LFE", "BL", "BR")
 
 
@@ -63,15 +64,12 @@ async def test_the_default_track_comes_first_and_is_the_default(
 @pytest.mark.parametrize("speaker", ["FC", "BL", "FR"])
 @pytest.mark.slow
 async def test_five_channels_become_two_and_none_gets_lost(
-    speaker: str, make_media: MakeMedia, publish: Publish
+    speaker: str, publish_card: PublishCard
 ) -> None:
     words = ["0.5*sin(2*PI*500*t)" if name == speaker else "0" for name in SURROUND]
     sound = f"aevalsrc=exprs='{'|'.join(words)}':c=5.1:s=48000:d=3"
-    picture = card(size="320x180", duration_s=3, flashes_s=())
-    source = make_card(
-        make_media, f"only {speaker}.mp4", "-b:a", "384k", picture=picture, sound=sound
-    )
-    published = await publish(source)
+    options = (f"only {speaker}.mp4", "-b:a", "384k")
+    published = await publish_card(*options, picture=SHORT, sound=sound)
     (rendition,) = published.result.audio
     assert rendition.channels == 2
     assert 'CHANNELS="2"' in published.master
@@ -85,21 +83,15 @@ async def test_five_channels_become_two_and_none_gets_lost(
     assert Note.SURROUND_DOWNMIXED in published.result.notes
 
 
-async def test_left_stays_left(make_media: MakeMedia, publish: Publish) -> None:
+async def test_left_stays_left(publish_card: PublishCard) -> None:
     sound = "aevalsrc=exprs='0.5*sin(2*PI*500*t)|0':c=stereo:s=44100:d=3"
-    picture = card(size="320x180", duration_s=3, flashes_s=())
-    source = make_card(make_media, "left.mp4", picture=picture, sound=sound)
-    heard = (await publish(source)).sounds["audio"]
+    heard = (await publish_card("left.mp4", picture=SHORT, sound=sound)).sounds["audio"]
     assert heard.level(1, 2, 0) > 0.2
     assert heard.level(1, 2, 1) < 0.01
 
 
-async def test_one_channel_stays_one_at_its_own_loudness(
-    make_media: MakeMedia, publish: Publish
-) -> None:
-    picture = card(size="320x180", duration_s=3, flashes_s=())
-    source = make_card(make_media, "mono.mp4", picture=picture, sound=tone(500, duration_s=3))
-    published = await publish(source)
+async def test_one_channel_stays_one_at_its_own_loudness(publish_card: PublishCard) -> None:
+    published = await publish_card("mono.mp4", picture=SHORT, sound=tone(500, duration_s=3))
     assert 'CHANNELS="1"' in published.master
     # The generator's amplitude is an eighth, four times that is a half.
     assert published.sounds["audio"].level(1, 2) == pytest.approx(0.5 / 2**0.5, rel=0.05)
@@ -108,12 +100,12 @@ async def test_one_channel_stays_one_at_its_own_loudness(
 @pytest.mark.parametrize("rate_hz", [8_000, 11_025, 32_000, 88_200, 96_000])
 @pytest.mark.slow
 async def test_pitch_and_length_do_not_depend_on_the_sample_rate(
-    rate_hz: int, make_media: MakeMedia, publish: Publish
+    rate_hz: int, publish_card: PublishCard
 ) -> None:
     picture = card(size="320x180", duration_s=4, flashes_s=())
     sound = tone(500, duration_s=4, rate_hz=rate_hz)
-    source = make_card(make_media, f"{rate_hz} Hz.mp4", picture=picture, sound=sound)
-    heard = (await publish(source)).sounds["audio"]
+    published = await publish_card(f"{rate_hz} Hz.mp4", picture=picture, sound=sound)
+    heard = published.sounds["audio"]
     assert heard.frequency_hz(1, 3) == pytest.approx(500, abs=1)
     assert heard.end_s == pytest.approx(4, abs=0.1)
 
@@ -121,11 +113,8 @@ async def test_pitch_and_length_do_not_depend_on_the_sample_rate(
 async def test_sound_that_begins_late_is_silent_until_then(
     make_media: MakeMedia, publish: Publish
 ) -> None:
-    path = str(
-        make_card(make_media, "with tone.mp4", picture=card(), sound=tone(500, duration_s=5))
-    )
-    inputs = ("-itsoffset", "1.5", "-i", path, "-i", path)
-    source = make_media("late tone.mp4", *inputs, "-map", "0:a", "-map", "1:v", "-c", "copy")
+    film = make_card(make_media, "with tone.mp4", sound=tone(500, duration_s=5))
+    source = with_late(make_media, "late tone.mp4", film, "0:a", 1.5)
     heard = (await publish(source)).sounds["audio"]
     assert heard.start_s == pytest.approx(0, abs=0.022)
     assert heard.level(0.1, 1.4) < 0.001

@@ -8,7 +8,8 @@ import aiohttp
 import psutil
 import pytest
 from aiohttp import web
-from published import FolderSink, Publish, Serve, transcode
+from published import FolderSink, Publish, transcode
+from serving import Serve, begin_range, cut
 
 from portal.transcoding.encoding.source_proxy import proxied
 
@@ -38,11 +39,7 @@ def outline(folder: Path) -> dict[str, str]:
 
 
 async def test_neither_arguments_nor_environment_of_a_child_tell_the_address(
-    plain: Path,
-    publish: Publish,
-    serve: Serve,
-    sink: FolderSink,
-    work_dir: Path,
+    plain: Path, publish: Publish, serve: Serve, sink: FolderSink, work_dir: Path
 ) -> None:
     seen: dict[str, str] = {}
 
@@ -71,28 +68,23 @@ async def test_neither_arguments_nor_environment_of_a_child_tell_the_address(
 async def test_a_source_that_fails_now_and_then_is_still_read_to_its_end(
     plain: Path, serve: Serve, sink: FolderSink, work_dir: Path
 ) -> None:
-    size_bytes = plain.stat().st_size
+    content = plain.read_bytes()
     asked = 0
 
     async def unsteady(request: web.Request) -> web.StreamResponse:
         """Every second answer is a 503, every fourth breaks off in its middle."""
         nonlocal asked
         asked += 1
-        begin = int(request.headers.get("Range", "bytes=0-")[6:].partition("-")[0])
         if asked > 6 and asked % 2:
             return web.Response(status=503)
-        headers = {"Content-Range": f"bytes {begin}-{size_bytes - 1}/{size_bytes}"}
-        response = web.StreamResponse(status=206, headers=headers)
-        response.content_length = size_bytes - begin
-        await response.prepare(request)
-        data = plain.read_bytes()[begin:]
-        if asked > 6 and asked % 4 == 0 and len(data) > 200_000:
-            await response.write(data[: len(data) // 2])
-            assert request.transport is not None
-            request.transport.abort()
+        is_broken = asked > 6 and asked % 4 == 0
+        start, response = await begin_range(request, len(content))
+        if is_broken and len(content) - start > 200_000:
+            await response.write(content[start : (start + len(content)) // 2])
+            cut(request)
             return response
         with suppress(ConnectionError):
-            await response.write(data)
+            await response.write(content[start:])
         return response
 
     result = await transcode(await serve(unsteady) + SIGNED, sink=sink, work_dir=work_dir)

@@ -5,15 +5,21 @@ from pathlib import Path
 
 import av
 import pytest
-from media_recipes import MakeMedia, make_card
-from published import Publish, playlist, shown
+from media_recipes import MakeMedia
+from published import PublishCard, playlist, shown
 
 from portal.transcoding.packaging.cmaf import SegmentError, avc_codec, inspect_segment
 
 
 @pytest.fixture
-async def folder(make_media: MakeMedia, publish: Publish) -> Path:
-    return (await publish(make_card(make_media, "card.mp4"))).folder
+async def folder(publish_card: PublishCard) -> Path:
+    return (await publish_card("card.mp4")).folder
+
+
+def fragments(content: bytes) -> list[bytes]:
+    """The fragments of a film, each with its media."""
+    starts = [at for at in range(len(content)) if content[at + 4 : at + 8] == b"moof"]
+    return [content[a:b] for a, b in zip(starts, [*starts[1:], len(content)], strict=True)]
 
 
 async def test_facts_agree_with_the_decoder(folder: Path) -> None:
@@ -39,33 +45,27 @@ async def test_the_key_frame_ends_where_it_is_said_to(folder: Path) -> None:
 
 
 def test_a_segment_of_one_frame_is_read(make_media: MakeMedia) -> None:
-    fragments = make_media(
+    film = make_media(
         "one frame a fragment.mp4",
         *("-f", "lavfi", "-i", "testsrc2=s=64x64:r=1:d=3", "-c:v", "libx264", "-g", "1"),
         *("-movflags", "frag_every_frame+empty_moov+default_base_moof", "-pix_fmt", "yuv420p"),
     )
-    content = fragments.read_bytes()
-    starts = [at for at in range(len(content)) if content[at + 4 : at + 8] == b"moof"]
-    segments = [content[a:b] for a, b in zip(starts, [*starts[1:], len(content)], strict=True)]
-    assert len(segments) == 3
-    assert all(inspect_segment(segment).sample_count == 1 for segment in segments)
-    assert all(inspect_segment(segment).is_closed for segment in segments)
+    found = [inspect_segment(segment) for segment in fragments(film.read_bytes())]
+    assert [(each.sample_count, each.is_closed) for each in found] == [(1, True)] * 3
 
 
 def test_an_open_group_of_pictures_is_not_closed(make_media: MakeMedia) -> None:
     params = "open-gop=1:bframes=3:b-adapt=0:scenecut=0:keyint=10:min-keyint=10"
-    fragments = make_media(
+    film = make_media(
         "open fragments.mp4",
         *("-f", "lavfi", "-i", "testsrc2=s=64x64:r=10:d=3", "-c:v", "libx264"),
         *("-x264-params", params, "-pix_fmt", "yuv420p"),
         *("-movflags", "frag_keyframe+empty_moov+default_base_moof"),
     )
-    content = fragments.read_bytes()
-    starts = [at for at in range(len(content)) if content[at + 4 : at + 8] == b"moof"]
-    ends = [*starts[1:], len(content)]
-    closed = [inspect_segment(content[a:b]).is_closed for a, b in zip(starts, ends, strict=True)]
-    assert closed[0]
-    assert not any(closed[1:])
+    first, *others = (inspect_segment(segment) for segment in fragments(film.read_bytes()))
+    assert first.is_closed
+    assert others
+    assert not any(each.is_closed for each in others)
 
 
 async def test_the_codec_string_is_that_of_the_stream(folder: Path) -> None:

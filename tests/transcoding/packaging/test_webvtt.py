@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from hls_checks import attributes, variants
-from media_recipes import CORNERS, MakeMedia, beeps, card, make_card
+from media_recipes import CORNERS, MakeMedia, card, make_card, with_subtitles
 from published import FolderSink, Publish, Published, playlist, transcode
 from published_checks import check_published
 from running_portal import longest_pause_s
@@ -60,19 +60,10 @@ def read(text: str) -> list[tuple[float, float, str]]:
 
 @pytest.fixture
 async def subtitled(make_media: MakeMedia, publish: Publish) -> Published:
-    """The card with subtitles in two languages."""
     plain = make_card(make_media, "card.mp4")
-    texts = []
-    for name, cues in (("english", ENGLISH), ("german", GERMAN)):
-        texts.append(plain.with_name(f"{name}.srt"))
-        texts[-1].write_text(srt(cues), encoding="utf-8")
-    source = make_media(
-        "subtitled.mp4",
-        *("-i", str(plain), "-i", str(texts[0]), "-i", str(texts[1])),
-        *("-map", "0", "-map", "1", "-map", "2", "-c", "copy", "-c:s", "mov_text"),
-        *("-metadata:s:s:0", "language=eng", "-metadata:s:s:1", "language=deu"),
-    )
-    return await publish(source)
+    named = ("-metadata:s:s:0", "language=eng", "-metadata:s:s:1", "language=deu")
+    texts = (srt(ENGLISH), srt(GERMAN))
+    return await publish(with_subtitles(make_media, "subtitled.mp4", plain, *texts, options=named))
 
 
 async def test_the_video_is_as_it_would_be_without_subtitles(subtitled: Published) -> None:
@@ -118,20 +109,8 @@ async def test_subtitles_last_as_long_as_the_video(subtitled: Published) -> None
 
 
 async def test_a_copied_top_has_subtitles_too(make_media: MakeMedia, publish: Publish) -> None:
-    plain = make_card(
-        make_media,
-        "copied with text.mp4",
-        *("-g", "50"),
-        picture=card(size="320x180"),
-        sound=beeps(),
-    )
-    text = plain.with_name("german only.srt")
-    text.write_text(srt(GERMAN), encoding="utf-8")
-    source = make_media(
-        "copied and subtitled.mp4",
-        *("-i", str(plain), "-i", str(text), "-map", "0", "-map", "1"),
-        *("-c", "copy", "-c:s", "mov_text"),
-    )
+    plain = make_card(make_media, "to be copied.mp4", "-g", "50", picture=card(size="320x180"))
+    source = with_subtitles(make_media, "copied and subtitled.mp4", plain, srt(GERMAN))
     published = await publish(source)
     assert published.result.renditions[0].copied
     words = read((published.folder / "subtitles-1" / "00000.vtt").read_text("utf-8"))
@@ -140,15 +119,10 @@ async def test_a_copied_top_has_subtitles_too(make_media: MakeMedia, publish: Pu
 
 
 async def test_a_track_without_a_single_cue_does_no_harm(
-    make_media: MakeMedia, publish: Publish, tmp_path: Path
+    make_media: MakeMedia, publish: Publish
 ) -> None:
-    text = tmp_path / "late.srt"
-    text.write_text(srt(((50.0, 51.0, "after the end"),)))
-    source = make_media(
-        "late text.mp4",
-        *("-i", str(make_card(make_media, "card.mp4")), "-i", str(text), "-t", "7"),
-        *("-map", "0", "-map", "1", "-c", "copy", "-c:s", "mov_text"),
-    )
+    plain, text = make_card(make_media, "card.mp4"), srt(((50.0, 51.0, "after the end"),))
+    source = with_subtitles(make_media, "late text.mp4", plain, text, options=("-t", "7"))
     check_published(await publish(source), corners=CORNERS, in_sync=True)
 
 
@@ -156,15 +130,8 @@ async def test_a_track_that_is_too_large_is_left_out_and_noted(
     make_media: MakeMedia, sink: FolderSink, work_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = make_card(make_media, "card.mp4")
-    large = plain.with_name("large.srt")
-    large.write_text(srt(tuple((at / 10, at / 10 + 0.1, "word " * 200) for at in range(60))))
-    small = plain.with_name("small.srt")
-    small.write_text(srt(GERMAN), encoding="utf-8")
-    source = make_media(
-        "one large track.mp4",
-        *("-i", str(plain), "-i", str(large), "-i", str(small)),
-        *("-map", "0", "-map", "1", "-map", "2", "-c", "copy", "-c:s", "mov_text"),
-    )
+    large = srt(tuple((at / 10, at / 10 + 0.1, "word " * 200) for at in range(60)))
+    source = with_subtitles(make_media, "one large track.mp4", plain, large, srt(GERMAN))
     monkeypatch.setattr(command, "MAX_SUBTITLE_BYTES", 20_000)
 
     result = await transcode(str(source), sink=sink, work_dir=work_dir)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import av
 import pytest
-from media_recipes import MakeMedia, card, make_card
-from published import Publish, Published
+from media_recipes import MakeMedia, card
+from published import Publish, PublishCard, Published
 
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 
@@ -108,14 +108,9 @@ async def test_each_thumbnail_is_of_the_time_it_stands_for(
     ],
 )
 async def test_thumbnails_keep_the_shape_of_the_video(
-    name: str,
-    size: str,
-    duration_s: float,
-    expected: tuple[int, int],
-    make_media: MakeMedia,
-    publish: Publish,
+    name: str, size: str, duration_s: float, expected: tuple[int, int], publish_card: PublishCard
 ) -> None:
     picture = card(size=size, duration_s=duration_s, flashes_s=())
-    source = make_card(make_media, f"storyboard of {name}.mp4", picture=picture, sound=None)
-    found = check_storyboard(await publish(source))
+    published = await publish_card(f"storyboard of {name}.mp4", picture=picture, sound=None)
+    found = check_storyboard(published)
     assert found[0][3][2:] == pytest.approx(expected, abs=1)

@@ -1,15 +1,16 @@
 """The probe's child process: what it may use, and that it ends, whatever the source does to it."""
 
 import asyncio
-import os
 import signal
 import sys
 import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
-from aiohttp import web
-from published import FindProcesses, Serve, rejection
+from published import rejection
+from serving import FindProcesses, Hanging, cancel
 
 from portal.processes.child import Limits, spawn, stop
 from portal.transcoding.errors import FailCode, RejectCode, TranscodeFailed
@@ -19,50 +20,39 @@ from portal.transcoding.probing.probe import probe
 def own_probes() -> list[int]:
     """The probes that this very process has started; others may be running on the machine."""
     found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            arguments = (entry / "cmdline").read_bytes() if entry.name.isdigit() else b""
-            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1] if arguments else ""
-        except OSError:  # it ended while we looked
-            continue
-        if b"portal.transcoding.probing" in arguments and parent == str(os.getpid()):
-            found.append(int(entry.name))
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            if "portal.transcoding.probing" in child.cmdline():
+                found.append(child.pid)
     return found
 
 
-async def test_a_server_that_never_answers_is_given_up(
-    serve: Serve,
-) -> None:
-    async def hang(request: web.Request) -> web.Response:
-        await asyncio.sleep(60)
-        return web.Response()
+async def run_child(code: str, limits: Limits | None = None) -> tuple[int | None, bytes, bytes]:
+    """The exit code, the output and the errors of a confined child that runs this code."""
+    process = await spawn((sys.executable, "-I", "-c", code), limits=limits or Limits())
+    try:
+        async with asyncio.timeout(60):
+            stdout, stderr = await process.communicate()
+    finally:
+        await stop(process)
+    return process.returncode, stdout, stderr
 
-    address = await serve(hang)
+
+async def test_a_server_that_never_answers_is_given_up(hanging: Hanging) -> None:
     with pytest.raises(TranscodeFailed) as caught:
-        await probe(address, timeout_s=1)
+        await probe(hanging.address, timeout_s=1)
     assert caught.value.code in {FailCode.PROBE_FAILED, FailCode.SOURCE_UNREACHABLE}
     assert not own_probes()
 
 
 async def test_a_cancelled_probe_leaves_no_process(
-    serve: Serve,
-    processes_naming: FindProcesses,
+    hanging: Hanging, processes_naming: FindProcesses
 ) -> None:
-    asked = asyncio.Event()
-
-    async def hang(request: web.Request) -> web.Response:
-        asked.set()
-        await asyncio.sleep(60)
-        return web.Response()
-
-    address = await serve(hang)
-    task = asyncio.create_task(probe(f"{address}?X-Amz-Signature=secret"))
+    task = asyncio.create_task(probe(f"{hanging.address}?X-Amz-Signature=secret"))
     async with asyncio.timeout(10):
-        await asked.wait()
+        await hanging.asked.wait()
     assert not processes_naming("X-Amz-Signature=secret"), "argv is visible to everyone"
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    await cancel(task)
     assert not own_probes()
 
 
@@ -112,59 +102,35 @@ async def test_a_probe_that_writes_without_end_fills_no_memory(
 
 async def test_a_child_inherits_no_secret_and_low_priority(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
-    show = "import os; print(os.nice(0), sorted(os.environ))"
-    process = await spawn((sys.executable, "-I", "-c", show), limits=Limits())
-    try:
-        stdout, _ = await process.communicate()
-    finally:
-        await stop(process)
-    assert stdout.startswith(b"19 ")
-    assert b"AWS" not in stdout
+    _, told, _ = await run_child("import os; print(os.nice(0), sorted(os.environ))")
+    assert told.startswith(b"19 ")
+    assert b"AWS" not in told
 
 
 async def test_a_child_that_wants_too_much_memory_does_not_get_it() -> None:
-    hungry = (sys.executable, "-I", "-c", "bytearray(800 * 1024**2)")
-    process = await spawn(hungry, limits=Limits(memory_bytes=400 * 1024**2))
-    try:
-        _, stderr = await process.communicate()
-    finally:
-        await stop(process)
+    limits = Limits(memory_bytes=400 * 1024**2)
+    _, _, stderr = await run_child("bytearray(800 * 1024**2)", limits)
     assert b"MemoryError" in stderr
 
 
 async def test_the_child_imports_nothing_else_of_the_portal() -> None:
     show = "import sys, portal.transcoding.probing.__main__; print(*sys.modules)"
-    process = await spawn((sys.executable, "-I", "-c", show), limits=Limits())
-    try:
-        stdout, _ = await process.communicate()
-    finally:
-        await stop(process)
-    own = {name for name in stdout.decode().split() if name.partition(".")[0] == "portal"}
+    _, told, _ = await run_child(show)
+    own = {name for name in told.decode().split() if name.partition(".")[0] == "portal"}
     room = "portal.transcoding.probing"
     assert f"{room}.child.examine" in own
     parents = {"portal", "portal.transcoding", room, f"{room}.__main__"}
     assert not {name for name in own - parents if not name.startswith(f"{room}.child")}
 
 
-async def test_the_probe_runs_within_limits(
-    serve: Serve,
-) -> None:
-    asked = asyncio.Event()
-
-    async def hang(request: web.Request) -> web.Response:
-        asked.set()
-        await asyncio.sleep(60)
-        return web.Response()
-
-    task = asyncio.create_task(probe(await serve(hang)))
+async def test_the_probe_runs_within_limits(hanging: Hanging) -> None:
+    task = asyncio.create_task(probe(hanging.address))
     async with asyncio.timeout(10):
-        await asked.wait()
+        await hanging.asked.wait()
     (pid,) = own_probes()
     limits = Path(f"/proc/{pid}/limits").read_text()
     status = Path(f"/proc/{pid}/status").read_text()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+    await cancel(task)
     rows = {line[:26].strip(): line[26:].split() for line in limits.splitlines()}
     assert rows["Max address space"][0] == str(4 * 1024**3)
     assert rows["Max cpu time"][0] == "18"
@@ -174,18 +140,14 @@ async def test_the_probe_runs_within_limits(
     assert "NoNewPrivs:\t1" in status
 
 
-async def test_a_child_over_its_limits_ends(tmp_path: Path) -> None:
+async def test_a_child_over_its_time_ends() -> None:
+    returncode, _, _ = await run_child("while True: pass", Limits(cpu_s=1, nice=0))
+    assert returncode == -signal.SIGXCPU
+
+
+async def test_a_child_that_writes_too_much_ends(tmp_path: Path) -> None:
     target = tmp_path / "large"
-    attempts = {
-        "while True: pass": (Limits(cpu_s=1, nice=0), -signal.SIGXCPU),
-        f"open({str(target)!r}, 'wb').write(bytes(100_000))": (Limits(file_bytes=1000), 1),
-    }
-    for code, (limits, returncode) in attempts.items():
-        process = await spawn((sys.executable, "-I", "-c", code), limits=limits)
-        try:
-            async with asyncio.timeout(60):
-                await process.communicate()
-        finally:
-            await stop(process)
-        assert process.returncode == returncode
+    code = f"open({str(target)!r}, 'wb').write(bytes(100_000))"
+    returncode, _, _ = await run_child(code, Limits(file_bytes=1000))
+    assert returncode == 1
     assert target.stat().st_size <= 1000

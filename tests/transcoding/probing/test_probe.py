@@ -2,27 +2,17 @@
 
 import os
 import time
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 from media_recipes import MakeMedia
-from published import Serve, rejection
+from published import Write, rejection
+from serving import Serve
 
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
 from portal.transcoding.probing.probe import SourceLimits, probe
-
-
-def rewritten(source: Path, target: Path, change: Callable[[bytes], bytes]) -> Path:
-    target.write_bytes(change(source.read_bytes()))
-    return target
-
-
-def without_media_data(content: bytes) -> bytes:
-    start, end = content.index(b"mdat") + 4, content.index(b"moov") - 4
-    return content[:start] + bytes(end - start) + content[end:]
 
 
 async def test_a_plain_source_is_described(plain: Path) -> None:
@@ -32,12 +22,8 @@ async def test_a_plain_source_is_described(plain: Path) -> None:
     assert found.video.fps == Fraction(30000, 1001)
     assert found.video.constant_rate
     assert found.video.duration_s == pytest.approx(10, abs=0.05)
-    assert len(found.audio) == 1
-    assert (found.audio[0].codec, found.audio[0].channels, found.audio[0].sample_rate_hz) == (
-        "aac",
-        1,
-        44100,
-    )
+    [sound] = found.audio
+    assert (sound.codec, sound.channels, sound.sample_rate_hz) == ("aac", 1, 44100)
 
 
 @pytest.mark.parametrize("rotation", [90, -90, 270])
@@ -63,7 +49,7 @@ async def test_a_source_without_sound_has_no_audio_track(make_video: MakeMedia) 
     assert (await probe(str(make_video("mute.mp4", audio_s=0)))).audio == ()
 
 
-async def test_cover_art_is_not_the_video(make_media: MakeMedia, tmp_path: Path) -> None:
+async def test_cover_art_is_not_the_video(make_media: MakeMedia) -> None:
     cover = make_media("cover.png", "-f", "lavfi", "-i", "testsrc2=s=64x64", "-frames:v", "1")
     song = make_media(
         "song.m4a",
@@ -90,40 +76,37 @@ async def test_sound_alone_is_refused(make_media: MakeMedia) -> None:
     ],
     ids=["empty", "text", "playlist", "concat script", "header only", "noise"],
 )
-async def test_what_is_no_video_is_refused_quickly(tmp_path: Path, content: bytes) -> None:
-    source = tmp_path / "video.mp4"
-    source.write_bytes(content)
+async def test_what_is_no_video_is_refused_quickly(write: Write, content: bytes) -> None:
+    source = write(content)
     began = time.monotonic()
     assert await rejection(source) == RejectCode.NOT_A_VIDEO
     assert time.monotonic() - began < 5
 
 
-async def test_a_picture_named_mp4_is_refused(make_media: MakeMedia, tmp_path: Path) -> None:
+async def test_a_picture_named_mp4_is_refused(make_media: MakeMedia, write: Write) -> None:
     picture = make_media("still.png", "-f", "lavfi", "-i", "testsrc2=s=64x64", "-frames:v", "1")
-    source = tmp_path / "still.mp4"
-    source.write_bytes(picture.read_bytes())
-    assert await rejection(source) == RejectCode.NOT_A_VIDEO
+    assert await rejection(write(picture.read_bytes())) == RejectCode.NOT_A_VIDEO
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 async def test_a_source_cut_off_behind_its_index_is_refused(
-    make_media: MakeMedia, plain: Path, tmp_path: Path, share: float
+    make_media: MakeMedia, plain: Path, write: Write, share: float
 ) -> None:
     front = make_media("faststart.mp4", "-i", str(plain), "-c", "copy", "-movflags", "+faststart")
-    source = rewritten(front, tmp_path / "cut.mp4", lambda data: data[: int(len(data) * share)])
-    assert await rejection(source) == RejectCode.TRUNCATED
+    content = front.read_bytes()
+    assert await rejection(write(content[: int(len(content) * share)])) == RejectCode.TRUNCATED
 
 
-async def test_a_source_cut_off_before_its_index_is_refused(plain: Path, tmp_path: Path) -> None:
-    source = rewritten(plain, tmp_path / "cut.mp4", lambda content: content[:-20_000])
-    assert await rejection(source) == RejectCode.TRUNCATED
+async def test_a_source_cut_off_before_its_index_is_refused(plain: Path, write: Write) -> None:
+    assert await rejection(write(plain.read_bytes()[:-20_000])) == RejectCode.TRUNCATED
 
 
 async def test_a_source_that_lacks_a_little_is_taken(
-    make_media: MakeMedia, plain: Path, tmp_path: Path
+    make_media: MakeMedia, plain: Path, write: Write
 ) -> None:
     front = make_media("faststart.mp4", "-i", str(plain), "-c", "copy", "-movflags", "+faststart")
-    source = rewritten(front, tmp_path / "cut.mp4", lambda data: data[: int(len(data) * 0.95)])
+    content = front.read_bytes()
+    source = write(content[: int(len(content) * 0.95)])
     found = await probe(str(source))
     assert 0.9 <= found.readable_share < 1
     assert found.size_bytes == source.stat().st_size
@@ -167,13 +150,11 @@ async def test_stretched_pixels_count_as_they_are_shown(make_video: MakeMedia) -
 
 @pytest.mark.parametrize(("entry", "renamed"), [(b"mp4a", b"enca"), (b"avc1", b"encv")])
 async def test_one_protected_track_is_enough(
-    plain: Path, tmp_path: Path, entry: bytes, renamed: bytes
+    plain: Path, write: Write, entry: bytes, renamed: bytes
 ) -> None:
-    def rename(content: bytes) -> bytes:
-        at = content.index(entry, content.index(b"stsd"))  # the brand in front stays
-        return content[:at] + renamed + content[at + 4 :]
-
-    source = rewritten(plain, tmp_path / "half.mp4", rename)
+    content = plain.read_bytes()
+    at = content.index(entry, content.index(b"stsd"))  # the brand in front stays
+    source = write(content[:at] + renamed + content[at + 4 :])
     assert await rejection(source) == RejectCode.ENCRYPTED
 
 
@@ -187,9 +168,11 @@ async def test_a_protected_source_is_refused(make_media: MakeMedia, plain: Path)
     assert await rejection(source) == RejectCode.ENCRYPTED
 
 
-async def test_pictures_that_do_not_decode_are_refused(plain: Path, tmp_path: Path) -> None:
-    source = rewritten(plain, tmp_path / "zeroed.mp4", without_media_data)
-    assert await rejection(source) == RejectCode.DAMAGED
+async def test_pictures_that_do_not_decode_are_refused(plain: Path, write: Write) -> None:
+    content = plain.read_bytes()
+    start, end = content.index(b"mdat") + 4, content.index(b"moov") - 4
+    zeroed = write(content[:start] + bytes(end - start) + content[end:])
+    assert await rejection(zeroed) == RejectCode.DAMAGED
 
 
 async def test_a_source_is_read_over_http_wherever_its_index_is(serve: Serve, plain: Path) -> None:

@@ -4,7 +4,8 @@ import struct
 from pathlib import Path
 
 import pytest
-from media_recipes import MakeMedia
+from media_recipes import MakeMedia, with_late
+from published import Write
 
 from portal.transcoding.probing.probe import probe
 
@@ -21,18 +22,14 @@ MATRICES = {
 
 @pytest.mark.parametrize("name", MATRICES)
 async def test_the_size_is_that_of_the_frames_that_ffmpeg_gives(
-    make_media: MakeMedia, plain: Path, tmp_path: Path, name: str
+    make_media: MakeMedia, plain: Path, write: Write, name: str
 ) -> None:
     (a, b, c, d), mirrored, size = MATRICES[name]
     upright = struct.pack(">9i", UNIT, 0, 0, 0, UNIT, 0, 0, 0, 1 << 30)
     turned = struct.pack(">9i", a, b, 0, c, d, 0, 0, 0, 1 << 30)
-
-    def turn(content: bytes) -> bytes:
-        at = content.index(upright, content.index(b"tkhd"))
-        return content[:at] + turned + content[at + len(turned) :]
-
-    source = tmp_path / "turned.mp4"
-    source.write_bytes(turn(plain.read_bytes()))
+    content = plain.read_bytes()
+    at = content.index(upright, content.index(b"tkhd"))
+    source = write(content[:at] + turned + content[at + len(turned) :])
     video = (await probe(str(source))).video
     assert (video.width, video.height) == size
     assert video.mirrored == mirrored
@@ -79,11 +76,7 @@ async def test_frames_that_an_edit_list_hides_are_not_counted(
 
 
 async def test_a_late_start_is_told(make_media: MakeMedia, plain: Path) -> None:
-    late = make_media(
-        "late.mp4",
-        *("-itsoffset", "1.5", "-i", str(plain), "-i", str(plain)),
-        *("-map", "0:v", "-map", "1:a", "-c", "copy"),
-    )
+    late = with_late(make_media, "late.mp4", plain, "0:v", 1.5)
     assert (await probe(str(late))).video.start_s == pytest.approx(1.5, abs=0.05)
 
 

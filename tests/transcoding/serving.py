@@ -1,0 +1,61 @@
+"""Sources that are served over http, well or badly, and waiting for what comes of it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+# What the fixtures of the same names are called with.
+Serve = Callable[..., Awaitable[str]]
+FindProcesses = Callable[[str], list[int]]
+Eventually = Callable[..., Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Hanging:
+    """A source whose server takes requests and never answers."""
+
+    address: str
+    asked: asyncio.Event
+
+
+@asynccontextmanager
+async def serving(*routes: web.AbstractRouteDef) -> AsyncIterator[str]:
+    """A server on a free port; yields its address."""
+    app = web.Application()
+    app.add_routes(routes)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def begin_range(request: web.Request, size_bytes: int) -> tuple[int, web.StreamResponse]:
+    """Begin to answer with all from where the request asks for on; where that is."""
+    start = request.http_range.start or 0
+    headers = {"Content-Range": f"bytes {start}-{size_bytes - 1}/{size_bytes}"}
+    response = web.StreamResponse(status=206, headers=headers)
+    response.content_length = size_bytes - start
+    await response.prepare(request)
+    return start, response
+
+
+def cut(request: web.Request) -> None:
+    """Break the connection off."""
+    if request.transport is not None:
+        request.transport.abort()
+
+
+async def cancel(task: asyncio.Task[Any]) -> None:
+    """Cancel a task that runs, and see it end by that."""
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
