@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import aioboto3
 import psutil
 import psycopg
-from botocore.config import Config as ClientConfig
 from playing import Bucket, check_playback
 from psycopg.rows import dict_row
+from stored_objects import s3_client
 
 # Objects of attempts that were superseded: known to stay until something removes them. With
 # False an audit counts them as problems.
@@ -282,13 +281,7 @@ async def _connect(environ: Mapping[str, str]) -> psycopg.AsyncConnection[dict[s
 
 @asynccontextmanager
 async def _open_bucket(environ: Mapping[str, str]) -> AsyncIterator[Bucket]:
-    session = aioboto3.Session(
-        environ["AWS_ACCESS_KEY_ID"], environ["AWS_SECRET_ACCESS_KEY"], region_name="us-east-1"
-    )
-    settings = ClientConfig(s3={"addressing_style": "path"})
-    async with session.client(
-        "s3", endpoint_url=environ["S3_ENDPOINT_URL"], config=settings
-    ) as client:
+    async with s3_client(environ) as client:
         name = environ["S3_BUCKET"]
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=name)
         keys = {entry["Key"] async for page in pages for entry in _entries(page)}

@@ -2,12 +2,17 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from database_proxy import DatabaseProxy, database_proxy
 from fault_injection import Source, Stack, large_source, long_source, running_stack, short_source
+
+from portal.config import Config
 
 HERE = Path(__file__).parent
 
@@ -40,6 +45,19 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> list[Source]:
     """What people publish: sent whole, completed later, sent in parts."""
     folder = tmp_path_factory.mktemp("media")
     return [short_source(folder), long_source(folder), large_source(folder)]
+
+
+@pytest.fixture
+def rng(seed: int) -> Random:
+    """The choices of a test that is parametrized by a seed."""
+    return Random(seed)  # noqa: S311  # to be repeated, not to be secret
+
+
+@pytest.fixture
+async def proxied(config: Config) -> AsyncIterator[tuple[DatabaseProxy, Config]]:
+    """A proxy in front of the test's database, and the settings by which it is gone through."""
+    async with database_proxy(config.database_url) as (proxy, address):
+        yield proxy, replace(config, database_url=address)
 
 
 TALLY: Counter[str] = Counter()

@@ -25,10 +25,14 @@ class DatabaseProxy:
     _flowing: asyncio.Event = field(default_factory=asyncio.Event)
 
     def cut(self) -> None:
-        """Reset all connections."""
         self.cuts += 1
         for writer in list(self._writers):
             writer.transport.abort()
+
+    def go_away(self) -> None:
+        """Reset all connections, and every new one."""
+        self.refuses = True
+        self.cut()
 
     def cut_after(self, count: int) -> None:
         """Reset all connections once so many more bytes have passed, either way."""
@@ -101,14 +105,9 @@ async def database_proxy(database_url: str) -> AsyncIterator[tuple[DatabaseProxy
     port = server.sockets[0].getsockname()[1]
     user, name = settings.get("user", ""), settings["dbname"]
     password = f":{settings['password']}" if settings.get("password") else ""
+    address = f"postgresql://{user}{password}@127.0.0.1:{port}/{name}"
     try:
-        yield (
-            proxy,
-            (
-                f"postgresql://{user}{password}@127.0.0.1:{port}/{name}"
-                "?sslmode=disable&gssencmode=disable"
-            ),
-        )
+        yield proxy, f"{address}?sslmode=disable&gssencmode=disable"
     finally:
         proxy.thaw()
         server.close()

@@ -21,6 +21,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 import aiohttp
+import api_client
 import click
 import psutil
 import psycopg
@@ -90,32 +91,22 @@ class Stack:
         return False
 
     def encoders(self) -> list[psutil.Process]:
-        """The running ffmpegs."""
         return [each for each in processes_of(self.folder) if "ffmpeg" in _name(each)]
 
     def probes(self) -> list[psutil.Process]:
         """The processes that examine a source; unlike an ffmpeg, none mentions the folder."""
-        found = []
+        found: list[psutil.Process] = []
         for pid in filter(None, map(self.pid, self.workers)):
             with suppress(psutil.NoSuchProcess):
-                found += [
-                    child
-                    for child in psutil.Process(pid).children()
-                    if "portal.transcoding.probing" in child.cmdline()
-                ]
+                children = psutil.Process(pid).children()
+                found += [it for it in children if "portal.transcoding.probing" in it.cmdline()]
         return found
 
     async def rows(self, query: str, *values: Any) -> list[Any]:
-        async with await psycopg.AsyncConnection.connect(
-            self.environ["DATABASE_URL"], connect_timeout=5
-        ) as connection:
-            return await (await connection.execute(query.encode(), values)).fetchall()
+        return await api_client.rows(self.environ["DATABASE_URL"], query, *values)
 
-    async def execute(self, statement: str, *values: Any) -> None:
-        async with await psycopg.AsyncConnection.connect(
-            self.environ["DATABASE_URL"], autocommit=True, connect_timeout=5
-        ) as connection:
-            await connection.execute(statement.encode(), values)
+    async def execute(self, statements: str) -> None:
+        await api_client.run_sql(self.environ["DATABASE_URL"], statements)
 
     async def publish(self, source: Source, *, is_intact: bool = True) -> Accepted:
         """Publish a file as a patient client does, over any outage."""
@@ -252,14 +243,7 @@ async def publish(portal_url: str, source: Source, *, is_intact: bool = True) ->
     async with aiohttp.ClientSession(timeout=REQUEST_TIMEOUT) as session:
         api = Api(session, portal_url)
         key = await _send(api, source.file)
-        body = {
-            "title": source.file.stem,
-            "description": "",
-            "categoryIds": [1],
-            "tags": "",
-            "fileName": source.file.name,
-            "key": key,
-        }
+        body = api_client.metadata(key, title=source.file.stem, fileName=source.file.name)
         video = await _insist(lambda: api.call("POST", "/api/videos", body))
     return Accepted(id=video["id"], key=key, duration_s=source.duration_s, is_intact=is_intact)
 
@@ -303,7 +287,6 @@ async def _insist(
 
 
 def short_source(folder: Path) -> Source:
-    """Two seconds, one rendition."""
     return Source(make_video(folder / "short.mp4"), 2.0)
 
 

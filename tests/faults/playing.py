@@ -1,24 +1,23 @@
 """Plays a published video from storage, as far as a program can: every name, every duration, and
 the lowest rendition decoded from beginning to end (RFC 8216)."""
 
-import asyncio
 import posixpath
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import imageio_ffmpeg
+from command_line import run_program
+from hls_checks import entries, variants
 
 DECODE_TIMEOUT_S = 120.0
 # A last frame, encoder delay, and what a half-second audio frame more or less adds.
 DURATION_SLACK_S = 1.0
 
-VARIANT = re.compile(r"#EXT-X-STREAM-INF:.*\n(.+)")
 NAMED = re.compile(r'^#EXT-X-(?:MEDIA|I-FRAME-STREAM-INF|MAP):.*?URI="([^"]+)"', re.MULTILINE)
-LENGTH = re.compile(r"^#EXTINF:([\d.]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +43,15 @@ async def check_playback(
     if master not in bucket.keys:
         return [f"{master} is missing"]
     text = (await bucket.read(master)).decode()
-    playlists = {_resolve(master, uri) for uri in (*VARIANT.findall(text), *NAMED.findall(text))}
+    playlists = {_resolve(master, uri) for uri in (*variants(text), *NAMED.findall(text))}
     told = {posixpath.basename(posixpath.dirname(key)) for key in playlists}
     problems = [f"{name} is complete, and not played" for name in sorted(set(names) - told)]
     problems += [f"{name} is played, and not complete" for name in sorted(told - set(names))]
     for playlist in sorted(playlists):
         problems += await _check_playlist(bucket, playlist, duration_s)
-    variants = [_resolve(master, uri) for uri in VARIANT.findall(text)]
     if not problems:
-        problems += await _check_decoding(bucket, min(variants, key=_height), duration_s)
+        lowest = min((_resolve(master, uri) for uri in variants(text)), key=_height)
+        problems += await _check_decoding(bucket, lowest, duration_s)
     return problems
 
 
@@ -90,32 +89,22 @@ async def _check_decoding(bucket: Bucket, playlist: str, duration_s: float | Non
 
 async def _decode(file: Path) -> tuple[str, float]:
     """What ffmpeg complains about, and the seconds it decoded."""
-    decoder = await asyncio.create_subprocess_exec(
+    _, progress, said = await run_program(
         *(imageio_ffmpeg.get_ffmpeg_exe(), "-nostdin", "-v", "error", "-xerror"),
         *("-progress", "pipe:1", "-i", str(file), "-f", "null", "-"),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
+        timeout_s=DECODE_TIMEOUT_S,
     )
-    try:
-        async with asyncio.timeout(DECODE_TIMEOUT_S):
-            progress, said = await decoder.communicate()
-    finally:
-        if decoder.returncode is None:
-            decoder.kill()
-            await decoder.wait()
-    times = re.findall(rb"out_time_us=(\d+)", progress)
-    return said.decode(errors="replace").strip(), int(times[-1]) / 1e6 if times else 0.0
+    times = re.findall(r"out_time_us=(\d+)", progress)
+    return said.strip(), int(times[-1]) / 1e6 if times else 0.0
 
 
-def _uris(text: str) -> Iterator[str]:
+def _uris(text: str) -> list[str]:
     """What a media playlist names, the initialization segment first."""
-    yield from NAMED.findall(text)
-    yield from (line for line in text.splitlines() if line and not line.startswith("#"))
+    return [*NAMED.findall(text), *(uri for _, uri in entries(text))]
 
 
 def _length_s(text: str) -> float:
-    return sum(float(seconds) for seconds in LENGTH.findall(text))
+    return sum(duration_s for duration_s, _ in entries(text))
 
 
 def _resolve(base: str, uri: str) -> str:

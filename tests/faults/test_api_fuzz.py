@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from command_line import run_program
 from log_checks import complaints
 from running_portal import LivePortal, fresh_database, run_portal
 
@@ -24,20 +25,16 @@ FUZZ_SETTINGS = {
     # The document allows what storage can hold.
     "MAX_SOURCE_BYTES": "0",
     # One client asks it all.
-    "RATE_LIMIT_CHANGES": "0",
-    "RATE_LIMIT_PARTS": "0",
-    "RATE_LIMIT_SEARCHES": "0",
-    "RATE_LIMIT_READS": "0",
+    **{f"RATE_LIMIT_{kind}": "0" for kind in ("CHANGES", "PARTS", "SEARCHES", "READS")},
 }
 SEED = int(os.environ.get("FUZZ_SEED", "20260304"))
 TIMEOUT_S = 600
-SOAK_TIMEOUT_S = 7_200
 # Processes side by side: what each tests, and how many examples of each operation (or sequences).
-RUNS = {
-    "videos": (("--phases", "fuzzing", "--include-path-regex", "^/api/videos"), 285),
-    "uploads": (("--phases", "fuzzing", "--exclude-path-regex", "^/api/videos"), 285),
-    "sequences": (("--phases", "coverage,stateful"), 220),
-}
+RUNS = (
+    (("--phases", "fuzzing", "--include-path-regex", "^/api/videos"), 285),
+    (("--phases", "fuzzing", "--exclude-path-regex", "^/api/videos"), 285),
+    (("--phases", "coverage,stateful"), 220),
+)
 CASES = 5_000
 SOAK_TIMES = 20
 GENERATED = re.compile(r"^ +([\d,]+) generated", re.MULTILINE)
@@ -46,50 +43,47 @@ GENERATED = re.compile(r"^ +([\d,]+) generated", re.MULTILINE)
 @pytest.fixture
 async def fuzzed(services: dict[str, str], tmp_path: Path) -> AsyncIterator[LivePortal]:
     """A running web process with a database of its own; no worker, so that videos wait."""
-    log = tmp_path / "web.log"
     async with (
         fresh_database(services) as environ,
         run_portal({**environ, **FUZZ_SETTINGS}, worker=False, log_dir=tmp_path) as portal,
     ):
         yield portal
-    assert complaints(log) == []
+    assert complaints(tmp_path / "web.log") == []
 
 
 async def test_every_answer_to_generated_requests_is_documented(fuzzed: LivePortal) -> None:
-    assert await fuzz(fuzzed, seed=SEED, times=1, timeout_s=TIMEOUT_S) >= CASES
+    assert await fuzz(fuzzed, seed=SEED, times=1) >= CASES
 
 
 @pytest.mark.soak
 async def test_every_answer_to_many_generated_requests_is_documented(fuzzed: LivePortal) -> None:
     seed = int(os.environ.get("FUZZ_SEED") or random.randrange(2**32))  # noqa: S311 - no secret
-    cases = await fuzz(fuzzed, seed=seed, times=SOAK_TIMES, timeout_s=SOAK_TIMEOUT_S)
-    assert cases >= CASES * SOAK_TIMES // 2
+    assert await fuzz(fuzzed, seed=seed, times=SOAK_TIMES) >= CASES * SOAK_TIMES // 2
 
 
-async def fuzz(portal: LivePortal, *, seed: int, times: int, timeout_s: float) -> int:
+async def fuzz(portal: LivePortal, *, seed: int, times: int) -> int:
     """Do all runs at once; answers how many cases they were."""
     with TemporaryDirectory() as folder:
-        async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as group:
+        limits = {"seed": seed, "folder": folder, "timeout_s": TIMEOUT_S * times}
+        async with asyncio.TaskGroup() as group:
             runs = [
-                group.create_task(
-                    run(
-                        portal,
-                        options,
-                        examples=examples * times,
-                        seed=seed,
-                        folder=Path(folder),
-                    )
-                )
-                for options, examples in RUNS.values()
+                group.create_task(run(portal, options, examples=examples * times, **limits))
+                for options, examples in RUNS
             ]
     return sum(run.result() for run in runs)
 
 
 async def run(
-    portal: LivePortal, options: tuple[str, ...], *, examples: int, seed: int, folder: Path
+    portal: LivePortal,
+    options: tuple[str, ...],
+    *,
+    examples: int,
+    seed: int,
+    folder: str,
+    timeout_s: float,
 ) -> int:
     """One process of schemathesis; answers how many cases it sent, or fails with what it found."""
-    process = await asyncio.create_subprocess_exec(
+    code, said, errors = await run_program(
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(HERE / "fuzz.toml")),
         *("run", f"{portal.base_url}/api/openapi.json", "--checks", "all", "--no-color"),
         # Knows of DELETE alone; fuzz_hooks.py stands in for it.
@@ -104,18 +98,10 @@ async def run(
         },
         # It leaves notes on what it found.
         cwd=folder,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+        timeout_s=timeout_s,
     )
-    try:
-        said = (await process.communicate())[0].decode()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    sys.stdout.write(f"FUZZ_SEED={seed}\n{said}")
-    assert process.returncode == 0, f"FUZZ_SEED={seed}"
+    sys.stdout.write(f"FUZZ_SEED={seed}\n{said}{errors}")
+    assert code == 0, f"FUZZ_SEED={seed}"
     counted = GENERATED.search(said)
     assert counted is not None
     return int(counted[1].replace(",", ""))

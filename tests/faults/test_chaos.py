@@ -4,7 +4,6 @@ Whatever the order: every accepted video ends up ready and plays, and nothing is
 left. A seed repeats the choices, not the timing: `PORTAL_FAULT_SEED=7 pytest -m slow tests/faults`.
 """
 
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -13,31 +12,22 @@ from chaos import chaos
 from fault_injection import Source, Stack, running_stack
 from random_faults import KINDS
 from seaweed import prepare_seaweed
+from storage_proxy import FIRST_SOAK_SEED, seeds
 
-DEFAULT_SEEDS = [int(os.environ.get("PORTAL_FAULT_SEED", "1"))]
-SOAK_SEEDS = list(range(100, 112))
-SEAWEED_SEEDS = list(range(200, 203))
 # Asked to end, SeaweedFS may serve half of its parts for minutes; whoever runs it kills it then.
 SEAWEED_KINDS = {name: fault for name, fault in KINDS.items() if name != "stop storage"}
 
 
-@pytest.mark.parametrize("seed", DEFAULT_SEEDS)
+@pytest.mark.parametrize("seed", seeds(1, soak=12))
 async def test_nothing_is_lost_doubled_or_left(
     seed: int, stack: Stack, sources: list[Source], fault_tally: Counter[str]
 ) -> None:
-    await chaos(stack, sources, fault_tally, seed=seed, faults=8, videos=4)
+    faults, videos = (20, 8) if seed >= FIRST_SOAK_SEED else (8, 4)
+    await chaos(stack, sources, fault_tally, seed=seed, faults=faults, videos=videos)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", SOAK_SEEDS)
-async def test_nothing_is_lost_doubled_or_left_by_many(
-    seed: int, stack: Stack, sources: list[Source], fault_tally: Counter[str]
-) -> None:
-    await chaos(stack, sources, fault_tally, seed=seed, faults=20, videos=8)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", SEAWEED_SEEDS)
+@pytest.mark.parametrize("seed", range(200, 203))
 async def test_nothing_is_lost_doubled_or_left_on_another_storage(
     seed: int, sources: list[Source], fault_tally: Counter[str], fault_folder: Path
 ) -> None:

@@ -26,7 +26,6 @@ START_TIMEOUT_S = 60.0
 RESTART_PAUSE_S = 0.5
 # Enough for what has died to be started again, not always to have settled.
 PAUSE_S = (0.5, 6.0)
-SEEDS = list(range(300, 303))
 
 
 @dataclass(slots=True)
@@ -91,21 +90,13 @@ async def managed_stack(folder: Path) -> AsyncIterator[tuple[Manager, Stack]]:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", range(300, 303))
 async def test_nothing_is_lost_doubled_or_left_by_portal_up(
     seed: int, sources: list[Source], fault_tally: Counter[str], fault_folder: Path
 ) -> None:
     folder = fault_folder / str(seed)
     folder.mkdir()
     async with managed_stack(folder) as (manager, stack):
-        await chaos(
-            stack,
-            sources,
-            fault_tally,
-            seed=seed,
-            faults=15,
-            videos=6,
-            kinds=UP_KINDS,
-            pause_s=PAUSE_S,
-        )
+        extent = {"faults": 15, "videos": 6, "pause_s": PAUSE_S}
+        await chaos(stack, sources, fault_tally, seed=seed, kinds=UP_KINDS, **extent)
     fault_tally["starts of portal up"] += manager.starts

@@ -5,7 +5,7 @@ By libfaketime, which the test extra brings: the wall clock jumps, the monotonic
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +13,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
-from fault_injection import Source, Stack, long_source, running_stack, short_source
+from fault_injection import long_source, running_stack, short_source
 
 DAY_S = 86_400
 
@@ -51,41 +51,25 @@ def clocked() -> Iterator[tuple[Path, Clock]]:
         yield Path(folder), clock
 
 
-async def upset(stack: Stack, clock: Clock, sources: list[Source], jumps_s: Sequence[int]) -> None:
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("whose", "seed"),
+    [*(("database", seed) for seed in (1, 2, 3, 4)), *(("portal", seed) for seed in (1, 2))],
+)
+async def test_clock_that_jumps_costs_nothing(
+    whose: str, rng: Random, clocked: tuple[Path, Clock], tmp_path: Path, fault_tally: Counter[str]
+) -> None:
     """People publish while the clock jumps; in the end it is right, and all must be well."""
-    async with asyncio.TaskGroup() as group:
-        for number, offset_s in enumerate(jumps_s):
-            clock.set(offset_s)
-            group.create_task(stack.publish(sources[number % len(sources)]))
-            await asyncio.sleep(2)
-        clock.set(0)
-    await stack.settle_and_audit()
-
-
-def jumps_s(seed: int) -> list[int]:
-    rng = Random(seed)  # noqa: S311  # to be repeated, not to be secret
-    return [rng.choice((-1, 1)) * rng.randrange(60, 2 * DAY_S) for _ in range(3)]
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
-async def test_clock_of_the_database(
-    seed: int, clocked: tuple[Path, Clock], tmp_path: Path, fault_tally: Counter[str]
-) -> None:
     folder, clock = clocked
     sources = [long_source(tmp_path), short_source(tmp_path)]
-    async with running_stack(folder, database_environ=clock.environ) as stack:
-        await upset(stack, clock, sources, jumps_s(seed))
-    fault_tally["database's clock jumps"] += 4
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", [1, 2])
-async def test_clocks_of_web_and_workers(
-    seed: int, clocked: tuple[Path, Clock], tmp_path: Path, fault_tally: Counter[str]
-) -> None:
-    folder, clock = clocked
-    sources = [long_source(tmp_path), short_source(tmp_path)]
-    async with running_stack(folder, **clock.environ) as stack:
-        await upset(stack, clock, sources, jumps_s(seed))
-    fault_tally["portal's clock jumps"] += 4
+    jumps_s = [rng.choice((-1, 1)) * rng.randrange(60, 2 * DAY_S) for _ in range(3)]
+    of_database, of_portal = (clock.environ if whose == it else {} for it in ("database", "portal"))
+    async with running_stack(folder, database_environ=of_database, **of_portal) as stack:
+        async with asyncio.TaskGroup() as group:
+            for number, offset_s in enumerate(jumps_s):
+                clock.set(offset_s)
+                group.create_task(stack.publish(sources[number % len(sources)]))
+                await asyncio.sleep(2)
+            clock.set(0)
+        await stack.settle_and_audit()
+    fault_tally[f"{whose}'s clock jumps"] += 4

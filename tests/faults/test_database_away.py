@@ -32,26 +32,22 @@ ENQUEUED = AWAY.format(
 )
 
 
+@pytest.mark.parametrize("away", [PUBLISHED, ENQUEUED], ids=["published", "next one queued"])
 async def test_pass_is_published_when_the_database_is_back(
-    client: Client, resources: WebContext, short_video: Path, tmp_path: Path
-) -> None:
-    video = await published_file(client, resources, short_video)
-    await run_sql(resources.config.database_url, PUBLISHED)
-    video = await make_playable(video, resources, tmp_path)
-    assert (video.status, video.published_attempt) == (VideoStatus.READY, 1)
-    assert await rows(resources.config.database_url, "SELECT last_value FROM tries") == [(3,)]
-
-
-async def test_pass_is_published_when_the_database_went_away_as_the_next_was_queued(
-    client: Client, resources: WebContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    away: str,
+    client: Client,
+    resources: WebContext,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ladder, "EARLY_FROM_S", 0)
     source = make_video(tmp_path / "wide.mp4", size="640x360")
     video = await published_file(client, resources, source)
-    await run_sql(resources.config.database_url, ENQUEUED)
+    await run_sql(resources.config.database_url, away)
     video = await make_playable(video, resources, tmp_path)
     assert (video.status, video.published_attempt) == (VideoStatus.READY, 1)
     assert video.complete_job_id is not None
+    assert await rows(resources.config.database_url, "SELECT last_value FROM tries") == [(3,)]
 
 
 async def test_work_is_handed_back_when_the_database_is_back(

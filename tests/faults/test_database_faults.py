@@ -7,7 +7,6 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -16,7 +15,7 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 from api_client import Client, counts, metadata, presign, problem, published, rows, run_sql
-from database_proxy import DatabaseProxy, database_proxy
+from database_proxy import DatabaseProxy
 from passes import make_playable
 from psycopg import sql
 from quart import Response
@@ -24,7 +23,6 @@ from running_portal import execute, make_video, until
 from storage_proxy import seeds, send
 
 from portal.config import Config
-from portal.database import connection
 from portal.database.connection import CONNECT_TIMEOUT_S, open_database
 from portal.database.models import Attempt, Outcome, Video, VideoStatus
 from portal.queue.app import open_queue
@@ -47,12 +45,6 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND random() < 0.5
 """
 KILL_ALL = KILL_SOME.replace("0.5", "2")
-
-
-@pytest.fixture
-async def proxied(config: Config) -> AsyncIterator[tuple[DatabaseProxy, Config]]:
-    async with database_proxy(config.database_url) as (proxy, address):
-        yield proxy, replace(config, database_url=address)
 
 
 @pytest.fixture
@@ -94,9 +86,8 @@ async def insist(client: Client, key: str, answers: Counter[int]) -> str:
 
 @pytest.mark.parametrize("seed", seeds(1, soak=50))
 async def test_creation_over_a_line_cut_at_any_byte_makes_one_video_with_one_job(
-    seed: int, client: Client, config: Config, proxy: DatabaseProxy
+    rng: Random, client: Client, config: Config, proxy: DatabaseProxy
 ) -> None:
-    rng = Random(seed)  # noqa: S311
     answers: Counter[int] = Counter()
     keys = await uploaded_keys(client, CREATIONS)
     for key in keys:
@@ -109,9 +100,8 @@ async def test_creation_over_a_line_cut_at_any_byte_makes_one_video_with_one_job
 
 @pytest.mark.parametrize("seed", seeds(1, soak=30))
 async def test_creations_while_backends_are_terminated_make_one_video_each(
-    seed: int, client: Client, config: Config
+    rng: Random, client: Client, config: Config
 ) -> None:
-    rng = Random(seed)  # noqa: S311
     answers: Counter[int] = Counter()
     keys = await uploaded_keys(client, CREATIONS)
 
@@ -128,30 +118,8 @@ async def test_creations_while_backends_are_terminated_make_one_video_each(
     assert await rows(config.database_url, MISCOUNTED) == [(CREATIONS,) * 3]
 
 
-async def test_frozen_database_gives_503_to_everyone_and_is_used_again_by_itself(
-    proxied: tuple[DatabaseProxy, Config], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert connection.WEB_ANSWER_TIMEOUT_S <= PATIENCE_S
-    monkeypatch.setattr(connection, "WEB_ANSWER_TIMEOUT_S", 3)
-    proxy, config = proxied
-    app = create_app(config)
-    async with app.test_app():
-        client = app.test_client()
-        record = await published(client)
-        address, body = f"/api/videos/{record['id']}", metadata(record["storageKey"])
-        proxy.freeze()
-        async with asyncio.timeout(2 * PATIENCE_S):
-            asked = [client.post("/api/videos", json=body) for _ in range(40)]
-            page, answer, *_ = await asyncio.gather(client.get("/"), client.get(address), *asked)
-        assert page.status_code == 503
-        await expect_unavailable(answer)
-        proxy.thaw()
-
-        async def is_used_again() -> bool:
-            answers = await asyncio.gather(*(client.get(address) for _ in range(16)))
-            return {it.status_code for it in answers} == {200}
-
-        await until(is_used_again, timeout_s=PATIENCE_S)
+def named(config: Config) -> sql.Identifier:
+    return sql.Identifier(config.database_url.partition("?")[0].rpartition("/")[2])
 
 
 async def test_database_out_of_connections_gives_503_and_all_come_back(
@@ -159,8 +127,8 @@ async def test_database_out_of_connections_gives_503_and_all_come_back(
 ) -> None:
     record = await published(client)
     address = f"/api/videos/{record['id']}/transcode"
-    name = sql.Identifier(config.database_url.partition("?")[0].rpartition("/")[2])
     limit = sql.SQL("ALTER DATABASE {} CONNECTION LIMIT {}")
+    name = named(config)
     await run_sql(config.database_url, KILL_ALL)
     await execute(services, limit.format(name, sql.Literal(1)))
     begun_at = monotonic()
@@ -171,11 +139,11 @@ async def test_database_out_of_connections_gives_503_and_all_come_back(
             await expect_unavailable(answer)
     await execute(services, limit.format(name, sql.Literal(-1)))
 
-    async def all_come_through() -> bool:
+    async def are_answered() -> bool:
         answers = await asyncio.gather(*(client.get(address) for _ in range(60)))
         return {it.status_code for it in answers} == {200}
 
-    await until(all_come_through, timeout_s=PATIENCE_S)
+    await until(are_answered, timeout_s=PATIENCE_S)
 
 
 async def test_demoted_database_gives_503_and_is_left_for_its_successor(
@@ -183,16 +151,13 @@ async def test_demoted_database_gives_503_and_is_left_for_its_successor(
 ) -> None:
     """As after a failover: the former primary takes no writes; connections to it are of no use."""
     [first, second] = await uploaded_keys(client, 2)
-    name = sql.Identifier(config.database_url.partition("?")[0].rpartition("/")[2])
+    name = named(config)
     demote = sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = {}")
     await execute(services, demote.format(name, sql.SQL("on")))
     await run_sql(config.database_url, "SET default_transaction_read_only = off;" + KILL_ALL)
     await expect_unavailable(await client.post("/api/videos", json=metadata(first)))
-    await expect_unavailable(
-        await client.post(
-            "/api/videos/presign", json={"fileName": "a.mp4", "contentType": "video/mp4"}
-        )
-    )
+    named_file = {"fileName": "a.mp4", "contentType": "video/mp4"}
+    await expect_unavailable(await client.post("/api/videos/presign", json=named_file))
     await execute(services, demote.format(name, sql.SQL("off")))
     answers: Counter[int] = Counter()
     for key in (first, second):
@@ -202,9 +167,8 @@ async def test_demoted_database_gives_503_and_is_left_for_its_successor(
 
 @pytest.mark.parametrize("seed", seeds(1, soak=50))
 async def test_database_that_goes_away_during_a_pass_costs_no_attempt(
-    seed: int, proxied: tuple[DatabaseProxy, Config], tmp_path: Path
+    rng: Random, proxied: tuple[DatabaseProxy, Config], tmp_path: Path
 ) -> None:
-    rng = Random(seed)  # noqa: S311
     proxy, config = proxied
     app = create_app(config)
     async with app.test_app():
@@ -217,8 +181,7 @@ async def test_database_that_goes_away_during_a_pass_costs_no_attempt(
         video = await Video.get(id=video_id)
         pass_ = asyncio.create_task(make_playable(video, resources, tmp_path))
         await asyncio.wait({pass_}, timeout=rng.uniform(0.0, 1.5))
-        proxy.refuses = True
-        proxy.cut()
+        proxy.go_away()
         # Longer than anyone waits for a connection, and less than a lease.
         await asyncio.sleep(OUTAGE_S)
         proxy.refuses = False

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from api_client import rows
+from api_client import rows, until_found
 from bundled_parts import embedded_services
 from fault_injection import small_disk
 from running_portal import create, final_status, make_video, process, run_portal, until
@@ -19,57 +19,48 @@ OUTCOMES = "SELECT outcome FROM attempts WHERE outcome IS NOT NULL"
 
 
 @pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    with small_disk(tmp_path / "disk", "512k") as folder:
+def disk(tmp_path: Path, size: str) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", size) as folder:
         yield folder
 
 
-@pytest.fixture
-def storage_disk(tmp_path: Path) -> Iterator[Path]:
-    with small_disk(tmp_path / "disk", "24m") as folder:
-        yield folder
-
-
-async def has_ended(database_url: str) -> bool:
-    """Whether some attempt has."""
-    return bool(await rows(database_url, OUTCOMES))
-
-
+@pytest.mark.parametrize("size", ["512k"])
 async def test_worker_without_room_hands_back_what_another_then_makes(
-    environ: dict[str, str], tiny_disk: Path, tmp_path: Path
+    environ: dict[str, str], disk: Path, tmp_path: Path
 ) -> None:
     source = make_video(tmp_path / "source.mp4", seconds=8, size="640x360")
     database_url = environ["DATABASE_URL"]
     async with run_portal(environ, worker=False) as portal:
         video = await create(portal.base_url, source)
-        cramped = {**environ, "WORK_DIR": str(tiny_disk / "work")}
+        cramped = {**environ, "WORK_DIR": str(disk / "work")}
         async with process("worker", cramped) as worker:
-            await until(lambda: has_ended(database_url), timeout_s=90)
+            await until_found(database_url, OUTCOMES, timeout_s=90)
             assert worker.returncode is None
         assert set(await rows(database_url, OUTCOMES)) == {("handed_back",)}
-        assert [path for path in tiny_disk.rglob("*") if path.is_file()] == []
+        assert [path for path in disk.rglob("*") if path.is_file()] == []
         async with process("worker", environ):
             assert await final_status(portal.base_url, video["id"], timeout_s=90) == "ready"
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("size", ["24m"])
 async def test_full_storage_takes_nothing_by_halves_and_goes_on_once_there_is_room(
-    environ: dict[str, str], storage_disk: Path, tmp_path: Path
+    environ: dict[str, str], disk: Path, tmp_path: Path
 ) -> None:
     source = make_video(tmp_path / "source.mp4", seconds=8, size="640x360")
     database_url = environ["DATABASE_URL"]
     async with (
-        embedded_services(storage_disk, database=False) as storage,
+        embedded_services(disk, database=False) as storage,
         run_portal({**environ, **storage}, worker=False) as portal,
     ):
-        filler = storage_disk / "filler"
-        left = shutil.disk_usage(storage_disk).free - source.stat().st_size - ROOM_BYTES
+        filler = disk / "filler"
+        left = shutil.disk_usage(disk).free - source.stat().st_size - ROOM_BYTES
         filler.write_bytes(bytes(left))
-        await expect_no_half_upload(portal.base_url, storage_disk)
+        await expect_no_half_upload(portal.base_url, disk)
 
         video = await create(portal.base_url, source)
         async with process("worker", {**portal.environ, "WORK_DIR": str(tmp_path / "work")}):
-            await until(lambda: has_ended(database_url), timeout_s=90)
+            await until_found(database_url, OUTCOMES, timeout_s=90)
             filler.unlink()
             assert await final_status(portal.base_url, video["id"], timeout_s=120) == "ready"
     outcomes = {outcome for (outcome,) in await rows(database_url, OUTCOMES)}

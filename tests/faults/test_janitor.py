@@ -1,9 +1,9 @@
 """The janitor removes what nobody needs, all of it in the end, and nothing else, whatever comes."""
 
 import asyncio
-import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 from uuid import uuid4
 
 import pytest
@@ -19,6 +19,7 @@ from aged_videos import (
 from api_client import RAW_FILE, Client, metadata, presign, problem, published, put, rows, uploaded
 from page_rows import make_attempt, make_row
 from running_portal import process, until
+from storage_proxy import soaked
 from stored_objects import stored, unreachable
 from upload_client import content, look, multipart_uploads, send_part, sign, started
 
@@ -35,10 +36,7 @@ from portal.storage.errors import ObjectMissing
 from portal.videos import deletion, publishing
 from portal.web.composition import WebContext
 
-REPETITIONS = [
-    *range(6),
-    *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(6, 200)),
-]
+repeated = pytest.mark.parametrize("seed", [*range(6), *map(soaked, range(6, 200))])
 
 
 async def is_stored(resources: WebContext, key: str) -> bool:
@@ -47,6 +45,21 @@ async def is_stored(resources: WebContext, key: str) -> bool:
     except ObjectMissing:
         return False
     return True
+
+
+async def old_uploads(resources: WebContext, count: int) -> list[str]:
+    """So many that nobody goes on with; returns their keys."""
+    keys = [f"videos/{uuid4().hex}.mp4" for _ in range(count)]
+    names = {"file_name": "a.mp4", "content_type": "video/mp4"}
+    await Upload.bulk_create([Upload(key=key, **names) for key in keys])
+    await age_uploads(resources, "2 days")
+    return keys
+
+
+async def remove_now(video: Video, resources: WebContext) -> None:
+    """Remove a deleted video's files for good, as if enough time had passed."""
+    await Deletion.all().update(settles_at=datetime.now(UTC))
+    await removal.remove_files(video.id, storage=resources.storage)
 
 
 async def test_file_that_nobody_published_goes_after_a_day(
@@ -143,9 +156,7 @@ async def test_multipart_uploads_that_nobody_recorded_are_aborted(
     await storage.multiparts.abort(strange, foreign)
 
 
-async def test_output_of_superseded_attempts_goes_and_nothing_else(
-    client: Client, resources: WebContext
-) -> None:
+async def test_output_of_superseded_attempts_goes_and_nothing_else(resources: WebContext) -> None:
     video, used, unused = await video_with_history(resources)
     assert await stored(resources.storage, video.id) == sorted(used + unused)
 
@@ -173,7 +184,7 @@ async def test_failed_video_keeps_its_source_only(client: Client, resources: Web
     {"complete_job_id": 7},
 ])  # fmt: skip
 async def test_nothing_is_swept_while_the_video_has_work_to_come(
-    client: Client, resources: WebContext, changes: dict[str, object]
+    resources: WebContext, changes: dict[str, object]
 ) -> None:
     video, used, unused = await video_with_history(resources)
     await Video.filter(id=video.id).update(**changes)
@@ -182,7 +193,7 @@ async def test_nothing_is_swept_while_the_video_has_work_to_come(
 
 
 async def test_nothing_is_swept_before_players_and_workers_are_done_with_it(
-    client: Client, resources: WebContext
+    resources: WebContext,
 ) -> None:
     """A player may hold old playlists for as long as their addresses are valid."""
     video, used, _ = await video_with_history(resources)
@@ -195,9 +206,7 @@ async def test_nothing_is_swept_before_players_and_workers_are_done_with_it(
     assert await stored(resources.storage, video.id) == used
 
 
-async def test_worker_that_wakes_up_can_not_publish_what_was_swept(
-    client: Client, resources: WebContext
-) -> None:
+async def test_worker_that_wakes_up_can_not_publish_what_was_swept(resources: WebContext) -> None:
     """Its attempt was never closed: the video failed when it had no try left."""
     video = await make_row(status=VideoStatus.FAILED)
     await ended_attempt(video, 1, None)
@@ -211,9 +220,7 @@ async def test_worker_that_wakes_up_can_not_publish_what_was_swept(
     assert await stored(resources.storage, video.id) == []
 
 
-async def test_video_without_a_master_playlist_is_left_to_the_doctor(
-    client: Client, resources: WebContext
-) -> None:
+async def test_video_without_a_master_playlist_is_left_to_the_doctor(resources: WebContext) -> None:
     video, used, unused = await video_with_history(resources)
     master = next(key for key in used if key.endswith("master.m3u8"))
     await resources.storage.delete(master)
@@ -237,17 +244,14 @@ async def test_file_put_after_its_video_was_deleted_goes_too(
     late = await put_output(resources, video, 1, "360p/00009.m4s")
     assert (await tidy(resources)).deleted_videos == 0
     assert (await tidy(resources, now=hence(hours=25))).deleted_videos == 1
-    await Deletion.all().update(settles_at=datetime.now(UTC))
-    await removal.remove_files(video.id, storage=resources.storage)
+    await remove_now(video, resources)
 
     assert await stored(resources.storage, video.id, upload["key"]) == []
     assert not await is_stored(resources, late[0])
     assert not await Tombstone.exists()
 
 
-async def test_objects_of_others_in_the_bucket_are_left_alone(
-    client: Client, resources: WebContext
-) -> None:
+async def test_objects_of_others_in_the_bucket_are_left_alone(resources: WebContext) -> None:
     """A database that is empty by mistake must not cost the files of the right one."""
     foreign = [f"videos/{uuid4().hex}.mp4", f"hls/{uuid4()}/1/master.m3u8"]
     for key in foreign:
@@ -258,13 +262,9 @@ async def test_objects_of_others_in_the_bucket_are_left_alone(
         await resources.storage.delete(key)
 
 
-async def test_more_than_a_batch_is_removed(client: Client, resources: WebContext) -> None:
-    names = {"file_name": "a.mp4", "content_type": "video/mp4"}
+async def test_more_than_a_batch_is_removed(resources: WebContext) -> None:
     count = 2 * BATCH + 5
-    await Upload.bulk_create(
-        [Upload(key=f"videos/{uuid4().hex}.mp4", **names) for _ in range(count)]
-    )
-    await age_uploads(resources, "2 days")
+    await old_uploads(resources, count)
     assert (await tidy(resources)).uploads == count
     assert not await Upload.exists()
 
@@ -287,16 +287,15 @@ async def test_outage_of_storage_is_told_and_over_in_the_next_round(
 # Races. Each may end either way, but never with a video whose file is gone.
 
 
-@pytest.mark.parametrize("seed", REPETITIONS)
+@repeated
 async def test_upload_published_this_moment_is_whole_or_refused(
-    client: Client, resources: WebContext, seed: int
+    client: Client, resources: WebContext, seed: int, rng: Random
 ) -> None:
-    chance = random.Random(seed)  # noqa: S311 - a seeded schedule
     keys = [await uploaded(client) for _ in range(4)]
     await age_uploads(resources, "2 days")
 
     async def publish_soon(key: str) -> int:
-        await asyncio.sleep(chance.uniform(0, 0.05))
+        await asyncio.sleep(rng.uniform(0, 0.05))
         # The embedded server breaks off reading what is removed; clients ask again.
         for _ in range(20):
             response = await client.post("/api/videos", json=metadata(key))
@@ -306,7 +305,7 @@ async def test_upload_published_this_moment_is_whole_or_refused(
         return response.status_code
 
     async def tidy_soon() -> None:
-        await asyncio.sleep(chance.uniform(0, 0.04))
+        await asyncio.sleep(rng.uniform(0, 0.04))
         await tidy(resources)
 
     statuses, *_ = await asyncio.gather(
@@ -318,17 +317,16 @@ async def test_upload_published_this_moment_is_whole_or_refused(
         assert await Video.exists(upload_id=key) == (status == 201), f"seed {seed}"
 
 
-@pytest.mark.parametrize("seed", REPETITIONS)
+@repeated
 async def test_upload_completed_this_moment_is_whole_or_gone(
-    client: Client, resources: WebContext, seed: int
+    client: Client, resources: WebContext, seed: int, rng: Random
 ) -> None:
-    chance = random.Random(seed)  # noqa: S311 - a seeded schedule
     upload = await started(client, 3)
     await send_part(client, upload, 1, b"abc")
     await age_uploads(resources, "8 days")
 
     async def complete_soon() -> int:
-        await asyncio.sleep(chance.uniform(0, 0.02))
+        await asyncio.sleep(rng.uniform(0, 0.02))
         path = f"/api/uploads/{upload['uploadId']}/complete"
         return (await client.post(path)).status_code
 
@@ -343,18 +341,17 @@ async def test_upload_completed_this_moment_is_whole_or_gone(
         assert await multipart_uploads(resources, upload["key"]) == []
 
 
-@pytest.mark.parametrize("seed", REPETITIONS)
+@repeated
 async def test_video_retried_this_moment_keeps_its_new_attempt(
-    client: Client, resources: WebContext, seed: int
+    resources: WebContext, rng: Random
 ) -> None:
-    chance = random.Random(seed)  # noqa: S311 - a seeded schedule
     video = await make_row(status=VideoStatus.FAILED)
     await ended_attempt(video, 1, Outcome.FAILED)
     await ended_attempt(video, 2, None)
     await put_output(resources, video, 1, *(f"360p/{number:05}.m4s" for number in range(5)))
 
     async def retry() -> list[str]:
-        await asyncio.sleep(chance.uniform(0, 0.05))
+        await asyncio.sleep(rng.uniform(0, 0.05))
         await publishing.retry_transcode(video, queue=resources.queue)
         attempt = await attempts.begin(video.id, worker="test")
         assert attempt is not None
@@ -367,28 +364,19 @@ async def test_video_retried_this_moment_keeps_its_new_attempt(
     await until(lambda: is_stored(resources, new), timeout_s=15)
 
 
-async def test_deletion_and_janitor_at_once_leave_nothing(
-    client: Client, resources: WebContext
-) -> None:
+async def test_deletion_and_janitor_at_once_leave_nothing(resources: WebContext) -> None:
     video, _, _ = await video_with_history(resources)
     await asyncio.gather(tidy(resources), deletion.delete_video(video.id, queue=resources.queue))
-    await Deletion.all().update(settles_at=datetime.now(UTC))
-    await removal.remove_files(video.id, storage=resources.storage)
+    await remove_now(video, resources)
     assert await stored(resources.storage, video.id) == []
-
-
-# Crashes, and many workers.
 
 
 async def test_killed_janitor_is_continued_by_the_next(
     client: Client, resources: WebContext, environ: dict[str, str]
 ) -> None:
-    names = {"file_name": "a.mp4", "content_type": "video/mp4"}
-    keys = [f"videos/{uuid4().hex}.mp4" for _ in range(150)]
+    keys = await old_uploads(resources, 150)
     for key in keys:
         await resources.storage.put(key, b"x", content_type="video/mp4")
-    await Upload.bulk_create([Upload(key=key, **names) for key in keys])
-    await age_uploads(resources, "2 days")
     video, used, _ = await video_with_history(resources)
     safe = await published(client)
 
@@ -413,21 +401,16 @@ async def test_many_workers_tidy_up_once_an_hour(
 ) -> None:
     key = await uploaded(client)
     await age_uploads(resources, "2 days")
-    jobs = (
-        "SELECT args->>'timestamp', status::text FROM procrastinate_jobs"
-        " WHERE task_name = 'portal:janitor'"
-    )
-
-    async def is_done() -> bool:
-        return not await Upload.exists(key=key)
+    query = "SELECT args->>'timestamp', status::text FROM procrastinate_jobs WHERE task_name = %s"
+    hours: list[str] = []
 
     async def all_over() -> bool:
-        found = await rows(environ["DATABASE_URL"], jobs)
-        return bool(found) and all(status == "succeeded" for _, status in found)
+        jobs = await rows(environ["DATABASE_URL"], query, "portal:janitor")
+        hours[:] = [hour for hour, _ in jobs]
+        is_over = bool(jobs) and all(status == "succeeded" for _, status in jobs)
+        return is_over and not await Upload.exists(key=key)
 
     async with process("worker", environ), process("worker", environ):
-        await until(is_done, timeout_s=60)
-        await until(all_over, timeout_s=20)
-    hours = [timestamp for timestamp, _ in await rows(environ["DATABASE_URL"], jobs)]
+        await until(all_over, timeout_s=80)
     assert len(hours) == len(set(hours))
     assert not await is_stored(resources, key)

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from uuid import UUID
@@ -11,7 +10,7 @@ from uuid import UUID
 import psycopg
 import pytest
 from api_client import Client, published, rows, run_sql
-from database_proxy import DatabaseProxy, database_proxy
+from database_proxy import DatabaseProxy
 from passes import published_file
 from running_portal import process, until
 
@@ -37,12 +36,6 @@ UPDATE videos SET status = 'ready', published_attempt = 1, complete_job_id = tra
 INSERT INTO renditions (video_id, kind, name, position, state, tries, copied, is_default)
 SELECT id, 'video', '240p', 0, 'planned', 0, false, false FROM videos
 """
-
-
-@pytest.fixture
-async def proxied(config: Config) -> AsyncIterator[tuple[DatabaseProxy, Config]]:
-    async with database_proxy(config.database_url) as (proxy, address):
-        yield proxy, replace(config, database_url=address)
 
 
 @pytest.fixture
@@ -81,21 +74,19 @@ async def test_lease_that_ran_out_in_an_outage_is_renewed_when_nobody_else_took_
     attempt = await begin_first_pass(video_id)
     assert attempt is not None
     before = await rows(config.database_url, LEASE_END)
-    proxy.refuses = True
-    proxy.cut()
+    proxy.go_away()
     beating = asyncio.create_task(Heartbeat(attempt).beat_forever())
 
     async def is_tried_in_vain() -> bool:
         assert not beating.done(), beating.exception()
         return caplog.text.count("Lease not renewed") > 1
 
-    await until(is_tried_in_vain, timeout_s=20)
-    proxy.refuses = False
-
     async def is_renewed() -> bool:
         assert not beating.done(), beating.exception()
         return await rows(config.database_url, LEASE_END) != before
 
+    await until(is_tried_in_vain, timeout_s=20)
+    proxy.refuses = False
     await until(is_renewed, timeout_s=20)
     await run_sql(config.database_url, "UPDATE attempts SET outcome = 'failed'")
     with pytest.raises(LeaseLost):
@@ -133,8 +124,7 @@ async def test_worker_lives_through_an_outage_and_publishes_what_it_made(
             return bool(await rows(resources.config.database_url, query))
 
         await until(partial(is_true, IS_ENCODED), timeout_s=SETTLED_S)
-        proxy.refuses = True
-        proxy.cut()
+        proxy.go_away()
         with suppress(TimeoutError):
             await asyncio.wait_for(worker.wait(), outage_s)
         proxy.refuses = False
@@ -151,8 +141,7 @@ async def test_worker_that_is_told_to_end_in_an_outage_ends(
     async with process("worker", environ, log_dir=tmp_path) as worker:
         log = tmp_path / "worker.log"
         await until_logged("Worker begins", log)
-        proxy.refuses = True
-        proxy.cut()
+        proxy.go_away()
         await until_logged("Database away", log)
         worker.terminate()
         async with asyncio.timeout(30):

@@ -9,21 +9,17 @@ from uuid import UUID
 import psycopg
 import pytest
 from api_client import Client, published, rows, run_sql
+from procrastinate import App
 from running_portal import until
 
+from portal.config import Config
 from portal.maintenance import recovery
-from portal.maintenance.recovery import (
-    finish_left_running,
-    recover_abandoned,
-    recover_forever,
-)
+from portal.maintenance.recovery import finish_left_running, recover_abandoned, recover_forever
 from portal.maintenance.rows import limit_ends
 from portal.processing import attempts
 from portal.processing.attempts import Heartbeat
 from portal.videos import posters
 from portal.web.composition import WebContext
-
-pytestmark = pytest.mark.usefixtures("queue")
 
 # A worker that died: its job still runs, its heartbeat is old.
 DEAD_WORKER = """
@@ -49,34 +45,51 @@ JOBS = "SELECT task_name, status::text FROM procrastinate_jobs ORDER BY id"
 
 
 @pytest.fixture
-async def queue(resources: WebContext) -> AsyncIterator[None]:
+async def queue(resources: WebContext) -> AsyncIterator[App]:
     async with resources.queue.open_async():
-        yield
+        yield resources.queue
+
+
+@pytest.fixture
+async def video_id(client: Client) -> UUID:
+    """A video that waits for its transcode."""
+    return UUID((await published(client))["id"])
+
+
+@pytest.fixture
+def database_url(config: Config) -> str:
+    return config.database_url
+
+
+async def ask_for_poster(video_id: UUID, database_url: str, queue: App) -> None:
+    """By a worker that then dies with it."""
+    ready = "UPDATE videos SET status = 'ready', published_attempt = 1, duration_s = 9"
+    await run_sql(database_url, ready)
+    await posters.request_poster(video_id, time_s=1.0, queue=queue)
+    await run_sql(database_url, DEAD_WORKER + "UPDATE poster_requests SET state = 'done'")
 
 
 @pytest.mark.parametrize("heard_of", ["60 s", "0 s"])
 async def test_job_whose_work_is_done_does_not_hold_the_next_one_up(
-    heard_of: str, client: Client, resources: WebContext
+    heard_of: str, video_id: UUID, database_url: str, queue: App
 ) -> None:
     """Its worker was killed after the first pass was published, or lives and could not say so."""
-    video = await published(client)
-    database_url = resources.config.database_url
     await run_sql(
         database_url,
-        DEAD_WORKER
-        + f"""
+        f"""
+        {DEAD_WORKER}
         SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('transcode', 'portal:complete', -10,
-            'video:{video["id"]}', NULL, jsonb_build_object('video_id', '{video["id"]}'), NULL
+            'video:{video_id}', NULL, jsonb_build_object('video_id', '{video_id}'), NULL
         )::procrastinate_job_to_defer_v1]);
         UPDATE videos SET status = 'ready', published_attempt = 1, complete_job_id =
             (SELECT max(id) FROM procrastinate_jobs);
         UPDATE procrastinate_workers SET last_heartbeat = now() - interval '{heard_of}';
-        {ENDED_ATTEMPT.format(video_id=video["id"], outcome="published")}""",
+        {ENDED_ATTEMPT.format(video_id=video_id, outcome="published")}""",
     )
-    manager = resources.queue.job_manager
+    manager = queue.job_manager
     assert await manager.fetch_job(queues=["transcode"], worker_id=7) is None
 
-    assert await finish_left_running(resources.queue) == 1
+    assert await finish_left_running(queue) == 1
 
     assert await rows(database_url, JOBS) == [
         ("portal:transcode", "aborted"),
@@ -96,61 +109,49 @@ async def test_job_whose_work_is_done_does_not_hold_the_next_one_up(
     ],
 )
 async def test_job_of_a_worker_that_lives_is_left_alone_as_long_as_it_may_run(
-    sign_of_life: str, client: Client, resources: WebContext
+    sign_of_life: str, video_id: UUID, database_url: str, queue: App
 ) -> None:
-    video = await published(client)
-    database_url = resources.config.database_url
     await run_sql(
         database_url,
-        DEAD_WORKER
-        + f"""
+        f"""
+        {DEAD_WORKER}
         UPDATE videos SET status = 'failed';
         UPDATE procrastinate_workers SET last_heartbeat = now();
-        {ENDED_ATTEMPT.format(video_id=video["id"], outcome="failed")}
+        {ENDED_ATTEMPT.format(video_id=video_id, outcome="failed")}
         {sign_of_life}""",
     )
-    assert await finish_left_running(resources.queue) == 0
+    assert await finish_left_running(queue) == 0
     await run_sql(database_url, MINUTES_LATER)
-    assert await finish_left_running(resources.queue) == 1
+    assert await finish_left_running(queue) == 1
 
 
 async def test_side_job_of_a_worker_that_lives_is_left_alone(
-    client: Client, resources: WebContext
+    video_id: UUID, database_url: str, queue: App
 ) -> None:
-    video = await published(client)
-    database_url = resources.config.database_url
-    await run_sql(
-        database_url, "UPDATE videos SET status = 'ready', published_attempt = 1, duration_s = 9"
-    )
-    await posters.request_poster(UUID(video["id"]), time_s=1.0, queue=resources.queue)
-    await run_sql(
-        database_url,
-        DEAD_WORKER + "UPDATE poster_requests SET state = 'done';"
-        "UPDATE procrastinate_workers SET last_heartbeat = now()",
-    )
-    assert await finish_left_running(resources.queue) == 0
+    await ask_for_poster(video_id, database_url, queue)
+    await run_sql(database_url, "UPDATE procrastinate_workers SET last_heartbeat = now()")
+    assert await finish_left_running(queue) == 0
     await run_sql(database_url, "DELETE FROM procrastinate_workers")
-    assert await finish_left_running(resources.queue) == 1
+    assert await finish_left_running(queue) == 1
 
 
+@pytest.mark.usefixtures("video_id")
 async def test_job_with_work_to_do_is_queued_again_and_not_closed(
-    client: Client, resources: WebContext
+    database_url: str, queue: App
 ) -> None:
-    await published(client)
-    await run_sql(resources.config.database_url, DEAD_WORKER)
-    assert await finish_left_running(resources.queue) == 0
-    assert await recover_abandoned(resources.queue) == 1
-    assert await rows(resources.config.database_url, JOBS) == [("portal:transcode", "todo")]
+    await run_sql(database_url, DEAD_WORKER)
+    assert await finish_left_running(queue) == 0
+    assert await recover_abandoned(queue) == 1
+    assert await rows(database_url, JOBS) == [("portal:transcode", "todo")]
 
 
 async def test_workers_that_live_renew_their_leases_before_recovery_after_an_outage(
-    client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
+    video_id: UUID, database_url: str, queue: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    video = await published(client)
-    attempt = await attempts.begin(UUID(video["id"]), worker="test")
+    attempt = await attempts.begin(video_id, worker="test")
     assert attempt is not None
     ran_out = "UPDATE attempts SET lease_expires_at = now() - interval '1 s';"
-    await run_sql(resources.config.database_url, DEAD_WORKER + ran_out)
+    await run_sql(database_url, DEAD_WORKER + ran_out)
     away_once = AsyncMock(side_effect=chain([psycopg.OperationalError], repeat(None)))
     recovered = AsyncMock(side_effect=recover_abandoned)
     monkeypatch.setattr(recovery, "limit_ends", away_once)
@@ -159,7 +160,7 @@ async def test_workers_that_live_renew_their_leases_before_recovery_after_an_out
     monkeypatch.setattr(recovery, "LEASE_S", 2)
     monkeypatch.setattr(attempts, "HEARTBEAT_S", 0.5)
     monkeypatch.setattr(attempts, "RENEWAL_S", 0)
-    recovering = asyncio.create_task(recover_forever(resources.queue, asyncio.Event()))
+    recovering = asyncio.create_task(recover_forever(queue, asyncio.Event()))
     beating = asyncio.create_task(Heartbeat(attempt).beat_forever())
 
     async def is_looked_at() -> bool:
@@ -169,61 +170,46 @@ async def test_workers_that_live_renew_their_leases_before_recovery_after_an_out
     recovering.cancel()
     beating.cancel()
     await asyncio.wait({recovering, beating})
-    assert await rows(resources.config.database_url, JOBS) == [("portal:transcode", "doing")]
+    assert await rows(database_url, JOBS) == [("portal:transcode", "doing")]
 
 
 @pytest.mark.parametrize("jump", ["1 day", "-1 day"])
 async def test_clock_of_the_database_that_jumps_holds_nothing_up(
-    jump: str, client: Client, resources: WebContext
+    jump: str, video_id: UUID, database_url: str, queue: App
 ) -> None:
     """The clock is set back by a day, or ahead: what was written down shifts the other way."""
-    video = await published(client)
-    database_url = resources.config.database_url
     await run_sql(
         database_url,
-        DEAD_WORKER
-        + f"""
+        f"""
+        {DEAD_WORKER}
         INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at,
-            started_at) VALUES ('{video["id"]}', 1, 'gone', 'transcoding', 50,
+            started_at) VALUES ('{video_id}', 1, 'gone', 'transcoding', 50,
             now() + interval '{jump}', now() + interval '{jump}');
         UPDATE procrastinate_events SET at = at + interval '{jump}';
         UPDATE procrastinate_workers SET last_heartbeat = now() + interval '{jump}'""",
     )
     await limit_ends()
     # The lease may last as long as any, and no longer.
-    await run_sql(
-        database_url, "UPDATE attempts SET lease_expires_at = lease_expires_at - interval '20 s'"
-    )
-    assert await recover_abandoned(resources.queue) == 1
+    ends_sooner = "UPDATE attempts SET lease_expires_at = lease_expires_at - interval '20 s'"
+    await run_sql(database_url, ends_sooner)
+    assert await recover_abandoned(queue) == 1
     assert await rows(database_url, JOBS) == [("portal:transcode", "todo")]
 
 
+@pytest.mark.parametrize(("pause", "is_over"), [("1 day", True), ("20 s", False)])
+@pytest.mark.usefixtures("video_id")
 async def test_pause_asked_for_by_a_worker_ahead_of_time_is_cut_short(
-    client: Client, resources: WebContext
+    pause: str, is_over: bool, database_url: str
 ) -> None:
-    await published(client)
-    database_url = resources.config.database_url
-    await run_sql(
-        database_url, "UPDATE procrastinate_jobs SET scheduled_at = now() + interval '1 day'"
-    )
+    wait = f"UPDATE procrastinate_jobs SET scheduled_at = now() + interval '{pause}'"
+    await run_sql(database_url, wait)
     await limit_ends()
-    waits = "SELECT scheduled_at <= now() FROM procrastinate_jobs"
-    assert await rows(database_url, waits) == [(True,)]
-    await run_sql(
-        database_url, "UPDATE procrastinate_jobs SET scheduled_at = now() + interval '20 s'"
-    )
-    await limit_ends()
-    assert await rows(database_url, waits) == [(False,)]
+    found = await rows(database_url, "SELECT scheduled_at <= now() FROM procrastinate_jobs")
+    assert found == [(is_over,)]
 
 
 async def test_poster_can_be_asked_for_after_a_worker_died_with_the_last_one(
-    client: Client, resources: WebContext
+    video_id: UUID, database_url: str, queue: App
 ) -> None:
-    video = await published(client)
-    database_url = resources.config.database_url
-    await run_sql(
-        database_url, "UPDATE videos SET status = 'ready', published_attempt = 1, duration_s = 9"
-    )
-    await posters.request_poster(UUID(video["id"]), time_s=1.0, queue=resources.queue)
-    await run_sql(database_url, DEAD_WORKER + "UPDATE poster_requests SET state = 'done'")
-    assert await finish_left_running(resources.queue) == 1
+    await ask_for_poster(video_id, database_url, queue)
+    assert await finish_left_running(queue) == 1

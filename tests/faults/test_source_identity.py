@@ -6,18 +6,18 @@ moment and however much like the first, is noticed; what was published before st
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 
 import pytest
 from api_client import Client, metadata, presign
 from passes import make_missing, make_playable, make_source, states
-from running_portal import make_video, until
-from seaweed import SeaweedServer, seaweed_server
+from running_portal import make_video
+from seaweed import SeaweedServer
 from storage_proxy import Asked, StorageProxy, seeds, send, soaked, storage_proxy
+from stored_objects import another_second
 
 from portal.config import Config
 from portal.database.models import Video, VideoStatus
@@ -29,18 +29,10 @@ from portal.web.composition import WebContext
 SERVERS = ("embedded", "seaweed")
 
 
-@pytest.fixture(scope="module")
-async def seaweed() -> AsyncIterator[SeaweedServer]:
-    with TemporaryDirectory(prefix="portal-seaweed-") as folder:
-        async with seaweed_server(Path(folder)) as server:
-            yield server
-
-
 @pytest.fixture(params=SERVERS)
 async def proxy(
     request: pytest.FixtureRequest, services: dict[str, str], seaweed: SeaweedServer
 ) -> AsyncIterator[StorageProxy]:
-    """Stands in front of one of the two servers."""
     servers = {"embedded": services["S3_ENDPOINT_URL"], "seaweed": seaweed.endpoint_url}
     async with storage_proxy(servers[request.param]) as proxy:
         yield proxy
@@ -102,23 +94,22 @@ async def expect_failed(video: Video) -> None:
 
 @pytest.mark.parametrize("seed", seeds(2, soak=50))
 async def test_file_of_the_same_size_put_at_once_after_creation_is_noticed(
-    seed: int, client: Client, resources: WebContext, short: bytes, tmp_path: Path
+    rng: Random, client: Client, resources: WebContext, short: bytes, tmp_path: Path
 ) -> None:
     video, address = await created(client, short)
-    assert await send(address, other(short, Random(seed))) == 200  # noqa: S311
+    assert await send(address, other(short, rng)) == 200
     await expect_failed(await make_playable(video, resources, tmp_path))
 
 
 @pytest.mark.parametrize("seed", seeds(2, soak=50))
 async def test_file_replaced_in_the_middle_of_a_pass_is_not_published(
-    seed: int,
+    rng: Random,
     client: Client,
     resources: WebContext,
     proxy: StorageProxy,
     short: bytes,
     tmp_path: Path,
 ) -> None:
-    rng = Random(seed)  # noqa: S311
     video, address = await created(client, short)
     # The probe's reads, the first pictures, or what is written last.
     kind, most = rng.choice([("GET videos", 6), ("PUT hls", 7)])
@@ -131,14 +122,13 @@ async def test_file_replaced_in_the_middle_of_a_pass_is_not_published(
 @pytest.mark.parametrize("proxy", ["embedded", soaked("seaweed")], indirect=True)
 @pytest.mark.parametrize("seed", seeds(1, soak=20))
 async def test_file_replaced_in_the_middle_of_a_later_pass_fails_only_what_is_missing(
-    seed: int,
+    rng: Random,
     client: Client,
     resources: WebContext,
     proxy: StorageProxy,
     long: bytes,
     tmp_path: Path,
 ) -> None:
-    rng = Random(seed)  # noqa: S311
     video, address = await created(client, long)
     video = await make_playable(video, resources, tmp_path)
     assert video.status is VideoStatus.READY
@@ -194,10 +184,6 @@ def digest_of_ends(content: bytes) -> str:
     return digest.hexdigest()
 
 
-async def is_another_second(since: datetime) -> bool:
-    return datetime.now(UTC) >= since + timedelta(seconds=1)
-
-
 @pytest.mark.parametrize("proxy", ["embedded"], indirect=True)
 @pytest.mark.parametrize("has_digest", [False, True])
 async def test_identities_that_an_earlier_version_recorded_are_known(
@@ -210,7 +196,7 @@ async def test_identities_that_an_earlier_version_recorded_are_known(
     video.source_etag = f"{at.isoformat()}/{len(content)}{digest}"
     assert await holds_source(video, resources.storage)
 
-    await until(lambda: is_another_second(at), timeout_s=5)
+    await another_second()
     assert await send(address, content) == 200
     assert not await holds_source(video, resources.storage)
     for etag in ("0123456789abcdef0123456789abcdef", "0123-7", "abc/12", ""):
@@ -224,8 +210,7 @@ async def test_file_that_differs_only_in_its_middle_is_noticed_when_sent_later(
     content = Random(1).randbytes(4 * END_BYTES)  # noqa: S311
     video, address = await created(client, content)
     assert await holds_source(video, resources.storage)
-    begun_at = datetime.now(UTC)
-    await until(lambda: is_another_second(begun_at), timeout_s=5)
+    await another_second()
     middle = len(content) // 2
     assert await send(address, content[:middle] + b"else" + content[middle + 4 :]) == 200
     assert not await holds_source(video, resources.storage)

@@ -4,16 +4,14 @@ import io
 import os
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
 from api_client import Client, counts, faults, metadata, presign, problem
 from running_portal import until
-from seaweed import SeaweedServer, seaweed_server
-from storage_proxy import send
+from seaweed import SeaweedServer
+from storage_proxy import send, soaked
 from upload_client import (
     MIB,
     PART_BYTES,
@@ -39,22 +37,13 @@ REFUSALS = range(400, 500)
 EXPIRED = (400, 403)
 
 
-@pytest.fixture(scope="module")
-async def seaweed() -> AsyncIterator[SeaweedServer]:
-    with TemporaryDirectory(prefix="portal-seaweed-") as folder:
-        async with seaweed_server(Path(folder)) as server:
-            yield server
-
-
-@pytest.fixture(params=["embedded", pytest.param("seaweed", marks=pytest.mark.soak)])
-def server(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
-
-
-@pytest.fixture
-def environ(environ: dict[str, str], seaweed: SeaweedServer, server: str) -> dict[str, str]:
-    return {**environ, **(seaweed.environ if server == "seaweed" else {})}
+@pytest.fixture(params=["embedded", soaked("seaweed")])
+def environ(request: pytest.FixtureRequest, environ: dict[str, str]) -> dict[str, str]:
+    """Settings for each of the servers; the other one is started only where it is asked for."""
+    if request.param == "embedded":
+        return environ
+    seaweed: SeaweedServer = request.getfixturevalue("seaweed")
+    return {**environ, **seaweed.environ}
 
 
 @dataclass(frozen=True)

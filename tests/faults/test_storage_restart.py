@@ -4,11 +4,11 @@ import os
 import signal
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import time
 
 import pytest
 from fault_injection import AT_ONCE
 from running_portal import free_port, until
+from stored_objects import another_second
 
 from portal.bundled.data_folder import open_data_folder
 from portal.bundled.services import start_embedded
@@ -34,18 +34,7 @@ async def sent_in_parts(key: str, storage: Storage) -> None:
     await storage.multiparts.complete(key, multipart_id, parts)
 
 
-async def another_second() -> None:
-    """Wait until storage's clock, which is this machine's, shows another second."""
-    now_s = int(time())
-    await until(lambda: _is_after(now_s), timeout_s=5)
-
-
-async def _is_after(second: int) -> bool:
-    return int(time()) > second
-
-
 async def recorded(key: str, storage: Storage) -> Video:
-    """A video created from this file."""
     video = Video(source_etag=(await identify(key, storage)).etag)
     video.upload_id = key
     return video

@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from api_client import until_found
 from fault_injection import WORKERS, Source, Stack, long_source
 from running_portal import make_video, until
 
@@ -29,7 +30,6 @@ FROM attempts WHERE video_id = %s ORDER BY number
 
 
 async def worker_of(stack: Stack, video_id: str) -> str:
-    """The worker that transcodes a video now."""
     found: list[tuple[str]] = []
 
     async def is_running() -> bool:
@@ -43,16 +43,13 @@ async def worker_of(stack: Stack, video_id: str) -> str:
 
 
 async def until_begun(stack: Stack, video_id: str, number: int) -> None:
-    async def is_begun() -> bool:
-        query = "SELECT 1 FROM attempts WHERE video_id = %s AND number >= %s"
-        return bool(await stack.rows(query, video_id, number))
-
-    await until(is_begun, timeout_s=SETTLED_S, interval_s=0.1)
+    query = "SELECT 1 FROM attempts WHERE video_id = %s AND number >= %s"
+    database_url = stack.environ["DATABASE_URL"]
+    await until_found(database_url, query, video_id, number, timeout_s=SETTLED_S)
 
 
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Source:
-    """A video that takes a while."""
     folder = tmp_path_factory.mktemp("media")
     return Source(make_video(folder / "busy.mp4", seconds=20, size="1280x720"), 20.0)
 
@@ -99,11 +96,8 @@ async def test_frozen_worker_discards_what_another_has_made(
     try:
         await until_begun(stack, video.id, 2)
         query = "SELECT 1 FROM videos WHERE id = %s AND status = 'ready'"
-
-        async def is_ready() -> bool:
-            return bool(await stack.rows(query, video.id))
-
-        await until(is_ready, timeout_s=SETTLED_S)
+        database_url = stack.environ["DATABASE_URL"]
+        await until_found(database_url, query, video.id, timeout_s=SETTLED_S)
     finally:
         os.kill(frozen, signal.SIGCONT)
     await stack.settle_and_audit()

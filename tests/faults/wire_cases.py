@@ -24,13 +24,18 @@ def get(path: str, *headers: str) -> bytes:
     return line(f"GET {path} HTTP/1.1", *headers)
 
 
-def post(body: bytes, *headers: str, path: str = "/api/videos/presign") -> bytes:
-    return line(f"POST {path} HTTP/1.1", JSON, *headers) + body
+def post(body: bytes, *headers: str) -> bytes:
+    return line("POST /api/videos/presign HTTP/1.1", JSON, *headers) + body
 
 
-def sized(body: bytes, *, path: str = "/api/videos/presign") -> bytes:
+def sized(body: bytes) -> bytes:
     """With the length that it has."""
-    return post(body, f"Content-Length: {len(body)}", path=path)
+    return post(body, f"Content-Length: {len(body)}")
+
+
+def typed(*content_type: str) -> bytes:
+    """With this type of content, or none."""
+    return line("POST /api/videos/presign HTTP/1.1", *content_type, "Content-Length: 2") + b"{}"
 
 
 def chunked(body: bytes) -> bytes:
@@ -296,14 +301,8 @@ BODIES = {
     ),
     **all_answered(
         415,
-        a_form=line(
-            "POST /api/videos/presign HTTP/1.1", "Content-Type: text/plain", "Content-Length: 2"
-        )
-        + b"{}",
-        a_type_beyond_ASCII=line(
-            "POST /api/videos/presign HTTP/1.1", "Content-Type: \xff", "Content-Length: 2"
-        )
-        + b"{}",
-        no_type=line("POST /api/videos/presign HTTP/1.1", "Content-Length: 2") + b"{}",
+        a_form=typed("Content-Type: text/plain"),
+        a_type_beyond_ASCII=typed("Content-Type: \xff"),
+        no_type=typed(),
     ),
 }
