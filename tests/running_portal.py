@@ -29,7 +29,7 @@ from portal.database.connection import migrate
 TEMPLATE = "portal_template"
 PAUSE_STEP_S = 0.02
 # How much longer than on a quiet machine anything may take: only a failure waits that long.
-PATIENCE = 10
+SLOWDOWN = 10
 
 Condition = Callable[[], object | Awaitable[object]]
 
@@ -130,10 +130,10 @@ async def until(condition: Condition, *, timeout_s: float, interval_s: float = 0
     `timeout_s` is what a quiet machine needs at most. ffmpeg has the lowest priority, so beside
     other work it may take many times as long.
     """
-    deadline = monotonic() + PATIENCE * timeout_s
+    deadline = monotonic() + SLOWDOWN * timeout_s
     while not await _holds(condition):
         if monotonic() > deadline:
-            pytest.fail(f"the condition did not come true within {PATIENCE * timeout_s} s")
+            pytest.fail(f"the condition did not come true within {SLOWDOWN * timeout_s} s")
         await asyncio.sleep(interval_s)
 
 

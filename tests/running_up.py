@@ -17,7 +17,7 @@ import portal
 from portal.bundled.addresses import free_port
 
 # For what has no limit of its own, on a machine busy with other tests.
-PATIENCE_S = 40.0
+TIMEOUT_S = 40.0
 REPOSITORY = Path(portal.__file__).parents[1]
 CHILDREN = {"database": "postgres", "storage": "rclone", "web": "web", "worker": "worker"}
 
@@ -32,7 +32,7 @@ class Portal:
 
     async def read_until(self, text: str) -> None:
         stream = self.process.stdout
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while stream is not None and text not in self.said:
                 data = await stream.read(4096)
                 if not data:
@@ -44,7 +44,7 @@ class Portal:
         began = time.monotonic()
         if self.process.returncode is None:
             self.process.send_signal(number)
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             rest, _ = await self.process.communicate()
         self.said += rest.decode()
         return self.process.returncode or 0, time.monotonic() - began

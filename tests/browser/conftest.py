@@ -24,9 +24,9 @@ from turns import in_turn
 from upload_page import make_files
 
 # Only a failure waits that long, also where the machine has other things to do.
-PATIENCE_MS = 180_000
+TIMEOUT_MS = 180_000
 
-expect.set_options(timeout=PATIENCE_MS)
+expect.set_options(timeout=TIMEOUT_MS)
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +75,7 @@ async def open_page(
         viewport = {"width": width, "height": height}
         base_url = live_portal.base_url
         context = await browser.new_context(base_url=base_url, viewport=viewport, **options)
-        context.set_default_timeout(PATIENCE_MS)
+        context.set_default_timeout(TIMEOUT_MS)
         context.on("page", complaints.watch)
         contexts.append(context)
         return await context.new_page()

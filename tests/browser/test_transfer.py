@@ -210,7 +210,9 @@ async def test_reloaded_page_continues_with_only_the_missing_parts(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
     await _begin_slowly(engine, site, big_file, taken=2)
-    await engine.page.evaluate("() => kit.saveDetails(kit.runs.one.transfer.id, {title: 'Sea'})")
+    await engine.page.evaluate(
+        "() => uploads.saveDetails(uploads.runs.one.transfer.id, {title: 'Sea'})"
+    )
     key = await engine.get("key")
     upload_id = await engine.get("uploadId")
     await engine.open()
@@ -222,7 +224,7 @@ async def test_reloaded_page_continues_with_only_the_missing_parts(
     assert saved["details"] == {"title": "Sea"}
     await engine.page.locator("#engine-file").set_input_files(big_file)
     assert await engine.page.evaluate(
-        "async () => kit.matches((await kit.savedUploads())[0], kit.input.files[0])"
+        "async () => uploads.matches((await uploads.savedUploads())[0], uploads.input.files[0])"
     )
     await engine.start(big_file, saved_id=saved["id"])
     await _arrived(engine, site, big_file)
@@ -242,7 +244,7 @@ async def test_finished_upload_is_known_to_be_stored_after_reload(
     await engine.start(small_file, saved_id=saved["id"])
     await engine.until("sent")
     assert len(site.network.puts()) == 1
-    await engine.page.evaluate("(id) => kit.forget(id)", saved["id"])
+    await engine.page.evaluate("(id) => uploads.forget(id)", saved["id"])
     assert await engine.saved() == []
 
 
@@ -341,7 +343,7 @@ async def test_storage_out_of_reach_fails_after_two_minutes_and_retry_sends_the_
         assert waited_s < 1_000
     assert waited_s > 60
     # No answer, or none in time.
-    assert await page.evaluate("() => kit.runs.one.transfer.trouble.status ?? 0") == 0
+    assert await page.evaluate("() => uploads.runs.one.transfer.trouble.status ?? 0") == 0
 
     await site.network.up()
     await page.clock.resume()
@@ -436,7 +438,7 @@ async def test_file_changed_during_upload_is_told_at_once_and_goes_on_when_it_is
         file.write(b"more")
     os.utime(path, (1, 1))
     await engine.until("failed")
-    code = await engine.page.evaluate("() => kit.runs.one.transfer.trouble.code")
+    code = await engine.page.evaluate("() => uploads.runs.one.transfer.trouble.code")
     assert code == "file_unreadable"
 
     # It is what it was, as a drive is that was away for a moment.
@@ -454,7 +456,7 @@ async def test_parts_far_ahead_of_the_lowest_unconfirmed_one_wait(engine: Engine
     opened = await engine.page.evaluate(
         """async (partBytes) => {
             const numbers = Array.from({ length: 40 }, (_, index) => index + 1);
-            const queue = new kit.PartQueue(numbers, partBytes);
+            const queue = new uploads.PartQueue(numbers, partBytes);
             let opened = 0;
             const takeAll = () => {
                 while (queue.take() !== null) opened += 1;
@@ -501,7 +503,7 @@ async def _saved_elsewhere(engine: Engine) -> list[dict[str, Any]]:
 async def _matches(engine: Engine, path: Path) -> bool:
     await engine.page.locator("#engine-file").set_input_files(path)
     found: bool = await engine.page.evaluate(
-        "async () => kit.matches((await kit.savedUploads())[0], kit.input.files[0])"
+        "async () => uploads.matches((await uploads.savedUploads())[0], uploads.input.files[0])"
     )
     return found
 

@@ -111,7 +111,7 @@ async def test_huge_file_survives_cuts_a_crash_an_offline_minute_and_a_reload(
     await asyncio.sleep(OFFLINE_S)
     await context.set_offline(False)
     await _uploaded(site, SIZE_BYTES * 3 // 4)
-    told = await engine.page.evaluate("() => kit.runs.one.progress.map(([bytes]) => bytes)")
+    told = await engine.page.evaluate("() => uploads.runs.one.progress.map(([bytes]) => bytes)")
     assert all(before < after for before, after in pairwise(told))
     await engine.open()
     (saved,) = await engine.saved()

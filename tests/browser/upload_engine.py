@@ -93,7 +93,7 @@ _DRIVER = """async (address) => {
         store.dispatch({ type: "edited", number, details, pointer: "" });
         engine.saveAll();
     };
-    window.kit = { ...engine, store, runs, start, reaches, saveDetails, input };
+    window.uploads = { ...engine, store, runs, start, reaches, saveDetails, input };
 }"""
 
 
@@ -124,11 +124,11 @@ class Engine:
 
     async def start(self, path: Path, *, name: str = "one", saved_id: str = "") -> None:
         await self.page.locator("#engine-file").set_input_files(path)
-        await self.page.evaluate("([name, id]) => kit.start(name, id)", [name, saved_id])
+        await self.page.evaluate("([name, id]) => uploads.start(name, id)", [name, saved_id])
 
     async def call(self, method: str, *, name: str = "one") -> None:
         """Press one of the transfer's buttons: pause, resume, retry, cancel."""
-        await self.page.evaluate("([name, m]) => kit.runs[name].transfer[m]()", [name, method])
+        await self.page.evaluate("([name, m]) => uploads.runs[name].transfer[m]()", [name, method])
 
     async def until(
         self, *states: str, name: str = "one", timeout_s: float = DONE_TIMEOUT_S
@@ -136,7 +136,7 @@ class Engine:
         """Wait until the transfer is in one of these states."""
         async with asyncio.timeout(timeout_s):
             await self.page.evaluate(
-                "([name, states]) => kit.reaches(name, (t) => states.includes(t.state))",
+                "([name, states]) => uploads.reaches(name, (t) => states.includes(t.state))",
                 [name, states],
             )
 
@@ -144,25 +144,25 @@ class Engine:
         """Wait until so many bytes are on their way."""
         async with asyncio.timeout(DONE_TIMEOUT_S):
             await self.page.evaluate(
-                "([name, bytes]) => kit.reaches(name, (t) => t.sent_bytes >= bytes)",
+                "([name, bytes]) => uploads.reaches(name, (t) => t.sent_bytes >= bytes)",
                 [name, sent_bytes],
             )
 
     async def get(self, member: str, *, name: str = "one") -> Any:
-        return await self.page.evaluate("([n, m]) => kit.runs[n].transfer[m]", [name, member])
+        return await self.page.evaluate("([n, m]) => uploads.runs[n].transfer[m]", [name, member])
 
     async def states(self, *, name: str = "one") -> list[str]:
-        return await self.page.evaluate("(name) => kit.runs[name].states", name)
+        return await self.page.evaluate("(name) => uploads.runs[name].states", name)
 
     async def troubles(self, *, name: str = "one") -> list[str]:
-        return await self.page.evaluate("(name) => kit.runs[name].troubles", name)
+        return await self.page.evaluate("(name) => uploads.runs[name].troubles", name)
 
     async def saved(self) -> list[dict[str, Any]]:
-        return await self.page.evaluate("() => kit.savedUploads()")
+        return await self.page.evaluate("() => uploads.savedUploads()")
 
     async def check_progress(self, size_bytes: int, *, name: str = "one") -> None:
         """It never went back, and was complete only once, at the end."""
-        told = await self.page.evaluate("(name) => kit.runs[name].progress", name)
+        told = await self.page.evaluate("(name) => uploads.runs[name].progress", name)
         figures = [sent_bytes for sent_bytes, _state in told]
         assert all(before < after for before, after in pairwise(figures)), figures
         assert all(sent_bytes < size_bytes for sent_bytes in figures[:-1])

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from api_client import rows, run_sql
 from running_portal import answers, call, until
-from running_up import CHILDREN, PATIENCE_S, environment, running
+from running_up import CHILDREN, TIMEOUT_S, environment, running
 
 from portal.bundled.addresses import free_port
 from portal.bundled.data_folder import load_environment
@@ -78,8 +78,8 @@ async def test_every_killed_child_comes_back(tmp_path: Path) -> None:
         before = portal.children()
         for child in before.values():
             child.kill()
-        await until(lambda: portal.children().keys() == CHILDREN.keys(), timeout_s=PATIENCE_S)
-        await until(lambda: answers(f"{portal.address}/readyz"), timeout_s=PATIENCE_S)
+        await until(lambda: portal.children().keys() == CHILDREN.keys(), timeout_s=TIMEOUT_S)
+        await until(lambda: answers(f"{portal.address}/readyz"), timeout_s=TIMEOUT_S)
         after = portal.children()
         assert not {child.pid for child in before.values()} & {c.pid for c in after.values()}
         code, _ = await portal.stop()
@@ -95,7 +95,7 @@ async def test_a_child_that_keeps_dying_is_restarted_while_the_others_run_on(
     async with running(tmp_path) as portal:
         before = portal.children()
         for deaths in range(1, 6):
-            await until(lambda: "worker" in portal.children(), timeout_s=PATIENCE_S)
+            await until(lambda: "worker" in portal.children(), timeout_s=TIMEOUT_S)
             portal.children()["worker"].kill()
             await portal.read_until(f"failure {deaths} in a row" if deaths > 1 else "worker died")
         works = {"database": "ok", "storage": "ok"}

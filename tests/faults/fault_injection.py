@@ -49,8 +49,8 @@ Result = TypeVar("Result")
 AT_ONCE = RestartPolicy(first_s=0.3, cap_s=2.0, settled_s=5.0, first_tries=1_000_000)
 # Leases, pauses after outages, and a machine busy with other tests.
 SETTLE_TIMEOUT_S = 300.0
-PATIENCE_S = 180.0
-SEND_PATIENCE_S = 15.0
+TIMEOUT_S = 180.0
+SEND_TIMEOUT_S = 15.0
 WORKERS = ("worker-1", "worker-2")
 
 
@@ -118,7 +118,7 @@ class Stack:
         """Wait until all work is done and everything runs; then nothing may be amiss."""
         try:
             await until(lambda: is_settled(self.environ), timeout_s=timeout_s, interval_s=0.3)
-            await until(lambda: answers(f"{self.base_url}/readyz"), timeout_s=PATIENCE_S)
+            await until(lambda: answers(f"{self.base_url}/readyz"), timeout_s=TIMEOUT_S)
             return await audit(self.scene)
         except BaseException:
             await self._tell()
@@ -254,13 +254,13 @@ async def _send(api: Api, file: Path) -> str:
     That happens when it was signed by a clock that was wrong.
     """
     wanted = {"fileName": file.name, "contentType": "video/mp4"}
-    deadline = monotonic() + PATIENCE_S
+    deadline = monotonic() + TIMEOUT_S
     while True:
         upload = await _insist(lambda: api.call("POST", "/api/videos/presign", wanted))
         try:
             await _insist(
                 partial(send_file, api, file, upload, content_type="video/mp4"),
-                give_up_after_s=SEND_PATIENCE_S,
+                give_up_after_s=SEND_TIMEOUT_S,
             )
         except click.ClickException:
             if monotonic() > deadline:
@@ -271,7 +271,7 @@ async def _send(api: Api, file: Path) -> str:
 
 
 async def _insist(
-    call: Callable[[], Awaitable[Result]], *, give_up_after_s: float = PATIENCE_S
+    call: Callable[[], Awaitable[Result]], *, give_up_after_s: float = TIMEOUT_S
 ) -> Result:
     """As people do: try again after whatever went wrong, but not after a refusal."""
     deadline = monotonic() + give_up_after_s

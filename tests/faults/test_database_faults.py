@@ -30,7 +30,7 @@ from portal.storage.bucket import open_storage
 from portal.web.app import create_app
 
 # A statement that waits for a connection, and one more that replaces it.
-PATIENCE_S = 20
+TIMEOUT_S = 20
 OUTAGE_S = CONNECT_TIMEOUT_S + 2
 CREATIONS = 10
 # What a creation sends and is answered, about.
@@ -73,7 +73,7 @@ async def expect_unavailable(response: Response) -> None:
 
 async def insist(client: Client, key: str, answers: Counter[int]) -> str:
     """Repeat a creation as clients do, until it is confirmed; returns the video's id."""
-    deadline = monotonic() + 4 * PATIENCE_S
+    deadline = monotonic() + 4 * TIMEOUT_S
     while monotonic() < deadline:
         response = await client.post("/api/videos", json=metadata(key))
         answers[response.status_code] += 1
@@ -133,7 +133,7 @@ async def test_database_out_of_connections_gives_503_and_all_come_back(
     await execute(services, limit.format(name, sql.Literal(1)))
     begun_at = monotonic()
     answers = await asyncio.gather(*(client.get(address) for _ in range(60)))
-    assert monotonic() - begun_at < PATIENCE_S
+    assert monotonic() - begun_at < TIMEOUT_S
     for answer in answers:
         if answer.status_code != 200:
             await expect_unavailable(answer)
@@ -143,7 +143,7 @@ async def test_database_out_of_connections_gives_503_and_all_come_back(
         answers = await asyncio.gather(*(client.get(address) for _ in range(60)))
         return {it.status_code for it in answers} == {200}
 
-    await until(are_answered, timeout_s=PATIENCE_S)
+    await until(are_answered, timeout_s=TIMEOUT_S)
 
 
 async def test_demoted_database_gives_503_and_is_left_for_its_successor(

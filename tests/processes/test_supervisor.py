@@ -23,7 +23,7 @@ from portal.processes.spec import ChildError, ChildSpec, RestartPolicy
 from portal.processes.supervisor import Children, running_children
 
 QUICK = RestartPolicy(first_s=0.01, cap_s=0.02, first_tries=2)
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 REPOSITORY = Path(portal.__file__).parents[1]
 
 # Says its name and number when it starts, and its name when it is asked to end.
@@ -74,7 +74,7 @@ def said(lines: Lines, text: str) -> Callable[[], Awaitable[bool]]:
     return probe
 
 
-async def until(condition: Callable[[], object], timeout_s: float = PATIENCE_S) -> None:
+async def until(condition: Callable[[], object], timeout_s: float = TIMEOUT_S) -> None:
     async with asyncio.timeout(timeout_s):
         while not condition():  # noqa: ASYNC110  # other processes set no event
             await asyncio.sleep(0.01)

@@ -36,7 +36,7 @@ async def test_one_trace_leads_from_the_request_to_the_finished_video(
     assert job.parent_id == request.span_id
     assert job.attributes["video_id"] == video["id"]
     assert job.attributes["request_id"] == REQUEST_ID
-    for name in ("probe", "encode", "ship", "finish", "publish"):
+    for name in ("probe", "encode", "upload", "finish", "publish"):
         assert any(span.name == name for span in trace), name
         line = collector.line_of(collector.named(name)[0])
         assert line[-2:] == ["portal:transcode", "POST /api/videos"]
@@ -45,7 +45,7 @@ async def test_one_trace_leads_from_the_request_to_the_finished_video(
         assert any("db.statement" in span.attributes for span in own), "no database statement"
         assert any(span.name == "GET" for span in own), "no call to storage"
     (head, *_) = [span for span in trace if span.name == "PUT" and span.service == "portal-worker"]
-    assert "ship" in collector.line_of(head) or "finish" in collector.line_of(head)
+    assert "upload" in collector.line_of(head) or "finish" in collector.line_of(head)
 
     polled = [span for span in collector.spans if span.name == "GET /api/videos/<id>"]
     assert polled, "named by its route"

@@ -61,7 +61,7 @@ class SegmentUpload:
     async def follow(self, encoding: asyncio.Task[RunReport], names: Collection[str]) -> None:
         """Upload every segment of these renditions until `encoding` has ended and none is left."""
         waiting: asyncio.Queue[str | None] = asyncio.Queue()
-        with span("ship"):
+        with span("upload"):
             async with task_group() as tasks:
                 for _ in range(_CONCURRENT_PUTS):
                     tasks.create_task(self._upload(waiting))
