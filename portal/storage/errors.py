@@ -2,11 +2,7 @@
 
 
 class StorageCondition(Exception):
-    """What storage says of a key and its callers expect; never shown as it is."""
-
-    def __init__(self, key: str) -> None:
-        super().__init__(key)
-        self.key = key
+    """What storage says of a key, its argument; never shown as it is."""
 
 
 class ObjectMissing(StorageCondition):
