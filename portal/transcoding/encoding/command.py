@@ -13,6 +13,7 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 from portal.transcoding.encoding import filters
@@ -47,6 +48,8 @@ _READ_TIMEOUT_US = 30_000_000
 _RECONNECT_MAX_S = 15
 _TICKS_PER_FRAME = 100
 _VARIABLE_TIME_BASE = "1:90000"
+# FFmpeg holds both parts of a time base as C's int.
+_MAX_INT = 2**31 - 1
 # Above any key frame distance the forced ones leave, also for a burst of frames.
 _KEYFRAME_NEVER = 600
 # Key frames stand only where segments begin, so every one begins a segment.
@@ -187,8 +190,7 @@ def _max_pixels(probe: Probe) -> int:
 
 
 def _video_output(task: Encode, rung: Rung) -> tuple[str, ...]:
-    exact = f"{rung.fps.denominator}:{rung.fps.numerator * _TICKS_PER_FRAME}"
-    time_base = exact if task.probe.video.constant_rate else _VARIABLE_TIME_BASE
+    time_base = _time_base(rung.fps) if task.probe.video.constant_rate else _VARIABLE_TIME_BASE
     return (
         *("-map", f"[{rung.name}]", *_BARE),
         *("-c:v", "libx264", "-preset", PRESET, "-profile:v", "high", "-pix_fmt", "yuv420p"),
@@ -205,6 +207,14 @@ def _video_output(task: Encode, rung: Rung) -> tuple[str, ...]:
         *("-bsf:v", _TRUE_DURATIONS),
         *_hls(rung.name, segment_s=_EVERY_KEYFRAME_S),
     )
+
+
+def _time_base(fps: Fraction) -> str:
+    """Ticks that a frame's time is a whole number of, or next to it for a rate of huge parts."""
+    ticks_per_s = fps * _TICKS_PER_FRAME
+    if max(ticks_per_s.as_integer_ratio()) > _MAX_INT:
+        ticks_per_s = Fraction(round(ticks_per_s))
+    return f"{ticks_per_s.denominator}:{ticks_per_s.numerator}"
 
 
 def _threads(rung: Rung) -> int:
