@@ -23,11 +23,14 @@ from running_portal import (  # found above this folder
 async def measured_portal(
     folder: Path, *, worker: bool = False, **settings: str
 ) -> AsyncIterator[LivePortal]:
-    """A portal that writes to disk safely, with these settings beside its usual ones."""
+    """A portal that writes to disk safely, with these settings beside its usual ones.
+
+    It logs into the folder: its lines would drown the results.
+    """
     async with (
         migrated_services(folder, durable=True) as services,
         fresh_database(services) as environ,
-        run_portal({**environ, **settings}, worker=worker) as portal,
+        run_portal({**environ, **settings}, worker=worker, log_dir=folder) as portal,
     ):
         yield portal
 
