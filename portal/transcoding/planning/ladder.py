@@ -54,8 +54,13 @@ LADDER = (
     Quality(short_side=2160, crf=23, max_bitrate_bps=17_000_000),
 )
 
-# Sources at least this long become playable before their ladder is complete.
+# Sources at least this long become playable before their ladder is complete, and so do shorter
+# ones whose ladder takes this long to encode.
 EARLY_FROM_S = 60
+_EARLY_FROM_ENCODE_S = 8
+# What two processors encode, decoding included: 60 s of 1080p30 in five rungs take 43 s
+# (tests/benchmarks/transcode.py).
+_ENCODED_PIXELS_PER_S = 150_000_000
 # The best rung that is quickly made: good enough to start watching.
 _EARLY_SHORT_SIDE = 360
 
@@ -111,14 +116,22 @@ class Plan:
     def first_pass(self, *, cautious: bool = False) -> tuple[str, ...]:
         """The video renditions to make before the video is ready.
 
-        All of a short source; of a long one, or when it is to be done with `cautious` steps, one
-        that is good enough to start with and the one that is only copied.
+        All of a source that is soon done; of a long or large one, or when it is to be done with
+        `cautious` steps, one that is good enough to start with and the one that is only copied.
         """
-        if self.duration_s < EARLY_FROM_S and not cautious:
+        is_soon_done = self.duration_s < EARLY_FROM_S and self._encode_s < _EARLY_FROM_ENCODE_S
+        if is_soon_done and not cautious:
             return tuple(rung.name for rung in self.video)
         low = [r for r in self.video if size_class(r.width, r.height) <= _EARLY_SHORT_SIDE]
         early = low[-1] if low else self.video[0]
         return tuple(rung.name for rung in self.video if rung is early or rung.copied)
+
+    @property
+    def _encode_s(self) -> float:
+        """About how long encoding all renditions takes on two processors."""
+        encoded = [rung for rung in self.video if not rung.copied]
+        pixels_per_s = sum(rung.width * rung.height * float(rung.fps) for rung in encoded)
+        return pixels_per_s * self.duration_s / _ENCODED_PIXELS_PER_S
 
 
 def plan_renditions(probe: Probe) -> Plan:

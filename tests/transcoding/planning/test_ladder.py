@@ -169,9 +169,14 @@ def test_each_doubt_alone_prevents_copying(otherwise: dict[str, object]) -> None
         ((320, 180), 600, False, ("180p",)),
         ((320, 180), 600, True, ("180p",)),
         ((1080, 1920), 3600, False, ("360p",)),
+        ((1920, 1080), 10, False, ("240p", "360p", "480p", "720p", "1080p")),
+        ((1920, 1080), 15, False, ("360p",)),
+        ((2160, 3840), 9, False, ("360p",)),
+        ((2160, 3840), 9, True, ("360p", "2160p")),
+        ((2160, 3840), 1, False, ("240p", "360p", "480p", "720p", "1080p", "1440p", "2160p")),
     ],
 )
-def test_a_long_source_is_first_made_just_good_enough_to_watch(
+def test_a_long_or_large_source_is_first_made_just_good_enough_to_watch(
     size: tuple[int, int], duration_s: float, is_copyable: bool, expected: tuple[str, ...]
 ) -> None:
     source = a_probe(*size, duration_s=duration_s, closed_gops=is_copyable)
