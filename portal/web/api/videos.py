@@ -1,6 +1,7 @@
 """The four documented calls: categories, presigning, creating a video, reading its record."""
 
 import hashlib
+from functools import lru_cache
 from typing import Any
 
 from quart import Blueprint, Response, request, url_for
@@ -38,8 +39,7 @@ async def categories() -> Response:
     The table is fixed; ids never change.
     """
     names = await web_context().categories.names()
-    records = [CategoryRecord(id=number, name=name) for number, name in names.items()]
-    return json_response(CategoryList(categories=records))
+    return Response(_category_list(tuple(names.items())), content_type="application/json")
 
 
 @blueprint.post("/videos/presign")
@@ -114,6 +114,12 @@ async def get_video(id: str) -> Response:
     response.headers["Cache-Control"] = "no-cache"
     response.set_etag(hashlib.blake2b(body.encode(), digest_size=12).hexdigest())
     return await response.make_conditional(request)
+
+
+@lru_cache(maxsize=1)
+def _category_list(rows: tuple[tuple[int, str], ...]) -> str:
+    records = [CategoryRecord(id=number, name=name) for number, name in rows]
+    return CategoryList(categories=records).model_dump_json()
 
 
 async def _references(body: Any) -> References:
