@@ -212,6 +212,7 @@ class Config:
     )
     web_workers: int = _integer("web processes", 1, 1, 64)
     worker_concurrency: int = _integer("videos a worker transcodes at once", 1, 1, 64)
+    worker_prepare_concurrency: int = _integer("files a worker looks into at once", 2, 1, 64)
     database_pool_size: int = _integer("database connections of a process", 8, 2, 200)
     max_connections: int = _integer("connections of a web process", 8000, 10, 1_000_000)
     max_concurrent_requests: int = _integer(
@@ -222,10 +223,11 @@ class Config:
     rate_limit_parts: int = _integer("signed parts a minute", 12_000, 0, MAX_RATE)
     rate_limit_searches: int = _integer("searches a minute", 6000, 0, MAX_RATE)
     rate_limit_reads: int = _integer("other reads a minute", 180_000, 0, MAX_RATE)
-    # 0 takes any source. The defaults: 8192x4320, half a day, and 100 GB.
+    # 0 takes any source. The defaults: 8192x4320, half a day, 100 GB, and a day of encoding.
     max_source_pixels: int = _integer("width times height", 35_389_440, 0, 10**9)
     max_source_duration_s: int = _integer("longest source", 43_200, 0, 10**7)
     max_source_bytes: int = _integer("largest source", 10**11, 0, 10**14)
+    max_transcode_s: int = _integer("longest conversion of a source", 86_400, 0, 10**8)
     upload_url_ttl_s: int = _integer("life of an upload address", 3600, 60, MAX_TTL_S)
     playback_url_ttl_s: int = _integer("life of a segment's address", 43_200, 600, MAX_TTL_S)
     keep_jobs_days: int = _integer("days that finished jobs are kept; 0 for ever", 30, 0, 36_500)

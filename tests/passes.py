@@ -51,6 +51,7 @@ def pass_of(attempt: OpenAttempt, resources: WebContext, work_dir: Path) -> Pass
         max_pixels=config.max_source_pixels,
         max_duration_s=config.max_source_duration_s,
         max_size_bytes=config.max_source_bytes,
+        max_transcode_s=config.max_transcode_s,
     )
     tools = Tools(
         worker="test",

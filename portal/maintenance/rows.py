@@ -78,11 +78,16 @@ NOT EXISTS (
 # A job that ended although its worker could not record it: no row refers to it, and no row shows
 # that it is running or was a moment ago.
 ENDED_UNHEARD = f"""
-  job.task_name IN ('portal:transcode', 'portal:complete') AND {IS_OF_NO_VIDEO}
+  job.task_name IN ('portal:transcode', 'portal:encode', 'portal:complete') AND {IS_OF_NO_VIDEO}
   AND NOT EXISTS (
     SELECT 1 FROM attempts
     WHERE video_id = (job.args->>'video_id')::uuid
       AND (outcome IS NULL OR abs(extract(epoch FROM now() - finished_at)) < {LEASE_S})
+  )
+  AND NOT EXISTS (
+    SELECT 1 FROM videos JOIN procrastinate_events successor ON job_id = transcode_job_id
+    WHERE videos.id = (job.args->>'video_id')::uuid AND type = 'deferred'
+      AND abs(extract(epoch FROM now() - successor.at)) < {LEASE_S}
   )
   AND NOT EXISTS (
     SELECT 1 FROM tombstones

@@ -225,6 +225,15 @@ async def publish(attempt: OpenAttempt, *, media_s: float) -> None:
     await count_attempt(attempt.id, media_s=media_s)
 
 
+async def withdraw(attempt: OpenAttempt) -> None:
+    """Remove an attempt that has made nothing and failed at nothing, or raise `LeaseLost`.
+
+    Part of a caller's transaction.
+    """
+    if not await Attempt.filter(id=attempt.id, outcome=None).delete():
+        raise LeaseLost
+
+
 async def reject(attempt: OpenAttempt, failure: Failure, *, message: str) -> None:
     """Close the attempt and fail its processing video for good, or raise `LeaseLost`."""
     async with transaction():

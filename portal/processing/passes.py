@@ -10,7 +10,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from portal.database.models import Outcome, Video
 from portal.errors import StorageUnavailable, Unavailable
 from portal.processing import attempts, renditions
 from portal.processing.attempts import Failure, Heartbeat, OpenAttempt
+from portal.processing.pace import Pace, WorkMeter
 from portal.processing.removal import remove_again
 from portal.processing.sources import SourceChanged, check_source
 from portal.queue.app import Queue
@@ -33,13 +35,14 @@ from portal.transcoding.encoding.transcode import PassOutput, make_renditions
 from portal.transcoding.errors import (
     DiskFull,
     FailCode,
+    RejectCode,
     SourceRejected,
     TranscodeFailed,
     without_signatures,
 )
 from portal.transcoding.packaging.hls import media_playlist_name, parse_media_playlist
 from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
-from portal.transcoding.planning.ladder import plan_renditions
+from portal.transcoding.planning.ladder import Plan, plan_renditions
 from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.probe import SourceLimits, probe
 
@@ -61,6 +64,15 @@ class SourceInterrupted(StorageUnavailable):
     """Storage has the source, and broke off while it was read. It costs no attempt, at first."""
 
 
+class EncoderNeeded(Exception):
+    """A source was looked into; its first pass takes more than copying."""
+
+    def __init__(self, plan: Plan, *, expected_s: float) -> None:
+        super().__init__()
+        self.plan = plan
+        self.expected_s = expected_s
+
+
 @dataclass(frozen=True, slots=True)
 class StorageSink:
     """Where the transcoder puts its output: a folder of the bucket."""
@@ -75,13 +87,17 @@ class StorageSink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """What a worker carries out passes with; `limits` are those of sources."""
+    """What a worker carries out passes with; `limits` are those of sources.
+
+    `pace` is what the worker's passes have taken so far.
+    """
 
     worker: str
     storage: Storage
     queue: Queue
     limits: SourceLimits
     work_dir: Path
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +107,23 @@ class Pass:
     attempt: OpenAttempt
     tools: Tools
 
+    async def prepare(self) -> None:
+        """Look into the source, and carry the first pass out if all its video is copied.
+
+        Else a job that encodes is queued for it.
+        """
+        await self._make_first(may_encode=False)
+
     async def make_playable(self) -> None:
         """Carry out a first pass: the video becomes ready, or failed if its source is at fault."""
+        await self._make_first(may_encode=True)
+
+    async def _make_first(self, *, may_encode: bool) -> None:
         attempt = self.attempt
         async with self._closed_afterwards():
             try:
-                made, found = await self._under_lease(self._first_pass)
+                work = partial(self._first_pass, may_encode=may_encode)
+                made, found = await self._under_lease(work)
                 with span("publish"):
                     await retry_outage(
                         lambda: renditions.publish(attempt, made, found, queue=self.tools.queue)
@@ -105,8 +132,18 @@ class Pass:
                 logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
                 failure = Failure(str(exc.code), exc.detail)
                 await attempts.reject(attempt, failure, message=exc.message)
+            except EncoderNeeded as exc:
+                await self._queue_encode(exc)
             else:
                 logger.info("Video is ready", extra={"action": "video_ready"})
+
+    async def _queue_encode(self, needed: EncoderNeeded) -> None:
+        plan, expected_s, queue = needed.plan, needed.expected_s, self.tools.queue
+        await retry_outage(
+            lambda: renditions.queue_encode(self.attempt, plan, expected_s=expected_s, queue=queue)
+        )
+        told = {"action": "encode_queued", "expected_s": round(expected_s, 1)}
+        logger.info("Encode is queued", extra=told)
 
     async def make_missing(self) -> None:
         """Carry out a later pass, and see to it that another follows if more is missing.
@@ -169,8 +206,10 @@ class Pass:
             beating.cancel()
         return result
 
-    async def _first_pass(self, heartbeat: Heartbeat) -> tuple[PassOutput, Probe]:
-        made, found = await self._make(heartbeat)
+    async def _first_pass(
+        self, heartbeat: Heartbeat, *, may_encode: bool
+    ) -> tuple[PassOutput, Probe]:
+        made, found = await self._make(heartbeat, may_encode=may_encode)
         playlist = master_playlist([("", rendition) for rendition in made.renditions])
         await _write_master(self.tools.storage, self._prefix, playlist)
         return made, found
@@ -182,9 +221,12 @@ class Pass:
         await attempts.hold(self.attempt)
         await put_master(self.attempt.video, self.tools.storage)
 
-    async def _make(self, heartbeat: Heartbeat) -> tuple[PassOutput, Probe]:
+    async def _make(
+        self, heartbeat: Heartbeat, *, may_encode: bool = True
+    ) -> tuple[PassOutput, Probe]:
         """Make what is wanted of the attempt, or plan a ladder and make the first of it."""
         attempt, tools = self.attempt, self.tools
+        meter = WorkMeter(heartbeat.report, tools.limits)
         async with _checked_source(attempt, tools.storage) as source_url:
             with span("probe"):
                 found = await probe(source_url, limits=tools.limits)
@@ -195,8 +237,7 @@ class Pass:
                 wanted = tuple(name for name in attempt.wanted if name in planned)
                 starts_s = await _segment_starts_s(attempt.video, tools.storage)
             else:
-                wanted = plan.first_pass(cautious=attempt.is_cautious)
-                await renditions.plan(attempt, plan, wanted=wanted)
+                wanted = await self._plan(plan, may_encode=may_encode)
             made = await make_renditions(
                 source_url,
                 found,
@@ -206,9 +247,27 @@ class Pass:
                 starts_s=starts_s,
                 sink=StorageSink(tools.storage, self._prefix),
                 work_dir=tools.work_dir,
-                on_progress=heartbeat.report,
+                on_progress=meter.follow,
             )
+        if plan.needs_encoder(wanted):
+            tools.pace.note(expected_s=plan.encode_s(wanted), taken_s=meter.worked_s)
         return made, found
+
+    async def _plan(self, plan: Plan, *, may_encode: bool) -> tuple[str, ...]:
+        """Record a ladder; returns what of it is made first.
+
+        Raises `SourceRejected`, or `EncoderNeeded`, and then nothing was recorded.
+        """
+        limits, expected_s = self.tools.limits, plan.ladder_s
+        if 0 < limits.max_transcode_s < expected_s:
+            detail = f"{expected_s:.0f} s are expected"
+            raise limits.rejection(RejectCode.TOO_MUCH_WORK, detail)
+        wanted = plan.first_pass(cautious=self.attempt.is_cautious)
+        if plan.needs_encoder(wanted) and not may_encode:
+            pace = self.tools.pace.ratio
+            raise EncoderNeeded(plan, expected_s=pace * plan.encode_s(wanted))
+        await renditions.plan(self.attempt, plan, wanted=wanted)
+        return wanted
 
     @property
     def _prefix(self) -> str:

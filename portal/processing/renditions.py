@@ -4,7 +4,7 @@ Each function is one transaction under the lease of an attempt. A rendition coun
 only once its row says so; master playlists are written from the rows, never the other way round.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, fields
 from fractions import Fraction
 from typing import Any
@@ -19,7 +19,7 @@ from portal.database.rows import NOW, lock_video
 from portal.processing import attempts
 from portal.processing.attempts import Failure, OpenAttempt
 from portal.queue.app import Queue
-from portal.queue.enqueue import defer_completion
+from portal.queue.enqueue import defer_completion, defer_encode
 from portal.transcoding.encoding.transcode import PassOutput
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.ladder import Plan
@@ -33,18 +33,30 @@ PLANNED_OF_TRACKS = ("name", "language", "label", "is_default")
 
 async def plan(attempt: OpenAttempt, planned: Plan, *, wanted: Collection[str]) -> None:
     """Record everything that is to be made, `wanted` and sound and subtitles by this attempt."""
-    rows = [
-        Rendition(video_id=attempt.video.id, position=position, **members)
-        for position, members in enumerate(_planned(planned))
-    ]
+    rows = _rows(attempt.video, planned)
     for row in rows:
         if row.kind is not Kind.VIDEO or row.name in wanted:
             row.attempt_number, row.tries = attempt.number, 1
     async with transaction():
         await lock_video(attempt.video.id)
         await attempts.hold(attempt)
-        await Rendition.filter(video_id=attempt.video.id).delete()
-        await Rendition.bulk_create(rows)
+        await _replace(attempt.video, rows)
+
+
+async def queue_encode(
+    attempt: OpenAttempt, planned: Plan, *, expected_s: float, queue: Queue
+) -> None:
+    """Record the plan, and leave its first pass, expected to take so long, to a job that encodes.
+
+    The attempt goes without a trace: the pass is one of its own. Raises `LeaseLost`.
+    """
+    video = attempt.video
+    async with transaction():
+        await lock_video(video.id)
+        await attempts.withdraw(attempt)
+        await _replace(video, _rows(video, planned))
+        job_id = await defer_encode(video, queue, expected_s=expected_s)
+        await Video.filter(id=video.id).update(transcode_job_id=job_id, updated_at=NOW)
 
 
 async def publish(attempt: OpenAttempt, made: PassOutput, source: Probe, *, queue: Queue) -> None:
@@ -180,6 +192,18 @@ async def lowest_complete(video: Video) -> Rendition:
         attempt_number=video.published_attempt,
     ).limit(1)
     return lowest
+
+
+def _rows(video: Video, planned: Plan) -> list[Rendition]:
+    return [
+        Rendition(video_id=video.id, position=position, **members)
+        for position, members in enumerate(_planned(planned))
+    ]
+
+
+async def _replace(video: Video, rows: Sequence[Rendition]) -> None:
+    await Rendition.filter(video_id=video.id).delete()
+    await Rendition.bulk_create(rows)
 
 
 def _planned(planned: Plan) -> Iterator[dict[str, Any]]:

@@ -9,9 +9,12 @@ from uuid import UUID
 from portal.database.models import Video
 from portal.database.pool import transaction_connection
 from portal.queue.app import Queue, database_errors
-from portal.queue.priority import completion_priority, first_pass_priority
+from portal.queue.priority import completion_priority, encode_priority, look_priority
+from portal.queue.rows import queued_at
 from portal.telemetry.trace_context import current_trace_context
 
+# Looks into files, and what needs no encoder. Nobody is refused only after another's film.
+PREPARE_QUEUE = "prepare"
 TRANSCODE_QUEUE = "transcode"
 # Short jobs, which don't wait for the slots that transcoding takes. The name is stored.
 SIDE_QUEUE = "chores"
@@ -20,12 +23,22 @@ POSTER_PRIORITY = 10
 
 
 async def defer_transcode(video: Video, queue: Queue, *, since: datetime | None = None) -> int:
-    """Queue the job that makes a video playable; returns the job's id.
+    """Queue the job that looks into a video's file; returns the job's id.
 
     Its priority counts from `since`, or from the video's creation.
     """
-    priority = first_pass_priority(video.size_bytes, since=since or video.created_at)
-    return await _defer("portal:transcode", TRANSCODE_QUEUE, video.id, queue, priority=priority)
+    priority = look_priority(video.size_bytes, since=since or video.created_at)
+    return await _defer("portal:transcode", PREPARE_QUEUE, video.id, queue, priority=priority)
+
+
+async def defer_encode(video: Video, queue: Queue, *, expected_s: float) -> int:
+    """Queue the job that makes a video playable by encoding for so long; returns the job's id.
+
+    Its priority counts from when the look was asked for.
+    """
+    since = await queued_at(video.transcode_job_id) or video.created_at
+    priority = encode_priority(expected_s, since=since)
+    return await _defer("portal:encode", TRANSCODE_QUEUE, video.id, queue, priority=priority)
 
 
 async def defer_completion(video: Video, queue: Queue) -> int:

@@ -1,5 +1,7 @@
 """The queue's tables by hand: how it stands, for operators; finished jobs; jobs that wait."""
 
+from datetime import datetime
+
 from portal.database.connection import Row, execute, fetch_rows
 from portal.database.lease import IS_LIVE
 
@@ -17,7 +19,7 @@ GROUP BY queue_name, status ORDER BY queue_name, status
 JOBS = """
 SELECT job.id, job.task_name AS task, job.queue_name AS queue, job.status::text AS status,
        job.args->>'video_id' AS video_id, job.attempts, job.scheduled_at,
-       CASE WHEN job.status = 'todo' AND job.queue_name = 'transcode' THEN (
+       CASE WHEN job.status = 'todo' AND job.queue_name IN ('prepare', 'transcode') THEN (
          SELECT error_code FROM attempts
          WHERE video_id = (job.args->>'video_id')::uuid ORDER BY number DESC LIMIT 1
        ) END AS last_error,
@@ -48,6 +50,7 @@ SELECT job.id, job.task_name AS task, job.status::text AS status, job.attempts, 
        (SELECT max(at) FROM procrastinate_events WHERE job_id = job.id) AS changed_at
 FROM procrastinate_jobs job WHERE job.args->>'video_id' = %s ORDER BY job.id
 """
+QUEUED_AT = "SELECT min(at) AS at FROM procrastinate_events WHERE job_id = %s"
 # procrastinate's own deletes all at once, and sorts every event for it.
 PRUNE = """
 DELETE FROM procrastinate_jobs WHERE id IN (
@@ -81,6 +84,13 @@ async def read_queue(*, limit: int) -> dict[str, list[Row]]:
         "leases": await fetch_rows(LEASES),
         "workers": await fetch_rows(WORKERS, DEAD_AFTER_S),
     }
+
+
+async def queued_at(job_id: int) -> datetime | None:
+    """When a job was asked for; None when it is lost."""
+    [row] = await fetch_rows(QUEUED_AT, job_id)
+    at: datetime | None = row["at"]
+    return at
 
 
 async def prune_jobs(*, keep_days: int) -> int:

@@ -26,6 +26,7 @@ class RejectCode(StrEnum):
     TOO_LARGE = "too_large"
     TOO_LONG = "too_long"
     FILE_TOO_LARGE = "file_too_large"
+    TOO_MUCH_WORK = "too_much_work"
 
 
 class FailCode(StrEnum):
@@ -80,6 +81,11 @@ _REJECTIONS = {
     RejectCode.FILE_TOO_LARGE: (
         "This file is larger than {limit}, the most this portal takes. "
         "Export it at a lower bit rate and upload it again."
+    ),
+    RejectCode.TOO_MUCH_WORK: (
+        "Converting this video would take more than {limit}, the most this portal spends on one. "
+        "Export it in a smaller size or at a lower frame rate, or cut it into parts, "
+        "and upload that."
     ),
 }
 

@@ -45,7 +45,13 @@ logger = logging.getLogger(__name__)
 HEAD_TIMEOUT_S = 8
 # Another try may end otherwise: the fault was not the file's, or an operator may raise a limit.
 RETRY_HELPS = frozenset(
-    {TRANSCODE_FAILED, RejectCode.TOO_LARGE, RejectCode.TOO_LONG, RejectCode.FILE_TOO_LARGE}
+    {
+        TRANSCODE_FAILED,
+        RejectCode.TOO_LARGE,
+        RejectCode.TOO_LONG,
+        RejectCode.FILE_TOO_LARGE,
+        RejectCode.TOO_MUCH_WORK,
+    }
 )
 
 

@@ -32,13 +32,17 @@ JOB_OF_VIDEO = "CASE status WHEN 'processing' THEN transcode_job_id ELSE complet
 PROGRESS = f"""
 WITH unfinished AS (
   SELECT id, {JOB_OF_VIDEO} AS job_id,
-         CASE status WHEN 'processing' THEN 0 ELSE -1 END AS rank
+         CASE status WHEN 'processing' THEN 0 ELSE -1 END AS rank,
+         CASE status WHEN 'processing' THEN 'prepare' ELSE 'transcode' END AS next_queue
   FROM videos
   WHERE (status = 'processing' OR complete_job_id IS NOT NULL)
     AND NOT EXISTS (SELECT 1 FROM attempts WHERE video_id = videos.id AND {IS_UNDER_WAY})
 ), waiting AS (
-  -- In the order in which the queue hands jobs out; a lost one will be replaced.
-  SELECT unfinished.id, rank() OVER (ORDER BY rank DESC, job.priority DESC, job_id) AS position
+  -- In the order in which each queue hands jobs out; a lost one will be replaced.
+  SELECT unfinished.id, rank() OVER (
+    PARTITION BY coalesce(job.queue_name, next_queue)
+    ORDER BY rank DESC, job.priority DESC, job_id
+  ) AS position
   FROM unfinished LEFT JOIN procrastinate_jobs job ON job.id = unfinished.job_id
 )
 SELECT video.id, video.status, video.failure_code, video.failure_message, video.notes,

@@ -24,14 +24,14 @@ from prometheus_client.registry import Collector
 from portal.concurrency.single_flight import SingleFlight
 from portal.database.models import Outcome, VideoStatus
 from portal.database.totals import DURATION_BOUNDS_S
-from portal.queue.enqueue import SIDE_QUEUE, TRANSCODE_QUEUE
+from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE
 from portal.videos.metrics_rows import Figures, Rows, read_figures
 
 logger = logging.getLogger(__name__)
 
 KEPT_S = 5.0
 TIMEOUT_S = 3.0
-QUEUES = (TRANSCODE_QUEUE, SIDE_QUEUE)
+QUEUES = (PREPARE_QUEUE, TRANSCODE_QUEUE, SIDE_QUEUE)
 JOB_STATES = ("waiting", "scheduled", "running")
 OLDEST_WORDS = "Time since the oldest unfinished job was asked for."
 

@@ -15,7 +15,7 @@ from portal.maintenance.recovery import recover_forever
 from portal.processing.passes import Tools
 from portal.queue.app import queue_app
 from portal.queue.connector import WorkerConnector
-from portal.queue.enqueue import SIDE_QUEUE, TRANSCODE_QUEUE
+from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE
 from portal.queue.rows import resume_paused
 from portal.storage.bucket import Storage, open_storage
 from portal.telemetry import tracing
@@ -57,11 +57,13 @@ async def _run(config: Config, storage: Storage) -> None:
     with on_stop(ending.set):
         async with queue.open_async(), asyncio.TaskGroup() as group:
             logger.info("Worker begins", extra={"action": "worker_begins", "worker": tools.worker})
+            slots = {
+                PREPARE_QUEUE: config.worker_prepare_concurrency,
+                TRANSCODE_QUEUE: config.worker_concurrency,
+                SIDE_QUEUE: SIDE_CONCURRENCY,
+            }
             running = [
-                group.create_task(
-                    _serve(TRANSCODE_QUEUE, config, tools, config.worker_concurrency)
-                ),
-                group.create_task(_serve(SIDE_QUEUE, config, tools, SIDE_CONCURRENCY)),
+                *(group.create_task(_serve(it, config, tools, slots[it])) for it in slots),
                 group.create_task(recover_forever(queue, ending)),
                 group.create_task(ending.wait()),
             ]
@@ -96,13 +98,14 @@ def _tools(config: Config, storage: Storage, connector: WorkerConnector) -> Tool
             max_pixels=config.max_source_pixels,
             max_duration_s=config.max_source_duration_s,
             max_size_bytes=config.max_source_bytes,
+            max_transcode_s=config.max_transcode_s,
         ),
         work_dir=config.work_dir / f"worker-{os.getpid()}",
     )
 
 
 async def _serve(queue_name: str, config: Config, tools: Tools, concurrency: int) -> None:
-    """Work off one queue; side jobs have one of their own: they don't wait for transcodes."""
+    """Work off one queue; each has slots of its own, so that only encodes wait for encodes."""
     await tools.queue.run_worker_async(
         queues=[queue_name],
         name=tools.worker,

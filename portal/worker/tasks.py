@@ -12,7 +12,7 @@ from procrastinate import Blueprint, JobContext
 from portal.maintenance import janitor
 from portal.processing import removal, service
 from portal.processing.passes import Tools
-from portal.queue.enqueue import SIDE_QUEUE, TRANSCODE_QUEUE
+from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE
 from portal.telemetry.trace_context import traced_job
 from portal.videos import posters
 from portal.worker.retries import Retries
@@ -26,9 +26,19 @@ Cause = Mapping[str, str] | None
 JANITOR_PAUSE_S = 60
 
 
-@tasks.task(name="transcode", queue=TRANSCODE_QUEUE, pass_context=True, retry=Retries())
+@tasks.task(name="transcode", queue=PREPARE_QUEUE, pass_context=True, retry=Retries())
 async def transcode_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
-    """Make a video playable, or failed."""
+    """Look into a video's file: make it failed, or playable, or queue its encode.
+
+    Version 0.4.0 put this job into the queue of encodes; from there it is carried out, too.
+    """
+    with _work_on(context, video_id, cause) as tools:
+        await service.prepare(UUID(video_id), tools)
+
+
+@tasks.task(name="encode", queue=TRANSCODE_QUEUE, pass_context=True, retry=Retries())
+async def encode_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
+    """Make a video playable by encoding, or failed."""
     with _work_on(context, video_id, cause) as tools:
         await service.make_playable(UUID(video_id), tools)
 

@@ -161,11 +161,12 @@ async def test_queue_videos_failures_and_leases_are_told(config: Config) -> None
         found = await scrape(client)
     assert found.value("portal_up", part="database") == 1
     states = ("waiting", "scheduled", "running")
-    queued = {it: found.value(JOBS, queue="transcode", state=it) for it in states}
+    queued = {it: found.value(JOBS, queue="prepare", state=it) for it in states}
     assert queued == {"waiting": 2, "scheduled": 1, "running": 1}
-    assert found.value(JOBS, queue="chores", state="waiting") == 0
+    for queue in ("transcode", "chores"):
+        assert found.value(JOBS, queue=queue, state="waiting") == 0
     for state in states:
-        oldest = found.value("portal_jobs_oldest_seconds", queue="transcode", state=state)
+        oldest = found.value("portal_jobs_oldest_seconds", queue="prepare", state=state)
         assert oldest is not None
         assert 100 <= oldest < 400
     assert found.value("portal_videos", status="processing") == 3

@@ -22,6 +22,12 @@ class Stage(StrEnum):
 OnProgress = Callable[[Stage, float, float | None], Awaitable[None]]
 
 
+def share_done(percent: float) -> float:
+    """The share of a pass's encoding that is done at this percentage of the whole, 0 to 1."""
+    share = (percent - _PROBED_PERCENT) / (TRANSCODED_PERCENT - _PROBED_PERCENT)
+    return min(1.0, max(0.0, share))
+
+
 @dataclass(slots=True)
 class PassProgress:
     """Turns ffmpeg's position into percent of a pass, which may take several runs of ffmpeg.

@@ -7,7 +7,7 @@ A size is a box, not a height: a 1920x800 film is "1080p", and 1080x1920 is too.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -58,9 +58,19 @@ LADDER = (
 # ones whose ladder takes this long to encode.
 EARLY_FROM_S = 60
 _EARLY_FROM_ENCODE_S = 8
-# What two processors encode, decoding included: 60 s of 1080p30 in five rungs take 43 s
+# What two processors encode, without decoding: 60 s of 1080p30 in five rungs take 38 s
 # (tests/benchmarks/transcode.py).
-_ENCODED_PIXELS_PER_S = 150_000_000
+_ENCODED_PIXELS_PER_S = 175_000_000
+# What they decode, by the codec: 3 s of a grainy 1080p30 clip at 5 to 10 Mbit/s, `ffmpeg -f null`,
+# processor time halved (590, 520, 710, 730). Of the others mpeg4 and mjpeg reach that, too, prores
+# 200 and png 110.
+_DECODED_PIXELS_PER_S = {
+    "h264": 600_000_000,
+    "hevc": 500_000_000,
+    "vp9": 700_000_000,
+    "av1": 700_000_000,
+}
+_DECODED_OTHERWISE_PIXELS_PER_S = 110_000_000
 # The best rung that is quickly made: good enough to start watching.
 _EARLY_SHORT_SIDE = 360
 
@@ -106,9 +116,14 @@ class Rung:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """All renditions of a source; `video` is lowest first and never empty."""
+    """All renditions of a source; `video` is lowest first and never empty.
+
+    Expected times are those of a worker with two processors. `decode_s` is that of decoding the
+    source once.
+    """
 
     duration_s: float
+    decode_s: float
     video: tuple[Rung, ...]
     audio: tuple[AudioRung, ...]
     subtitles: tuple[TrackRung, ...]
@@ -119,7 +134,7 @@ class Plan:
         All of a source that is soon done; of a long or large one, or when it is to be done with
         `cautious` steps, one that is good enough to start with and the one that is only copied.
         """
-        is_soon_done = self.duration_s < EARLY_FROM_S and self._encode_s < _EARLY_FROM_ENCODE_S
+        is_soon_done = self.duration_s < EARLY_FROM_S and self.ladder_s < _EARLY_FROM_ENCODE_S
         if is_soon_done and not cautious:
             return tuple(rung.name for rung in self.video)
         low = [r for r in self.video if size_class(r.width, r.height) <= _EARLY_SHORT_SIDE]
@@ -127,21 +142,40 @@ class Plan:
         return tuple(rung.name for rung in self.video if rung is early or rung.copied)
 
     @property
-    def _encode_s(self) -> float:
-        """About how long encoding all renditions takes on two processors."""
-        encoded = [rung for rung in self.video if not rung.copied]
+    def ladder_s(self) -> float:
+        """How long all renditions are expected to take, made in one pass."""
+        return self.encode_s([rung.name for rung in self.video])
+
+    def needs_encoder(self, names: Collection[str]) -> bool:
+        """Whether a pass that makes these video renditions does more than copy."""
+        return any(not rung.copied for rung in self.video if rung.name in names)
+
+    def encode_s(self, names: Collection[str]) -> float:
+        """How long a pass that makes these video renditions is expected to encode; 0 for copies."""
+        encoded = [rung for rung in self.video if rung.name in names and not rung.copied]
+        if not encoded:
+            return 0.0
         pixels_per_s = sum(rung.width * rung.height * float(rung.fps) for rung in encoded)
-        return pixels_per_s * self.duration_s / _ENCODED_PIXELS_PER_S
+        return self.decode_s + pixels_per_s * self.duration_s / _ENCODED_PIXELS_PER_S
 
 
 def plan_renditions(probe: Probe) -> Plan:
     """Everything that is to be made of a source."""
     return Plan(
         duration_s=probe.duration_s,
+        decode_s=_decode_s(probe),
         video=plan_ladder(probe),
         audio=plan_audio(probe),
         subtitles=plan_subtitles(probe),
     )
+
+
+def _decode_s(probe: Probe) -> float:
+    """By the frames that are shown, however few bytes they take: samples may share theirs."""
+    video = probe.video
+    frames = video.frame_count or float(video.fps) * probe.duration_s
+    pixels_per_s = _DECODED_PIXELS_PER_S.get(video.codec, _DECODED_OTHERWISE_PIXELS_PER_S)
+    return video.coded_width * video.coded_height * frames / pixels_per_s
 
 
 def plan_ladder(probe: Probe) -> tuple[Rung, ...]:

@@ -18,10 +18,11 @@ class VideoTrack:
 
     `start_s` is when the first frame is shown, edit lists applied. What comes from the file's
     index is None without one (fragmented files): `frame_count` counts what is presented,
-    `bitrate_bps` is the stored bytes over the duration, and `max_key_distance_s` the longest
-    stretch between key frames, the end included. `closed_gops` means that H.264 can be cut at
-    every key frame without decoding: those sampled are IDR pictures with one constant delay, and
-    nothing is discarded. It is False in doubt.
+    `bitrate_bps` is the stored bytes over the duration, those that samples share counted once, and
+    `max_key_distance_s` the longest stretch between key frames, the end included. `closed_gops`
+    means that H.264 can be cut at every key frame without decoding: those sampled are IDR pictures
+    with one constant delay, nothing is discarded, and no samples share their bytes. It is False in
+    doubt.
     """
 
     index: int

@@ -43,11 +43,16 @@ _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SourceLimits:
-    """What a source may measure; 0 means no limit. `max_pixels` is of one frame."""
+    """What a source may measure; 0 means no limit.
+
+    `max_pixels` is of one frame, `max_transcode_s` what a worker is expected to take for all of its
+    renditions; planning tells that.
+    """
 
     max_pixels: int = 8192 * 4320
     max_duration_s: int = 12 * 3600
     max_size_bytes: int = 100 * 10**9
+    max_transcode_s: int = 24 * 3600
 
     def rejection(self, code: RejectCode, detail: str = "") -> SourceRejected:
         """The refusal of a source; one that exceeds a limit names it."""
@@ -57,6 +62,7 @@ class SourceLimits:
             RejectCode.TOO_LARGE: pixels if self.max_pixels else side,
             RejectCode.TOO_LONG: duration_in_words(self.max_duration_s),
             RejectCode.FILE_TOO_LARGE: f"{self.max_size_bytes / 1e9:.3g} GB",
+            RejectCode.TOO_MUCH_WORK: duration_in_words(self.max_transcode_s),
         }
         return SourceRejected(code, detail=detail, limit=limits.get(code, ""))
 

@@ -35,6 +35,7 @@ _UNKNOWN: dict[str, Any] = {
 @dataclass(slots=True)
 class _Summary:
     size_bytes: int = 0
+    ends_at: int = 0
     presented: int = 0
     is_rising: bool = True
     last_at: int | None = None
@@ -70,10 +71,17 @@ def facts(
     key_distance_s = None
     if summary.key_at is not None:
         key_distance_s = float(max(summary.key_distance, end - summary.key_at) * time_base)
-    is_plain = summary.is_rising and summary.presented == len(entries) and entries[0].is_keyframe
+    # Samples that share their bytes are more than there is room for.
+    stored_bytes = min(summary.size_bytes, summary.ends_at)
+    is_plain = (
+        summary.is_rising
+        and summary.presented == len(entries)
+        and summary.size_bytes == stored_bytes
+        and entries[0].is_keyframe
+    )
     return {
         "frame_count": summary.presented,
-        "bitrate_bps": round(summary.size_bytes * 8 / duration_s) if duration_s > 0 else None,
+        "bitrate_bps": round(stored_bytes * 8 / duration_s) if duration_s > 0 else None,
         "max_key_distance_s": key_distance_s,
         "closed_gops": is_plain and _has_closed_gops(container, stream, first),
     }
@@ -87,6 +95,7 @@ def _summarise(stream: VideoStream) -> _Summary:
             found.is_rising = False
         found.last_at = at
         found.size_bytes += entry.size
+        found.ends_at = max(found.ends_at, entry.pos + entry.size)
         found.presented += not entry.is_discard
         if entry.is_keyframe:
             if found.key_at is not None:
