@@ -27,7 +27,7 @@ from portal.transcoding.planning.storyboard import (
 )
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
 from portal.transcoding.probing.facts import Probe
-from portal.transcoding.probing.source_address import source_address
+from portal.transcoding.probing.source_address import reading_options, source_address
 
 SEGMENT_S = 4
 SEGMENT_SUFFIX = ".m4s"
@@ -44,8 +44,6 @@ _BARE = ("-map_metadata", "-1", "-map_chapters", "-1")
 _MAX_DRIFT_S = 0.02
 _FRAME_GROWTH = 4
 _MIN_MAX_PIXELS = 1920 * 1080
-_READ_TIMEOUT_US = 30_000_000
-_RECONNECT_MAX_S = 15
 _TICKS_PER_FRAME = 100
 _VARIABLE_TIME_BASE = "1:90000"
 # FFmpeg holds both parts of a time base as C's int.
@@ -171,14 +169,9 @@ def _general() -> tuple[str, ...]:
 
 def _input(source_url: str, probe: Probe) -> tuple[str, ...]:
     address, protocols = source_address(source_url)
-    network = (
-        *("-rw_timeout", str(_READ_TIMEOUT_US), "-reconnect", "1"),
-        *("-reconnect_on_network_error", "1", "-reconnect_on_http_error", "429,5xx"),
-        *("-reconnect_delay_max", str(_RECONNECT_MAX_S)),
-    )
+    options = reading_options(protocols).items()
     return (
-        *("-protocol_whitelist", protocols),
-        *(network if protocols != "file" else ()),
+        *(argument for name, value in options for argument in (f"-{name}", value)),
         *("-max_pixels", str(_max_pixels(probe)), "-f", "mov", "-i", address),
     )
 

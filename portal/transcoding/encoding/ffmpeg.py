@@ -8,25 +8,20 @@ progress, and never outlives the call.
 import asyncio
 import math
 import os
-import signal
-import time
 from asyncio import StreamReader
-from asyncio.subprocess import Process
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import cast
 
 import imageio_ffmpeg
 
-from portal.concurrency.task_group import task_group
-from portal.processes.child import Limits, send, spawn, stop
+from portal.processes.child import Limits, spawn, stop
+from portal.processes.watchdog import OutOfTime, Stalled, Watch, attend
 from portal.transcoding.encoding.ffmpeg_log import LOG_LEVEL, FfmpegLog, RunReport
 from portal.transcoding.errors import FailCode, TranscodeFailed
 
 _READ_BYTES = 65536
-_WATCH_PERIOD_S = 0.2
 _STALL_LIMIT_S = 120.0
 _MIN_RUN_LIMIT_S = 900.0
 # A 4K ladder on two weak cores is still faster than this many times the source's duration.
@@ -42,32 +37,6 @@ _MAX_FILE_BYTES = 4 * 1024**3
 
 # Told the seconds of the source that ffmpeg has written.
 OnFfmpegProgress = Callable[[float], Awaitable[None]]
-
-
-@dataclass(slots=True)
-class _Watch:
-    """What the watchdog knows about a run."""
-
-    ends_at: float
-    stall_s: float
-    moved_at: float = field(default_factory=time.monotonic)
-    position: tuple[str | None, ...] = ()
-
-    def saw(self, *position: str | None) -> None:
-        if position != self.position:
-            self.moved_at = time.monotonic()
-        self.position = position
-
-    def skip(self, seconds: float) -> None:
-        """Time in which ffmpeg was paused counts for neither limit."""
-        self.ends_at += seconds
-        self.moved_at += seconds
-
-    def exceeded(self) -> FailCode | None:
-        now = time.monotonic()
-        if now - self.moved_at > self.stall_s:
-            return FailCode.STALLED
-        return FailCode.TIMED_OUT if now > self.ends_at else None
 
 
 def run_limit_s(duration_s: float) -> float:
@@ -114,16 +83,17 @@ async def run(
         environ=environ,
     )
     log = FfmpegLog()
-    watch = _Watch(time.monotonic() + timeout_s, stall_s)
+    watch = Watch(timeout_s, stall_s)
+    readers = (
+        _keep_log(cast("StreamReader", process.stderr), log),
+        _follow(cast("StreamReader", process.stdout), watch, on_progress),
+    )
     try:
-        async with task_group() as tasks:
-            tasks.create_task(_keep_log(cast("StreamReader", process.stderr), log))
-            tasks.create_task(_follow(cast("StreamReader", process.stdout), watch, on_progress))
-            watchdog = tasks.create_task(_guard(process, watch, paused or asyncio.Event()))
-            await process.wait()
-            watchdog.cancel()
-    except TranscodeFailed as exc:
-        raise TranscodeFailed(exc.code, detail=log.text()) from None
+        await attend(process, watch, *readers, paused=paused or asyncio.Event())
+    except Stalled:
+        raise TranscodeFailed(FailCode.STALLED, detail=log.text()) from None
+    except OutOfTime:
+        raise TranscodeFailed(FailCode.TIMED_OUT, detail=log.text()) from None
     finally:
         await stop(process)
     if (code := log.failure(process.returncode)) is not None:
@@ -136,9 +106,7 @@ async def _keep_log(stream: StreamReader, log: FfmpegLog) -> None:
         log.feed(chunk)
 
 
-async def _follow(
-    stream: StreamReader, watch: _Watch, on_progress: OnFfmpegProgress | None
-) -> None:
+async def _follow(stream: StreamReader, watch: Watch, on_progress: OnFfmpegProgress | None) -> None:
     fields: dict[str, str] = {}
     while line := await stream.readline():
         key, _, value = line.decode(errors="replace").strip().partition("=")
@@ -156,20 +124,3 @@ def written_s(fields: dict[str, str]) -> float:
         return max(0.0, float(fields["out_time_us"]) / 1e6)
     except (KeyError, ValueError):
         return 0.0
-
-
-async def _guard(process: Process, watch: _Watch, paused: asyncio.Event) -> None:
-    """Enforce the limits and pause."""
-    is_paused = False
-    checked_at = time.monotonic()
-    while True:
-        await asyncio.sleep(_WATCH_PERIOD_S)
-        now = time.monotonic()
-        if is_paused:
-            watch.skip(now - checked_at)
-        checked_at = now
-        if paused.is_set() != is_paused:
-            is_paused = paused.is_set()
-            send(process, signal.SIGSTOP if is_paused else signal.SIGCONT)
-        if (code := watch.exceeded()) is not None:
-            raise TranscodeFailed(code)

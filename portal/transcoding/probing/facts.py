@@ -18,11 +18,11 @@ class VideoTrack:
 
     `start_s` is when the first frame is shown, edit lists applied. What comes from the file's
     index is None without one (fragmented files): `frame_count` counts what is presented,
-    `bitrate_bps` is the stored bytes over the duration, those that samples share counted once, and
-    `max_key_distance_s` the longest stretch between key frames, the end included. `closed_gops`
-    means that H.264 can be cut at every key frame without decoding: those sampled are IDR pictures
-    with one constant delay, nothing is discarded, and no samples share their bytes. It is False in
-    doubt.
+    `bitrate_bps` is the stored bytes over the duration, those that samples share counted once,
+    `peak_bitrate_bps` that of any segment of a copy (None in doubt), and `max_key_distance_s` the
+    longest stretch between key frames, the end included. `closed_gops` means that H.264 can be cut
+    at every key frame without decoding: those sampled are IDR pictures with one constant delay,
+    nothing is discarded, and no samples share their bytes. It is False in doubt.
     """
 
     index: int
@@ -47,6 +47,7 @@ class VideoTrack:
     start_s: float
     frame_count: int | None
     bitrate_bps: int | None
+    peak_bitrate_bps: int | None
     max_key_distance_s: float | None
     closed_gops: bool
     mirrored: bool = False

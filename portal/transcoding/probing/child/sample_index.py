@@ -7,8 +7,10 @@ wherever they lie. Limits: closed GOPs are recognised for H.264 with its paramet
 from __future__ import annotations
 
 import contextlib
+from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from av.container import InputContainer
@@ -17,16 +19,18 @@ from av.packet import Packet
 from av.stream import Discard
 from av.video.stream import VideoStream
 
+from portal.transcoding.probing.child import avc
+from portal.transcoding.probing.cuts import peak_bitrate_bps
+
 # Eighteen hours at 60 frames per second, which takes 1.3 s to look through.
 _MAX_ENTRIES = 4_000_000
 _MAX_FRAMES_PER_S = 1000
 # Where key frames are sampled, as shares of the index; the first one is looked at anyway.
 _SAMPLED = (0.25, 0.5, 0.75, 1.0)
-_IDR = 5
-_SLICES = range(1, 6)
 _UNKNOWN: dict[str, Any] = {
     "frame_count": None,
     "bitrate_bps": None,
+    "peak_bitrate_bps": None,
     "max_key_distance_s": None,
     "closed_gops": False,
 }
@@ -41,6 +45,8 @@ class _Summary:
     last_at: int | None = None
     key_at: int | None = None
     key_distance: int = 0
+    keys_at: array[int] = field(default_factory=lambda: array("q"))
+    bytes_before_keys: array[int] = field(default_factory=lambda: array("q"))
 
 
 def packets(container: InputContainer, streams: Iterable[Any]) -> Iterator[Packet[Any]]:
@@ -82,6 +88,7 @@ def facts(
     return {
         "frame_count": summary.presented,
         "bitrate_bps": round(stored_bytes * 8 / duration_s) if duration_s > 0 else None,
+        "peak_bitrate_bps": _peak_bitrate_bps(summary, end, time_base) if is_plain else None,
         "max_key_distance_s": key_distance_s,
         "closed_gops": is_plain and _has_closed_gops(container, stream, first),
     }
@@ -94,13 +101,15 @@ def _summarise(stream: VideoStream) -> _Summary:
         if found.last_at is not None and at <= found.last_at:
             found.is_rising = False
         found.last_at = at
-        found.size_bytes += entry.size
         found.ends_at = max(found.ends_at, entry.pos + entry.size)
         found.presented += not entry.is_discard
         if entry.is_keyframe:
+            found.keys_at.append(at)
+            found.bytes_before_keys.append(found.size_bytes)
             if found.key_at is not None:
                 found.key_distance = max(found.key_distance, at - found.key_at)
             found.key_at = at
+        found.size_bytes += entry.size
     return found
 
 
@@ -111,6 +120,15 @@ def _end(stream: VideoStream) -> int:
     if len(entries) == 1:
         return int(first + (stream.duration or 0))
     return int(last + (last - first) // (len(entries) - 1))
+
+
+def _peak_bitrate_bps(summary: _Summary, end: int, time_base: Fraction) -> int | None:
+    """The highest rate of any segment, if the stream is cut at its key frames."""
+    return peak_bitrate_bps(
+        [*summary.keys_at, end],
+        [*summary.bytes_before_keys, summary.size_bytes],
+        ticks_per_s=round(1 / time_base),
+    )
 
 
 def _has_closed_gops(
@@ -141,14 +159,12 @@ def _sampled(container: InputContainer, stream: VideoStream) -> Iterator[Packet[
 
 
 def _is_idr(packet: Packet[Any], avcc: bytes | None) -> bool:
-    """Whether every slice is of an IDR picture (ISO/IEC 14496-15: NAL units behind lengths)."""
-    if not avcc or len(avcc) < 5 or avcc[0] != 1:
+    """Whether every slice is of an IDR picture."""
+    configuration = avc.read_configuration(avcc)
+    if configuration is None:
         return False
-    length_size = (avcc[4] & 3) + 1
-    data = bytes(packet)
-    at, kinds = 0, set()
-    while at + length_size < len(data):
-        size = int.from_bytes(data[at : at + length_size], "big")
-        kinds.add(data[at + length_size] & 0x1F)
-        at += length_size + size
-    return {kind for kind in kinds if kind in _SLICES} == {_IDR}
+    try:
+        kinds = {kind for kind, *_ in avc.nal_units(bytes(packet), configuration.length_size)}
+    except ValueError:
+        return False
+    return kinds.intersection(avc.SLICES) == {avc.IDR}

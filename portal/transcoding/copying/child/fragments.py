@@ -1,0 +1,112 @@
+"""The bytes of init segments and of segments: CMAF with one track and one movie fragment each.
+
+An init segment is FFmpeg's own. A segment is written here (ISO/IEC 14496-12, 8.8), because
+FFmpeg's muxer takes the delay between decoding and showing to be the same in all segments.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Collection, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import av
+from av.packet import Packet
+
+# As FFmpeg's HLS muxer sets them; the index is written once the first packet is known.
+_INIT_OPTIONS = {
+    "movflags": "+frag_custom+dash+delay_moov",
+    "avoid_negative_ts": "disabled",
+    "fflags": "+bitexact",
+}
+_INIT_BOXES = (b"ftyp", b"moov")
+_BASE_IS_MOOF, _HAS_DEFAULT_FLAGS = 0x020000, 0x000020
+_DATA_OFFSET, _DURATION, _SIZE, _FLAGS, _COMPOSITION = 0x001, 0x100, 0x200, 0x400, 0x800
+# Depends on no other sample; depends on others and is no place to begin at.
+_SYNC, _NOT_SYNC = 0x02000000, 0x01010000
+_TRACK = 1
+_SEGMENT_TYPE = struct.pack(">I4s4s4x8s", 24, b"styp", b"msdh", b"msdhmsix")
+_BOX_HEADER_BYTES = 8
+
+
+class Sample(NamedTuple):
+    """One access unit: when it is decoded, in ticks, and how long after that it is shown."""
+
+    decode_at: int
+    offset: int
+    is_sync: bool
+    data: bytes
+
+
+def init_segment(stream: Any, first: bytes, *, pts: int, dts: int) -> bytes:
+    """The init segment of a copy of one of FFmpeg's streams, whose first packet has these times.
+
+    They are in the stream's ticks, `dts` not above zero: the presentation begins at zero, which
+    the edit list says.
+    """
+    written = io.BytesIO()
+    with av.open(written, "w", format="mp4", options=_INIT_OPTIONS) as output:
+        packet: Packet[Any] = Packet(first)
+        packet.stream = output.add_stream_from_template(stream)
+        packet.time_base = stream.time_base
+        packet.pts, packet.dts, packet.duration = pts, dts, 1
+        packet.is_keyframe = True
+        output.mux_one(packet)
+    return _only(_INIT_BOXES, written.getvalue())
+
+
+def segment_head(number: int, samples: Sequence[Sample], *, until: int, is_video: bool) -> bytes:
+    """What stands in a segment before its samples' data; `until` ends the last one's decoding.
+
+    Raises struct.error when a figure is too large for its field.
+    """
+    # Its size doesn't depend on the offset, which has to be told in it.
+    size_bytes = len(_movie_fragment(number, samples, until, is_video, data_offset=0))
+    data_offset = size_bytes + _BOX_HEADER_BYTES
+    moof = _movie_fragment(number, samples, until, is_video, data_offset=data_offset)
+    media_bytes = sum(len(sample.data) for sample in samples)
+    mdat = struct.pack(">I4s", _BOX_HEADER_BYTES + media_bytes, b"mdat")
+    return _SEGMENT_TYPE + moof + mdat
+
+
+def _movie_fragment(
+    number: int, samples: Sequence[Sample], until: int, is_video: bool, *, data_offset: int
+) -> bytes:
+    return _box(
+        b"moof",
+        _box(b"mfhd", struct.pack(">II", 0, number + 1)),
+        _box(
+            b"traf",
+            _box(b"tfhd", struct.pack(">III", _BASE_IS_MOOF | _HAS_DEFAULT_FLAGS, _TRACK, _SYNC)),
+            _box(b"tfdt", struct.pack(">IQ", 1 << 24, samples[0].decode_at)),
+            _box(b"trun", _run(samples, until, is_video, data_offset)),
+        ),
+    )
+
+
+def _run(samples: Sequence[Sample], until: int, is_video: bool, data_offset: int) -> bytes:
+    kind = _DATA_OFFSET | _DURATION | _SIZE | (_FLAGS | _COMPOSITION if is_video else 0)
+    ends = (*(sample.decode_at for sample in samples[1:]), until)
+    rows = (
+        (end - at, len(data), *((_SYNC if is_sync else _NOT_SYNC, offset) if is_video else ()))
+        for (at, offset, is_sync, data), end in zip(samples, ends, strict=True)
+    )
+    values = tuple(chain.from_iterable(rows))
+    return struct.pack(f">III{len(values)}I", kind, len(samples), data_offset, *values)
+
+
+def _box(kind: bytes, *content: bytes) -> bytes:
+    body = b"".join(content)
+    return struct.pack(">I4s", _BOX_HEADER_BYTES + len(body), kind) + body
+
+
+def _only(kinds: Collection[bytes], data: bytes) -> bytes:
+    """The boxes of these kinds, of data that FFmpeg wrote."""
+    found, at = b"", 0
+    while at < len(data):
+        size, kind = struct.unpack_from(">I4s", data, at)
+        found += data[at : at + size] if kind in kinds else b""
+        at += size
+    return found

@@ -1,0 +1,149 @@
+"""The video of a copy: is every packet one that players take, and where does a segment end?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from av.packet import Packet
+
+from portal.transcoding.copying.child.errors import Undeliverable
+from portal.transcoding.copying.child.fragments import Sample, init_segment
+from portal.transcoding.copying.child.rendition import Rendition
+from portal.transcoding.packaging.cmaf import time_scale
+from portal.transcoding.probing.child import avc
+from portal.transcoding.probing.cuts import Cutter
+
+# What the package reads and writes elsewhere, and what every encoder writes.
+_NAL_LENGTH_BYTES = 4
+# Ten seconds as EXT-X-TARGETDURATION counts them: 250 frames of film, a common limit, are 10.43.
+_MAX_GOP_S = 10.5
+
+
+class VideoTrack:
+    """Takes packets in the order of decoding, and raises Undeliverable at the first odd one.
+
+    Times are in ticks of the source. `frame_count` is how many packets were taken, `end_s` when
+    the last frame ends.
+    """
+
+    def __init__(self, stream: Any, rendition: Rendition) -> None:
+        configuration = avc.read_configuration(stream.codec_context.extradata)
+        if stream.codec_context.name != "h264" or configuration is None:
+            raise Undeliverable("codec", "no H.264 with its parameter sets up front")
+        if configuration.length_size != _NAL_LENGTH_BYTES or stream.time_base.numerator != 1:
+            raise Undeliverable("codec", "lengths or a time base of an odd kind")
+        self._stream = stream
+        self._rendition = rendition
+        self._parameter_sets = configuration.parameter_sets
+        self.ticks_per_s: int = stream.time_base.denominator
+        self._cutter = Cutter(0, self.ticks_per_s)
+        self._scale = 1  # ticks of the copy in one of the source
+        self._delay = 0  # from decoding the first frame to showing it
+        self._waiting: list[Sample] = []
+        self._keys: dict[int, int] = {}  # the numbers of IDR pictures, by when they are shown
+        self._key_at = self._last_at = self._decode_at = -1
+        self._duration = 0
+        self.frame_count = 0
+        self.end_s = 0.0
+
+    def take(self, packet: Packet[Any]) -> list[int]:
+        """Take the next packet. Returns the ends of segments that are now certain."""
+        data = bytes(packet)
+        is_key = self._is_key(packet, data)
+        if packet.pts is None or packet.dts is None or packet.pts < packet.dts:
+            raise self._odd("times", "shown before it is decoded")
+        if self.frame_count:
+            shown_at, decode_at = packet.pts, packet.dts + self._delay
+        else:
+            # It is shown from zero when it is late, too: only its duration grows.
+            shown_at, decode_at = 0, 0
+            self._begin(packet, data)
+        self._check_times(shown_at, decode_at, is_key=is_key)
+        offset = shown_at + self._delay - decode_at
+        self._waiting.append(Sample(decode_at * self._scale, offset * self._scale, is_key, data))
+        self._duration = packet.duration or decode_at - self._decode_at
+        self._decode_at, self._last_at = decode_at, max(self._last_at, shown_at)
+        self.frame_count += 1
+        return self._cut(shown_at) if is_key else []
+
+    def finish(self) -> None:
+        """Write what is left. The last frame lasts as long as the source says."""
+        if not self.frame_count:
+            raise self._odd("first_frame", "no frame came")
+        until = (self._decode_at + max(1, self._duration)) * self._scale
+        ends = (*(sample.decode_at for sample in self._waiting[1:]), until)
+        shown_until = max(
+            end + sample.offset for sample, end in zip(self._waiting, ends, strict=True)
+        )
+        end = shown_until // self._scale - self._delay
+        self._check_gop(end)
+        for cut in self._cutter.push(end):
+            if cut != end:
+                self._write(cut)
+        self.end_s = end / self.ticks_per_s
+        self._rendition.add(self._waiting, until=until, end_s=self.end_s)
+        self._rendition.finish()
+
+    def _is_key(self, packet: Packet[Any], data: bytes) -> bool:
+        """Whether it is an IDR picture, every slice of it."""
+        if packet.is_corrupt:
+            raise self._odd("damaged", "not all of it is there")
+        if packet.is_discard:
+            raise self._odd("edited", "an edit list cuts it out")
+        if packet.has_sidedata("new_extradata"):
+            raise self._odd("parameter_sets", "another sample entry")
+        has_idr, has_other = False, False
+        try:
+            for kind, begin, end in avc.nal_units(data, _NAL_LENGTH_BYTES):
+                if kind == avc.IDR:
+                    has_idr = True
+                elif kind in avc.SLICES:
+                    has_other = True
+                elif kind in avc.PARAMETER_SETS and data[begin:end] not in self._parameter_sets:
+                    raise self._odd("parameter_sets", "it brings others")
+        except ValueError as exc:
+            raise self._odd("damaged", str(exc)) from exc
+        return has_idr and not has_other
+
+    def _begin(self, first: Packet[Any], data: bytes) -> None:
+        self._delay = int(first.pts or 0) - int(first.dts or 0)
+        init = init_segment(self._stream, data, pts=0, dts=-self._delay)
+        self._scale, rest = divmod(time_scale(init), self.ticks_per_s)
+        if rest:
+            raise self._odd("times", "its time scale is too fine")
+        self._rendition.begin(init)
+
+    def _check_times(self, shown_at: int, decode_at: int, *, is_key: bool) -> None:
+        if not (self.frame_count or is_key):
+            raise self._odd("first_frame", "the first is no IDR picture")
+        if decode_at <= self._decode_at:
+            raise self._odd("times", "decoded no later than the one before")
+        # Nothing is shown before the IDR picture that it is decoded after.
+        if shown_at <= (self._last_at if is_key else self._key_at):
+            raise self._odd("times", "shown out of its group of pictures")
+        if self.frame_count:
+            self._check_gop(shown_at)
+
+    def _check_gop(self, shown_at: int) -> None:
+        if shown_at - self._key_at > _MAX_GOP_S * self.ticks_per_s:
+            raise self._odd("long_gop", "too long after the latest IDR picture")
+
+    def _cut(self, key_at: int) -> list[int]:
+        """Write the segments that are certain now that this IDR picture came last."""
+        self._key_at = key_at
+        self._keys[key_at] = self.frame_count - 1
+        cuts = self._cutter.push(key_at)
+        for cut in cuts:
+            self._write(cut)
+        return cuts
+
+    def _write(self, cut: int) -> None:
+        """Write the segment that ends before the IDR picture which is shown at `cut`."""
+        place = len(self._waiting) - (self.frame_count - self._keys[cut])
+        until = self._waiting[place].decode_at
+        self._rendition.add(self._waiting[:place], until=until, end_s=cut / self.ticks_per_s)
+        del self._waiting[:place]
+        self._keys = {at: number for at, number in self._keys.items() if at > cut}
+
+    def _odd(self, reason: str, detail: str) -> Undeliverable:
+        return Undeliverable(reason, f"frame {self.frame_count}: {detail}")

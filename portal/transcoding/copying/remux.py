@@ -1,0 +1,179 @@
+"""Copy a source's tracks into segments: the parent's side, which runs and judges the child."""
+
+import asyncio
+import json
+import math
+import signal
+import sys
+from asyncio import StreamReader, StreamWriter
+from asyncio.subprocess import Process
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from portal.processes.child import Limits, describe_exit, spawn, stop
+from portal.processes.watchdog import OutOfTime, Stalled, Watch, attend
+from portal.transcoding.errors import FailCode, TranscodeFailed, without_signatures
+from portal.transcoding.probing.source_address import reading_options, source_address
+
+# It leaves no compiled modules behind (-B), as the probe's.
+_CHILD = ("-I", "-B", "-m", "portal.transcoding.copying")
+# Of address space. As the probe's: the index is what takes most of it.
+_MEMORY_BYTES = 4 * 1024**3
+# A segment lasts at most 13 s or so; this is 600 Mbit/s.
+_MAX_FILE_BYTES = 1024**3
+_STALL_LIMIT_S = 120.0
+_READ_BYTES = 65_536
+_STDERR_TAIL_BYTES = 4000
+_FAILURES = {
+    "unreachable": FailCode.SOURCE_UNREACHABLE,
+    "out_of_memory": FailCode.OUT_OF_MEMORY,
+}
+_DEATHS = {
+    int(signal.SIGXCPU): FailCode.TIMED_OUT,
+    int(signal.SIGXFSZ): FailCode.OUTPUT_TOO_LARGE,
+}
+# What a machine short of memory, or one that shuts down, ends the child with.
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+# Told up to which second of the source there are segments.
+OnCopied = Callable[[float], Awaitable[None]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrackCopy:
+    """A track of the source, and the name of the rendition that it becomes."""
+
+    index: int
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RemuxReport:
+    """What was copied of the video, and why the sound of which names could not be.
+
+    A dropped track's folder may hold segments already; the caller discards them and encodes it.
+    The reasons: `codec`, `gaps`, `starts_late`, `edited`, `damaged`, `truncated`, `empty`.
+    """
+
+    frames: int
+    duration_s: float
+    dropped: Mapping[str, str]
+
+
+class CopyUndeliverable(Exception):
+    """The video can't be delivered as it is, and has to be encoded. `reason` is for programs.
+
+    One of `codec`, `parameter_sets`, `first_frame`, `times`, `edited`, `long_gop`, `damaged`,
+    `truncated`, `unreadable`, `crashed`.
+    """
+
+    def __init__(self, reason: str, *, detail: str = "") -> None:
+        self.reason = reason
+        self.detail = without_signatures(detail)
+        super().__init__(f"{reason}: {self.detail}")
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What the child said last, and the end of its complaints."""
+
+    last: dict[str, Any] = field(default_factory=dict)
+    complaints: bytes = b""
+
+
+async def remux(
+    source_url: str,
+    *,
+    video: TrackCopy,
+    audio: Sequence[TrackCopy],
+    work_dir: Path,
+    on_progress: OnCopied,
+    paused: asyncio.Event,
+    timeout_s: float,
+    stall_s: float = _STALL_LIMIT_S,
+) -> RemuxReport:
+    """Write init segments, segments and playlists into a folder of each name in `work_dir`.
+
+    While `paused` is set the child stands still. Raises CopyUndeliverable, TranscodeFailed when
+    the source can't be reached or it takes too long, and OSError when nothing can be written.
+    """
+    address, protocols = source_address(source_url)
+    request = {
+        "source": address,
+        "options": reading_options(protocols),
+        "folder": str(work_dir),
+        "video": asdict(video),
+        "audio": [asdict(track) for track in audio],
+    }
+    limits = Limits(
+        nice=0,
+        memory_bytes=_MEMORY_BYTES,
+        cpu_s=math.ceil(timeout_s),
+        file_bytes=_MAX_FILE_BYTES,
+    )
+    process = await spawn((sys.executable, *_CHILD), limits=limits, stdin=True)
+    answer, watch = _Answer(), Watch(timeout_s, stall_s)
+    readers = (
+        _ask(cast("StreamWriter", process.stdin), request),
+        _follow(cast("StreamReader", process.stdout), answer, watch, on_progress),
+        _keep_tail(cast("StreamReader", process.stderr), answer),
+    )
+    try:
+        await attend(process, watch, *readers, paused=paused)
+    except Stalled:
+        raise TranscodeFailed(FailCode.STALLED, detail="copying") from None
+    except OutOfTime:
+        raise TranscodeFailed(FailCode.TIMED_OUT, detail="copying") from None
+    finally:
+        await stop(process)
+    return _report(process, answer)
+
+
+async def _ask(stdin: StreamWriter, request: dict[str, Any]) -> None:
+    # The child may have ended before it read anything.
+    with suppress(BrokenPipeError, ConnectionResetError):
+        stdin.write(json.dumps(request).encode())
+        await stdin.drain()
+    stdin.close()
+
+
+async def _follow(
+    stdout: StreamReader, answer: _Answer, watch: Watch, on_progress: OnCopied
+) -> None:
+    while line := await stdout.readline():
+        answer.last = dict(json.loads(line))
+        if (at_s := answer.last.get("at_s")) is not None:
+            watch.saw(at_s)
+            await on_progress(at_s)
+
+
+async def _keep_tail(stderr: StreamReader, answer: _Answer) -> None:
+    while chunk := await stderr.read(_READ_BYTES):
+        answer.complaints = (answer.complaints + chunk)[-_STDERR_TAIL_BYTES:]
+
+
+def _report(process: Process, answer: _Answer) -> RemuxReport:
+    if process.returncode != 0:
+        raise _death(process.returncode or 0, answer.complaints.decode(errors="replace"))
+    error, detail = answer.last.get("error"), answer.last.get("detail", "")
+    if error is None:
+        return RemuxReport(**answer.last["report"])
+    if error == "not_written":
+        raise OSError(answer.last["errno"], detail)
+    if (code := _FAILURES.get(error)) is not None:
+        raise TranscodeFailed(code, detail=detail)
+    raise CopyUndeliverable(answer.last["reason"], detail=detail)
+
+
+def _death(returncode: int, complaints: str) -> Exception:
+    """What a child that gave no answer ended by."""
+    detail = f"copying ended with {describe_exit(returncode)}: {complaints}"
+    number = -returncode
+    if (code := _DEATHS.get(number)) is not None:
+        return TranscodeFailed(code, detail=detail)
+    if number > 0 and number not in _FROM_OUTSIDE:
+        return CopyUndeliverable("crashed", detail=detail)  # by what the file holds
+    return TranscodeFailed(FailCode.FFMPEG_FAILED, detail=detail)
