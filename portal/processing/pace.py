@@ -43,13 +43,13 @@ class WorkMeter:
     report: Report
     limits: SourceLimits
     worked_s: float = 0.0
-    _seen_at: float = field(default_factory=monotonic)
+    seen_at: float = field(default_factory=monotonic)
 
     async def follow(self, stage: Stage, percent: float, eta_s: float | None) -> None:
         """Take note of the progress and pass it on. Raises `SourceRejected`."""
         now = monotonic()
-        self.worked_s += min(now - self._seen_at, MAX_STEP_S)
-        self._seen_at = now
+        self.worked_s += min(now - self.seen_at, MAX_STEP_S)
+        self.seen_at = now
         self._judge(share_done(percent))
         await self.report(stage, percent, eta_s)
 

@@ -25,10 +25,14 @@ POSTER_PRIORITY = 10
 async def defer_transcode(video: Video, queue: Queue, *, since: datetime | None = None) -> int:
     """Queue the job that looks into a video's file; returns the job's id.
 
-    Its priority counts from `since`, or from the video's creation.
+    Its priority counts from `since`, or from the video's creation. It has a lock of its own: the
+    next job is taken at once, by the news of it, and not at the next poll after this one ended.
     """
+    lock = f"look:{video.id}"
     priority = look_priority(video.size_bytes, since=since or video.created_at)
-    return await _defer("portal:transcode", PREPARE_QUEUE, video.id, queue, priority=priority)
+    return await _defer(
+        "portal:transcode", PREPARE_QUEUE, video.id, queue, lock=lock, priority=priority
+    )
 
 
 async def defer_encode(video: Video, queue: Queue, *, expected_s: float) -> int:

@@ -100,6 +100,29 @@ async def test_job_whose_work_is_done_does_not_hold_the_next_one_up(
     assert job.task_name == "portal:complete"
 
 
+async def test_look_whose_end_nobody_heard_of_does_not_hold_the_encode_up(
+    video_id: UUID, database_url: str, queue: App
+) -> None:
+    await run_sql(
+        database_url,
+        f"""
+        {DEAD_WORKER}
+        SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('transcode', 'portal:encode', -10,
+            'video:{video_id}', NULL, jsonb_build_object('video_id', '{video_id}'), NULL
+        )::procrastinate_job_to_defer_v1]);
+        UPDATE videos SET transcode_job_id = (SELECT max(id) FROM procrastinate_jobs);
+        UPDATE procrastinate_workers SET last_heartbeat = now();""",
+    )
+    # Its worker may be about to say so.
+    assert await finish_left_running(queue) == 0
+    await run_sql(database_url, "UPDATE procrastinate_events SET at = at - interval '60 s'")
+    assert await finish_left_running(queue) == 1
+    job = await queue.job_manager.fetch_job(queues=["transcode"], worker_id=7)
+    assert job is not None
+    assert job.task_name == "portal:encode"
+    assert await recover_abandoned(queue) == 0
+
+
 @pytest.mark.parametrize(
     "sign_of_life",
     [

@@ -99,6 +99,14 @@ def blank_8k(frames: int) -> bytes:
     return movie(unchanged * frames, film)
 
 
+def same_picture(frames: int, size: tuple[int, int] = (8192, 4320)) -> bytes:
+    """A film all of whose frames are one picture that is stored once."""
+    picture = png(*size)
+    sizes = sample_sizes([], count=frames, same=len(picture))
+    film = track(picture_entry(b"png ", *size), sizes, frames=frames, size=size, shared=True)
+    return movie(picture, film, duration_ms=frames * FRAME_MS)
+
+
 def many_tracks(number: int) -> bytes:
     picture = png(64, 64)
     entry, sizes = picture_entry(b"png ", 64, 64), sample_sizes([len(picture)])

@@ -49,17 +49,21 @@ def track(
     handler: bytes = b"vide",
     handler_last: bool = False,
     number: int = 1,
+    shared: bool = False,
 ) -> bytes:
-    """One track whose samples lie one behind the other from `media_at` on, as `movie` has them."""
+    """One track whose samples lie one behind the other from `media_at` on, as `movie` has them.
+
+    If they are `shared`, all of them are the first.
+    """
     duration = min(frames * FRAME_MS, 2**32 - 1)
-    chunks = [(1, frames, 1)] if frames else []
+    chunks = [(1, 1 if shared else frames, 1)] if frames else []
     samples = box(
         b"stbl",
         box(b"stsd", struct.pack(">II", 0, 1), entry),
         table(b"stts", "II", *[(frames, FRAME_MS) for _ in chunks]),
         table(b"stsc", "III", *chunks),
         sizes,
-        table(b"stco", "I", *[(media_at,) for _ in chunks]),
+        table(b"stco", "I", *[(media_at,)] * (frames if shared else len(chunks))),
     )
     media = box(
         b"minf",

@@ -17,7 +17,7 @@ from running_portal import LivePortal, create, final_status, process, read, unti
 
 from portal.worker.run import remove_leftovers
 
-TRANSCODES = "SELECT status FROM procrastinate_jobs WHERE task_name = 'portal:transcode'"
+ENCODES = "SELECT status FROM procrastinate_jobs WHERE task_name = 'portal:encode'"
 # Attempts of the only video that workers left behind, of which they said no more.
 LEFT_ATTEMPTS = """
 INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at, started_at,
@@ -70,12 +70,13 @@ async def test_stopped_worker_hands_its_video_back_at_once(web: LivePortal, long
         async with asyncio.timeout(8):
             assert await worker.wait() == 0
     assert await rows(web, "SELECT outcome FROM attempts") == [("handed_back",)]
-    assert await rows(web, TRANSCODES) == [("todo",)]
-    assert (await read(web.base_url, long["id"]))["status"] == "processing"
+    assert await rows(web, ENCODES) == [("todo",)]
+    before = await read(web.base_url, long["id"])
+    assert before["status"] == "processing"
 
     record = await worked_on(web, long)
     assert record["status"] == "ready"
-    assert record["transcodeJobId"] == long["transcodeJobId"]
+    assert record["transcodeJobId"] == before["transcodeJobId"]
     assert record["playbackUrl"].endswith(f"/hls/{long['id']}/2/master.m3u8")
 
 
@@ -84,7 +85,7 @@ async def test_killed_worker_is_taken_over_within_its_lease(web: LivePortal, lon
     async with worker_in_mid_transcode(web) as worker:
         worker.kill()
         assert await worker.wait() == -signal.SIGKILL
-    assert await rows(web, TRANSCODES) == [("doing",)]
+    assert await rows(web, ENCODES) == [("doing",)]
 
     async with process("worker", web.environ):
         taken_over = "SELECT 1 FROM attempts WHERE number = 2"
@@ -92,8 +93,9 @@ async def test_killed_worker_is_taken_over_within_its_lease(web: LivePortal, lon
         assert await final_status(web.base_url, long["id"]) == "ready"
     outcomes = "SELECT outcome, error_code FROM attempts WHERE number < 3 ORDER BY number"
     assert await rows(web, outcomes) == [("failed", "worker_lost"), ("published", None)]
-    jobs = "SELECT id FROM procrastinate_jobs WHERE task_name = 'portal:transcode'"
-    assert await rows(web, jobs) == [(int(long["transcodeJobId"]),)]
+    jobs = "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'portal:{}'"
+    assert await rows(web, jobs.format("transcode")) == [(1,)]
+    assert await rows(web, jobs.format("encode")) == [(1,)]
 
 
 @pytest.mark.slow
@@ -168,6 +170,13 @@ async def test_storage_outage_costs_no_attempt(web: LivePortal, wrong: tuple[str
     async with process("worker", {**web.environ, **dict([wrong])}):
         await until_found(web.environ["DATABASE_URL"], handed_back)
     assert await rows(web, "SELECT status FROM videos") == [("processing",)]
+
+
+async def test_job_that_an_older_version_queued_is_carried_out(
+    web: LivePortal, short: Record
+) -> None:
+    await run_sql(web, "UPDATE procrastinate_jobs SET queue_name = 'transcode'")
+    assert (await worked_on(web, short))["status"] == "ready"
 
 
 async def test_job_lost_from_the_queue_is_replaced(web: LivePortal, short: Record) -> None:

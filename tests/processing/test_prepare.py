@@ -1,0 +1,195 @@
+"""A look into a file: refused, made playable by copying, or left to a job that encodes."""
+
+import time
+from itertools import count
+from pathlib import Path
+
+import pytest
+from api_client import Client, rows
+from hostile_files import same_picture
+from passes import EARLY, LATER, begun, make_source, pass_of, published_file, ready_video, states
+
+from portal.database.models import Attempt, Rendition, Video, VideoStatus
+from portal.processing import attempts, pace, service
+from portal.processing.pace import Pace, WorkMeter
+from portal.processing.passes import Tools
+from portal.transcoding.encoding.progress import Stage
+from portal.transcoding.errors import RejectCode, SourceRejected
+from portal.transcoding.probing.probe import SourceLimits
+from portal.videos.deletion import delete_video
+from portal.web.composition import WebContext
+
+JOBS = "SELECT id, task_name, queue_name, status::text FROM procrastinate_jobs ORDER BY id"
+SOON_S = 10
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_source(tmp_path_factory.mktemp("media") / "minute.mp4")
+
+
+def tools_for(video: Video, resources: WebContext, work_dir: Path) -> Tools:
+    return pass_of(attempts.OpenAttempt(id=0, video=video, number=0), resources, work_dir).tools
+
+
+async def looked_into(video: Video, resources: WebContext, work_dir: Path) -> Video:
+    """The video after a look as a worker takes it."""
+    await service.prepare(video.id, tools_for(video, resources, work_dir))
+    return await Video.get(id=video.id)
+
+
+async def queued(resources: WebContext) -> list[tuple[int, str, str, str]]:
+    return [tuple(row) for row in await rows(resources.config.database_url, JOBS)]
+
+
+async def test_file_that_needs_an_encoder_is_left_to_a_job_of_its_own(
+    client: Client, resources: WebContext, source: Path, tmp_path: Path
+) -> None:
+    created = await published_file(client, resources, source)
+
+    video = await looked_into(created, resources, tmp_path)
+
+    assert video.status is VideoStatus.PROCESSING
+    assert not await Attempt.exists()
+    planned = await Rendition.filter(video_id=video.id)
+    assert {row.name for row in planned} == {*EARLY, *LATER, "audio"}
+    assert {(row.state, row.attempt_number, row.tries) for row in planned} == {("planned", None, 0)}
+    [look, encode] = await queued(resources)
+    assert look == (created.transcode_job_id, "portal:transcode", "prepare", "todo")
+    assert encode == (video.transcode_job_id, "portal:encode", "transcode", "todo")
+
+    await service.make_playable(video.id, tools_for(video, resources, tmp_path))
+
+    ready = await Video.get(id=video.id)
+    assert (ready.status, ready.published_attempt) == (VideoStatus.READY, 1)
+    assert (await states(ready))[EARLY[0]] == "complete"
+
+
+async def test_file_that_is_only_copied_is_made_playable_at_once(
+    client: Client, resources: WebContext, short_video: Path, tmp_path: Path
+) -> None:
+    created = await published_file(client, resources, short_video)
+    video = await looked_into(created, resources, tmp_path)
+    assert video.status is VideoStatus.READY
+    assert (await Rendition.get(video_id=video.id, kind="video")).copied
+    assert video.transcode_job_id == created.transcode_job_id
+    assert len(await queued(resources)) == 1
+
+
+async def test_file_that_is_refused_leaves_its_attempt_as_before(
+    client: Client, resources: WebContext, tmp_path: Path
+) -> None:
+    text = tmp_path / "notes.mp4"
+    text.write_text("These are notes, not a video.\n" * 100)
+    created = await published_file(client, resources, text)
+    video = await looked_into(created, resources, tmp_path)
+    assert (video.status, video.failure_code) == (VideoStatus.FAILED, "not_a_video")
+    [attempt] = await Attempt.filter(video_id=video.id)
+    assert (attempt.outcome, attempt.error_code) == ("failed", "not_a_video")
+    assert len(await queued(resources)) == 1
+
+
+async def test_look_neither_counts_as_an_attempt_nor_forgives_any(
+    client: Client, resources: WebContext, source: Path, tmp_path: Path
+) -> None:
+    created = await published_file(client, resources, source)
+    for number in (1, 2):
+        await Attempt.create(
+            video=created,
+            number=number,
+            **{"worker": "w", "stage": "probing", "outcome": "failed"},
+            lease_expires_at=created.created_at,
+            started_at=created.created_at,
+        )
+    video = await looked_into(created, resources, tmp_path)
+    assert [it.number for it in await Attempt.all().order_by("number")] == [1, 2]
+    attempt = await attempts.begin(video.id, worker="w")
+    assert attempt is not None
+    assert (attempt.number, attempt.is_cautious) == (3, True)
+
+
+@pytest.mark.parametrize("loss", ["taken over", "deleted"])
+async def test_look_that_lost_its_lease_queues_nothing(
+    loss: str, client: Client, resources: WebContext, source: Path, tmp_path: Path
+) -> None:
+    video = await published_file(client, resources, source)
+    attempt = await attempts.begin(video.id, worker="w")
+    assert attempt is not None
+    if loss == "deleted":
+        await delete_video(video.id, queue=resources.queue)
+    else:
+        await Attempt.filter(id=attempt.id).update(outcome="failed")
+    await pass_of(attempt, resources, tmp_path).prepare()
+    assert "portal:encode" not in {task for _, task, _, _ in await queued(resources)}
+    assert not await Rendition.exists()
+
+
+async def test_pictures_that_are_stored_once_are_refused_by_the_time_they_would_take(
+    client: Client, resources: WebContext, tmp_path: Path
+) -> None:
+    """Within all other limits: 8192x4320, just under twelve hours, and 4.4 MB."""
+    file = tmp_path / "same.mp4"
+    file.write_bytes(same_picture(1_000_000))
+    assert file.stat().st_size < 5_000_000
+    created = await published_file(client, resources, file)
+    began = time.monotonic()
+    video = await looked_into(created, resources, tmp_path)
+    assert time.monotonic() - began < SOON_S
+    assert (video.status, video.failure_code) == (VideoStatus.FAILED, "too_much_work")
+    assert "24 h" in (video.failure_message or "")
+
+
+async def test_pass_that_shows_to_be_too_much_work_is_ended(
+    client: Client,
+    resources: WebContext,
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    playable = await ready_video(client, resources, source, tmp_path)
+    monkeypatch.setattr(pace, "JUDGED_AFTER_S", 0.1)
+    monkeypatch.setattr(pace, "TOLERANCE", 0.00001)
+    created = await published_file(client, resources, source)
+
+    await service.make_playable(created.id, tools_for(created, resources, tmp_path))
+    video = await Video.get(id=created.id)
+    assert (video.status, video.failure_code) == (VideoStatus.FAILED, "too_much_work")
+
+    await pass_of(await begun(playable.id), resources, tmp_path).make_missing()
+    video = await Video.get(id=playable.id)
+    assert (video.status, video.complete_job_id) == (VideoStatus.READY, None)
+    failed = await Rendition.filter(video_id=playable.id, state="failed")
+    assert {(it.name, it.error_code) for it in failed} == {(it, "too_much_work") for it in LATER}
+
+
+async def test_too_much_work_is_told_by_the_time_that_ffmpeg_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = count(1)
+    monkeypatch.setattr(pace, "monotonic", lambda: next(seconds))
+
+    async def report(stage: Stage, percent: float, eta_s: float | None) -> None:
+        told.append(percent)
+
+    told: list[float] = []
+    meter = WorkMeter(report, SourceLimits(max_transcode_s=3600), seen_at=0.0)
+    for _ in range(60):
+        await meter.follow(Stage.TRANSCODING, 1.0, None)
+    # A thousandth in a minute is 17 hours, and in an hour in which ffmpeg was paused it is not.
+    seconds = count(3600)
+    await meter.follow(Stage.TRANSCODING, 2.5, None)
+    assert meter.worked_s == 60 + pace.MAX_STEP_S
+    with pytest.raises(SourceRejected) as caught:
+        await meter.follow(Stage.TRANSCODING, 1.1, None)
+    assert caught.value.code == RejectCode.TOO_MUCH_WORK
+    assert told == [1.0] * 60 + [2.5]
+    unlimited = WorkMeter(report, SourceLimits(max_transcode_s=0), worked_s=1e6)
+    await unlimited.follow(Stage.TRANSCODING, 1.1, None)
+
+
+def test_pace_follows_what_passes_took_and_leaves_short_ones_out() -> None:
+    worker = Pace()
+    for _ in range(20):
+        worker.note(expected_s=10.0, taken_s=30.0)
+        worker.note(expected_s=1.0, taken_s=100.0)
+    assert worker.ratio == pytest.approx(3.0, abs=0.05)
