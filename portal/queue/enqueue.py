@@ -54,7 +54,8 @@ async def defer_completion(video: Video, queue: Queue) -> int:
 async def defer_removal(video_id: UUID, queue: Queue) -> int:
     """Queue the job that removes a deleted video's files; returns the job's id.
 
-    Its lock lets it begin only once a transcode that was under way has ended.
+    Its lock lets it begin only once a pass that was under way has ended. A look, which may copy,
+    ends soon after its video is gone.
     """
     return await _defer("portal:remove", SIDE_QUEUE, video_id, queue)
 
