@@ -42,6 +42,7 @@ def a_probe(
         "start_s": 0.0,
         "frame_count": round(duration_s * fps),
         "bitrate_bps": 1_000_000,
+        "peak_bitrate_bps": 1_000_000,
         "max_key_distance_s": 2.0,
         "closed_gops": True,
     }

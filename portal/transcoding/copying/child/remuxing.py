@@ -15,10 +15,10 @@ import av
 from av.container import InputContainer
 from av.error import FFmpegError, HTTPClientError, HTTPError
 
-from portal.transcoding.copying.child.audio_track import AudioTrack
+from portal.transcoding.copying.child.audio import AudioCopy
 from portal.transcoding.copying.child.errors import NotWritten, Undeliverable
 from portal.transcoding.copying.child.rendition import Rendition
-from portal.transcoding.copying.child.video_track import VideoTrack
+from portal.transcoding.copying.child.video import VideoCopy
 from portal.transcoding.probing.child import sample_index
 
 # PyAV's classes for system errors (no route, timed out, no such file) are OSErrors too.
@@ -36,8 +36,8 @@ class _Copy:
         self._folder = Path(request["folder"])
         self._position_s = 0.0
         self._stream = container.streams[request["video"]["index"]]
-        self._video = VideoTrack(self._stream, self._rendition(request["video"], is_video=True))
-        self._audio = {track["name"]: self._audio_track(track) for track in request["audio"]}
+        self._video = VideoCopy(self._stream, self._rendition(request["video"], is_video=True))
+        self._audio = {track["name"]: self._audio_copy(track) for track in request["audio"]}
 
     def run(self) -> dict[str, Any]:
         """Copy all of it. Raises Undeliverable, NotWritten, or what reading fails with."""
@@ -76,10 +76,10 @@ class _Copy:
             "dropped": dropped,
         }
 
-    def _audio_track(self, track: dict[str, Any]) -> AudioTrack:
+    def _audio_copy(self, track: dict[str, Any]) -> AudioCopy:
         stream = self._container.streams[track["index"]]
         rendition = self._rendition(track, is_video=False)
-        return AudioTrack(stream, rendition, packet_count=_packet_count(stream))
+        return AudioCopy(stream, rendition, packet_count=_packet_count(stream))
 
     def _rendition(self, track: dict[str, Any], *, is_video: bool) -> Rendition:
         folder = self._folder / track["name"]

@@ -24,7 +24,6 @@ class Rendition:
         self._on_segment = on_segment
         self._segments: list[hls.Segment] = []
         self._end_s = 0.0
-        folder.mkdir(parents=True, exist_ok=True)
 
     def begin(self, init: bytes) -> None:
         """Write the init segment."""
@@ -53,6 +52,7 @@ class Rendition:
         path = self._folder / name
         temporary = path.with_name(name + _TEMPORARY)
         try:
+            self._folder.mkdir(parents=True, exist_ok=True)
             with temporary.open("wb") as file:
                 file.writelines(content)
             temporary.rename(path)

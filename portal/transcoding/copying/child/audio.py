@@ -30,7 +30,7 @@ _CHANNELS = (1, 2)
 _SYNC_EXTENSION, _HAS_SBR = 0x2B7, 0x80
 
 
-class AudioTrack:
+class AudioCopy:
     """Takes packets and cuts. `dropped` says why it can't be delivered, None as long as it can.
 
     Times are in samples. `packet_count` is what the index names, zero when that is unknown. What

@@ -15,11 +15,13 @@ from portal.transcoding.probing.cuts import Cutter
 
 # What the package reads and writes elsewhere, and what every encoder writes.
 _NAL_LENGTH_BYTES = 4
+# In no NAL unit (ISO/IEC 14496-10, 7.4.1), but in what an interrupted upload left out.
+_ZEROS = bytes(3)
 # Ten seconds as EXT-X-TARGETDURATION counts them: 250 frames of film, a common limit, are 10.43.
 _MAX_GOP_S = 10.5
 
 
-class VideoTrack:
+class VideoCopy:
     """Takes packets in the order of decoding, and raises Undeliverable at the first odd one.
 
     Times are in ticks of the source. `frame_count` is how many packets were taken, `end_s` when
@@ -101,6 +103,8 @@ class VideoTrack:
                     has_other = True
                 elif kind in avc.PARAMETER_SETS and data[begin:end] not in self._parameter_sets:
                     raise self._odd("parameter_sets", "it brings others")
+                if data.find(_ZEROS, begin, end) >= 0:
+                    raise self._odd("damaged", "a hole")
         except ValueError as exc:
             raise self._odd("damaged", str(exc)) from exc
         return has_idr and not has_other
