@@ -46,6 +46,8 @@ async def test_the_index_tells_frames_bytes_and_key_frames(make_video: MakeMedia
     assert video.max_key_distance_s == pytest.approx(0.5, abs=0.01)
     assert video.bitrate_bps is not None
     assert 0.8 < video.bitrate_bps / (source.stat().st_size * 8 / 4) < 1
+    assert video.peak_bitrate_bps is not None
+    assert 1 <= video.peak_bitrate_bps / video.bitrate_bps < 2
     assert video.closed_gops
     assert (video.full_range, video.has_alpha, video.mirrored) == (False, False, False)
 

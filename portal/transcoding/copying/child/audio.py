@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import deque
+from fractions import Fraction
 from typing import Any
 
 from av.packet import Packet
@@ -43,13 +44,13 @@ class AudioCopy:
         self._rendition = rendition
         self._missing = packet_count
         self._rate_hz = _sample_rate_hz(stream.codec_context.extradata) or 0
-        self._samples_per_tick = stream.time_base * self._rate_hz
+        self._samples_per_tick: Fraction = stream.time_base * self._rate_hz
         self.dropped = None if self._is_known_shape() else "codec"
         self._tolerance = math.ceil(self._samples_per_tick) + _MAX_GAP_SAMPLES
         self._waiting: list[Sample] = []
         self._cuts: deque[int] = deque()
         self._last_cut = 0
-        self._is_free = False
+        self._has_video_ended = False
         self._priming = 0
         self._begins_at: int | None = None
         self._ends_at = 0
@@ -74,9 +75,9 @@ class AudioCopy:
         self._cuts.append(round(cut * self._rate_hz / ticks_per_s))
         self._write_certain()
 
-    def let_go(self) -> None:
+    def end_video(self) -> None:
         """The video has ended: there will be no further cuts of it."""
-        self._is_free = True
+        self._has_video_ended = True
         self._write_certain()
 
     def finish(self) -> None:
@@ -116,7 +117,7 @@ class AudioCopy:
 
     def _write_certain(self) -> None:
         while self._waiting and self.dropped is None:
-            if self._is_free and not self._cuts:
+            if self._has_video_ended and not self._cuts:
                 self._cuts.append(self._last_cut + SEGMENT_S * self._rate_hz)
             nearest = self._cuts[0] - _FRAME_SAMPLES // 2 if self._cuts else math.inf
             if self._waiting[-1].decode_at - self._priming < nearest:

@@ -62,7 +62,7 @@ class _Copy:
     def _finish_video(self) -> None:
         self._video.finish()
         for track in self._audio.values():
-            track.let_go()
+            track.end_video()
 
     def _finish(self, expected: int) -> dict[str, Any]:
         if not expected:

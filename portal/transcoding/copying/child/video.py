@@ -15,8 +15,8 @@ from portal.transcoding.probing.cuts import Cutter
 
 # What the package reads and writes elsewhere, and what every encoder writes.
 _NAL_LENGTH_BYTES = 4
-# In no NAL unit (ISO/IEC 14496-10, 7.4.1), but in what an interrupted upload left out.
-_ZEROS = bytes(3)
+# No slice has three zeros in a row (ISO/IEC 14496-10, 7.4.1), but cameras add a few at its end.
+_HOLE = bytes(64)
 # Ten seconds as EXT-X-TARGETDURATION counts them: 250 frames of film, a common limit, are 10.43.
 _MAX_GOP_S = 10.5
 
@@ -97,14 +97,13 @@ class VideoCopy:
         has_idr, has_other = False, False
         try:
             for kind, begin, end in avc.nal_units(data, _NAL_LENGTH_BYTES):
-                if kind == avc.IDR:
-                    has_idr = True
-                elif kind in avc.SLICES:
-                    has_other = True
+                if kind in avc.SLICES:
+                    has_idr |= kind == avc.IDR
+                    has_other |= kind != avc.IDR
+                    if data.find(_HOLE, begin, end) >= 0:
+                        raise self._odd("damaged", "a hole")
                 elif kind in avc.PARAMETER_SETS and data[begin:end] not in self._parameter_sets:
                     raise self._odd("parameter_sets", "it brings others")
-                if data.find(_ZEROS, begin, end) >= 0:
-                    raise self._odd("damaged", "a hole")
         except ValueError as exc:
             raise self._odd("damaged", str(exc)) from exc
         return has_idr and not has_other
