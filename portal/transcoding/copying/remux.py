@@ -1,6 +1,7 @@
 """Copy a source's tracks into segments: the parent's side, which runs and judges the child."""
 
 import asyncio
+import errno
 import json
 import math
 import signal
@@ -30,10 +31,6 @@ _STDERR_TAIL_BYTES = 4000
 _FAILURES = {
     "unreachable": FailCode.SOURCE_UNREACHABLE,
     "out_of_memory": FailCode.OUT_OF_MEMORY,
-}
-_DEATHS = {
-    int(signal.SIGXCPU): FailCode.TIMED_OUT,
-    int(signal.SIGXFSZ): FailCode.OUTPUT_TOO_LARGE,
 }
 # What a machine short of memory, or one that shuts down, ends the child with.
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -67,7 +64,7 @@ class CopyUndeliverable(Exception):
     """The video can't be delivered as it is, and has to be encoded. `reason` is for programs.
 
     One of `codec`, `parameter_sets`, `first_frame`, `times`, `edited`, `long_gop`, `damaged`,
-    `truncated`, `unreadable`, `crashed`.
+    `truncated`, `too_large`, `unreadable`, `crashed`.
     """
 
     def __init__(self, reason: str, *, detail: str = "") -> None:
@@ -98,7 +95,8 @@ async def remux(
     """Write init segments, segments and playlists into a folder of each name in `work_dir`.
 
     While `paused` is set the child stands still. Raises CopyUndeliverable, TranscodeFailed when
-    the source can't be reached or it takes too long, and OSError when nothing can be written.
+    the source can't be reached, it takes too long or memory is short, and OSError when nothing can
+    be written.
     """
     address, protocols = source_address(source_url)
     request = {
@@ -161,19 +159,20 @@ def _report(process: Process, answer: _Answer) -> RemuxReport:
     error, detail = answer.last.get("error"), answer.last.get("detail", "")
     if error is None:
         return RemuxReport(**answer.last["report"])
-    if error == "not_written":
-        raise OSError(answer.last["errno"], detail)
     if (code := _FAILURES.get(error)) is not None:
         raise TranscodeFailed(code, detail=detail)
-    raise CopyUndeliverable(answer.last["reason"], detail=detail)
+    if error == "undeliverable":
+        raise CopyUndeliverable(answer.last["reason"], detail=detail)
+    if answer.last["errno"] == errno.EFBIG:
+        raise CopyUndeliverable("too_large", detail="a segment exceeds the limit on files")
+    raise OSError(answer.last["errno"], detail)
 
 
 def _death(returncode: int, complaints: str) -> Exception:
     """What a child that gave no answer ended by."""
     detail = f"copying ended with {describe_exit(returncode)}: {complaints}"
-    number = -returncode
-    if (code := _DEATHS.get(number)) is not None:
-        return TranscodeFailed(code, detail=detail)
-    if number > 0 and number not in _FROM_OUTSIDE:
-        return CopyUndeliverable("crashed", detail=detail)  # by what the file holds
-    return TranscodeFailed(FailCode.FFMPEG_FAILED, detail=detail)
+    if returncode == -signal.SIGXCPU:
+        return TranscodeFailed(FailCode.TIMED_OUT, detail=detail)
+    if -returncode in _FROM_OUTSIDE:
+        return TranscodeFailed(FailCode.FFMPEG_FAILED, detail=detail)
+    return CopyUndeliverable("crashed", detail=detail)  # by what the file holds

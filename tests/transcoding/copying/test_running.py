@@ -1,6 +1,7 @@
 """The child that copies: its limits, its pauses, sources that break off, and that it ends."""
 
 import asyncio
+import signal
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 from aiohttp import web
 from copied import VIDEO, copy
 from media_recipes import MakeMedia
+from published import Write
 from serving import Eventually, Hanging, Serve, begin_range, cancel, cut
 
+from portal.transcoding.copying.remux import CopyUndeliverable
 from portal.transcoding.errors import FailCode, TranscodeFailed
 
 SIGNED = "?X-Amz-Signature=secret"
@@ -133,6 +136,27 @@ async def test_it_pauses_with_its_clock_and_ends_while_it_does(
     await eventually(lambda: children()[0].status() == psutil.STATUS_STOPPED)
     await cancel(task)
     assert not children()
+
+
+async def test_a_file_that_kills_its_copy_is_encoded_and_a_killed_one_tried_again(
+    source: Path, hanging: Hanging, tmp_path: Path
+) -> None:
+    for number, expected in (
+        (signal.SIGSEGV, CopyUndeliverable),
+        (signal.SIGKILL, TranscodeFailed),
+    ):
+        hanging.asked.clear()
+        task = asyncio.create_task(copy(source, tmp_path, address=hanging.address))
+        await hanging.asked.wait()
+        children()[0].send_signal(number)
+        with pytest.raises(expected):
+            await task
+
+
+async def test_what_is_no_video_is_unreadable(source: Path, write: Write, tmp_path: Path) -> None:
+    with pytest.raises(CopyUndeliverable) as caught:
+        await copy(source, tmp_path, address=str(write(b"no video at all" * 100)))
+    assert caught.value.reason == "unreadable"
 
 
 async def test_a_folder_that_cannot_be_written_is_not_the_sources_fault(

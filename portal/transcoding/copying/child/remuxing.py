@@ -102,7 +102,7 @@ def _print(answer: dict[str, Any]) -> None:
 
 
 def _fail(kind: str, exc: Exception, **more: Any) -> dict[str, Any]:
-    return {"error": kind, "detail": f"{type(exc).__name__}: {exc}", **more}
+    return {"error": kind, "detail": f"{type(exc).__name__}: {exc}"} | more
 
 
 def _remux(request: dict[str, Any]) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _remux(request: dict[str, Any]) -> dict[str, Any]:
         ) as container:
             return {"report": _Copy(container, request).run()}
     except Undeliverable as exc:
-        return _fail("undeliverable", exc, reason=exc.reason)
+        return {"error": "undeliverable", "reason": exc.reason, "detail": exc.detail}
     except NotWritten as exc:
         return _fail("not_written", exc, errno=exc.cause.errno)
     except MemoryError as exc:
