@@ -13,8 +13,10 @@ class VideoTrack:
 
     `width` and `height` are after rotation and with square pixels; `mirrored` frames have to be
     flipped, too (FFmpeg does both when it decodes). `duration_s` is None when the
-    file's own claim can't be trusted (fragmented files). `constant_rate` means every frame lasts
-    1/`fps`. The colour fields are the code points of ISO/IEC 23091-2 (2 = unspecified).
+    file's own claim can't be trusted (fragmented files). `constant_rate` means that one frame is
+    meant to be shown every 1/`fps`: all are within a third of that of a grid, the first one
+    `grid_lead` of it late. The colour fields are the code points of ISO/IEC 23091-2
+    (2 = unspecified).
 
     `start_s` is when the first frame is shown, edit lists applied. What comes from the file's
     index is None without one (fragmented files): `frame_count` counts what is presented,
@@ -51,6 +53,7 @@ class VideoTrack:
     max_key_distance_s: float | None
     closed_gops: bool
     mirrored: bool = False
+    grid_lead: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,6 +110,9 @@ def interpret(answer: dict[str, Any]) -> Probe:
 def _video_track(facts: dict[str, Any]) -> VideoTrack:
     sar = _fraction(facts.pop("sar")) or Fraction(1)
     average, base = _fraction(facts.pop("average_rate")), _fraction(facts.pop("base_rate"))
+    is_constant, grid_fps = facts.pop("constant_rate"), _fraction(facts.pop("grid_fps"))
+    if is_constant is None:  # no index to tell from
+        is_constant = average is not None and average == base
     if facts["frame_count"] is None:
         facts["duration_s"] = None
     width, height = _display_size(facts, sar)
@@ -114,8 +120,8 @@ def _video_track(facts: dict[str, Any]) -> VideoTrack:
         width=width,
         height=height,
         sar=sar,
-        fps=_nominal_rate(average, base),
-        constant_rate=average is not None and average == base,
+        fps=grid_fps or _nominal_rate(average, base),
+        constant_rate=is_constant,
         **facts,
     )
 

@@ -19,6 +19,7 @@ _MAX_BOXES = 200_000
 # Over http every jump is a request. 40 tracks of half a day take about 300.
 _MAX_JUMPS = 1000
 _WINDOW_BYTES = 4096
+_TABLE_WINDOW_BYTES = 256 * 1024
 _HEADER_BYTES = 16
 VIDEO_HANDLER = b"vide"
 # Full box header and a field of QuickTime's.
@@ -58,6 +59,8 @@ class Outline:
     is_unfinished: bool = True
     # What the tracks whose media lie in other files are of, by their handlers.
     external: set[bytes] = field(default_factory=set)
+    # Where the composition offsets of each track lie, by its number: from and to in the file.
+    composition: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def is_fragmented(self) -> bool:
@@ -144,22 +147,39 @@ def read_outline(request: dict[str, Any]) -> Outline:
     Raises FFmpegError when it can't be read, and EOFError when there is nothing in it.
     """
     outline = Outline()
-    with av.open(
-        request["source"],
-        format="data",
-        options={
-            "protocol_whitelist": request["protocols"],
-            "raw_packet_size": str(_WINDOW_BYTES),
-            "probesize": "32",
-        },
-        timeout=request["timeout_s"],
-    ) as container:
+    with _open_raw(request, _WINDOW_BYTES) as container:
         reader = _BoxReader(container)
         outline.size_bytes = reader.size_bytes
         with suppress(_OutOfBudget):
             _walk_top(outline, reader)
             outline.is_unfinished = False
     return outline
+
+
+def read_bytes(request: dict[str, Any], at: int, end: int) -> bytes:
+    """A stretch of the file, shorter when the file is. Raises FFmpegError."""
+    content = bytearray()
+    with _open_raw(request, _TABLE_WINDOW_BYTES) as container:
+        container.seek(at, unsupported_byte_offset=True)
+        for packet in container.demux():
+            content += bytes(packet)
+            if len(content) >= end - at:
+                break
+    return bytes(content[: end - at])
+
+
+def _open_raw(request: dict[str, Any], window_bytes: int) -> InputContainer:
+    container: InputContainer = av.open(
+        request["source"],
+        format="data",
+        options={
+            "protocol_whitelist": request["protocols"],
+            "raw_packet_size": str(window_bytes),
+            "probesize": "32",
+        },
+        timeout=request["timeout_s"],
+    )
+    return container
 
 
 def _walk_top(outline: Outline, reader: _BoxReader) -> None:
@@ -176,11 +196,15 @@ def _walk_top(outline: Outline, reader: _BoxReader) -> None:
             return
 
 
-def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box) -> bool:
+def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box, track: int = 0) -> bool:
     """Down to the sample entries, no deeper; whether media lie in other files."""
     handler, is_external = b"", False
     for box in reader.boxes(parent.body, parent.end):
         outline.announces_fragments |= box.kind == b"mvex"
+        if box.kind == b"tkhd":
+            track = _track_number(reader, box)
+        elif box.kind == b"ctts":
+            outline.composition[track] = (box.body, box.end)
         if box.kind == b"hdlr" and parent.kind == b"mdia":
             handler = reader.header(box.body + _HANDLER_OFFSET_BYTES)[:4]
         elif box.kind == b"stsd":
@@ -190,10 +214,16 @@ def _walk_index(outline: Outline, reader: _BoxReader, parent: _Box) -> bool:
             references = reader.boxes(box.body + _COUNT_PREFIX_BYTES, box.end)
             is_external |= any(_is_external(reader, entry) for entry in references)
         elif box.kind in _INSIDE[parent.kind]:
-            is_external |= _walk_index(outline, reader, box)
+            is_external |= _walk_index(outline, reader, box, track)
     if is_external and parent.kind == b"mdia":
         outline.external.add(handler)
     return is_external
+
+
+def _track_number(reader: _BoxReader, header: _Box) -> int:
+    """By which FFmpeg knows the track, too; it stands behind two times of 4 or 8 bytes."""
+    is_long = reader.header(header.body)[:1] == b"\1"
+    return int.from_bytes(reader.header(header.body + (20 if is_long else 12))[:4], "big")
 
 
 def _is_external(reader: _BoxReader, reference: _Box) -> bool:

@@ -13,6 +13,7 @@ import itertools
 import json
 import sys
 from bisect import bisect_right
+from collections.abc import Iterable
 from typing import Any
 
 import av
@@ -24,6 +25,7 @@ from av.video.stream import VideoStream
 
 from portal.transcoding.probing.child import boxes, sample_index, streams
 from portal.transcoding.probing.child.boxes import VIDEO_HANDLER, Outline
+from portal.transcoding.probing.child.composition import composition_offsets
 
 # Damaged starts are common and decoders recover at the next keyframe; this is how far we look.
 _MAX_PACKETS = 600
@@ -105,8 +107,17 @@ def _examine(
     if frame is None:
         kind = "damaged" if first else "zero_duration"
         return _fail("truncated" if readable < 1.0 else kind)
+
+    def read_offsets(samples: int) -> Iterable[int] | None:
+        place = outline.composition.get(stream.id)
+        if place is None:
+            return itertools.repeat(0)
+        return composition_offsets(request, place, samples=samples)
+
     is_complete = not outline.is_fragmented
-    indexed = sample_index.facts(container, stream, first, is_complete=is_complete)
+    indexed = sample_index.facts(
+        container, stream, first, is_complete=is_complete, read_offsets=read_offsets
+    )
     return {
         "duration_s": container.duration / av.time_base if container.duration else None,
         "size_bytes": container.size,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import contextlib
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import repeat
 from typing import Any
 
 from av.container import InputContainer
@@ -20,9 +21,10 @@ from av.stream import Discard
 from av.video.stream import VideoStream
 
 from portal.transcoding.probing.child import avc
+from portal.transcoding.probing.child.frame_grid import frame_grid
 from portal.transcoding.probing.cuts import peak_bitrate_bps
 
-# Eighteen hours at 60 frames per second, which takes 1.3 s to look through.
+# Eighteen hours at 60 frames per second, which takes 4 s to look through.
 _MAX_ENTRIES = 4_000_000
 _MAX_FRAMES_PER_S = 1000
 # Where key frames are sampled, as shares of the index; the first one is looked at anyway.
@@ -33,7 +35,12 @@ _UNKNOWN: dict[str, Any] = {
     "peak_bitrate_bps": None,
     "max_key_distance_s": None,
     "closed_gops": False,
+    "constant_rate": None,
+    "grid_fps": None,
+    "grid_lead": 0.0,
 }
+# Gives so many samples' composition offsets, None when there are not as many.
+ReadOffsets = Callable[[int], Iterable[int] | None]
 
 
 @dataclass(slots=True)
@@ -47,6 +54,7 @@ class _Summary:
     key_distance: int = 0
     keys_at: array[int] = field(default_factory=lambda: array("q"))
     bytes_before_keys: array[int] = field(default_factory=lambda: array("q"))
+    shown: array[int] = field(default_factory=lambda: array("q"))
 
 
 def packets(container: InputContainer, streams: Iterable[Any]) -> Iterator[Packet[Any]]:
@@ -64,14 +72,23 @@ def is_too_dense(stream: VideoStream) -> bool:
 
 
 def facts(
-    container: InputContainer, stream: VideoStream, first: Packet[Any] | None, *, is_complete: bool
+    container: InputContainer,
+    stream: VideoStream,
+    first: Packet[Any] | None,
+    *,
+    is_complete: bool,
+    read_offsets: ReadOffsets,
 ) -> dict[str, Any]:
     """The index's part of the facts; `first` is the first packet of the stream."""
     entries, time_base = stream.index_entries, stream.time_base
     known = is_complete and stream.frames > 0 and 0 < len(entries) <= _MAX_ENTRIES
     if not known or not time_base:
         return _UNKNOWN
-    summary = _summarise(stream)
+    offsets = read_offsets(len(entries))
+    summary = _summarise(stream, repeat(0) if offsets is None else offsets)
+    # FFmpeg's two rates agree when every decoding time fits.
+    claimed_fps = stream.base_rate if stream.base_rate == stream.average_rate else None
+    grid = None if offsets is None else frame_grid(summary.shown, time_base, claimed_fps)
     end = _end(stream)
     duration_s = float((end - entries[0].timestamp) * time_base)
     key_distance_s = None
@@ -91,18 +108,23 @@ def facts(
         "peak_bitrate_bps": _peak_bitrate_bps(summary, end, time_base) if is_plain else None,
         "max_key_distance_s": key_distance_s,
         "closed_gops": is_plain and _has_closed_gops(container, stream, first),
+        "constant_rate": grid is not None,
+        "grid_fps": str(grid.fps) if grid else None,
+        "grid_lead": grid.lead if grid else 0.0,
     }
 
 
-def _summarise(stream: VideoStream) -> _Summary:
+def _summarise(stream: VideoStream, offsets: Iterable[int]) -> _Summary:
     found = _Summary()
-    for entry in stream.index_entries:
+    for entry, offset in zip(stream.index_entries, offsets, strict=False):
         at = entry.timestamp
         if found.last_at is not None and at <= found.last_at:
             found.is_rising = False
         found.last_at = at
         found.ends_at = max(found.ends_at, entry.pos + entry.size)
-        found.presented += not entry.is_discard
+        if not entry.is_discard:
+            found.presented += 1
+            found.shown.append(at + offset)
         if entry.is_keyframe:
             found.keys_at.append(at)
             found.bytes_before_keys.append(found.size_bytes)
