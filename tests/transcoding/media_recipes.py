@@ -64,6 +64,18 @@ def as_yuv(pix_fmt: str = "yuv420p", *, matrix: str = "bt709", full_range: bool 
     return f"scale=out_color_matrix={matrix}:out_range={span},format={pix_fmt},{tags}"
 
 
+# What a filter says of times is kept to the microsecond.
+EXACT_TIMES = (
+    *("-fps_mode", "passthrough", "-enc_time_base", "1/1000000"),
+    *("-video_track_timescale", "1000000"),
+)
+
+
+def jittering(yuv: str, by_us: int) -> str:
+    """Frames that come up to so much late, each by another time, as capture has it."""
+    return f"{yuv},settb=1/1000000,setpts='PTS+mod(N*7919,{by_us + 1})'"
+
+
 def beeps(
     *,
     duration_s: float = DURATION_S,

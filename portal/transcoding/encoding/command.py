@@ -44,10 +44,7 @@ _BARE = ("-map_metadata", "-1", "-map_chapters", "-1")
 _MAX_DRIFT_S = 0.02
 _FRAME_GROWTH = 4
 _MIN_MAX_PIXELS = 1920 * 1080
-_TICKS_PER_FRAME = 100
-_VARIABLE_TIME_BASE = "1:90000"
-# FFmpeg holds both parts of a time base as C's int.
-_MAX_INT = 2**31 - 1
+_OWN_TIME_BASE = Fraction(1, 90_000)
 # Above any key frame distance the forced ones leave, also for a burst of frames.
 _KEYFRAME_NEVER = 600
 # Key frames stand only where segments begin, so every one begins a segment.
@@ -55,12 +52,28 @@ _EVERY_KEYFRAME_S = 0.1
 # Measured from the previous key frame and not from zero: no segment is short but the last.
 _KEYFRAME_RULE = f"expr:if(isnan(prev_forced_t),1,gte(t,prev_forced_t+{SEGMENT_S}))"
 # The muxer ends a segment before it knows when the next begins, and goes by the last frame's
-# duration, which the encoder only guesses: here it is the true distance. It also takes the delay
-# between decoding and showing a segment's first frame to be that of the very first, which is so
-# only at a constant rate: other sources are encoded without reordering (no B-frames).
-_TRUE_DURATIONS = "setts=pts=PTS:dts=DTS:duration='if(eq(NEXT_DTS,NOPTS),DURATION,NEXT_DTS-DTS)'"
-# A listed time is rounded; a frame this close before it is meant.
-_KEYFRAME_TOLERANCE_FRAMES = 0.25
+# duration, which the encoder only guesses: here it is the true distance. The very last of all
+# lasts until the end of the one that is shown last.
+_TRUE_DURATIONS = (
+    "setts=pts=PTS:dts=DTS:duration='0*st(0,max(ld(0),PTS+DURATION))"
+    "+if(eq(NEXT_DTS,NOPTS),ld(0)-PTS,NEXT_DTS-DTS)'"
+)
+# A sample lasts until the next is decoded. The encoder has each decoded when another is shown,
+# mostly two frames earlier: at an even rate that is the same, but otherwise the frames before a
+# segment's end would seem to last as long as any before them, and the film to end later or earlier.
+# Here a frame is decoded when it is shown, and what others need before them a little earlier, by
+# less than half of the shortest frame: then no sample outlasts its frame, and the last of each
+# segment lasts until the next one. In two steps, because each sees one frame ahead, and two may be
+# needed before a third.
+_LEAD_TICKS = 360
+_DECODED_WHEN_SHOWN = (
+    f"setts=pts=PTS:dts='if(gt(NEXT_PTS,NOPTS)*lt(NEXT_PTS,PTS),NEXT_PTS-{_LEAD_TICKS},PTS)',"
+    "setts=pts=PTS:dts='max(PREV_OUTDTS+1,"
+    f"if(gt(NEXT_DTS,NOPTS)*lt(NEXT_DTS,DTS),NEXT_DTS-{_LEAD_TICKS},DTS))',"
+)
+# A listed time is rounded; a frame this close before it is meant. Frames that keep their own times
+# may stand as close as 5 ms (60 a second, a third of a frame off), variable ones 13 ms.
+_KEYFRAME_TOLERANCE_S = 0.004
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +82,7 @@ class Encode:
 
     `starts_s` are the segment starts of renditions that exist already; None leaves the choice to
     the rule. `storyboard` is None for a pass that makes neither storyboard nor poster.
+    `keeps_times` is for renditions beside a copied one: frames have the source's times in both.
     """
 
     source_url: str
@@ -78,6 +92,12 @@ class Encode:
     subtitles: Sequence[TrackRung]
     storyboard: Storyboard | None
     starts_s: Sequence[float] | None
+    keeps_times: bool = False
+
+    @property
+    def is_snapped(self) -> bool:
+        """Whether frames are moved to exact times, so that the encoder sees a constant rate."""
+        return self.probe.video.constant_rate and not self.keeps_times
 
 
 def encode_arguments(task: Encode) -> tuple[str, ...]:
@@ -87,7 +107,7 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
     rendition's name must exist.
     """
     decodes_video = task.rungs or task.storyboard
-    graph = filters.filter_graph(task.probe, task.rungs, task.storyboard) if decodes_video else ""
+    graph = _graph(task) if decodes_video else ""
     return (
         *_general(),
         # How much damage is too much is judged afterwards.
@@ -99,6 +119,10 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
         *(argument for rung in task.subtitles for argument in _subtitle_output(rung)),
         *(_image_outputs() if task.storyboard else ()),
     )
+
+
+def _graph(task: Encode) -> str:
+    return filters.filter_graph(task.probe, task.rungs, task.storyboard, is_snapped=task.is_snapped)
 
 
 def copy_arguments(source_url: str, probe: Probe, rung: Rung) -> tuple[str, ...]:
@@ -183,31 +207,20 @@ def _max_pixels(probe: Probe) -> int:
 
 
 def _video_output(task: Encode, rung: Rung) -> tuple[str, ...]:
-    time_base = _time_base(rung.fps) if task.probe.video.constant_rate else _VARIABLE_TIME_BASE
+    tick = filters.time_base(rung.fps) if task.is_snapped else _OWN_TIME_BASE
     return (
         *("-map", f"[{rung.name}]", *_BARE),
         *("-c:v", "libx264", "-preset", PRESET, "-profile:v", "high", "-pix_fmt", "yuv420p"),
         *("-threads", str(_threads(rung))),
         *("-crf", str(rung.crf), "-maxrate", str(rung.max_bitrate_bps)),
         *("-bufsize", str(rung.buffer_bits)),
-        *("-force_key_frames", _keyframes(task.starts_s, rung), "-forced-idr", "1"),
+        *("-force_key_frames", _keyframes(task.starts_s), "-forced-idr", "1"),
         *("-sc_threshold", "0", "-g", str(_KEYFRAME_NEVER)),
-        *(() if task.probe.video.constant_rate else ("-bf", "0")),
-        # Keeps each frame's own time and drops only exact duplicates; the time base decides how
-        # finely. Ticks of 1/fps would be exact for a constant rate such as 30000/1001, but move
-        # a track that does not begin on one; parts of it are exact too and move it by less.
-        *("-fps_mode", "vfr", "-enc_time_base", time_base),
-        *("-bsf:v", _TRUE_DURATIONS),
+        # Keeps each frame's time and drops only exact duplicates; the time base decides how finely.
+        *("-fps_mode", "vfr", "-enc_time_base", f"{tick.numerator}:{tick.denominator}"),
+        *("-bsf:v", ("" if task.is_snapped else _DECODED_WHEN_SHOWN) + _TRUE_DURATIONS),
         *_hls(rung.name, segment_s=_EVERY_KEYFRAME_S),
     )
-
-
-def _time_base(fps: Fraction) -> str:
-    """Ticks that a frame's time is a whole number of, or next to it for a rate of huge parts."""
-    ticks_per_s = fps * _TICKS_PER_FRAME
-    if max(ticks_per_s.as_integer_ratio()) > _MAX_INT:
-        ticks_per_s = Fraction(round(ticks_per_s))
-    return f"{ticks_per_s.denominator}:{ticks_per_s.numerator}"
 
 
 def _threads(rung: Rung) -> int:
@@ -221,11 +234,10 @@ def _threads(rung: Rung) -> int:
     return min(processors, math.ceil(processors * share) + 1)
 
 
-def _keyframes(starts_s: Sequence[float] | None, rung: Rung) -> str:
+def _keyframes(starts_s: Sequence[float] | None) -> str:
     if starts_s is None:
         return _KEYFRAME_RULE
-    early_s = _KEYFRAME_TOLERANCE_FRAMES / float(rung.fps)
-    return ",".join(f"{max(0.0, start_s - early_s):.4f}" for start_s in starts_s)
+    return ",".join(f"{max(0.0, at_s - _KEYFRAME_TOLERANCE_S):.4f}" for at_s in starts_s)
 
 
 def _audio_output(rung: AudioRung) -> tuple[str, ...]:
@@ -253,6 +265,9 @@ def _hls(folder: str, *, segment_s: float) -> tuple[str, ...]:
         *("-avoid_negative_ts", "disabled"),
         *("-f", "hls", "-hls_time", str(segment_s), "-hls_list_size", "0"),
         *("-hls_playlist_type", "vod", "-hls_segment_type", "fmp4"),
+        # For a segment's index, which no player of HLS reads, the muxer shows each segment's first
+        # frame as long after its decoding as the very first, which is true at an even rate only.
+        *("-hls_segment_options", "movflags=+skip_sidx"),
         *("-hls_flags", "independent_segments+temp_file"),
         *("-hls_fmp4_init_filename", INIT_NAME),
         *("-hls_segment_filename", f"{folder}/{SEGMENT_PATTERN}"),

@@ -11,7 +11,7 @@ Shapes: sizes are (width, height) in pixels, upright.
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from portal.transcoding.planning.ladder import Rung, frame_step, is_hdr
+from portal.transcoding.planning.ladder import Rung, capped_fps, frame_step, is_hdr
 from portal.transcoding.planning.storyboard import Storyboard
 from portal.transcoding.probing.facts import Probe, VideoTrack
 
@@ -27,6 +27,9 @@ Size = tuple[int, int]
 _BURST_SHARE = 0.82
 _MAX_FPS = 60
 _DEINTERLACER_MIN_PX = 3
+_TICKS_PER_FRAME = 100
+# FFmpeg holds both parts of a time base as C's int.
+_MAX_INT = 2**31 - 1
 
 # Code points of ISO/IEC 23091-2.
 _UNSPECIFIED = 2
@@ -35,13 +38,16 @@ _SDR_WHITE_NITS = 203
 _HD_MIN_HEIGHT = 720
 
 
-def filter_graph(probe: Probe, rungs: Sequence[Rung], storyboard: Storyboard | None) -> str:
+def filter_graph(
+    probe: Probe, rungs: Sequence[Rung], storyboard: Storyboard | None, *, is_snapped: bool = False
+) -> str:
     """The graph for `-filter_complex`; its outputs are the rungs' names and the two pads above.
 
-    `storyboard` is None for a pass that makes neither it nor the poster.
+    `storyboard` is None for a pass that makes neither it nor the poster. `is_snapped` moves the
+    frames of a constant rate to exact times; otherwise all keep their own.
     """
     top_down = sorted(rungs, key=lambda rung: rung.width * rung.height, reverse=True)
-    chains = [_source(probe, with_poster=storyboard is not None)]
+    chains = [_source(probe, with_poster=storyboard is not None, is_snapped=is_snapped)]
     if storyboard:
         chains += [_poster(probe), _storyboard(probe, storyboard, has_rungs=bool(rungs))]
     if top_down:
@@ -51,8 +57,8 @@ def filter_graph(probe: Probe, rungs: Sequence[Rung], storyboard: Storyboard | N
     return ";".join(chains)
 
 
-def _source(probe: Probe, *, with_poster: bool) -> str:
-    steps = ",".join(_prepare(probe))
+def _source(probe: Probe, *, with_poster: bool, is_snapped: bool) -> str:
+    steps = ",".join(_prepare(probe, is_snapped=is_snapped))
     outputs = "split=2[frames][candidates]" if with_poster else "null[frames]"
     return f"[0:{probe.video.index}]{steps},{outputs}"
 
@@ -77,13 +83,27 @@ def _rung(
     yield f"[scaled{place}]split={branches.count('[')}{branches}"
 
 
-def _prepare(probe: Probe) -> Iterator[str]:
+def time_base(fps: Fraction) -> Fraction:
+    """Seconds of a tick that a frame lasts a whole number of, or nearly for a rate of huge parts.
+
+    Ticks of 1/fps would be exact for a constant rate such as 30000/1001, but move a track that
+    does not begin on one; parts of it are exact too and move it by less.
+    """
+    ticks_per_s = fps * _TICKS_PER_FRAME
+    if max(ticks_per_s.as_integer_ratio()) > _MAX_INT:
+        ticks_per_s = Fraction(round(ticks_per_s))
+    return 1 / ticks_per_s
+
+
+def _prepare(probe: Probe, *, is_snapped: bool) -> Iterator[str]:
     """From decoded frames (already turned upright by ffmpeg) to the frames that are shown."""
     video = probe.video
     is_tall_enough = min(video.coded_width, video.coded_height) >= _DEINTERLACER_MIN_PX
     if video.interlaced and is_tall_enough:
         yield "bwdif=mode=send_frame:deint=interlaced"
     yield from _thin_out(video)
+    if is_snapped:
+        yield from _snap(video)
     # A track may begin late, after its audio; its first frame is then shown from the start. One
     # that begins before zero would lose frames: it is moved, unless that would part it from audio.
     shift = "" if probe.audio else "-min(STARTPTS,0)"
@@ -99,6 +119,14 @@ def _thin_out(video: VideoTrack) -> Iterator[str]:
     target = video.fps / step if step > 1 else Fraction(_MAX_FPS)
     shortest_s = _BURST_SHARE / float(target)
     yield f"select='isnan(prev_selected_t)+gte(t-prev_selected_t,{shortest_s:.6f})'"
+
+
+def _snap(video: VideoTrack) -> Iterator[str]:
+    """Move each frame to its place on the grid, which then begins with the first frame."""
+    tick, (above, below) = time_base(capped_fps(video.fps)), video.fps.as_integer_ratio()
+    place = f"round((PTS-STARTPTS)*TB*{above}/{below}{video.grid_lead:+.4f})"
+    yield f"settb={tick.numerator}/{tick.denominator}"
+    yield f"setpts='round(STARTPTS+{place}*{below}/{above}/TB)'"
 
 
 def _finish(video: VideoTrack, size: Size) -> Iterator[str]:

@@ -195,6 +195,7 @@ class _Pass:
             subtitles=self.plan.subtitles,
             storyboard=self.storyboard,
             starts_s=starts_s,
+            keeps_times=any(rung.copied for rung in self.plan.video),
         )
         self.progress.next_run(ends_at=1.0)
         names = _names(task.rungs, task.audio, task.subtitles)
