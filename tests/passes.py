@@ -11,7 +11,7 @@ from api_client import Client, metadata, presign
 from running_portal import run_ffmpeg, until
 
 from portal.database.models import Rendition, Video
-from portal.processing import attempts, renditions
+from portal.processing import attempts, completion
 from portal.processing.attempts import OpenAttempt
 from portal.processing.passes import Pass, Tools
 from portal.transcoding.probing.probe import SourceLimits
@@ -21,7 +21,7 @@ from portal.web.composition import WebContext
 EARLY, LATER = ["360p"], ["240p", "480p", "720p"]
 
 
-def make_source(path: Path, *, seconds: int = 61, size: str = "1280x720", rate: int = 5) -> Path:
+def make_source(path: Path, *, seconds: int = 61, size: str = "1280x720", rate: int = 15) -> Path:
     """A long picture of few frames, whose key frames are too far apart for it to be copied."""
     picture = f"testsrc2=size={size}:rate={rate}:duration={seconds}"
     inputs = ["-f", "lavfi", "-i", picture, "-f", "lavfi", "-i", f"sine=duration={seconds}"]
@@ -72,13 +72,16 @@ async def make_playable(video: Video, resources: WebContext, work_dir: Path) -> 
 
 
 async def ready_video(client: Client, resources: WebContext, file: Path, work_dir: Path) -> Video:
-    """A video created from a file, after its first pass."""
-    return await make_playable(await published_file(client, resources, file), resources, work_dir)
+    """A video created from a file, after its first pass and with its storyboard."""
+    video = await published_file(client, resources, file)
+    video = await make_playable(video, resources, work_dir)
+    await make_missing(video, resources, work_dir)
+    return await Video.get(id=video.id)
 
 
 async def begun(video_id: UUID) -> OpenAttempt:
     """A later pass, begun."""
-    attempt = await renditions.begin_completion(video_id, worker="test")
+    attempt = await completion.begin(video_id, worker="test")
     assert attempt is not None
     return attempt
 

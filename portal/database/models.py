@@ -92,7 +92,9 @@ class Video(Model):
 
     `upload_id` is the storage key of the raw file. `published_attempt` is the number of the
     attempt that made the video ready and whose master playlist is played; it is set exactly when
-    the status is ready. `complete_job_id` is set while a ready video's ladder is being completed.
+    the status is ready. `complete_job_id` is set while a ready video is being completed: its
+    storyboard first, whose tries so far are `storyboard_tries` until it is made or given up, and
+    then its ladder.
     Attempts up to `forgiven_attempts` do not count: the editor asked for new ones after them.
 
     `metadata_version` counts the edits of title, description, categories and tags, from 1;
@@ -129,6 +131,7 @@ class Video(Model):
     notes: list[str] = ArrayField("text", default=list)
     has_poster = fields.BooleanField(default=False)
     has_storyboard = fields.BooleanField(default=False)
+    storyboard_tries: int | None = fields.SmallIntField(null=True)
     complete_job_id: int | None = fields.BigIntField(null=True)
     forgiven_attempts = fields.IntField(default=0)
     metadata_version = fields.IntField(default=1)

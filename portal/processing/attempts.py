@@ -64,7 +64,8 @@ class OpenAttempt:
     """An attempt this process holds the lease of.
 
     `is_cautious` tells that an earlier one failed. `wanted` names the renditions to make of a
-    video that is ready; it is empty in a first pass, which has yet to plan them. `interruptions`
+    video that is ready; it is empty in a first pass, which has yet to plan them, and where
+    `makes_storyboard` says that this is to be made. `interruptions`
     counts those that storage broke off, by not delivering the source, since the editor last asked
     for new ones.
     """
@@ -74,6 +75,7 @@ class OpenAttempt:
     number: int
     is_cautious: bool = False
     wanted: tuple[str, ...] = ()
+    makes_storyboard: bool = False
     interruptions: int = 0
 
     @property
@@ -140,6 +142,7 @@ async def open_attempt(
     *,
     is_cautious: bool = False,
     wanted: tuple[str, ...] = (),
+    makes_storyboard: bool = False,
 ) -> OpenAttempt:
     """Open the next attempt at a locked video at which no other is open."""
     row = await Attempt.create(
@@ -162,6 +165,7 @@ async def open_attempt(
         number=row.number,
         is_cautious=is_cautious,
         wanted=wanted,
+        makes_storyboard=makes_storyboard,
         interruptions=interruptions,
     )
 
@@ -262,6 +266,9 @@ async def start_again(video: Video, queue: Queue, *, since: datetime | None = No
         published_attempt=None,
         complete_job_id=None,
         poster_version=0,
+        has_storyboard=False,
+        storyboard_tries=None,
+        notes=[],
         transcode_job_id=await defer_transcode(video, queue, since=since),
         forgiven_attempts=last.number if last else 0,
         updated_at=NOW,
@@ -284,7 +291,10 @@ async def release(attempt: OpenAttempt, outcome: Outcome, failure: Failure | Non
     async def close() -> bool:
         async with transaction():
             video = await lock_video(attempt.video_id)
-            await _end(attempt, outcome, failure)
+            is_ended = await _end(attempt, outcome, failure)
+            if is_ended and attempt.makes_storyboard and outcome is Outcome.HANDED_BACK:
+                begun = Video.filter(id=attempt.video_id, storyboard_tries__gt=0)
+                await begun.update(storyboard_tries=F("storyboard_tries") - 1)
         return video is not None
 
     is_ending = isinstance(sys.exception(), asyncio.CancelledError)

@@ -22,17 +22,23 @@ from portal.database.connection import retry_outage
 from portal.database.lease import LeaseLost
 from portal.database.models import Outcome, Video
 from portal.errors import StorageUnavailable, Unavailable
-from portal.processing import attempts, renditions
+from portal.processing import attempts, completion, renditions
 from portal.processing.attempts import Failure, Heartbeat, OpenAttempt
+from portal.processing.masters import put_master, write_master
 from portal.processing.pace import Pace, WorkMeter
 from portal.processing.removal import remove_again
 from portal.processing.sources import SourceChanged, check_source
 from portal.queue.app import Queue
-from portal.storage.bucket import MASTER_MAX_AGE_S, Storage
+from portal.storage.bucket import Storage
 from portal.storage.keys import output_prefix
 from portal.telemetry.spans import span
-from portal.transcoding.encoding.transcode import PassOutput, make_renditions
+from portal.transcoding.encoding.transcode import (
+    PassOutput,
+    make_renditions,
+    make_storyboard,
+)
 from portal.transcoding.errors import (
+    CopyUndeliverable,
     DiskFull,
     FailCode,
     RejectCode,
@@ -40,9 +46,14 @@ from portal.transcoding.errors import (
     TranscodeFailed,
     without_signatures,
 )
-from portal.transcoding.packaging.hls import media_playlist_name, parse_media_playlist
-from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
+from portal.transcoding.packaging.hls import (
+    MediaPlaylist,
+    media_playlist_name,
+    parse_media_playlist,
+)
+from portal.transcoding.packaging.master import master_playlist
 from portal.transcoding.planning.ladder import Plan, plan_renditions
+from portal.transcoding.planning.notes import Note
 from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.probe import SourceLimits, probe
 
@@ -52,12 +63,9 @@ Result = TypeVar("Result")
 
 # Long enough for a slow source; ffmpeg reads it by ranges for as long as it encodes.
 SOURCE_URL_TTL_S = 24 * 3600
-MASTER_TYPE = "application/vnd.apple.mpegurl"
 # A storage that has a source and never delivers it is not asked for ever; with the pauses between
 # them so many tries take a quarter of an hour at least.
 MAX_INTERRUPTIONS = 100
-# How often a master playlist that became outdated while it was written is written again.
-MASTER_ROUNDS = 5
 
 
 class SourceInterrupted(StorageUnavailable):
@@ -112,13 +120,13 @@ class Pass:
 
         Else a job that encodes is queued for it.
         """
-        await self._make_first(may_encode=False)
+        await self._first(may_encode=False)
 
     async def make_playable(self) -> None:
         """Carry out a first pass: the video becomes ready, or failed if its source is at fault."""
-        await self._make_first(may_encode=True)
+        await self._first(may_encode=True)
 
-    async def _make_first(self, *, may_encode: bool) -> None:
+    async def _first(self, *, may_encode: bool) -> None:
         attempt = self.attempt
         async with self._closed_afterwards():
             try:
@@ -153,21 +161,29 @@ class Pass:
         attempt = self.attempt
         async with self._closed_afterwards():
             try:
-                await self._under_lease(self._later_pass)
-                is_done = await retry_outage(
-                    lambda: renditions.finish(attempt, queue=self.tools.queue)
-                )
+                is_done = await self._make_next()
             except (SourceRejected, SourceChanged) as exc:
                 logger.warning("Source refused: %s", exc.code, extra={"action": "source_rejected"})
                 # What an earlier pass committed may not have reached the playlist yet.
                 await put_master(attempt.video, self.tools.storage)
-                await renditions.give_up(attempt, Failure(str(exc.code), exc.detail))
+                await completion.give_up(attempt, Failure(str(exc.code), exc.detail))
             except LeaseLost:
                 # A master playlist may have been half written when it was lost.
                 await put_master(attempt.video, self.tools.storage)
                 raise
             else:
                 logger.info("Pass is done", extra={"action": "pass_done", "is_last": is_done})
+
+    async def _make_next(self) -> bool:
+        """Make what the attempt was begun for; True when nothing is left to do."""
+        attempt, queue = self.attempt, self.tools.queue
+        if attempt.makes_storyboard:
+            is_made = await self._under_lease(self._make_storyboard)
+            finish = partial(completion.finish_storyboard, attempt, is_made=is_made, queue=queue)
+        else:
+            await self._under_lease(self._later_pass)
+            finish = partial(completion.finish, attempt, queue=queue)
+        return await retry_outage(finish)
 
     @asynccontextmanager
     async def _closed_afterwards(self) -> AsyncIterator[None]:
@@ -209,49 +225,93 @@ class Pass:
     async def _first_pass(
         self, heartbeat: Heartbeat, *, may_encode: bool
     ) -> tuple[PassOutput, Probe]:
-        made, found = await self._make(heartbeat, may_encode=may_encode)
+        async with self._probed_source() as (source_url, found):
+            try:
+                made = await self._make_first(source_url, found, heartbeat, may_encode=may_encode)
+            except CopyUndeliverable as exc:
+                logger.info(
+                    "Copy is undeliverable: %s", exc, extra={"action": "copy_undeliverable"}
+                )
+                self.attempt.video.notes.append(Note.COPY_UNDELIVERABLE)
+                made = await self._make_first(source_url, found, heartbeat, may_encode=may_encode)
         playlist = master_playlist([("", rendition) for rendition in made.renditions])
-        await _write_master(self.tools.storage, self._prefix, playlist)
+        await write_master(self.tools.storage, self._prefix, playlist)
         return made, found
+
+    async def _make_first(
+        self, source_url: str, found: Probe, heartbeat: Heartbeat, *, may_encode: bool
+    ) -> PassOutput:
+        """Plan a ladder and make the first of it. What is known to be undeliverable is encoded."""
+        may_copy = Note.COPY_UNDELIVERABLE not in self.attempt.video.notes
+        plan = plan_renditions(found, may_copy=may_copy)
+        wanted = await self._plan(plan, may_encode=may_encode)
+        return await self._make(source_url, found, heartbeat, plan, wanted, reference=None)
 
     async def _later_pass(self, heartbeat: Heartbeat) -> None:
-        if self.attempt.wanted:
-            made, _ = await self._make(heartbeat)
-            await retry_outage(lambda: renditions.add(self.attempt, made))
-        await attempts.hold(self.attempt)
-        await put_master(self.attempt.video, self.tools.storage)
+        attempt = self.attempt
+        if attempt.wanted:
+            made = await self._make_wanted(heartbeat)
+            await retry_outage(lambda: renditions.add(attempt, made))
+        await attempts.hold(attempt)
+        await put_master(attempt.video, self.tools.storage)
 
-    async def _make(
-        self, heartbeat: Heartbeat, *, may_encode: bool = True
-    ) -> tuple[PassOutput, Probe]:
-        """Make what is wanted of the attempt, or plan a ladder and make the first of it."""
-        attempt, tools = self.attempt, self.tools
-        meter = WorkMeter(heartbeat.report, tools.limits)
-        async with _checked_source(attempt, tools.storage) as source_url:
-            with span("probe"):
-                found = await probe(source_url, limits=tools.limits)
-            plan, starts_s = plan_renditions(found), None
-            if attempt.wanted:
-                planned = {rung.name for rung in plan.video}
-                await renditions.forget(attempt, set(attempt.wanted) - planned)
-                wanted = tuple(name for name in attempt.wanted if name in planned)
-                starts_s = await _segment_starts_s(attempt.video, tools.storage)
-            else:
-                wanted = await self._plan(plan, may_encode=may_encode)
-            made = await make_renditions(
+    async def _make_wanted(self, heartbeat: Heartbeat) -> PassOutput:
+        attempt = self.attempt
+        async with self._probed_source() as (source_url, found):
+            plan = plan_renditions(found)
+            planned = {rung.name for rung in plan.video}
+            await renditions.forget(attempt, set(attempt.wanted) - planned)
+            wanted = tuple(name for name in attempt.wanted if name in planned)
+            reference = await _reference(attempt.video, self.tools.storage)
+            return await self._make(source_url, found, heartbeat, plan, wanted, reference=reference)
+
+    async def _make_storyboard(self, heartbeat: Heartbeat) -> bool:
+        video, tools = self.attempt.video, self.tools
+        async with self._probed_source() as (source_url, found):
+            return await make_storyboard(
                 source_url,
                 found,
-                plan,
-                wanted=wanted,
-                is_first=not attempt.wanted,
-                starts_s=starts_s,
-                sink=StorageSink(tools.storage, self._prefix),
+                duration_s=video.duration_s or found.duration_s,
+                sink=StorageSink(
+                    tools.storage, output_prefix(video.id, video.published_attempt or 0)
+                ),
                 work_dir=tools.work_dir,
-                on_progress=meter.follow,
+                on_progress=heartbeat.report,
             )
+
+    async def _make(
+        self,
+        source_url: str,
+        found: Probe,
+        heartbeat: Heartbeat,
+        plan: Plan,
+        wanted: tuple[str, ...],
+        *,
+        reference: MediaPlaylist | None,
+    ) -> PassOutput:
+        tools = self.tools
+        meter = WorkMeter(heartbeat.report, tools.limits)
+        made = await make_renditions(
+            source_url,
+            found,
+            plan,
+            wanted=wanted,
+            is_first=not self.attempt.wanted,
+            reference=reference,
+            sink=StorageSink(tools.storage, self._prefix),
+            work_dir=tools.work_dir,
+            on_progress=meter.follow,
+        )
         if plan.needs_encoder(wanted):
             tools.pace.note(expected_s=plan.encode_s(wanted), taken_s=meter.worked_s)
-        return made, found
+        return made
+
+    @asynccontextmanager
+    async def _probed_source(self) -> AsyncIterator[tuple[str, Probe]]:
+        async with _checked_source(self.attempt, self.tools.storage) as source_url:
+            with span("probe"):
+                found = await probe(source_url, limits=self.tools.limits)
+            yield source_url, found
 
     async def _plan(self, plan: Plan, *, may_encode: bool) -> tuple[str, ...]:
         """Record a ladder; returns what of it is made first.
@@ -274,36 +334,13 @@ class Pass:
         return output_prefix(self.attempt.video.id, self.attempt.number)
 
 
-async def put_master(video: Video, storage: Storage) -> None:
-    """Write a ready video's master playlist with all that is complete now.
-
-    A worker that was held up here may overwrite what another wrote meanwhile, so the rows are read
-    again afterwards.
-    """
-    prefix = output_prefix(video.id, video.published_attempt or 0)
-    for _ in range(MASTER_ROUNDS):
-        entries = await renditions.complete(video)
-        if not entries:  # the video was deleted
-            return
-        await _write_master(storage, prefix, master_playlist(entries))
-        if await renditions.complete(video) == entries:
-            return
-
-
-async def _write_master(storage: Storage, prefix: str, playlist: str) -> None:
-    await storage.put(
-        prefix + MASTER_NAME,
-        playlist.encode(),
-        content_type=MASTER_TYPE,
-        max_age_s=MASTER_MAX_AGE_S,
-    )
-
-
-async def _segment_starts_s(video: Video, storage: Storage) -> tuple[float, ...]:
+async def _reference(video: Video, storage: Storage) -> MediaPlaylist:
+    """The playlist of a rendition that is there already."""
     lowest = await renditions.lowest_complete(video)
     prefix = output_prefix(video.id, lowest.attempt_number or 0)
-    text = await storage.get(prefix + media_playlist_name(lowest.name))
-    return parse_media_playlist(text.decode()).starts_s
+    return parse_media_playlist(
+        (await storage.get(prefix + media_playlist_name(lowest.name))).decode()
+    )
 
 
 @asynccontextmanager

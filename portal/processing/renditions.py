@@ -8,24 +8,22 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, fields
 from fractions import Fraction
 from typing import Any
-from uuid import UUID
-
-from tortoise.queryset import QuerySet
 
 from portal.database.connection import transaction
 from portal.database.lease import LeaseLost
 from portal.database.models import Rendition, RenditionState, Video, VideoStatus
 from portal.database.rows import NOW, lock_video
 from portal.processing import attempts
-from portal.processing.attempts import Failure, OpenAttempt
+from portal.processing.attempts import OpenAttempt
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion, defer_encode
 from portal.transcoding.encoding.transcode import PassOutput
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.ladder import Plan
+from portal.transcoding.planning.notes import Note
+from portal.transcoding.planning.storyboard import plan_storyboard
 from portal.transcoding.probing.facts import Probe
 
-MAX_TRIES = 3
 # Columns of a rendition that is planned.
 PLANNED_OF_VIDEO = ("name", "width", "height", "copied")
 PLANNED_OF_TRACKS = ("name", "language", "label", "is_default")
@@ -56,75 +54,38 @@ async def queue_encode(
         await attempts.withdraw(attempt)
         await _replace(video, _rows(video, planned))
         job_id = await defer_encode(video, queue, expected_s=expected_s)
-        await Video.filter(id=video.id).update(transcode_job_id=job_id, updated_at=NOW)
+        await Video.filter(id=video.id).update(
+            transcode_job_id=job_id, notes=video.notes, updated_at=NOW
+        )
 
 
 async def publish(attempt: OpenAttempt, made: PassOutput, source: Probe, *, queue: Queue) -> None:
     """Make the video ready with what a first pass made of a source, and see to what is missing.
 
-    The job that completes the ladder is queued in the same transaction. Raises `LeaseLost`.
+    The job that makes the storyboard is queued in the same transaction. Raises `LeaseLost`.
     """
+    video = attempt.video
+    storyboard = plan_storyboard(source.video, duration_s=made.duration_s)
     async with transaction():
-        await lock_video(attempt.video.id)
+        await lock_video(video.id)
         await attempts.publish(attempt, media_s=made.duration_s)
         await _record(attempt, made)
-        missing = await _left_to_make(attempt)
-        job_id = await defer_completion(attempt.video, queue) if missing else None
-        changed = await Video.filter(id=attempt.video.id, status=VideoStatus.PROCESSING).update(
+        await _leave_to_make(attempt)
+        changed = await Video.filter(id=video.id, status=VideoStatus.PROCESSING).update(
             status=VideoStatus.READY,
             published_attempt=attempt.number,
-            complete_job_id=job_id,
+            complete_job_id=await defer_completion(video, queue, is_quick=storyboard.is_quick),
             duration_s=made.duration_s,
             width=source.video.width,
             height=source.video.height,
-            notes=[note.value for note in made.notes],
+            notes=[*video.notes, *(note.value for note in made.notes)],
             has_poster=made.has_poster,
-            has_storyboard=made.has_storyboard,
+            has_storyboard=False,
+            storyboard_tries=0,
             updated_at=NOW,
         )
         if not changed:
             raise LeaseLost
-
-
-async def begin_completion(video_id: UUID, *, worker: str) -> OpenAttempt | None:
-    """Take the lease on a ready video that is to be completed; None when it is not.
-
-    All that is missing is tried together once; what failed then is made one at a time, so that a
-    bad rendition holds up no other, the least tried and lowest first. What was tried in vain
-    `MAX_TRIES` times has failed. Raises `HeldByAnother`.
-    """
-    async with attempts.opening() as opened:
-        video = await lock_video(video_id)
-        if video is None or video.status is not VideoStatus.READY or video.complete_job_id is None:
-            return None
-        earlier = await attempts.close_abandoned(video_id)
-        planned = Rendition.filter(video_id=video_id, state=RenditionState.PLANNED)
-        await planned.filter(tries__gte=MAX_TRIES).update(state=RenditionState.FAILED)
-        missing = await planned.order_by("tries", "position")
-        alone = any(row.tries for row in missing)
-        begun = missing[:1] if alone else missing
-        wanted = tuple(row.name for row in begun)
-        attempt = await attempts.open_attempt(video, earlier, worker, wanted=wanted)
-        opened.append(attempt)
-        for row in begun:
-            row.attempt_number, row.tries = attempt.number, row.tries + 1
-            await row.save(update_fields=["attempt_number", "tries"])
-    return attempt
-
-
-async def plan_again(video: Video, again: QuerySet[Rendition], queue: Queue) -> bool:
-    """Plan these renditions of a locked, ready video again; False if there are none."""
-    changed = await again.update(
-        state=RenditionState.PLANNED,
-        attempt_number=None,
-        tries=0,
-        error_code=None,
-        error_detail=None,
-    )
-    if changed and video.complete_job_id is None:
-        job_id = await defer_completion(video, queue)
-        await Video.filter(id=video.id).update(complete_job_id=job_id)
-    return bool(changed)
 
 
 async def forget(attempt: OpenAttempt, names: Collection[str]) -> None:
@@ -140,41 +101,13 @@ async def add(attempt: OpenAttempt, made: PassOutput) -> None:
         video = await lock_video(attempt.video.id)
         await attempts.hold(attempt)
         await _record(attempt, made)
+        notes = set(made.notes)
+        if made.has_faults and await _withdraw_copy(attempt.video):
+            notes.add(Note.COPY_UNDELIVERABLE)
         known = video.notes if video else []
-        news = [note.value for note in made.notes if note.value not in known]
+        news = sorted(note.value for note in notes if note.value not in known)
         if news:
             await Video.filter(id=attempt.video.id).update(notes=[*known, *news])
-
-
-async def finish(attempt: OpenAttempt, *, queue: Queue) -> bool:
-    """Close the attempt; True when nothing is left to do, else another job was queued for it.
-
-    A job of its own for each pass lets videos that wait to be playable go first. Raises
-    `LeaseLost`.
-    """
-    async with transaction():
-        await lock_video(attempt.video.id)
-        # One without wanted renditions only writes the master playlist anew.
-        media_s = (attempt.video.duration_s or 0.0) if attempt.wanted else 0.0
-        await attempts.publish(attempt, media_s=media_s)
-        planned = Rendition.filter(video_id=attempt.video.id, state=RenditionState.PLANNED)
-        job_id = None
-        if await planned.exists():
-            job_id = await defer_completion(attempt.video, queue)
-        await Video.filter(id=attempt.video.id).update(complete_job_id=job_id)
-    return job_id is None
-
-
-async def give_up(attempt: OpenAttempt, failure: Failure) -> None:
-    """Fail all that is missing of a ready video, which stays ready. Raises `LeaseLost`."""
-    async with transaction():
-        await lock_video(attempt.video.id)
-        await attempts.fail(attempt, failure)
-        planned = Rendition.filter(video_id=attempt.video.id, state=RenditionState.PLANNED)
-        await planned.update(
-            state=RenditionState.FAILED, error_code=failure.code, error_detail=failure.detail
-        )
-        await Video.filter(id=attempt.video.id).update(complete_job_id=None)
 
 
 async def complete(video: Video) -> list[tuple[str, FinishedRendition]]:
@@ -184,13 +117,12 @@ async def complete(video: Video) -> list[tuple[str, FinishedRendition]]:
 
 
 async def lowest_complete(video: Video) -> Rendition:
-    """The video rendition whose segments all later ones have to agree with."""
-    [lowest] = await Rendition.filter(
-        video_id=video.id,
-        kind=Kind.VIDEO,
-        state=RenditionState.COMPLETE,
-        attempt_number=video.published_attempt,
-    ).limit(1)
+    """A video rendition whose segments all later ones have to agree with."""
+    [lowest] = (
+        await Rendition.filter(video_id=video.id, kind=Kind.VIDEO, state=RenditionState.COMPLETE)
+        .order_by("position")
+        .limit(1)
+    )
     return lowest
 
 
@@ -229,18 +161,23 @@ async def _record(attempt: OpenAttempt, made: PassOutput) -> None:
             raise LookupError(f"rendition {rendition.name} was made but never planned")
 
 
-async def _left_to_make(attempt: OpenAttempt) -> bool:
-    """Whether video renditions are missing after a first pass.
+async def _leave_to_make(attempt: OpenAttempt) -> None:
+    """Leave the video renditions that a first pass did not make to later ones, as encodes.
 
-    Only a first pass makes sound and subtitles, so what it left out cannot be had. A video
-    rendition that it left out could not be copied; it has yet to be tried as an encode.
+    Only a first pass makes sound and subtitles, so what it left out cannot be had.
     """
     left = Rendition.filter(video_id=attempt.video.id, state=RenditionState.PLANNED)
     await left.exclude(kind=Kind.VIDEO).delete()
     await left.filter(attempt_number=attempt.number).update(
         attempt_number=None, tries=0, copied=False
     )
-    return await left.exists()
+
+
+async def _withdraw_copy(video: Video) -> bool:
+    """Plan the copied rendition as an encode: players stop at faults that ffmpeg passes over."""
+    copied = Rendition.filter(video_id=video.id, copied=True, state=RenditionState.COMPLETE)
+    again = {"state": RenditionState.PLANNED, "copied": False, "attempt_number": None, "tries": 0}
+    return bool(await copied.update(**again))
 
 
 def _measures(rendition: FinishedRendition) -> dict[str, Any]:

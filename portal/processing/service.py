@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from portal.processing import attempts, renditions
+from portal.processing import attempts, completion
 from portal.processing.passes import Pass, Tools
 
 EXHAUSTED_MESSAGE = (
@@ -39,6 +39,6 @@ async def _begin(video_id: UUID, tools: Tools) -> Pass | None:
 
 async def complete_ladder(video_id: UUID, tools: Tools) -> None:
     """Make what is missing of a playable video's ladder, in one pass; raises likewise."""
-    attempt = await renditions.begin_completion(video_id, worker=tools.worker)
+    attempt = await completion.begin(video_id, worker=tools.worker)
     if attempt is not None:
         await Pass(attempt, tools).make_missing()

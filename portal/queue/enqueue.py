@@ -45,10 +45,14 @@ async def defer_encode(video: Video, queue: Queue, *, expected_s: float) -> int:
     return await _defer("portal:encode", TRANSCODE_QUEUE, video.id, queue, priority=priority)
 
 
-async def defer_completion(video: Video, queue: Queue) -> int:
-    """Queue the job that completes a ready video's ladder; returns the job's id."""
+async def defer_completion(video: Video, queue: Queue, *, is_quick: bool = False) -> int:
+    """Queue the job that completes a ready video; returns the job's id.
+
+    What comes next of it is quick, or waits for an encoder's turn.
+    """
     priority = completion_priority(video.size_bytes, since=video.created_at)
-    return await _defer("portal:complete", TRANSCODE_QUEUE, video.id, queue, priority=priority)
+    queue_name = PREPARE_QUEUE if is_quick else TRANSCODE_QUEUE
+    return await _defer("portal:complete", queue_name, video.id, queue, priority=priority)
 
 
 async def defer_removal(video_id: UUID, queue: Queue) -> int:

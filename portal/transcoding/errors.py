@@ -124,6 +124,18 @@ class TranscodeFailed(Exception):
         super().__init__(f"{code}: {self.message}")
 
 
+class CopyUndeliverable(Exception):
+    """The source's own stream can't be given to players as it is; encoding it will do.
+
+    `reason` is for programs, `detail` for the operator.
+    """
+
+    def __init__(self, reason: str, *, detail: str = "") -> None:
+        self.reason = reason
+        self.detail = without_signatures(detail)
+        super().__init__(f"{reason}: {self.detail}" if detail else reason)
+
+
 class DiskFull(Exception):
     """The machine has no room left for the files of a pass; neither source nor pass is at fault."""
 

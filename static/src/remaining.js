@@ -1,6 +1,7 @@
 /**
  * Follows what is still being made of a ready video: says that a quality was added, so that what
- * lists them is fetched again. The player is left alone.
+ * lists them is fetched again, and that there are pictures for the time bar. The player is left as
+ * it is.
  */
 
 /** @type {string | null} */
@@ -15,5 +16,9 @@ export const remainingBehaviour = {
       document.body.dispatchEvent(new Event("quality-added"));
     }
     lastCount = count;
+    const { storyboardMade } = element.dataset;
+    if (storyboardMade) {
+      document.body.dispatchEvent(new CustomEvent("storyboard-made", { detail: storyboardMade }));
+    }
   },
 };

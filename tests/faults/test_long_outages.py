@@ -18,7 +18,7 @@ from portal.config import Config
 from portal.database import connection
 from portal.database.connection import open_database
 from portal.database.lease import LeaseLost
-from portal.processing import attempts, renditions
+from portal.processing import attempts, completion
 from portal.processing.attempts import LEASE_S, Heartbeat, OpenAttempt
 from portal.web.composition import WebContext
 
@@ -59,7 +59,7 @@ async def begin_first_pass(video_id: UUID) -> OpenAttempt | None:
 
 
 async def begin_later_pass(video_id: UUID) -> OpenAttempt | None:
-    return await renditions.begin_completion(video_id, worker="test")
+    return await completion.begin(video_id, worker="test")
 
 
 async def test_lease_that_ran_out_in_an_outage_is_renewed_when_nobody_else_took_it(

@@ -38,7 +38,7 @@ from running_portal import (
 )
 
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
-from portal.processing import attempts, passes, renditions
+from portal.processing import attempts, completion, masters
 from portal.processing.sources import identify
 from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing
@@ -80,7 +80,7 @@ async def test_long_video_is_playable_before_its_ladder_is_complete(
     assert variants(early) == [f"{name}/playlist.m3u8" for name in EARLY]
 
     assert await make_missing(playable, resources, tmp_path) is True
-    assert await renditions.begin_completion(playable.id, worker="test") is None
+    assert await completion.begin(playable.id, worker="test") is None
 
     assert set((await states(playable)).values()) == {"complete"}
     whole = await master(client, playable)
@@ -274,7 +274,7 @@ async def test_playlist_that_a_frozen_worker_overwrote_is_written_again(
         await late.is_asked.wait()
         # Meanwhile another completes a rendition.
         await sound.update(state="complete")
-        await passes.put_master(playable, resources.storage)
+        await masters.put_master(playable, resources.storage)
         late.may_store.set()
         await late.has_stored.wait()
         assert await master(client, playable) != whole
@@ -305,7 +305,7 @@ async def test_playlist_that_a_killed_worker_did_not_write_is_written_by_the_nex
     await make_missing(playable, resources, tmp_path)
     whole = await master(client, playable)
     key = f"hls/{playable.id}/1/master.m3u8"
-    await resources.storage.put(key, b"#EXTM3U\n", content_type=passes.MASTER_TYPE)
+    await resources.storage.put(key, b"#EXTM3U\n", content_type=masters.MASTER_TYPE)
     await Video.filter(id=playable.id).update(complete_job_id=playable.complete_job_id)
     assert await make_missing(playable, resources, tmp_path) is True
     assert await master(client, playable) == whole

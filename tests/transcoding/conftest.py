@@ -10,7 +10,7 @@ import psutil
 import pytest
 from aiohttp import web
 from foreign_references import Neighbourhood
-from media_recipes import MakeMedia, make_card
+from media_recipes import ENCODED, MakeMedia, make_card
 from published import FolderSink, Publish, PublishCard, Published, Reports, Write, transcode
 from running_portal import run_ffmpeg, until
 from serving import Eventually, FindProcesses, Handler, Hanging, Serve, serving
@@ -45,7 +45,7 @@ def make_video(make_media: MakeMedia) -> MakeMedia:
         audio_s = duration_s if audio_s is None else audio_s
         picture = ("-f", "lavfi", "-i", f"testsrc2=s={size}:r={rate}:d={duration_s}")
         sound = ("-f", "lavfi", "-i", f"sine=d={audio_s}:r=44100") if audio_s else ()
-        codecs = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p")
+        codecs = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", *ENCODED)
         return make_media(name, *picture, *sound, *codecs, *options)
 
     return make

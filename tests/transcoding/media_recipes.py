@@ -13,7 +13,9 @@ FLASHES_S = (0.5, 6.0)
 FLASH_S = 0.2
 # In reading order: upper left, upper right, lower left, lower right.
 CORNERS: tuple[RGB, ...] = ((192, 48, 48), (48, 160, 48), (48, 64, 192), (192, 176, 64))
-X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "999", "-bf", "2")
+# A level above what players are sure to take, so that a source has to be encoded; and a common one.
+ENCODED, COPYABLE = ("-level:v", "5.1"), ("-g", "50", "-level:v", "4")
+X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-g", "999", "-bf", "2", *ENCODED)
 _QUIET_X265 = ("-x265-params", "log-level=error", "-tag:v", "hvc1")
 X265 = ("-c:v", "libx265", "-preset", "ultrafast", *_QUIET_X265)
 BT709_TAGS = "setparams=colorspace=bt709:color_primaries=bt709:color_trc=bt709:range=tv"

@@ -2,7 +2,7 @@
 
 import io
 import shutil
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from decoded_media import Heard, Shown, listen, look
 
 from portal.transcoding.encoding.progress import OnProgress, Stage
 from portal.transcoding.encoding.segment_upload import Sink
-from portal.transcoding.encoding.transcode import PassOutput, make_renditions
+from portal.transcoding.encoding.transcode import PassOutput, make_renditions, make_storyboard
 from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.packaging.hls import (
     INIT_NAME,
@@ -156,21 +156,22 @@ async def make_pass(
     sink: Sink,
     work_dir: Path,
     wanted: Collection[str] | None = None,
-    starts_s: Sequence[float] | None = None,
+    reference: MediaPlaylist | None = None,
+    may_copy: bool = True,
     on_progress: OnProgress = ignore,
     choose: Callable[[Plan], Collection[str]] = everything,
 ) -> Result:
-    """One pass, a later one when the segment starts are given; without a master playlist."""
+    """One pass, a later one when a reference is given; without a master playlist."""
     source = await probe(str(path))
-    plan = plan_renditions(source)
+    plan = plan_renditions(source, may_copy=may_copy)
     work_dir.mkdir(parents=True, exist_ok=True)
     output = await make_renditions(
         str(path),
         source,
         plan,
         wanted=choose(plan) if wanted is None else wanted,
-        is_first=starts_s is None,
-        starts_s=starts_s,
+        is_first=reference is None,
+        reference=reference,
         sink=sink,
         work_dir=work_dir,
         on_progress=on_progress,
@@ -184,6 +185,19 @@ async def transcode(source_url: str, *, sink: Sink, **options: Any) -> Result:
     master = master_playlist([("", rendition) for rendition in result.output.renditions])
     await sink.put(MASTER_NAME, master.encode(), MASTER_TYPE)
     return result
+
+
+async def add_storyboard(published: Published) -> None:
+    """As the pass after the first does."""
+    has_storyboard = await make_storyboard(
+        str(published.path),
+        published.result.source,
+        duration_s=published.result.duration_s,
+        sink=published.sink,
+        work_dir=published.folder,
+        on_progress=ignore,
+    )
+    assert has_storyboard
 
 
 async def rejection(source: Path | str, limits: SourceLimits | None = None) -> RejectCode:
@@ -220,8 +234,8 @@ def heard(folder: Path, rendition: str) -> Heard:
     return listen(io.BytesIO(joined(folder, rendition)))
 
 
-def payloads(path: Path | io.BytesIO, number: int = 0) -> list[bytes]:
+def payloads(path: Path | io.BytesIO, number: int = 0, *, kind: str = "video") -> list[bytes]:
     source = str(path) if isinstance(path, Path) else path
     with av.open(source, format="mov") as container:
-        stream = container.streams.video[number]
+        stream = container.streams.get({kind: number})[0]
         return [bytes(packet) for packet in container.demux(stream) if packet.size]

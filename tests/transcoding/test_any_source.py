@@ -91,7 +91,7 @@ def test_no_name_of_a_track_leaves_its_attribute(
     tracks: list[tuple[str | None, str | None]],
 ) -> None:
     named = [{"title": title, "language": language} for title, language in tracks]
-    sound = {"codec": "aac", "channels": 2, "sample_rate_hz": 48_000}
+    sound = {"codec": "aac", "profile": "LC", "channels": 2, "sample_rate_hz": 48_000}
     audio = [AudioTrack(index=n, **sound, **names) for n, names in enumerate(named)]
     subtitles = [
         Track(index=n, codec="mov_text", **names) for n, names in enumerate(named, start=10)

@@ -21,7 +21,7 @@ from portal.errors import NotPlayable, VideoNotFound
 from portal.maintenance.consistency.comparison import Comparison
 from portal.maintenance.consistency.findings import Repair
 from portal.maintenance.rows import is_settled
-from portal.processing import attempts, passes, renditions
+from portal.processing import attempts, completion, masters
 from portal.processing.sources import holds_source
 from portal.queue.app import Queue
 from portal.storage.bucket import Storage
@@ -68,7 +68,7 @@ async def make_again(video_id: UUID, names: Sequence[str], run: Comparison) -> s
         else:
             await _start_again(found, run.queue)
             return None
-    await passes.put_master(found, run.storage)
+    await masters.put_master(found, run.storage)
     return None
 
 
@@ -83,7 +83,7 @@ async def write_master(video_id: UUID, storage: Storage) -> str | None:
     unknown = await _unknown_folders(video, storage)
     if unknown:
         return f"can't be repaired: {', '.join(unknown)} is in no row of the database"
-    await passes.put_master(video, storage)
+    await masters.put_master(video, storage)
     return None
 
 
@@ -128,7 +128,7 @@ def _can_be_completed(
 
 
 async def _plan_again(video: Video, lost: Sequence[Rendition], queue: Queue) -> None:
-    await renditions.plan_again(video, Rendition.filter(id__in=[row.id for row in lost]), queue)
+    await completion.plan_again(video, Rendition.filter(id__in=[row.id for row in lost]), queue)
     numbers = [row.attempt_number for row in lost]
     await Attempt.filter(video_id=video.id, number__in=numbers).update(is_swept=False)
 

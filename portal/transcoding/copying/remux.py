@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from portal.processes.child import Limits, describe_exit, spawn, stop
 from portal.processes.watchdog import OutOfTime, Stalled, Watch, attend
-from portal.transcoding.errors import FailCode, TranscodeFailed, without_signatures
+from portal.transcoding.errors import CopyUndeliverable, FailCode, TranscodeFailed
 from portal.transcoding.probing.source_address import reading_options, source_address
 
 # It leaves no compiled modules behind (-B), as the probe's.
@@ -58,19 +58,6 @@ class RemuxReport:
     frames: int
     duration_s: float
     dropped: Mapping[str, str]
-
-
-class CopyUndeliverable(Exception):
-    """The video can't be delivered as it is, and has to be encoded. `reason` is for programs.
-
-    One of `codec`, `parameter_sets`, `first_frame`, `times`, `edited`, `long_gop`, `damaged`,
-    `truncated`, `too_large`, `unreadable`, `crashed`.
-    """
-
-    def __init__(self, reason: str, *, detail: str = "") -> None:
-        self.reason = reason
-        self.detail = without_signatures(detail)
-        super().__init__(f"{reason}: {self.detail}")
 
 
 @dataclass(slots=True)
@@ -142,7 +129,7 @@ async def _follow(
     stdout: StreamReader, answer: _Answer, watch: Watch, on_progress: OnCopied
 ) -> None:
     while line := await stdout.readline():
-        answer.last = dict(json.loads(line))
+        answer.last = json.loads(line)
         if (at_s := answer.last.get("at_s")) is not None:
             watch.saw(at_s)
             await on_progress(at_s)

@@ -1,9 +1,9 @@
 """Compose the ffmpeg commands of a pass. Pure.
 
-`encode_arguments` is the one decode for all renditions that need encoding, with sound, subtitles,
-poster and storyboard beside them in the first pass. `copy_arguments` remuxes the source's own
-stream. All renditions begin their segments at the same instants: an encoder makes key frames only
-where it is told to, by a rule that gives the same answer in every pass or by a list.
+`encode_arguments` is the one decode for all renditions that need encoding, with sound and subtitles
+beside them in the first pass. All renditions begin their segments at the same instants: an encoder
+makes key frames only where it is told to, by a rule that gives the same answer in every pass or by
+a list. The pictures that go with a video are composed in `stills`.
 
 The source's name stands in argv, which other users of the same machine can list:
 `source_proxy` replaces a signed address by one that tells them nothing.
@@ -11,7 +11,7 @@ The source's name stands in argv, which other users of the same machine can list
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -19,12 +19,6 @@ from pathlib import Path
 from portal.transcoding.encoding import filters
 from portal.transcoding.packaging.hls import INIT_NAME, PLAYLIST_NAME
 from portal.transcoding.planning.ladder import PRESET, Rung
-from portal.transcoding.planning.storyboard import (
-    SPRITE_PATTERN,
-    THUMBNAIL_PATTERN,
-    TILING,
-    Storyboard,
-)
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
 from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.source_address import reading_options, source_address
@@ -32,14 +26,13 @@ from portal.transcoding.probing.source_address import reading_options, source_ad
 SEGMENT_S = 4
 SEGMENT_SUFFIX = ".m4s"
 SEGMENT_PATTERN = f"%05d{SEGMENT_SUFFIX}"
-POSTER_PATTERN = "poster-%03d.jpg"
 # Half a day of dense dialogue takes half of it.
 MAX_SUBTITLE_BYTES = 4 * 1024**2
 
 _PIXELS_FOR_ALL_THREADS = 1920 * 1080
 _PROGRESS_PERIOD_S = 0.5
 # Nothing of the source's metadata: where a video was taken is nobody's business.
-_BARE = ("-map_metadata", "-1", "-map_chapters", "-1")
+BARE = ("-map_metadata", "-1", "-map_chapters", "-1")
 # Sound this far from its time is heard to be: half of what is noticed (ITU-R BT.1359: 45 ms early).
 _MAX_DRIFT_S = 0.02
 _FRAME_GROWTH = 4
@@ -78,11 +71,11 @@ _KEYFRAME_TOLERANCE_S = 0.004
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Encode:
-    """Everything an encoding pass depends on.
+    """Everything an encoding run depends on.
 
     `starts_s` are the segment starts of renditions that exist already; None leaves the choice to
-    the rule. `storyboard` is None for a pass that makes neither storyboard nor poster.
-    `keeps_times` is for renditions beside a copied one: frames have the source's times in both.
+    the rule. `keeps_times` is for renditions beside a copied one: frames have the source's times in
+    both.
     """
 
     source_url: str
@@ -90,7 +83,6 @@ class Encode:
     rungs: Sequence[Rung]
     audio: Sequence[AudioRung]
     subtitles: Sequence[TrackRung]
-    storyboard: Storyboard | None
     starts_s: Sequence[float] | None
     keeps_times: bool = False
 
@@ -106,40 +98,28 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
     Output names are relative, because ffmpeg expands percent signs in them. A folder of each
     rendition's name must exist.
     """
-    decodes_video = task.rungs or task.storyboard
-    graph = _graph(task) if decodes_video else ""
+    graph = _graph(task) if task.rungs else ""
     return (
-        *_general(),
+        *general_options(),
         # How much damage is too much is judged afterwards.
         *("-max_error_rate", "1"),
-        *_input(task.source_url, task.probe),
+        *source_input(task.source_url, task.probe),
         *(("-filter_complex", graph) if graph else ()),
         *(argument for rung in task.rungs for argument in _video_output(task, rung)),
         *(argument for rung in task.audio for argument in _audio_output(rung)),
         *(argument for rung in task.subtitles for argument in _subtitle_output(rung)),
-        *(_image_outputs() if task.storyboard else ()),
     )
 
 
 def _graph(task: Encode) -> str:
-    return filters.filter_graph(task.probe, task.rungs, task.storyboard, is_snapped=task.is_snapped)
-
-
-def copy_arguments(source_url: str, probe: Probe, rung: Rung) -> tuple[str, ...]:
-    """As above, for the rendition that is the source's own stream."""
-    return (
-        *_general(),
-        *_input(source_url, probe),
-        *("-map", f"0:{probe.video.index}", *_BARE, "-c:v", "copy"),
-        *_hls(rung.name, segment_s=SEGMENT_S),
-    )
+    return filters.filter_graph(task.probe, task.rungs, is_snapped=task.is_snapped)
 
 
 def check_arguments(files: Sequence[Path]) -> tuple[str, ...]:
     """Decode some files of our own and stop at the first fault."""
     inputs = [("-f", "mov", "-protocol_whitelist", "file", "-i", f"file:{path}") for path in files]
     return (
-        *_general(),
+        *general_options(),
         "-xerror",
         *(argument for source in inputs for argument in ("-err_detect", "explode", *source)),
         *(argument for number in range(len(files)) for argument in ("-map", str(number))),
@@ -150,28 +130,7 @@ def check_arguments(files: Sequence[Path]) -> tuple[str, ...]:
 def self_test_arguments() -> tuple[str, ...]:
     """Encode one black frame and throw it away."""
     raw = ("-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size", "64x64", "-i", "/dev/zero")
-    return (*_general(), *raw, "-frames:v", "1", "-c:v", "libx264", "-f", "null", "-")
-
-
-def sprite_arguments() -> tuple[str, ...]:
-    """Tile the thumbnails of a storyboard, for a run in the working folder."""
-    thumbnails = ("-f", "image2", "-protocol_whitelist", "file", "-i", THUMBNAIL_PATTERN)
-    sprites = _jpegs(SPRITE_PATTERN, "5", "-start_number", "0")
-    return (*_general(), *thumbnails, "-vf", TILING, *sprites)
-
-
-def frame_arguments(source_name: str, frame_name: str, *, number: int) -> tuple[str, ...]:
-    """Write one frame, counted from 0 as they are shown, of a file of our own as JPEG."""
-    fit = (
-        f"scale=w='min(iw,{filters.POSTER_MAX_SIDE})':h='min(ih,{filters.POSTER_MAX_SIDE})'"
-        ":force_original_aspect_ratio=decrease:force_divisible_by=2:out_range=pc"
-    )
-    return (
-        *_general(),
-        *("-protocol_whitelist", "file", "-f", "mov", "-i", f"file:{source_name}"),
-        *("-map", "0:v:0", *_BARE, "-vf", f"select='eq(n,{number})',{fit}"),
-        *_jpegs(frame_name, "3", "-frames:v", "1", "-update", "1"),
-    )
+    return (*general_options(), *raw, "-frames:v", "1", "-c:v", "libx264", "-f", "null", "-")
 
 
 def subtitle_file(rung: TrackRung) -> str:
@@ -184,19 +143,21 @@ def is_cut_off(subtitle_size_bytes: int) -> bool:
     return subtitle_size_bytes >= MAX_SUBTITLE_BYTES
 
 
-def _general() -> tuple[str, ...]:
+def general_options() -> tuple[str, ...]:
+    """How every run behaves: it asks nothing and reports its progress."""
     return (
         *("-nostdin", "-hide_banner", "-nostats", "-y"),
         *("-progress", "pipe:1", "-stats_period", str(_PROGRESS_PERIOD_S)),
     )
 
 
-def _input(source_url: str, probe: Probe) -> tuple[str, ...]:
+def source_input(source_url: str, probe: Probe, *options: str) -> tuple[str, ...]:
+    """Read a source as one more input, with these options before its name."""
     address, protocols = source_address(source_url)
-    options = reading_options(protocols).items()
+    reading = reading_options(protocols).items()
     return (
-        *(argument for name, value in options for argument in (f"-{name}", value)),
-        *("-max_pixels", str(_max_pixels(probe)), "-f", "mov", "-i", address),
+        *(argument for name, value in reading for argument in (f"-{name}", value)),
+        *("-max_pixels", str(_max_pixels(probe)), *options, "-f", "mov", "-i", address),
     )
 
 
@@ -209,7 +170,7 @@ def _max_pixels(probe: Probe) -> int:
 def _video_output(task: Encode, rung: Rung) -> tuple[str, ...]:
     tick = filters.time_base(rung.fps) if task.is_snapped else _OWN_TIME_BASE
     return (
-        *("-map", f"[{rung.name}]", *_BARE),
+        *("-map", f"[{rung.name}]", *BARE),
         *("-c:v", "libx264", "-preset", PRESET, "-profile:v", "high", "-pix_fmt", "yuv420p"),
         *("-threads", str(_threads(rung))),
         *("-crf", str(rung.crf), "-maxrate", str(rung.max_bitrate_bps)),
@@ -242,7 +203,7 @@ def _keyframes(starts_s: Sequence[float] | None) -> str:
 
 def _audio_output(rung: AudioRung) -> tuple[str, ...]:
     return (
-        *("-map", f"0:{rung.index}", *_BARE),
+        *("-map", f"0:{rung.index}", *BARE),
         # Silence for what is missing, at the start and in gaps: audio stays in sync.
         *("-af", f"aresample=async=1:min_hard_comp={_MAX_DRIFT_S}:first_pts=0"),
         *("-c:a", "aac", "-b:a", str(rung.bitrate_bps)),
@@ -252,7 +213,7 @@ def _audio_output(rung: AudioRung) -> tuple[str, ...]:
 
 
 def _subtitle_output(rung: TrackRung) -> tuple[str, ...]:
-    subtitles = ("-map", f"0:{rung.index}", *_BARE, "-c:s", "webvtt")
+    subtitles = ("-map", f"0:{rung.index}", *BARE, "-c:s", "webvtt")
     # It ends with the packet that reaches the limit; the other outputs go on.
     limit = ("-fs", str(MAX_SUBTITLE_BYTES))
     return (*subtitles, *limit, "-f", "webvtt", subtitle_file(rung))
@@ -272,18 +233,4 @@ def _hls(folder: str, *, segment_s: float) -> tuple[str, ...]:
         *("-hls_fmp4_init_filename", INIT_NAME),
         *("-hls_segment_filename", f"{folder}/{SEGMENT_PATTERN}"),
         f"{folder}/{PLAYLIST_NAME}",
-    )
-
-
-def _image_outputs() -> Iterator[str]:
-    frames = ("-frames:v", str(filters.POSTER_CANDIDATES + 1))
-    yield from ("-map", f"[{filters.POSTER_PAD}]", *_jpegs(POSTER_PATTERN, "3", *frames))
-    yield from ("-map", f"[{filters.STORYBOARD_PAD}]", *_jpegs(THUMBNAIL_PATTERN, "3"))
-
-
-def _jpegs(pattern: str, quality: str, *options: str) -> tuple[str, ...]:
-    return (
-        *(*options, "-fps_mode", "passthrough"),
-        *("-c:v", "mjpeg", "-q:v", quality, "-pix_fmt", "yuv420p", "-color_range", "pc"),
-        *("-strict", "unofficial", "-f", "image2", pattern),
     )

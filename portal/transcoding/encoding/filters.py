@@ -1,9 +1,8 @@
-"""Compose the filter graph of a pass: each decoded frame becomes every rung's, the poster's and
-the storyboard's. Pure.
+"""Compose filters: each decoded frame becomes every rung's, or a still picture. Pure.
 
 A frame is scaled once to the largest rung of the pass and each lower rung from the one above
 it, because scaling costs what its input is large. HDR is scaled first and mapped then, for the
-same reason. The poster's few candidates are picked before any of that.
+same reason.
 
 Shapes: sizes are (width, height) in pixels, upright.
 """
@@ -12,13 +11,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from portal.transcoding.planning.ladder import Rung, capped_fps, frame_step, is_hdr
-from portal.transcoding.planning.storyboard import Storyboard
 from portal.transcoding.probing.facts import Probe, VideoTrack
-
-POSTER_CANDIDATES = 10
-POSTER_PAD, STORYBOARD_PAD = "poster", "storyboard"
-POSTER_MAX_SIDE = 1280
-_POSTER_FROM, _POSTER_TO = 0.1, 0.6
 
 Size = tuple[int, int]
 
@@ -38,48 +31,35 @@ _SDR_WHITE_NITS = 203
 _HD_MIN_HEIGHT = 720
 
 
-def filter_graph(
-    probe: Probe, rungs: Sequence[Rung], storyboard: Storyboard | None, *, is_snapped: bool = False
-) -> str:
-    """The graph for `-filter_complex`; its outputs are the rungs' names and the two pads above.
+def filter_graph(probe: Probe, rungs: Sequence[Rung], *, is_snapped: bool) -> str:
+    """The graph for `-filter_complex`; its outputs are named for the rungs.
 
-    `storyboard` is None for a pass that makes neither it nor the poster. `is_snapped` moves the
-    frames of a constant rate to exact times; otherwise all keep their own.
+    `is_snapped` moves the frames of a constant rate to exact times; otherwise all keep their own.
     """
     top_down = sorted(rungs, key=lambda rung: rung.width * rung.height, reverse=True)
-    chains = [_source(probe, with_poster=storyboard is not None, is_snapped=is_snapped)]
-    if storyboard:
-        chains += [_poster(probe), _storyboard(probe, storyboard, has_rungs=bool(rungs))]
-    if top_down:
-        chains.append(f"[frames]{','.join(_finish(probe.video, _size(top_down[0])))}[scaled0]")
+    prepared = _prepare(probe, is_snapped=is_snapped)
+    steps = ",".join((*prepared, *_finish(probe.video, _size(top_down[0]))))
+    chains = [f"[0:{probe.video.index}]{steps}[scaled0]"]
     for place, rung in enumerate(top_down):
-        chains += _rung(place, rung, top_down[place + 1 : place + 2], storyboard)
+        chains += _rung(place, rung, top_down[place + 1 : place + 2])
     return ";".join(chains)
 
 
-def _source(probe: Probe, *, with_poster: bool, is_snapped: bool) -> str:
-    steps = ",".join(_prepare(probe, is_snapped=is_snapped))
-    outputs = "split=2[frames][candidates]" if with_poster else "null[frames]"
-    return f"[0:{probe.video.index}]{steps},{outputs}"
+def still_filters(video: VideoTrack, size: Size) -> Iterator[str]:
+    """From one decoded frame to a picture of this size in the full range of a JPEG."""
+    # One frame alone: a deinterlacer would look at its neighbours, which are seconds away.
+    if video.interlaced:
+        yield "field"
+    yield from _finish(video, size)
+    yield "scale=out_range=pc"
 
 
-def _storyboard(probe: Probe, storyboard: Storyboard, *, has_rungs: bool) -> str:
-    """From the lowest rung's frames, or from the source's when no rung is encoded."""
-    own = () if has_rungs else _finish(probe.video, (storyboard.width, storyboard.height))
-    steps = ",".join((*own, *storyboard.filters()))
-    return f"[{'smallest' if has_rungs else 'frames'}]{steps}[{STORYBOARD_PAD}]"
-
-
-def _rung(
-    place: int, rung: Rung, following: Sequence[Rung], storyboard: Storyboard | None
-) -> Iterator[str]:
+def _rung(place: int, rung: Rung, following: Sequence[Rung]) -> Iterator[str]:
     """Feed a rung's frames to its encoder and to the next lower rung."""
     branches = f"[{rung.name}]"
     if following:
         branches += f"[next{place}]"
         yield f"[next{place}]{_scale(_size(following[0]))}[scaled{place + 1}]"
-    elif storyboard:
-        branches += "[smallest]"
     yield f"[scaled{place}]split={branches.count('[')}{branches}"
 
 
@@ -174,19 +154,3 @@ def _size(rung: Rung) -> Size:
 def _scale(size: Size) -> str:
     """Bicubic; what other kernels cost and bring stands in `planning.ladder`."""
     return f"scale={size[0]}:{size[1]}:flags=bicubic"
-
-
-def _poster(probe: Probe) -> str:
-    """The first frame and a few of the first half; the caller takes the one with most detail."""
-    video = probe.video
-    duration_s = video.duration_s or probe.duration_s
-    from_s, to_s = duration_s * _POSTER_FROM, duration_s * _POSTER_TO
-    every_s = (to_s - from_s) / POSTER_CANDIDATES
-    pick = (
-        f"select='eq(n,0)+between(t,{from_s:.3f},{to_s:.3f})"
-        f"*(isnan(prev_selected_t)+gte(t-prev_selected_t,{every_s:.4f}))'"
-    )
-    shrink = min(1.0, POSTER_MAX_SIDE / max(video.width, video.height))
-    width, height = (max(2, round(side * shrink)) for side in (video.width, video.height))
-    finish = ",".join(_finish(video, (width, height)))
-    return f"[candidates]{pick},{finish},scale=out_range=pc[{POSTER_PAD}]"

@@ -8,7 +8,7 @@ import asyncio
 from pathlib import Path
 
 from portal.transcoding.encoding import ffmpeg
-from portal.transcoding.encoding.command import frame_arguments
+from portal.transcoding.encoding.stills import frame_arguments
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import SegmentError, frames_until
 

@@ -7,7 +7,13 @@ that never arrived, renditions that can't be switched between.
 from collections.abc import Mapping, Sequence
 
 from portal.transcoding.encoding.ffmpeg_log import RunReport
-from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
+from portal.transcoding.errors import (
+    CopyUndeliverable,
+    FailCode,
+    RejectCode,
+    SourceRejected,
+    TranscodeFailed,
+)
 from portal.transcoding.packaging.cmaf import SegmentFacts
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.probing.facts import Probe
@@ -17,7 +23,6 @@ MIN_DECODED_SHARE = 0.9
 # The audio may be longer or shorter than the video, so only the video is measured.
 _SHORTFALL_S = 1.0
 _ROUNDING_S = 0.002
-_MAX_COPIED_SEGMENT_S = 12.0
 
 
 def check_stored(name: str, playlist: MediaPlaylist, sizes_bytes: Mapping[str, int]) -> None:
@@ -75,13 +80,13 @@ def check_duration(written_s: float, probe: Probe) -> None:
         raise SourceRejected(RejectCode.DAMAGED, detail=detail)
 
 
-def is_copy_usable(playlist: MediaPlaylist, facts: Sequence[SegmentFacts], probe: Probe) -> bool:
-    """Whether a copied stream can be switched to at each segment, and is all there."""
-    return (
-        all(fact.is_closed for fact in facts)
-        and all(segment.duration_s <= _MAX_COPIED_SEGMENT_S for segment in playlist.segments)
-        and sum(fact.sample_count for fact in facts) == probe.video.frame_count
-    )
+def check_copy(facts: Sequence[SegmentFacts], probe: Probe) -> None:
+    """Raise CopyUndeliverable unless a copy is all there and can be switched to at each segment."""
+    if not all(fact.is_closed for fact in facts):
+        raise CopyUndeliverable("open_segment")
+    frames, expected = sum(fact.sample_count for fact in facts), probe.video.frame_count
+    if frames != expected:
+        raise CopyUndeliverable("frames_missing", detail=f"{frames} frames of {expected}")
 
 
 def _incomplete(detail: str) -> TranscodeFailed:

@@ -7,24 +7,25 @@ disk holds a bounded amount however long the video is.
 
 import asyncio
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from portal.concurrency.task_group import task_group
 from portal.telemetry.spans import span
 from portal.transcoding.encoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
-from portal.transcoding.encoding.ffmpeg_log import RunReport
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import SegmentError, SegmentFacts, inspect_segment
 
-FIRST_SEGMENT_NAME = SEGMENT_PATTERN % 0
 _SCAN_PERIOD_S = 0.2
 _CONCURRENT_PUTS = 4
 # Pause ffmpeg above the first and resume it below the second.
 _PAUSE_BACKLOG_FILES = 48
 _RESUME_BACKLOG_FILES = 16
+# There is a segment of this number amid a video however long segments are; copied ones may last ten
+# seconds.
+_MIDDLE_PER_S = 1 / 20
 _CONTENT_TYPES = {
     ".m3u8": "application/vnd.apple.mpegurl",
     ".m4s": "video/iso.segment",
@@ -48,24 +49,25 @@ class SegmentUpload:
     """Uploads from one working folder to one sink, and what was learned of the files.
 
     `paused` is set while ffmpeg is too far ahead of the sink. `facts` are those of the segments of
-    `video_names`. The first segment of each rendition stays on disk for the check at the end.
+    `video_names`. The `sampled` segments of each rendition stay on disk for the check at the end.
     """
 
     sink: Sink
     work_dir: Path
-    video_names: Collection[str]
+    video_names: Collection[str] = ()
+    sampled: Sequence[str] = ()
     paused: asyncio.Event = field(default_factory=asyncio.Event)
     sizes_bytes: dict[str, int] = field(default_factory=dict)
     facts: dict[str, SegmentFacts] = field(default_factory=dict)
 
-    async def follow(self, encoding: asyncio.Task[RunReport], names: Collection[str]) -> None:
-        """Upload every segment of these renditions until `encoding` has ended and none is left."""
+    async def follow(self, writing: asyncio.Future[Any], names: Collection[str]) -> None:
+        """Upload every segment of these renditions until `writing` has ended and none is left."""
         waiting: asyncio.Queue[str | None] = asyncio.Queue()
         with span("upload"):
             async with task_group() as tasks:
                 for _ in range(_CONCURRENT_PUTS):
                     tasks.create_task(self._upload(waiting))
-                await self._scan(encoding, names, waiting)
+                await self._scan(writing, names, waiting)
                 for _ in range(_CONCURRENT_PUTS):
                     waiting.put_nowait(None)
 
@@ -91,13 +93,13 @@ class SegmentUpload:
 
     async def _scan(
         self,
-        encoding: asyncio.Task[RunReport],
+        writing: asyncio.Future[Any],
         names: Collection[str],
         waiting: asyncio.Queue[str | None],
     ) -> None:
         seen: set[str] = set()
         while True:
-            ended = encoding.done()  # before looking, so that the last look misses nothing
+            ended = writing.done()  # before looking, so that the last look misses nothing
             found = await asyncio.to_thread(_finished_segments, self.work_dir, names)
             for name in sorted(found - seen):
                 waiting.put_nowait(name)
@@ -105,7 +107,7 @@ class SegmentUpload:
             if ended:
                 return
             self._balance(len(found - self.sizes_bytes.keys()))
-            await asyncio.wait({encoding}, timeout=_SCAN_PERIOD_S)
+            await asyncio.wait({writing}, timeout=_SCAN_PERIOD_S)
 
     def _balance(self, backlog_files: int) -> None:
         if backlog_files > _PAUSE_BACKLOG_FILES:
@@ -120,8 +122,14 @@ class SegmentUpload:
             if rendition in self.video_names:
                 self.facts[name] = await asyncio.to_thread(_inspect, path)
             await self.put(name, path)
-            if segment != FIRST_SEGMENT_NAME:
+            if segment not in self.sampled:
                 await asyncio.to_thread(path.unlink)
+
+
+def sampled_segments(duration_s: float) -> tuple[str, ...]:
+    """The names of a rendition's first segment and of one amid it."""
+    numbers = sorted({0, int(duration_s * _MIDDLE_PER_S)})
+    return tuple(SEGMENT_PATTERN % number for number in numbers)
 
 
 async def _size_bytes(path: Path) -> int:

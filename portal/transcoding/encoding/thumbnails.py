@@ -1,29 +1,49 @@
-"""Choose the poster and finish the storyboard from the frames a first pass left behind."""
+"""Make the pictures that go with a video, from its source: the poster and the storyboard."""
 
 import asyncio
 from pathlib import Path
 
+from portal.telemetry.spans import span
 from portal.transcoding.encoding import ffmpeg
-from portal.transcoding.encoding.command import POSTER_PATTERN, sprite_arguments
+from portal.transcoding.encoding.progress import PassProgress
 from portal.transcoding.encoding.segment_upload import SegmentUpload
+from portal.transcoding.encoding.source_proxy import ProxiedSource
+from portal.transcoding.encoding.stills import (
+    POSTER_PATTERN,
+    poster_arguments,
+    sprite_arguments,
+    thumbnail_arguments,
+)
+from portal.transcoding.errors import TranscodeFailed
 from portal.transcoding.planning.storyboard import (
     SPRITE_PATTERN,
     STORYBOARD_NAME,
     THUMBNAIL_PATTERN,
     Storyboard,
 )
+from portal.transcoding.probing.facts import Probe
 
 POSTER_NAME = "poster.jpg"
+_POSTER_LIMIT_S = 120.0
 _TILING_LIMIT_S = 300.0
 
 
-async def put_poster(upload: SegmentUpload) -> bool:
+async def put_poster(source: ProxiedSource, probe: Probe, upload: SegmentUpload) -> bool:
     """Put the candidate with most detail: black and blurred frames make small files.
 
-    The first frame is often a title, or not yet sharp: it is taken when there is no other.
+    False when there is none: a video without a poster is better than none.
     """
-    found = await asyncio.to_thread(_found, upload.work_dir, POSTER_PATTERN)
-    candidates = found[1:] or found
+    try:
+        with span("poster"):
+            await ffmpeg.run(
+                poster_arguments(source.name, probe),
+                timeout_s=_POSTER_LIMIT_S,
+                cwd=upload.work_dir,
+                environ=source.environ,
+            )
+    except TranscodeFailed:
+        return False
+    candidates = await asyncio.to_thread(_found, upload.work_dir, POSTER_PATTERN)
     if candidates:
         largest = await asyncio.to_thread(max, candidates, key=lambda path: path.stat().st_size)
         await upload.put(POSTER_NAME, largest)
@@ -31,9 +51,26 @@ async def put_poster(upload: SegmentUpload) -> bool:
 
 
 async def put_storyboard(
-    upload: SegmentUpload, storyboard: Storyboard, *, duration_s: float
+    source: ProxiedSource,
+    probe: Probe,
+    storyboard: Storyboard,
+    *,
+    duration_s: float,
+    upload: SegmentUpload,
+    progress: PassProgress,
 ) -> bool:
-    """Tile the thumbnails, put the sprites, and then the WebVTT that leads to them."""
+    """Make and tile the thumbnails, put the sprites, and then the WebVTT that leads to them.
+
+    Raises TranscodeFailed; False when the source gives no thumbnail.
+    """
+    with span("thumbnails"):
+        await ffmpeg.run(
+            thumbnail_arguments(source.name, probe, storyboard),
+            on_progress=progress.encoded,
+            timeout_s=ffmpeg.run_limit_s(probe.duration_s),
+            cwd=upload.work_dir,
+            environ=source.environ,
+        )
     thumbnails = await asyncio.to_thread(_found, upload.work_dir, THUMBNAIL_PATTERN)
     if not thumbnails:
         return False

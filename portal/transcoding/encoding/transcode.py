@@ -1,7 +1,7 @@
 """Make renditions of a source on this machine: one pass, from the source's address to a sink.
 
 The source is read where it lies, by range requests; it is never downloaded as a whole. Segments
-are uploaded while ffmpeg runs. A pass first copies what needs no encoding, whose key frames then
+are uploaded while they are made. A pass first copies what needs no encoding, whose key frames then
 decide where all segments begin, and makes the rest with one decode. What it returns is complete
 and validated. Not here: which passes there are and when they are retried, and the master playlist,
 which the caller writes once a pass is known to count.
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from portal.concurrency.task_group import task_group
 from portal.telemetry.spans import span
+from portal.transcoding.copying.remux import RemuxReport, TrackCopy, remux
 from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.decoding_check import check_decoding
 from portal.transcoding.encoding.ffmpeg_log import RunReport
@@ -27,40 +28,47 @@ from portal.transcoding.encoding.finishing import (
 )
 from portal.transcoding.encoding.output_validation import (
     check_aligned,
+    check_copy,
     check_damage,
     check_duration,
     check_source_read,
     damaged_share,
-    is_copy_usable,
 )
 from portal.transcoding.encoding.progress import TRANSCODED_PERCENT, OnProgress, PassProgress, Stage
-from portal.transcoding.encoding.segment_upload import SegmentUpload, Sink
+from portal.transcoding.encoding.segment_upload import SegmentUpload, Sink, sampled_segments
 from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
 from portal.transcoding.encoding.thumbnails import put_poster, put_storyboard
 from portal.transcoding.encoding.work_folder import pass_folder
-from portal.transcoding.errors import FailCode, SourceRejected, TranscodeFailed
+from portal.transcoding.errors import (
+    CopyUndeliverable,
+    FailCode,
+    SourceRejected,
+    TranscodeFailed,
+)
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.ladder import Plan, Rung
 from portal.transcoding.planning.notes import Note, notes_for
-from portal.transcoding.planning.storyboard import Storyboard, plan_storyboard
+from portal.transcoding.planning.storyboard import plan_storyboard
 from portal.transcoding.planning.tracks import TrackRung
 from portal.transcoding.probing.facts import Probe
 
 # Copying takes about this much of the time of a pass that encodes, too.
 _COPY_SHARE = 0.1
-# Failures of a copy after which encoding may well succeed.
-_COPY_FAILURES = (FailCode.FFMPEG_FAILED, FailCode.OUTPUT_INCOMPLETE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PassOutput:
-    """What a pass wrote; poster and storyboard are a first pass's."""
+    """What a pass wrote; the poster is a first pass's.
+
+    `has_faults` tells that some of the source did not decode, so that its own stream, should it
+    have been copied, makes players stop.
+    """
 
     renditions: tuple[FinishedRendition, ...]
     duration_s: float
     has_poster: bool
-    has_storyboard: bool
+    has_faults: bool
     notes: tuple[Note, ...]
 
 
@@ -71,134 +79,174 @@ async def make_renditions(
     *,
     wanted: Collection[str],
     is_first: bool,
-    starts_s: Sequence[float] | None,
+    reference: MediaPlaylist | None,
     sink: Sink,
     work_dir: Path,
     on_progress: OnProgress,
 ) -> PassOutput:
     """Make the `wanted` video renditions, in a folder of their own in `work_dir`.
 
-    The first pass also makes audio, subtitles, poster and storyboard. `starts_s` are the segment
-    starts of what earlier passes made, in seconds. Returns fewer renditions than wanted only when
-    the source's own stream could not be copied.
+    The first pass also makes audio, subtitles and the poster, and it alone copies. `reference` is
+    the playlist of a video rendition that an earlier pass made: all segments begin where its do.
 
-    Raises SourceRejected, TranscodeFailed, DiskFull, or whatever the sink raised. However it
-    ends, no process is left running.
+    Raises CopyUndeliverable, SourceRejected, TranscodeFailed, DiskFull, or whatever the sink
+    raised. However it ends, no process is left running.
     """
-    rungs = tuple(rung for rung in plan.video if rung.name in wanted)
-    own_plan = plan if is_first else replace(plan, audio=(), subtitles=())
-    width, height = probe.video.width, probe.video.height
-    storyboard = plan_storyboard(duration_s=probe.duration_s, width=width, height=height)
+    rungs = tuple(
+        rung if is_first else replace(rung, copied=False)
+        for rung in plan.video
+        if rung.name in wanted
+    )
     with pass_folder(work_dir) as folder:
         async with proxied(source_url) as source:
             one_pass = _Pass(
+                source_url=source_url,
                 source=source,
                 probe=probe,
-                plan=own_plan,
+                plan=plan if is_first else replace(plan, audio=(), subtitles=()),
                 rungs=rungs,
                 is_first=is_first,
-                storyboard=storyboard if is_first else None,
-                upload=SegmentUpload(sink, folder, video_names={rung.name for rung in rungs}),
+                upload=SegmentUpload(
+                    sink,
+                    folder,
+                    video_names={rung.name for rung in rungs},
+                    sampled=sampled_segments(probe.duration_s),
+                ),
                 progress=PassProgress(on_progress, probe.duration_s),
             )
-            return await one_pass.make(starts_s)
+            return await one_pass.make(reference)
+
+
+async def make_storyboard(
+    source_url: str,
+    probe: Probe,
+    *,
+    duration_s: float,
+    sink: Sink,
+    work_dir: Path,
+    on_progress: OnProgress,
+) -> bool:
+    """Make the storyboard of a video of this duration; False for a source that gives no picture.
+
+    Raises as `make_renditions` does.
+    """
+    storyboard = plan_storyboard(probe.video, duration_s=duration_s)
+    progress = PassProgress(on_progress, duration_s)
+    progress.next_run(ends_at=1.0)
+    with pass_folder(work_dir) as folder:
+        async with proxied(source_url) as source:
+            upload = SegmentUpload(sink, folder)
+            return await put_storyboard(
+                source, probe, storyboard, duration_s=duration_s, upload=upload, progress=progress
+            )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Pass:
-    """One pass over a source. Only the first copies: it is what playing early is about."""
+    """One pass over a source."""
 
+    source_url: str
     source: ProxiedSource
     probe: Probe
     plan: Plan
     rungs: tuple[Rung, ...]
     is_first: bool
-    storyboard: Storyboard | None
     upload: SegmentUpload
     progress: PassProgress
     runs: list[RunReport] = field(default_factory=list)
 
-    async def make(self, starts_s: Sequence[float] | None) -> PassOutput:
+    async def make(self, reference: MediaPlaylist | None) -> PassOutput:
         try:
-            return await self._make(starts_s)
+            return await self._make(reference)
         except SourceRejected as exc:
             # ffmpeg takes a read that broke off for the end of the file, or for damage.
             if any(run.network_faults for run in self.runs):
                 raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail=exc.detail) from exc
             raise
 
-    async def _make(self, starts_s: Sequence[float] | None) -> PassOutput:
+    async def _make(self, reference: MediaPlaylist | None) -> PassOutput:
         await self.progress.stage(Stage.TRANSCODING)
-        copied = await self._copy() if self.is_first else None
-        if copied:
-            starts_s = (await self._playlist(copied)).starts_s
-        encoded = self._to_encode(copied)
-        report = await self._encode(encoded, starts_s)
+        async with task_group() as tasks:
+            poster = tasks.create_task(self._put_poster())
+            copied = await self._copy()
+            if copied and self._copied_rung:
+                reference = (await self._playlists(copied))[self._copied_rung.name]
+            report = await self._encode(copied, reference)
         damage = damaged_share(self.probe, report)
         check_damage(damage)
         check_source_read(self.probe, report)
         if copied and report.faults:
-            # Players stop at what ffmpeg decodes around; the rung is left to be encoded.
-            await self.upload.discard(copied.name)
-            if not encoded:
-                return await replace(self, rungs=(replace(copied, copied=False),))._make(None)
-            copied = None
+            # Players stop at what ffmpeg decodes around.
+            raise CopyUndeliverable("faults", detail=f"{report.faults} faults while decoding")
         await self.progress.stage(Stage.FINISHING, TRANSCODED_PERCENT)
-        rungs = (*encoded, copied) if copied else encoded
         with span("finish"):
-            output = await self._finish(rungs, starts_s, damage=damage)
+            output = await self._finish(reference, damage=damage)
         await self.progress.stage(Stage.FINISHING, 100.0)
-        return output
+        return replace(output, has_poster=poster.result(), has_faults=bool(report.faults))
 
-    async def _playlist(self, rung: Rung) -> MediaPlaylist:
-        playlists = await read_playlists(self.upload, [rung.name])
-        return playlists[rung.name]
+    async def _put_poster(self) -> bool:
+        return self.is_first and await put_poster(self.source, self.probe, self.upload)
 
-    def _to_encode(self, copied: Rung | None) -> tuple[Rung, ...]:
-        """All but the copied one. What could not be copied waits, if there is something to play."""
-        planned_encodes = tuple(rung for rung in self.rungs if not rung.copied)
-        is_early = self.is_first and len(self.rungs) < len(self.plan.video)
-        if copied or (is_early and planned_encodes):
-            return planned_encodes
-        return tuple(replace(rung, copied=False) for rung in self.rungs)
+    @property
+    def _copied_rung(self) -> Rung | None:
+        return next((rung for rung in self.rungs if rung.copied), None)
 
-    async def _copy(self) -> Rung | None:
-        """Remux the source's own stream, if that is planned and turns out well."""
-        for rung in self.rungs:
-            if rung.copied:
-                self.progress.next_run(ends_at=_COPY_SHARE)
-                if await self._is_copied(rung):
-                    return rung
-                await self.upload.discard(rung.name)
-        return None
-
-    async def _is_copied(self, rung: Rung) -> bool:
-        arguments = command.copy_arguments(self.source.name, self.probe, rung)
-        try:
-            with span("copy", renditions=rung.name):
-                await self._run(arguments, [rung.name])
-        except TranscodeFailed as exc:
-            if exc.code not in _COPY_FAILURES:
-                raise
-            return False
-        playlist = await self._playlist(rung)
+    async def _copy(self) -> frozenset[str]:
+        """Copy the source's own video, and sound that is planned to be; answers what was."""
+        rung = self._copied_rung
+        if rung is None:
+            return frozenset()
+        video = TrackCopy(index=self.probe.video.index, name=rung.name)
+        audio = [TrackCopy(index=it.index, name=it.name) for it in self.plan.audio if it.copied]
+        names = [track.name for track in (video, *audio)]
+        self.progress.next_run(ends_at=1.0 if len(self.rungs) == 1 else _COPY_SHARE)
+        await asyncio.to_thread(_make_folders, self.upload.work_dir, names)
+        with span("copy", renditions=" ".join(names)):
+            report = await self._remux(video, audio)
+        names = [name for name in names if name not in report.dropped]
+        playlist = (await self._playlists(names))[rung.name]
         facts = [self.upload.facts[f"{rung.name}/{each.uri}"] for each in playlist.segments]
-        return is_copy_usable(playlist, facts, self.probe)
+        check_copy(facts, self.probe)
+        return frozenset(names)
 
-    async def _encode(self, rungs: Sequence[Rung], starts_s: Sequence[float] | None) -> RunReport:
+    async def _remux(self, video: TrackCopy, audio: Sequence[TrackCopy]) -> RemuxReport:
+        async with task_group() as tasks:
+            copying = tasks.create_task(
+                remux(
+                    self.source_url,
+                    video=video,
+                    audio=audio,
+                    work_dir=self.upload.work_dir,
+                    on_progress=self.progress.encoded,
+                    paused=self.upload.paused,
+                    timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
+                )
+            )
+            names = [track.name for track in (video, *audio)]
+            tasks.create_task(self.upload.follow(copying, names))
+        report = copying.result()
+        for name in report.dropped:
+            await self.upload.discard(name)
+        return report
+
+    async def _playlists(self, names: Collection[str]) -> Playlists:
+        return await read_playlists(self.upload, list(names))
+
+    async def _encode(self, copied: Collection[str], reference: MediaPlaylist | None) -> RunReport:
         """Run the one decode for all that is not copied."""
         task = command.Encode(
             source_url=self.source.name,
             probe=self.probe,
-            rungs=rungs,
-            audio=self.plan.audio,
+            rungs=[rung for rung in self.rungs if rung.name not in copied],
+            audio=[rung for rung in self.plan.audio if rung.name not in copied],
             subtitles=self.plan.subtitles,
-            storyboard=self.storyboard,
-            starts_s=starts_s,
-            keeps_times=any(rung.copied for rung in self.plan.video),
+            starts_s=reference.starts_s if reference else None,
+            keeps_times=self.plan.keeps_times,
         )
-        self.progress.next_run(ends_at=1.0)
         names = _names(task.rungs, task.audio, task.subtitles)
+        if not names:
+            return RunReport()
+        self.progress.next_run(ends_at=1.0)
         with span("encode", renditions=" ".join(names)):
             return await self._run(command.encode_arguments(task), names)
 
@@ -220,28 +268,26 @@ class _Pass:
         self.runs.append(encoding.result())
         return encoding.result()
 
-    async def _finish(
-        self, rungs: Sequence[Rung], starts_s: Sequence[float] | None, *, damage: float
-    ) -> PassOutput:
+    async def _finish(self, reference: MediaPlaylist | None, *, damage: float) -> PassOutput:
         """Validate what was written and upload the files that make it playable."""
-        names = _names(rungs, self.plan.audio)
-        playlists = await read_playlists(self.upload, names)
-        self._check(rungs, playlists, starts_s)
-        await check_decoding(self.upload.work_dir, names)
+        names = _names(self.rungs, self.plan.audio)
+        playlists = await self._playlists(names)
+        self._check(playlists, reference)
+        await check_decoding(self.upload.work_dir, names, self.upload.sampled)
         duration_s = max(playlist.duration_s for playlist in playlists.values())
+        target_s = reference.target_duration_s if reference and not self.is_first else None
         renditions = [
-            rendition async for rendition in self._renditions(rungs, playlists, duration_s)
+            rendition
+            async for rendition in self._renditions(
+                playlists, duration_s, target_s=target_s or shared_target_s(playlists)
+            )
         ]
         subtitles = [each for each in renditions if each.kind is Kind.SUBTITLES]
-        has_poster = self.is_first and await put_poster(self.upload)
-        has_storyboard = self.storyboard is not None and await put_storyboard(
-            self.upload, self.storyboard, duration_s=duration_s
-        )
         return PassOutput(
             renditions=tuple(renditions),
             duration_s=duration_s,
-            has_poster=has_poster,
-            has_storyboard=has_storyboard,
+            has_poster=False,
+            has_faults=False,
             notes=notes_for(
                 self.probe,
                 damaged_share=damage,
@@ -249,20 +295,18 @@ class _Pass:
             ),
         )
 
-    def _check(
-        self, rungs: Sequence[Rung], playlists: Playlists, starts_s: Sequence[float] | None
-    ) -> None:
-        others = playlists[rungs[0].name].starts_s if starts_s is None else starts_s
-        for rung in rungs:
+    def _check(self, playlists: Playlists, reference: MediaPlaylist | None) -> None:
+        others = reference or playlists[self.rungs[0].name]
+        for rung in self.rungs:
             playlist = playlists[rung.name]
             check_duration(playlist.duration_s, self.probe)
-            check_aligned(rung.name, playlist, others, frame_s=float(1 / rung.fps))
+            check_aligned(rung.name, playlist, others.starts_s, frame_s=float(1 / rung.fps))
 
     async def _renditions(
-        self, rungs: Sequence[Rung], playlists: Playlists, duration_s: float
+        self, playlists: Playlists, duration_s: float, *, target_s: int
     ) -> AsyncIterator[FinishedRendition]:
-        target_s, upload = shared_target_s(playlists), self.upload
-        for rung in rungs:
+        upload = self.upload
+        for rung in self.rungs:
             yield await finish_video(rung, playlists[rung.name], upload, target_s=target_s)
         for audio in self.plan.audio:
             yield await finish_audio(audio, playlists[audio.name], upload, target_s=target_s)

@@ -7,7 +7,7 @@ A size is a box, not a height: a 1920x800 film is "1080p", and 1080x1920 is too.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -54,9 +54,7 @@ LADDER = (
     Quality(short_side=2160, crf=23, max_bitrate_bps=17_000_000),
 )
 
-# Sources at least this long become playable before their ladder is complete, and so do shorter
-# ones whose ladder takes this long to encode.
-EARLY_FROM_S = 60
+# Sources whose ladder takes this long to encode become playable before it is complete.
 _EARLY_FROM_ENCODE_S = 8
 # What two processors encode, without decoding: 60 s of 1080p30 in five rungs take 38 s
 # (tests/benchmarks/transcode.py).
@@ -87,13 +85,18 @@ _FPS_EXPONENT = 0.5
 _MIN_BITRATE_BPS = 150_000
 _BUFFER_S = 1.5
 
-# What a copied stream may be. Beyond twice the rung's cap most links would stall on it, unless it
-# is little anyway; key frames further apart would make segments too long to switch at.
+# What a copied stream may be: what every player decodes, cut where players can switch.
 _COPY_PROFILES = frozenset({"Constrained Baseline", "Baseline", "Main", "High"})
-_COPY_MAX_BITRATE_RATIO = 2
-_COPY_ALWAYS_BITRATE_BPS = 2_500_000
-_COPY_MAX_KEY_DISTANCE_S = 6.0
-_COPY_MAX_START_S = 0.001
+_COPY_PIX_FMTS = frozenset({"yuv420p", "yuvj420p"})
+_COPY_MAX_LEVEL, _COPY_MAX_LEVEL_ABOVE_HD = 42, 52
+_HD_PIXELS = 1920 * 1088
+# Key frames further apart would make segments too long to switch at.
+_COPY_MAX_KEY_DISTANCE_S = 10.0
+_COPY_MAX_BITRATE_RATIO = 3
+# At this rate, and this in any segment, a copy is enough to start with. Above it people on slow
+# lines need a lower rendition beside it.
+_COPY_ALONE_BITRATE_BPS = 8_000_000
+_COPY_ALONE_PEAK_BPS = 16_000_000
 _UNSPECIFIED, _BT2020 = 2, 9
 _HDR_TRANSFERS = frozenset({16, 18})
 
@@ -120,8 +123,9 @@ class Rung:
 class Plan:
     """All renditions of a source; `video` is lowest first and never empty.
 
-    Expected times are those of a worker with two processors. `decode_s` is that of decoding the
-    source once.
+    `plays_by_copy` means that the copied rendition is enough to start with, `keeps_times` that the
+    frames of all have the source's own times, as a copy's do. Expected times are those of a worker
+    with two processors. `decode_s` is that of decoding the source once.
     """
 
     duration_s: float
@@ -129,19 +133,24 @@ class Plan:
     video: tuple[Rung, ...]
     audio: tuple[AudioRung, ...]
     subtitles: tuple[TrackRung, ...]
+    plays_by_copy: bool
+    keeps_times: bool
 
     def first_pass(self, *, cautious: bool = False) -> tuple[str, ...]:
         """The video renditions to make before the video is ready.
 
-        All of a source that is soon done; of a long or large one, or when it is to be done with
-        `cautious` steps, one that is good enough to start with and the one that is only copied.
+        The copied one alone where that is enough, else all of a source that is soon done. Of
+        others, or when it is to be done with `cautious` steps, one that is good enough to start
+        with and the one that is only copied.
         """
-        is_soon_done = self.duration_s < EARLY_FROM_S and self.ladder_s < _EARLY_FROM_ENCODE_S
-        if is_soon_done and not cautious:
+        copied = [rung.name for rung in self.video if rung.copied]
+        if self.plays_by_copy and not cautious:
+            return tuple(copied)
+        if self.ladder_s < _EARLY_FROM_ENCODE_S and not cautious:
             return tuple(rung.name for rung in self.video)
-        low = [r for r in self.video if size_class(r.width, r.height) <= _EARLY_SHORT_SIDE]
-        early = low[-1] if low else self.video[0]
-        return tuple(rung.name for rung in self.video if rung is early or rung.copied)
+        sizes = {rung.name: (rung.width, rung.height) for rung in self.video}
+        wanted = {early_rendition(sizes), *copied}
+        return tuple(name for name in sizes if name in wanted)
 
     @property
     def ladder_s(self) -> float:
@@ -161,14 +170,28 @@ class Plan:
         return self.decode_s + pixels_per_s * self.duration_s / _ENCODED_PIXELS_PER_S
 
 
-def plan_renditions(probe: Probe) -> Plan:
-    """Everything that is to be made of a source."""
+def early_rendition(sizes: Mapping[str, tuple[int, int]]) -> str | None:
+    """Which of the renditions of these sizes, lowest first, is good to start with and soon made.
+
+    None when there is none.
+    """
+    low = [name for name, size in sizes.items() if size_class(*size) <= _EARLY_SHORT_SIDE]
+    return low[-1] if low else next(iter(sizes), None)
+
+
+def plan_renditions(probe: Probe, *, may_copy: bool = True) -> Plan:
+    """Everything that is to be made of a source; without `may_copy` all of it by encoding."""
+    video = plan_ladder(probe)
+    is_copyable = video[-1].copied
+    is_copied = is_copyable and may_copy
     return Plan(
         duration_s=probe.duration_s,
         decode_s=_decode_s(probe),
-        video=plan_ladder(probe),
-        audio=plan_audio(probe),
+        video=(*video[:-1], replace(video[-1], copied=is_copied)),
+        audio=plan_audio(probe, may_copy=is_copied),
         subtitles=plan_subtitles(probe),
+        plays_by_copy=is_copied and _is_copy_enough(probe.video),
+        keeps_times=is_copyable,
     )
 
 
@@ -254,24 +277,42 @@ def _rounded(rate_bps: float) -> int:
 
 
 def _can_copy(video: VideoTrack, top: Rung) -> bool:
-    """Whether players everywhere take the source's stream as it is, and can switch to it."""
-    max_bps = max(top.max_bitrate_bps * _COPY_MAX_BITRATE_RATIO, _COPY_ALWAYS_BITRATE_BPS)
+    """Whether players everywhere take the source's stream as it is, and can switch to it.
+
+    Whatever its frame timing. What only reading the whole of it tells, `copying` finds out.
+    """
+    max_bps = max(top.max_bitrate_bps * _COPY_MAX_BITRATE_RATIO, _COPY_ALONE_BITRATE_BPS)
     return (
         video.codec == "h264"
         and video.profile in _COPY_PROFILES
-        and video.pix_fmt == "yuv420p"
-        and not (video.interlaced or video.rotation or video.mirrored)
-        and not (video.full_range or is_hdr(video))
+        and video.pix_fmt in _COPY_PIX_FMTS
+        and _is_level_common(video)
+        and not (video.interlaced or video.rotation or video.mirrored or is_hdr(video))
         and video.sar == 1
         and (video.coded_width, video.coded_height) == (top.width, top.height)
         and video.fps == top.fps
-        and video.constant_rate
         and video.closed_gops
-        and abs(video.start_s) <= _COPY_MAX_START_S
         and video.max_key_distance_s is not None
         and video.max_key_distance_s <= _COPY_MAX_KEY_DISTANCE_S
         and video.bitrate_bps is not None
         and video.bitrate_bps <= max_bps
+    )
+
+
+def _is_level_common(video: VideoTrack) -> bool:
+    is_large = video.coded_width * video.coded_height > _HD_PIXELS
+    most = _COPY_MAX_LEVEL_ABOVE_HD if is_large else _COPY_MAX_LEVEL
+    return video.level is not None and video.level <= most
+
+
+def _is_copy_enough(video: VideoTrack) -> bool:
+    """Whether a copy of the stream plays on common lines without a lower rendition beside it."""
+    average_bps, peak_bps = video.bitrate_bps, video.peak_bitrate_bps
+    return (
+        average_bps is not None
+        and average_bps <= _COPY_ALONE_BITRATE_BPS
+        and peak_bps is not None
+        and peak_bps <= _COPY_ALONE_PEAK_BPS
     )
 
 

@@ -19,6 +19,7 @@ class Note(StrEnum):
     NO_AUDIO = "no_audio"
     SURROUND_DOWNMIXED = "surround_downmixed"
     SUBTITLES_LEFT_OUT = "subtitles_left_out"
+    COPY_UNDELIVERABLE = "copy_undeliverable"
 
     @property
     def words(self) -> str:
@@ -37,6 +38,9 @@ _WORDS = {
     Note.NO_AUDIO: "This file has no audio track.",
     Note.SURROUND_DOWNMIXED: "Surround sound was mixed down to stereo.",
     Note.SUBTITLES_LEFT_OUT: "Subtitles of an unusual size were left out.",
+    Note.COPY_UNDELIVERABLE: (
+        "The video stream could not be used as it is, so every quality was encoded."
+    ),
 }
 
 
@@ -53,4 +57,4 @@ def notes_for(
         Note.SURROUND_DOWNMIXED: any(track.channels > 2 for track in probe.audio),
         Note.SUBTITLES_LEFT_OUT: lacks_subtitles,
     }
-    return tuple(note for note in Note if applies[note])
+    return tuple(note for note in Note if applies.get(note))

@@ -2,10 +2,10 @@
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from portal.transcoding.packaging.webvtt import Cue, webvtt
+from portal.transcoding.probing.facts import VideoTrack
 
 STORYBOARD_NAME = "storyboard.vtt"
 THUMBNAIL_PATTERN = "thumbnail-%05d.jpg"
@@ -19,24 +19,34 @@ TILING = f"tile={_COLUMNS}x{_ROWS}"
 # About a hundred thumbnails, but not denser than once a second or sparser than every ten.
 _THUMBNAILS = 100
 _MIN_INTERVAL_S, _MAX_INTERVAL_S = 1.0, 10.0
+# Key frames this far apart tell enough of a video that takes long to decode. A short one is decoded
+# whole where they are further apart than two thumbnails.
+_MAX_KEY_DISTANCE_S = 20.0
+_SHORT_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Storyboard:
-    """One thumbnail for every `interval_s`, `width` x `height` pixels."""
+    """One thumbnail for every `interval_s`, `width` x `height` pixels.
+
+    `from_key_frames` means that only those are decoded, `is_quick` that no encoder's turn need be
+    waited for.
+    """
 
     interval_s: float
     width: int
     height: int
+    from_key_frames: bool
+    is_quick: bool
 
-    def filters(self) -> Iterator[str]:
-        """From a rung's frames to thumbnails; each is from about its interval's middle.
+    @property
+    def thinning(self) -> str:
+        """The filter that leaves one frame for each interval, from about its middle.
 
         They are tiled afterwards: ffmpeg reports no progress until every output has had a frame,
         and a sprite has one when all its thumbnails are there.
         """
-        yield f"fps=fps=1/{self.interval_s:g}:start_time=0:eof_action=pass"
-        yield f"scale={self.width}:{self.height}:out_range=pc"
+        return f"fps=fps=1/{self.interval_s:g}:start_time=0:eof_action=pass"
 
     def vtt(self, *, duration_s: float, thumbnails: int) -> str:
         """The WebVTT that says where in which sprite the thumbnail for a time is.
@@ -57,14 +67,21 @@ class Storyboard:
         return f"{SPRITE_PATTERN % sprite}#xywh={x},{y},{self.width},{self.height}"
 
 
-def plan_storyboard(*, duration_s: float, width: int, height: int) -> Storyboard:
-    """The storyboard for a video of this duration and shape."""
-    is_upright = height > width
+def plan_storyboard(video: VideoTrack, *, duration_s: float) -> Storyboard:
+    """The storyboard for a video of this duration made from this track."""
+    is_upright = video.height > video.width
     box = (_BOX_SHORT_SIDE, _BOX_LONG_SIDE) if is_upright else (_BOX_LONG_SIDE, _BOX_SHORT_SIDE)
-    shrink = min(box[0] / width, box[1] / height)
+    shrink = min(box[0] / video.width, box[1] / video.height)
     interval_s = min(max(duration_s / _THUMBNAILS, _MIN_INTERVAL_S), _MAX_INTERVAL_S)
+    is_short = duration_s <= _SHORT_S
+    key_distance_s = video.max_key_distance_s
+    has_keys = key_distance_s is not None and key_distance_s <= (
+        2 * interval_s if is_short else _MAX_KEY_DISTANCE_S
+    )
     return Storyboard(
         interval_s=round(interval_s, 1),
-        width=max(2, round(width * shrink)),
-        height=max(2, round(height * shrink)),
+        width=max(2, round(video.width * shrink)),
+        height=max(2, round(video.height * shrink)),
+        from_key_frames=has_keys,
+        is_quick=has_keys or is_short,
     )

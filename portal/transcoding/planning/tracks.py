@@ -11,7 +11,7 @@ from typing import Any
 from langcodes import Language
 from langcodes.tag_parser import LanguageTagError
 
-from portal.transcoding.probing.facts import Probe, Track
+from portal.transcoding.probing.facts import AudioTrack, Probe, Track
 
 _SAMPLE_RATE_HZ = 48_000
 _MAX_LABEL_LENGTH = 100
@@ -19,6 +19,7 @@ _MAX_LABEL_LENGTH = 100
 _UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _STEREO_BITRATE_BPS = 128_000
 _MONO_BITRATE_BPS = 80_000
+_COPIED_SAMPLE_RATES_HZ = (44_100, 48_000)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,14 +35,18 @@ class TrackRung:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AudioRung(TrackRung):
-    """One audio rendition in AAC-LC; more channels become two."""
+    """One audio rendition in AAC-LC; more channels become two.
+
+    `copied` means that it is the source's own track: whether that has gaps shows when it is read.
+    """
 
     channels: int
     bitrate_bps: int
     sample_rate_hz: int = _SAMPLE_RATE_HZ
+    copied: bool = False
 
 
-def plan_audio(probe: Probe) -> tuple[AudioRung, ...]:
+def plan_audio(probe: Probe, *, may_copy: bool) -> tuple[AudioRung, ...]:
     """The audio renditions, the default first; none for a source without sound."""
     labelled = zip(probe.audio, _labelled(probe.audio, kind="Audio"), strict=True)
     return tuple(
@@ -50,9 +55,19 @@ def plan_audio(probe: Probe) -> tuple[AudioRung, ...]:
             is_default=number == 1,
             channels=min(2, track.channels),
             bitrate_bps=_MONO_BITRATE_BPS if track.channels == 1 else _STEREO_BITRATE_BPS,
+            copied=may_copy and _can_copy(track),
             **labels,
         )
         for number, (track, labels) in enumerate(labelled, 1)
+    )
+
+
+def _can_copy(track: AudioTrack) -> bool:
+    """Whether players everywhere take the track as it is."""
+    return (
+        (track.codec, track.profile) == ("aac", "LC")
+        and track.channels in (1, 2)
+        and track.sample_rate_hz in _COPIED_SAMPLE_RATES_HZ
     )
 
 

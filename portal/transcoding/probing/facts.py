@@ -15,16 +15,16 @@ class VideoTrack:
     flipped, too (FFmpeg does both when it decodes). `duration_s` is None when the
     file's own claim can't be trusted (fragmented files). `constant_rate` means that one frame is
     meant to be shown every 1/`fps`: all are within a third of that of a grid, the first one
-    `grid_lead` of it late. The colour fields are the code points of ISO/IEC 23091-2
-    (2 = unspecified).
+    `grid_lead` of it late. `level` is H.264's, ten times its name. The colour fields are the code
+    points of ISO/IEC 23091-2 (2 = unspecified).
 
     `start_s` is when the first frame is shown, edit lists applied. What comes from the file's
     index is None without one (fragmented files): `frame_count` counts what is presented,
     `bitrate_bps` is the stored bytes over the duration, those that samples share counted once,
     `peak_bitrate_bps` that of any segment of a copy (None in doubt), and `max_key_distance_s` the
     longest stretch between key frames, the end included. `closed_gops` means that H.264 can be cut
-    at every key frame without decoding: those sampled are IDR pictures with one constant delay,
-    nothing is discarded, and no samples share their bytes. It is False in doubt.
+    at every key frame without decoding: those sampled are IDR pictures, nothing is discarded, and
+    no samples share their bytes. It is False in doubt.
     """
 
     index: int
@@ -44,6 +44,7 @@ class VideoTrack:
     color_transfer: int
     color_primaries: int
     profile: str | None
+    level: int | None
     full_range: bool
     has_alpha: bool
     start_s: float
@@ -71,8 +72,9 @@ class Track:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AudioTrack(Track):
-    """A track that can be played."""
+    """A track that can be played. `profile` is what FFmpeg calls it, such as LC."""
 
+    profile: str | None
     channels: int
     sample_rate_hz: int
 

@@ -46,13 +46,14 @@ class RetryView:
 class RemainingView:
     """What of a ready video is still being made, or could not be; `words` is empty for neither.
 
-    `complete_count` changes when a quality was added.
+    `complete_count` changes when a quality was added; `storyboard_url` is there once that is made.
     """
 
     url: str
     is_working: bool
     words: str
     complete_count: int
+    storyboard_url: str | None
     retry: RetryView | None
 
 
@@ -134,12 +135,15 @@ def remaining_view(video: Video, progress: Progress) -> RemainingView:
         is_working=progress.remaining is not None,
         words=_remaining_words(progress),
         complete_count=len(complete),
+        storyboard_url=storyboard_url(video),
         retry=_retry(video, fragment="remaining") if has_failed else None,
     )
 
 
 def _remaining_words(progress: Progress) -> str:
     if progress.remaining is not None:
+        if not (progress.unfinished or progress.has_storyboard):
+            return "Pictures for the time bar are being made."
         return _work_words(progress.remaining, progress.unfinished)
     if progress.failed:
         return f"Could not be made: {_names(progress.failed)}."

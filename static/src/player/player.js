@@ -41,6 +41,11 @@ class Player {
     retry?.addEventListener("click", () => this.#retry(), { signal });
     video.addEventListener("playing", () => this.#isWell(), { signal });
     document.body.addEventListener("quality-added", () => this.#adoptQualities(), { signal });
+    document.body.addEventListener(
+      "storyboard-made",
+      (event) => this.#addThumbnails(/** @type {CustomEvent<string>} */ (event).detail),
+      { signal },
+    );
   }
 
   async start() {
@@ -112,6 +117,18 @@ class Player {
       (event) => this.#show(/** @type {CustomEvent<Trouble>} */ (event).detail),
       { signal },
     );
+  }
+
+  /**
+   * The storyboard may be made after the page was, and after the video was ready.
+   * @param {string} url
+   */
+  #addThumbnails(url) {
+    if (this.video.querySelector("track[label=thumbnails]")) return;
+    const track = document.createElement("track");
+    Object.assign(track, { kind: "metadata", label: "thumbnails", src: url, default: true });
+    this.video.append(track);
+    track.track.mode = "hidden";
   }
 
   /**

@@ -5,18 +5,28 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from media_recipes import CORNERS, X265, MakeMedia, as_yuv, beeps, card, lavfi, make_card, with_late
+from media_recipes import (
+    COPYABLE,
+    CORNERS,
+    X265,
+    MakeMedia,
+    as_yuv,
+    beeps,
+    card,
+    lavfi,
+    make_card,
+    with_late,
+)
 from published import FolderSink, Publish, PublishCard, joined, make_pass, payloads, playlist
 from published_checks import check_published
 
+from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.planning.ladder import Rung, plan_renditions
 from portal.transcoding.probing.probe import probe
 
-TWO_SECONDS = ("-g", "50")
-
 
 def copyable(make_media: MakeMedia) -> Path:
-    return make_card(make_media, "copyable.mp4", *TWO_SECONDS)
+    return make_card(make_media, "copyable.mp4", *COPYABLE)
 
 
 async def top_of_plan(path: Path) -> Rung:
@@ -24,7 +34,7 @@ async def top_of_plan(path: Path) -> Rung:
 
 
 async def test_a_qualified_source_is_copied_bit_for_bit(publish_card: PublishCard) -> None:
-    published = await publish_card("copyable.mp4", *TWO_SECONDS)
+    published = await publish_card("copyable.mp4", *COPYABLE)
 
     assert [each.copied for each in published.result.renditions] == [False, True]
     top = published.result.renditions[-1]
@@ -39,7 +49,9 @@ async def test_the_others_are_cut_where_the_copied_one_has_key_frames(
     # Every 3 s: the first cut after 4 s is at 6 s, where no encoder would make one by itself.
     picture = card(duration_s=14, flashes_s=(0.5, 13))
     sound = beeps(duration_s=14, at_s=(0.5, 13))
-    published = await publish_card("every 3 s.mp4", "-g", "75", picture=picture, sound=sound)
+    published = await publish_card(
+        "every 3 s.mp4", *COPYABLE, "-g", "75", picture=picture, sound=sound
+    )
 
     assert published.result.renditions[-1].copied
     starts = [playlist(published.folder, name).starts_s for name in published.pictures]
@@ -53,11 +65,10 @@ async def test_a_copied_source_with_no_rung_below_has_its_pictures_too(
     publish_card: PublishCard,
 ) -> None:
     picture = card(size="320x180")
-    published = await publish_card("small copy.mp4", *TWO_SECONDS, picture=picture)
+    published = await publish_card("small copy.mp4", *COPYABLE, picture=picture)
 
     assert [each.copied for each in published.result.renditions] == [True]
     assert published.result.output.has_poster
-    assert published.result.output.has_storyboard
     check_published(published, corners=CORNERS, in_sync=True)
 
 
@@ -67,7 +78,7 @@ Make = Callable[[MakeMedia], Path]
 
 def made(name: str, *options: str, **recipe: object) -> object:
     def make(media: MakeMedia) -> Path:
-        return make_card(media, f"no copy {name}.mp4", *TWO_SECONDS, *options, **recipe)
+        return make_card(media, f"no copy {name}.mp4", *COPYABLE, *options, **recipe)
 
     return pytest.param(make, id=name)
 
@@ -83,14 +94,14 @@ def remuxed(name: str, *before: str) -> object:
 def noisy(media: MakeMedia) -> Path:
     inputs = lavfi("testsrc2=s=544x306:r=25:d=3,noise=alls=60:allf=t")
     codec = ("-c:v", "libx264", "-preset", "ultrafast", "-qp", "10", "-pix_fmt", "yuv420p")
-    return media("no copy noisy.mp4", *inputs, *codec, *TWO_SECONDS)
+    return media("no copy noisy.mp4", *inputs, *codec, *COPYABLE)
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        made("10 s between key frames", "-g", "250", picture=card(duration_s=10.5)),
-        made("7 s from the last key frame", "-g", "175", picture=card(duration_s=14)),
+        made("11 s between key frames", "-g", "275", picture=card(duration_s=11.5)),
+        made("11 s from the last key frame", "-g", "275", picture=card(duration_s=22)),
         remuxed("rotation 90", "-display_rotation", "90"),
         remuxed("rotation 180", "-display_rotation", "180"),
         remuxed("mirrored", "-display_hflip"),
@@ -103,7 +114,6 @@ def noisy(media: MakeMedia) -> Path:
         pytest.param(noisy, id="far too many bits"),
         made("open groups", "-x264-params", "open-gop=1:bframes=3:scenecut=0"),
         remuxed("starts within a group", "-ss", "1.2"),
-        made("full range", yuv=as_yuv("yuvj420p", full_range=True)),
         made("interlaced", *INTERLACED, picture=card(size="544x304")),
         made("fragmented", "-movflags", "frag_keyframe+empty_moov"),
         made("above 60 fps", picture=card(rate="100")),
@@ -116,44 +126,81 @@ async def test_what_not_every_player_takes_is_encoded(make: Make, make_media: Ma
     assert not (await top_of_plan(make(make_media))).copied
 
 
-async def test_a_late_picture_is_encoded_but_for_a_millisecond(make_media: MakeMedia) -> None:
+async def test_a_late_picture_is_copied_and_shown_from_the_start(
+    make_media: MakeMedia, publish: Publish
+) -> None:
     late = with_late(make_media, "late copy.mp4", copyable(make_media), "0:v", 0.5)
-    assert not (await top_of_plan(late)).copied
+
+    published = await publish(late)
+
+    assert published.result.renditions[-1].copied
+    check_published(published, in_sync=False)
+    starts = [playlist(published.folder, name).starts_s for name in published.pictures]
+    assert starts[0] == pytest.approx(starts[1], abs=0.001)
+    top = published.top
+    assert top[0].time_s == pytest.approx(0, abs=0.001)
+
+
+JITTERING = "setts=ts='TS+mod(N*7919,3)'"
+
+
+async def test_any_frame_timing_is_copied(make_media: MakeMedia, publish: Publish) -> None:
+    jittering = make_media(
+        "jittering copy.mp4",
+        *("-i", str(copyable(make_media)), "-c", "copy"),
+        *("-bsf:v", JITTERING),
+    )
+
+    published = await publish(jittering)
+
+    assert published.result.renditions[-1].copied
+    check_published(published, corners=CORNERS, in_sync=True)
+
+
+async def test_sound_that_players_take_is_copied_with_the_video(
+    publish_card: PublishCard,
+) -> None:
+    published = await publish_card("copyable.mp4", *COPYABLE)
+
+    [audio] = published.result.audio
+    assert [rung.copied for rung in published.result.plan.audio] == [True]
+    made = payloads(io.BytesIO(joined(published.folder, audio.name)), kind="audio")
+    assert made == payloads(published.path, kind="audio")
+    video_cuts = playlist(published.folder, published.result.renditions[-1].name).starts_s
+    audio_cuts = playlist(published.folder, audio.name).starts_s
+    assert audio_cuts == pytest.approx(video_cuts, abs=1024 / 44_100)
 
 
 @pytest.fixture(scope="session")
 def half_open(make_media: MakeMedia) -> Path:
     """Open groups of pictures but for those at which a probe samples: first, quarters, last."""
-    at_s = ",".join(str(number * 0.4) for number in (0, 4, 9, 14, 19))
+    at_s = "0,11.6,23.6,35.6,47.6"
     params = "open-gop=1:bframes=3:b-adapt=0:scenecut=0:keyint=10:min-keyint=10"
     codec = ("-c:v", "libx264", "-preset", "ultrafast", "-bf", "3")
     forced = ("-force_key_frames", at_s, "-forced-idr", "1", "-x264-params", params)
-    picture, sound = card(duration_s=8, flashes_s=(0.6, 7)), beeps(duration_s=8, at_s=(0.6, 7))
+    picture, sound = card(duration_s=48), beeps(duration_s=48)
     return make_card(
         make_media, "half open.mp4", *forced, codec=codec, picture=picture, sound=sound
     )
 
 
-@pytest.mark.slow
-async def test_a_stream_that_turns_out_not_to_be_copyable_is_encoded_after_all(
-    half_open: Path, publish: Publish
-) -> None:
-    assert (await top_of_plan(half_open)).copied, "the plan should be taken in"
-
-    published = await publish(half_open)
-
-    assert [each.copied for each in published.result.renditions] == [False, False]
-    copied = payloads(io.BytesIO(joined(published.folder, published.result.renditions[-1].name)))
-    assert copied[0] != payloads(half_open)[0]
-    check_published(published, corners=CORNERS, in_sync=True)
-
-
-async def test_a_first_pass_of_nothing_but_a_refused_copy_makes_it_by_encoding(
+async def test_a_stream_that_turns_out_not_to_be_copyable_is_told(
     half_open: Path, tmp_path: Path
 ) -> None:
     top = await top_of_plan(half_open)
+    assert top.copied, "the plan should be taken in"
+
+    with pytest.raises(CopyUndeliverable):
+        await make_pass(
+            half_open, wanted=[top.name], sink=FolderSink(tmp_path / "sink"), work_dir=tmp_path
+        )
+
+
+@pytest.mark.slow
+async def test_without_copying_everything_is_encoded(half_open: Path, tmp_path: Path) -> None:
     sink = FolderSink(tmp_path / "sink")
 
-    result = await make_pass(half_open, wanted=[top.name], sink=sink, work_dir=tmp_path / "w")
+    result = await make_pass(half_open, may_copy=False, sink=sink, work_dir=tmp_path / "work")
 
-    assert [(each.name, each.copied) for each in result.renditions] == [(top.name, False)]
+    assert not any(each.copied for each in result.renditions)
+    assert not any(rung.copied for rung in result.plan.audio)

@@ -8,7 +8,7 @@ from pathlib import Path
 import av
 import pytest
 from media_recipes import MakeMedia, card
-from published import Publish, PublishCard, Published
+from published import Publish, PublishCard, Published, add_storyboard
 
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 
@@ -51,8 +51,9 @@ def luma(path: Path, place: tuple[int, int, int, int]) -> float:
     return total / (len(rows) * (right - left)) / 255
 
 
-def check_storyboard(published: Published) -> list[Place]:
+async def checked_storyboard(published: Published) -> list[Place]:
     """Cues follow each other to the end, and each is inside a sprite that exists."""
+    await add_storyboard(published)
     found = places(published.folder)
     assert found[0][0] == 0
     assert all(one[1] == other[0] for one, other in pairwise(found))
@@ -87,7 +88,7 @@ async def test_each_thumbnail_is_of_the_time_it_stands_for(
         *("-pix_fmt", "yuv420p", "-g", "9999"),
     )
     published = await publish(source)
-    found = check_storyboard(published)
+    found = await checked_storyboard(published)
     assert len(found) == pytest.approx(duration_s / interval_s, abs=1)
     # JPEG and 8 bits are good for about half a percent of the way from black to white.
     fuzz_s = 0.01 * duration_s
@@ -112,5 +113,5 @@ async def test_thumbnails_keep_the_shape_of_the_video(
 ) -> None:
     picture = card(size=size, duration_s=duration_s, flashes_s=())
     published = await publish_card(f"storyboard of {name}.mp4", picture=picture, sound=None)
-    found = check_storyboard(published)
+    found = await checked_storyboard(published)
     assert found[0][3][2:] == pytest.approx(expected, abs=1)

@@ -159,14 +159,12 @@ def _has_closed_gops(
     """Whether a few sampled key frames can be cut at; False in doubt."""
     if stream.codec_context.name != "h264":
         return False
-    delays = set()
-    for packet in (first, *_sampled(container, stream)):
-        if packet is None or packet.pts is None or packet.dts is None:
-            return False
-        if not packet.is_keyframe or not _is_idr(packet, stream.codec_context.extradata):
-            return False
-        delays.add(packet.pts - packet.dts)
-    return len(delays) == 1
+    return all(
+        packet is not None
+        and packet.is_keyframe
+        and _is_idr(packet, stream.codec_context.extradata)
+        for packet in (first, *_sampled(container, stream))
+    )
 
 
 def _sampled(container: InputContainer, stream: VideoStream) -> Iterator[Packet[Any] | None]:

@@ -41,6 +41,7 @@ def video(stream: VideoStream, frame: VideoFrame) -> dict[str, Any]:
         "index": stream.index,
         "codec": context.name,
         "profile": context.profile,
+        "level": _avc_level(context.extradata),
         "coded_width": frame.width,
         "coded_height": frame.height,
         "pix_fmt": frame.format.name,
@@ -61,6 +62,11 @@ def video(stream: VideoStream, frame: VideoFrame) -> dict[str, Any]:
     }
 
 
+def _avc_level(extradata: bytes | None) -> int | None:
+    """The level of H.264 as its configuration record has it (ISO/IEC 14496-15, 5.3.3)."""
+    return extradata[3] if extradata and len(extradata) > 3 and extradata[0] == 1 else None
+
+
 def _is_mirrored(frame: VideoFrame) -> bool:
     """Whether the display matrix (three rows of three, from FFmpeg in native order) flips."""
     matrix = b""
@@ -77,7 +83,12 @@ def _is_mirrored(frame: VideoFrame) -> bool:
 def audio(container: InputContainer) -> list[dict[str, Any]]:
     """The tracks that can be heard, the default first."""
     playable = [
-        {**_track(stream), "channels": stream.channels, "sample_rate_hz": stream.sample_rate}
+        {
+            **_track(stream),
+            "profile": stream.codec_context.profile,
+            "channels": stream.channels,
+            "sample_rate_hz": stream.sample_rate,
+        }
         for stream in _default_first(container.streams.audio)
         if stream.codec_context is not None and stream.channels > 0 and stream.sample_rate > 0
     ]

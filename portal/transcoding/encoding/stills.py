@@ -1,0 +1,109 @@
+"""Compose the ffmpeg commands that make pictures: posters, thumbnails and their sprites. Pure.
+
+Pictures come from key frames, which decode by themselves, wherever the source has enough of them:
+few packets are decoded then, and none has to wait for the renditions.
+"""
+
+from collections.abc import Iterator
+
+from portal.transcoding.encoding.command import BARE, general_options, source_input
+from portal.transcoding.encoding.filters import still_filters
+from portal.transcoding.planning.storyboard import (
+    SPRITE_PATTERN,
+    THUMBNAIL_PATTERN,
+    TILING,
+    Storyboard,
+)
+from portal.transcoding.probing.facts import Probe
+
+POSTER_PATTERN = "poster-%03d.jpg"
+POSTER_MAX_SIDE = 1280
+# When the candidates for a poster are shown, as shares of the video: neither title nor credits.
+_POSTER_AT = (0.1, 0.2, 0.3, 0.45, 0.6)
+# Further apart than this, key frames are too few to choose a poster from.
+_MAX_KEY_DISTANCE_S = 20.0
+# Without them, frames of the beginning are decoded up to here.
+_DECODED_S = 10.0
+_KEY_FRAMES_ONLY = ("-skip_frame", "nokey")
+# More would each hold frames of their own, for one picture.
+_ONE_THREAD = ("-threads", "1")
+
+
+def poster_arguments(source_url: str, probe: Probe) -> tuple[str, ...]:
+    """Write the candidates for a poster, each from a place of its own."""
+    size = _poster_size(probe)
+    distance_s = probe.video.max_key_distance_s
+    has_keys = distance_s is not None and distance_s <= _MAX_KEY_DISTANCE_S
+    options = (*_ONE_THREAD, *((*_KEY_FRAMES_ONLY, "-noaccurate_seek") if has_keys else ()))
+    times_s = list(_poster_times_s(probe, has_keys=has_keys))
+    inputs = (
+        argument
+        for at_s in times_s
+        for argument in source_input(source_url, probe, *options, "-ss", f"{at_s:.3f}")
+    )
+    filters = ",".join(("select='eq(n,0)'", *still_filters(probe.video, size)))
+    outputs = (
+        argument
+        for number in range(len(times_s))
+        for argument in (
+            *("-map", f"{number}:{probe.video.index}", *BARE, "-vf", filters),
+            *_jpegs(POSTER_PATTERN % number, "3", "-frames:v", "1", "-update", "1"),
+        )
+    )
+    return (*general_options(), *inputs, *outputs)
+
+
+def thumbnail_arguments(source_url: str, probe: Probe, storyboard: Storyboard) -> tuple[str, ...]:
+    """Write a thumbnail for every interval of a storyboard."""
+    options = _KEY_FRAMES_ONLY if storyboard.from_key_frames else ()
+    size = (storyboard.width, storyboard.height)
+    filters = ",".join((storyboard.thinning, *still_filters(probe.video, size)))
+    return (
+        *general_options(),
+        *("-max_error_rate", "1"),
+        *source_input(source_url, probe, *options),
+        *("-map", f"0:{probe.video.index}", *BARE, "-vf", filters),
+        *_jpegs(THUMBNAIL_PATTERN, "3"),
+    )
+
+
+def sprite_arguments() -> tuple[str, ...]:
+    """Tile the thumbnails of a storyboard, for a run in the working folder."""
+    thumbnails = ("-f", "image2", "-protocol_whitelist", "file", "-i", THUMBNAIL_PATTERN)
+    sprites = _jpegs(SPRITE_PATTERN, "5", "-start_number", "0")
+    return (*general_options(), *thumbnails, "-vf", TILING, *sprites)
+
+
+def frame_arguments(source_name: str, frame_name: str, *, number: int) -> tuple[str, ...]:
+    """Write one frame, counted from 0 as they are shown, of a file of our own as JPEG."""
+    fit = (
+        f"scale=w='min(iw,{POSTER_MAX_SIDE})':h='min(ih,{POSTER_MAX_SIDE})'"
+        ":force_original_aspect_ratio=decrease:force_divisible_by=2:out_range=pc"
+    )
+    return (
+        *general_options(),
+        *("-protocol_whitelist", "file", "-f", "mov", "-i", f"file:{source_name}"),
+        *("-map", "0:v:0", *BARE, "-vf", f"select='eq(n,{number})',{fit}"),
+        *_jpegs(frame_name, "3", "-frames:v", "1", "-update", "1"),
+    )
+
+
+def _poster_size(probe: Probe) -> tuple[int, int]:
+    video = probe.video
+    shrink = min(1.0, POSTER_MAX_SIDE / max(video.width, video.height))
+    width, height = (max(2, round(side * shrink)) for side in (video.width, video.height))
+    return width, height
+
+
+def _poster_times_s(probe: Probe, *, has_keys: bool) -> Iterator[float]:
+    duration_s = probe.video.duration_s or probe.duration_s
+    reachable_s = duration_s if has_keys else min(duration_s, _DECODED_S)
+    return (reachable_s * share for share in _POSTER_AT)
+
+
+def _jpegs(pattern: str, quality: str, *options: str) -> tuple[str, ...]:
+    return (
+        *(*options, "-fps_mode", "passthrough"),
+        *("-c:v", "mjpeg", "-q:v", quality, "-pix_fmt", "yuv420p", "-color_range", "pc"),
+        *("-strict", "unofficial", "-f", "image2", pattern),
+    )
