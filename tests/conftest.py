@@ -174,4 +174,6 @@ def short_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def long_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Busy enough that its transcoding can be interrupted."""
-    return make_video(tmp_path_factory.mktemp("media") / "long.mp4", seconds=20, size="1280x720")
+    return make_video(
+        tmp_path_factory.mktemp("media") / "long.mp4", seconds=20, size="1280x720", copyable=False
+    )

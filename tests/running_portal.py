@@ -168,13 +168,20 @@ def run_ffmpeg(path: Path, *arguments: str) -> Path:
 
 
 def make_video(
-    path: Path, *, seconds: float = 2, size: str = "320x180", audio: bool = True, rate: int = 30
+    path: Path,
+    *,
+    seconds: float = 2,
+    size: str = "320x180",
+    audio: bool = True,
+    rate: int = 30,
+    copyable: bool = True,
 ) -> Path:
-    """A small moving picture with a tone, as H.264 of a rare level, to be encoded, and AAC."""
+    """A small moving picture with a tone, as H.264 and AAC; of a rare level unless copyable."""
     sound = ["-f", "lavfi", "-i", f"sine=duration={seconds}"] if audio else []
     source = f"testsrc2=size={size}:rate={rate}:duration={seconds}"
     arguments = ["-f", "lavfi", "-i", source, *sound, "-c:v", "libx264", "-preset", "ultrafast"]
-    return run_ffmpeg(path, *arguments, "-pix_fmt", "yuv420p", "-level:v", "5.1")
+    level = () if copyable else ("-level:v", "5.1")
+    return run_ffmpeg(path, *arguments, "-pix_fmt", "yuv420p", *level)
 
 
 async def answers(url: str) -> bool:

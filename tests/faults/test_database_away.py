@@ -8,7 +8,6 @@ from passes import make_playable, published_file
 from running_portal import make_video
 
 from portal.database.models import Attempt, VideoStatus
-from portal.transcoding.planning import ladder
 from portal.web.composition import WebContext
 
 # The server ends the connection the first two times that a row is written like this.
@@ -38,9 +37,7 @@ async def test_pass_is_published_when_the_database_is_back(
     client: Client,
     resources: WebContext,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ladder, "EARLY_FROM_S", 0)
     source = make_video(tmp_path / "wide.mp4", size="640x360")
     video = await published_file(client, resources, source)
     await run_sql(resources.config.database_url, away)

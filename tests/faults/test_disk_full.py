@@ -28,7 +28,7 @@ def disk(tmp_path: Path, size: str) -> Iterator[Path]:
 async def test_worker_without_room_hands_back_what_another_then_makes(
     environ: dict[str, str], disk: Path, tmp_path: Path
 ) -> None:
-    source = make_video(tmp_path / "source.mp4", seconds=8, size="640x360")
+    source = make_video(tmp_path / "source.mp4", seconds=8, size="640x360", copyable=False)
     database_url = environ["DATABASE_URL"]
     async with run_portal(environ, worker=False) as portal:
         video = await create(portal.base_url, source)
@@ -47,7 +47,7 @@ async def test_worker_without_room_hands_back_what_another_then_makes(
 async def test_full_storage_takes_nothing_by_halves_and_goes_on_once_there_is_room(
     environ: dict[str, str], disk: Path, tmp_path: Path
 ) -> None:
-    source = make_video(tmp_path / "source.mp4", seconds=8, size="640x360")
+    source = make_video(tmp_path / "source.mp4", seconds=8, size="640x360", copyable=False)
     database_url = environ["DATABASE_URL"]
     async with (
         embedded_services(disk, database=False) as storage,

@@ -62,7 +62,7 @@ def environ(environ: dict[str, str], proxy: StorageProxy) -> dict[str, str]:
 def source(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Large enough to be read by many requests while it is encoded."""
     folder = tmp_path_factory.mktemp("media")
-    return make_video(folder / "source.mp4", seconds=4, size="640x360").read_bytes()
+    return make_video(folder / "source.mp4", seconds=4, size="640x360", copyable=False).read_bytes()
 
 
 @dataclass(frozen=True)

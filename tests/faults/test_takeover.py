@@ -51,7 +51,9 @@ async def until_begun(stack: Stack, video_id: str, number: int) -> None:
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Source:
     folder = tmp_path_factory.mktemp("media")
-    return Source(make_video(folder / "busy.mp4", seconds=20, size="1280x720"), 20.0)
+    return Source(
+        make_video(folder / "busy.mp4", seconds=20, size="1280x720", copyable=False), 20.0
+    )
 
 
 @pytest.mark.parametrize("_round", range(8))

@@ -92,7 +92,9 @@ async def test_short_clips_are_encoded_before_long_ones_that_came_first(
 ) -> None:
     lengths_s = {"long": 120, "middle": 30, "short": 2}
     files = {
-        name: make_video(tmp_path / f"{name}.mp4", seconds=seconds, size="854x480", rate=5)
+        name: make_video(
+            tmp_path / f"{name}.mp4", seconds=seconds, size="854x480", rate=5, copyable=False
+        )
         for name, seconds in lengths_s.items()
     }
     # By their size alone the short one would come last.

@@ -90,8 +90,8 @@ _COPY_PROFILES = frozenset({"Constrained Baseline", "Baseline", "Main", "High"})
 _COPY_PIX_FMTS = frozenset({"yuv420p", "yuvj420p"})
 _COPY_MAX_LEVEL, _COPY_MAX_LEVEL_ABOVE_HD = 42, 52
 _HD_PIXELS = 1920 * 1088
-# Key frames further apart would make segments too long to switch at.
-_COPY_MAX_KEY_DISTANCE_S = 10.0
+# Key frames further apart make segments too long to switch at; 250 frames of film are 10.43 s.
+_COPY_MAX_KEY_DISTANCE_S = 10.5
 _COPY_MAX_BITRATE_RATIO = 3
 # At this rate, and this in any segment, a copy is enough to start with. Above it people on slow
 # lines need a lower rendition beside it.

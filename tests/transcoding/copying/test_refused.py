@@ -9,7 +9,7 @@ from copied import SOUND, VIDEO, copy
 from media_recipes import MakeMedia, with_late
 from published import Write
 
-from portal.transcoding.copying.remux import CopyUndeliverable
+from portal.transcoding.errors import CopyUndeliverable
 
 GROUPS = ("-g", "30", "-bf", "2")
 

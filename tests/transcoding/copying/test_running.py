@@ -13,8 +13,7 @@ from media_recipes import MakeMedia
 from published import Write
 from serving import Eventually, Hanging, Serve, begin_range, cancel, cut
 
-from portal.transcoding.copying.remux import CopyUndeliverable
-from portal.transcoding.errors import FailCode, TranscodeFailed
+from portal.transcoding.errors import CopyUndeliverable, FailCode, TranscodeFailed
 
 SIGNED = "?X-Amz-Signature=secret"
 

@@ -141,7 +141,7 @@ async def test_a_late_picture_is_copied_and_shown_from_the_start(
     assert top[0].time_s == pytest.approx(0, abs=0.001)
 
 
-JITTERING = "setts=ts='TS+mod(N*7919,3)'"
+JITTERING = "setts=pts='PTS+mod(N*7919,3)':dts=DTS"
 
 
 async def test_any_frame_timing_is_copied(make_media: MakeMedia, publish: Publish) -> None:

@@ -146,7 +146,7 @@ def test_only_the_top_rung_is_copied_and_none_below_costs_more() -> None:
         {"sar": Fraction(4, 3)},
         {"closed_gops": False},
         {"max_key_distance_s": None},
-        {"max_key_distance_s": 10.1},
+        {"max_key_distance_s": 10.6},
         {"bitrate_bps": None},
         {"bitrate_bps": 40_000_000},
         {"fps": Fraction(120)},
