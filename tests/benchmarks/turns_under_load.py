@@ -17,8 +17,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmark_portal import measured_portal  # isort: skip  # finds those below
+
 from api_client import ENCODING, rows, until_found
-from benchmark_portal import measured_portal
 from running_portal import LivePortal, call, make_video, run_ffmpeg, until, upload
 
 FILMS = 3
@@ -26,7 +27,11 @@ REFUSED_AIM_S, COPIED_AIM_S, PHONE_AIM_S, SHORT_AIM = 5.0, 6.0, 30.0, 1.5
 POLL_S = 0.5
 LIMIT_S = 3600
 PENDING = "SELECT 1 FROM videos WHERE status = 'processing' LIMIT 1"
-UNFINISHED = "SELECT 1 FROM videos WHERE complete_job_id IS NOT NULL LIMIT 1"
+IDS = "SELECT id::text FROM videos"
+AT_WORK = """
+SELECT 1 FROM procrastinate_jobs
+WHERE status IN ('todo', 'doing') AND args->>'video_id' IS NOT NULL LIMIT 1
+"""
 # Of each video, what it waited for the end of the attempt that made it ready, or failed.
 WAITED = """
 SELECT extract(epoch FROM min(finished_at) - created_at)::float8
@@ -58,8 +63,7 @@ async def _single(portal: LivePortal, folder: Path, film: Path) -> None:
     }
     for name in files:
         await _create(portal, f"{name} alone", [keys[name][0]])
-        await _until_none(portal, PENDING)
-    await _until_none(portal, UNFINISHED)
+        await _until_none(portal, AT_WORK)
     await _create(portal, "film", [await upload(portal.base_url, film)])
     await until_found(portal.environ["DATABASE_URL"], ENCODING, timeout_s=60)
     for name in files:
@@ -75,7 +79,7 @@ async def _single(portal: LivePortal, folder: Path, film: Path) -> None:
         ]
         row = f"{name:10} {alone_s:9.2f} {beside_s:9.2f} {beside_s / alone_s:7.2f}"
         print(f"{row}  <= {aim_s:.0f} s  {'' if beside_s <= aim_s else 'MISSED'}", flush=True)
-    await _until_none(portal, UNFINISHED)
+    await _delete_all(portal)
 
 
 async def _batches(portal: LivePortal, folder: Path, film: Path, count: int) -> None:
@@ -83,8 +87,7 @@ async def _batches(portal: LivePortal, folder: Path, film: Path, count: int) -> 
     shorts = [await upload(portal.base_url, clip) for _ in range(2 * count)]
     films = [await upload(portal.base_url, film) for _ in range(FILMS)]
     await _create(portal, "short alone", shorts[:count])
-    await _until_none(portal, PENDING)
-    await _until_none(portal, UNFINISHED)
+    await _until_none(portal, AT_WORK)
     await asyncio.gather(
         _create(portal, "long", films), _create(portal, "short beside", shorts[count:])
     )
@@ -106,6 +109,13 @@ async def _create(portal: LivePortal, title: str, keys: Sequence[str]) -> None:
     url = f"{portal.base_url}/api/videos"
     for key in keys:
         await call("POST", url, status=201, json={**body, "key": key})
+
+
+async def _delete_all(portal: LivePortal) -> None:
+    """And wait for nothing that is left to do: ladders of films take long."""
+    for (video_id,) in await rows(portal.environ["DATABASE_URL"], IDS):
+        await call("POST", f"{portal.base_url}/api/videos/{video_id}/deletion", status=202)
+    await _until_none(portal, AT_WORK)
 
 
 async def _waited(portal: LivePortal, title: str) -> list[float]:

@@ -172,6 +172,15 @@ async def test_storage_outage_costs_no_attempt(web: LivePortal, wrong: tuple[str
     assert await rows(web, "SELECT status FROM videos") == [("processing",)]
 
 
+async def test_video_that_would_take_longer_than_is_allowed_is_refused(
+    web: LivePortal, long: Record
+) -> None:
+    async with process("worker", {**web.environ, "MAX_TRANSCODE_S": "1"}):
+        assert await final_status(web.base_url, long["id"]) == "failed"
+    [(code, message)] = await rows(web, "SELECT failure_code, failure_message FROM videos")
+    assert (code, "more than 1 s" in message) == ("too_much_work", True)
+
+
 async def test_job_that_an_older_version_queued_is_carried_out(
     web: LivePortal, short: Record
 ) -> None:

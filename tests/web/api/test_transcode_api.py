@@ -7,8 +7,11 @@ from api_client import UNKNOWN_VIDEO_ID, Client, answered, counts, problem, rows
 from page_rows import make_attempt, make_rendition, make_row
 
 from portal.config import Config
+from portal.database.connection import transaction
 from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
+from portal.queue.enqueue import defer_encode
 from portal.transcoding.packaging.master import Kind
+from portal.web.composition import WebContext
 
 READY = {"status": VideoStatus.READY, "published_attempt": 1}
 FAILED = {
@@ -52,11 +55,18 @@ async def test_waiting_videos_know_their_place(client: Client) -> None:
     assert (await document(client, first))["queuePosition"] is None
 
 
-async def test_ladders_wait_behind_all_videos_that_cannot_be_played_yet(client: Client) -> None:
+async def test_ladders_wait_behind_all_encodes_of_videos_that_cannot_be_played_yet(
+    client: Client, resources: WebContext
+) -> None:
     ready, other = [
-        await make_row(number, **READY, complete_job_id=number + 10) for number in (1, 2)
+        await make_row(number, **READY, complete_job_id=number + 10) for number in (101, 102)
     ]
-    await make_row(3)
+    waiting, looked_for = [await make_row(number) for number in (103, 104)]
+    async with transaction():
+        job_id = await defer_encode(waiting, resources.queue, expected_s=60)
+        await Video.filter(id=waiting.id).update(transcode_job_id=job_id)
+    assert (await document(client, waiting))["queuePosition"] == 1
+    assert (await document(client, looked_for))["queuePosition"] == 1
     assert (await document(client, ready))["remaining"]["queuePosition"] == 2
     assert (await document(client, other))["remaining"]["queuePosition"] == 3
 
