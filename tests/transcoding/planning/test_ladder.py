@@ -216,3 +216,29 @@ def test_sound_that_every_player_takes_is_copied_with_the_video(
 def test_a_cautious_first_pass_treats_a_short_source_as_a_long_one() -> None:
     plan = plan_renditions(a_probe(1920, 1080))
     assert plan.first_pass(cautious=True) == ("360p", "1080p")
+
+
+def test_expected_time_grows_with_pixels_frames_and_the_cost_of_the_codec() -> None:
+    def first_pass_s(width: int, height: int, **facts: Any) -> float:
+        plan = plan_renditions(a_probe(width, height, closed_gops=False, **facts))
+        return plan.encode_s(plan.first_pass())
+
+    usual_s = first_pass_s(1920, 1080, duration_s=600)
+    assert usual_s == pytest.approx(89, rel=0.1)  # measured: a minute takes 8.9 s
+    assert first_pass_s(3840, 2160, duration_s=600) > 2 * usual_s
+    assert first_pass_s(1920, 1080, duration_s=1200) == pytest.approx(2 * usual_s)
+    assert first_pass_s(1920, 1080, duration_s=600, fps=Fraction(60)) > 1.9 * usual_s
+    assert first_pass_s(1920, 1080, duration_s=600, codec="hevc") > usual_s
+    assert first_pass_s(1920, 1080, duration_s=600, codec="png") > 2 * usual_s
+    # An index that shows each frame many times makes it cost that.
+    assert first_pass_s(1920, 1080, duration_s=600, frame_count=10**6) > 10 * usual_s
+
+
+def test_copies_need_no_encoder_and_are_expected_to_take_none_of_its_time() -> None:
+    plan = plan_renditions(a_probe(1920, 1080))
+    assert not plan.needs_encoder(["1080p"])
+    assert plan.encode_s(["1080p"]) == 0.0
+    assert plan.needs_encoder(["360p", "1080p"])
+    assert plan.encode_s(["360p", "1080p"]) == plan.encode_s(["360p"])
+    below = ["240p", "360p", "480p", "720p"]
+    assert plan.ladder_s == plan.encode_s(below) > plan.encode_s(["360p"])

@@ -3,8 +3,10 @@
 import struct
 from pathlib import Path
 
+import av
 import pytest
 from media_recipes import MakeMedia, with_late
+from mp4_writer import FRAME_MS, box, movie, picture_entry, sample_sizes, track
 from published import Write
 
 from portal.transcoding.probing.probe import probe
@@ -50,6 +52,24 @@ async def test_the_index_tells_frames_bytes_and_key_frames(make_video: MakeMedia
     assert 1 <= video.peak_bitrate_bps / video.bitrate_bps < 2
     assert video.closed_gops
     assert (video.full_range, video.has_alpha, video.mirrored) == (False, False, False)
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["each its own", "all the same"])
+async def test_bytes_that_samples_share_count_once_and_are_not_copied(
+    make_video: MakeMedia, write: Write, shared: bool
+) -> None:
+    with av.open(str(make_video("picture.mp4", duration_s=1))) as film:
+        [stream] = film.streams.video
+        avcc, picture = stream.codec_context.extradata or b"", bytes(next(film.demux(stream)))
+        size = (stream.width, stream.height)
+    sizes = sample_sizes([len(picture)] * 100)
+    entry = picture_entry(b"avc1", *size, box(b"avcC", avcc))
+    frames = track(entry, sizes, frames=100, size=size, shared=shared)
+    stored = picture if shared else picture * 100
+    found = (await probe(str(write(movie(stored, frames, duration_ms=100 * FRAME_MS))))).video
+    assert found.frame_count == 100
+    assert found.bitrate_bps == pytest.approx(len(stored) * 8000 / (100 * FRAME_MS), rel=0.05)
+    assert found.closed_gops is not shared
 
 
 OPEN = {
