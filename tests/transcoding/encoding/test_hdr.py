@@ -1,22 +1,11 @@
 """HDR sources become BT.709 that looks like the scene: neither washed out nor dark."""
 
 import pytest
-from media_recipes import BT709_TAGS, CORNERS, card
+from media_recipes import CORNERS, TO_BT709, as_hdr, card
 from published import PublishCard
 from published_checks import check_published
 
 from portal.transcoding.planning.notes import Note
-
-TO_BT709 = f"scale=out_color_matrix=bt709:out_range=tv,format=yuv444p,{BT709_TAGS}"
-
-
-def as_hdr(transfer: str, *, tagged: bool) -> str:
-    """A filter that grades for HDR, with white at 203 nits, in ten bits of BT.2020."""
-    graded = (
-        f"{TO_BT709},zscale=t=linear:npl=203,format=gbrpf32le,zscale=p=bt2020,"
-        f"zscale=t={transfer}:m=bt2020nc:r=tv:npl=203,format=yuv420p10le"
-    )
-    return graded + ("" if tagged else ",setparams=color_trc=unknown")
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ from portal.transcoding.probing.probe import probe
 TICK_S = 0.001
 MOVING = "testsrc2=s=544x306:r={rate}:d={duration_s}"
 QUICK = ("-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-pix_fmt", "yuv422p")
+# Sources with B-frames and pauses do not tell how long their last frame stands.
+WITHOUT_B_FRAMES = (*QUICK, "-bf", "0")
 # A random number that is the same in each run.
 CHANCE = "mod(n*7919,1000)/1000"
 
@@ -108,12 +110,18 @@ def still() -> str:
 
 
 @pytest.mark.parametrize(
-    ("kind", "filters", "rate"), [("irregular", irregular(), "240"), ("still", still(), "30")]
+    ("kind", "filters", "rate", "options"),
+    [("irregular", irregular(), "240", QUICK), ("still", still(), "30", WITHOUT_B_FRAMES)],
 )
 async def test_a_variable_source_keeps_all_its_times_with_b_frames(
-    kind: str, filters: str, rate: str, make_media: MakeMedia, publish: Publish
+    kind: str,
+    filters: str,
+    rate: str,
+    options: Sequence[str],
+    make_media: MakeMedia,
+    publish: Publish,
 ) -> None:
-    source = moving(make_media, f"{kind}.mp4", filters, rate=rate)
+    source = moving(make_media, f"variable {kind}.mp4", filters, rate=rate, options=options)
     assert not (await probe(str(source))).video.constant_rate
 
     published = await publish(source)

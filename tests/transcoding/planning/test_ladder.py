@@ -130,6 +130,36 @@ def test_only_the_top_rung_is_copied_and_none_below_costs_more() -> None:
 
 
 @pytest.mark.parametrize(
+    ("codec", "worth"), [("h264", 1.0), ("hevc", 2.0), ("vp9", 2.0), ("av1", 2.5)]
+)
+@pytest.mark.parametrize("duration_s", [0.5, 9.0, 3600.0])
+def test_no_rendition_takes_more_than_the_source_is_worth(
+    codec: str, worth: float, duration_s: float
+) -> None:
+    source = a_probe(
+        1280, 720, codec=codec, profile=None, bitrate_bps=1_200_000, duration_s=duration_s
+    )
+    rungs = plan_ladder(source)
+    for rung in rungs:
+        # What the encoder may have spent at the end, its buffer of the start included.
+        most_bits = rung.max_bitrate_bps * duration_s + 0.9 * rung.buffer_bits
+        share = rung.width * rung.height / (1280 * 720)
+        assert most_bits <= 1.001 * worth * share**0.75 * 1_200_000 * duration_s
+    assert rungs[-1].max_bitrate_bps > 100_000
+
+
+def test_codecs_of_which_nothing_is_known_and_unknown_rates_have_the_usual_caps() -> None:
+    usual = [rung.max_bitrate_bps for rung in plan_ladder(a_probe(1280, 720, bitrate_bps=None))]
+    rates = {"codec": "prores", "bitrate_bps": 1_000}
+    assert [rung.max_bitrate_bps for rung in plan_ladder(a_probe(1280, 720, **rates))] == usual
+
+
+def test_a_still_picture_is_left_enough_for_its_key_frames() -> None:
+    top = plan_ladder(a_probe(1920, 1080, profile=None, bitrate_bps=10_000))[-1]
+    assert top.max_bitrate_bps == 300_000
+
+
+@pytest.mark.parametrize(
     "otherwise",
     [
         {"codec": "hevc"},
