@@ -5,6 +5,7 @@ lock on the video.
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from uuid import UUID
 
 from tortoise.queryset import QuerySet
@@ -17,7 +18,7 @@ from portal.processing.attempts import Failure, OpenAttempt
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion
 from portal.transcoding.packaging.master import Kind
-from portal.transcoding.planning.ladder import early_rendition
+from portal.transcoding.planning.ladder import early_rendition, is_soon_encoded
 
 MAX_TRIES = 3
 
@@ -67,11 +68,17 @@ async def _next_to_make(video: Video, missing: Sequence[Rendition]) -> Sequence[
     if any(row.tries for row in missing):
         return missing[:1]
     encoded = Rendition.filter(video_id=video.id, kind=Kind.VIDEO, copied=False)
-    if await encoded.filter(state=RenditionState.COMPLETE).exists():
+    has_encoded = await encoded.filter(state=RenditionState.COMPLETE).exists()
+    pixels_per_s = sum(_pixels_per_s(row) for row in missing)
+    if has_encoded or is_soon_encoded(pixels_per_s, video.duration_s or 0.0):
         return missing
     # Only a copy plays so far.
     early = early_rendition({row.name: (row.width or 0, row.height or 0) for row in missing})
     return [row for row in missing if row.name == early]
+
+
+def _pixels_per_s(row: Rendition) -> float:
+    return (row.width or 0) * (row.height or 0) * float(Fraction(row.frame_rate or 0))
 
 
 async def finish(attempt: OpenAttempt, *, queue: Queue) -> bool:

@@ -10,7 +10,7 @@ Shapes: sizes are (width, height) in pixels, upright.
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from portal.transcoding.planning.ladder import Rung, capped_fps, frame_step, is_hdr
+from portal.transcoding.planning.ladder import Rung, capped_fps, frame_step
 from portal.transcoding.probing.facts import Probe, VideoTrack
 
 Size = tuple[int, int]
@@ -115,7 +115,7 @@ def _finish(video: VideoTrack, size: Size) -> Iterator[str]:
     if video.has_alpha:
         # What shows through is black; the colours under transparent pixels can be anything.
         yield "format=gbrap,premultiply=inplace=1,format=gbrp"
-    if is_hdr(video):
+    if video.is_hdr:
         yield scale
         yield from _tone_map("smpte2084" if video.color_transfer == _PQ else "arib-std-b67")
     else:

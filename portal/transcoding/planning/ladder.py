@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from portal.transcoding.planning.copies import can_copy, is_copy_enough
 from portal.transcoding.planning.tracks import AudioRung, TrackRung, plan_audio, plan_subtitles
 from portal.transcoding.probing.facts import Probe, VideoTrack
 
@@ -102,21 +103,6 @@ _MIN_CAP_SHARE = 0.05
 # `vbv-init`), which counts in short clips.
 _FULL_BUFFER_SHARE = 0.9
 
-# What a copied stream may be: what every player decodes, cut where players can switch.
-_COPY_PROFILES = frozenset({"Constrained Baseline", "Baseline", "Main", "High"})
-_COPY_PIX_FMTS = frozenset({"yuv420p", "yuvj420p"})
-_COPY_MAX_LEVEL, _COPY_MAX_LEVEL_ABOVE_HD = 42, 52
-_HD_PIXELS = 1920 * 1088
-# Key frames further apart make segments too long to switch at; 250 frames of film are 10.43 s.
-_COPY_MAX_KEY_DISTANCE_S = 10.5
-_COPY_MAX_BITRATE_RATIO = 3
-# At this rate, and this in any segment, a copy is enough to start with. Above it people on slow
-# lines need a lower rendition beside it.
-_COPY_ALONE_BITRATE_BPS = 8_000_000
-_COPY_ALONE_PEAK_BPS = 16_000_000
-_UNSPECIFIED, _BT2020 = 2, 9
-_HDR_TRANSFERS = frozenset({16, 18})
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rung:
@@ -196,6 +182,11 @@ def early_rendition(sizes: Mapping[str, tuple[int, int]]) -> str | None:
     return low[-1] if low else next(iter(sizes), None)
 
 
+def is_soon_encoded(pixels_per_s: float, duration_s: float) -> bool:
+    """Whether encoding so many pixels of each second takes no longer than viewers wait."""
+    return pixels_per_s * duration_s / _ENCODED_PIXELS_PER_S < _EARLY_FROM_ENCODE_S
+
+
 def plan_renditions(probe: Probe, *, may_copy: bool = True) -> Plan:
     """Everything that is to be made of a source; without `may_copy` all of it by encoding."""
     video = plan_ladder(probe)
@@ -207,7 +198,7 @@ def plan_renditions(probe: Probe, *, may_copy: bool = True) -> Plan:
         video=(*video[:-1], replace(video[-1], copied=is_copied)),
         audio=plan_audio(probe, may_copy=is_copied),
         subtitles=plan_subtitles(probe),
-        plays_by_copy=is_copied and _is_copy_enough(probe.video),
+        plays_by_copy=is_copied and is_copy_enough(probe.video),
         keeps_times=is_copyable,
     )
 
@@ -225,10 +216,13 @@ def plan_ladder(probe: Probe) -> tuple[Rung, ...]:
     video = probe.video
     scales = _scales(size_class(video.width, video.height))
     rungs = [_rung(video, scale=scale, fps=capped_fps(video.fps)) for scale in scales]
-    below_source = tuple(_below_source_rate(rung, probe) for rung in rungs)
-    if not _can_copy(video, rungs[-1]):
-        return below_source
-    return (*below_source[:-1], replace(rungs[-1], copied=True))
+    top = rungs[-1]
+    is_copied = can_copy(
+        video, size=(top.width, top.height), fps=top.fps, max_bitrate_bps=top.max_bitrate_bps
+    )
+    return tuple(
+        replace(_below_source_rate(rung, probe), copied=is_copied and rung is top) for rung in rungs
+    )
 
 
 def size_class(width: int, height: int) -> Fraction:
@@ -244,13 +238,6 @@ def capped_fps(fps: Fraction) -> Fraction:
 def frame_step(fps: Fraction) -> int:
     """Keep one frame of this many."""
     return max(1, math.ceil(fps / _MAX_FPS))
-
-
-def is_hdr(video: VideoTrack) -> bool:
-    """Whether the light levels are those of PQ or HLG, said outright or by ten bits of BT.2020."""
-    is_wide = video.color_primaries == _BT2020 and "10" in video.pix_fmt
-    unsaid = video.color_transfer == _UNSPECIFIED and is_wide
-    return unsaid or video.color_transfer in _HDR_TRANSFERS
 
 
 def _scales(source: Fraction) -> list[Fraction]:
@@ -292,46 +279,6 @@ def _for_area(ratio: Fraction) -> float:
 
 def _rounded(rate_bps: float) -> int:
     return max(_MIN_BITRATE_BPS, round(rate_bps / 1000) * 1000)
-
-
-def _can_copy(video: VideoTrack, top: Rung) -> bool:
-    """Whether players everywhere take the source's stream as it is, and can switch to it.
-
-    Whatever its frame timing. What only reading the whole of it tells, `copying` finds out.
-    """
-    max_bps = max(top.max_bitrate_bps * _COPY_MAX_BITRATE_RATIO, _COPY_ALONE_BITRATE_BPS)
-    return (
-        video.codec == "h264"
-        and video.profile in _COPY_PROFILES
-        and video.pix_fmt in _COPY_PIX_FMTS
-        and _is_level_common(video)
-        and not (video.interlaced or video.rotation or video.mirrored or is_hdr(video))
-        and video.sar == 1
-        and (video.coded_width, video.coded_height) == (top.width, top.height)
-        and video.fps == top.fps
-        and video.closed_gops
-        and video.max_key_distance_s is not None
-        and video.max_key_distance_s <= _COPY_MAX_KEY_DISTANCE_S
-        and video.bitrate_bps is not None
-        and video.bitrate_bps <= max_bps
-    )
-
-
-def _is_level_common(video: VideoTrack) -> bool:
-    is_large = video.coded_width * video.coded_height > _HD_PIXELS
-    most = _COPY_MAX_LEVEL_ABOVE_HD if is_large else _COPY_MAX_LEVEL
-    return video.level is not None and video.level <= most
-
-
-def _is_copy_enough(video: VideoTrack) -> bool:
-    """Whether a copy of the stream plays on common lines without a lower rendition beside it."""
-    average_bps, peak_bps = video.bitrate_bps, video.peak_bitrate_bps
-    return (
-        average_bps is not None
-        and average_bps <= _COPY_ALONE_BITRATE_BPS
-        and peak_bps is not None
-        and peak_bps <= _COPY_ALONE_PEAK_BPS
-    )
 
 
 def _below_source_rate(rung: Rung, probe: Probe) -> Rung:

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from portal.transcoding.planning.ladder import frame_step, is_hdr
+from portal.transcoding.planning.ladder import frame_step
 from portal.transcoding.probing.facts import Probe
 
 # A decoder that joins an open group of pictures leaves a few frames out; that is no damage.
@@ -50,7 +50,7 @@ def notes_for(
     """Everything worth telling of a source of which this share could not be decoded."""
     applies = {
         Note.PARTLY_DAMAGED: damaged_share > _NOTED_DAMAGE_SHARE,
-        Note.HDR_CONVERTED: is_hdr(probe.video),
+        Note.HDR_CONVERTED: probe.video.is_hdr,
         Note.DEINTERLACED: probe.video.interlaced,
         Note.FRAME_RATE_REDUCED: frame_step(probe.video.fps) > 1,
         Note.NO_AUDIO: not probe.audio,

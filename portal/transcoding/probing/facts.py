@@ -5,6 +5,9 @@ from fractions import Fraction
 from typing import Any
 
 _FALLBACK_FPS = Fraction(25)
+# Code points of ISO/IEC 23091-2.
+_UNSPECIFIED, _BT2020 = 2, 9
+_HDR_TRANSFERS = frozenset({16, 18})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +58,13 @@ class VideoTrack:
     closed_gops: bool
     mirrored: bool = False
     grid_lead: float = 0.0
+
+    @property
+    def is_hdr(self) -> bool:
+        """Whether the light levels are PQ's or HLG's, said outright or by ten bits of BT.2020."""
+        is_wide = self.color_primaries == _BT2020 and "10" in self.pix_fmt
+        unsaid = self.color_transfer == _UNSPECIFIED and is_wide
+        return unsaid or self.color_transfer in _HDR_TRANSFERS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -68,7 +68,7 @@ def together(path: Path, folder: Path, first: Result, second: Result) -> Publish
 async def test_the_first_pass_of_a_long_source_makes_only_what_is_needed_to_watch(
     make_media: MakeMedia, tmp_path: Path
 ) -> None:
-    picture, sound = card(size=LARGE, rate="5", duration_s=61), beeps(duration_s=61)
+    picture, sound = card(size=LARGE, rate="15", duration_s=61), beeps(duration_s=61)
     source = make_card(make_media, "a minute.mp4", picture=picture, sound=sound)
     plan = plan_renditions(await probe(str(source)))
     assert plan.first_pass() == ("360p",)

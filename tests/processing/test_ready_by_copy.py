@@ -1,0 +1,150 @@
+"""A stream that players take as it is plays once it is copied; what it lacks follows."""
+
+from pathlib import Path
+
+import pytest
+from api_client import Client
+from passes import begun, make_missing, make_playable, pass_of, published_file, states
+from running_portal import make_video, run_ffmpeg
+
+from portal.database.models import Attempt, Rendition, Video, VideoStatus
+from portal.processing import attempts, completion
+from portal.transcoding.errors import CopyUndeliverable
+from portal.transcoding.packaging.hls import parse_media_playlist
+from portal.web.composition import WebContext
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its key frames stand 5 s apart; its ladder takes long enough to be made in two passes."""
+    return _film(tmp_path_factory.mktemp("media") / "film.mp4", seconds=61, rate=15)
+
+
+def _film(path: Path, *, seconds: int, rate: int) -> Path:
+    picture = f"testsrc2=size=1280x720:rate={rate}:duration={seconds}"
+    inputs = ("-f", "lavfi", "-i", picture, "-f", "lavfi", "-i", f"sine=duration={seconds}")
+    encoding = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p")
+    return run_ffmpeg(path, *inputs, *encoding, "-g", str(5 * rate), "-b:v", "1M")
+
+
+async def looked_into(video: Video, resources: WebContext, work_dir: Path) -> Video:
+    attempt = await attempts.begin(video.id, worker="test")
+    assert attempt is not None
+    await pass_of(attempt, resources, work_dir).prepare()
+    return await Video.get(id=video.id)
+
+
+async def made_later(video: Video, resources: WebContext, work_dir: Path) -> list[tuple[str, ...]]:
+    """Complete a video; what each pass made, empty for the storyboard."""
+    made = []
+    while (await Video.get(id=video.id)).complete_job_id is not None:
+        attempt = await begun(video.id)
+        await pass_of(attempt, resources, work_dir).make_missing()
+        made.append(attempt.wanted)
+    return made
+
+
+async def test_a_video_is_ready_by_its_copy_and_completed_in_turn(
+    client: Client, resources: WebContext, film: Path, tmp_path: Path
+) -> None:
+    video = await looked_into(await published_file(client, resources, film), resources, tmp_path)
+
+    assert video.status is VideoStatus.READY
+    assert (video.has_poster, video.has_storyboard) == (True, False)
+    found = await states(video)
+    assert {name for name, state in found.items() if state == "complete"} == {"720p", "audio"}
+
+    assert await made_later(video, resources, tmp_path) == [(), ("360p",), ("240p", "480p")]
+
+    assert set((await states(video)).values()) == {"complete"}
+    assert (await Video.get(id=video.id)).has_storyboard
+    rows = await Rendition.filter(video_id=video.id, kind="video").order_by("position")
+    assert [row.copied for row in rows] == [False, False, False, True]
+    playlists = [
+        parse_media_playlist(
+            (
+                await resources.storage.get(
+                    f"hls/{video.id}/{row.attempt_number}/{row.name}/playlist.m3u8"
+                )
+            ).decode()
+        )
+        for row in rows
+    ]
+    assert {playlist.target_duration_s for playlist in playlists} == {5}
+    for playlist in playlists:
+        assert playlist.starts_s == pytest.approx(playlists[-1].starts_s, abs=0.001)
+
+
+async def test_a_short_clip_is_completed_in_one_pass(
+    client: Client, resources: WebContext, tmp_path: Path
+) -> None:
+    clip = make_video(tmp_path / "clip.mp4", size="854x480")
+    video = await looked_into(await published_file(client, resources, clip), resources, tmp_path)
+    assert await made_later(video, resources, tmp_path) == [(), ("240p", "360p")]
+
+
+async def test_what_turns_out_undeliverable_is_encoded_and_told(
+    client: Client,
+    resources: WebContext,
+    film: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise CopyUndeliverable("parameter_sets")
+
+    monkeypatch.setattr("portal.transcoding.encoding.transcode.remux", refuse)
+    created = await published_file(client, resources, film)
+
+    video = await looked_into(created, resources, tmp_path)
+    assert video.status is VideoStatus.PROCESSING
+    assert video.notes == ["copy_undeliverable"]
+    assert not await Attempt.exists()
+    assert not await Rendition.filter(copied=True).exists()
+
+    video = await make_playable(video, resources, tmp_path)
+    assert (video.status, video.notes) == (VideoStatus.READY, ["copy_undeliverable"])
+    assert (await states(video))["360p"] == "complete"
+    transcode = await (await client.get(f"/api/videos/{video.id}/transcode")).get_json()
+    assert [note["code"] for note in transcode["notes"]] == ["copy_undeliverable"]
+
+
+async def test_a_copy_of_what_does_not_decode_is_replaced_by_an_encode(
+    client: Client, resources: WebContext, film: Path, tmp_path: Path
+) -> None:
+    """Players stop at what ffmpeg decodes around; it shows when a lower quality is made."""
+    damaged = tmp_path / "damaged.mp4"
+    content = bytearray(film.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 200] = bytes(byte ^ 0x55 for byte in content[middle : middle + 200])
+    damaged.write_bytes(content)
+    video = await looked_into(await published_file(client, resources, damaged), resources, tmp_path)
+    assert video.status is VideoStatus.READY
+
+    made = await made_later(video, resources, tmp_path)
+
+    assert made == [(), ("360p",), ("240p", "480p", "720p")]
+    rows = await Rendition.filter(video_id=video.id, kind="video")
+    assert not any(row.copied for row in rows)
+    assert {str(row.state) for row in rows} == {"complete"}
+    assert "copy_undeliverable" in (await Video.get(id=video.id)).notes
+
+
+async def test_a_storyboard_that_cannot_be_made_holds_up_nothing(
+    client: Client,
+    resources: WebContext,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clip = make_video(tmp_path / "clip.mp4", size="640x360")
+    video = await looked_into(await published_file(client, resources, clip), resources, tmp_path)
+    for _ in range(completion.MAX_TRIES):
+        attempt = await begun(video.id)
+        assert attempt.makes_storyboard
+        await Attempt.filter(id=attempt.id).update(outcome="failed", error_code="worker_lost")
+
+    assert await make_missing(video, resources, tmp_path) is False
+    assert await make_missing(video, resources, tmp_path) is True
+
+    assert set((await states(video)).values()) == {"complete"}
+    assert not (await Video.get(id=video.id)).has_storyboard
