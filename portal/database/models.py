@@ -92,9 +92,10 @@ class Video(Model):
 
     `upload_id` is the storage key of the raw file. `published_attempt` is the number of the
     attempt that made the video ready and whose master playlist is played; it is set exactly when
-    the status is ready. `complete_job_id` is set while a ready video is being completed: its
-    storyboard first, whose tries so far are `storyboard_tries` until it is made or given up, and
-    then its ladder.
+    the status is ready. `transcode_job_id` is the job that looks into the file, `encode_job_id` the
+    one that the work was left to, if it takes an encoder. `complete_job_id` is set while a ready
+    video is being completed: its storyboard first, whose tries so far are `storyboard_tries` until
+    it is made or given up, and then its ladder.
     Attempts up to `forgiven_attempts` do not count: the editor asked for new ones after them.
 
     `metadata_version` counts the edits of title, description, categories and tags, from 1;
@@ -119,6 +120,7 @@ class Video(Model):
         on_delete=fields.RESTRICT,
     )
     transcode_job_id = fields.BigIntField(unique=True)
+    encode_job_id: int | None = fields.BigIntField(null=True)
     status = fields.CharEnumField(VideoStatus, max_length=10, default=VideoStatus.PROCESSING)
     size_bytes = fields.BigIntField()
     source_etag = fields.CharField(max_length=200)

@@ -85,7 +85,7 @@ ENDED_UNHEARD = f"""
       AND (outcome IS NULL OR abs(extract(epoch FROM now() - finished_at)) < {LEASE_S})
   )
   AND NOT EXISTS (
-    SELECT 1 FROM videos JOIN procrastinate_events successor ON job_id = transcode_job_id
+    SELECT 1 FROM videos JOIN procrastinate_events successor ON job_id = encode_job_id
     WHERE videos.id = (job.args->>'video_id')::uuid AND type = 'deferred'
       AND abs(extract(epoch FROM now() - successor.at)) < {LEASE_S}
   )

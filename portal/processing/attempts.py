@@ -270,6 +270,7 @@ async def start_again(video: Video, queue: Queue, *, since: datetime | None = No
         storyboard_tries=None,
         notes=[],
         transcode_job_id=await defer_transcode(video, queue, since=since),
+        encode_job_id=None,
         forgiven_attempts=last.number if last else 0,
         updated_at=NOW,
     )

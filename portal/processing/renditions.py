@@ -55,7 +55,7 @@ async def queue_encode(
         await _replace(video, _rows(video, planned))
         job_id = await defer_encode(video, queue, expected_s=expected_s)
         await Video.filter(id=video.id).update(
-            transcode_job_id=job_id, notes=video.notes, updated_at=NOW
+            encode_job_id=job_id, notes=video.notes, updated_at=NOW
         )
 
 

@@ -46,7 +46,8 @@ async def was_deleted(video_id: UUID) -> bool:
 async def _stop_work(video: Video, queue: Queue) -> bool:
     """Cancel a video's jobs; whether someone may be writing files of it at this moment."""
     poster = await PosterRequest.get_or_none(video_id=video.id)
-    for job_id in {video.transcode_job_id, video.complete_job_id, poster and poster.job_id}:
+    own = {video.transcode_job_id, video.encode_job_id, video.complete_job_id}
+    for job_id in {*own, poster and poster.job_id}:
         if job_id is not None:
             await cancel_job(job_id, queue)
     is_cut = poster is not None and poster.state is PosterState.WORKING

@@ -27,7 +27,10 @@ WHERE id = %s AND status = 'ready' AND (
 )
 """
 # The job that works on a video: the one that makes it playable, or the one that completes it.
-JOB_OF_VIDEO = "CASE status WHEN 'processing' THEN transcode_job_id ELSE complete_job_id END"
+JOB_OF_VIDEO = (
+    "CASE status WHEN 'processing' THEN coalesce(encode_job_id, transcode_job_id) "
+    "ELSE complete_job_id END"
+)
 # Videos, their live attempts, places in the queue and renditions.
 PROGRESS = f"""
 WITH unfinished AS (

@@ -139,7 +139,8 @@ class Stack:
         with suppress(psycopg.Error):
             for query in (
                 "SELECT id, task_name, status, lock, scheduled_at FROM procrastinate_jobs",
-                "SELECT id, status, failure_code, transcode_job_id, complete_job_id FROM videos",
+                "SELECT id, status, failure_code, complete_job_id,"
+                " coalesce(encode_job_id, transcode_job_id) AS transcode_job_id FROM videos",
                 "SELECT video_id, number, outcome, error_code, stage, worker, started_at,"
                 " finished_at FROM attempts ORDER BY started_at",
             ):

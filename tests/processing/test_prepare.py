@@ -56,7 +56,7 @@ async def test_file_that_needs_an_encoder_is_left_to_a_job_of_its_own(
     assert {(row.state, row.attempt_number, row.tries) for row in planned} == {("planned", None, 0)}
     [look, encode] = await queued(resources)
     assert look == (created.transcode_job_id, "portal:transcode", "prepare", "todo")
-    assert encode == (video.transcode_job_id, "portal:encode", "transcode", "todo")
+    assert encode == (video.encode_job_id, "portal:encode", "transcode", "todo")
 
     await service.make_playable(video.id, tools_for(video, resources, tmp_path))
 

@@ -11,13 +11,14 @@ from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.processing import attempts, completion
 from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.packaging.hls import parse_media_playlist
+from portal.transcoding.planning import ladder
 from portal.web.composition import WebContext
 
 
 @pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its key frames stand 5 s apart; its ladder takes long enough to be made in two passes."""
-    return _film(tmp_path_factory.mktemp("media") / "film.mp4", seconds=61, rate=15)
+    """Its key frames stand 5 s apart."""
+    return _film(tmp_path_factory.mktemp("media") / "film.mp4", seconds=31, rate=15)
 
 
 def _film(path: Path, *, seconds: int, rate: int) -> Path:
@@ -45,8 +46,13 @@ async def made_later(video: Video, resources: WebContext, work_dir: Path) -> lis
 
 
 async def test_a_video_is_ready_by_its_copy_and_completed_in_turn(
-    client: Client, resources: WebContext, film: Path, tmp_path: Path
+    client: Client,
+    resources: WebContext,
+    film: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(ladder, "_EARLY_FROM_ENCODE_S", 1)
     video = await looked_into(await published_file(client, resources, film), resources, tmp_path)
 
     assert video.status is VideoStatus.READY
