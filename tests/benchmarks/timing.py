@@ -86,7 +86,7 @@ def _ratio(points: Sequence[Point], base: Sequence[Point]) -> float:
 
 def _with_times(source: Path, path: Path, times: str, options: argparse.Namespace) -> Path:
     """The same frames, without loss, at even times and then at others."""
-    even = f"setpts=N/{RATE}/TB,format=yuv420p"
+    even = f"settb=1/{RATE},setpts=N,format=yuv420p"
     run_ffmpeg(
         (
             *("-ss", str(options.start), "-t", str(options.seconds), "-i", str(source.absolute())),
@@ -116,16 +116,9 @@ def _encode(source: Path, reference: Path, crf: int, folder: Path, *, keeps_time
         output.mkdir()
         run_ffmpeg(encode_arguments(task), cwd=Path(name))
         size_bytes = sum(path.stat().st_size for path in output.glob("*.m4s"))
-        same_times = _renumbered(output / "playlist.m3u8", Path(name) / "renumbered.mp4")
-        score = vmaf(same_times, reference, size=(rung.width, rung.height)).screen
+        playlist, size = output / "playlist.m3u8", (rung.width, rung.height)
+        score = vmaf(playlist, reference, size=size, times=f"settb=1/{RATE},setpts=N").screen
     return Point(size_bytes, score)
-
-
-def _renumbered(playlist: Path, path: Path) -> Path:
-    """The encoded frames as they are, at even times, so that each is compared with its own."""
-    times = f"setts=ts='round(TS*TB*{RATE})/{RATE}/TB'"
-    run_ffmpeg(("-i", str(playlist), "-c", "copy", "-bsf:v", times, str(path)))
-    return path
 
 
 def _bytes_at(points: Sequence[Point], score: float) -> float:

@@ -46,6 +46,7 @@ def a_probe(
         "peak_bitrate_bps": 2_000_000,
         "max_key_distance_s": 2.0,
         "closed_gops": True,
+        "grid_lead": 0.0,
     }
     return Probe(
         duration_s=duration_s,

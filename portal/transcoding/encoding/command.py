@@ -89,7 +89,7 @@ class Encode:
     @property
     def is_snapped(self) -> bool:
         """Whether frames are moved to exact times, so that the encoder sees a constant rate."""
-        return self.probe.video.constant_rate and not self.keeps_times
+        return self.probe.video.grid_lead is not None and not self.keeps_times
 
 
 def encode_arguments(task: Encode) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ def _thin_out(video: VideoTrack) -> Iterator[str]:
 def _snap(video: VideoTrack) -> Iterator[str]:
     """Move each frame to its place on the grid, which then begins with the first frame."""
     tick, (above, below) = time_base(capped_fps(video.fps)), video.fps.as_integer_ratio()
-    place = f"round((PTS-STARTPTS)*TB*{above}/{below}{video.grid_lead:+.4f})"
+    place = f"round((PTS-STARTPTS)*TB*{above}/{below}{video.grid_lead or 0.0:+.4f})"
     yield f"settb={tick.numerator}/{tick.denominator}"
     yield f"setpts='round(STARTPTS+{place}*{below}/{above}/TB)'"
 

@@ -99,9 +99,9 @@ _WORTH_IN_H264 = {"h264": 1.0, "hevc": 2.0, "vp9": 2.5, "av1": 2.25}
 # Of a rung's cap, whatever the source takes: still pictures take next to nothing without the key
 # frames that stand at each segment's start here.
 _MIN_CAP_SHARE = 0.05
-# An encoder may spend this much of the decoder's buffer at the start beyond its rate (x264's
-# `vbv-init`), which counts in short clips.
-_FULL_BUFFER_SHARE = 0.9
+# What the encoder spends beyond its rate at the start, which counts in short clips: 0.4 s of it in
+# those looked at, of the 1.35 s that the decoder's buffer would allow.
+_SPENT_EARLY_S = 0.45
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -289,7 +289,7 @@ def _below_source_rate(rung: Rung, probe: Probe) -> Rung:
         return rung
     share = _for_area(Fraction(rung.width * rung.height, video.coded_width * video.coded_height))
     duration_s = video.duration_s or probe.duration_s
-    evenly = duration_s / (duration_s + _BUFFER_S * _FULL_BUFFER_SHARE)
+    evenly = duration_s / (duration_s + _SPENT_EARLY_S)
     least_bps = rung.max_bitrate_bps * _MIN_CAP_SHARE
     source_bps = max(least_bps, rate_bps * worth * min(1.0, share) * evenly)
     return replace(rung, max_bitrate_bps=min(rung.max_bitrate_bps, round(source_bps)))

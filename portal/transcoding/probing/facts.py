@@ -18,8 +18,8 @@ class VideoTrack:
     flipped, too (FFmpeg does both when it decodes). `duration_s` is None when the
     file's own claim can't be trusted (fragmented files). `constant_rate` means that one frame is
     meant to be shown every 1/`fps`: all are within a third of that of a grid, the first one
-    `grid_lead` of it late. `level` is H.264's, ten times its name. The colour fields are the code
-    points of ISO/IEC 23091-2 (2 = unspecified).
+    `grid_lead` of it late; where that is None, the file merely claims so. `level` is H.264's, ten
+    times its name. The colour fields are the code points of ISO/IEC 23091-2 (2 = unspecified).
 
     `start_s` is when the first frame is shown, edit lists applied. What comes from the file's
     index is None without one (fragmented files): `frame_count` counts what is presented,
@@ -57,7 +57,7 @@ class VideoTrack:
     max_key_distance_s: float | None
     closed_gops: bool
     mirrored: bool = False
-    grid_lead: float = 0.0
+    grid_lead: float | None = None
 
     @property
     def is_hdr(self) -> bool:

@@ -50,6 +50,14 @@ def test_a_rate_that_drifts_from_the_nominal_one_is_taken_as_it_is() -> None:
     assert float(found.fps) == pytest.approx(30.01, rel=1e-6)
 
 
+def test_a_measured_rate_has_parts_of_a_reasonable_size() -> None:
+    odd = at_rate(Fraction(30_012_345, 1_000_003), 50_000, ticks_per_s=1_000_000_007)
+    found = grid(odd, Fraction(1, 1_000_000_007))
+    assert found is not None
+    assert len(str(found.fps)) < 20
+    assert float(found.fps) == pytest.approx(30_012_345 / 1_000_003, rel=1e-9)
+
+
 def test_a_claimed_rate_comes_first_but_has_to_fit() -> None:
     odd = Fraction(23_040_000, 767_849)
     times = array("q", (number * 767_849 for number in range(30)))

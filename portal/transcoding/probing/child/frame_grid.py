@@ -9,14 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-# A frame this far from its place still belongs there, unless its sound would be heard apart from it
-# (half of what is noticed: ITU-R BT.1359, 45 ms early).
+# A frame this far from its place still belongs there, but sound must not part from its picture: the
+# second is half of what is noticed (ITU-R BT.1359: 45 ms early).
 _TOLERANCE_FRAMES = Fraction(1, 3)
 _TOLERANCE_S = Fraction(1, 50)
 # No codec holds more frames back than 16 (H.264 and HEVC, the size of the decoded picture buffer).
 _MAX_REORDERED = 32
 _BLOCK = 4096
 _NTSC = Fraction(1000, 1001)
+# Fine enough for a day of frames, and short enough to be written down.
+_MAX_DENOMINATOR = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +41,7 @@ def frame_grid(
         return Grid(fps=claimed_fps, lead=0.0) if claimed_fps and len(times) == 1 else None
     shown = _in_order(times)
     measured_fps = (len(shown) - 1) / ((shown[-1] - shown[0]) * time_base)
+    measured_fps = measured_fps.limit_denominator(_MAX_DENOMINATOR)
     for fps in _candidates(measured_fps, claimed_fps):
         limit = 2 * min(_TOLERANCE_FRAMES / fps, _TOLERANCE_S) / time_base
         period = float(1 / (fps * time_base))

@@ -37,7 +37,7 @@ _UNKNOWN: dict[str, Any] = {
     "closed_gops": False,
     "constant_rate": None,
     "grid_fps": None,
-    "grid_lead": 0.0,
+    "grid_lead": None,
 }
 # Gives so many samples' composition offsets, None when there are not as many.
 ReadOffsets = Callable[[int], Iterable[int] | None]
@@ -110,7 +110,7 @@ def facts(
         "closed_gops": is_plain and _has_closed_gops(container, stream, first),
         "constant_rate": grid is not None,
         "grid_fps": str(grid.fps) if grid else None,
-        "grid_lead": grid.lead if grid else 0.0,
+        "grid_lead": grid.lead if grid else None,
     }
 
 
