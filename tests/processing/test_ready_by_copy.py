@@ -129,7 +129,7 @@ async def test_a_copy_of_what_does_not_decode_is_replaced_by_an_encode(
 
     made = await made_later(video, resources, tmp_path)
 
-    assert made == [(), ("360p",), ("240p", "480p", "720p")]
+    assert made == [(), ("240p", "360p", "480p"), ("720p",)]
     rows = await Rendition.filter(video_id=video.id, kind="video")
     assert not any(row.copied for row in rows)
     assert {str(row.state) for row in rows} == {"complete"}

@@ -54,10 +54,10 @@ _TRUE_DURATIONS = (
 # A sample lasts until the next is decoded. The encoder has each decoded when another is shown,
 # mostly two frames earlier: at an even rate that is the same, but otherwise the frames before a
 # segment's end would seem to last as long as any before them, and the film to end later or earlier.
-# Here a frame is decoded when it is shown, and what others need before them a little earlier, by
-# less than half of the shortest frame: then no sample outlasts its frame, and the last of each
-# segment lasts until the next one. In two steps, because each sees one frame ahead, and two may be
-# needed before a third.
+# Here a frame is decoded when it is shown, and what others need before them 4 ms earlier (the
+# shortest frame lasts 13): then no sample outlasts its frame, and the last of each segment lasts
+# until the next one. In two steps, because each sees one frame ahead, and two may be needed
+# before a third.
 _LEAD_TICKS = 360
 _DECODED_WHEN_SHOWN = (
     f"setts=pts=PTS:dts='if(gt(NEXT_PTS,NOPTS)*lt(NEXT_PTS,PTS),NEXT_PTS-{_LEAD_TICKS},PTS)',"

@@ -81,7 +81,7 @@ async def test_without_an_edit_list_only_the_first_frame_moves(
 
 async def test_segments_begin_where_the_rule_says(make_video: MakeMedia, tmp_path: Path) -> None:
     keys = ("-g", "999", "-force_key_frames", "0,1,3.9,7,9.5,10,11,14", "-bf", "2")
-    copied = await copy(make_video("irregular.mp4", *keys, duration_s=16), tmp_path)
+    copied = await copy(make_video("irregular keys.mp4", *keys, duration_s=16), tmp_path)
 
     assert copied.starts_s() == pytest.approx([0, 3.9, 9.5, 14], abs=0.001)
     assert copied.playlist(VIDEO).starts_s == pytest.approx([0, 3.9, 9.5, 14], abs=0.001)

@@ -10,6 +10,7 @@ import av
 import pytest
 from decoded_media import open_media
 from media_recipes import (
+    COPYABLE,
     CORNERS,
     EXACT_TIMES,
     MakeMedia,
@@ -167,7 +168,7 @@ async def test_renditions_beside_a_copied_one_keep_its_times(
     source = make_card(
         make_media,
         f"copied jitter {by_us}.mp4",
-        *("-g", "50", "-bf", "0", *EXACT_TIMES),
+        *(*COPYABLE, *EXACT_TIMES),
         picture=picture,
         sound=sound,
         yuv=jittering(as_yuv(), by_us),
@@ -200,12 +201,12 @@ async def test_a_later_pass_begins_its_segments_with_the_same_frames(
     sink = FolderSink(tmp_path / "sink")
     first, last = "240p", "306p"
     await make_pass(source, wanted=[first], sink=sink, work_dir=tmp_path / "w")
-    starts_s = playlist(sink.folder, first).starts_s
+    made = playlist(sink.folder, first)
 
-    await make_pass(source, wanted=[last], starts_s=starts_s, sink=sink, work_dir=tmp_path / "w")
+    await make_pass(source, wanted=[last], reference=made, sink=sink, work_dir=tmp_path / "w")
 
-    assert len(starts_s) >= 3
-    assert playlist(sink.folder, last).starts_s == pytest.approx(starts_s, abs=1e-4)
+    assert len(made.starts_s) >= 3
+    assert playlist(sink.folder, last).starts_s == pytest.approx(made.starts_s, abs=1e-4)
 
 
 async def test_even_decoding_times_do_not_hide_that_pictures_were_cut_out(

@@ -7,7 +7,17 @@ from pathlib import Path
 import av
 import pytest
 from media_recipes import MakeMedia
-from published import FolderSink, Publish, Reports, Write, files_in, frames, playlist, transcode
+from published import (
+    FolderSink,
+    Publish,
+    Reports,
+    Write,
+    add_storyboard,
+    files_in,
+    frames,
+    playlist,
+    transcode,
+)
 
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.encoding.thumbnails import POSTER_NAME
@@ -78,7 +88,9 @@ async def test_playlists_come_after_what_they_name(plain: Path, publish: Publish
 
 
 async def test_every_kind_of_file_has_its_content_type(plain: Path, publish: Publish) -> None:
-    sink = (await publish(plain)).sink
+    published = await publish(plain)
+    await add_storyboard(published)
+    sink = published.sink
     by_suffix = {Path(name).suffix: kind for name, kind in sink.content_types.items()}
     assert by_suffix == {
         ".m3u8": "application/vnd.apple.mpegurl",

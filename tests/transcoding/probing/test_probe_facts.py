@@ -8,6 +8,7 @@ import pytest
 from media_recipes import MakeMedia, with_late
 from mp4_writer import FRAME_MS, box, movie, picture_entry, sample_sizes, track
 from published import Write
+from serving import Serve
 
 from portal.transcoding.probing.probe import probe
 
@@ -70,6 +71,15 @@ async def test_bytes_that_samples_share_count_once_and_are_not_copied(
     assert found.frame_count == 100
     assert found.bitrate_bps == pytest.approx(len(stored) * 8000 / (100 * FRAME_MS), rel=0.05)
     assert found.closed_gops is not shared
+
+
+async def test_frames_that_are_reordered_are_timed_over_http_too(
+    make_video: MakeMedia, serve: Serve
+) -> None:
+    source = make_video("keys.mp4", "-g", "15", "-bf", "2", duration_s=4)
+    assert b"ctts" in source.read_bytes()
+    video = (await probe(await serve(source))).video
+    assert (video.constant_rate, video.fps, video.grid_lead) == (True, 30, 0)
 
 
 OPEN = {

@@ -14,6 +14,7 @@ import json
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import av
@@ -107,16 +108,12 @@ def _examine(
     if frame is None:
         kind = "damaged" if first else "zero_duration"
         return _fail("truncated" if readable < 1.0 else kind)
-
-    def read_offsets(samples: int) -> Iterable[int] | None:
-        place = outline.composition.get(stream.id)
-        if place is None:
-            return itertools.repeat(0)
-        return composition_offsets(request, place, samples=samples)
-
-    is_complete = not outline.is_fragmented
     indexed = sample_index.facts(
-        container, stream, first, is_complete=is_complete, read_offsets=read_offsets
+        container,
+        stream,
+        first,
+        is_complete=not outline.is_fragmented,
+        read_offsets=partial(_offsets, request, outline, stream.id),
     )
     return {
         "duration_s": container.duration / av.time_base if container.duration else None,
@@ -126,6 +123,16 @@ def _examine(
         "audio": streams.audio(container),
         "subtitles": streams.subtitles(container),
     }
+
+
+def _offsets(
+    request: dict[str, Any], outline: Outline, track: int, samples: int
+) -> Iterable[int] | None:
+    """How long after its decoding each sample of a track is shown, in ticks; None when unclear."""
+    place = outline.composition.get(track)
+    if place is None:
+        return itertools.repeat(0)
+    return composition_offsets(request, place, samples=samples)
 
 
 def _is_too_large(width: int, height: int, request: dict[str, Any]) -> bool:
