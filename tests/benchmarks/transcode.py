@@ -54,11 +54,11 @@ class Aim:
 
 AIMS = (
     Aim("ready / floor", lambda o: o["portal"].ready_s / o["floor"].full_s,
-        {"encoded": 0.25, "copied": 0.25}),
+        {"encoded": 0.25, "copied": 0.05}),
     Aim("full ladder / floor", lambda o: o["portal"].full_s / o["floor"].full_s,
-        {"encoded": 1.05, "copied": 0.55}),
+        {"encoded": 1.13, "copied": 0.60}),
     Aim("CPU / floor", lambda o: o["portal"].cpu_s / o["floor"].cpu_s,
-        {"encoded": 1.15, "copied": 1.15}),
+        {"encoded": 1.15, "copied": 0.60}),
     Aim("PeerTube / portal", lambda o: o["PeerTube"].full_s / o["portal"].full_s,
         {"encoded": 1.8, "copied": 3.0}, is_minimum=True),
     Aim("MediaCMS / portal", lambda o: o["MediaCMS"].full_s / o["portal"].full_s,
