@@ -140,3 +140,11 @@ async def plan_again(video: Video, again: QuerySet[Rendition], queue: Queue) -> 
         job_id = await defer_completion(video, queue)
         await Video.filter(id=video.id).update(complete_job_id=job_id)
     return bool(changed)
+
+
+async def plan_storyboard(video: Video, queue: Queue) -> None:
+    """Plan the storyboard of a locked, ready video again."""
+    job_id = video.complete_job_id or await defer_completion(video, queue)
+    await Video.filter(id=video.id).update(
+        has_storyboard=False, storyboard_tries=0, complete_job_id=job_id
+    )

@@ -12,7 +12,7 @@ from aged_videos import ended_attempt, hence, put_master, put_output
 from api_client import Client, published, run_sql
 from command_line import portal
 from page_rows import READY, make_rendition
-from passes import make_playable, ready_video
+from passes import make_missing, make_playable, ready_video
 from running_portal import create, run_portal, until
 from stored_objects import s3_client, stored
 from upload_client import multipart_uploads, started
@@ -118,6 +118,8 @@ async def test_everything_that_a_ready_video_lost_is_told_and_made_again(
     await posters.make_poster(
         video.id, 1, storage=resources.storage, queue=resources.queue, work_dir=tmp_path
     )
+    assert await make_missing(video, resources, tmp_path) is True
+    assert (await Video.get(id=video.id)).has_storyboard
     assert await differences(resources) == {}
 
     # The sound comes from a first pass only: everything is made anew.
@@ -128,7 +130,7 @@ async def test_everything_that_a_ready_video_lost_is_told_and_made_again(
     video = await make_playable(await Video.get(id=video.id), resources, tmp_path)
     assert video.status is VideoStatus.READY
     assert video.published_attempt == 2
-    assert video.has_storyboard
+    await make_missing(video, resources, tmp_path)
     assert await differences(resources) == {}
     # What was played before goes when nobody plays it any more.
     assert await differences(resources, now=hence(hours=27)) == {"object_unused": 2}

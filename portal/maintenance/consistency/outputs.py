@@ -90,7 +90,7 @@ async def _report_defects(video_id: UUID, defects: list[Defect], run: Comparison
         Difference.MASTER_MISSING: partial(repairs.write_master, video_id, run.storage),
         Difference.MASTER_OUTDATED: partial(repairs.write_master, video_id, run.storage),
         Difference.POSTER_MISSING: partial(repairs.cut_poster, video_id, run.queue),
-        Difference.STORYBOARD_MISSING: partial(repairs.drop_storyboard, video_id),
+        Difference.STORYBOARD_MISSING: partial(repairs.make_storyboard, video_id, run.queue),
     }
     for defect in defects:
         subject = f"{output_root(video_id)} {defect.name} {defect.detail}".rstrip()

@@ -98,9 +98,12 @@ async def cut_poster(video_id: UUID, queue: Queue) -> None:
         await posters.request_poster(video_id, time_s=time_s, queue=queue)
 
 
-async def drop_storyboard(video_id: UUID) -> None:
-    """Forget the storyboard: only transcoding anew would make another one."""
-    await Video.filter(id=video_id).update(has_storyboard=False)
+async def make_storyboard(video_id: UUID, queue: Queue) -> None:
+    """Have the storyboard of a ready video made again."""
+    async with transaction():
+        video = await lock_video(video_id)
+        if video is not None and video.status is VideoStatus.READY:
+            await completion.plan_storyboard(video, queue)
 
 
 async def remove_unused(
