@@ -271,6 +271,20 @@ async def first_segment(master_url: str) -> bytes:
     return body
 
 
+async def storyboard(portal_url: str, video_id: str, *, timeout_s: float = 60) -> str:
+    """Wait until a ready video has a storyboard; answers its address."""
+    address: str | None = None
+
+    async def is_made() -> bool:
+        nonlocal address
+        transcode = await call("GET", f"{portal_url}/api/videos/{video_id}/transcode")
+        address = transcode["storyboardUrl"]
+        return address is not None
+
+    await until(is_made, timeout_s=timeout_s)
+    return str(address)
+
+
 async def final_status(portal_url: str, video_id: str, *, timeout_s: float = 60) -> str:
     """Wait until a video is ready or failed."""
     status = ""

@@ -19,7 +19,7 @@ from chromium import (
 )
 from player_page import make_film
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
-from running_portal import LivePortal, final_status
+from running_portal import LivePortal, final_status, storyboard
 from turns import in_turn
 from upload_page import make_files
 
@@ -94,12 +94,17 @@ async def page(open_page: OpenPage) -> Page:
 
 @pytest.fixture(scope="session")
 def publish(live_portal: LivePortal) -> Publish:
-    """Publishes a file, and waits for its end if it is to have one; answers the video's id."""
+    """Publishes a file, and waits for its end if it is to have one; answers the video's id.
+
+    That of one that becomes ready is its storyboard.
+    """
 
     async def publish(path: Path, title: str, *, until: str = "") -> str:
         video_id = await publish_file(live_portal.base_url, path, title)
         if until:
             assert await final_status(live_portal.base_url, video_id) == until
+        if until == "ready":
+            await storyboard(live_portal.base_url, video_id)
         return video_id
 
     return publish

@@ -78,6 +78,8 @@ async def test_job_whose_work_is_done_does_not_hold_the_next_one_up(
         database_url,
         f"""
         {DEAD_WORKER}
+        UPDATE procrastinate_jobs SET task_name = 'portal:encode', queue_name = 'transcode',
+            lock = 'video:{video_id}';
         SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('transcode', 'portal:complete', -10,
             'video:{video_id}', NULL, jsonb_build_object('video_id', '{video_id}'), NULL
         )::procrastinate_job_to_defer_v1]);
@@ -92,7 +94,7 @@ async def test_job_whose_work_is_done_does_not_hold_the_next_one_up(
     assert await finish_left_running(queue) == 1
 
     assert await rows(database_url, JOBS) == [
-        ("portal:transcode", "aborted"),
+        ("portal:encode", "aborted"),
         ("portal:complete", "todo"),
     ]
     job = await manager.fetch_job(queues=["transcode"], worker_id=7)
@@ -110,7 +112,7 @@ async def test_look_whose_end_nobody_heard_of_does_not_hold_the_encode_up(
         SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('transcode', 'portal:encode', -10,
             'video:{video_id}', NULL, jsonb_build_object('video_id', '{video_id}'), NULL
         )::procrastinate_job_to_defer_v1]);
-        UPDATE videos SET transcode_job_id = (SELECT max(id) FROM procrastinate_jobs);
+        UPDATE videos SET encode_job_id = (SELECT max(id) FROM procrastinate_jobs);
         UPDATE procrastinate_workers SET last_heartbeat = now();""",
     )
     # Its worker may be about to say so.

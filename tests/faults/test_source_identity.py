@@ -23,6 +23,7 @@ from portal.config import Config
 from portal.database.models import Video, VideoStatus
 from portal.processing.sources import END_BYTES, holds_source
 from portal.storage.listing import objects_below
+from portal.transcoding.planning import ladder
 from portal.web.app import create_app
 from portal.web.composition import WebContext
 
@@ -128,10 +129,13 @@ async def test_file_replaced_in_the_middle_of_a_later_pass_fails_only_what_is_mi
     proxy: StorageProxy,
     long: bytes,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(ladder, "_EARLY_FROM_ENCODE_S", 0)
     video, address = await created(client, long)
     video = await make_playable(video, resources, tmp_path)
     assert video.status is VideoStatus.READY
+    await make_missing(video, resources, tmp_path)  # the storyboard
     before = await states(video)
     # The pass writes 19 objects; the 20th request, if any, would come after its last look.
     replacing(proxy, address, other(long, rng), at_request=rng.randint(1, 18), kind="PUT hls")

@@ -73,7 +73,8 @@ async def test_file_that_is_only_copied_is_made_playable_at_once(
     assert video.status is VideoStatus.READY
     assert (await Rendition.get(video_id=video.id, kind="video")).copied
     assert video.transcode_job_id == created.transcode_job_id
-    assert len(await queued(resources)) == 1
+    [_, storyboard] = await queued(resources)
+    assert storyboard == (video.complete_job_id, "portal:complete", "prepare", "todo")
 
 
 async def test_file_that_is_refused_leaves_its_attempt_as_before(

@@ -36,7 +36,7 @@ async def test_one_trace_leads_from_the_request_to_the_finished_video(
     assert job.parent_id == request.span_id
     assert job.attributes["video_id"] == video["id"]
     assert job.attributes["request_id"] == REQUEST_ID
-    for name in ("probe", "encode", "upload", "finish", "publish"):
+    for name in ("probe", "copy", "upload", "finish", "publish"):
         assert any(span.name == name for span in trace), name
         line = collector.line_of(collector.named(name)[0])
         assert line[-2:] == ["portal:transcode", "POST /api/videos"]

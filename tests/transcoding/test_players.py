@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 from command_line import run_program
 from decoded_media import flashes_s, listen, look
+from media_recipes import COPYABLE
 from published import PublishCard, Published
 from serving import serving
 
@@ -15,7 +16,7 @@ from portal.transcoding.encoding.ffmpeg import ffmpeg_path
 from portal.transcoding.packaging.master import MASTER_NAME
 
 
-@pytest.fixture(params=[("card.mp4",), ("copyable.mp4", "-g", "50")], ids=["encoded", "copied"])
+@pytest.fixture(params=[("card.mp4",), ("copyable.mp4", *COPYABLE)], ids=["encoded", "copied"])
 async def published(request: pytest.FixtureRequest, publish_card: PublishCard) -> Published:
     return await publish_card(*request.param)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from hls_checks import attributes, variants
-from media_recipes import CORNERS, MakeMedia, card, make_card, with_subtitles
+from media_recipes import COPYABLE, CORNERS, MakeMedia, card, make_card, with_subtitles
 from published import FolderSink, Publish, Published, playlist, transcode
 from published_checks import check_published
 from running_portal import longest_pause_s
@@ -109,7 +109,7 @@ async def test_subtitles_last_as_long_as_the_video(subtitled: Published) -> None
 
 
 async def test_a_copied_top_has_subtitles_too(make_media: MakeMedia, publish: Publish) -> None:
-    plain = make_card(make_media, "to be copied.mp4", "-g", "50", picture=card(size="320x180"))
+    plain = make_card(make_media, "to be copied.mp4", *COPYABLE, picture=card(size="320x180"))
     source = with_subtitles(make_media, "copied and subtitled.mp4", plain, srt(GERMAN))
     published = await publish(source)
     assert published.result.renditions[0].copied
