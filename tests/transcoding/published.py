@@ -12,9 +12,15 @@ import av
 import pytest
 from decoded_media import Heard, Shown, listen, look
 
+from portal.transcoding.encoding.continuation import OnMade, tell_nobody
 from portal.transcoding.encoding.progress import OnProgress, Stage
 from portal.transcoding.encoding.segment_upload import Sink
-from portal.transcoding.encoding.transcode import PassOutput, make_renditions, make_storyboard
+from portal.transcoding.encoding.transcode import (
+    Kept,
+    PassOutput,
+    make_renditions,
+    make_storyboard,
+)
 from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.packaging.hls import (
     INIT_NAME,
@@ -160,6 +166,8 @@ async def make_pass(
     may_copy: bool = True,
     on_progress: OnProgress = ignore,
     choose: Callable[[Plan], Collection[str]] = everything,
+    kept: Kept | None = None,
+    on_made: OnMade = tell_nobody,
 ) -> Result:
     """One pass, a later one when a reference is given; without a master playlist."""
     source = await probe(str(path))
@@ -175,6 +183,8 @@ async def make_pass(
         sink=sink,
         work_dir=work_dir,
         on_progress=on_progress,
+        kept=kept,
+        on_made=on_made,
     )
     return Result(source, plan, output)
 

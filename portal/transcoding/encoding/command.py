@@ -17,13 +17,14 @@ from fractions import Fraction
 from pathlib import Path
 
 from portal.transcoding.encoding import filters
+from portal.transcoding.encoding.continuation import Continuation
 from portal.transcoding.packaging.hls import INIT_NAME, PLAYLIST_NAME
 from portal.transcoding.planning.ladder import PRESET, Rung
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
+from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.source_address import reading_options, source_address
 
-SEGMENT_S = 4
 SEGMENT_SUFFIX = ".m4s"
 SEGMENT_PATTERN = f"%05d{SEGMENT_SUFFIX}"
 # Half a day of dense dialogue takes half of it.
@@ -67,6 +68,9 @@ _DECODED_WHEN_SHOWN = (
 # A listed time is rounded; a frame this close before it is meant. Frames that keep their own times
 # may stand as close as 5 ms (60 a second, a third of a frame off), variable ones 13 ms.
 _KEYFRAME_TOLERANCE_S = 0.004
+# A run that goes on decodes from a key frame at least this long before the frames it is to make:
+# those shown just after one may depend on frames before it, and a deinterlacer looks back.
+_LEAD_IN_S = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +79,7 @@ class Encode:
 
     `starts_s` are the segment starts of renditions that exist already; None leaves the choice to
     the rule. `keeps_times` is for renditions beside a copied one: frames have the source's times in
-    both.
+    both. With `after`, the run goes on after what is made of its rungs already.
     """
 
     source_url: str
@@ -85,6 +89,7 @@ class Encode:
     subtitles: Sequence[TrackRung]
     starts_s: Sequence[float] | None
     keeps_times: bool = False
+    after: Continuation | None = None
 
     @property
     def is_snapped(self) -> bool:
@@ -103,7 +108,7 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
         *general_options(),
         # How much damage is too much is judged afterwards.
         *("-max_error_rate", "1"),
-        *source_input(task.source_url, task.probe),
+        *source_input(task.source_url, task.probe, *_seek(task.after)),
         *(("-filter_complex", graph) if graph else ()),
         *(argument for rung in task.rungs for argument in _video_output(task, rung)),
         *(argument for rung in task.audio for argument in _audio_output(rung)),
@@ -112,7 +117,16 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
 
 
 def _graph(task: Encode) -> str:
-    return filters.filter_graph(task.probe, task.rungs, is_snapped=task.is_snapped)
+    after_s = task.after.after_s if task.after else None
+    return filters.filter_graph(task.probe, task.rungs, is_snapped=task.is_snapped, after_s=after_s)
+
+
+def _seek(after: Continuation | None) -> tuple[str, ...]:
+    """Begin to read at a key frame before what is to be made; frames keep the times they have."""
+    if after is None or after.after_s <= _LEAD_IN_S:
+        return ()
+    at_s = f"{float(after.after_s - _LEAD_IN_S):.6f}"
+    return ("-ss", at_s, "-itsoffset", at_s, "-noaccurate_seek")
 
 
 def check_arguments(files: Sequence[Path]) -> tuple[str, ...]:
@@ -175,12 +189,13 @@ def _video_output(task: Encode, rung: Rung) -> tuple[str, ...]:
         *("-threads", str(_threads(rung))),
         *("-crf", str(rung.crf), "-maxrate", str(rung.max_bitrate_bps)),
         *("-bufsize", str(rung.buffer_bits)),
-        *("-force_key_frames", _keyframes(task.starts_s), "-forced-idr", "1"),
+        *(("-rc_init_occupancy", str(task.after.buffer_bits(rung))) if task.after else ()),
+        *("-force_key_frames", _keyframes(task), "-forced-idr", "1"),
         *("-sc_threshold", "0", "-g", str(_KEYFRAME_NEVER)),
         # Keeps each frame's time and drops only exact duplicates; the time base decides how finely.
         *("-fps_mode", "vfr", "-enc_time_base", f"{tick.numerator}:{tick.denominator}"),
         *("-bsf:v", ("" if task.is_snapped else _DECODED_WHEN_SHOWN) + _TRUE_DURATIONS),
-        *_hls(rung.name, segment_s=_EVERY_KEYFRAME_S),
+        *_hls(rung.name, segment_s=_EVERY_KEYFRAME_S, after=task.after),
     )
 
 
@@ -195,10 +210,12 @@ def _threads(rung: Rung) -> int:
     return min(processors, math.ceil(processors * share) + 1)
 
 
-def _keyframes(starts_s: Sequence[float] | None) -> str:
-    if starts_s is None:
+def _keyframes(task: Encode) -> str:
+    """Where a key frame is to be; the first frame of a run is one anyway."""
+    if task.starts_s is None:
         return _KEYFRAME_RULE
-    return ",".join(f"{max(0.0, at_s - _KEYFRAME_TOLERANCE_S):.4f}" for at_s in starts_s)
+    starts_s = task.starts_s[task.after.number if task.after else 0 :][1:]
+    return ",".join(f"{at_s - _KEYFRAME_TOLERANCE_S:.4f}" for at_s in starts_s) or "0"
 
 
 def _audio_output(rung: AudioRung) -> tuple[str, ...]:
@@ -219,7 +236,8 @@ def _subtitle_output(rung: TrackRung) -> tuple[str, ...]:
     return (*subtitles, *limit, "-f", "webvtt", subtitle_file(rung))
 
 
-def _hls(folder: str, *, segment_s: float) -> tuple[str, ...]:
+def _hls(folder: str, *, segment_s: float, after: Continuation | None = None) -> tuple[str, ...]:
+    prefix, number = (after.prefix, after.number) if after else ("", 0)
     return (
         # Left to itself the muxer delays the video by its B-frame reordering and the sound not
         # at all. Disabled, both carry the offset in an edit list and begin at zero together.
@@ -228,9 +246,11 @@ def _hls(folder: str, *, segment_s: float) -> tuple[str, ...]:
         *("-hls_playlist_type", "vod", "-hls_segment_type", "fmp4"),
         # For a segment's index, which no player of HLS reads, the muxer shows each segment's first
         # frame as long after its decoding as the very first, which is true at an even rate only.
-        *("-hls_segment_options", "movflags=+skip_sidx"),
+        # Decode times count from the film's start, also in a run that begins later.
+        *("-hls_segment_options", "movflags=+skip_sidx+frag_discont"),
         *("-hls_flags", "independent_segments+temp_file"),
         *("-hls_fmp4_init_filename", INIT_NAME),
-        *("-hls_segment_filename", f"{folder}/{SEGMENT_PATTERN}"),
+        *("-hls_segment_filename", f"{folder}/{prefix}{SEGMENT_PATTERN}"),
+        *("-start_number", str(number)),
         f"{folder}/{PLAYLIST_NAME}",
     )

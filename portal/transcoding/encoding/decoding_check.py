@@ -1,7 +1,7 @@
 """Decode the beginning and the middle of each rendition as players do, before it is published."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from portal.transcoding.encoding import ffmpeg
@@ -12,12 +12,12 @@ from portal.transcoding.packaging.hls import INIT_NAME
 _LIMIT_S = 120.0
 
 
-async def check_decoding(work_dir: Path, names: Sequence[str], sampled: Sequence[str]) -> None:
+async def check_decoding(work_dir: Path, names: Sequence[str], sampled: Collection[str]) -> None:
     """Raise TranscodeFailed at the first fault in any of the sampled segments."""
     files = [
         await asyncio.to_thread(_with_init, work_dir / name, segment)
         for name in names
-        for segment in sampled
+        for segment in sorted(sampled)
         if (work_dir / name / segment).exists()
     ]
     try:

@@ -44,6 +44,14 @@ def run_limit_s(duration_s: float) -> float:
     return max(_MIN_RUN_LIMIT_S, duration_s * _RUN_LIMIT_PER_SOURCE_S)
 
 
+def stall_limit_s(decoded_first_s: float) -> float:
+    """How long a run may go without progress that first decodes so much of the source for nothing.
+
+    Any machine that could show the source decodes it as fast.
+    """
+    return _STALL_LIMIT_S + decoded_first_s
+
+
 @cache
 def ffmpeg_path() -> str:
     """The ffmpeg that came with the portal."""

@@ -19,6 +19,8 @@ Size = tuple[int, int]
 # spares the jitter of 60 fps, and makes every fourth of 240 and every second of 120 stay.
 _BURST_SHARE = 0.82
 _MAX_FPS = 60
+# Frames of a constant rate that keep their times are further apart, whatever their jitter.
+_CLOSEST_S = 0.002
 _DEINTERLACER_MIN_PX = 3
 _TICKS_PER_FRAME = 100
 # FFmpeg holds both parts of a time base as C's int.
@@ -31,13 +33,17 @@ _SDR_WHITE_NITS = 203
 _HD_MIN_HEIGHT = 720
 
 
-def filter_graph(probe: Probe, rungs: Sequence[Rung], *, is_snapped: bool) -> str:
+def filter_graph(
+    probe: Probe, rungs: Sequence[Rung], *, is_snapped: bool, after_s: Fraction | None = None
+) -> str:
     """The graph for `-filter_complex`; its outputs are named for the rungs.
 
     `is_snapped` moves the frames of a constant rate to exact times; otherwise all keep their own.
+    With `after_s`, when the last frame of an earlier run is shown, those that follow it come out as
+    they would have in that run.
     """
     top_down = sorted(rungs, key=lambda rung: rung.width * rung.height, reverse=True)
-    prepared = _prepare(probe, is_snapped=is_snapped)
+    prepared = _prepare(probe, is_snapped=is_snapped, after_s=after_s)
     steps = ",".join((*prepared, *_finish(probe.video, _size(top_down[0]))))
     chains = [f"[0:{probe.video.index}]{steps}[scaled0]"]
     for place, rung in enumerate(top_down):
@@ -75,12 +81,22 @@ def time_base(fps: Fraction) -> Fraction:
     return 1 / ticks_per_s
 
 
-def _prepare(probe: Probe, *, is_snapped: bool) -> Iterator[str]:
+def _prepare(probe: Probe, *, is_snapped: bool, after_s: Fraction | None) -> Iterator[str]:
     """From decoded frames (already turned upright by ffmpeg) to the frames that are shown."""
     video = probe.video
     is_tall_enough = min(video.coded_width, video.coded_height) >= _DEINTERLACER_MIN_PX
     if video.interlaced and is_tall_enough:
         yield "bwdif=mode=send_frame:deint=interlaced"
+    if after_s is None:
+        yield from _from_the_start(probe, is_snapped=is_snapped)
+    elif is_snapped:
+        yield from _snap_after(video, after_s)
+    else:
+        yield _select_after(video, after_s)
+
+
+def _from_the_start(probe: Probe, *, is_snapped: bool) -> Iterator[str]:
+    video = probe.video
     yield from _thin_out(video)
     if is_snapped:
         yield from _snap(video)
@@ -96,9 +112,14 @@ def _thin_out(video: VideoTrack) -> Iterator[str]:
         if step > 1:
             yield f"framestep={step}"
         return
+    yield f"select='isnan(prev_selected_t)+gte(t-prev_selected_t,{_shortest_s(video):.6f})'"
+
+
+def _shortest_s(video: VideoTrack) -> float:
+    """Of a variable rate: how long a frame lasts at least."""
+    step = frame_step(video.fps)
     target = video.fps / step if step > 1 else Fraction(_MAX_FPS)
-    shortest_s = _BURST_SHARE / float(target)
-    yield f"select='isnan(prev_selected_t)+gte(t-prev_selected_t,{shortest_s:.6f})'"
+    return _BURST_SHARE / float(target)
 
 
 def _snap(video: VideoTrack) -> Iterator[str]:
@@ -107,6 +128,27 @@ def _snap(video: VideoTrack) -> Iterator[str]:
     place = f"round((PTS-STARTPTS)*TB*{above}/{below}{video.grid_lead or 0.0:+.4f})"
     yield f"settb={tick.numerator}/{tick.denominator}"
     yield f"setpts='round(STARTPTS+{place}*{below}/{above}/TB)'"
+
+
+def _snap_after(video: VideoTrack, after_s: Fraction) -> Iterator[str]:
+    """As `_thin_out` and `_snap`: any frame that was snapped tells where the grid is."""
+    tick, (above, below) = time_base(capped_fps(video.fps)), video.fps.as_integer_ratio()
+    last = round(after_s / tick)
+    place = f"round((PTS-{last})*TB*{above}/{below}{video.grid_lead:+.4f})"
+    yield f"settb={tick.numerator}/{tick.denominator}"
+    yield f"setpts='round({last}+{place}*{below}/{above}/TB)'"
+    step = frame_step(video.fps)
+    yield f"select='gte(round((pts-{last})*TB*{above}/{below}),{step})'"
+    # Tells the encoder the rate, too.
+    if step > 1:
+        yield f"framestep={step}"
+
+
+def _select_after(video: VideoTrack, after_s: Fraction) -> str:
+    """As `_thin_out`, which goes by the frame before; a rate that is not thinned out loses none."""
+    shortest_s = _CLOSEST_S if video.constant_rate else _shortest_s(video)
+    before = f"if(isnan(prev_selected_t),{float(after_s):.6f},prev_selected_t)"
+    return f"select='gte(t-{before},{shortest_s:.6f})'"
 
 
 def _finish(video: VideoTrack, size: Size) -> Iterator[str]:

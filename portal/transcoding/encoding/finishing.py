@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from portal.transcoding.encoding.command import SEGMENT_S, is_cut_off, subtitle_file
+from portal.transcoding.encoding.command import is_cut_off, subtitle_file
 from portal.transcoding.encoding.output_validation import check_stored
 from portal.transcoding.encoding.segment_upload import SegmentUpload
 from portal.transcoding.packaging import hls
@@ -19,6 +19,7 @@ from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, segment_webvtt
 from portal.transcoding.planning.ladder import Rung
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
+from portal.transcoding.probing.cuts import SEGMENT_S
 
 _AAC_LC = "mp4a.40.2"  # the only audio the encoder makes (RFC 6381)
 _WEBVTT = "wvtt"
@@ -40,11 +41,12 @@ def _read_playlist(name: str, upload: SegmentUpload) -> hls.MediaPlaylist:
     if name not in upload.video_names:
         return playlist
     scale = time_scale((upload.work_dir / name / hls.INIT_NAME).read_bytes())
-    facts = [upload.facts[f"{name}/{segment.uri}"] for segment in playlist.segments]
+    written_segments = (*upload.made_before(name), *playlist.segments)
+    facts = [upload.facts[f"{name}/{segment.uri}"] for segment in written_segments]
     ends_ticks = [*(each.from_ticks for each in facts[1:]), *(f.until_ticks for f in facts[-1:])]
     segments = tuple(
         replace(segment, duration_s=(end - each.from_ticks) / scale)
-        for segment, each, end in zip(playlist.segments, facts, ends_ticks, strict=True)
+        for segment, each, end in zip(written_segments, facts, ends_ticks, strict=True)
     )
     return replace(playlist, segments=segments)
 
@@ -129,8 +131,7 @@ async def _finish_segmented(
     name: str, playlist: hls.MediaPlaylist, upload: SegmentUpload, *, target_s: int
 ) -> bytes:
     """Upload what goes with the segments, which must be complete; returns the init segment."""
-    init = await asyncio.to_thread((upload.work_dir / name / hls.INIT_NAME).read_bytes)
-    await upload.put(f"{name}/{hls.INIT_NAME}", init)
+    init = await upload.put_init(name)
     check_stored(name, playlist, upload.sizes_bytes)
     text = hls.media_playlist(playlist.segments, target_duration_s=target_s)
     await upload.put(hls.media_playlist_name(name), text.encode())

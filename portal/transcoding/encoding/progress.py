@@ -32,7 +32,8 @@ def share_done(percent: float) -> float:
 class PassProgress:
     """Turns ffmpeg's position into percent of a pass, which may take several runs of ffmpeg.
 
-    The present run covers the pass from the share `begins_at` to the share `ends_at`.
+    The present run covers the pass from the share `begins_at` to the share `ends_at`. It may go on
+    after a share `made` of what it covers.
     """
 
     on_progress: OnProgress
@@ -40,6 +41,7 @@ class PassProgress:
     percent: float = _PROBED_PERCENT
     begins_at: float = 0.0
     ends_at: float = 0.0
+    made: float = 0.0
     started_at: float = field(default_factory=time.monotonic)
 
     async def stage(self, stage: Stage, percent: float | None = None) -> None:
@@ -47,14 +49,18 @@ class PassProgress:
         self.percent = max(self.percent, percent or 0.0)
         await self.on_progress(stage, self.percent, None)
 
-    def next_run(self, *, ends_at: float) -> None:
-        """A run of ffmpeg begins that carries the pass to this share of the whole."""
+    def next_run(self, *, ends_at: float, from_s: float = 0.0) -> None:
+        """A run of ffmpeg begins that carries the pass to this share of the whole.
+
+        It goes on `from_s` seconds after the start.
+        """
         self.begins_at, self.ends_at = self.ends_at, ends_at
+        self.made = from_s / self.duration_s
         self.started_at = time.monotonic()
 
     async def encoded(self, written_s: float) -> None:
         """The present run has written this much."""
-        done = min(1.0, written_s / self.duration_s)
+        done = min(1.0, max(self.made, written_s / self.duration_s))
         whole = self.begins_at + done * (self.ends_at - self.begins_at)
         span = TRANSCODED_PERCENT - _PROBED_PERCENT
         self.percent = max(self.percent, _PROBED_PERCENT + whole * span)
@@ -62,6 +68,6 @@ class PassProgress:
 
     def _seconds_left(self, done: float) -> float | None:
         elapsed_s = time.monotonic() - self.started_at
-        if elapsed_s < _ESTIMATE_AFTER_S or done <= 0:
+        if elapsed_s < _ESTIMATE_AFTER_S or done <= self.made:
             return None
-        return elapsed_s / done * (1 - done)
+        return elapsed_s / (done - self.made) * (1 - done)

@@ -7,7 +7,7 @@ disk holds a bounded amount however long the video is.
 
 import asyncio
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,8 +15,10 @@ from typing import Any, Protocol
 from portal.concurrency.task_group import task_group
 from portal.telemetry.spans import span
 from portal.transcoding.encoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
+from portal.transcoding.encoding.continuation import Continuation
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import SegmentError, SegmentFacts, inspect_segment
+from portal.transcoding.packaging.hls import INIT_NAME, Segment
 
 _SCAN_PERIOD_S = 0.2
 _CONCURRENT_PUTS = 4
@@ -26,6 +28,8 @@ _RESUME_BACKLOG_FILES = 16
 # There is a segment of this number amid a video however long segments are; copied ones may last ten
 # seconds.
 _MIDDLE_PER_S = 1 / 20
+OnStored = Callable[[str], Awaitable[None]]
+
 _CONTENT_TYPES = {
     ".m3u8": "application/vnd.apple.mpegurl",
     ".m4s": "video/iso.segment",
@@ -55,18 +59,43 @@ class SegmentUpload:
     sink: Sink
     work_dir: Path
     video_names: Collection[str] = ()
-    sampled: Sequence[str] = ()
+    sampled: Collection[str] = ()
+    after: Continuation | None = None
     paused: asyncio.Event = field(default_factory=asyncio.Event)
     sizes_bytes: dict[str, int] = field(default_factory=dict)
     facts: dict[str, SegmentFacts] = field(default_factory=dict)
 
-    async def follow(self, writing: asyncio.Future[Any], names: Collection[str]) -> None:
-        """Upload every segment of these renditions until `writing` has ended and none is left."""
+    def go_on(self, after: Continuation, sampled: Collection[str]) -> None:
+        """Count what was made before a run that goes on as uploaded."""
+        self.after, self.sampled = after, sampled
+        for name, rendition in after.made.items():
+            self.sizes_bytes[f"{name}/{INIT_NAME}"] = len(rendition.init)
+            for segment in rendition.segments:
+                self.sizes_bytes[f"{name}/{segment.uri}"] = segment.size_bytes
+                self.facts[f"{name}/{segment.uri}"] = segment.facts
+
+    def made_before(self, name: str) -> Iterator[Segment]:
+        """The segments of a rendition that this run goes on after; their durations are in facts."""
+        if self.after and name in self.after.made:
+            for segment in self.after.made[name].segments:
+                yield Segment(uri=segment.uri, duration_s=0.0)
+
+    async def follow(
+        self,
+        writing: asyncio.Future[Any],
+        names: Collection[str],
+        *,
+        on_stored: OnStored | None = None,
+    ) -> None:
+        """Upload every segment of these renditions until `writing` has ended and none is left.
+
+        `on_stored` is told the name of each one.
+        """
         waiting: asyncio.Queue[str | None] = asyncio.Queue()
         with span("upload"):
             async with task_group() as tasks:
                 for _ in range(_CONCURRENT_PUTS):
-                    tasks.create_task(self._upload(waiting))
+                    tasks.create_task(self._upload(waiting, on_stored))
                 await self._scan(writing, names, waiting)
                 for _ in range(_CONCURRENT_PUTS):
                     waiting.put_nowait(None)
@@ -76,6 +105,14 @@ class SegmentUpload:
         size_bytes = len(data) if isinstance(data, bytes) else await _size_bytes(data)
         await self.sink.put(name, data, _CONTENT_TYPES[Path(name).suffix])
         self.sizes_bytes[name] = size_bytes
+
+    async def put_init(self, rendition: str) -> bytes:
+        """Store the init segment of a rendition, unless it is; returns it."""
+        name = f"{rendition}/{INIT_NAME}"
+        init = await asyncio.to_thread((self.work_dir / name).read_bytes)
+        if name not in self.sizes_bytes:
+            await self.put(name, init)
+        return init
 
     def size_bytes(self, rendition: str) -> int:
         """What the files of a rendition take in storage."""
@@ -115,21 +152,32 @@ class SegmentUpload:
         elif backlog_files < _RESUME_BACKLOG_FILES:
             self.paused.clear()
 
-    async def _upload(self, waiting: asyncio.Queue[str | None]) -> None:
+    async def _upload(self, waiting: asyncio.Queue[str | None], on_stored: OnStored | None) -> None:
         while (name := await waiting.get()) is not None:
             path = self.work_dir / name
             rendition, _, segment = name.partition("/")
             if rendition in self.video_names:
                 self.facts[name] = await asyncio.to_thread(_inspect, path)
             await self.put(name, path)
+            if on_stored:
+                await on_stored(name)
             if segment not in self.sampled:
                 await asyncio.to_thread(path.unlink)
 
 
-def sampled_segments(duration_s: float) -> tuple[str, ...]:
-    """The names of a rendition's first segment and of one amid it."""
-    numbers = sorted({0, int(duration_s * _MIDDLE_PER_S)})
-    return tuple(SEGMENT_PATTERN % number for number in numbers)
+def sampled_segments(duration_s: float, after: Continuation | None = None) -> frozenset[str]:
+    """The names of a rendition's first segment and of one amid it, and of those of a later run."""
+    first, middle = 0, int(duration_s * _MIDDLE_PER_S)
+    names = {SEGMENT_PATTERN % number for number in (first, middle)}
+    if after:
+        numbers = {after.number, max(middle, after.number)}
+        names |= {after.prefix + SEGMENT_PATTERN % number for number in numbers}
+    return frozenset(names)
+
+
+def segment_number(uri: str) -> int:
+    """Which segment this is, counted from 0."""
+    return int(uri.removesuffix(SEGMENT_SUFFIX).rpartition("-")[2])
 
 
 async def _size_bytes(path: Path) -> int:

@@ -8,7 +8,7 @@ which the caller writes once a pass is known to count.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,6 +16,13 @@ from portal.concurrency.task_group import task_group
 from portal.telemetry.spans import span
 from portal.transcoding.copying.remux import RemuxReport, TrackCopy, remux
 from portal.transcoding.encoding import command, ffmpeg
+from portal.transcoding.encoding.continuation import (
+    MadeRendition,
+    NotContinuable,
+    OnMade,
+    go_on,
+    tell_nobody,
+)
 from portal.transcoding.encoding.decoding_check import check_decoding
 from portal.transcoding.encoding.ffmpeg_log import RunReport
 from portal.transcoding.encoding.finishing import (
@@ -35,7 +42,12 @@ from portal.transcoding.encoding.output_validation import (
     damaged_share,
 )
 from portal.transcoding.encoding.progress import TRANSCODED_PERCENT, OnProgress, PassProgress, Stage
-from portal.transcoding.encoding.segment_upload import SegmentUpload, Sink, sampled_segments
+from portal.transcoding.encoding.recording import Recording
+from portal.transcoding.encoding.segment_upload import (
+    SegmentUpload,
+    Sink,
+    sampled_segments,
+)
 from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
 from portal.transcoding.encoding.thumbnails import put_poster, put_storyboard
 from portal.transcoding.encoding.work_folder import pass_folder
@@ -47,7 +59,7 @@ from portal.transcoding.errors import (
 )
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.packaging.master import FinishedRendition, Kind
-from portal.transcoding.planning.ladder import Plan, Rung
+from portal.transcoding.planning.ladder import Plan, Rung, frame_step
 from portal.transcoding.planning.notes import Note, notes_for
 from portal.transcoding.planning.storyboard import plan_storyboard
 from portal.transcoding.planning.tracks import TrackRung
@@ -55,6 +67,14 @@ from portal.transcoding.probing.facts import Probe
 
 # Copying takes about this much of the time of a pass that encodes, too.
 _COPY_SHARE = 0.1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
+    """What an earlier pass made of the wanted renditions, and how the new segments' names begin."""
+
+    renditions: Mapping[str, MadeRendition]
+    prefix: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,14 +103,18 @@ async def make_renditions(
     sink: Sink,
     work_dir: Path,
     on_progress: OnProgress,
+    kept: Kept | None = None,
+    on_made: OnMade = tell_nobody,
 ) -> PassOutput:
     """Make the `wanted` video renditions, in a folder of their own in `work_dir`.
 
     The first pass also makes audio, subtitles and the poster, and it alone copies. `reference` is
     the playlist of a video rendition that an earlier pass made: all segments begin where its do.
+    `on_made` is told of each segment of an encoded rendition that is in storage; a later call may
+    go on after those (`kept`), with the same arguments else. Sound is then made again.
 
-    Raises CopyUndeliverable, SourceRejected, TranscodeFailed, DiskFull, or whatever the sink
-    raised. However it ends, no process is left running.
+    Raises CopyUndeliverable, NotContinuable, SourceRejected, TranscodeFailed, DiskFull, or whatever
+    the sink raised. However it ends, no process is left running.
     """
     rungs = tuple(
         rung if is_first else replace(rung, copied=False)
@@ -113,6 +137,8 @@ async def make_renditions(
                     sampled=sampled_segments(probe.duration_s),
                 ),
                 progress=PassProgress(on_progress, probe.duration_s),
+                kept=kept,
+                on_made=on_made,
             )
             return await one_pass.make(reference)
 
@@ -153,6 +179,8 @@ class _Pass:
     is_first: bool
     upload: SegmentUpload
     progress: PassProgress
+    kept: Kept | None
+    on_made: OnMade
     runs: list[RunReport] = field(default_factory=list)
 
     async def make(self, reference: MediaPlaylist | None) -> PassOutput:
@@ -243,30 +271,63 @@ class _Pass:
             starts_s=reference.starts_s if reference else None,
             keeps_times=self.plan.keeps_times,
         )
-        names = _names(task.rungs, task.audio, task.subtitles)
-        if not names:
+        if self.kept and task.rungs:
+            return await self._go_on(task, self.kept)
+        if not _tracks(task):
             return RunReport()
         self.progress.next_run(ends_at=1.0)
-        with span("encode", renditions=" ".join(names)):
-            return await self._run(command.encode_arguments(task), names)
+        return await self._run(task)
 
-    async def _run(self, arguments: Sequence[str], names: Sequence[str]) -> RunReport:
-        """Run ffmpeg and upload its segments; when one fails the other is stopped."""
+    async def _go_on(self, task: command.Encode, kept: Kept) -> RunReport:
+        """Make what is missing of the video, and beside it all sound and subtitles."""
+        after = go_on(kept.renditions, task.rungs, starts_s=task.starts_s, prefix=kept.prefix)
+        self.upload.go_on(after, sampled_segments(self.probe.duration_s, after))
+        self.progress.next_run(ends_at=1.0, from_s=float(after.from_s))
+        video = replace(task, audio=(), subtitles=(), after=after)
+        others = replace(task, rungs=())
+        report = await self._run(video, *([others] if _tracks(others) else []))
+        # Each frame that is kept was decoded, and those that were left out for it.
+        before = after.frames * frame_step(self.probe.video.fps)
+        return replace(report, frames_decoded=(report.frames_decoded or 0) + before)
+
+    async def _run(self, *tasks: command.Encode) -> RunReport:
+        """Run ffmpeg for each task, and upload segments; when one fails the others are stopped.
+
+        Answers what the first one's says.
+        """
+        names = [name for task in tasks for name in _tracks(task)]
         await asyncio.to_thread(_make_folders, self.upload.work_dir, names)
-        async with task_group() as tasks:
-            encoding = tasks.create_task(
-                ffmpeg.run(
-                    arguments,
-                    on_progress=self.progress.encoded,
-                    timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
-                    paused=self.upload.paused,
-                    cwd=self.upload.work_dir,
-                    environ=self.source.environ,
-                )
-            )
-            tasks.create_task(self.upload.follow(encoding, names))
-        self.runs.append(encoding.result())
-        return encoding.result()
+        recording = Recording(self.upload, self.on_made)
+        with span("encode", renditions=" ".join(names)):
+            async with task_group() as group:
+                encoding = group.create_task(self._run_all(tasks))
+                uploading = self.upload.follow(encoding, names, on_stored=recording.stored)
+                group.create_task(uploading)
+        if tasks[0].after and recording.begun != tasks[0].after.made.keys():
+            raise NotContinuable("no segment followed")
+        return encoding.result()[0]
+
+    async def _run_all(self, tasks: Sequence[command.Encode]) -> Sequence[RunReport]:
+        async with task_group() as group:
+            running = [group.create_task(self._run_ffmpeg(task)) for task in tasks]
+        reports = [run.result() for run in running]
+        self.runs.extend(reports)
+        return reports
+
+    async def _run_ffmpeg(self, task: command.Encode) -> RunReport:
+        decoded_first_s = 0.0
+        if task.after:
+            from_s = float(task.after.from_s)
+            decoded_first_s = min(from_s, self.probe.video.max_key_distance_s or from_s)
+        return await ffmpeg.run(
+            command.encode_arguments(task),
+            on_progress=self.progress.encoded if task.rungs else None,
+            timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
+            stall_s=ffmpeg.stall_limit_s(decoded_first_s),
+            paused=self.upload.paused,
+            cwd=self.upload.work_dir,
+            environ=self.source.environ,
+        )
 
     async def _finish(self, reference: MediaPlaylist | None, *, damage: float) -> PassOutput:
         """Validate what was written and upload the files that make it playable."""
@@ -313,6 +374,10 @@ class _Pass:
         for subtitles in self.plan.subtitles:
             if finished := await finish_subtitles(subtitles, upload, duration_s=duration_s):
                 yield finished
+
+
+def _tracks(task: command.Encode) -> list[str]:
+    return _names(task.rungs, task.audio, task.subtitles)
 
 
 def _names(*kinds: Sequence[Rung | TrackRung]) -> list[str]:

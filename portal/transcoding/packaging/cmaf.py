@@ -26,14 +26,15 @@ class SegmentFacts:
     """What a video segment holds.
 
     `key_size_bytes` counts from the segment's start to the end of its first sample. Its frames
-    are shown from `from_ticks` until `until_ticks`, in the track's time scale. `is_closed` means
-    that it decodes without any other segment: it begins with an IDR picture, and no frame in it
-    is shown before that one.
+    are shown from `from_ticks` until `until_ticks`, the last one from `last_ticks` on, in the
+    track's time scale. `is_closed` means that it decodes without any other segment: it begins with
+    an IDR picture, and no frame in it is shown before that one.
     """
 
     sample_count: int
     key_size_bytes: int
     from_ticks: int
+    last_ticks: int
     until_ticks: int
     is_closed: bool
 
@@ -69,6 +70,7 @@ def inspect_segment(segment: bytes) -> SegmentFacts:
         sample_count=len(run.sizes_bytes),
         key_size_bytes=first_end,
         from_ticks=run.begins_at + min(run.shown_at),
+        last_ticks=run.begins_at + max(run.shown_at),
         until_ticks=run.begins_at + run.shown_until,
         is_closed=begins_with_first and _is_idr(segment[run.first_at : first_end]),
     )

@@ -1,0 +1,160 @@
+"""A pass that goes on after what is made: as one that was never ended."""
+
+import io
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from continued import Record, continued, ended_after
+from decoded_media import open_media
+from media_recipes import EXACT_TIMES, MakeMedia, jittering, lavfi
+from published import FolderSink, joined, make_pass, payloads, playlist
+
+from portal.transcoding.encoding.continuation import NotContinuable
+from portal.transcoding.packaging.cmaf import inspect_segment, time_scale
+from portal.transcoding.packaging.hls import INIT_NAME
+
+DURATION_S = 17
+MOVING = "testsrc2=s=544x308:r={rate}:d={duration_s}"
+X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-level:v", "5.1", "-pix_fmt", "yuv420p")
+B_FRAMES = (*X264, "-bf", "3", "-g", "75")
+OPEN_GOP = (
+    *("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1"),
+    *("-x265-params", "log-level=error:open-gop=1:bframes=4:keyint=50:min-keyint=50:scenecut=0"),
+)
+IRREGULAR = (
+    "select='gte(t-prev_selected_t,0.0165+0.045*mod(n*7919,1000)/1000)+eq(n,0)',"
+    "settb=1/1000000,setpts='PTS+mod(N*7919,900)'"
+)
+TICK_S = 0.001
+
+Make = Callable[[MakeMedia], Path]
+
+
+def moving(
+    make_media: MakeMedia, name: str, rate: str, *options: str, filters: str = "null"
+) -> Path:
+    picture = MOVING.format(rate=rate, duration_s=DURATION_S)
+    inputs = lavfi(picture, f"sine=f=440:d={DURATION_S}:r=48000")
+    return make_media(f"continued {name}.mp4", *inputs, "-vf", filters, *options)
+
+
+SOURCES: dict[str, Make] = {
+    "ntsc": lambda make: moving(make, "ntsc", "30000/1001", *B_FRAMES),
+    "sparse": lambda make: moving(make, "sparse", "25", *X264, "-g", "999"),
+    "fast": lambda make: moving(make, "fast", "120", *B_FRAMES),
+    "open_gop": lambda make: moving(make, "open_gop", "30", *OPEN_GOP),
+    "jittering": lambda make: moving(
+        make, "jittering", "30", *B_FRAMES, *EXACT_TIMES, filters=jittering("null", 9000)
+    ),
+    "variable": lambda make: moving(
+        make, "variable", "240", *B_FRAMES, *EXACT_TIMES, filters=IRREGULAR
+    ),
+    "interlaced": lambda make: moving(
+        make, "interlaced", "50", *X264, "-flags", "+ilme+ildct", filters="interlace"
+    ),
+}
+
+
+def times_s(folder: Path, name: str) -> list[float]:
+    """When each frame is shown, in the order of showing."""
+    with open_media(io.BytesIO(joined(folder, name))) as container:
+        stream = container.streams.video[0]
+        packets = [it for it in container.demux(stream) if it.size]
+        decoded = [float(it.dts * stream.time_base) for it in packets]
+        assert all(a < b for a, b in pairwise(decoded)), "decode times fall"
+        return sorted(float(it.pts * stream.time_base) for it in packets)
+
+
+def check_segments(folder: Path, name: str) -> None:
+    """Each segment is shown, and decoded, from where the one before it ends."""
+    scale = time_scale((folder / name / INIT_NAME).read_bytes())
+    segments = [
+        inspect_segment((folder / name / it.uri).read_bytes())
+        for it in playlist(folder, name).segments
+    ]
+    assert all(segment.is_closed for segment in segments)
+    for one, next_one in pairwise(segments):
+        assert abs(next_one.from_ticks - one.until_ticks) / scale <= TICK_S
+
+
+def check_alike(whole: Path, parts: Path, name: str, *, within_s: float) -> None:
+    expected, found = times_s(whole, name), times_s(parts, name)
+    assert len(found) == len(expected)
+    assert found == pytest.approx(expected, abs=within_s)
+    starts = playlist(whole, name).starts_s
+    assert playlist(parts, name).starts_s == pytest.approx(starts, abs=within_s + 1e-6)
+    check_segments(parts, name)
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+async def test_frames_and_sound_are_those_of_an_unbroken_pass(
+    kind: str, make_media: MakeMedia, tmp_path: Path
+) -> None:
+    path = SOURCES[kind](make_media)
+    whole, parts = FolderSink(tmp_path / "whole"), FolderSink(tmp_path / "parts")
+    unbroken = await make_pass(path, sink=whole, work_dir=tmp_path)
+    result = await continued(path, sink=parts, counts=(1, 3), work_dir=tmp_path)
+    within_s = 0.0 if unbroken.source.video.constant_rate else TICK_S
+    names = [each.name for each in unbroken.renditions]
+    for name in names:
+        check_alike(whole.folder, parts.folder, name, within_s=within_s)
+        uris = [segment.uri for segment in playlist(parts.folder, name).segments]
+        assert uris[:4] == ["00000.m4s", "2-00001.m4s", "2-00002.m4s", "3-00003.m4s"]
+    assert result.duration_s == pytest.approx(unbroken.duration_s, abs=TICK_S)
+    sounds = [io.BytesIO(joined(each, "audio")) for each in (whole.folder, parts.folder)]
+    assert payloads(sounds[0], kind="audio") == payloads(sounds[1], kind="audio")
+
+
+async def test_later_renditions_go_on_at_the_cuts_of_the_first(
+    make_media: MakeMedia, tmp_path: Path
+) -> None:
+    path = SOURCES["ntsc"](make_media)
+    sink, again = FolderSink(tmp_path / "whole"), FolderSink(tmp_path / "parts")
+    first = await make_pass(path, sink=sink, work_dir=tmp_path)
+    [low, *_] = first.renditions
+    reference = playlist(sink.folder, low.name)
+    options = {"reference": reference, "work_dir": tmp_path, "wanted": [low.name]}
+    await continued(path, sink=again, counts=(2, 4), **options)
+    check_alike(sink.folder, again.folder, low.name, within_s=0.0)
+
+
+async def test_a_pass_that_was_ended_makes_no_segment_again(
+    make_video: MakeMedia, tmp_path: Path
+) -> None:
+    path = make_video("continued long.mp4", duration_s=60, rate="30", size="1280x720")
+    sink, record, seen = FolderSink(tmp_path / "sink"), Record(), []
+
+    async def note(stage: object, percent: float, seconds_left: float | None) -> None:
+        seen.append(percent)
+
+    options = {"sink": sink, "work_dir": tmp_path, "on_progress": note}
+    await ended_after(path, record, 2, **options)
+    kept = record.kept(sink, "2-")
+    until = len(seen)
+    await ended_after(path, record, record.whole() + 2, kept=kept, **options)
+    assert min(seen[until + 1 :]) >= 95 * 8 / 60, "what is made counts from the start"
+    result = await make_pass(path, on_made=record, kept=record.kept(sink, "3-"), **options)
+    assert result.renditions
+    for each in result.renditions:
+        stored = [it for it in sink.names if it.startswith(f"{each.name}/") and ".m4s" in it]
+        assert len(stored) <= len(playlist(sink.folder, each.name).segments) + 8
+        check_segments(sink.folder, each.name)
+        assert len(times_s(sink.folder, each.name)) == 60 * 30
+
+
+async def test_what_does_not_fit_is_not_gone_on_with(make_media: MakeMedia, tmp_path: Path) -> None:
+    path, sink, record = SOURCES["ntsc"](make_media), FolderSink(tmp_path / "sink"), Record()
+    options = {"sink": sink, "work_dir": tmp_path}
+    result = await make_pass(path, on_made=record, **options)
+    kept = record.kept(sink, "2-", 2)
+    for rendition in kept.renditions.values():
+        object.__setattr__(rendition, "init", rendition.init.replace(b"avcC\x01d", b"avcC\x01M"))
+    with pytest.raises(NotContinuable, match="another way"):
+        await make_pass(path, kept=kept, **options)
+    with pytest.raises(NotContinuable, match="no segment"):
+        await make_pass(path, kept=record.kept(sink, "2-", 0), **options)
+    [low, *_] = result.renditions
+    with pytest.raises(NotContinuable, match="other renditions"):
+        await make_pass(path, kept=record.kept(sink, "2-", 2), wanted=[low.name], **options)
