@@ -13,7 +13,8 @@ from running_portal import run_ffmpeg, until
 from portal.database.models import Rendition, Video
 from portal.processing import attempts, completion
 from portal.processing.attempts import OpenAttempt
-from portal.processing.passes import Pass, Tools
+from portal.processing.passes import Pass
+from portal.processing.tools import Tools
 from portal.transcoding.probing.probe import SourceLimits
 from portal.web.composition import WebContext
 

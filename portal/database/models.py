@@ -216,9 +216,10 @@ class Attempt(Model):
 class Rendition(Model):
     """One rendition of a video: planned after the first look at the source, measured when made.
 
-    It lies in the folder of the attempt `attempt_number`, the last one that began to make it. An
-    attempt that is open and bears that number is making it now. `tries` counts those attempts,
-    released ones aside; `error_detail` is for the operator.
+    `attempt_number` is that of the last attempt that began to make it; one that is open is making
+    it now. A complete rendition lies in the folder of the attempt of that number, which is the one
+    whose segments later ones went on after. `tries` counts the attempts, released ones aside;
+    `error_detail` is for the operator.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -254,6 +255,37 @@ class Rendition(Model):
         table = "renditions"
         unique_together = (("video", "name"),)
         ordering = ("position",)
+
+
+class MadeSegment(Model):
+    """A segment in storage of a rendition that is being made.
+
+    `number` counts a rendition's segments, `folder` is the number of the attempt that began them,
+    in whose folder they lie, `made_by` that of the attempt that made this one. Times are in the
+    ticks of the rendition.
+    """
+
+    id = fields.BigIntField(primary_key=True)
+    video: fields.ForeignKeyRelation[Video] = fields.ForeignKeyField(
+        "portal.Video", related_name="made_segments", on_delete=fields.CASCADE
+    )
+    rendition = fields.CharField(max_length=40)
+    number = fields.IntField()
+    folder = fields.IntField()
+    made_by = fields.IntField()
+    uri = fields.CharField(max_length=40)
+    size_bytes = fields.BigIntField()
+    key_size_bytes = fields.BigIntField()
+    sample_count = fields.IntField()
+    from_ticks = fields.BigIntField()
+    last_ticks = fields.BigIntField()
+    until_ticks = fields.BigIntField()
+
+    video_id: UUID
+
+    class Meta:
+        table = "made_segments"
+        unique_together = (("video", "rendition", "number"),)
 
 
 class PosterRequest(Model):

@@ -215,10 +215,12 @@ async def _unused(
         yield prefix
         return
     # Collected first: lists of some servers lose their place when entries vanish.
-    folders = [entry async for entry in entries_of(prefix, storage) if isinstance(entry, str)]
-    for folder in folders:
-        if folder.removeprefix(root) not in own:
-            yield folder
+    for entry in [entry async for entry in entries_of(prefix, storage)]:
+        if isinstance(entry, str):
+            if entry.removeprefix(root) not in own:
+                yield entry
+        elif number != video.published_attempt:
+            yield entry.key
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from time import monotonic
@@ -21,11 +21,22 @@ from tortoise.expressions import F
 
 from portal.database.connection import OUTAGE_TIMEOUT_S, retry_outage, server_time, transaction
 from portal.database.lease import LIVE, LeaseLost, first_end, renew
-from portal.database.models import Attempt, Outcome, Rendition, RenditionState, Video, VideoStatus
+from portal.database.models import (
+    Attempt,
+    MadeSegment,
+    Outcome,
+    Rendition,
+    RenditionState,
+    Video,
+    VideoStatus,
+)
 from portal.database.rows import NOW, lock_video
 from portal.database.totals import count_attempt
+from portal.processing import made_segments
+from portal.processing.made_segments import Begun, Stored
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
+from portal.transcoding.encoding import continuation
 from portal.transcoding.errors import FailCode
 
 logger = logging.getLogger(__name__)
@@ -38,6 +49,7 @@ MAX_ATTEMPTS = 3
 TRANSCODE_FAILED = "transcode_failed"
 MAX_DETAIL_LENGTH = 4_000
 ENDING_TIMEOUT_S = 4.0
+LAST_BEAT_TIMEOUT_S = 2.0
 
 
 class HeldByAnother(Exception):
@@ -67,7 +79,7 @@ class OpenAttempt:
     video that is ready; it is empty in a first pass, which has yet to plan them, and where
     `makes_storyboard` says that this is to be made. `interruptions`
     counts those that storage broke off, by not delivering the source, since the editor last asked
-    for new ones.
+    for new ones. `percent` is how far earlier attempts at the same pass got.
     """
 
     id: int
@@ -77,6 +89,7 @@ class OpenAttempt:
     wanted: tuple[str, ...] = ()
     makes_storyboard: bool = False
     interruptions: int = 0
+    percent: float = 0.0
 
     @property
     def video_id(self) -> UUID:
@@ -89,7 +102,7 @@ async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
     Raises:
         HeldByAnother: a live lease exists.
         AttemptsExhausted: `MAX_ATTEMPTS` were made since the editor last asked for new ones;
-            those that were released do not count.
+            those that were released, or lost after they had stored segments, do not count.
     """
     async with opening() as opened:
         video = await lock_video(video_id)
@@ -109,7 +122,7 @@ async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
 async def close_abandoned(video_id: UUID) -> list[Attempt]:
     """Close what dead workers left open at a locked video, or raise `HeldByAnother`.
 
-    Answers all of its attempts as they were.
+    Answers all of its attempts.
     """
     earlier = await Attempt.filter(video_id=video_id).order_by("number")
     if await Attempt.filter(LIVE, video_id=video_id, outcome=None).exists():
@@ -145,11 +158,14 @@ async def open_attempt(
     makes_storyboard: bool = False,
 ) -> OpenAttempt:
     """Open the next attempt at a locked video at which no other is open."""
+    is_begun = earlier and await MadeSegment.exists(video_id=video.id)
+    percent = earlier[-1].percent if is_begun else 0.0
     row = await Attempt.create(
         video_id=video.id,
         number=earlier[-1].number + 1 if earlier else 1,
         worker=worker,
         stage="probing",
+        percent=percent,
         lease_expires_at=await first_end(LEASE_S),
         started_at=await server_time(),
     )
@@ -167,48 +183,89 @@ async def open_attempt(
         wanted=wanted,
         makes_storyboard=makes_storyboard,
         interruptions=interruptions,
+        percent=percent,
     )
 
 
 async def close_lost(attempts: Sequence[Attempt]) -> None:
-    """Close a locked video's open attempts; a worker that wakes up finds its own lost."""
+    """Close a locked video's open attempts; a worker that wakes up finds its own lost.
+
+    One that got on counts as released: what it was at is not what its worker died of.
+    """
     for attempt in attempts:
         if attempt.outcome is None:
-            await _end(attempt, Outcome.FAILED, ABANDONED)
+            got_on = await made_segments.is_any_by(attempt.video_id, attempt.number)
+            attempt.outcome = Outcome.HANDED_BACK if got_on else Outcome.FAILED
+            await _end(attempt, attempt.outcome, ABANDONED)
 
 
 class Heartbeat:
-    """Renews the lease of an attempt and writes its progress, at most once a second."""
+    """Renews the lease of an attempt and writes what it has done, at most once a second."""
 
     def __init__(self, attempt: OpenAttempt) -> None:
         self._attempt = attempt
-        self._written: tuple[str, float, float | None] = ("probing", 0.0, None)
+        self._stored: list[Stored] = []
+        self._writing = asyncio.Lock()
+        self._folder = attempt.number
+        self._written: tuple[str, float, float | None] = ("probing", attempt.percent, None)
         self._progress: tuple[str, float, float | None] = self._written
         self._renewed_at = monotonic()
 
     async def report(self, stage: str, percent: float, eta_s: float | None) -> None:
-        """Note the progress; it is written with the next beat."""
-        self._progress = (stage, percent, eta_s)
+        """Note the progress, which never falls; it is written with the next beat."""
+        self._progress = (stage, max(percent, self._attempt.percent), eta_s)
+
+    async def begin_pass(self, begun: Begun | None) -> None:
+        """Segments that are stored from now on follow those, or are the first of a pass."""
+        attempt = self._attempt
+        async with self._writing:
+            async with transaction():
+                await lock_video(attempt.video_id)
+                await hold(attempt)
+                await made_segments.keep(attempt.video_id, begun)
+            self._stored, self._folder = [], begun.folder if begun else attempt.number
+
+    def stored(self, name: str, number: int, segment: continuation.MadeSegment) -> None:
+        """Note a segment that is in storage; likewise."""
+        self._stored.append((name, number, segment))
 
     async def beat_forever(self) -> None:
         """Run beside the work. Raises `LeaseLost` when the attempt is no longer ours."""
         while True:
             await asyncio.sleep(HEARTBEAT_S)
             age_s = monotonic() - self._renewed_at
-            if self._progress == self._written and age_s < RENEWAL_S:
+            is_news = self._stored or self._progress != self._written
+            if not is_news and age_s < RENEWAL_S:
                 continue
             try:
-                await self._beat()
+                await self.beat()
             except psycopg.OperationalError:
                 # However long the database is away: it says then whether another worker took
                 # over, and until then nothing can be published.
                 logger.warning("Lease not renewed, trying again", extra={"action": "lease_retry"})
 
-    async def _beat(self) -> None:
-        stage, percent, eta_s = progress = self._progress
-        await hold(self._attempt, stage=stage, percent=percent, eta_s=eta_s)
-        self._written = progress
+    async def beat(self) -> None:
+        """Write what was noted, under the lease; raises `LeaseLost`."""
+        async with self._writing:
+            stage, percent, eta_s = progress = self._progress
+            stored, attempt = list(self._stored), self._attempt
+            async with transaction():
+                if stored:
+                    await lock_video(attempt.video_id)
+                await hold(attempt, stage=stage, percent=percent, eta_s=eta_s)
+                await made_segments.add(
+                    attempt.video_id, stored, folder=self._folder, made_by=attempt.number
+                )
+            # What was noted meanwhile is left.
+            del self._stored[: len(stored)]
+            self._written = progress
         self._renewed_at = monotonic()
+
+    async def beat_once_more(self) -> None:
+        """Write what was noted of a pass that ended early, unless that takes long."""
+        with suppress(LeaseLost, psycopg.Error, TimeoutError):
+            async with asyncio.timeout(LAST_BEAT_TIMEOUT_S):
+                await self.beat()
 
 
 async def hold(attempt: OpenAttempt, **values: object) -> None:
@@ -259,6 +316,7 @@ async def start_again(video: Video, queue: Queue, *, since: datetime | None = No
     Its priority counts from `since`, or from the video's creation.
     """
     last = await Attempt.filter(video_id=video.id).order_by("-number").first()
+    await made_segments.keep(video.id, None)
     await Video.filter(id=video.id).update(
         status=VideoStatus.PROCESSING,
         failure_code=None,
@@ -319,4 +377,7 @@ async def _end(attempt: Attempt | OpenAttempt, outcome: Outcome, failure: Failur
         await unfinished.update(tries=F("tries") - 1)
     else:
         await unfinished.update(error_code=code, error_detail=detail)
+    if outcome is Outcome.FAILED and failure is not ABANDONED:
+        # What it had made may be why.
+        await made_segments.keep(attempt.video_id, None)
     return True

@@ -37,11 +37,13 @@ class Pace:
 class WorkMeter:
     """Follows a pass by its progress, and refuses a source that shows to be too much work.
 
-    `worked_s` is how long ffmpeg has worked; the time in which it was paused does not count.
+    `worked_s` is how long ffmpeg has worked; the time in which it was paused does not count. The
+    share `begun` of the pass was made before.
     """
 
     report: Report
     limits: SourceLimits
+    begun: float = 0.0
     worked_s: float = 0.0
     seen_at: float = field(default_factory=monotonic)
 
@@ -50,7 +52,7 @@ class WorkMeter:
         now = monotonic()
         self.worked_s += min(now - self.seen_at, MAX_STEP_S)
         self.seen_at = now
-        self._judge(share_done(percent))
+        self._judge(share_done(percent) - self.begun)
         await self.report(stage, percent, eta_s)
 
     def _judge(self, share: float) -> None:

@@ -10,9 +10,8 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 import psycopg
@@ -24,17 +23,17 @@ from portal.database.models import Outcome, Video
 from portal.errors import StorageUnavailable, Unavailable
 from portal.processing import attempts, completion, renditions
 from portal.processing.attempts import Failure, Heartbeat, OpenAttempt
+from portal.processing.encoding_pass import EncodingPass, Made
+from portal.processing.giving_way import GaveWay
 from portal.processing.masters import put_master, write_master
-from portal.processing.pace import Pace, WorkMeter
+from portal.processing.outputs import StorageSink
 from portal.processing.removal import remove_again
 from portal.processing.sources import SourceChanged, check_source
-from portal.queue.app import Queue
+from portal.processing.tools import Tools
 from portal.storage.bucket import Storage
 from portal.storage.keys import output_prefix
 from portal.telemetry.spans import span
 from portal.transcoding.encoding.transcode import (
-    PassOutput,
-    make_renditions,
     make_storyboard,
 )
 from portal.transcoding.errors import (
@@ -51,11 +50,10 @@ from portal.transcoding.packaging.hls import (
     media_playlist_name,
     parse_media_playlist,
 )
-from portal.transcoding.packaging.master import master_playlist
 from portal.transcoding.planning.ladder import Plan, plan_renditions
 from portal.transcoding.planning.notes import Note
 from portal.transcoding.probing.facts import Probe
-from portal.transcoding.probing.probe import SourceLimits, probe
+from portal.transcoding.probing.probe import probe
 
 logger = logging.getLogger(__name__)
 
@@ -82,33 +80,6 @@ class EncoderNeeded(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class StorageSink:
-    """Where the transcoder puts its output: a folder of the bucket."""
-
-    storage: Storage
-    prefix: str
-
-    async def put(self, name: str, data: bytes | Path, content_type: str) -> None:
-        """Write one output file under its name relative to the attempt."""
-        await self.storage.put(self.prefix + name, data, content_type=content_type)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
-    """What a worker carries out passes with; `limits` are those of sources.
-
-    `pace` is what the worker's passes have taken so far.
-    """
-
-    worker: str
-    storage: Storage
-    queue: Queue
-    limits: SourceLimits
-    work_dir: Path
-    pace: Pace = field(default_factory=Pace)
-
-
-@dataclass(frozen=True, slots=True)
 class Pass:
     """An attempt, to be carried out with these tools."""
 
@@ -132,9 +103,10 @@ class Pass:
             try:
                 work = partial(self._first_pass, may_encode=may_encode)
                 made, found = await self._under_lease(work)
+                publish = partial(renditions.publish, attempt, made.output, found)
                 with span("publish"):
                     await retry_outage(
-                        lambda: renditions.publish(attempt, made, found, queue=self.tools.queue)
+                        lambda: publish(folders=made.folders, queue=self.tools.queue)
                     )
             except (SourceRejected, SourceChanged) as exc:
                 logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
@@ -197,6 +169,10 @@ class Pass:
             yield
         except LeaseLost:
             logger.warning("Lease lost, work discarded", extra={"action": "lease_lost"})
+        except GaveWay:
+            outcome = Outcome.HANDED_BACK
+            logger.info("Pass gave way", extra={"action": "gave_way", "attempt": attempt.number})
+            raise
         except (asyncio.CancelledError, Unavailable, DiskFull, psycopg.OperationalError) as exc:
             outcome, failure = Outcome.HANDED_BACK, _reason(exc)
             why = failure.detail if failure else str(exc) or "told to end"
@@ -216,15 +192,17 @@ class Pass:
 
     async def _under_lease(self, work: Callable[[Heartbeat], Awaitable[Result]]) -> Result:
         heartbeat = Heartbeat(self.attempt)
-        async with task_group() as tasks:
-            beating = tasks.create_task(heartbeat.beat_forever())
-            result = await work(heartbeat)
-            beating.cancel()
+        try:
+            async with task_group() as tasks:
+                beating = tasks.create_task(heartbeat.beat_forever())
+                result = await work(heartbeat)
+                beating.cancel()
+        except (GaveWay, asyncio.CancelledError, Unavailable, DiskFull):
+            await heartbeat.beat_once_more()
+            raise
         return result
 
-    async def _first_pass(
-        self, heartbeat: Heartbeat, *, may_encode: bool
-    ) -> tuple[PassOutput, Probe]:
+    async def _first_pass(self, heartbeat: Heartbeat, *, may_encode: bool) -> tuple[Made, Probe]:
         async with self._probed_source() as (source_url, found):
             try:
                 made = await self._make_first(source_url, found, heartbeat, may_encode=may_encode)
@@ -234,13 +212,13 @@ class Pass:
                 )
                 self.attempt.video.notes.append(Note.COPY_UNDELIVERABLE)
                 made = await self._make_first(source_url, found, heartbeat, may_encode=may_encode)
-        playlist = master_playlist([("", rendition) for rendition in made.renditions])
-        await write_master(self.tools.storage, self._prefix, playlist)
+        prefix = output_prefix(self.attempt.video_id, self.attempt.number)
+        await write_master(self.tools.storage, prefix, made.master)
         return made, found
 
     async def _make_first(
         self, source_url: str, found: Probe, heartbeat: Heartbeat, *, may_encode: bool
-    ) -> PassOutput:
+    ) -> Made:
         """Plan a ladder and make the first of it. What is known to be undeliverable is encoded."""
         may_copy = Note.COPY_UNDELIVERABLE not in self.attempt.video.notes
         plan = plan_renditions(found, may_copy=may_copy)
@@ -251,11 +229,11 @@ class Pass:
         attempt = self.attempt
         if attempt.wanted:
             made = await self._make_wanted(heartbeat)
-            await retry_outage(lambda: renditions.add(attempt, made))
+            await retry_outage(lambda: renditions.add(attempt, made.output, folders=made.folders))
         await attempts.hold(attempt)
         await put_master(attempt.video, self.tools.storage)
 
-    async def _make_wanted(self, heartbeat: Heartbeat) -> PassOutput:
+    async def _make_wanted(self, heartbeat: Heartbeat) -> Made:
         attempt = self.attempt
         async with self._probed_source() as (source_url, found):
             plan = plan_renditions(found)
@@ -272,9 +250,7 @@ class Pass:
                 source_url,
                 found,
                 duration_s=video.duration_s or found.duration_s,
-                sink=StorageSink(
-                    tools.storage, output_prefix(video.id, video.published_attempt or 0)
-                ),
+                sink=StorageSink(tools.storage, self.attempt, folder=video.published_attempt or 0),
                 work_dir=tools.work_dir,
                 on_progress=heartbeat.report,
             )
@@ -288,23 +264,19 @@ class Pass:
         wanted: tuple[str, ...],
         *,
         reference: MediaPlaylist | None,
-    ) -> PassOutput:
-        tools = self.tools
-        meter = WorkMeter(heartbeat.report, tools.limits)
-        made = await make_renditions(
-            source_url,
-            found,
-            plan,
+    ) -> Made:
+        """Make these renditions, after what an earlier attempt made of them if that is of use."""
+        run = EncodingPass(
+            attempt=self.attempt,
+            tools=self.tools,
+            heartbeat=heartbeat,
+            source_url=source_url,
+            source=found,
+            plan=plan,
             wanted=wanted,
-            is_first=not self.attempt.wanted,
             reference=reference,
-            sink=StorageSink(tools.storage, self._prefix),
-            work_dir=tools.work_dir,
-            on_progress=meter.follow,
         )
-        if plan.needs_encoder(wanted):
-            tools.pace.note(expected_s=plan.encode_s(wanted), taken_s=meter.worked_s)
-        return made
+        return await run.make()
 
     @asynccontextmanager
     async def _probed_source(self) -> AsyncIterator[tuple[str, Probe]]:
@@ -328,10 +300,6 @@ class Pass:
             raise EncoderNeeded(plan, expected_s=pace * plan.encode_s(wanted))
         await renditions.plan(self.attempt, plan, wanted=wanted)
         return wanted
-
-    @property
-    def _prefix(self) -> str:
-        return output_prefix(self.attempt.video.id, self.attempt.number)
 
 
 async def _reference(video: Video, storage: Storage) -> MediaPlaylist:

@@ -4,7 +4,7 @@ Each function is one transaction under the lease of an attempt. A rendition coun
 only once its row says so; master playlists are written from the rows, never the other way round.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from fractions import Fraction
 from typing import Any
@@ -13,7 +13,7 @@ from portal.database.connection import transaction
 from portal.database.lease import LeaseLost
 from portal.database.models import Rendition, RenditionState, Video, VideoStatus
 from portal.database.rows import NOW, lock_video
-from portal.processing import attempts
+from portal.processing import attempts, made_segments
 from portal.processing.attempts import OpenAttempt
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion, defer_encode
@@ -59,17 +59,25 @@ async def queue_encode(
         )
 
 
-async def publish(attempt: OpenAttempt, made: PassOutput, source: Probe, *, queue: Queue) -> None:
+async def publish(
+    attempt: OpenAttempt,
+    made: PassOutput,
+    source: Probe,
+    *,
+    folders: Mapping[str, int],
+    queue: Queue,
+) -> None:
     """Make the video ready with what a first pass made of a source, and see to what is missing.
 
-    The job that makes the storyboard is queued in the same transaction. Raises `LeaseLost`.
+    `folders` are the numbers of the attempts that renditions begun earlier lie with. The job that
+    makes the storyboard is queued in the same transaction. Raises `LeaseLost`.
     """
     video = attempt.video
     storyboard = plan_storyboard(source.video, duration_s=made.duration_s)
     async with transaction():
         await lock_video(video.id)
         await attempts.publish(attempt, media_s=made.duration_s)
-        await _record(attempt, made)
+        await _record(attempt, made, folders)
         await _leave_to_make(attempt)
         changed = await Video.filter(id=video.id, status=VideoStatus.PROCESSING).update(
             status=VideoStatus.READY,
@@ -95,12 +103,15 @@ async def forget(attempt: OpenAttempt, names: Collection[str]) -> None:
     ).delete()
 
 
-async def add(attempt: OpenAttempt, made: PassOutput) -> None:
-    """Record renditions made for a ready video; the attempt stays open. Raises `LeaseLost`."""
+async def add(attempt: OpenAttempt, made: PassOutput, *, folders: Mapping[str, int]) -> None:
+    """Record renditions made for a ready video; the attempt stays open. Raises `LeaseLost`.
+
+    `folders` as in `publish`.
+    """
     async with transaction():
         video = await lock_video(attempt.video.id)
         await attempts.hold(attempt)
-        await _record(attempt, made)
+        await _record(attempt, made, folders)
         notes = set(made.notes)
         if made.has_faults and await _withdraw_copy(attempt.video):
             notes.add(Note.COPY_UNDELIVERABLE)
@@ -147,12 +158,13 @@ def _planned(planned: Plan) -> Iterator[dict[str, Any]]:
             yield {"kind": kind, **{name: getattr(track, name) for name in PLANNED_OF_TRACKS}}
 
 
-async def _record(attempt: OpenAttempt, made: PassOutput) -> None:
+async def _record(attempt: OpenAttempt, made: PassOutput, folders: Mapping[str, int]) -> None:
+    await made_segments.keep(attempt.video_id, None)
     for rendition in made.renditions:
         row = Rendition.filter(video_id=attempt.video.id, name=rendition.name)
         changed = await row.update(
             state=RenditionState.COMPLETE,
-            attempt_number=attempt.number,
+            attempt_number=folders.get(rendition.name, attempt.number),
             error_code=None,
             error_detail=None,
             **_measures(rendition),

@@ -3,7 +3,8 @@
 from uuid import UUID
 
 from portal.processing import attempts, completion
-from portal.processing.passes import Pass, Tools
+from portal.processing.passes import Pass
+from portal.processing.tools import Tools
 
 EXHAUSTED_MESSAGE = (
     "The file could not be converted: every try ended unexpectedly. "

@@ -50,6 +50,25 @@ SELECT job.id, job.task_name AS task, job.status::text AS status, job.attempts, 
        (SELECT max(at) FROM procrastinate_events WHERE job_id = job.id) AS changed_at
 FROM procrastinate_jobs job WHERE job.args->>'video_id' = %s ORDER BY job.id
 """
+# Whether more first passes wait, due before the one that a job runs, than worse ones run that can
+# give way instead. What waits for a lock can't begin anyway.
+OVERTAKEN = """
+WITH mine AS (SELECT id, priority FROM procrastinate_jobs WHERE id = %s)
+SELECT (
+  SELECT count(*) FROM procrastinate_jobs waiting, mine
+  WHERE waiting.queue_name = 'transcode' AND waiting.status = 'todo'
+    AND waiting.task_name = 'portal:encode' AND waiting.priority > mine.priority
+    AND coalesce(waiting.scheduled_at <= now(), true)
+    AND NOT EXISTS (
+      SELECT FROM procrastinate_jobs holder
+      WHERE holder.lock = waiting.lock AND holder.status = 'doing'
+    )
+) > (
+  SELECT count(*) FROM procrastinate_jobs running, mine
+  WHERE running.queue_name = 'transcode' AND running.status = 'doing'
+    AND (running.priority, -running.id) < (mine.priority, -mine.id)
+) AS is_overtaken
+"""
 QUEUED_AT = "SELECT min(at) AS at FROM procrastinate_events WHERE job_id = %s"
 # procrastinate's own deletes all at once, and sorts every event for it.
 PRUNE = """
@@ -91,6 +110,12 @@ async def queued_at(job_id: int) -> datetime | None:
     [row] = await fetch_rows(QUEUED_AT, job_id)
     at: datetime | None = row["at"]
     return at
+
+
+async def is_overtaken(job_id: int) -> bool:
+    """Whether a first pass that waits should have the slot of the pass that this job runs."""
+    [row] = await fetch_rows(OVERTAKEN, job_id)
+    return bool(row["is_overtaken"])
 
 
 async def prune_jobs(*, keep_days: int) -> int:

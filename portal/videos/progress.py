@@ -142,15 +142,16 @@ def _share_made(video: Row, rows: Sequence[Row]) -> float:
     """Percent of what later passes make; a rendition counts as its number of pixels."""
     total = made = 0.0
     for row in rows:
-        if row["kind"] != Kind.VIDEO or row["attempt_number"] == video["published_attempt"]:
+        number, making = row["attempt_number"], video["number"] or video["begun_number"]
+        if row["kind"] != Kind.VIDEO or (number or 0) in range(1, video["published_attempt"] + 1):
             continue
         pixels = (row["width"] or 1) * (row["height"] or 1)
         if row["state"] == RenditionStage.COMPLETE:
             total, made = total + pixels, made + pixels
         elif row["state"] == RenditionStage.PLANNED:
-            is_running = video["number"] is not None and row["attempt_number"] == video["number"]
+            is_begun = making is not None and number == making
             total += pixels
-            made += pixels * video["percent"] / 100 if is_running else 0.0
+            made += pixels * video["percent"] / 100 if is_begun else 0.0
     return 100.0 * made / total if total else 100.0
 
 

@@ -50,11 +50,19 @@ WITH unfinished AS (
 )
 SELECT video.id, video.status, video.failure_code, video.failure_message, video.notes,
        video.has_poster, video.has_storyboard, video.published_attempt, video.complete_job_id,
-       attempt.number, attempt.stage, attempt.percent, attempt.eta_s,
+       attempt.number, attempt.stage, coalesce(attempt.percent, begun.percent) AS percent,
+       attempt.eta_s, begun.number AS begun_number,
        waiting.position, COALESCE(made.renditions, '[]') AS renditions
 FROM videos video
 LEFT JOIN waiting ON waiting.id = video.id
 {JOIN_ATTEMPT}
+LEFT JOIN LATERAL (
+  -- The last attempt at a pass that waits to be gone on with.
+  SELECT number, percent FROM attempts last
+  WHERE attempt.number IS NULL AND last.video_id = video.id
+    AND EXISTS (SELECT FROM made_segments WHERE video_id = video.id)
+  ORDER BY number DESC LIMIT 1
+) begun ON true
 CROSS JOIN LATERAL (
   SELECT json_agg(rendition ORDER BY rendition.position) AS renditions
   FROM renditions rendition WHERE video_id = video.id

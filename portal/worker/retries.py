@@ -10,6 +10,7 @@ from procrastinate.jobs import Job
 from portal.concurrency.retry import Backoff
 from portal.errors import StorageUnavailable, Unavailable
 from portal.processing.attempts import LEASE_S, HeldByAnother
+from portal.processing.giving_way import GaveWay
 from portal.processing.passes import SourceInterrupted
 from portal.processing.removal import SETTLE_S, Unsettled
 from portal.transcoding.errors import DiskFull
@@ -46,7 +47,7 @@ class Retries(BaseRetryStrategy):
 
     def _pause_s(self, exception: BaseException, *, failures: int) -> float:
         match exception:
-            case asyncio.CancelledError():
+            case asyncio.CancelledError() | GaveWay():
                 return 0.0
             case Unsettled():
                 return SETTLE_S

@@ -11,7 +11,7 @@ from procrastinate import Blueprint, JobContext
 
 from portal.maintenance import janitor
 from portal.processing import removal, service
-from portal.processing.passes import Tools
+from portal.processing.tools import Tools
 from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE
 from portal.telemetry.trace_context import traced_job
 from portal.videos import posters

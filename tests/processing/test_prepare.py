@@ -12,7 +12,7 @@ from passes import EARLY, LATER, begun, make_source, pass_of, published_file, re
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.processing import attempts, pace, service
 from portal.processing.pace import Pace, WorkMeter
-from portal.processing.passes import Tools
+from portal.processing.tools import Tools
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.probing.probe import SourceLimits

@@ -126,7 +126,7 @@ def _can_be_completed(
 ) -> bool:
     """Whether a later pass can make what is lost: video, by the segments of the first pass."""
     kept = [row for row in rows if row not in lost and row.kind is Kind.VIDEO]
-    has_measure = any(row.attempt_number == video.published_attempt for row in kept)
+    has_measure = any((row.attempt_number or 0) <= (video.published_attempt or 0) for row in kept)
     return has_measure and all(row.kind is Kind.VIDEO for row in lost)
 
 

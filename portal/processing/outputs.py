@@ -1,0 +1,38 @@
+"""Where a pass puts what it makes: its attempt's folder, or that of the attempt that began it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from portal.database.connection import retry_outage
+from portal.processing import attempts
+from portal.processing.attempts import OpenAttempt
+from portal.storage.bucket import Storage
+from portal.storage.keys import output_prefix
+from portal.transcoding.packaging.hls import PLAYLIST_NAME
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSink:
+    """The folder of the attempt of the number `folder`, but for the renditions of `folders`.
+
+    Those lie in the folders of the attempts of these numbers. All is put by `attempt`.
+    """
+
+    storage: Storage
+    attempt: OpenAttempt
+    folder: int
+    folders: Mapping[str, int] = field(default_factory=dict)
+
+    async def put(self, name: str, data: bytes | Path, content_type: str) -> None:
+        """Write one output file under its name relative to the attempt.
+
+        Segments have names of their own; a playlist replaces one that an earlier attempt, if its
+        worker still runs, would write. Raises `LeaseLost`.
+        """
+        rendition, _, file = name.partition("/")
+        if file == PLAYLIST_NAME:
+            await retry_outage(lambda: attempts.hold(self.attempt))
+        folder = self.folders.get(rendition, self.folder)
+        key = output_prefix(self.attempt.video_id, folder) + name
+        await self.storage.put(key, data, content_type=content_type)
