@@ -99,7 +99,8 @@ def _check_form(published: Published, pictures: Sequence[Shown], *, is_copied: b
     assert abs(width - height * aspect) <= max(0.01 * width, 2, 2 * aspect), "shape"
     for picture in pictures:
         assert picture.size == first.size
-        assert picture.format == "yuv420p"
+        # Full range is left as it is.
+        assert picture.format in (("yuv420p", "yuvj420p") if is_copied else ("yuv420p",))
         assert not picture.is_turned, "left to the player to turn"
         assert not picture.is_interlaced
     if not is_copied:

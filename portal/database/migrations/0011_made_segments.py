@@ -6,7 +6,7 @@ from tortoise.migrations import operations as ops
 
 
 class Migration(migrations.Migration):
-    dependencies = [("portal", "0010_storyboards")]
+    dependencies = [("portal", "0010_jobs")]
 
     operations = [
         ops.CreateModel(

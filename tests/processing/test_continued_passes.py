@@ -1,0 +1,227 @@
+"""A pass that ends early is gone on with, by any worker; and it ends for a video due before it."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from api_client import Client, rows, run_sql, until_found
+from passes import begun, make_missing, make_source, pass_of, published_file, ready_video
+from running_portal import LivePortal, call, create, final_status, make_video, process, read, until
+
+from portal.database.models import Attempt, MadeSegment, Outcome, Rendition, Video, VideoStatus
+from portal.processing import attempts
+from portal.processing.attempts import OpenAttempt
+from portal.processing.made_segments import find
+from portal.storage.keys import output_prefix
+from portal.storage.listing import objects_below
+from portal.transcoding.packaging.hls import parse_media_playlist
+from portal.web.composition import WebContext
+
+LONG_S = 120
+EARLY = "360p"
+# What a passing of the lease looks like, without waiting for it.
+LEASE_PASSES = """
+UPDATE attempts SET lease_expires_at = now() - interval '1 s' WHERE outcome IS NULL;
+UPDATE procrastinate_events SET at = at - interval '60 s'
+"""
+PERCENT = "SELECT max(percent) FROM attempts WHERE outcome IS NULL"
+
+
+@pytest.fixture(scope="module")
+def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("media")
+    return make_source(folder / "film.mp4", seconds=LONG_S)
+
+
+async def ended_after(
+    attempt: OpenAttempt, resources: WebContext, work_dir: Path, *, segments: int
+) -> None:
+    """Carry a pass out until so many more segments are recorded, and cancel it."""
+    at_pass = pass_of(attempt, resources, work_dir)
+    work = at_pass.make_missing() if attempt.wanted else at_pass.make_playable()
+    running, before = asyncio.create_task(work), await MadeSegment.all().count()
+
+    async def is_made() -> bool:
+        assert not running.done(), "the pass was too fast to be ended"
+        return await MadeSegment.all().count() >= before + segments
+
+    await until(is_made, timeout_s=60)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+
+
+async def first_attempt(video: Video) -> OpenAttempt:
+    attempt = await attempts.begin(video.id, worker="test")
+    assert attempt is not None
+    return attempt
+
+
+async def stored_segments(resources: WebContext, video: Video, folder: str) -> list[str]:
+    prefix = output_prefix(video.id, 1) + folder + "/"
+    found = [it.key.removeprefix(prefix) async for it in objects_below(prefix, resources.storage)]
+    return sorted(name for name in found if name.endswith(".m4s"))
+
+
+async def test_first_pass_goes_on_in_the_folder_it_was_begun_in(
+    client: Client, resources: WebContext, film: Path, tmp_path: Path
+) -> None:
+    video = await published_file(client, resources, film)
+    await ended_after(await first_attempt(video), resources, tmp_path, segments=3)
+    second = await first_attempt(video)
+    made = await find(video.id, [EARLY], resources.storage)
+    assert made is not None
+    assert second.percent >= 95 * made.made_s / LONG_S
+    assert not second.is_cautious
+    await ended_after(second, resources, tmp_path, segments=3)
+    third = await first_attempt(video)
+    assert third.percent >= second.percent
+    await pass_of(third, resources, tmp_path).make_playable()
+
+    video = await Video.get(id=video.id)
+    assert (video.status, video.published_attempt) == (VideoStatus.READY, 3)
+    numbers = {row.name: row.attempt_number for row in await Rendition.filter(tries__gte=1)}
+    assert numbers == {EARLY: 1, "audio": 3}
+    assert not await MadeSegment.exists(video_id=video.id)
+    key = f"{output_prefix(video.id, 1)}{EARLY}/playlist.m3u8"
+    playlist = parse_media_playlist((await resources.storage.get(key)).decode())
+    assert playlist.duration_s == pytest.approx(LONG_S)
+    by = {uri.partition("-")[0] if "-" in uri else "1" for uri in _uris(playlist)}
+    assert by == {"1", "2", "3"}
+    # What was being made when a pass ended is all that was made twice.
+    stored = await stored_segments(resources, video, EARLY)
+    assert set(_uris(playlist)) <= set(stored)
+    master = await client.get(f"/hls/{video.id}/3/master.m3u8")
+    assert f"../1/{EARLY}/playlist.m3u8" in await master.get_data(as_text=True)
+    assert (await client.get(f"/hls/{video.id}/1/{EARLY}/playlist.m3u8")).status_code == 200
+
+
+def _uris(playlist: Any) -> list[str]:
+    return [segment.uri for segment in playlist.segments]
+
+
+async def test_completion_goes_on_and_costs_no_try(
+    client: Client, resources: WebContext, film: Path, tmp_path: Path
+) -> None:
+    video = await ready_video(client, resources, film, tmp_path)
+    attempt = await begun(video.id)
+    assert len(attempt.wanted) > 1
+    await ended_after(attempt, resources, tmp_path, segments=6)
+    again = await begun(video.id)
+    assert again.wanted == attempt.wanted
+    assert again.percent > 0
+    await attempts.release(again, Outcome.HANDED_BACK, None)
+    assert await make_missing(video, resources, tmp_path)
+    made = await Rendition.filter(name__in=list(attempt.wanted))
+    assert {(row.state.value, row.attempt_number) for row in made} == {("complete", attempt.number)}
+
+
+async def test_attempt_lost_after_it_got_on_costs_none(
+    client: Client, resources: WebContext, film: Path, tmp_path: Path
+) -> None:
+    video = await published_file(client, resources, film)
+    await ended_after(await first_attempt(video), resources, tmp_path, segments=2)
+    # As if it had not been released.
+    await Attempt.filter(video_id=video.id).update(outcome=None, finished_at=None)
+    await run_sql(resources.config.database_url, LEASE_PASSES)
+    second = await first_attempt(video)
+    assert not second.is_cautious
+    [lost, _] = await Attempt.filter(video_id=video.id).order_by("number")
+    assert (lost.outcome, lost.error_code) == (Outcome.HANDED_BACK, "worker_lost")
+
+
+async def test_failed_pass_leaves_nothing_to_go_on_with(
+    client: Client, resources: WebContext, film: Path, tmp_path: Path
+) -> None:
+    video = await published_file(client, resources, film)
+    await ended_after(await first_attempt(video), resources, tmp_path, segments=2)
+    second = await first_attempt(video)
+    await attempts.release(second, Outcome.FAILED, attempts.Failure("internal_error"))
+    assert not await MadeSegment.exists(video_id=video.id)
+
+
+@asynccontextmanager
+async def watched(portal: LivePortal, video: dict[str, Any]) -> AsyncIterator[list[float]]:
+    """What clients see of a video's percentage, meanwhile."""
+    seen: list[float] = []
+
+    async def watch() -> None:
+        while True:
+            document = await call("GET", f"{portal.base_url}/api/videos/{video['id']}/transcode")
+            seen.append(document["percent"])
+            await asyncio.sleep(0.1)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield seen
+    finally:
+        watching.cancel()
+
+
+@pytest.mark.slow
+async def test_killed_worker_loses_only_unfinished_segments(web: LivePortal, film: Path) -> None:
+    video, database_url = await create(web.base_url, film), web.environ["DATABASE_URL"]
+    async with watched(web, video) as seen:
+        for number in (1, 2):
+            async with process("worker", web.environ) as worker:
+                query = "SELECT 1 FROM made_segments WHERE made_by = %s OFFSET 3"
+                await until_found(database_url, query, number, interval_s=0.05)
+                worker.send_signal(signal.SIGKILL)
+                await worker.wait()
+            await run_sql(database_url, LEASE_PASSES)
+        async with process("worker", web.environ):
+            assert await final_status(web.base_url, video["id"], timeout_s=90) == "ready"
+    assert seen == sorted(seen), "the percentage fell"
+    found = await rows(
+        database_url, "SELECT outcome, error_code FROM attempts WHERE number < 3 ORDER BY number"
+    )
+    assert found == [("handed_back", "worker_lost")] * 2
+    playback_url = (await read(web.base_url, video["id"]))["playbackUrl"]
+    async with aiohttp.ClientSession(raise_for_status=True) as session:
+        url = playback_url.replace("/3/master.m3u8", f"/1/{EARLY}/playlist.m3u8")
+        async with session.get(url) as response:
+            playlist = parse_media_playlist(await response.text())
+    assert playlist.duration_s == pytest.approx(LONG_S)
+
+
+@pytest.mark.slow
+async def test_completion_gives_way_to_a_video_that_waits(
+    web: LivePortal, film: Path, tmp_path: Path
+) -> None:
+    database_url = web.environ["DATABASE_URL"]
+    video = await create(web.base_url, film)
+    clip = make_video(tmp_path / "clip.mp4", seconds=3, copyable=False)
+    under_way = """
+        SELECT 1 FROM attempts JOIN videos ON videos.id = video_id
+        WHERE number > published_attempt AND outcome IS NULL AND percent > 3
+          AND EXISTS (SELECT FROM made_segments)
+    """
+    async with process("worker", {**web.environ, "WORKER_CONCURRENCY": "1"}):
+        await until_found(database_url, under_way, timeout_s=120)
+        made = await rows(database_url, "SELECT max(number) FROM made_segments")
+        short = await create(web.base_url, clip)
+        assert await final_status(web.base_url, short["id"], timeout_s=30) == "ready"
+        [(waited_s,)] = await rows(
+            database_url,
+            """
+            SELECT extract(epoch FROM finished_at - (
+              SELECT min(at) FROM procrastinate_events
+              JOIN procrastinate_jobs job ON job.id = job_id
+              WHERE job.args->>'video_id' = %s AND job.task_name = 'portal:encode'
+            ))::float FROM attempts
+            WHERE video_id = %s AND outcome = 'handed_back' ORDER BY number LIMIT 1
+            """,
+            short["id"],
+            video["id"],
+        )
+        assert waited_s < 5
+        assert await rows(database_url, "SELECT max(number) FROM made_segments") >= made
+        whole = "SELECT 1 FROM videos WHERE id = %s AND complete_job_id IS NULL"
+        await until_found(database_url, whole, video["id"], timeout_s=180)
+    lost = await rows(database_url, "SELECT name FROM renditions WHERE state <> 'complete'")
+    assert lost == []
