@@ -103,7 +103,8 @@ async def run(
     except OutOfTime:
         raise TranscodeFailed(FailCode.TIMED_OUT, detail=log.text()) from None
     finally:
-        await stop(process)
+        # Nothing that one told to end would still write is of use.
+        await stop(process, signals=())
     if (code := log.failure(process.returncode)) is not None:
         raise TranscodeFailed(code, detail=f"ffmpeg ended with {process.returncode}: {log.text()}")
     return log.report

@@ -9,7 +9,7 @@ which the caller writes once a pass is known to count.
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from portal.concurrency.task_group import task_group
@@ -18,12 +18,12 @@ from portal.transcoding.copying.remux import RemuxReport, TrackCopy, remux
 from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.continuation import (
     MadeRendition,
-    NotContinuable,
     OnMade,
     go_on,
     tell_nobody,
 )
 from portal.transcoding.encoding.decoding_check import check_decoding
+from portal.transcoding.encoding.encoder_runs import EncoderRuns, tracks
 from portal.transcoding.encoding.ffmpeg_log import RunReport
 from portal.transcoding.encoding.finishing import (
     Playlists,
@@ -42,7 +42,6 @@ from portal.transcoding.encoding.output_validation import (
     damaged_share,
 )
 from portal.transcoding.encoding.progress import TRANSCODED_PERCENT, OnProgress, PassProgress, Stage
-from portal.transcoding.encoding.recording import Recording
 from portal.transcoding.encoding.segment_upload import (
     SegmentUpload,
     Sink,
@@ -50,7 +49,7 @@ from portal.transcoding.encoding.segment_upload import (
 )
 from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
 from portal.transcoding.encoding.thumbnails import put_poster, put_storyboard
-from portal.transcoding.encoding.work_folder import pass_folder
+from portal.transcoding.encoding.work_folder import make_folders, pass_folder
 from portal.transcoding.errors import (
     CopyUndeliverable,
     FailCode,
@@ -123,6 +122,10 @@ async def make_renditions(
     )
     with pass_folder(work_dir) as folder:
         async with proxied(source_url) as source:
+            video_names = {rung.name for rung in rungs}
+            sampled = sampled_segments(probe.duration_s)
+            upload = SegmentUpload(sink, folder, video_names=video_names, sampled=sampled)
+            progress = PassProgress(on_progress, probe.duration_s)
             one_pass = _Pass(
                 source_url=source_url,
                 source=source,
@@ -130,15 +133,10 @@ async def make_renditions(
                 plan=plan if is_first else replace(plan, audio=(), subtitles=()),
                 rungs=rungs,
                 is_first=is_first,
-                upload=SegmentUpload(
-                    sink,
-                    folder,
-                    video_names={rung.name for rung in rungs},
-                    sampled=sampled_segments(probe.duration_s),
-                ),
-                progress=PassProgress(on_progress, probe.duration_s),
+                upload=upload,
+                progress=progress,
                 kept=kept,
-                on_made=on_made,
+                runs=EncoderRuns(source, probe, upload, progress, on_made),
             )
             return await one_pass.make(reference)
 
@@ -180,15 +178,14 @@ class _Pass:
     upload: SegmentUpload
     progress: PassProgress
     kept: Kept | None
-    on_made: OnMade
-    runs: list[RunReport] = field(default_factory=list)
+    runs: EncoderRuns
 
     async def make(self, reference: MediaPlaylist | None) -> PassOutput:
         try:
             return await self._make(reference)
         except SourceRejected as exc:
             # ffmpeg takes a read that broke off for the end of the file, or for damage.
-            if any(run.network_faults for run in self.runs):
+            if any(report.network_faults for report in self.runs.reports):
                 raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail=exc.detail) from exc
             raise
 
@@ -228,7 +225,7 @@ class _Pass:
         audio = [TrackCopy(index=it.index, name=it.name) for it in self.plan.audio if it.copied]
         names = [track.name for track in (video, *audio)]
         self.progress.next_run(ends_at=1.0 if len(self.rungs) == 1 else _COPY_SHARE)
-        await asyncio.to_thread(_make_folders, self.upload.work_dir, names)
+        await asyncio.to_thread(make_folders, self.upload.work_dir, names)
         with span("copy", renditions=" ".join(names)):
             report = await self._remux(video, audio)
         names = [name for name in names if name not in report.dropped]
@@ -273,10 +270,10 @@ class _Pass:
         )
         if self.kept and task.rungs:
             return await self._go_on(task, self.kept)
-        if not _tracks(task):
+        if not tracks(task):
             return RunReport()
         self.progress.next_run(ends_at=1.0)
-        return await self._run(task)
+        return await self.runs.run(task)
 
     async def _go_on(self, task: command.Encode, kept: Kept) -> RunReport:
         """Make what is missing of the video, and beside it all sound and subtitles."""
@@ -285,49 +282,10 @@ class _Pass:
         self.progress.next_run(ends_at=1.0, from_s=float(after.from_s))
         video = replace(task, audio=(), subtitles=(), after=after)
         others = replace(task, rungs=())
-        report = await self._run(video, *([others] if _tracks(others) else []))
+        report = await self.runs.run(video, *([others] if tracks(others) else []))
         # Each frame that is kept was decoded, and those that were left out for it.
         before = after.frames * frame_step(self.probe.video.fps)
         return replace(report, frames_decoded=(report.frames_decoded or 0) + before)
-
-    async def _run(self, *tasks: command.Encode) -> RunReport:
-        """Run ffmpeg for each task, and upload segments; when one fails the others are stopped.
-
-        Answers what the first one's says.
-        """
-        names = [name for task in tasks for name in _tracks(task)]
-        await asyncio.to_thread(_make_folders, self.upload.work_dir, names)
-        recording = Recording(self.upload, self.on_made)
-        with span("encode", renditions=" ".join(names)):
-            async with task_group() as group:
-                encoding = group.create_task(self._run_all(tasks))
-                uploading = self.upload.follow(encoding, names, on_stored=recording.stored)
-                group.create_task(uploading)
-        if tasks[0].after and recording.begun != tasks[0].after.made.keys():
-            raise NotContinuable("no segment followed")
-        return encoding.result()[0]
-
-    async def _run_all(self, tasks: Sequence[command.Encode]) -> Sequence[RunReport]:
-        async with task_group() as group:
-            running = [group.create_task(self._run_ffmpeg(task)) for task in tasks]
-        reports = [run.result() for run in running]
-        self.runs.extend(reports)
-        return reports
-
-    async def _run_ffmpeg(self, task: command.Encode) -> RunReport:
-        decoded_first_s = 0.0
-        if task.after:
-            from_s = float(task.after.from_s)
-            decoded_first_s = min(from_s, self.probe.video.max_key_distance_s or from_s)
-        return await ffmpeg.run(
-            command.encode_arguments(task),
-            on_progress=self.progress.encoded if task.rungs else None,
-            timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
-            stall_s=ffmpeg.stall_limit_s(decoded_first_s),
-            paused=self.upload.paused,
-            cwd=self.upload.work_dir,
-            environ=self.source.environ,
-        )
 
     async def _finish(self, reference: MediaPlaylist | None, *, damage: float) -> PassOutput:
         """Validate what was written and upload the files that make it playable."""
@@ -376,14 +334,5 @@ class _Pass:
                 yield finished
 
 
-def _tracks(task: command.Encode) -> list[str]:
-    return _names(task.rungs, task.audio, task.subtitles)
-
-
 def _names(*kinds: Sequence[Rung | TrackRung]) -> list[str]:
     return [rung.name for rungs in kinds for rung in rungs]
-
-
-def _make_folders(work_dir: Path, names: Sequence[str]) -> None:
-    for name in names:
-        (work_dir / name).mkdir(parents=True, exist_ok=True)

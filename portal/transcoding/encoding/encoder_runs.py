@@ -1,0 +1,76 @@
+"""Run ffmpeg for the encodes of a pass, while its segments are uploaded and told of."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from portal.concurrency.task_group import task_group
+from portal.telemetry.spans import span
+from portal.transcoding.encoding import ffmpeg
+from portal.transcoding.encoding.command import Encode, encode_arguments
+from portal.transcoding.encoding.continuation import NotContinuable, OnMade
+from portal.transcoding.encoding.ffmpeg_log import RunReport
+from portal.transcoding.encoding.progress import PassProgress
+from portal.transcoding.encoding.recording import Recording
+from portal.transcoding.encoding.segment_upload import SegmentUpload
+from portal.transcoding.encoding.source_proxy import ProxiedSource
+from portal.transcoding.encoding.work_folder import make_folders
+from portal.transcoding.probing.facts import Probe
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderRuns:
+    """Runs encodes of one source; `reports` are what ffmpeg said of each."""
+
+    source: ProxiedSource
+    probe: Probe
+    upload: SegmentUpload
+    progress: PassProgress
+    on_made: OnMade
+    reports: list[RunReport] = field(default_factory=list)
+
+    async def run(self, *tasks: Encode) -> RunReport:
+        """Run ffmpeg for each task, and upload segments; when one fails the others are stopped.
+
+        Answers what the first one's says. Raises as `ffmpeg.run` does, NotContinuable, or whatever
+        the sink raised.
+        """
+        names = [name for task in tasks for name in tracks(task)]
+        await asyncio.to_thread(make_folders, self.upload.work_dir, names)
+        recording = Recording(self.upload, self.on_made)
+        with span("encode", renditions=" ".join(names)):
+            async with task_group() as group:
+                encoding = group.create_task(self._run_all(tasks))
+                uploading = self.upload.follow(encoding, names, on_stored=recording.stored)
+                group.create_task(uploading)
+        if tasks[0].after and recording.begun != tasks[0].after.made.keys():
+            raise NotContinuable("no segment followed")
+        return encoding.result()[0]
+
+    async def _run_all(self, tasks: Sequence[Encode]) -> Sequence[RunReport]:
+        async with task_group() as group:
+            running = [group.create_task(self._run_ffmpeg(task)) for task in tasks]
+        reports = [run.result() for run in running]
+        self.reports.extend(reports)
+        return reports
+
+    async def _run_ffmpeg(self, task: Encode) -> RunReport:
+        return await ffmpeg.run(
+            encode_arguments(task),
+            on_progress=self.progress.encoded if task.rungs else None,
+            timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
+            stall_s=ffmpeg.stall_limit_s(self._decoded_first_s(task)),
+            paused=self.upload.paused,
+            cwd=self.upload.work_dir,
+            environ=self.source.environ,
+        )
+
+    def _decoded_first_s(self, task: Encode) -> float:
+        """How much is decoded, at most, before the first frame that is wanted."""
+        from_s = float(task.after.from_s) if task.after else 0.0
+        return min(from_s, self.probe.video.max_key_distance_s or from_s)
+
+
+def tracks(task: Encode) -> list[str]:
+    """The names of all renditions that a task makes."""
+    return [rung.name for rungs in (task.rungs, task.audio, task.subtitles) for rung in rungs]
