@@ -6,6 +6,7 @@ Its segments have names of their own, so that a worker that was given up, and is
 changes nothing that counts.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +17,8 @@ from portal.transcoding.planning.ladder import Rung
 from portal.transcoding.probing.cuts import SEGMENT_S
 
 _ROUNDING_S = 0.002
+# A source tells its end about so well.
+_END_ROUNDING_S = 0.5
 # How full x264 takes a new decoder's buffer to be, and what it needs for a first frame.
 _NEW_BUFFER_SHARE, _LEAST_BUFFER_SHARE = 0.9, 0.2
 
@@ -108,15 +111,17 @@ def go_on(
     rungs: Sequence[Rung],
     *,
     starts_s: Sequence[float] | None,
+    end_s: float | None,
     prefix: str,
 ) -> Continuation:
     """What a run that makes these rungs goes on after; `starts_s` as in `command.Encode`.
 
-    Raises NotContinuable when something else was made, or nothing that is of use.
+    `end_s` is where the film ends, None when that is not known. Raises NotContinuable when
+    something else was made, or nothing that is of use.
     """
     if made.keys() != {rung.name for rung in rungs}:
         raise NotContinuable("other renditions were begun")
-    counts = [_whole_segments(made[rung.name], rung, starts_s) for rung in rungs]
+    counts = [_whole_segments(made[rung.name], rung, starts_s, end_s) for rung in rungs]
     number = min(counts)
     if not number:
         raise NotContinuable("no segment is whole")
@@ -132,7 +137,9 @@ def go_on(
     return found
 
 
-def _whole_segments(rendition: MadeRendition, rung: Rung, starts_s: Sequence[float] | None) -> int:
+def _whole_segments(
+    rendition: MadeRendition, rung: Rung, starts_s: Sequence[float] | None, end_s: float | None
+) -> int:
     """How many segments end where one ends in the whole film.
 
     An encoder that is told to end closes the segment it is at. The film's own last segment counts
@@ -140,9 +147,17 @@ def _whole_segments(rendition: MadeRendition, rung: Rung, starts_s: Sequence[flo
     """
     segments = rendition.segments
     if starts_s is None:
-        ticks = (SEGMENT_S - _ROUNDING_S) * rendition.scale
+        shortest = (SEGMENT_S - _ROUNDING_S) * rendition.scale
+        last_s = math.inf if end_s is None else end_s - _END_ROUNDING_S
         facts = (segment.facts for segment in segments)
-        return len(list(takewhile(lambda it: it.until_ticks - it.from_ticks >= ticks, facts)))
+        whole = takewhile(
+            lambda it: (
+                it.until_ticks - it.from_ticks >= shortest
+                and rendition.time_s(it.until_ticks) < last_s
+            ),
+            facts,
+        )
+        return len(list(whole))
     ends_s = (float(rendition.time_s(segment.facts.until_ticks)) for segment in segments)
     tolerance_s = float(1 / rung.fps) + _ROUNDING_S
     pairs = zip(ends_s, starts_s[1:], strict=False)

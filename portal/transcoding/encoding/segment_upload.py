@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from portal.concurrency.task_group import task_group
 from portal.telemetry.spans import span
 from portal.transcoding.encoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
-from portal.transcoding.encoding.continuation import Continuation
+from portal.transcoding.encoding.continuation import Continuation, NotContinuable
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import SegmentError, SegmentFacts, inspect_segment
 from portal.transcoding.packaging.hls import INIT_NAME, Segment
@@ -157,12 +157,21 @@ class SegmentUpload:
             path = self.work_dir / name
             rendition, _, segment = name.partition("/")
             if rendition in self.video_names:
-                self.facts[name] = await asyncio.to_thread(_inspect, path)
+                self.facts[name] = await asyncio.to_thread(self._inspect, path)
             await self.put(name, path)
             if on_stored:
                 await on_stored(name)
             if segment not in self.sampled:
                 await asyncio.to_thread(path.unlink)
+
+    def _inspect(self, path: Path) -> SegmentFacts:
+        try:
+            return inspect_segment(path.read_bytes())
+        except SegmentError as exc:
+            if self.after and segment_number(path.name) == self.after.number:
+                # What it goes on after is the whole film.
+                raise NotContinuable("no frame followed") from exc
+            raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=f"{path.name}: {exc}") from exc
 
 
 def sampled_segments(duration_s: float, after: Continuation | None = None) -> frozenset[str]:
@@ -182,13 +191,6 @@ def segment_number(uri: str) -> int:
 
 async def _size_bytes(path: Path) -> int:
     return (await asyncio.to_thread(path.stat)).st_size
-
-
-def _inspect(path: Path) -> SegmentFacts:
-    try:
-        return inspect_segment(path.read_bytes())
-    except SegmentError as exc:
-        raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=f"{path.name}: {exc}") from exc
 
 
 def _finished_segments(work_dir: Path, names: Collection[str]) -> set[str]:

@@ -277,7 +277,13 @@ class _Pass:
 
     async def _go_on(self, task: command.Encode, kept: Kept) -> RunReport:
         """Make what is missing of the video, and beside it all sound and subtitles."""
-        after = go_on(kept.renditions, task.rungs, starts_s=task.starts_s, prefix=kept.prefix)
+        after = go_on(
+            kept.renditions,
+            task.rungs,
+            starts_s=task.starts_s,
+            end_s=self.probe.video.duration_s,
+            prefix=kept.prefix,
+        )
         self.upload.go_on(after, sampled_segments(self.probe.duration_s, after))
         self.progress.next_run(ends_at=1.0, from_s=float(after.from_s))
         video = replace(task, audio=(), subtitles=(), after=after)
