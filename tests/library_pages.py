@@ -10,7 +10,8 @@ from uuid import uuid4
 from api_client import Client
 from page_rows import make_row
 
-from portal.database.models import Video, VideoStatus
+from portal.database.models import Video
+from portal.database.states import VideoStatus
 
 FAILED = {
     "status": VideoStatus.FAILED,

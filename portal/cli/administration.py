@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from portal.config import Config
 from portal.database.connection import Row, fetch_rows, open_database
-from portal.database.models import Attempt, Rendition, Video, VideoStatus
+from portal.database.models import Attempt, Rendition, Video
+from portal.database.states import VideoStatus
 from portal.errors import PortalError
 from portal.queue.app import open_queue
 from portal.queue.rows import JOBS_OF_VIDEO, read_queue

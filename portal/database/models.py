@@ -6,7 +6,6 @@ The tables are made by `migrations`, never generated from here.
 
 from collections.abc import Iterable
 from datetime import datetime
-from enum import StrEnum
 from uuid import UUID
 
 from tortoise import fields
@@ -16,42 +15,10 @@ from tortoise.contrib.postgres.indexes import GinIndex
 from tortoise.models import Model
 
 from portal.database.search import search_columns
+from portal.database.states import Outcome, PosterState, RenditionState, VideoStatus
 from portal.transcoding.packaging.master import Kind
 
 SEARCHED_FIELDS = frozenset({"title", "description", "tags"})
-
-
-class VideoStatus(StrEnum):
-    """What became of a video's transcoding."""
-
-    PROCESSING = "processing"
-    READY = "ready"
-    FAILED = "failed"
-
-
-class Outcome(StrEnum):
-    """How an attempt ended; one without is running or abandoned. HANDED_BACK ones don't count."""
-
-    PUBLISHED = "published"
-    FAILED = "failed"
-    HANDED_BACK = "handed_back"
-
-
-class RenditionState(StrEnum):
-    """What became of a rendition. One that is being made is still planned."""
-
-    PLANNED = "planned"
-    COMPLETE = "complete"
-    FAILED = "failed"
-
-
-class PosterState(StrEnum):
-    """How a poster that an editor asked for stands."""
-
-    WAITING = "waiting"
-    WORKING = "working"
-    DONE = "done"
-    FAILED = "failed"
 
 
 class Category(Model):

@@ -19,8 +19,9 @@ import psycopg
 
 from portal.database.connection import Row, fetch_rows, retry_outage, server_time, transaction
 from portal.database.lease import renewed
-from portal.database.models import Deletion, PosterRequest, Video, VideoStatus
+from portal.database.models import Deletion, PosterRequest, Video
 from portal.database.rows import NOW, lock_video
+from portal.database.states import VideoStatus
 from portal.maintenance import rows
 from portal.maintenance.rows import limit_ends
 from portal.processing import removal

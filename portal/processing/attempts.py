@@ -10,10 +10,9 @@ import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from time import monotonic
 from uuid import UUID
 
 import psycopg
@@ -21,35 +20,23 @@ from tortoise.expressions import F
 
 from portal.database.connection import OUTAGE_TIMEOUT_S, retry_outage, server_time, transaction
 from portal.database.lease import LIVE, LeaseLost, first_end, renew
-from portal.database.models import (
-    Attempt,
-    MadeSegment,
-    Outcome,
-    Rendition,
-    RenditionState,
-    Video,
-    VideoStatus,
-)
+from portal.database.models import Attempt, MadeSegment, Rendition, Video
 from portal.database.rows import NOW, lock_video
+from portal.database.states import Outcome, RenditionState, VideoStatus
 from portal.database.totals import count_attempt
 from portal.processing import made_segments
-from portal.processing.made_segments import Begun, Stored
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
-from portal.transcoding.encoding import continuation
 from portal.transcoding.errors import FailCode
 
 logger = logging.getLogger(__name__)
 
 LEASE_S = 20
-RENEWAL_S = 5
-HEARTBEAT_S = 1
 MAX_ATTEMPTS = 3
 # Why a video failed whose attempts are used up.
 TRANSCODE_FAILED = "transcode_failed"
 MAX_DETAIL_LENGTH = 4_000
 ENDING_TIMEOUT_S = 4.0
-LAST_BEAT_TIMEOUT_S = 2.0
 
 
 class HeldByAnother(Exception):
@@ -197,75 +184,6 @@ async def close_lost(attempts: Sequence[Attempt]) -> None:
             got_on = await made_segments.is_any_by(attempt.video_id, attempt.number)
             attempt.outcome = Outcome.HANDED_BACK if got_on else Outcome.FAILED
             await _end(attempt, attempt.outcome, ABANDONED)
-
-
-class Heartbeat:
-    """Renews the lease of an attempt and writes what it has done, at most once a second."""
-
-    def __init__(self, attempt: OpenAttempt) -> None:
-        self._attempt = attempt
-        self._stored: list[Stored] = []
-        self._writing = asyncio.Lock()
-        self._folder = attempt.number
-        self._written: tuple[str, float, float | None] = ("probing", attempt.percent, None)
-        self._progress: tuple[str, float, float | None] = self._written
-        self._renewed_at = monotonic()
-
-    async def report(self, stage: str, percent: float, eta_s: float | None) -> None:
-        """Note the progress, which never falls; it is written with the next beat."""
-        self._progress = (stage, max(percent, self._attempt.percent), eta_s)
-
-    async def begin_pass(self, begun: Begun | None) -> None:
-        """Segments that are stored from now on follow those, or are the first of a pass."""
-        attempt = self._attempt
-        async with self._writing:
-            async with transaction():
-                await lock_video(attempt.video_id)
-                await hold(attempt)
-                await made_segments.keep(attempt.video_id, begun)
-            self._stored, self._folder = [], begun.folder if begun else attempt.number
-
-    def stored(self, name: str, number: int, segment: continuation.MadeSegment) -> None:
-        """Note a segment that is in storage; likewise."""
-        self._stored.append((name, number, segment))
-
-    async def beat_forever(self) -> None:
-        """Run beside the work. Raises `LeaseLost` when the attempt is no longer ours."""
-        while True:
-            await asyncio.sleep(HEARTBEAT_S)
-            age_s = monotonic() - self._renewed_at
-            is_news = self._stored or self._progress != self._written
-            if not is_news and age_s < RENEWAL_S:
-                continue
-            try:
-                await self.beat()
-            except psycopg.OperationalError:
-                # However long the database is away: it says then whether another worker took
-                # over, and until then nothing can be published.
-                logger.warning("Lease not renewed, trying again", extra={"action": "lease_retry"})
-
-    async def beat(self) -> None:
-        """Write what was noted, under the lease; raises `LeaseLost`."""
-        async with self._writing:
-            stage, percent, eta_s = progress = self._progress
-            stored, attempt = list(self._stored), self._attempt
-            async with transaction():
-                if stored:
-                    await lock_video(attempt.video_id)
-                await hold(attempt, stage=stage, percent=percent, eta_s=eta_s)
-                await made_segments.add(
-                    attempt.video_id, stored, folder=self._folder, made_by=attempt.number
-                )
-            # What was noted meanwhile is left.
-            del self._stored[: len(stored)]
-            self._written = progress
-        self._renewed_at = monotonic()
-
-    async def beat_once_more(self) -> None:
-        """Write what was noted of a pass that ended early, unless that takes long."""
-        with suppress(LeaseLost, psycopg.Error, TimeoutError):
-            async with asyncio.timeout(LAST_BEAT_TIMEOUT_S):
-                await self.beat()
 
 
 async def hold(attempt: OpenAttempt, **values: object) -> None:

@@ -11,8 +11,9 @@ from uuid import UUID
 from tortoise.queryset import QuerySet
 
 from portal.database.connection import transaction
-from portal.database.models import Attempt, Rendition, RenditionState, Video, VideoStatus
+from portal.database.models import Attempt, Rendition, Video
 from portal.database.rows import lock_video
+from portal.database.states import RenditionState, VideoStatus
 from portal.processing import attempts
 from portal.processing.attempts import Failure, OpenAttempt
 from portal.queue.app import Queue

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from portal.concurrency.task_group import task_group
 from portal.processing import made_segments
-from portal.processing.attempts import Heartbeat, OpenAttempt
+from portal.processing.attempts import OpenAttempt
 from portal.processing.giving_way import Turn
+from portal.processing.heartbeat import Heartbeat
 from portal.processing.made_segments import Begun
 from portal.processing.outputs import StorageSink
 from portal.processing.pace import WorkMeter

@@ -19,23 +19,24 @@ import psycopg
 from portal.concurrency.task_group import task_group
 from portal.database.connection import retry_outage
 from portal.database.lease import LeaseLost
-from portal.database.models import Outcome, Video
-from portal.errors import StorageUnavailable, Unavailable
+from portal.database.models import Video
+from portal.database.states import Outcome
+from portal.errors import Unavailable
 from portal.processing import attempts, completion, renditions
-from portal.processing.attempts import Failure, Heartbeat, OpenAttempt
+from portal.processing.attempts import Failure, OpenAttempt
 from portal.processing.encoding_pass import EncodingPass, Made
 from portal.processing.giving_way import GaveWay
+from portal.processing.heartbeat import Heartbeat
 from portal.processing.masters import put_master, write_master
 from portal.processing.outputs import StorageSink
 from portal.processing.removal import remove_again
-from portal.processing.sources import SourceChanged, check_source
+from portal.processing.source_reading import SourceInterrupted, checked_source
+from portal.processing.sources import SourceChanged
 from portal.processing.tools import Tools
 from portal.storage.bucket import Storage
 from portal.storage.keys import output_prefix
 from portal.telemetry.spans import span
-from portal.transcoding.encoding.transcode import (
-    make_storyboard,
-)
+from portal.transcoding.encoding.thumbnails import make_storyboard
 from portal.transcoding.errors import (
     CopyUndeliverable,
     DiskFull,
@@ -58,16 +59,6 @@ from portal.transcoding.probing.probe import probe
 logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
-
-# Long enough for a slow source; ffmpeg reads it by ranges for as long as it encodes.
-SOURCE_URL_TTL_S = 24 * 3600
-# A storage that has a source and never delivers it is not asked for ever; with the pauses between
-# them so many tries take a quarter of an hour at least.
-MAX_INTERRUPTIONS = 100
-
-
-class SourceInterrupted(StorageUnavailable):
-    """Storage has the source, and broke off while it was read. It costs no attempt, at first."""
 
 
 class EncoderNeeded(Exception):
@@ -280,7 +271,7 @@ class Pass:
 
     @asynccontextmanager
     async def _probed_source(self) -> AsyncIterator[tuple[str, Probe]]:
-        async with _checked_source(self.attempt, self.tools.storage) as source_url:
+        async with checked_source(self.attempt, self.tools.storage) as source_url:
             with span("probe"):
                 found = await probe(source_url, limits=self.tools.limits)
             yield source_url, found
@@ -309,27 +300,6 @@ async def _reference(video: Video, storage: Storage) -> MediaPlaylist:
     return parse_media_playlist(
         (await storage.get(prefix + media_playlist_name(lowest.name))).decode()
     )
-
-
-@asynccontextmanager
-async def _checked_source(attempt: OpenAttempt, storage: Storage) -> AsyncIterator[str]:
-    """An address of the very object that was published, before, in and after what is done with it.
-
-    It is read by many requests, so whatever is made of it counts only once it is known to have
-    stayed. An outage of storage, or another file put there, looks like a bad source to ffmpeg; it
-    must not count as one.
-    """
-    await check_source(attempt.video, storage)
-    key = attempt.video.storage_key
-    try:
-        yield await storage.internal.presign_get(key, ttl_s=SOURCE_URL_TTL_S)
-    except (TranscodeFailed, SourceRejected) as exc:
-        await check_source(attempt.video, storage)
-        is_broken_off = exc.code == FailCode.SOURCE_UNREACHABLE
-        if is_broken_off and attempt.interruptions < MAX_INTERRUPTIONS:
-            raise SourceInterrupted from exc
-        raise
-    await check_source(attempt.video, storage)
 
 
 def _reason(exc: BaseException) -> Failure | None:

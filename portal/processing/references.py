@@ -6,7 +6,8 @@ Names here are relative to `hls/<video id>/`, such as `1/720p/`.
 
 import posixpath
 
-from portal.database.models import Rendition, RenditionState, Video
+from portal.database.models import Rendition, Video
+from portal.database.states import RenditionState
 from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing
 from portal.storage.keys import output_prefix

@@ -8,8 +8,9 @@ import logging
 from uuid import UUID
 
 from portal.database.connection import server_time, transaction
-from portal.database.models import Attempt, PosterRequest, PosterState, Tombstone, Upload, Video
+from portal.database.models import Attempt, PosterRequest, Tombstone, Upload, Video
 from portal.database.rows import lock_video
+from portal.database.states import PosterState
 from portal.errors import VideoNotFound
 from portal.processing.removal import promise_removal
 from portal.queue.app import Queue

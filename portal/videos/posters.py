@@ -18,15 +18,9 @@ from tortoise.expressions import F
 
 from portal.database.connection import transaction
 from portal.database.lease import first_end
-from portal.database.models import (
-    PosterRequest,
-    PosterState,
-    Rendition,
-    RenditionState,
-    Video,
-    VideoStatus,
-)
+from portal.database.models import PosterRequest, Rendition, Video
 from portal.database.rows import NOW, lock_video
+from portal.database.states import PosterState, RenditionState, VideoStatus
 from portal.errors import NotPlayable, StorageUnavailable, Unavailable, VideoNotFound
 from portal.processing.removal import remove_again
 from portal.queue.app import Queue

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from portal.database.connection import Row, fetch_rows
-from portal.database.models import VideoStatus
+from portal.database.states import VideoStatus
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.notes import Note
 from portal.videos.rows import PROGRESS

@@ -13,8 +13,9 @@ from uuid import UUID, uuid4
 from tortoise.exceptions import IntegrityError
 
 from portal.database.connection import transaction
-from portal.database.models import Category, Rendition, RenditionState, Upload, Video, VideoStatus
+from portal.database.models import Category, Rendition, Upload, Video
 from portal.database.rows import lock_video
+from portal.database.states import RenditionState, VideoStatus
 from portal.errors import (
     FieldError,
     InvalidRequest,

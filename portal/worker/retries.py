@@ -11,8 +11,8 @@ from portal.concurrency.retry import Backoff
 from portal.errors import StorageUnavailable, Unavailable
 from portal.processing.attempts import LEASE_S, HeldByAnother
 from portal.processing.giving_way import GaveWay
-from portal.processing.passes import SourceInterrupted
 from portal.processing.removal import SETTLE_S, Unsettled
+from portal.processing.source_reading import SourceInterrupted
 from portal.transcoding.errors import DiskFull
 
 logger = logging.getLogger(__name__)

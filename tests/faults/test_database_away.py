@@ -7,7 +7,8 @@ from api_client import Client, rows, run_sql
 from passes import make_playable, published_file
 from running_portal import make_video
 
-from portal.database.models import Attempt, VideoStatus
+from portal.database.models import Attempt
+from portal.database.states import VideoStatus
 from portal.web.composition import WebContext
 
 # The server ends the connection the first two times that a row is written like this.

@@ -24,7 +24,8 @@ from storage_proxy import seeds, send
 
 from portal.config import Config
 from portal.database.connection import CONNECT_TIMEOUT_S, open_database
-from portal.database.models import Attempt, Outcome, Video, VideoStatus
+from portal.database.models import Attempt, Video
+from portal.database.states import Outcome, VideoStatus
 from portal.queue.app import open_queue
 from portal.storage.bucket import open_storage
 from portal.web.app import create_app

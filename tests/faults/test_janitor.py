@@ -25,7 +25,8 @@ from upload_client import content, look, multipart_uploads, send_part, sign, sta
 
 from portal.config import Config
 from portal.database.lease import LeaseLost
-from portal.database.models import Attempt, Deletion, Outcome, Tombstone, Upload, Video, VideoStatus
+from portal.database.models import Attempt, Deletion, Tombstone, Upload, Video
+from portal.database.states import Outcome, VideoStatus
 from portal.errors import StorageUnavailable
 from portal.maintenance.janitor import Cutoffs, Tidied
 from portal.maintenance.rows import BATCH

@@ -19,7 +19,8 @@ from portal.database import connection
 from portal.database.connection import open_database
 from portal.database.lease import LeaseLost
 from portal.processing import attempts, completion
-from portal.processing.attempts import LEASE_S, Heartbeat, OpenAttempt
+from portal.processing.attempts import LEASE_S, OpenAttempt
+from portal.processing.heartbeat import Heartbeat
 from portal.web.composition import WebContext
 
 Begin = Callable[[UUID], Awaitable[OpenAttempt | None]]

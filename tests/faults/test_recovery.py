@@ -16,8 +16,8 @@ from portal.config import Config
 from portal.maintenance import recovery
 from portal.maintenance.recovery import finish_left_running, recover_abandoned, recover_forever
 from portal.maintenance.rows import limit_ends
-from portal.processing import attempts
-from portal.processing.attempts import Heartbeat
+from portal.processing import attempts, heartbeat
+from portal.processing.heartbeat import Heartbeat
 from portal.videos import posters
 from portal.web.composition import WebContext
 
@@ -183,8 +183,8 @@ async def test_workers_that_live_renew_their_leases_before_recovery_after_an_out
     monkeypatch.setattr(recovery, "recover_abandoned", recovered)
     monkeypatch.setattr(recovery, "RECOVERY_INTERVAL_S", 0.01)
     monkeypatch.setattr(recovery, "LEASE_S", 2)
-    monkeypatch.setattr(attempts, "HEARTBEAT_S", 0.5)
-    monkeypatch.setattr(attempts, "RENEWAL_S", 0)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.5)
+    monkeypatch.setattr(heartbeat, "RENEWAL_S", 0)
     recovering = asyncio.create_task(recover_forever(queue, asyncio.Event()))
     beating = asyncio.create_task(Heartbeat(attempt).beat_forever())
 

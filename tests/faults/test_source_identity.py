@@ -20,7 +20,8 @@ from storage_proxy import Asked, StorageProxy, seeds, send, soaked, storage_prox
 from stored_objects import another_second
 
 from portal.config import Config
-from portal.database.models import Video, VideoStatus
+from portal.database.models import Video
+from portal.database.states import VideoStatus
 from portal.processing.sources import END_BYTES, holds_source
 from portal.storage.listing import objects_below
 from portal.transcoding.planning import ladder

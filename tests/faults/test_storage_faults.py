@@ -38,10 +38,11 @@ from stored_objects import stored
 from upload_client import PART_BYTES, content, multipart_uploads, put_to, start
 
 from portal.config import Config
-from portal.database.models import Attempt, Deletion, Outcome, Video, VideoStatus
+from portal.database.models import Attempt, Deletion, Video
+from portal.database.states import Outcome, VideoStatus
 from portal.errors import Unavailable
 from portal.maintenance.janitor import Tidied
-from portal.processing import attempts, passes
+from portal.processing import attempts, source_reading
 from portal.processing.removal import Unsettled, remove_files
 from portal.transcoding.errors import TranscodeFailed
 from portal.web.composition import WebContext
@@ -188,7 +189,7 @@ def never_to_ffmpeg(asked: Asked) -> Fault | None:
 async def test_storage_that_never_delivers_the_source_is_not_asked_for_ever(
     proxy: StorageProxy, transcoding: Transcoding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passes, "MAX_INTERRUPTIONS", 2)
+    monkeypatch.setattr(source_reading, "MAX_INTERRUPTIONS", 2)
     proxy.choose = never_to_ffmpeg
     for _ in range(2):
         with pytest.raises(Unavailable):

@@ -17,7 +17,8 @@ from running_portal import create, run_portal, until
 from stored_objects import s3_client, stored
 from upload_client import multipart_uploads, started
 
-from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
+from portal.database.models import Rendition, Video
+from portal.database.states import Outcome, RenditionState, VideoStatus
 from portal.maintenance.consistency.compare import compare
 from portal.maintenance.consistency.findings import Difference, Report
 from portal.maintenance.consistency.merging import OutOfOrder, merged

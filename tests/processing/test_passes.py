@@ -37,8 +37,9 @@ from running_portal import (
     until,
 )
 
-from portal.database.models import Attempt, Rendition, Video, VideoStatus
-from portal.processing import attempts, completion, masters
+from portal.database.models import Attempt, Rendition, Video
+from portal.database.states import VideoStatus
+from portal.processing import completion, heartbeat, masters
 from portal.processing.sources import identify
 from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing
@@ -262,7 +263,7 @@ async def test_playlist_that_a_frozen_worker_overwrote_is_written_again(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(attempts, "RENEWAL_S", 0.1)
+    monkeypatch.setattr(heartbeat, "RENEWAL_S", 0.1)
     whole = await master(client, playable)
     sound = Rendition.filter(video_id=playable.id, name="audio")
     await sound.update(state="planned")

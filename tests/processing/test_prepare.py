@@ -9,7 +9,8 @@ from api_client import Client, rows
 from hostile_files import same_picture
 from passes import EARLY, LATER, begun, make_source, pass_of, published_file, ready_video, states
 
-from portal.database.models import Attempt, Rendition, Video, VideoStatus
+from portal.database.models import Attempt, Rendition, Video
+from portal.database.states import VideoStatus
 from portal.processing import attempts, pace, service
 from portal.processing.pace import Pace, WorkMeter
 from portal.processing.tools import Tools

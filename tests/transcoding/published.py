@@ -15,11 +15,11 @@ from decoded_media import Heard, Shown, listen, look
 from portal.transcoding.encoding.continuation import OnMade, tell_nobody
 from portal.transcoding.encoding.progress import OnProgress, Stage
 from portal.transcoding.encoding.segment_upload import Sink
+from portal.transcoding.encoding.thumbnails import make_storyboard
 from portal.transcoding.encoding.transcode import (
     Kept,
     PassOutput,
     make_renditions,
-    make_storyboard,
 )
 from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.packaging.hls import (

@@ -14,7 +14,8 @@ from quart import Response
 from running_portal import process, run_ffmpeg, until
 from stored_objects import stored, unreachable
 
-from portal.database.models import Deletion, PosterRequest, PosterState, Video
+from portal.database.models import Deletion, PosterRequest, Video
+from portal.database.states import PosterState
 from portal.errors import NotPlayable, StorageUnavailable
 from portal.processing import removal
 from portal.storage.bucket import open_storage

@@ -14,12 +14,13 @@ from passes import pass_of
 from procrastinate.jobs import Job
 from stored_objects import unreachable
 
-from portal.database.models import Attempt, Outcome
+from portal.database.models import Attempt
+from portal.database.states import Outcome
 from portal.errors import StorageUnavailable
 from portal.maintenance.rows import limit_ends
 from portal.processing import attempts
 from portal.processing.attempts import LEASE_S, HeldByAnother
-from portal.processing.passes import SourceInterrupted
+from portal.processing.source_reading import SourceInterrupted
 from portal.queue.rows import resume_paused
 from portal.storage.bucket import open_storage
 from portal.transcoding.errors import DiskFull

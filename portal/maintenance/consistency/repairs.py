@@ -8,15 +8,9 @@ from contextlib import suppress
 from uuid import UUID
 
 from portal.database.connection import transaction
-from portal.database.models import (
-    Attempt,
-    PosterRequest,
-    Rendition,
-    RenditionState,
-    Video,
-    VideoStatus,
-)
+from portal.database.models import Attempt, PosterRequest, Rendition, Video
 from portal.database.rows import lock_video
+from portal.database.states import RenditionState, VideoStatus
 from portal.errors import NotPlayable, VideoNotFound
 from portal.maintenance.consistency.comparison import Comparison
 from portal.maintenance.consistency.findings import Repair

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from portal.database.models import Rendition, RenditionState, Video, VideoStatus
+from portal.database.models import Rendition, Video
+from portal.database.states import RenditionState, VideoStatus
 from portal.maintenance.consistency.findings import Difference
 from portal.maintenance.rows import is_settled
 from portal.processing.references import named_playlists, used_folders

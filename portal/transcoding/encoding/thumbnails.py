@@ -5,21 +5,23 @@ from pathlib import Path
 
 from portal.telemetry.spans import span
 from portal.transcoding.encoding import ffmpeg
-from portal.transcoding.encoding.progress import PassProgress
-from portal.transcoding.encoding.segment_upload import SegmentUpload
-from portal.transcoding.encoding.source_proxy import ProxiedSource
+from portal.transcoding.encoding.progress import OnProgress, PassProgress
+from portal.transcoding.encoding.segment_upload import SegmentUpload, Sink
+from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
 from portal.transcoding.encoding.stills import (
     POSTER_PATTERN,
     poster_arguments,
     sprite_arguments,
     thumbnail_arguments,
 )
+from portal.transcoding.encoding.work_folder import pass_folder
 from portal.transcoding.errors import TranscodeFailed
 from portal.transcoding.planning.storyboard import (
     SPRITE_PATTERN,
     STORYBOARD_NAME,
     THUMBNAIL_PATTERN,
     Storyboard,
+    plan_storyboard,
 )
 from portal.transcoding.probing.facts import Probe
 
@@ -50,7 +52,31 @@ async def put_poster(source: ProxiedSource, probe: Probe, upload: SegmentUpload)
     return bool(candidates)
 
 
-async def put_storyboard(
+async def make_storyboard(
+    source_url: str,
+    probe: Probe,
+    *,
+    duration_s: float,
+    sink: Sink,
+    work_dir: Path,
+    on_progress: OnProgress,
+) -> bool:
+    """Make the storyboard of a video of this duration; False for a source that gives no picture.
+
+    Raises TranscodeFailed, DiskFull, or whatever the sink raised.
+    """
+    storyboard = plan_storyboard(probe.video, duration_s=duration_s)
+    progress = PassProgress(on_progress, duration_s)
+    progress.next_run(ends_at=1.0)
+    with pass_folder(work_dir) as folder:
+        async with proxied(source_url) as source:
+            upload = SegmentUpload(sink, folder)
+            return await _put_storyboard(
+                source, probe, storyboard, duration_s=duration_s, upload=upload, progress=progress
+            )
+
+
+async def _put_storyboard(
     source: ProxiedSource,
     probe: Probe,
     storyboard: Storyboard,

@@ -48,19 +48,13 @@ from portal.transcoding.encoding.segment_upload import (
     sampled_segments,
 )
 from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
-from portal.transcoding.encoding.thumbnails import put_poster, put_storyboard
+from portal.transcoding.encoding.thumbnails import put_poster
 from portal.transcoding.encoding.work_folder import make_folders, pass_folder
-from portal.transcoding.errors import (
-    CopyUndeliverable,
-    FailCode,
-    SourceRejected,
-    TranscodeFailed,
-)
+from portal.transcoding.errors import CopyUndeliverable, FailCode, SourceRejected, TranscodeFailed
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.ladder import Plan, Rung, frame_step
 from portal.transcoding.planning.notes import Note, notes_for
-from portal.transcoding.planning.storyboard import plan_storyboard
 from portal.transcoding.planning.tracks import TrackRung
 from portal.transcoding.probing.facts import Probe
 
@@ -115,11 +109,7 @@ async def make_renditions(
     Raises CopyUndeliverable, NotContinuable, SourceRejected, TranscodeFailed, DiskFull, or whatever
     the sink raised. However it ends, no process is left running.
     """
-    rungs = tuple(
-        rung if is_first else replace(rung, copied=False)
-        for rung in plan.video
-        if rung.name in wanted
-    )
+    rungs = _wanted_rungs(plan, wanted, is_first=is_first)
     with pass_folder(work_dir) as folder:
         async with proxied(source_url) as source:
             video_names = {rung.name for rung in rungs}
@@ -141,28 +131,10 @@ async def make_renditions(
             return await one_pass.make(reference)
 
 
-async def make_storyboard(
-    source_url: str,
-    probe: Probe,
-    *,
-    duration_s: float,
-    sink: Sink,
-    work_dir: Path,
-    on_progress: OnProgress,
-) -> bool:
-    """Make the storyboard of a video of this duration; False for a source that gives no picture.
-
-    Raises as `make_renditions` does.
-    """
-    storyboard = plan_storyboard(probe.video, duration_s=duration_s)
-    progress = PassProgress(on_progress, duration_s)
-    progress.next_run(ends_at=1.0)
-    with pass_folder(work_dir) as folder:
-        async with proxied(source_url) as source:
-            upload = SegmentUpload(sink, folder)
-            return await put_storyboard(
-                source, probe, storyboard, duration_s=duration_s, upload=upload, progress=progress
-            )
+def _wanted_rungs(plan: Plan, wanted: Collection[str], *, is_first: bool) -> tuple[Rung, ...]:
+    """In the order of the plan; only a first pass copies."""
+    rungs = (rung for rung in plan.video if rung.name in wanted)
+    return tuple(rung if is_first else replace(rung, copied=False) for rung in rungs)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,10 +19,10 @@ TILING = f"tile={_COLUMNS}x{_ROWS}"
 # About a hundred thumbnails, but not denser than once a second or sparser than every ten.
 _THUMBNAILS = 100
 _MIN_INTERVAL_S, _MAX_INTERVAL_S = 1.0, 10.0
-# Key frames this far apart tell enough of a video that takes long to decode. A short one is decoded
-# whole where they are further apart than two thumbnails.
+# Key frames this far apart tell enough of a video that takes long to decode. What has few pixels,
+# as a minute of 1080p30, is decoded whole where they are further apart than thumbnails.
 _MAX_KEY_DISTANCE_S = 20.0
-_SHORT_S = 60.0
+_FEW_PIXELS = 4_000_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,15 +73,15 @@ def plan_storyboard(video: VideoTrack, *, duration_s: float) -> Storyboard:
     box = (_BOX_SHORT_SIDE, _BOX_LONG_SIDE) if is_upright else (_BOX_LONG_SIDE, _BOX_SHORT_SIDE)
     shrink = min(box[0] / video.width, box[1] / video.height)
     interval_s = min(max(duration_s / _THUMBNAILS, _MIN_INTERVAL_S), _MAX_INTERVAL_S)
-    is_short = duration_s <= _SHORT_S
+    pixels = video.coded_width * video.coded_height * float(video.fps) * duration_s
+    is_soon_decoded = pixels <= _FEW_PIXELS
+    apart_s = interval_s if is_soon_decoded else _MAX_KEY_DISTANCE_S
     key_distance_s = video.max_key_distance_s
-    has_keys = key_distance_s is not None and key_distance_s <= (
-        2 * interval_s if is_short else _MAX_KEY_DISTANCE_S
-    )
+    has_keys = key_distance_s is not None and key_distance_s <= apart_s
     return Storyboard(
         interval_s=round(interval_s, 1),
         width=max(2, round(video.width * shrink)),
         height=max(2, round(video.height * shrink)),
         from_key_frames=has_keys,
-        is_quick=has_keys or is_short,
+        is_quick=has_keys or is_soon_decoded,
     )

@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from portal.database.models import Video, VideoStatus
+from portal.database.models import Video
+from portal.database.states import VideoStatus
 from portal.videos.metadata import (
     FILE_NAME_PATTERN,
     MAX_FILE_NAME_LENGTH,

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 from markupsafe import Markup
 from quart import Blueprint, Response, render_template, request, url_for
 
-from portal.database.models import Video, VideoStatus
+from portal.database.models import Video
+from portal.database.states import VideoStatus
 from portal.errors import PortalError, VideoNotFound
 from portal.text import shown, whole_number
 from portal.web.context import read_progress, read_video, web_context

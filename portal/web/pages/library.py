@@ -10,8 +10,9 @@ from contextlib import asynccontextmanager
 
 from quart import Blueprint, render_template, request
 
-from portal.database.models import Video, VideoStatus
+from portal.database.models import Video
 from portal.database.search import MAX_QUERY_LENGTH
+from portal.database.states import VideoStatus
 from portal.errors import Overloaded
 from portal.videos.library import list_videos, read_work
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort

@@ -6,7 +6,8 @@ from typing import Any
 
 from quart import url_for
 
-from portal.database.models import Video, VideoStatus
+from portal.database.models import Video
+from portal.database.states import VideoStatus
 from portal.text import shown
 from portal.videos.library import COUNT_CAP, LibraryPage, Work
 from portal.videos.library_queries import LibraryQuery, Sort

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from quart import url_for
 
-from portal.database.models import PosterRequest, PosterState, Video
+from portal.database.models import PosterRequest, Video
+from portal.database.states import PosterState
 from portal.web.pages.status_views import poster_url
 
 WORDS = {

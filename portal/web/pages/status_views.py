@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from quart import url_for
 
 from portal.config import Config
-from portal.database.models import Video, VideoStatus
+from portal.database.models import Video
+from portal.database.states import VideoStatus
 from portal.text import shown
 from portal.videos.progress import (
     JobProgress,

@@ -8,7 +8,8 @@ from contextlib import suppress
 from quart import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 
-from portal.database.models import PosterRequest, Video, VideoStatus
+from portal.database.models import PosterRequest, Video
+from portal.database.states import VideoStatus
 from portal.errors import NothingToRetry, Unavailable
 from portal.videos import publishing
 from portal.web.context import read_progress, read_video, web_context

@@ -8,7 +8,8 @@ from page_rows import make_attempt, make_rendition, make_row
 
 from portal.config import Config
 from portal.database.connection import transaction
-from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
+from portal.database.models import Rendition, Video
+from portal.database.states import Outcome, RenditionState, VideoStatus
 from portal.queue.enqueue import defer_encode
 from portal.transcoding.packaging.master import Kind
 from portal.web.composition import WebContext

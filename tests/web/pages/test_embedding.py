@@ -10,7 +10,8 @@ from test_links import Reader
 from test_pages import READY, make_row, read
 
 from portal.config import Config
-from portal.database.models import Video, VideoStatus
+from portal.database.models import Video
+from portal.database.states import VideoStatus
 from portal.web.pages.embedding import frame_size
 
 NASTY = """He said "hi" & left</title><script>alert('x')</script>"""

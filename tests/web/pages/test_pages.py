@@ -7,7 +7,8 @@ from api_client import UNKNOWN_VIDEO_ID, Client
 from library_pages import FAILED
 from page_rows import NOW, READY, make_attempt, make_rendition, make_row
 
-from portal.database.models import RenditionState, Video
+from portal.database.models import Video
+from portal.database.states import RenditionState
 
 
 async def read(client: Client, path: str, status: int = 200) -> str:
