@@ -206,6 +206,14 @@ def _check_sound(published: Published) -> None:
         ends_s = (decoded_s - start_s, track_end_s(published.path, number) - start_s)
         assert min(abs(sound.end_s - at) for at in ends_s) < 2 * MAX_SHIFT_S, "another length"
         _check_playlist_sum(published.folder, rendition.name, sound)
+        assert _first_decode_time(published.folder, rendition.name) < 2**62, "before zero"
+
+
+def _first_decode_time(folder: Path, name: str) -> int:
+    """Of the first segment, without a sign (`tfdt`, ISO/IEC 14496-12)."""
+    first = (folder / name / playlist(folder, name).segments[0].uri).read_bytes()
+    at = first.index(b"tfdt") + 4
+    return int.from_bytes(first[at + 4 : at + (12 if first[at] else 8)])
 
 
 def _check_playlist_sum(folder: Path, name: str, sound: Heard) -> None:

@@ -34,6 +34,9 @@ _PIXELS_FOR_ALL_THREADS = 1920 * 1080
 _PROGRESS_PERIOD_S = 0.5
 # Nothing of the source's metadata: where a video was taken is nobody's business.
 BARE = ("-map_metadata", "-1", "-map_chapters", "-1")
+# Decode times count from the film's start in a run that begins later. Sound, which begins before
+# zero with what the decoder throws away, must not have it: its first decode time would be negative.
+_LATER_START = "+frag_discont"
 # Sound this far from its time is heard to be: half of what is noticed (ITU-R BT.1359: 45 ms early).
 _MAX_DRIFT_S = 0.02
 _FRAME_GROWTH = 4
@@ -246,8 +249,7 @@ def _hls(folder: str, *, segment_s: float, after: Continuation | None = None) ->
         *("-hls_playlist_type", "vod", "-hls_segment_type", "fmp4"),
         # For a segment's index, which no player of HLS reads, the muxer shows each segment's first
         # frame as long after its decoding as the very first, which is true at an even rate only.
-        # Decode times count from the film's start, also in a run that begins later.
-        *("-hls_segment_options", "movflags=+skip_sidx+frag_discont"),
+        *("-hls_segment_options", f"movflags=+skip_sidx{_LATER_START if after else ''}"),
         *("-hls_flags", "independent_segments+temp_file"),
         *("-hls_fmp4_init_filename", INIT_NAME),
         *("-hls_segment_filename", f"{folder}/{prefix}{SEGMENT_PATTERN}"),
