@@ -113,6 +113,11 @@ class Video(Model):
 
     upload_id: str
 
+    @property
+    def first_job_id(self) -> int:
+        """The job that makes the video playable: the look, or the encode it was left to."""
+        return self.encode_job_id or self.transcode_job_id
+
     class Meta:
         table = "videos"
         # The library is read a page at a time, in each of its orders; the order by duration has

@@ -106,8 +106,7 @@ async def _replace_transcode(row: Row, queue: Queue) -> None:
         if video is None:
             return
         found = Video.filter(id=video.id)
-        first_job_id = video.encode_job_id or video.transcode_job_id
-        if video.status is VideoStatus.PROCESSING and first_job_id == row["job_id"]:
+        if video.status is VideoStatus.PROCESSING and video.first_job_id == row["job_id"]:
             job_id = await defer_transcode(video, queue)
             await found.update(transcode_job_id=job_id, encode_job_id=None, updated_at=NOW)
         elif video.status is VideoStatus.READY and video.complete_job_id == row["job_id"]:

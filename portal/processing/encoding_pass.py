@@ -80,7 +80,7 @@ class EncodingPass:
         meter = WorkMeter(self.heartbeat.report, self.tools.limits, begun=share)
         folders = dict.fromkeys(begun.renditions, begun.folder) if begun else {}
         video = self.attempt.video
-        job_id = video.complete_job_id if self.attempt.wanted else video.transcode_job_id
+        job_id = video.complete_job_id if self.attempt.wanted else video.first_job_id
         sink = StorageSink(
             self.tools.storage, self.attempt, folder=self.attempt.number, folders=folders
         )
