@@ -36,7 +36,9 @@ INTERRUPTIONS = """() => {
 async def test_qualities_that_come_later_reach_whoever_is_watching(
     page: Page, publish: Publish, tmp_path: Path
 ) -> None:
-    video_id = await publish(make_source(tmp_path / "long.mp4"), "Watched early")
+    video_id = await publish(
+        make_source(tmp_path / "long.mp4", seconds=200, rate=5), "Watched early"
+    )
     await page.goto(f"/embed/{video_id}")
     await expect(page.get_by_role("heading")).to_have_text("This video is being processed")
     await wait_for(page, "video?.readyState >= 2", timeout_s=COMPLETION_TIMEOUT_S)
