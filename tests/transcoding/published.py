@@ -197,14 +197,14 @@ async def transcode(source_url: str, *, sink: Sink, **options: Any) -> Result:
     return result
 
 
-async def add_storyboard(published: Published) -> None:
-    """As the pass after the first does."""
+async def put_storyboard(published: Published, sink: FolderSink) -> None:
+    """As the pass after the first does, but into a sink of its own: what is published is shared."""
     has_storyboard = await make_storyboard(
         str(published.path),
         published.result.source,
         duration_s=published.result.duration_s,
-        sink=published.sink,
-        work_dir=published.folder,
+        sink=sink,
+        work_dir=sink.folder.parent,
         on_progress=ignore,
     )
     assert has_storyboard

@@ -12,10 +12,10 @@ from published import (
     Publish,
     Reports,
     Write,
-    add_storyboard,
     files_in,
     frames,
     playlist,
+    put_storyboard,
     transcode,
 )
 
@@ -87,11 +87,13 @@ async def test_playlists_come_after_what_they_name(plain: Path, publish: Publish
     assert sum(rendition.size_bytes for rendition in result.output.renditions) == on_disk
 
 
-async def test_every_kind_of_file_has_its_content_type(plain: Path, publish: Publish) -> None:
+async def test_every_kind_of_file_has_its_content_type(
+    plain: Path, publish: Publish, sink: FolderSink
+) -> None:
     published = await publish(plain)
-    await add_storyboard(published)
-    sink = published.sink
-    by_suffix = {Path(name).suffix: kind for name, kind in sink.content_types.items()}
+    await put_storyboard(published, sink)
+    content_types = published.sink.content_types | sink.content_types
+    by_suffix = {Path(name).suffix: kind for name, kind in content_types.items()}
     assert by_suffix == {
         ".m3u8": "application/vnd.apple.mpegurl",
         ".m4s": "video/iso.segment",

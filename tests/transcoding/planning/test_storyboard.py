@@ -8,7 +8,7 @@ from pathlib import Path
 import av
 import pytest
 from media_recipes import MakeMedia, card
-from published import Publish, PublishCard, Published, add_storyboard
+from published import FolderSink, Publish, PublishCard, Published, put_storyboard
 
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 
@@ -51,16 +51,16 @@ def luma(path: Path, place: tuple[int, int, int, int]) -> float:
     return total / (len(rows) * (right - left)) / 255
 
 
-async def checked_storyboard(published: Published) -> list[Place]:
+async def checked_storyboard(published: Published, sink: FolderSink) -> list[Place]:
     """Cues follow each other to the end, and each is inside a sprite that exists."""
-    await add_storyboard(published)
-    found = places(published.folder)
+    await put_storyboard(published, sink)
+    found = places(sink.folder)
     assert found[0][0] == 0
     assert all(one[1] == other[0] for one, other in pairwise(found))
     assert all(one[1] > one[0] for one in found)
     assert found[-1][1] == pytest.approx(published.result.duration_s, abs=0.002)
     named = {sprite for _, _, sprite, _ in found}
-    assert named == {path.name for path in published.folder.glob("storyboard-*.jpg")}
+    assert named == {path.name for path in sink.folder.glob("storyboard-*.jpg")}
     assert len(named) == math.ceil(len(found) / 25)
     assert len({(sprite, place) for _, _, sprite, place in found}) == len(found)
     assert len({place[2:] for *_, place in found}) == 1, "thumbnails of different sizes"
@@ -78,7 +78,7 @@ FADES = {
 @pytest.mark.parametrize("kind", FADES)
 @pytest.mark.slow
 async def test_each_thumbnail_is_of_the_time_it_stands_for(
-    kind: str, make_media: MakeMedia, publish: Publish
+    kind: str, make_media: MakeMedia, publish: Publish, sink: FolderSink
 ) -> None:
     duration_s, rate, interval_s = FADES[kind]
     source = make_media(
@@ -88,12 +88,12 @@ async def test_each_thumbnail_is_of_the_time_it_stands_for(
         *("-pix_fmt", "yuv420p", "-g", "9999"),
     )
     published = await publish(source)
-    found = await checked_storyboard(published)
+    found = await checked_storyboard(published, sink)
     assert len(found) == pytest.approx(duration_s / interval_s, abs=1)
     # JPEG and 8 bits are good for about half a percent of the way from black to white.
     fuzz_s = 0.01 * duration_s
     for starts_s, ends_s, sprite, place in found:
-        at_s = luma(published.folder / sprite, place) * duration_s
+        at_s = luma(sink.folder / sprite, place) * duration_s
         assert starts_s - fuzz_s <= at_s <= ends_s + fuzz_s
 
 
@@ -109,9 +109,14 @@ async def test_each_thumbnail_is_of_the_time_it_stands_for(
     ],
 )
 async def test_thumbnails_keep_the_shape_of_the_video(
-    name: str, size: str, duration_s: float, expected: tuple[int, int], publish_card: PublishCard
+    name: str,
+    size: str,
+    duration_s: float,
+    expected: tuple[int, int],
+    publish_card: PublishCard,
+    sink: FolderSink,
 ) -> None:
     picture = card(size=size, duration_s=duration_s, flashes_s=())
     published = await publish_card(f"storyboard of {name}.mp4", picture=picture, sound=None)
-    found = await checked_storyboard(published)
+    found = await checked_storyboard(published, sink)
     assert found[0][3][2:] == pytest.approx(expected, abs=1)
