@@ -28,6 +28,10 @@ _READ_BYTES = 65_536
 # Where TLS trust is configured is not a secret, and https sources need it.
 _INHERITED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "TMPDIR")
 
+# What a machine short of memory, or one that shuts down, ends a child with; limits of its own use
+# other signals.
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
@@ -140,6 +144,11 @@ def kill_group(process: Process) -> None:
     """Kill the child with what it started and left behind."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
+
+
+def was_ended_from_outside(returncode: int) -> bool:
+    """Whether a child ended for no fault of what it read. One that uses up memory ends so, too."""
+    return -returncode in _FROM_OUTSIDE
 
 
 def describe_exit(returncode: int) -> str:

@@ -20,7 +20,7 @@ from tortoise.expressions import F
 
 from portal.database.connection import OUTAGE_TIMEOUT_S, retry_outage, server_time, transaction
 from portal.database.lease import LIVE, LeaseLost, first_end, renew
-from portal.database.models import Attempt, MadeSegment, Rendition, Video
+from portal.database.models import Attempt, Rendition, Video
 from portal.database.rows import NOW, lock_video
 from portal.database.states import Outcome, RenditionState, VideoStatus
 from portal.database.totals import count_attempt
@@ -64,9 +64,9 @@ class OpenAttempt:
 
     `is_cautious` tells that an earlier one failed. `wanted` names the renditions to make of a
     video that is ready; it is empty in a first pass, which has yet to plan them, and where
-    `makes_storyboard` says that this is to be made. `interruptions`
-    counts those that storage broke off, by not delivering the source, since the editor last asked
-    for new ones. `percent` is how far earlier attempts at the same pass got.
+    `makes_storyboard` says that this is to be made. `interruptions` counts those that storage broke
+    off, by not delivering the source, since the editor last asked for new ones. `percent` is how
+    far earlier attempts at the same pass got.
     """
 
     id: int
@@ -145,7 +145,7 @@ async def open_attempt(
     makes_storyboard: bool = False,
 ) -> OpenAttempt:
     """Open the next attempt at a locked video at which no other is open."""
-    is_begun = earlier and await MadeSegment.exists(video_id=video.id)
+    is_begun = earlier and await made_segments.is_any(video.id)
     percent = earlier[-1].percent if is_begun else 0.0
     row = await Attempt.create(
         video_id=video.id,

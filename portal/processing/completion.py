@@ -16,6 +16,7 @@ from portal.database.rows import lock_video
 from portal.database.states import RenditionState, VideoStatus
 from portal.processing import attempts
 from portal.processing.attempts import Failure, OpenAttempt
+from portal.processing.renditions import PLANNED_ANEW
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion
 from portal.transcoding.packaging.master import Kind
@@ -130,13 +131,7 @@ async def give_up(attempt: OpenAttempt, failure: Failure) -> None:
 
 async def plan_again(video: Video, again: QuerySet[Rendition], queue: Queue) -> bool:
     """Plan these renditions of a locked, ready video again; False if there are none."""
-    changed = await again.update(
-        state=RenditionState.PLANNED,
-        attempt_number=None,
-        tries=0,
-        error_code=None,
-        error_detail=None,
-    )
+    changed = await again.update(**PLANNED_ANEW)
     if changed and video.complete_job_id is None:
         job_id = await defer_completion(video, queue)
         await Video.filter(id=video.id).update(complete_job_id=job_id)

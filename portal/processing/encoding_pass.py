@@ -70,8 +70,7 @@ class EncodingPass:
 
     @property
     def _encoded(self) -> list[str]:
-        """Only a first pass copies."""
-        copied = {rung.name for rung in self.plan.video if rung.copied and not self.attempt.wanted}
+        copied = {rung.name for rung in self.plan.video if rung.copied}
         return [name for name in self.wanted if name not in copied]
 
     async def _make_after(self, begun: Begun | None) -> Made:

@@ -1,15 +1,12 @@
 """A pass that encodes gives way to a video that waits to be playable and is due before it."""
 
 import asyncio
-import logging
 from dataclasses import dataclass
 
 import psycopg
 
 from portal.queue.rows import is_overtaken
 from portal.transcoding.encoding.progress import Stage
-
-logger = logging.getLogger(__name__)
 
 # A pass takes seconds to get going: it is not ended before it has made something, mostly.
 MIN_RUN_S = 3.0

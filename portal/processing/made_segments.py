@@ -98,6 +98,11 @@ async def add(video_id: UUID, stored: Sequence[Stored], *, folder: int, made_by:
     )
 
 
+async def is_any(video_id: UUID) -> bool:
+    """Whether a pass that ended early has left segments."""
+    return await Row.exists(video_id=video_id)
+
+
 async def is_any_by(video_id: UUID, made_by: int) -> bool:
     """Whether an attempt has added segments that count."""
     return await Row.exists(video_id=video_id, made_by=made_by)

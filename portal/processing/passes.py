@@ -94,11 +94,14 @@ class Pass:
             try:
                 work = partial(self._first_pass, may_encode=may_encode)
                 made, found = await self._under_lease(work)
-                publish = partial(renditions.publish, attempt, made.output, found)
+                publish = partial(
+                    renditions.publish,
+                    *(attempt, made.output, found),
+                    folders=made.folders,
+                    queue=self.tools.queue,
+                )
                 with span("publish"):
-                    await retry_outage(
-                        lambda: publish(folders=made.folders, queue=self.tools.queue)
-                    )
+                    await retry_outage(publish)
             except (SourceRejected, SourceChanged) as exc:
                 logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
                 failure = Failure(str(exc.code), exc.detail)
@@ -227,7 +230,7 @@ class Pass:
     async def _make_wanted(self, heartbeat: Heartbeat) -> Made:
         attempt = self.attempt
         async with self._probed_source() as (source_url, found):
-            plan = plan_renditions(found)
+            plan = plan_renditions(found, may_copy=False)
             planned = {rung.name for rung in plan.video}
             await renditions.forget(attempt, set(attempt.wanted) - planned)
             wanted = tuple(name for name in attempt.wanted if name in planned)

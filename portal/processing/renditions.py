@@ -28,6 +28,13 @@ from portal.transcoding.probing.facts import Probe
 # Columns of a rendition that is planned.
 PLANNED_OF_VIDEO = ("name", "width", "height", "copied")
 PLANNED_OF_TRACKS = ("name", "language", "label", "is_default")
+PLANNED_ANEW = {
+    "state": RenditionState.PLANNED,
+    "attempt_number": None,
+    "tries": 0,
+    "error_code": None,
+    "error_detail": None,
+}
 
 
 async def plan(attempt: OpenAttempt, planned: Plan, *, wanted: Collection[str]) -> None:
@@ -181,16 +188,13 @@ async def _leave_to_make(attempt: OpenAttempt) -> None:
     """
     left = Rendition.filter(video_id=attempt.video.id, state=RenditionState.PLANNED)
     await left.exclude(kind=Kind.VIDEO).delete()
-    await left.filter(attempt_number=attempt.number).update(
-        attempt_number=None, tries=0, copied=False
-    )
+    await left.filter(attempt_number=attempt.number).update(**PLANNED_ANEW, copied=False)
 
 
 async def _withdraw_copy(video: Video) -> bool:
     """Plan the copied rendition as an encode: players stop at faults that ffmpeg passes over."""
     copied = Rendition.filter(video_id=video.id, copied=True, state=RenditionState.COMPLETE)
-    again = {"state": RenditionState.PLANNED, "copied": False, "attempt_number": None, "tries": 0}
-    return bool(await copied.update(**again))
+    return bool(await copied.update(**PLANNED_ANEW, copied=False))
 
 
 def _measures(rendition: FinishedRendition) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from portal.processes.child import Limits, describe_exit, spawn, stop
+from portal.processes.child import Limits, describe_exit, spawn, stop, was_ended_from_outside
 from portal.processes.watchdog import OutOfTime, Stalled, Watch, attend
 from portal.transcoding.errors import CopyUndeliverable, FailCode, TranscodeFailed
 from portal.transcoding.probing.source_address import reading_options, source_address
@@ -32,8 +32,6 @@ _FAILURES = {
     "unreachable": FailCode.SOURCE_UNREACHABLE,
     "out_of_memory": FailCode.OUT_OF_MEMORY,
 }
-# What a machine short of memory, or one that shuts down, ends the child with.
-_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 # Told up to which second of the source there are segments.
 OnCopied = Callable[[float], Awaitable[None]]
@@ -163,6 +161,6 @@ def _death(returncode: int, complaints: str) -> Exception:
     detail = f"copying ended with {describe_exit(returncode)}: {complaints}"
     if returncode == -signal.SIGXCPU:
         return TranscodeFailed(FailCode.TIMED_OUT, detail=detail)
-    if -returncode in _FROM_OUTSIDE:
+    if was_ended_from_outside(returncode):
         return TranscodeFailed(FailCode.FFMPEG_FAILED, detail=detail)
     return CopyUndeliverable("crashed", detail=detail)  # by what the file holds

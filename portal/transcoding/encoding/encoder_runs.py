@@ -1,6 +1,5 @@
 """Run ffmpeg for the encodes of a pass, while its segments are uploaded and told of."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +13,6 @@ from portal.transcoding.encoding.progress import PassProgress
 from portal.transcoding.encoding.recording import Recording
 from portal.transcoding.encoding.segment_upload import SegmentUpload
 from portal.transcoding.encoding.source_proxy import ProxiedSource
-from portal.transcoding.encoding.work_folder import make_folders
 from portal.transcoding.probing.facts import Probe
 
 
@@ -36,23 +34,20 @@ class EncoderRuns:
         the sink raised.
         """
         names = [name for task in tasks for name in tracks(task)]
-        await asyncio.to_thread(make_folders, self.upload.work_dir, names)
         recording = Recording(self.upload, self.on_made)
         with span("encode", renditions=" ".join(names)):
-            async with task_group() as group:
-                encoding = group.create_task(self._run_all(tasks))
-                uploading = self.upload.follow(encoding, names, on_stored=recording.stored)
-                group.create_task(uploading)
+            reports = await self.upload.during(
+                lambda: self._run_all(tasks), names, on_stored=recording.stored
+            )
         if tasks[0].after and recording.begun != tasks[0].after.made.keys():
             raise NotContinuable("no segment followed")
-        return encoding.result()[0]
+        self.reports.extend(reports)
+        return reports[0]
 
     async def _run_all(self, tasks: Sequence[Encode]) -> Sequence[RunReport]:
         async with task_group() as group:
             running = [group.create_task(self._run_ffmpeg(task)) for task in tasks]
-        reports = [run.result() for run in running]
-        self.reports.extend(reports)
-        return reports
+        return [run.result() for run in running]
 
     async def _run_ffmpeg(self, task: Encode) -> RunReport:
         return await ffmpeg.run(

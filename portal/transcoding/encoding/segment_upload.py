@@ -7,10 +7,10 @@ disk holds a bounded amount however long the video is.
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from portal.concurrency.task_group import task_group
 from portal.telemetry.spans import span
@@ -28,7 +28,6 @@ _RESUME_BACKLOG_FILES = 16
 # There is a segment of this number amid a video however long segments are; copied ones may last ten
 # seconds.
 _MIDDLE_PER_S = 1 / 20
-OnStored = Callable[[str], Awaitable[None]]
 
 _CONTENT_TYPES = {
     ".m3u8": "application/vnd.apple.mpegurl",
@@ -37,6 +36,10 @@ _CONTENT_TYPES = {
     ".jpg": "image/jpeg",
     ".vtt": "text/vtt; charset=utf-8",
 }
+
+# Told the name of a segment that is in storage.
+OnStored = Callable[[str], Awaitable[None]]
+Written = TypeVar("Written")
 
 
 class Sink(Protocol):
@@ -54,6 +57,7 @@ class SegmentUpload:
 
     `paused` is set while ffmpeg is too far ahead of the sink. `facts` are those of the segments of
     `video_names`. The `sampled` segments of each rendition stay on disk for the check at the end.
+    `after` is what the run goes on after.
     """
 
     sink: Sink
@@ -80,17 +84,29 @@ class SegmentUpload:
             for segment in self.after.made[name].segments:
                 yield Segment(uri=segment.uri, duration_s=0.0)
 
-    async def follow(
+    async def during(
         self,
-        writing: asyncio.Future[Any],
+        write: Callable[[], Coroutine[Any, Any, Written]],
         names: Collection[str],
         *,
         on_stored: OnStored | None = None,
-    ) -> None:
-        """Upload every segment of these renditions until `writing` has ended and none is left.
+    ) -> Written:
+        """Upload what `write` writes of these renditions until it has ended and none is left.
 
-        `on_stored` is told the name of each one.
+        Answers what it does. `on_stored` is told the name of each segment.
         """
+        await asyncio.to_thread(_make_folders, self.work_dir, names)
+        async with task_group() as tasks:
+            writing = tasks.create_task(write())
+            tasks.create_task(self._follow(writing, names, on_stored))
+        return writing.result()
+
+    async def _follow(
+        self,
+        writing: asyncio.Future[Any],
+        names: Collection[str],
+        on_stored: OnStored | None,
+    ) -> None:
         waiting: asyncio.Queue[str | None] = asyncio.Queue()
         with span("upload"):
             async with task_group() as tasks:
@@ -191,6 +207,11 @@ def segment_number(uri: str) -> int:
 
 async def _size_bytes(path: Path) -> int:
     return (await asyncio.to_thread(path.stat)).st_size
+
+
+def _make_folders(work_dir: Path, names: Collection[str]) -> None:
+    for name in names:
+        (work_dir / name).mkdir(parents=True, exist_ok=True)
 
 
 def _finished_segments(work_dir: Path, names: Collection[str]) -> set[str]:

@@ -7,7 +7,6 @@ and validated. Not here: which passes there are and when they are retried, and t
 which the caller writes once a pass is known to count.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,13 +48,12 @@ from portal.transcoding.encoding.segment_upload import (
 )
 from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
 from portal.transcoding.encoding.thumbnails import put_poster
-from portal.transcoding.encoding.work_folder import make_folders, pass_folder
+from portal.transcoding.encoding.work_folder import pass_folder
 from portal.transcoding.errors import CopyUndeliverable, FailCode, SourceRejected, TranscodeFailed
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.ladder import Plan, Rung, frame_step
 from portal.transcoding.planning.notes import Note, notes_for
-from portal.transcoding.planning.tracks import TrackRung
 from portal.transcoding.probing.facts import Probe
 
 # Copying takes about this much of the time of a pass that encodes, too.
@@ -101,15 +99,16 @@ async def make_renditions(
 ) -> PassOutput:
     """Make the `wanted` video renditions, in a folder of their own in `work_dir`.
 
-    The first pass also makes audio, subtitles and the poster, and it alone copies. `reference` is
-    the playlist of a video rendition that an earlier pass made: all segments begin where its do.
+    The first pass also makes audio, subtitles and the poster. `reference` is the playlist of a
+    video rendition that an earlier pass made: all segments begin where its do. What has one copies
+    nothing.
     `on_made` is told of each segment of an encoded rendition that is in storage; a later call may
     go on after those (`kept`), with the same arguments else. Sound is then made again.
 
     Raises CopyUndeliverable, NotContinuable, SourceRejected, TranscodeFailed, DiskFull, or whatever
     the sink raised. However it ends, no process is left running.
     """
-    rungs = _wanted_rungs(plan, wanted, is_first=is_first)
+    rungs = tuple(rung for rung in plan.video if rung.name in wanted)
     with pass_folder(work_dir) as folder:
         async with proxied(source_url) as source:
             video_names = {rung.name for rung in rungs}
@@ -129,12 +128,6 @@ async def make_renditions(
                 runs=EncoderRuns(source, probe, upload, progress, on_made),
             )
             return await one_pass.make(reference)
-
-
-def _wanted_rungs(plan: Plan, wanted: Collection[str], *, is_first: bool) -> tuple[Rung, ...]:
-    """In the order of the plan; only a first pass copies."""
-    rungs = (rung for rung in plan.video if rung.name in wanted)
-    return tuple(rung if is_first else replace(rung, copied=False) for rung in rungs)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,68 +159,51 @@ class _Pass:
         async with task_group() as tasks:
             poster = tasks.create_task(self._put_poster())
             copied = await self._copy()
-            if copied and self._copied_rung:
-                reference = (await self._playlists(copied))[self._copied_rung.name]
+            reference = next(iter(copied.values()), reference)
             report = await self._encode(copied, reference)
-        damage = damaged_share(self.probe, report)
-        check_damage(damage)
+        check_damage(damaged_share(self.probe, report))
         check_source_read(self.probe, report)
         if copied and report.faults:
             # Players stop at what ffmpeg decodes around.
             raise CopyUndeliverable("faults", detail=f"{report.faults} faults while decoding")
         await self.progress.stage(Stage.FINISHING, TRANSCODED_PERCENT)
         with span("finish"):
-            output = await self._finish(reference, damage=damage)
+            output = await self._finish(reference, report, has_poster=poster.result())
         await self.progress.stage(Stage.FINISHING, 100.0)
-        return replace(output, has_poster=poster.result(), has_faults=bool(report.faults))
+        return output
 
     async def _put_poster(self) -> bool:
         return self.is_first and await put_poster(self.source, self.probe, self.upload)
 
-    @property
-    def _copied_rung(self) -> Rung | None:
-        return next((rung for rung in self.rungs if rung.copied), None)
-
-    async def _copy(self) -> frozenset[str]:
+    async def _copy(self) -> Playlists:
         """Copy the source's own video, and sound that is planned to be; answers what was."""
-        rung = self._copied_rung
+        rung = next((rung for rung in self.rungs if rung.copied), None)
         if rung is None:
-            return frozenset()
+            return {}
         video = TrackCopy(index=self.probe.video.index, name=rung.name)
         audio = [TrackCopy(index=it.index, name=it.name) for it in self.plan.audio if it.copied]
         names = [track.name for track in (video, *audio)]
         self.progress.next_run(ends_at=1.0 if len(self.rungs) == 1 else _COPY_SHARE)
-        await asyncio.to_thread(make_folders, self.upload.work_dir, names)
         with span("copy", renditions=" ".join(names)):
-            report = await self._remux(video, audio)
-        names = [name for name in names if name not in report.dropped]
-        playlist = (await self._playlists(names))[rung.name]
-        facts = [self.upload.facts[f"{rung.name}/{each.uri}"] for each in playlist.segments]
-        check_copy(facts, self.probe)
-        return frozenset(names)
-
-    async def _remux(self, video: TrackCopy, audio: Sequence[TrackCopy]) -> RemuxReport:
-        async with task_group() as tasks:
-            copying = tasks.create_task(
-                remux(
-                    self.source_url,
-                    video=video,
-                    audio=audio,
-                    work_dir=self.upload.work_dir,
-                    on_progress=self.progress.encoded,
-                    paused=self.upload.paused,
-                    timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
-                )
-            )
-            names = [track.name for track in (video, *audio)]
-            tasks.create_task(self.upload.follow(copying, names))
-        report = copying.result()
+            report = await self.upload.during(lambda: self._remux(video, audio), names)
         for name in report.dropped:
             await self.upload.discard(name)
-        return report
+        kept = [name for name in names if name not in report.dropped]
+        playlists = await read_playlists(self.upload, kept)
+        segments = playlists[rung.name].segments
+        check_copy([self.upload.facts[f"{rung.name}/{it.uri}"] for it in segments], self.probe)
+        return playlists
 
-    async def _playlists(self, names: Collection[str]) -> Playlists:
-        return await read_playlists(self.upload, list(names))
+    async def _remux(self, video: TrackCopy, audio: Sequence[TrackCopy]) -> RemuxReport:
+        return await remux(
+            self.source_url,
+            video=video,
+            audio=audio,
+            work_dir=self.upload.work_dir,
+            on_progress=self.progress.encoded,
+            paused=self.upload.paused,
+            timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
+        )
 
     async def _encode(self, copied: Collection[str], reference: MediaPlaylist | None) -> RunReport:
         """Run the one decode for all that is not copied."""
@@ -265,10 +241,12 @@ class _Pass:
         before = after.frames * frame_step(self.probe.video.fps)
         return replace(report, frames_decoded=(report.frames_decoded or 0) + before)
 
-    async def _finish(self, reference: MediaPlaylist | None, *, damage: float) -> PassOutput:
+    async def _finish(
+        self, reference: MediaPlaylist | None, report: RunReport, *, has_poster: bool
+    ) -> PassOutput:
         """Validate what was written and upload the files that make it playable."""
-        names = _names(self.rungs, self.plan.audio)
-        playlists = await self._playlists(names)
+        names = [rung.name for rungs in (self.rungs, self.plan.audio) for rung in rungs]
+        playlists = await read_playlists(self.upload, names)
         self._check(playlists, reference)
         await check_decoding(self.upload.work_dir, names, self.upload.sampled)
         duration_s = max(playlist.duration_s for playlist in playlists.values())
@@ -283,11 +261,11 @@ class _Pass:
         return PassOutput(
             renditions=tuple(renditions),
             duration_s=duration_s,
-            has_poster=False,
-            has_faults=False,
+            has_poster=has_poster,
+            has_faults=bool(report.faults),
             notes=notes_for(
                 self.probe,
-                damaged_share=damage,
+                damaged_share=damaged_share(self.probe, report),
                 lacks_subtitles=len(subtitles) < len(self.plan.subtitles),
             ),
         )
@@ -310,7 +288,3 @@ class _Pass:
         for subtitles in self.plan.subtitles:
             if finished := await finish_subtitles(subtitles, upload, duration_s=duration_s):
                 yield finished
-
-
-def _names(*kinds: Sequence[Rung | TrackRung]) -> list[str]:
-    return [rung.name for rungs in kinds for rung in rungs]

@@ -2,7 +2,7 @@
 
 import errno
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,9 +29,3 @@ def pass_folder(work_dir: Path) -> Iterator[Path]:
             if exc.errno in _NO_ROOM:
                 raise DiskFull(work_dir) from exc
             raise
-
-
-def make_folders(work_dir: Path, names: Sequence[str]) -> None:
-    """Make a folder for each rendition, unless it is there."""
-    for name in names:
-        (work_dir / name).mkdir(parents=True, exist_ok=True)

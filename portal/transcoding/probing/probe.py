@@ -5,14 +5,13 @@ The parsing happens in the confined process that this module starts.
 
 import json
 import math
-import signal
 import sys
 from asyncio import timeout
 from asyncio.subprocess import Process
 from dataclasses import dataclass
 from typing import Any
 
-from portal.processes.child import Limits, communicate, spawn, stop
+from portal.processes.child import Limits, communicate, spawn, stop, was_ended_from_outside
 from portal.text import duration_in_words
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
 from portal.transcoding.probing.facts import Probe, interpret
@@ -36,9 +35,6 @@ _MIN_READABLE_SHARE = 0.9
 _STDERR_TAIL_CHARS = 4000
 # Far more than any answer has. A child that a file has taken over may write without end.
 _MAX_OUTPUT_BYTES = 1024**2
-# What a machine short of memory, or one that shuts down, ends a probe with; its own limits use
-# other signals. A file that has the machine run short fails as often as it is tried.
-_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,8 +115,8 @@ def _answer(process: Process, *, stdout: bytes, stderr: bytes) -> dict[str, Any]
         return dict(json.loads(stdout))
     tail = stderr.decode(errors="replace")[-_STDERR_TAIL_CHARS:]
     detail = f"probe ended with {process.returncode}: {tail}"
-    number = -(process.returncode or 0)
-    if number > 0 and number not in _FROM_OUTSIDE:
+    returncode = process.returncode or 0
+    if returncode < 0 and not was_ended_from_outside(returncode):
         # The file crashed the parser or ran into a limit, and it will do so again.
         raise SourceRejected(RejectCode.DAMAGED, detail=detail)
     raise TranscodeFailed(FailCode.PROBE_FAILED, detail=detail)

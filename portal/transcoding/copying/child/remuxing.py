@@ -13,19 +13,14 @@ from typing import Any
 
 import av
 from av.container import InputContainer
-from av.error import FFmpegError, HTTPClientError, HTTPError
+from av.error import FFmpegError
 
 from portal.transcoding.copying.child.audio import AudioCopy
 from portal.transcoding.copying.child.errors import NotWritten, Undeliverable
 from portal.transcoding.copying.child.rendition import Rendition
 from portal.transcoding.copying.child.video import VideoCopy
 from portal.transcoding.probing.child import sample_index
-
-# PyAV's classes for system errors (no route, timed out, no such file) are OSErrors too.
-_UNREACHABLE = (HTTPError, HTTPClientError, OSError)
-# These complain of a source that doesn't arrive.
-_PROTOCOLS = frozenset({"http", "https", "tcp", "tls"})
-_MAX_LOST_LINES = 5
+from portal.transcoding.probing.child.opening import UNREACHABLE, open_source, told_lost
 
 
 class _Copy:
@@ -107,10 +102,7 @@ def _fail(kind: str, exc: Exception, **more: Any) -> dict[str, Any]:
 
 def _remux(request: dict[str, Any]) -> dict[str, Any]:
     try:
-        # One forced demuxer: by default FFmpeg also recognises playlists, which name other files.
-        with av.open(
-            request["source"], format="mov", options=request["options"], metadata_errors="replace"
-        ) as container:
+        with open_source(request["source"], request["options"]) as container:
             return {"report": _Copy(container, request).run()}
     except Undeliverable as exc:
         return {"error": "undeliverable", "reason": exc.reason, "detail": exc.detail}
@@ -118,7 +110,7 @@ def _remux(request: dict[str, Any]) -> dict[str, Any]:
         return _fail("not_written", exc, errno=exc.cause.errno)
     except MemoryError as exc:
         return _fail("out_of_memory", exc)
-    except _UNREACHABLE as exc:
+    except UNREACHABLE as exc:
         return _fail("unreachable", exc)
     except (FFmpegError, ValueError, IndexError) as exc:
         return _fail("undeliverable", exc, reason="unreadable")
@@ -137,8 +129,7 @@ def main() -> None:
     av.logging.set_level(av.logging.WARNING)
     with av.logging.Capture() as complaints:
         answer = _remux(request)
-    lost = [text for _, name, text in complaints if name in _PROTOCOLS]
+    lost = told_lost(complaints)
     if lost and _is_short(answer):
-        # FFmpeg takes a read that broke off for the end of the file.
-        answer = {"error": "unreachable", "detail": "".join(lost[-_MAX_LOST_LINES:])}
+        answer = {"error": "unreachable", "detail": lost}
     _print(answer)

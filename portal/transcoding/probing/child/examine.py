@@ -19,7 +19,7 @@ from typing import Any
 
 import av
 from av.container import InputContainer
-from av.error import FFmpegError, HTTPClientError, HTTPError
+from av.error import FFmpegError
 from av.packet import Packet
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
@@ -27,18 +27,14 @@ from av.video.stream import VideoStream
 from portal.transcoding.probing.child import boxes, sample_index, streams
 from portal.transcoding.probing.child.boxes import VIDEO_HANDLER, Outline
 from portal.transcoding.probing.child.composition import composition_offsets
+from portal.transcoding.probing.child.opening import UNREACHABLE, open_source, told_lost
 
 # Damaged starts are common and decoders recover at the next keyframe; this is how far we look.
 _MAX_PACKETS = 600
 # Interleaved tracks show their first packet early.
 _MAX_ENCRYPTION_PACKETS = 50
-# PyAV's classes for system errors (no route, timed out, no such file) are OSErrors too.
-_UNREACHABLE = (HTTPError, HTTPClientError, OSError)
 _PADDED = 1.25
 _SIZE_COMPLAINT = "Picture size"
-# These log warnings about a source that doesn't arrive.
-_PROTOCOLS = frozenset({"http", "https", "tcp", "tls"})
-_MAX_LOST_LINES = 5
 
 
 def _fail(kind: str, exc: Exception | None = None) -> dict[str, Any]:
@@ -149,20 +145,9 @@ def _decoder_options(request: dict[str, Any]) -> dict[str, str]:
     return {"max_pixels": str(allowed)} if allowed else {}
 
 
-def _open(request: dict[str, Any], **options: str) -> InputContainer:
-    container: InputContainer = av.open(
-        request["source"],
-        # One forced demuxer: by default FFmpeg also recognises playlists, which name other files.
-        format="mov",
-        options={"protocol_whitelist": request["protocols"], **options},
-        timeout=request["timeout_s"],
-        metadata_errors="replace",
-    )
-    return container
-
-
 def _probe(request: dict[str, Any]) -> dict[str, Any]:
     outline = None
+    options = {"protocol_whitelist": request["protocols"], **_decoder_options(request)}
     try:
         outline = boxes.read_outline(request)
         if 0 < request["max_size_bytes"] < outline.size_bytes:
@@ -173,9 +158,9 @@ def _probe(request: dict[str, Any]) -> dict[str, Any]:
             return _fail("zero_duration" if VIDEO_HANDLER in outline.external else "external_media")
         if outline.is_unfinished:
             return _fail("damaged" if outline.has_index else "not_a_video")
-        with _open(request, **_decoder_options(request)) as container:
+        with open_source(request["source"], options, timeout_s=request["timeout_s"]) as container:
             return _examine(container, outline, request)
-    except _UNREACHABLE as exc:
+    except UNREACHABLE as exc:
         return _fail("unreachable", exc)
     except (FFmpegError, MemoryError, ValueError) as exc:
         return _fail(outline.verdict if outline else "not_a_video", exc)
@@ -187,10 +172,9 @@ def main() -> None:
     av.logging.set_level(av.logging.WARNING)
     with av.logging.Capture() as complaints:
         answer = _probe(request)
-    lost = [text for _, name, text in complaints if name in _PROTOCOLS]
-    if lost:
-        # FFmpeg takes a read that broke off for the end of the file, and judges what it has.
-        answer = {"error": "unreachable", "detail": "".join(lost[-_MAX_LOST_LINES:])}
+    if lost := told_lost(complaints):
+        # FFmpeg judges what it has.
+        answer = {"error": "unreachable", "detail": lost}
     elif answer.get("error") == "damaged" and any(_SIZE_COMPLAINT in it[2] for it in complaints):
         answer["error"] = "too_large"
     json.dump(answer, sys.stdout)
