@@ -34,6 +34,8 @@ _PIXELS_FOR_ALL_THREADS = 1920 * 1080
 _PROGRESS_PERIOD_S = 0.5
 # Nothing of the source's metadata: where a video was taken is nobody's business.
 BARE = ("-map_metadata", "-1", "-map_chapters", "-1")
+# Several files are decoded at once, each by one thread.
+_STRICTLY = ("-threads", "1", "-err_detect", "explode")
 # Decode times count from the film's start in a run that begins later. Sound, which begins before
 # zero with what the decoder throws away, must not have it: its first decode time would be negative.
 _LATER_START = "+frag_discont"
@@ -138,7 +140,7 @@ def check_arguments(files: Sequence[Path]) -> tuple[str, ...]:
     return (
         *general_options(),
         "-xerror",
-        *(argument for source in inputs for argument in ("-err_detect", "explode", *source)),
+        *(argument for source in inputs for argument in (*_STRICTLY, *source)),
         *(argument for number in range(len(files)) for argument in ("-map", str(number))),
         *("-f", "null", "-"),
     )

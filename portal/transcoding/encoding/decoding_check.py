@@ -20,6 +20,8 @@ async def check_decoding(work_dir: Path, names: Sequence[str], sampled: Collecti
         for segment in sorted(sampled)
         if (work_dir / name / segment).exists()
     ]
+    if not files:
+        return
     try:
         await ffmpeg.run(check_arguments(files), timeout_s=_LIMIT_S)
     except TranscodeFailed as exc:

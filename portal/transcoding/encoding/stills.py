@@ -16,7 +16,7 @@ from portal.transcoding.planning.storyboard import (
 )
 from portal.transcoding.probing.facts import Probe
 
-POSTER_PATTERN = "poster-%03d.jpg"
+POSTER_CANDIDATE = "poster-candidate.jpg"
 POSTER_MAX_SIDE = 1280
 # When the candidates for a poster are shown, as shares of the video: neither title nor credits.
 _POSTER_AT = (0.1, 0.2, 0.3, 0.45, 0.6)
@@ -25,32 +25,24 @@ _MAX_KEY_DISTANCE_S = 20.0
 # Without them, frames of the beginning are decoded up to here.
 _DECODED_S = 10.0
 _KEY_FRAMES_ONLY = ("-skip_frame", "nokey")
-# More would each hold frames of their own, for one picture.
-_ONE_THREAD = ("-threads", "1")
 
 
-def poster_arguments(source_url: str, probe: Probe) -> tuple[str, ...]:
-    """Write the candidates for a poster, each from a place of its own."""
-    size = _poster_size(probe)
+def poster_arguments(source_url: str, probe: Probe) -> Iterator[tuple[str, ...]]:
+    """Write a candidate for a poster; one run for each place that one is taken from.
+
+    All in one run would take as many times the memory.
+    """
     distance_s = probe.video.max_key_distance_s
     has_keys = distance_s is not None and distance_s <= _MAX_KEY_DISTANCE_S
-    options = (*_ONE_THREAD, *((*_KEY_FRAMES_ONLY, "-noaccurate_seek") if has_keys else ()))
-    times_s = list(_poster_times_s(probe, has_keys=has_keys))
-    inputs = (
-        argument
-        for at_s in times_s
-        for argument in source_input(source_url, probe, *options, "-ss", f"{at_s:.3f}")
-    )
-    filters = ",".join(("select='eq(n,0)'", *still_filters(probe.video, size)))
-    outputs = (
-        argument
-        for number in range(len(times_s))
-        for argument in (
-            *("-map", f"{number}:{probe.video.index}", *BARE, "-vf", filters),
-            *_jpegs(POSTER_PATTERN % number, "3", "-frames:v", "1", "-update", "1"),
+    options = (*_KEY_FRAMES_ONLY, "-noaccurate_seek") if has_keys else ()
+    filters = ",".join(("select='eq(n,0)'", *still_filters(probe.video, _poster_size(probe))))
+    for at_s in _poster_times_s(probe, has_keys=has_keys):
+        yield (
+            *general_options(),
+            *source_input(source_url, probe, "-threads", "1", *options, "-ss", f"{at_s:.3f}"),
+            *("-map", f"0:{probe.video.index}", *BARE, "-vf", filters),
+            *_jpegs(POSTER_CANDIDATE, "3", "-frames:v", "1", "-update", "1"),
         )
-    )
-    return (*general_options(), *inputs, *outputs)
 
 
 def thumbnail_arguments(source_url: str, probe: Probe, storyboard: Storyboard) -> tuple[str, ...]:

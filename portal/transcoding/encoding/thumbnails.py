@@ -1,6 +1,7 @@
 """Make the pictures that go with a video, from its source: the poster and the storyboard."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from portal.telemetry.spans import span
@@ -9,7 +10,7 @@ from portal.transcoding.encoding.progress import OnProgress, PassProgress
 from portal.transcoding.encoding.segment_upload import SegmentUpload, Sink
 from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
 from portal.transcoding.encoding.stills import (
-    POSTER_PATTERN,
+    POSTER_CANDIDATE,
     poster_arguments,
     sprite_arguments,
     thumbnail_arguments,
@@ -35,21 +36,32 @@ async def put_poster(source: ProxiedSource, probe: Probe, upload: SegmentUpload)
 
     False when there is none: a video without a poster is better than none.
     """
+    with span("poster"):
+        runs = poster_arguments(source.name, probe)
+        candidates = [await _poster_candidate(source, run, upload.work_dir) for run in runs]
+    poster = max(candidates, key=len)
+    if poster:
+        await upload.put(POSTER_NAME, poster)
+    return bool(poster)
+
+
+async def _poster_candidate(
+    source: ProxiedSource, arguments: Sequence[str], work_dir: Path
+) -> bytes:
+    """A JPEG; empty when the source gives none there."""
+    path = work_dir / POSTER_CANDIDATE
     try:
-        with span("poster"):
-            await ffmpeg.run(
-                poster_arguments(source.name, probe),
-                timeout_s=_POSTER_LIMIT_S,
-                cwd=upload.work_dir,
-                environ=source.environ,
-            )
-    except TranscodeFailed:
-        return False
-    candidates = await asyncio.to_thread(_found, upload.work_dir, POSTER_PATTERN)
-    if candidates:
-        largest = await asyncio.to_thread(max, candidates, key=lambda path: path.stat().st_size)
-        await upload.put(POSTER_NAME, largest)
-    return bool(candidates)
+        await ffmpeg.run(arguments, timeout_s=_POSTER_LIMIT_S, cwd=work_dir, environ=source.environ)
+        return await asyncio.to_thread(_taken, path)
+    except (TranscodeFailed, FileNotFoundError):
+        return b""
+
+
+def _taken(path: Path) -> bytes:
+    """What is in a file, which is removed."""
+    content = path.read_bytes()
+    path.unlink()
+    return content
 
 
 async def make_storyboard(

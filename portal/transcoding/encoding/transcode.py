@@ -70,7 +70,7 @@ class Kept:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PassOutput:
-    """What a pass wrote; the poster is a first pass's.
+    """What a pass wrote; a poster is a first pass's.
 
     `has_faults` tells that some of the source did not decode, so that its own stream, should it
     have been copied, makes players stop.
@@ -78,9 +78,9 @@ class PassOutput:
 
     renditions: tuple[FinishedRendition, ...]
     duration_s: float
-    has_poster: bool
     has_faults: bool
     notes: tuple[Note, ...]
+    has_poster: bool = False
 
 
 async def make_renditions(
@@ -161,16 +161,20 @@ class _Pass:
             copied = await self._copy()
             reference = next(iter(copied.values()), reference)
             report = await self._encode(copied, reference)
+            self._judge(copied, report)
+            await self.progress.stage(Stage.FINISHING, TRANSCODED_PERCENT)
+            with span("finish"):
+                output = await self._finish(copied, reference, report)
+        await self.progress.stage(Stage.FINISHING, 100.0)
+        return replace(output, has_poster=poster.result())
+
+    def _judge(self, copied: Collection[str], report: RunReport) -> None:
+        """Raise SourceRejected, TranscodeFailed or CopyUndeliverable for what ffmpeg reported."""
         check_damage(damaged_share(self.probe, report))
         check_source_read(self.probe, report)
         if copied and report.faults:
             # Players stop at what ffmpeg decodes around.
             raise CopyUndeliverable("faults", detail=f"{report.faults} faults while decoding")
-        await self.progress.stage(Stage.FINISHING, TRANSCODED_PERCENT)
-        with span("finish"):
-            output = await self._finish(reference, report, has_poster=poster.result())
-        await self.progress.stage(Stage.FINISHING, 100.0)
-        return output
 
     async def _put_poster(self) -> bool:
         return self.is_first and await put_poster(self.source, self.probe, self.upload)
@@ -195,7 +199,8 @@ class _Pass:
         return playlists
 
     async def _remux(self, video: TrackCopy, audio: Sequence[TrackCopy]) -> RemuxReport:
-        return await remux(
+        """Copy, and check that, while the last segments are uploaded."""
+        report = await remux(
             self.source_url,
             video=video,
             audio=audio,
@@ -204,6 +209,15 @@ class _Pass:
             paused=self.upload.paused,
             timeout_s=ffmpeg.run_limit_s(self.probe.duration_s),
         )
+        copied = [track.name for track in (video, *audio) if track.name not in report.dropped]
+        try:
+            await self._check_decoding(copied)
+        except TranscodeFailed as exc:
+            raise CopyUndeliverable("undecodable", detail=exc.detail) from exc
+        return report
+
+    async def _check_decoding(self, names: Sequence[str]) -> None:
+        await check_decoding(self.upload.work_dir, names, self.upload.sampled)
 
     async def _encode(self, copied: Collection[str], reference: MediaPlaylist | None) -> RunReport:
         """Run the one decode for all that is not copied."""
@@ -242,13 +256,13 @@ class _Pass:
         return replace(report, frames_decoded=(report.frames_decoded or 0) + before)
 
     async def _finish(
-        self, reference: MediaPlaylist | None, report: RunReport, *, has_poster: bool
+        self, copied: Collection[str], reference: MediaPlaylist | None, report: RunReport
     ) -> PassOutput:
         """Validate what was written and upload the files that make it playable."""
         names = [rung.name for rungs in (self.rungs, self.plan.audio) for rung in rungs]
         playlists = await read_playlists(self.upload, names)
         self._check(playlists, reference)
-        await check_decoding(self.upload.work_dir, names, self.upload.sampled)
+        await self._check_decoding([name for name in names if name not in copied])
         duration_s = max(playlist.duration_s for playlist in playlists.values())
         target_s = reference.target_duration_s if reference and not self.is_first else None
         renditions = [
@@ -261,7 +275,6 @@ class _Pass:
         return PassOutput(
             renditions=tuple(renditions),
             duration_s=duration_s,
-            has_poster=has_poster,
             has_faults=bool(report.faults),
             notes=notes_for(
                 self.probe,

@@ -4,6 +4,7 @@ import io
 from collections.abc import Callable
 from pathlib import Path
 
+import av
 import pytest
 from media_recipes import (
     COPYABLE,
@@ -193,6 +194,26 @@ async def test_a_stream_that_turns_out_not_to_be_copyable_is_told(
     with pytest.raises(CopyUndeliverable):
         await make_pass(
             half_open, wanted=[top.name], sink=FolderSink(tmp_path / "sink"), work_dir=tmp_path
+        )
+
+
+async def test_a_copy_whose_beginning_does_not_decode_is_told(
+    make_media: MakeMedia, tmp_path: Path
+) -> None:
+    whole = copyable(make_media)
+    with av.open(str(whole)) as container:
+        packets = [packet for packet in container.demux(video=0) if packet.size]
+    victim = next(packet for packet in packets[5:] if packet.size > 400)
+    content = bytearray(whole.read_bytes())
+    inside = slice(victim.pos + 100, victim.pos + 300)
+    content[inside] = bytes(byte ^ 0x55 for byte in content[inside])
+    damaged = tmp_path / "damaged.mp4"
+    damaged.write_bytes(content)
+    top = await top_of_plan(damaged)
+
+    with pytest.raises(CopyUndeliverable, match="undecodable"):
+        await make_pass(
+            damaged, wanted=[top.name], sink=FolderSink(tmp_path / "sink"), work_dir=tmp_path
         )
 
 
