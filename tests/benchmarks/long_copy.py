@@ -22,7 +22,7 @@ from running_portal import LivePortal, create, final_status, make_video, upload
 
 READY_AIM_S, MEMORY_AIM_BYTES = 20.0, 300e6
 LOOP_S = 60
-SAMPLE_S = 0.05
+SAMPLE_S = 0.25
 VIDEO = ("-c:v", "libx264", "-preset", "veryfast", "-b:v", "4M", "-maxrate", "5M", "-bufsize", "8M")
 
 
