@@ -20,7 +20,7 @@ from portal.processing.renditions import PLANNED_ANEW
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion
 from portal.transcoding.packaging.master import Kind
-from portal.transcoding.planning.ladder import early_rendition, is_soon_encoded
+from portal.transcoding.planning.ladder import early_rendition, is_made_together
 
 MAX_TRIES = 3
 
@@ -72,7 +72,7 @@ async def _next_to_make(video: Video, missing: Sequence[Rendition]) -> Sequence[
     encoded = Rendition.filter(video_id=video.id, kind=Kind.VIDEO, copied=False)
     has_encoded = await encoded.filter(state=RenditionState.COMPLETE).exists()
     pixels_per_s = sum(_pixels_per_s(row) for row in missing)
-    if has_encoded or is_soon_encoded(pixels_per_s, video.duration_s or 0.0):
+    if has_encoded or is_made_together(pixels_per_s, video.duration_s or 0.0):
         return missing
     # Only a copy plays so far.
     early = early_rendition({row.name: (row.width or 0, row.height or 0) for row in missing})

@@ -53,7 +53,7 @@ async def test_a_video_is_ready_by_its_copy_and_completed_in_turn(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ladder, "_EARLY_FROM_ENCODE_S", 1)
+    monkeypatch.setattr(ladder, "_APART_FROM_ENCODE_S", 1)
     video = await looked_into(await published_file(client, resources, film), resources, tmp_path)
 
     assert video.status is VideoStatus.READY

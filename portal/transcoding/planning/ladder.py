@@ -57,6 +57,9 @@ LADDER = (
 
 # Sources whose ladder takes this long to encode become playable before it is complete.
 _EARLY_FROM_ENCODE_S = 8
+# What follows a copy is made with one decode up to here. The rendition for slow lines would come
+# sooner alone, in about half the time, and the whole ladder later, for a second decode.
+_APART_FROM_ENCODE_S = 30
 # What two processors encode, without decoding: 60 s of 1080p30 in five rungs take 38 s
 # (tests/benchmarks/transcode.py).
 _ENCODED_PIXELS_PER_S = 175_000_000
@@ -182,9 +185,11 @@ def early_rendition(sizes: Mapping[str, tuple[int, int]]) -> str | None:
     return low[-1] if low else next(iter(sizes), None)
 
 
-def is_soon_encoded(pixels_per_s: float, duration_s: float) -> bool:
-    """Whether encoding so many pixels of each second takes no longer than viewers wait."""
-    return pixels_per_s * duration_s / _ENCODED_PIXELS_PER_S < _EARLY_FROM_ENCODE_S
+def is_made_together(pixels_per_s: float, duration_s: float) -> bool:
+    """Whether encoding so many pixels of each second takes no longer than viewers on slow lines
+    wait beside a copy.
+    """
+    return pixels_per_s * duration_s / _ENCODED_PIXELS_PER_S < _APART_FROM_ENCODE_S
 
 
 def plan_renditions(probe: Probe, *, may_copy: bool = True) -> Plan:
