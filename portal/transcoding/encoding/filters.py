@@ -10,7 +10,7 @@ Shapes: sizes are (width, height) in pixels, upright.
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from portal.transcoding.planning.ladder import Rung, capped_fps, frame_step
+from portal.transcoding.planning.ladder import MAX_FPS, Rung, capped_fps, frame_step
 from portal.transcoding.probing.facts import Probe, VideoTrack
 
 Size = tuple[int, int]
@@ -18,7 +18,6 @@ Size = tuple[int, int]
 # A variable-rate source may burst above the cap; frames closer than this share of 1/fps go. It
 # spares the jitter of 60 fps, and makes every fourth of 240 and every second of 120 stay.
 _BURST_SHARE = 0.82
-_MAX_FPS = 60
 # Frames of a constant rate that keep their times are further apart, whatever their jitter.
 _CLOSEST_S = 0.002
 _DEINTERLACER_MIN_PX = 3
@@ -118,7 +117,7 @@ def _thin_out(video: VideoTrack) -> Iterator[str]:
 def _shortest_s(video: VideoTrack) -> float:
     """Of a variable rate: how long a frame lasts at least."""
     step = frame_step(video.fps)
-    target = video.fps / step if step > 1 else Fraction(_MAX_FPS)
+    target = video.fps / step if step > 1 else Fraction(MAX_FPS)
     return _BURST_SHARE / float(target)
 
 

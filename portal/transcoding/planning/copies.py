@@ -5,6 +5,7 @@ By what a probe finds out. What only reading the whole of it tells, `transcoding
 
 from fractions import Fraction
 
+from portal.transcoding.probing.cuts import MAX_GOP_S
 from portal.transcoding.probing.facts import VideoTrack
 
 # What a copied stream may be: what every player decodes, cut where players can switch.
@@ -12,8 +13,6 @@ _PROFILES = frozenset({"Constrained Baseline", "Baseline", "Main", "High"})
 _PIX_FMTS = frozenset({"yuv420p", "yuvj420p"})
 _MAX_LEVEL, _MAX_LEVEL_ABOVE_HD = 42, 52
 _HD_PIXELS = 1920 * 1088
-# Key frames further apart make segments too long to switch at; 250 frames of film are 10.43 s.
-_MAX_KEY_DISTANCE_S = 10.5
 _MAX_BITRATE_RATIO = 3
 # At this rate, and this in any segment, a copy is enough to start with. Above it people on slow
 # lines need a lower rendition beside it.
@@ -41,7 +40,7 @@ def can_copy(
         and video.fps == fps
         and video.closed_gops
         and video.max_key_distance_s is not None
-        and video.max_key_distance_s <= _MAX_KEY_DISTANCE_S
+        and video.max_key_distance_s <= MAX_GOP_S
         and video.bitrate_bps is not None
         and video.bitrate_bps <= max_bps
     )

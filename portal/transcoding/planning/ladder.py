@@ -80,7 +80,7 @@ _EARLY_SHORT_SIDE = 360
 
 _WIDEST = Fraction(16, 9)
 _MIN_STEP = Fraction(5, 4)
-_MAX_FPS = 60
+MAX_FPS = 60
 _REFERENCE_FPS = 30
 # Smaller frames hold more detail per pixel, so the rate falls more slowly than the area;
 # likewise a doubled frame rate needs about 1.4 times the bits.
@@ -242,7 +242,7 @@ def capped_fps(fps: Fraction) -> Fraction:
 
 def frame_step(fps: Fraction) -> int:
     """Keep one frame of this many."""
-    return max(1, math.ceil(fps / _MAX_FPS))
+    return max(1, math.ceil(fps / MAX_FPS))
 
 
 def _scales(source: Fraction) -> list[Fraction]:

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+# Key frames further apart make segments too long to switch at. These are ten seconds as
+# EXT-X-TARGETDURATION counts them: 250 frames of film, a common limit, are 10.43.
+MAX_GOP_S = 10.5
 # A segment ends at the first IDR picture this long after its start, or later.
 SEGMENT_S = 4
 # When that one comes later than this, and another did before that leaves the segment not too

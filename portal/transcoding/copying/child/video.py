@@ -11,14 +11,12 @@ from portal.transcoding.copying.child.fragments import Sample, init_segment
 from portal.transcoding.copying.child.rendition import Rendition
 from portal.transcoding.packaging.cmaf import time_scale
 from portal.transcoding.probing.child import avc
-from portal.transcoding.probing.cuts import Cutter
+from portal.transcoding.probing.cuts import MAX_GOP_S, Cutter
 
 # What the package reads and writes elsewhere, and what every encoder writes.
 _NAL_LENGTH_BYTES = 4
 # No slice has three zeros in a row (ISO/IEC 14496-10, 7.4.1), but cameras add a few at its end.
 _HOLE = bytes(64)
-# Ten seconds as EXT-X-TARGETDURATION counts them: 250 frames of film, a common limit, are 10.43.
-_MAX_GOP_S = 10.5
 
 
 class VideoCopy:
@@ -128,7 +126,7 @@ class VideoCopy:
             self._check_gop(shown_at)
 
     def _check_gop(self, shown_at: int) -> None:
-        if shown_at - self._key_at > _MAX_GOP_S * self.ticks_per_s:
+        if shown_at - self._key_at > MAX_GOP_S * self.ticks_per_s:
             raise self._odd("long_gop", "too long after the latest IDR picture")
 
     def _cut(self, key_at: int) -> list[int]:

@@ -13,8 +13,9 @@ _TYPE_MASK = 0x1F
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What an avcC box says: the bytes of a NAL unit's length, and the parameter sets."""
+    """What an avcC box says: level, the bytes of a NAL unit's length, and the parameter sets."""
 
+    level: int
     length_size: int
     parameter_sets: frozenset[bytes]
 
@@ -31,7 +32,9 @@ def read_configuration(avcc: bytes | None) -> Configuration | None:
             size = int.from_bytes(avcc[at : at + 2])
             found.add(avcc[at + 2 : at + 2 + size])
             at += 2 + size
-    return Configuration((avcc[4] & 3) + 1, frozenset(found)) if at <= len(avcc) else None
+    if at > len(avcc):
+        return None
+    return Configuration(avcc[3], (avcc[4] & 3) + 1, frozenset(found))
 
 
 def nal_units(sample: bytes, length_size: int) -> Iterator[tuple[int, int, int]]:

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import Any
 
 from av.container import InputContainer
@@ -50,8 +50,6 @@ class _Summary:
     presented: int = 0
     is_rising: bool = True
     last_at: int | None = None
-    key_at: int | None = None
-    key_distance: int = 0
     keys_at: array[int] = field(default_factory=lambda: array("q"))
     bytes_before_keys: array[int] = field(default_factory=lambda: array("q"))
     shown: array[int] = field(default_factory=lambda: array("q"))
@@ -91,9 +89,7 @@ def facts(
     grid = None if offsets is None else frame_grid(summary.shown, time_base, claimed_fps)
     end = _end(stream)
     duration_s = float((end - entries[0].timestamp) * time_base)
-    key_distance_s = None
-    if summary.key_at is not None:
-        key_distance_s = float(max(summary.key_distance, end - summary.key_at) * time_base)
+    key_distances = (after - at for at, after in pairwise([*summary.keys_at, end]))
     # Samples that share their bytes are more than there is room for.
     stored_bytes = min(summary.size_bytes, summary.ends_at)
     is_plain = (
@@ -106,7 +102,7 @@ def facts(
         "frame_count": summary.presented,
         "bitrate_bps": round(stored_bytes * 8 / duration_s) if duration_s > 0 else None,
         "peak_bitrate_bps": _peak_bitrate_bps(summary, end, time_base) if is_plain else None,
-        "max_key_distance_s": key_distance_s,
+        "max_key_distance_s": float(max(key_distances) * time_base) if summary.keys_at else None,
         "closed_gops": is_plain and _has_closed_gops(container, stream, first),
         "constant_rate": grid is not None,
         "grid_fps": str(grid.fps) if grid else None,
@@ -128,9 +124,6 @@ def _summarise(stream: VideoStream, offsets: Iterable[int]) -> _Summary:
         if entry.is_keyframe:
             found.keys_at.append(at)
             found.bytes_before_keys.append(found.size_bytes)
-            if found.key_at is not None:
-                found.key_distance = max(found.key_distance, at - found.key_at)
-            found.key_at = at
         found.size_bytes += entry.size
     return found
 

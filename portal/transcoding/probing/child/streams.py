@@ -12,6 +12,8 @@ from av.stream import Disposition
 from av.video.frame import VideoFrame
 from av.video.stream import VideoStream
 
+from portal.transcoding.probing.child import avc
+
 _MAX_AUDIO_TRACKS = 8
 _MAX_SUBTITLE_TRACKS = 32
 _MAX_TITLE_CHARS = 80
@@ -37,11 +39,12 @@ def video_streams(container: InputContainer) -> list[VideoStream]:
 def video(stream: VideoStream, frame: VideoFrame) -> dict[str, Any]:
     """The facts of the video, but for those of its index."""
     context = stream.codec_context
+    configuration = avc.read_configuration(context.extradata)
     return {
         "index": stream.index,
         "codec": context.name,
         "profile": context.profile,
-        "level": _avc_level(context.extradata),
+        "level": configuration.level if configuration else None,
         "coded_width": frame.width,
         "coded_height": frame.height,
         "pix_fmt": frame.format.name,
@@ -60,11 +63,6 @@ def video(stream: VideoStream, frame: VideoFrame) -> dict[str, Any]:
         "color_transfer": int(frame.color_trc),
         "color_primaries": int(frame.color_primaries),
     }
-
-
-def _avc_level(extradata: bytes | None) -> int | None:
-    """The level of H.264 as its configuration record has it (ISO/IEC 14496-15, 5.3.3)."""
-    return extradata[3] if extradata and len(extradata) > 3 and extradata[0] == 1 else None
 
 
 def _is_mirrored(frame: VideoFrame) -> bool:
