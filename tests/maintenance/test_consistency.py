@@ -137,25 +137,29 @@ async def test_everything_that_a_ready_video_lost_is_told_and_made_again(
     assert await differences(resources, now=hence(hours=27)) == {"object_unused": 2}
 
 
+@pytest.mark.parametrize(
+    ("name", "attempt", "kept"),
+    [("720p", 2, b"360p/playlist.m3u8"), ("360p", 1, b"../2/720p/playlist.m3u8")],
+)
 async def test_rendition_that_lost_a_segment_is_made_again_alone(
-    resources: WebContext, grown: Video
+    name: str, attempt: int, kept: bytes, resources: WebContext, grown: Video
 ) -> None:
     assert await differences(resources) == {}
-    await resources.storage.delete(f"{output_prefix(grown.id, 2)}720p/00001.m4s")
+    await resources.storage.delete(f"{output_prefix(grown.id, attempt)}{name}/00001.m4s")
 
     report = await compared(resources)
     [example] = report.counts[Difference.RENDITION_INCOMPLETE].examples
-    assert "720p without 2/720p/00001.m4s" in example
+    assert f"{name} without {attempt}/{name}/00001.m4s" in example
     assert await fixed(resources) == 0
 
     video = await Video.get(id=grown.id)
     assert video.status is VideoStatus.READY
     assert video.complete_job_id is not None
-    lost = await Rendition.get(video_id=video.id, name="720p")
+    lost = await Rendition.get(video_id=video.id, name=name)
     assert lost.state is RenditionState.PLANNED
     master = await resources.storage.get(output_prefix(video.id, 1) + "master.m3u8")
-    assert b"360p/playlist.m3u8" in master
-    assert b"720p" not in master
+    assert kept in master
+    assert name.encode() not in master
 
 
 async def test_nothing_is_made_again_of_another_file(resources: WebContext, grown: Video) -> None:

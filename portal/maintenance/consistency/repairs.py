@@ -57,7 +57,7 @@ async def make_again(video_id: UUID, names: Sequence[str], run: Comparison) -> s
             return CHANGED
         rows = await Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
         lost = [row for row in rows if row.name in names]
-        if _can_be_completed(found, rows, lost):
+        if _can_be_completed(rows, lost):
             await _plan_again(found, lost, run.queue)
         else:
             await _start_again(found, run.queue)
@@ -115,13 +115,10 @@ async def remove_unused(
     return None
 
 
-def _can_be_completed(
-    video: Video, rows: Collection[Rendition], lost: Collection[Rendition]
-) -> bool:
-    """Whether a later pass can make what is lost: video, by the segments of the first pass."""
-    kept = [row for row in rows if row not in lost and row.kind is Kind.VIDEO]
-    has_measure = any((row.attempt_number or 0) <= (video.published_attempt or 0) for row in kept)
-    return has_measure and all(row.kind is Kind.VIDEO for row in lost)
+def _can_be_completed(rows: Collection[Rendition], lost: Collection[Rendition]) -> bool:
+    """Whether a later pass can make what is lost: video, by the segments of what is left of it."""
+    is_video_left = any(row.kind is Kind.VIDEO for row in rows if row not in lost)
+    return is_video_left and all(row.kind is Kind.VIDEO for row in lost)
 
 
 async def _plan_again(video: Video, lost: Sequence[Rendition], queue: Queue) -> None:
