@@ -25,8 +25,9 @@ POSTER_PRIORITY = 10
 async def defer_transcode(video: Video, queue: Queue, *, since: datetime | None = None) -> int:
     """Queue the job that looks into a video's file; returns the job's id.
 
-    Its priority counts from `since`, or from the video's creation. It has a lock of its own: the
-    next job is taken at once, by the news of it, and not at the next poll after this one ended.
+    Its priority counts from `since`, or from the video's creation. It has a lock of its own, as has
+    a quick storyboard: what it queues for other slots is taken at once, by the news of it, and not
+    at the next poll after this one ended.
     """
     lock = f"look:{video.id}"
     priority = look_priority(video.size_bytes, since=since or video.created_at)
@@ -51,8 +52,10 @@ async def defer_completion(video: Video, queue: Queue, *, is_quick: bool = False
     What comes next of it is quick, or waits for an encoder's turn.
     """
     priority = completion_priority(video.size_bytes, since=video.created_at)
-    queue_name = PREPARE_QUEUE if is_quick else TRANSCODE_QUEUE
-    return await _defer("portal:complete", queue_name, video.id, queue, priority=priority)
+    queue_name, lock = (PREPARE_QUEUE, f"quick:{video.id}") if is_quick else (TRANSCODE_QUEUE, "")
+    return await _defer(
+        "portal:complete", queue_name, video.id, queue, lock=lock, priority=priority
+    )
 
 
 async def defer_removal(video_id: UUID, queue: Queue) -> int:

@@ -117,6 +117,16 @@ async def test_time_waited_for_the_look_counts_for_the_encode(queue: WebContext)
     assert await next_video(queue) == other.id
 
 
+async def test_quick_storyboard_does_not_wait_for_the_end_of_the_job_that_queued_it(
+    queue: WebContext,
+) -> None:
+    video = await waiting(queue, GB, NOW, expected_s=10)
+    assert await next_video(queue) == video.id
+    async with transaction():
+        await defer_completion(video, queue.queue, is_quick=True)
+    assert await next_video(queue, PREPARE_QUEUE) == video.id
+
+
 @pytest.mark.parametrize(("priority", "more"), [(look_priority, 10**7), (encode_priority, 1)])
 def test_videos_alike_are_served_in_the_order_they_came(
     priority: Callable[..., int], more: int

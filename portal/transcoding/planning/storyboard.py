@@ -20,8 +20,10 @@ TILING = f"tile={_COLUMNS}x{_ROWS}"
 _THUMBNAILS = 100
 _MIN_INTERVAL_S, _MAX_INTERVAL_S = 1.0, 10.0
 # Key frames this far apart tell enough of a video that takes long to decode. What has few pixels,
-# as a minute of 1080p30, is decoded whole where they are further apart than thumbnails.
+# as a minute of 1080p30, is decoded whole where they are much further apart than thumbnails; those
+# of phones are about a second apart.
 _MAX_KEY_DISTANCE_S = 20.0
+_MAX_KEY_DISTANCE_INTERVALS = 1.5
 _FEW_PIXELS = 4_000_000_000
 
 
@@ -75,7 +77,7 @@ def plan_storyboard(video: VideoTrack, *, duration_s: float) -> Storyboard:
     interval_s = min(max(duration_s / _THUMBNAILS, _MIN_INTERVAL_S), _MAX_INTERVAL_S)
     pixels = video.coded_width * video.coded_height * float(video.fps) * duration_s
     is_soon_decoded = pixels <= _FEW_PIXELS
-    apart_s = interval_s if is_soon_decoded else _MAX_KEY_DISTANCE_S
+    apart_s = interval_s * _MAX_KEY_DISTANCE_INTERVALS if is_soon_decoded else _MAX_KEY_DISTANCE_S
     key_distance_s = video.max_key_distance_s
     has_keys = key_distance_s is not None and key_distance_s <= apart_s
     return Storyboard(
