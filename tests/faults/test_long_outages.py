@@ -18,7 +18,7 @@ from portal.config import Config
 from portal.database import connection
 from portal.database.connection import open_database
 from portal.database.lease import LeaseLost
-from portal.processing import attempts, completion
+from portal.processing import attempts, completion, heartbeat
 from portal.processing.attempts import LEASE_S, OpenAttempt
 from portal.processing.heartbeat import Heartbeat
 from portal.web.composition import WebContext
@@ -70,8 +70,9 @@ async def test_lease_that_ran_out_in_an_outage_is_renewed_when_nobody_else_took_
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    for name in ("LEASE_S", "RENEWAL_S", "HEARTBEAT_S"):
-        monkeypatch.setattr(attempts, name, 0.1)
+    monkeypatch.setattr(attempts, "LEASE_S", 0.1)
+    for name in ("RENEWAL_S", "HEARTBEAT_S"):
+        monkeypatch.setattr(heartbeat, name, 0.1)
     attempt = await begin_first_pass(video_id)
     assert attempt is not None
     before = await rows(config.database_url, LEASE_END)
