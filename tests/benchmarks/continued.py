@@ -1,11 +1,11 @@
 """Passes that are killed: what is made again, and what the joins cost.
 
-    python tests/benchmarks/continued.py [SOURCE] [--kills 10] [--seconds 60]
+    python tests/benchmarks/continued.py [SOURCE] [--kills 10] [--seconds 60] [--ladder]
 
-Makes the lowest rendition of a source in one go, and again in a pass that is ended at random
-moments and gone on with each time. Tells for each end how many seconds of the source are made
-again, and whether a pass's percentage fell; the processor time of all against the unbroken pass;
-and how much VMAF the segment after each join loses. Without a source it makes a clip.
+Makes the lowest rendition of a source, or all, in one go, and again in a pass that is ended at
+random moments and gone on with each time. Tells for each end how many seconds of the source are
+made again, and whether a pass's percentage fell; the processor time of all against the unbroken
+pass; and how much VMAF the segment after each join loses. Without a source it makes a clip.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from encoding_runs import make_clip, run_ffmpeg, vmaf
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "transcoding"))
 
 from continued import Record
-from published import FolderSink, Result, joined, make_pass, playlist
+from published import FolderSink, Result, everything, joined, make_pass, playlist
 
 from portal.transcoding.encoding.continuation import NotContinuable
 from portal.transcoding.encoding.progress import Stage, share_done
@@ -100,7 +100,8 @@ def main() -> None:
 
 
 async def _compare(source: Path, folder: Path, options: argparse.Namespace) -> None:
-    wanted = {"may_copy": False, "choose": _lowest, "work_dir": folder}
+    choose = everything if options.ladder else _lowest
+    wanted = {"may_copy": False, "choose": choose, "work_dir": folder}
     whole, parts = FolderSink(folder / "whole"), FolderSink(folder / "parts")
     began_at, began_cpu_s = time.monotonic(), _cpu_s()
     unbroken = await make_pass(source, sink=whole, **wanted)
@@ -116,8 +117,7 @@ async def _compare(source: Path, folder: Path, options: argparse.Namespace) -> N
     _tell(
         "processor time to that of an unbroken pass", (_cpu_s() - began_cpu_s) / unbroken_s, "cpu"
     )
-    [rendition] = unbroken.renditions
-    lost = _lost_at_joins(rendition, source, whole.folder, parts.folder)
+    lost = _lost_at_joins(unbroken.renditions[0], source, whole.folder, parts.folder)
     _tell("most points of VMAF lost in the segment after a join", lost, "vmaf_points")
 
 
@@ -162,6 +162,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--ladder", action="store_true", help="make all renditions")
     return parser.parse_args()
 
 
