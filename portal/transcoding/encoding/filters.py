@@ -121,22 +121,19 @@ def _shortest_s(video: VideoTrack) -> float:
     return _BURST_SHARE / float(target)
 
 
-def _snap(video: VideoTrack) -> Iterator[str]:
-    """Move each frame to its place on the grid, which then begins with the first frame."""
+def _snap(video: VideoTrack, origin: str = "STARTPTS") -> Iterator[str]:
+    """Move each frame to its place on the grid, which has one at the time of the first frame."""
     tick, (above, below) = time_base(capped_fps(video.fps)), video.fps.as_integer_ratio()
-    place = f"round((PTS-STARTPTS)*TB*{above}/{below}{video.grid_lead or 0.0:+.4f})"
+    place = f"round((PTS-{origin})*TB*{above}/{below}{video.grid_lead or 0.0:+.4f})"
     yield f"settb={tick.numerator}/{tick.denominator}"
-    yield f"setpts='round(STARTPTS+{place}*{below}/{above}/TB)'"
+    yield f"setpts='round({origin}+{place}*{below}/{above}/TB)'"
 
 
 def _snap_after(video: VideoTrack, after_s: Fraction) -> Iterator[str]:
     """As `_thin_out` and `_snap`: any frame that was snapped tells where the grid is."""
-    tick, (above, below) = time_base(capped_fps(video.fps)), video.fps.as_integer_ratio()
-    last = round(after_s / tick)
-    place = f"round((PTS-{last})*TB*{above}/{below}{video.grid_lead:+.4f})"
-    yield f"settb={tick.numerator}/{tick.denominator}"
-    yield f"setpts='round({last}+{place}*{below}/{above}/TB)'"
-    step = frame_step(video.fps)
+    last = round(after_s / time_base(capped_fps(video.fps)))
+    yield from _snap(video, str(last))
+    (above, below), step = video.fps.as_integer_ratio(), frame_step(video.fps)
     yield f"select='gte(round((pts-{last})*TB*{above}/{below}),{step})'"
     # Tells the encoder the rate, too.
     if step > 1:
