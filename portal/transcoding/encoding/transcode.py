@@ -7,13 +7,13 @@ and validated. Not here: which passes there are and when they are retried, and t
 which the caller writes once a pass is known to count.
 """
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from portal.concurrency.task_group import task_group
 from portal.telemetry.spans import span
-from portal.transcoding.copying.remux import RemuxReport, TrackCopy, remux
+from portal.transcoding.copying.remux import TrackCopy, remux
 from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.continuation import (
     MadeRendition,
@@ -78,9 +78,9 @@ class PassOutput:
 
     renditions: tuple[FinishedRendition, ...]
     duration_s: float
+    has_poster: bool
     has_faults: bool
     notes: tuple[Note, ...]
-    has_poster: bool = False
 
 
 async def make_renditions(
@@ -164,9 +164,9 @@ class _Pass:
             self._judge(copied, report)
             await self.progress.stage(Stage.FINISHING, TRANSCODED_PERCENT)
             with span("finish"):
-                output = await self._finish(copied, reference, report)
+                output = await self._finish(copied, reference, report, poster)
         await self.progress.stage(Stage.FINISHING, 100.0)
-        return replace(output, has_poster=poster.result())
+        return output
 
     def _judge(self, copied: Collection[str], report: RunReport) -> None:
         """Raise SourceRejected, TranscodeFailed or CopyUndeliverable for what ffmpeg reported."""
@@ -189,17 +189,17 @@ class _Pass:
         names = [track.name for track in (video, *audio)]
         self.progress.next_run(ends_at=1.0 if len(self.rungs) == 1 else _COPY_SHARE)
         with span("copy", renditions=" ".join(names)):
-            report = await self.upload.during(lambda: self._remux(video, audio), names)
-        for name in report.dropped:
-            await self.upload.discard(name)
-        kept = [name for name in names if name not in report.dropped]
-        playlists = await read_playlists(self.upload, kept)
+            copied = await self.upload.during(lambda: self._remux(video, audio), names)
+        for name in names:
+            if name not in copied:
+                await self.upload.discard(name)
+        playlists = await read_playlists(self.upload, copied)
         segments = playlists[rung.name].segments
         check_copy([self.upload.facts[f"{rung.name}/{it.uri}"] for it in segments], self.probe)
         return playlists
 
-    async def _remux(self, video: TrackCopy, audio: Sequence[TrackCopy]) -> RemuxReport:
-        """Copy, and check that, while the last segments are uploaded."""
+    async def _remux(self, video: TrackCopy, audio: Sequence[TrackCopy]) -> list[str]:
+        """Copy, and check that while the last segments are uploaded; answers what was copied."""
         report = await remux(
             self.source_url,
             video=video,
@@ -214,7 +214,7 @@ class _Pass:
             await self._check_decoding(copied)
         except TranscodeFailed as exc:
             raise CopyUndeliverable("undecodable", detail=exc.detail) from exc
-        return report
+        return copied
 
     async def _check_decoding(self, names: Sequence[str]) -> None:
         await check_decoding(self.upload.work_dir, names, self.upload.sampled)
@@ -256,7 +256,11 @@ class _Pass:
         return replace(report, frames_decoded=(report.frames_decoded or 0) + before)
 
     async def _finish(
-        self, copied: Collection[str], reference: MediaPlaylist | None, report: RunReport
+        self,
+        copied: Collection[str],
+        reference: MediaPlaylist | None,
+        report: RunReport,
+        poster: Awaitable[bool],
     ) -> PassOutput:
         """Validate what was written and upload the files that make it playable."""
         names = [rung.name for rungs in (self.rungs, self.plan.audio) for rung in rungs]
@@ -275,6 +279,7 @@ class _Pass:
         return PassOutput(
             renditions=tuple(renditions),
             duration_s=duration_s,
+            has_poster=await poster,
             has_faults=bool(report.faults),
             notes=notes_for(
                 self.probe,
