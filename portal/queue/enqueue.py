@@ -62,7 +62,7 @@ async def defer_removal(video_id: UUID, queue: Queue) -> int:
     """Queue the job that removes a deleted video's files; returns the job's id.
 
     Its lock lets it begin only once a pass that was under way has ended. A look, which may copy,
-    ends soon after its video is gone.
+    and a quick storyboard end soon after their video is gone.
     """
     return await _defer("portal:remove", SIDE_QUEUE, video_id, queue)
 
