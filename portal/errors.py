@@ -35,8 +35,9 @@ class PortalError(Exception):
         if code:
             cls.code, cls.title = code, title or code.replace("_", " ").capitalize()
 
-    def __init__(self, detail: str | None = None) -> None:
+    def __init__(self, detail: str | None = None, **extensions: object) -> None:
         self.detail = detail or inspect.cleandoc(type(self).__doc__ or "")
+        self.extensions = extensions or self.extensions
         super().__init__(self.detail)
 
 
@@ -46,6 +47,14 @@ class NotFound(PortalError, status=404, code="not_found"):
 
 class VideoNotFound(NotFound, code="video_not_found"):
     """There is no video with this id. It may have been deleted, or the address is mistyped."""
+
+
+class PlaybackTokenRefused(VideoNotFound):
+    """This address has expired, was revoked, or is mistyped. Ask who gave it to you for another."""
+
+
+class PlaybackLinkNotFound(NotFound, code="playback_link_not_found"):
+    """This video has no playback link with this id. It may have expired or been revoked."""
 
 
 class MalformedBody(PortalError, status=400, code="malformed_json", title="Malformed JSON"):
@@ -62,6 +71,11 @@ class InvalidRequest(PortalError, status=422, code="validation_failed"):
     def __init__(self, errors: Sequence[FieldError]) -> None:
         super().__init__()
         self.errors = tuple(errors)
+
+    @property
+    def by_field(self) -> dict[str, str]:
+        """The messages by the names of a form's fields."""
+        return {error.pointer.strip("/"): error.message for error in self.errors}
 
 
 class Conflict(PortalError, status=409):
@@ -108,6 +122,14 @@ class PartsMissing(Conflict, code="parts_missing"):
         self.extensions = {"missingParts": list(missing[:MAX_LISTED_PARTS])}
 
 
+class VideoQuotaExceeded(Conflict, code="video_quota_exceeded", title="No more videos for now"):
+    """The account has published as many videos in the last 24 hours as it may."""
+
+
+class StorageQuotaExceeded(Conflict, code="storage_quota_exceeded", title="No room for this file"):
+    """The file does not fit into what the account may keep in storage."""
+
+
 class NothingToRetry(Conflict, code="nothing_to_retry"):
     """Nothing of this video has failed, so there is nothing to try again."""
 
@@ -116,14 +138,86 @@ class NotPlayable(Conflict, code="not_playable"):
     """This video can't be played yet, so there is no frame to take from it."""
 
 
+class TooManyPlaybackLinks(Conflict, code="too_many_playback_links"):
+    """This video has 1,000 playback links. Revoke some, or wait until some have expired."""
+
+
 class MetadataChanged(PortalError, status=412, code="metadata_changed"):
     """Someone else has changed this video's metadata. Read it again, then decide what to send."""
+
+
+class AccessChanged(PortalError, status=412, code="access_changed"):
+    """Someone else has changed who may see this video. Read it again, then decide what to send."""
 
 
 class VersionRequired(
     PortalError, status=428, code="precondition_required", title="If-Match required"
 ):
-    """Send the ETag of the metadata you have read in If-Match, so that no edit gets lost."""
+    """Send the ETag of what you have read in If-Match, so that no change gets lost."""
+
+
+class NotSignedIn(PortalError, status=401, code="not_signed_in", title="Sign in first"):
+    """This needs an account. Sign in, or send an API token as Authorization: Bearer."""
+
+    headers = {"WWW-Authenticate": 'Bearer realm="portal"'}  # noqa: RUF012  # never changed
+
+
+class TokenRefused(NotSignedIn, code="invalid_token", title="Invalid token"):
+    """This API token is not valid: mistyped, revoked or expired. Make a new one on your account."""
+
+    headers = {"WWW-Authenticate": 'Bearer realm="portal", error="invalid_token"'}  # noqa: RUF012
+
+
+class NotAllowed(PortalError, status=403, code="not_allowed"):
+    """Your account may not do this. Ask an owner of this portal for another role."""
+
+
+class MissingScope(NotAllowed, code="insufficient_scope"):
+    """The API token lacks a scope."""
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(f"This API token lacks the scope {scope}. Make one that has it.")
+        error = f'Bearer realm="portal", error="insufficient_scope", scope="{scope}"'
+        self.headers = {"WWW-Authenticate": error}
+        self.extensions = {"missingScope": scope}
+
+
+class SignInRefused(PortalError, status=401, code="sign_in_refused", title="Not signed in"):
+    """This e-mail address and password don't belong together."""
+
+
+class TooManyTries(PortalError, status=429, code="too_many_tries", title="Too many tries"):
+    """Signing in has failed too often."""
+
+    def __init__(self, wait_s: int) -> None:
+        super().__init__(f"Signing in has failed several times. Try again in {wait_s} s.")
+        self.headers = {"Retry-After": str(wait_s)}
+
+
+class AccountNotFound(NotFound, code="account_not_found"):
+    """There is no such account."""
+
+
+class AccountExists(Conflict, code="account_exists"):
+    """There is an account with this e-mail address already."""
+
+
+class LastOwner(Conflict, code="last_owner"):
+    """This is the last owner. Make someone else an owner first."""
+
+
+class LinkNotValid(NotFound, code="link_not_valid", title="This link is not valid any more"):
+    """It was used, replaced, or is too old. Ask whoever gave it to you for a new one."""
+
+
+class SingleSignOnRefused(
+    PortalError, status=403, code="single_sign_on_refused", title="Not signed in"
+):
+    """Single sign-on did not sign you in. Start again, or sign in with your password."""
+
+
+class SignOnUnknown(PortalError, status=400, code="sign_on_unknown", title="Start again"):
+    """This sign-in was not begun in this browser, was used already, or is too old. Start again."""
 
 
 class CrossSiteRequest(
@@ -133,11 +227,11 @@ class CrossSiteRequest(
 
 
 class TooManyRequests(PortalError, status=429, code="too_many_requests"):
-    """Too many requests came from this address. Wait for the seconds in Retry-After."""
+    """Too many requests came from this address or account. Wait for the seconds in Retry-After."""
 
-    def __init__(self, wait_s: int) -> None:
+    def __init__(self, wait_s: int, *, of: str = "address") -> None:
         super().__init__(
-            f"Too many requests came from your address. Try again in {wait_s} s; what is under "
+            f"Too many requests came from your {of}. Try again in {wait_s} s; what is under "
             "way goes on."
         )
         self.headers = {"Retry-After": str(wait_s)}
@@ -195,6 +289,10 @@ class Overloaded(Unavailable, code="overloaded", title="Too much to do"):
     """The portal has more to do than it can at the moment. Nothing was changed; try again soon."""
 
     headers = {"Retry-After": "2"}  # noqa: RUF012  # never changed
+
+
+class ProviderUnavailable(Unavailable, code="provider_unavailable", title=Unavailable.title):
+    """Single sign-on is not reachable at the moment. Sign in with your password, or try again."""
 
 
 class DatabaseUnavailable(Unavailable, code="database_unavailable", title=Unavailable.title):

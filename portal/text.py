@@ -22,7 +22,13 @@ _EMPTY_SIGNS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 # names of servers behind proxies may have.
 _LABEL = "[a-z0-9_-]{1,63}"
 _HOST = re.compile(rf"({_LABEL}(\.{_LABEL})*\.?|\[[0-9a-f:.]+\])(:[0-9]{{1,5}})?", re.IGNORECASE)
+_SIZE_UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _MAX_HOST_LENGTH = 253 + len(":65535")
+_LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
+_PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
+# Also in the API's description, and so without what only Python knows.
+SITE_PATTERN = rf"^https?://(?:\*\.)?(?:{_LABEL}\.)*{_LABEL}(?::(?:{_PORT}))?$"
+MAX_SITE_LENGTH = 270
 
 
 def shown(text: str) -> str:
@@ -73,10 +79,32 @@ def http_address(text: str) -> SplitResult | None:
     return parts if parts.scheme in ("http", "https") and parts.hostname else None
 
 
+def is_site(text: str) -> bool:
+    """Whether it names a site as browsers do, such as `https://example.org:8443`.
+
+    `https://*.example.org` stands for all names below one.
+    """
+    return len(text) <= MAX_SITE_LENGTH and re.match(SITE_PATTERN, text) is not None
+
+
+def error_words(error: BaseException) -> str:
+    """What an error says; its name where it says nothing, as most that ran out of time."""
+    return str(error) or type(error).__name__
+
+
 def whole_number(text: str, *, max_digits: int) -> int | None:
     """The number that a text of ASCII digits alone writes; None for any other."""
     is_number = text.isascii() and text.isdigit() and len(text) <= max_digits
     return int(text) if is_number else None
+
+
+def size_in_words(size_bytes: int) -> str:
+    """A size as `12.4 MB`: powers of 1000, as file managers and networks count."""
+    value, unit = float(size_bytes), 0
+    while value >= 999.5 and unit < len(_SIZE_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    digits = 1 if unit and value < 99.95 else 0
+    return f"{value:.{digits}f} {_SIZE_UNITS[unit]}"
 
 
 def duration_in_words(duration_s: int) -> str:

@@ -27,6 +27,8 @@ async function bundle() {
     outdir: dist,
     entryNames: "[name]-[hash]",
     chunkNames: "chunk-[name]-[hash]",
+    assetNames: "[name]-[hash]",
+    loader: { ".woff2": "file" },
     bundle: true,
     splitting: true,
     format: "esm",
@@ -42,7 +44,7 @@ async function bundle() {
   for (const [file, output] of Object.entries(result.metafile.outputs)) {
     const { name, ext } = path.parse(file);
     // Only what a template can name; chunks are named by the bundle itself.
-    if (!output.entryPoint || name.startsWith("chunk-")) continue;
+    if (ext !== ".woff2" && (!output.entryPoint || name.startsWith("chunk-"))) continue;
     manifest[name.replace(/-[A-Z0-9]{8}$/, "") + ext] = path.basename(file);
   }
   return manifest;
@@ -62,6 +64,12 @@ async function copyImages() {
   return manifest;
 }
 
+/** The font may be given away with its license only. */
+async function copyFontLicense() {
+  const license = path.join(here, "node_modules/@fontsource-variable/geist/LICENSE");
+  await writeFile(path.join(dist, "geist-license.txt"), await readFile(license));
+}
+
 /** Lays a compressed copy beside each file that is sent often and shrinks. */
 async function compress() {
   for (const file of await readdir(dist)) {
@@ -75,5 +83,6 @@ async function compress() {
 await rm(dist, { recursive: true, force: true });
 await mkdir(dist, { recursive: true });
 const manifest = { ...(await bundle()), ...(await copyImages()) };
+await copyFontLicense();
 await compress();
 await writeFile(path.join(dist, "manifest.json"), `${JSON.stringify(manifest, null, 2)}\n`);

@@ -10,19 +10,28 @@ from tempfile import TemporaryDirectory
 import botocore.session
 import pytest
 from hypothesis import HealthCheck, settings
+from private_videos import Cast, make_cast
 from quart import Quart
 from quart.typing import TestClientProtocol
-from running_portal import LivePortal, fresh_database, make_video, migrated_services, run_portal
+from running_portal import (
+    LivePortal,
+    fresh_database,
+    fresh_portal,
+    make_video,
+    migrated_services,
+    run_portal,
+)
 from seaweed import SeaweedServer, seaweed_server
+from signed_in import CREDENTIALS, as_new, make_account, one_app
 from turns import in_turn
 from upload_site import Site, open_site
 
 from portal.bundled.os_account import database_account
 from portal.config import Config
+from portal.database.account_models import Account
+from portal.database.states import Role
 from portal.web.app import create_app
 from portal.web.composition import WebContext
-
-CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 # The same examples every time, however busy the machine; `HYPOTHESIS_PROFILE=soak` tries others.
 settings.register_profile(
@@ -100,11 +109,36 @@ def config(environ: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Config:
 
 
 @pytest.fixture
-async def app(config: Config) -> AsyncIterator[Quart]:
-    """The app in this process, started."""
+async def own_app(config: Config) -> AsyncIterator[Quart]:
+    """An app for one test."""
     app = create_app(config)
     async with app.test_app():
         yield app
+
+
+@pytest.fixture(scope="module")
+async def shared_app(
+    request: pytest.FixtureRequest, services: dict[str, str]
+) -> AsyncIterator[Quart]:
+    """One app for a file, with the settings that its mark `shared_app` changes."""
+    mark = request.node.get_closest_marker("shared_app")
+    async with one_app(services, **(mark.kwargs if mark else {})) as app:
+        yield app
+
+
+@pytest.fixture
+async def renewed_app(shared_app: Quart) -> AsyncIterator[Quart]:
+    """The app of the file, as new."""
+    async with as_new(shared_app) as app:
+        yield app
+
+
+@pytest.fixture
+def app(request: pytest.FixtureRequest) -> Quart:
+    """The app in this process, started: that of the file if it has the mark `shared_app`."""
+    is_shared = request.node.get_closest_marker("shared_app")
+    app: Quart = request.getfixturevalue("renewed_app" if is_shared else "own_app")
+    return app
 
 
 @pytest.fixture
@@ -119,16 +153,31 @@ def resources(app: Quart) -> WebContext:
     return app.extensions["portal"]
 
 
+@pytest.fixture
+async def olga(app: Quart) -> Account:
+    """The owner."""
+    return await make_account("olga")
+
+
+@pytest.fixture
+async def edith(olga: Account) -> Account:
+    """An editor."""
+    return await make_account("edith", Role.EDITOR)
+
+
+@pytest.fixture
+async def cast(app: Quart) -> Cast:
+    """People of each kind, and who publishes."""
+    return await make_cast(app)
+
+
 @pytest.fixture(scope="session")
 async def live_portal(
     services: dict[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[LivePortal]:
     """One running portal for all tests that only add videos to it."""
     work_dir = str(tmp_path_factory.mktemp("work"))
-    async with (
-        fresh_database(services) as environ,
-        run_portal({**environ, "WORK_DIR": work_dir}) as portal,
-    ):
+    async with fresh_portal(services, worker=True, WORK_DIR=work_dir) as portal:
         yield portal
 
 

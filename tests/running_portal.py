@@ -95,6 +95,18 @@ async def run_portal(
 
 
 @asynccontextmanager
+async def fresh_portal(
+    services: dict[str, str], *, worker: bool = False, **settings: str
+) -> AsyncIterator[LivePortal]:
+    """A running portal with a database of its own, in which there is nothing yet."""
+    async with (
+        fresh_database(services) as environ,
+        run_portal({**environ, **settings}, worker=worker) as portal,
+    ):
+        yield portal
+
+
+@asynccontextmanager
 async def process(
     command: str, environ: dict[str, str], *, log_dir: Path | None = None
 ) -> AsyncIterator[asyncio.subprocess.Process]:

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from portal.config import SETTINGS, Config, ConfigError
+from portal.config.values import ROLES
+from portal.database.states import Role
 
 TOKEN = "0123456789abcdef"
 DATABASE = "postgresql://portal:secret@db.example/portal"
@@ -50,6 +52,20 @@ def test_finished_jobs_are_kept_for_a_month_or_as_long_as_wanted() -> None:
     assert settings().keep_jobs_days == 30
     assert settings(KEEP_JOBS_DAYS="0").keep_jobs_days == 0
     assert "KEEP_JOBS_DAYS" in faults(KEEP_JOBS_DAYS="-1")[0]
+
+
+def test_quotas_are_lifted_unless_they_are_set() -> None:
+    assert (settings().max_videos_per_day, settings().max_stored_bytes) == (0, 0)
+    config = settings(MAX_VIDEOS_PER_DAY="10", MAX_STORED_BYTES="20000000000")
+    assert (config.max_videos_per_day, config.max_stored_bytes) == (10, 20 * 10**9)
+    wrong = faults(MAX_VIDEOS_PER_DAY="-1", MAX_STORED_BYTES="20 GB")
+    assert ["MAX_VIDEOS_PER_DAY" in wrong[0], "MAX_STORED_BYTES" in wrong[1]] == [True, True]
+
+
+def test_audit_log_is_kept_for_a_year_or_as_long_as_wanted() -> None:
+    assert settings().audit_days == 365
+    assert settings(AUDIT_DAYS="0").audit_days == 0
+    assert "AUDIT_DAYS" in faults(AUDIT_DAYS="36501")[0]
 
 
 def test_limits_of_sources_have_defaults_and_can_be_lifted() -> None:
@@ -177,6 +193,71 @@ def test_password_in_any_other_address_is_not_repeated() -> None:
     (fault,) = faults(S3_ENDPOINT_URL="http://user:hunter2@s3.example:port")
     assert "hunter2" not in fault
     assert fault.startswith("S3_ENDPOINT_URL")
+
+
+SIGN_ON = {
+    "OIDC_ISSUER": "https://id.example/realms/films/",
+    "OIDC_CLIENT_ID": "portal",
+    "OIDC_CLIENT_SECRET": "hunter2",
+}
+
+
+def test_single_sign_on_is_off_until_it_is_asked_for() -> None:
+    assert settings().oidc_issuer == ""
+    config = settings(**SIGN_ON)
+    assert config.oidc_issuer == "https://id.example/realms/films/", "with its slash"
+    assert (config.oidc_client_id, config.oidc_client_secret) == ("portal", "hunter2")
+    assert (config.oidc_roles, config.oidc_domains, config.oidc_default_role) == ((), (), "")
+    assert config.oidc_role_claim == "groups"
+
+
+@pytest.mark.parametrize("missing", SIGN_ON)
+def test_single_sign_on_wants_three_settings_together(missing: str) -> None:
+    (fault,) = faults(**{name: it for name, it in SIGN_ON.items() if name != missing})
+    assert fault.startswith(f"{missing} is not set: ")
+    assert "hunter2" not in fault
+
+
+def test_single_sign_on_tells_who_may_and_as_what() -> None:
+    roles = "portal-admins:admin, urn:x:staff : editor,bosses:owner,"
+    config = settings(**SIGN_ON, OIDC_ROLES=roles, OIDC_DOMAINS="Films.example,@b.example")
+    assert config.oidc_roles == (
+        ("portal-admins", "admin"),
+        ("urn:x:staff", "editor"),
+        ("bosses", "owner"),
+    )
+    assert config.oidc_domains == ("films.example", "b.example")
+    assert settings(**SIGN_ON, OIDC_DEFAULT_ROLE="viewer").oidc_default_role == "viewer"
+    assert (*Role,) == ROLES
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("OIDC_ISSUER", value) for value in ("id.example", "https://", "ftp://id.example")),
+        *(("OIDC_ISSUER", value) for value in ("http://id.example", "https://id.example?a=b")),
+        *(("OIDC_ISSUER", value) for value in ("https://u:hunter2@id.example", "https://a#b")),
+        *(
+            ("OIDC_ROLES", value)
+            for value in ("staff", "staff:boss", ":editor", "a:editor,b", "a:")
+        ),
+        *(
+            ("OIDC_DOMAINS", value)
+            for value in ("*", "https://films.example", "a b", "ann@b.example")
+        ),
+        *(("OIDC_DEFAULT_ROLE", value) for value in ("owner", "admin", "boss")),
+    ],
+)
+def test_bad_setting_of_single_sign_on_is_named(name: str, value: str) -> None:
+    (fault,) = faults(**{**SIGN_ON, name: value})
+    assert fault.startswith((f"{name}=", f"{name}:"))
+    assert fault.endswith(".")
+    assert "hunter2" not in fault
+
+
+def test_provider_on_this_machine_may_do_without_tls() -> None:
+    for issuer in ("http://127.0.0.1:9400", "http://localhost:9400", "http://[::1]:9400"):
+        assert settings(**{**SIGN_ON, "OIDC_ISSUER": issuer}).oidc_issuer == issuer
 
 
 def test_metrics_are_off_until_they_are_asked_for() -> None:

@@ -9,17 +9,26 @@ from pathlib import Path
 
 import pytest
 import yaml
+from access_tables import COMMAND, PAGE, tables, written
 from click import Command, Context
 from quart import Quart
 from werkzeug.exceptions import default_exceptions
 
 from portal import errors
+from portal.accounts.audit import REFUSALS_AN_HOUR, AuditAction
+from portal.accounts.links import LIFE_DAYS
+from portal.accounts.passwords import MIN_LENGTH
+from portal.accounts.sessions import IDLE_DAYS
+from portal.accounts.signing_in import FREE_TRIES_OF_ACCOUNT, FREE_TRIES_OF_ADDRESS, MAX_WAIT_S
 from portal.cli.main import main
 from portal.config import Config
+from portal.database.states import Role, Scope
 from portal.processing.attempts import ABANDONED
 from portal.processing.sources import SourceChanged
 from portal.transcoding.errors import FailCode, RejectCode
+from portal.videos.playback_links import MAX_LIFE_S, MAX_LINKS, MIN_LIFE_S
 from portal.videos.publishing import TRANSCODE_FAILED
+from portal.videos.signing_keys import MAX_AGE_S, ROTATED_AFTER_S
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -131,7 +140,9 @@ def without(name: str) -> dict[str, str]:
 def shown(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    return "" if value in ((), None) else str(value)
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
 
 
 def expected(default: str, config: Config) -> str:
@@ -179,6 +190,46 @@ async def test_every_call_of_the_api_is_documented(app: Quart) -> None:
     documented = [(words[0], unnamed(words[1])) for words in calls if words[1].startswith("/api/")]
     assert len(documented) == len(set(documented))
     assert set(documented) == operations
+
+
+def test_tables_of_access_are_those_of_the_code(app: Quart) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    made = written(page, tables(app))
+    assert page == made, f"docs/access.md differs from the code: run `{COMMAND}`"
+
+
+def test_limits_of_access_are_the_documented_ones() -> None:
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    tries = f"after {FREE_TRIES_OF_ACCOUNT} failures of an account, or {FREE_TRIES_OF_ADDRESS} from"
+    waits = f"1 s, then twice as long each time, at most {MAX_WAIT_S} s"
+    password = f"A password has {MIN_LENGTH} characters or more"
+    lives = f"works once, for {LIFE_DAYS} days", f"after {IDLE_DAYS} days without use"
+    for words in (tries, waits, password, *lives):
+        assert words in page
+
+
+def test_limits_of_playback_links_are_the_documented_ones() -> None:
+    page = " ".join(section(PAGE.read_text(encoding="utf-8"), "## Playback links").split())
+    life = f"{MIN_LIFE_S} s to {MAX_LIFE_S // 86_400} days"
+    rotated = f"signs in all processes within {ROTATED_AFTER_S:.0f} s"
+    revoked = f"nothing signed before is valid any more after {MAX_AGE_S:.0f} s"
+    for words in (life, rotated, revoked, f"at most {MAX_LINKS:,} links"):
+        assert words in page
+
+
+def test_roles_and_scopes_are_documented() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert [role for role, _ in rows(section(page, "## Roles"))] == [*Role]
+    assert [scope for cell, _ in rows(section(page, "## API tokens")) for scope in names(cell)] == [
+        *Scope
+    ]
+
+
+def test_actions_of_the_audit_log_are_documented() -> None:
+    table = rows(section(PAGE.read_text(encoding="utf-8"), "## Audit log"))
+    documented = [f"{names(kind)[0]}.{name}" for kind, cell in table for name in names(cell)]
+    assert sorted(documented) == sorted(AuditAction)
+    assert f"After {REFUSALS_AN_HOUR} failed tries within an hour" in PAGE.read_text("utf-8")
 
 
 def unnamed(path: str) -> str:

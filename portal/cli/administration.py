@@ -5,6 +5,7 @@ Each function opens what it needs for itself. Raises `VideoNotFound` for an unkn
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from portal.accounts.permissions import EVERYONES
 from portal.config import Config
 from portal.database.connection import Row, fetch_rows, open_database
 from portal.database.models import Attempt, Rendition, Video
@@ -26,7 +27,8 @@ async def list_videos(
     config: Config, *, status: str | None, search: str, limit: int
 ) -> tuple[list[Row], int]:
     """The newest videos that match, and how many match in all (see `library.COUNT_CAP`)."""
-    wanted = LibraryQuery(text=search, status=VideoStatus(status) if status else None)
+    state = VideoStatus(status) if status else None
+    wanted = LibraryQuery(text=search, status=state, seen_by=EVERYONES)
     async with open_database(config):
         page = await library.list_videos(wanted, limit=limit)
         work = await library.read_work([video.id for video in page.videos])

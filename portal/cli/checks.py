@@ -16,14 +16,18 @@ import click
 from tortoise.exceptions import OperationalError
 from yarl import URL
 
+from portal.accounts.oidc.opening import open_provider
+from portal.cli.exposure import Exposed, Parts, Trouble, unsigned_requests
 from portal.config import Config
 from portal.database.connection import open_database
 from portal.database.models import Category
+from portal.errors import ProviderUnavailable
 from portal.maintenance.consistency.compare import compare
 from portal.maintenance.consistency.findings import Report
-from portal.queue.app import Queue, open_queue
+from portal.queue.app import open_queue
 from portal.storage.bucket import Storage, open_storage
 from portal.storage.errors import ObjectMissing
+from portal.text import error_words
 from portal.transcoding.encoding.self_test import check_ffmpeg
 
 CHECK_TIMEOUT_S = 20
@@ -38,27 +42,14 @@ CREDENTIALS = (
     "Check S3_ENDPOINT_URL, S3_BUCKET and the AWS variables; the credentials must allow "
     "s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket."
 )
+SIGN_ON = (
+    "Set OIDC_ISSUER to exactly the address by which the provider names itself, a slash at its end "
+    "included, and let this machine reach it."
+)
 PARTS_CREDENTIALS = (
     "The storage server must know multipart uploads, and the credentials must allow "
     "s3:PutObject, s3:ListMultipartUploadParts and s3:AbortMultipartUpload."
 )
-
-
-class Trouble(Exception):
-    """A check failed; `fix` is what to do about it, unless it is what the check says itself."""
-
-    def __init__(self, what: str, fix: str = "") -> None:
-        super().__init__(what)
-        self.fix = fix
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What is checked."""
-
-    config: Config
-    storage: Storage
-    queue: Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +75,7 @@ async def examine(config: Config) -> bool:
     """Run all checks, print a line for each, and return whether all passed."""
     failed: set[str] = set()
     async with _opened(config) as parts:
-        for check in CHECKS:
+        for check in (*CHECKS, *([SINGLE_SIGN_ON] if config.oidc_issuer else [])):
             if check.needs in failed:
                 click.echo(f"{click.style('skip', fg='yellow')}  {check.name}")
             elif not await _passes(check, parts):
@@ -114,6 +105,11 @@ async def _passes(check: Check, parts: Parts, quietly: bool = False) -> bool:
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             await check.run(parts)
+    except Exposed as exposed:
+        # Everything works; whether it should is for who runs the portal to say.
+        if not quietly:
+            _print_fault("WARN", "yellow", check.name, str(exposed), exposed.fix)
+        return True
     except Trouble as trouble:
         _print_failure(check.name, str(trouble), trouble.fix or check.fix)
         return False
@@ -129,7 +125,11 @@ async def _passes(check: Check, parts: Parts, quietly: bool = False) -> bool:
 
 
 def _print_failure(name: str, what: str, fix: str) -> None:
-    click.echo(f"{click.style('FAIL', fg='red')}  {name}: {what}")
+    _print_fault("FAIL", "red", name, what, fix)
+
+
+def _print_fault(mark: str, colour: str, name: str, what: str, fix: str) -> None:
+    click.echo(f"{click.style(mark, fg=colour)}  {name}: {what}")
     click.echo("\n".join(f"      {line}" for line in fix.splitlines()))
 
 
@@ -254,6 +254,17 @@ async def _range_get(session: aiohttp.ClientSession, url: str) -> None:
         raise Trouble("storage does not answer range requests", fix)
 
 
+async def _single_sign_on(parts: Parts) -> None:
+    async with open_provider(parts.config) as provider:
+        if provider is None:
+            return
+        try:
+            await provider.check()
+        except ProviderUnavailable as exc:
+            cause = exc.__cause__
+            raise Trouble(_first_line(cause) if cause else exc.detail) from exc
+
+
 def _cors_fix(config: Config) -> str:
     rule = {
         "AllowedOrigins": [_origin(config)],
@@ -274,7 +285,7 @@ def _origin(config: Config) -> str:
 
 
 def _first_line(exc: BaseException) -> str:
-    return (str(exc) or type(exc).__name__).splitlines()[0]
+    return error_words(exc).splitlines()[0]
 
 
 BROWSER_UPLOAD = "Upload and playback as a browser does them"
@@ -285,4 +296,6 @@ CHECKS = (
     Check("Bucket", _bucket, CREDENTIALS),
     Check(BROWSER_UPLOAD, _browser_upload, REACHABLE, needs="Bucket"),
     Check("Upload in parts", _upload_in_parts, PARTS_CREDENTIALS, needs=BROWSER_UPLOAD),
+    Check("Files for signed addresses alone", unsigned_requests, REACHABLE, needs=BROWSER_UPLOAD),
 )
+SINGLE_SIGN_ON = Check("Single sign-on", _single_sign_on, SIGN_ON)

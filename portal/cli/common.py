@@ -15,7 +15,7 @@ from tortoise.exceptions import DBConnectionError, OperationalError
 
 from portal.bundled.data_folder import load_environment
 from portal.config import Config, ConfigError
-from portal.errors import PortalError
+from portal.errors import InvalidRequest, PortalError
 from portal.queue.app import QueueUnavailable
 from portal.text import shown
 
@@ -55,6 +55,9 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
         raise click.ClickException(
             f"The database does not fit: {exc}\nRun `portal migrate` with the same settings."
         ) from exc
+    except InvalidRequest as exc:
+        faults = " ".join(fault.message for fault in exc.errors)
+        raise click.ClickException(faults) from exc
     except PortalError as exc:
         raise click.ClickException(exc.detail) from exc
 

@@ -8,10 +8,14 @@ from portal import __version__
 
 # What is said of each command: the list of them is printed without loading one.
 SUMMARIES = {
+    "accounts": "Add, change and remove the accounts of a portal.",
+    "audit": "List who did what, from where and when.",
     "doctor": "Try every part for real and print the fix for what does not work.",
+    "keys": "List and replace the keys that sign playback addresses.",
     "migrate": "Bring the database to the newest version.",
     "publish": "Upload FILE to a portal, wait for it, and print its playback address.",
     "queue": "Show the jobs that wait, run and failed, the workers, and what is stalled.",
+    "tokens": "List, make and revoke API tokens.",
     "up": "Run everything on this machine: database, storage, web and one worker.",
     "videos": "List, show, retry and delete videos.",
     "web": "Serve the pages, the JSON API and the playlists.",

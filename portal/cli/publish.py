@@ -23,6 +23,12 @@ from portal.client.publish import publish_file
     envvar="PORTAL_URL",
     help="The portal's address.",
 )
+@click.option(
+    "--token",
+    default="",
+    envvar="PORTAL_TOKEN",
+    help="API token, for a portal with accounts. In PORTAL_TOKEN no process list shows it.",
+)
 @click.option("--wait/--no-wait", default=True, help="Wait until the video can be played.")
 def publish(
     file: Path,
@@ -31,9 +37,10 @@ def publish(
     categories: tuple[str, ...],
     tags: str,
     url: str,
+    token: str,
     wait: bool,
 ) -> None:
     """Upload FILE to a portal, wait for it, and print its playback address."""
     texts = {"title": title or file.stem, "description": description, "tags": tags}
-    portal_url = url.rstrip("/")
-    asyncio.run(publish_file(file, texts, categories=categories, portal_url=portal_url, wait=wait))
+    where = {"portal_url": url.rstrip("/"), "token": token.strip()}
+    asyncio.run(publish_file(file, texts, categories=categories, wait=wait, **where))

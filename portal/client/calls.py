@@ -1,5 +1,6 @@
 """The portal's JSON endpoints as its own client calls them: with retries, errors in plain words."""
 
+import re
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
@@ -18,6 +19,19 @@ BACKOFF = Backoff(first_s=2.0, cap_s=60.0)
 TEMPORARY = (aiohttp.ClientConnectionError, TimeoutError, RetryLater)
 BUSY_STATUSES = (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
 LONGEST_PAUSE_S = 60.0
+# RFC 6750, section 2.1.
+TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+# By the portal's code: what a program does about it, where the portal speaks to people.
+REMEDIES = {
+    "not_signed_in": "This portal has accounts. Make an API token with the scopes videos:read and "
+    "videos:write on your account's page, and give it with --token or in PORTAL_TOKEN.",
+}
+# What answers without a code is no portal.
+FROM_A_PROXY: dict[int, str] = {
+    HTTPStatus.UNAUTHORIZED: "Something in front of the portal asks for a password. Give it in the "
+    "address: https://user:password@portal.example.org.",
+    HTTPStatus.FORBIDDEN: "Something in front of the portal refuses this. Ask who runs it.",
+}
 
 
 class Refused(click.ClickException):
@@ -31,14 +45,21 @@ class Refused(click.ClickException):
 class Api:
     """The portal's JSON endpoints, with retries: every one of them may safely be repeated.
 
-    `shown_url` is the portal's address without the user and password that it may hold.
+    `token` is an API token, which is sent to the portal alone: what goes to storage goes through
+    `session`. `shown_url` is the portal's address without the user and password that it may hold.
     """
 
-    def __init__(self, session: aiohttp.ClientSession, portal_url: str) -> None:
+    def __init__(self, session: aiohttp.ClientSession, portal_url: str, *, token: str = "") -> None:
         parts = http_address(portal_url)
         if parts is None:
             raise click.ClickException("Give the portal's address like https://portal.example.org.")
+        if token and not TOKEN.fullmatch(token):
+            raise click.ClickException("This is no API token. Copy the whole of it, and no more.")
+        if token and "@" in parts.netloc:
+            # Both are sent in the same header.
+            raise click.ClickException("Give an API token or a password in the address, not both.")
         self.session = session
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._portal_url = portal_url
         self.shown_url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
@@ -51,7 +72,10 @@ class Api:
             raise click.ClickException(f"{self.shown_url}: {exc}") from exc
 
     async def _call(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
-        async with self.session.request(method, self._portal_url + path, json=body) as response:
+        address = self._portal_url + path
+        async with self.session.request(
+            method, address, json=body, headers=self._headers
+        ) as response:
             answer = await _json_of(response)
             # What has no problem document comes from a server or proxy that lost the portal.
             is_lost = response.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not answer
@@ -77,6 +101,7 @@ async def _json_of(response: aiohttp.ClientResponse) -> dict[str, Any]:
 
 
 def _explanation(status: int, problem: dict[str, Any]) -> str:
-    lines = [problem.get("detail", f"The portal answered with status {status}.")]
+    plain = FROM_A_PROXY.get(status, f"The portal answered with status {status}.")
+    lines = [REMEDIES.get(str(problem.get("code")), problem.get("detail", plain))]
     lines += [f"  {fault['pointer']}: {fault['message']}" for fault in problem.get("errors", [])]
     return "\n".join(lines)

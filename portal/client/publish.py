@@ -23,11 +23,18 @@ CONTENT_TYPES = {
 
 
 async def publish_file(
-    file: Path, texts: Mapping[str, str], *, categories: Sequence[str], portal_url: str, wait: bool
+    file: Path,
+    texts: Mapping[str, str],
+    *,
+    categories: Sequence[str],
+    portal_url: str,
+    token: str = "",
+    wait: bool,
 ) -> None:
     """Publish a file and print its playback address, or its id when not waiting.
 
     `texts` are the video's title, description and tags; `categories` names or ids, as typed.
+    `token` is an API token, for a portal with accounts.
     Raises `click.ClickException` with the portal's own words for what went wrong.
     """
     content_type = CONTENT_TYPES.get(file.suffix.lower())
@@ -35,7 +42,7 @@ async def publish_file(
         known = ", ".join(CONTENT_TYPES)
         raise click.ClickException(f"{file.name}: only {known} files can be published.")
     async with aiohttp.ClientSession(timeout=REQUEST_TIMEOUT) as session:
-        api = Api(session, portal_url)
+        api = Api(session, portal_url, token=token)
         category_ids = await _category_ids(api, categories)
         wanted = {"fileName": file.name, "contentType": content_type}
         upload = await api.call("POST", "/api/videos/presign", wanted)

@@ -101,7 +101,7 @@ async def migrate(config: Config) -> None:
 
 
 def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any]:
-    """Tortoise's settings for `config.database_url`, any libpq parameter included."""
+    """Tortoise's settings for the database of `config`, any libpq parameter included."""
     parameters = dict(conninfo_to_dict(config.database_url))
     options = parameters.pop("options", None) or ""
     credentials = {
@@ -130,7 +130,12 @@ def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any
         "connections": {"default": {"engine": "portal.database.pool", "credentials": credentials}},
         "apps": {
             "portal": {
-                "models": ["portal.database.models"],
+                "models": [
+                    "portal.database.models",
+                    "portal.database.deletion_models",
+                    "portal.database.move_models",
+                    "portal.database.account_models",
+                ],
                 "migrations": "portal.database.migrations",
                 "default_connection": "default",
             }

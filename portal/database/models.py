@@ -1,7 +1,8 @@
 """The database tables.
 
 Models hold data only; use cases and their transactions are in `videos`, `uploads` and `processing`.
-The tables are made by `migrations`, never generated from here.
+The tables are made by `migrations`, never generated from here. `owner_id` is the account that began
+an upload or published a video; None on a portal without accounts.
 """
 
 from collections.abc import Iterable
@@ -15,7 +16,13 @@ from tortoise.contrib.postgres.indexes import GinIndex
 from tortoise.models import Model
 
 from portal.database.search import search_columns
-from portal.database.states import Outcome, PosterState, RenditionState, VideoStatus
+from portal.database.states import (
+    Outcome,
+    PosterState,
+    RenditionState,
+    VideoStatus,
+    Visibility,
+)
 from portal.transcoding.packaging.master import Kind
 
 SEARCHED_FIELDS = frozenset({"title", "description", "tags"})
@@ -48,6 +55,7 @@ class Upload(Model):
     size_bytes: int | None = fields.BigIntField(null=True)
     is_discarded = fields.BooleanField(default=False, db_default=False)
     active_at: datetime | None = fields.DatetimeField(null=True)
+    owner_id: UUID | None = fields.UUIDField(null=True)
     created_at = fields.DatetimeField(auto_now_add=True)
 
     class Meta:
@@ -58,17 +66,22 @@ class Video(Model):
     """A published video: what was submitted, and what became of its transcoding.
 
     `upload_id` is the storage key of the raw file. `published_attempt` is the number of the
-    attempt that made the video ready and whose master playlist is played; it is set exactly when
-    the status is ready. `transcode_job_id` is the job that looks into the file, `encode_job_id` the
-    one that the work was left to, if it takes an encoder. `complete_job_id` is set while a ready
-    video is being completed: its storyboard first, whose tries so far are `storyboard_tries` until
-    it is made or given up, and then its ladder.
+    attempt that made the video ready and whose master playlist is played, or that of the folder
+    which all that was moved to since; it is set exactly when the status is ready.
+    `transcode_job_id` is the job that looks into the file, `encode_job_id` the one that the work
+    was left to, if it takes an encoder. `complete_job_id` is set while a ready video is being
+    completed: its storyboard first, whose tries so far are `storyboard_tries` until it is made or
+    given up, and then its ladder.
     Attempts up to `forgiven_attempts` do not count: the editor asked for new ones after them.
 
     `metadata_version` counts the edits of title, description, categories and tags, from 1;
     `submitted_digest` is of what the video was created with, once that has been edited.
     `poster_version` is 0 for the poster that transcoding chose, else the number of the request
-    that it came from.
+    that it came from. `changed_at` is when a person last changed the metadata, the poster, or who
+    may see it; None if nobody has. `updated_at` moves with its processing, too.
+
+    `visibility` and `signed_in_only` say who may see it (`accounts.permissions`), `embed_origins`
+    which sites may frame its player; empty leaves that to the portal's setting.
 
     `search` and `sort_title` follow from title, description and tags and are written with them by
     `save`, and so by `create`; a query's `update` has to write `search.search_columns` itself.
@@ -94,7 +107,7 @@ class Video(Model):
     duration_s: float | None = fields.FloatField(null=True)
     width: int | None = fields.IntField(null=True)
     height: int | None = fields.IntField(null=True)
-    published_attempt: int | None = fields.IntField(null=True)
+    published_attempt: int | None = fields.BigIntField(null=True)
     failure_code = fields.CharField(max_length=60, null=True)
     failure_message: str | None = fields.TextField(null=True)
     notes: list[str] = ArrayField("text", default=list)
@@ -102,14 +115,19 @@ class Video(Model):
     has_storyboard = fields.BooleanField(default=False)
     storyboard_tries: int | None = fields.SmallIntField(null=True)
     complete_job_id: int | None = fields.BigIntField(null=True)
-    forgiven_attempts = fields.IntField(default=0)
+    forgiven_attempts = fields.BigIntField(default=0)
     metadata_version = fields.IntField(default=1)
     submitted_digest: str | None = fields.CharField(max_length=64, null=True)  # type: ignore[assignment]
     poster_version = fields.IntField(default=0)
+    owner_id: UUID | None = fields.UUIDField(null=True)
+    visibility = fields.CharEnumField(Visibility, max_length=10, default=Visibility.PUBLIC)
+    signed_in_only = fields.BooleanField(default=False)
+    embed_origins: list[str] = ArrayField("text", default=list)
     search = TSVectorField(default="")
     sort_title = fields.TextField(default="")
     created_at: datetime = fields.DatetimeField()
     updated_at: datetime = fields.DatetimeField()
+    changed_at: datetime | None = fields.DatetimeField(null=True)
 
     upload_id: str
 
@@ -154,6 +172,9 @@ class Video(Model):
 class Attempt(Model):
     """One pass over a video's source; its output lives under `hls/<video id>/<number>/`.
 
+    Numbers ascend. One that moved what others made is far above the last, by chance
+    (`processing.moving`).
+
     A worker renews the lease while it works; an attempt whose lease expired may be taken over (see
     `maintenance.recovery`). The error is for the operator; editors are shown the video's failure.
     Of a swept attempt storage holds nothing but what is in use.
@@ -163,7 +184,7 @@ class Attempt(Model):
     video: fields.ForeignKeyRelation[Video] = fields.ForeignKeyField(
         "portal.Video", related_name="attempts", on_delete=fields.CASCADE
     )
-    number = fields.IntField()
+    number = fields.BigIntField()
     worker = fields.CharField(max_length=200)
     lease_expires_at: datetime = fields.DatetimeField()
     stage = fields.CharField(max_length=20)
@@ -202,7 +223,7 @@ class Rendition(Model):
     name = fields.CharField(max_length=40)
     position = fields.IntField()
     state = fields.CharEnumField(RenditionState, max_length=10, default=RenditionState.PLANNED)
-    attempt_number: int | None = fields.IntField(null=True)
+    attempt_number: int | None = fields.BigIntField(null=True)
     tries = fields.IntField(default=0)
     error_code = fields.CharField(max_length=60, null=True)
     error_detail: str | None = fields.TextField(null=True)
@@ -243,8 +264,8 @@ class MadeSegment(Model):
     )
     rendition = fields.CharField(max_length=40)
     number = fields.IntField()
-    folder = fields.IntField()
-    made_by = fields.IntField()
+    folder = fields.BigIntField()
+    made_by = fields.BigIntField()
     uri = fields.CharField(max_length=40)
     size_bytes = fields.BigIntField()
     key_size_bytes = fields.BigIntField()
@@ -283,35 +304,3 @@ class PosterRequest(Model):
 
     class Meta:
         table = "poster_requests"
-
-
-class Deletion(Model):
-    """A deleted video whose files are still to be removed from storage.
-
-    A worker may have written more of them until `settles_at`; the removal ends after that. The
-    lease is renewed while files are being removed.
-    """
-
-    video_id = fields.UUIDField(primary_key=True)
-    storage_key = fields.CharField(max_length=400)
-    job_id = fields.BigIntField()
-    settles_at: datetime = fields.DatetimeField()
-    lease_expires_at: datetime = fields.DatetimeField()
-
-    class Meta:
-        table = "deletions"
-
-
-class Tombstone(Model):
-    """A video that was deleted a while ago.
-
-    The address that its file was uploaded to may still be valid, and a worker that stood still may
-    still be writing. When neither can be, the janitor looks for files of it once more.
-    """
-
-    video_id = fields.UUIDField(primary_key=True)
-    storage_key = fields.CharField(max_length=400)
-    deleted_at: datetime = fields.DatetimeField()
-
-    class Meta:
-        table = "tombstones"

@@ -12,11 +12,20 @@ class VideoStatus(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How an attempt ended; one without is running or abandoned. HANDED_BACK ones don't count."""
+    """How an attempt ended; one without is running or abandoned.
+
+    HANDED_BACK ones don't count, nor do MOVED ones: those made nothing, they are the folder that
+    what was made before was moved to.
+    """
 
     PUBLISHED = "published"
     FAILED = "failed"
     HANDED_BACK = "handed_back"
+    MOVED = "moved"
+
+
+# Ends that are no try at making anything.
+UNCOUNTED = frozenset({Outcome.HANDED_BACK, Outcome.MOVED})
 
 
 class RenditionState(StrEnum):
@@ -34,3 +43,29 @@ class PosterState(StrEnum):
     WORKING = "working"
     DONE = "done"
     FAILED = "failed"
+
+
+class Visibility(StrEnum):
+    """Who may see a video, the most first; `accounts.permissions` has the rules."""
+
+    PUBLIC = "public"
+    UNLISTED = "unlisted"
+    PRIVATE = "private"
+
+
+class Role(StrEnum):
+    """What an account may do, the most first; `accounts.permissions` has the rules."""
+
+    OWNER = "owner"
+    ADMIN = "admin"
+    EDITOR = "editor"
+    VIEWER = "viewer"
+
+
+class Scope(StrEnum):
+    """What an API token may be used for, as far as its account may."""
+
+    READ = "videos:read"
+    WRITE = "videos:write"
+    DELETE = "videos:delete"
+    ADMIN = "admin"

@@ -13,31 +13,35 @@ harm, and what is published meanwhile is left alone.
 """
 
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Self
 from uuid import UUID
 
+from portal.accounts.audit_rows import prune
+from portal.accounts.rows import forget_expired
 from portal.config import Config
 from portal.database.connection import server_time, transaction
-from portal.database.models import Attempt, Deletion, Tombstone, Video
+from portal.database.deletion_models import Deletion, Tombstone
+from portal.database.models import Attempt, Video
 from portal.database.rows import lock_video, rows_by_key
 from portal.errors import StorageUnavailable
 from portal.maintenance import rows
 from portal.maintenance.rows import BATCH, DUE_TOMBSTONES, IDLE_UPLOADS, SWEEPABLE
 from portal.processing.attempts import close_lost
-from portal.processing.references import used_folders
+from portal.processing.references import unused_below, used_folders
 from portal.processing.removal import remove_again, remove_below
 from portal.queue.app import Queue
 from portal.queue.rows import prune_jobs
 from portal.storage.bucket import Storage, StorageKept
 from portal.storage.errors import ListingRefused, StorageRefused
-from portal.storage.keys import UPLOAD_FOLDER, output_prefix, output_root
-from portal.storage.listing import entries_of, open_multiparts
+from portal.storage.keys import UPLOAD_FOLDER, output_root
+from portal.storage.listing import open_multiparts
 from portal.storage.objects import OpenMultipart
 from portal.uploads import service as uploads
+from portal.videos import signing_keys
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +57,9 @@ UNRECORDED_S = 3600
 
 @dataclass(slots=True)
 class Tidied:
-    """How much was removed: uploads, unrecorded multipart uploads, objects, finished jobs."""
+    """How much was removed: uploads, unrecorded multipart uploads, objects, finished jobs, lines
+    of the audit log.
+    """
 
     uploads: int = 0
     multiparts: int = 0
@@ -61,6 +67,7 @@ class Tidied:
     objects: int = 0
     deleted_videos: int = 0
     jobs: int = 0
+    audit_lines: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +108,10 @@ async def tidy(
     done.uploads = await discard_abandoned(cutoffs, storage)
     await sweep_attempts(cutoffs, storage, done)
     done.deleted_videos = await bury_deleted(cutoffs, storage, queue)
+    await forget_expired()
+    await signing_keys.forget_unused()
+    if config.audit_days:
+        done.audit_lines = await prune(keep_days=config.audit_days)
     logger.info("Tidied up", extra={"action": "janitor", **asdict(done)})
     return done
 
@@ -186,7 +197,7 @@ async def _sweep_video(video_id: UUID, cutoffs: Cutoffs, storage: Storage) -> in
         return 0
     removed = 0
     for attempt in attempts:
-        async for prefix in _unused(video, attempt.number, used, storage):
+        async for prefix in unused_below(video, attempt.number, used, storage):
             async for count in remove_below(prefix, storage):
                 removed += count
     await Attempt.filter(id__in=[attempt.id for attempt in attempts]).update(is_swept=True)
@@ -203,24 +214,6 @@ async def _close_attempts(video_id: UUID, cutoffs: Cutoffs) -> tuple[Video, list
         attempts = await Attempt.filter(video_id=video_id, is_swept=False)
         await close_lost(attempts)
     return video, attempts
-
-
-async def _unused(
-    video: Video, number: int, used: set[str], storage: Storage
-) -> AsyncIterator[str]:
-    """The prefixes below an attempt's folder that nothing leads to."""
-    prefix, root = output_prefix(video.id, number), output_root(video.id)
-    own = {name for name in used if name.startswith(f"{number}/")}
-    if number != video.published_attempt and not own:
-        yield prefix
-        return
-    # Collected first: lists of some servers lose their place when entries vanish.
-    for entry in [entry async for entry in entries_of(prefix, storage)]:
-        if isinstance(entry, str):
-            if entry.removeprefix(root) not in own:
-                yield entry
-        elif number != video.published_attempt:
-            yield entry.key
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 The status of jobs is not enough: a job may stay in `doing` when its worker dies, or its row may be
 lost. What counts is a video with unfinished work that no live lease and no waiting job covers, and
-a removal or poster that was promised (a row), whose lease expired and that no waiting job will do.
+a removal, move or poster that was promised (a row), whose lease expired and that no waiting job
+will do.
 The reverse happens, too: work is done, but its worker could not record that, so the job stays in
 `doing` and holds the lock that the video's next job waits for.
 
@@ -13,13 +14,15 @@ hours, times that lie too far ahead are brought back to what they can have been 
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import psycopg
 
 from portal.database.connection import Row, fetch_rows, retry_outage, server_time, transaction
+from portal.database.deletion_models import Deletion
 from portal.database.lease import renewed
-from portal.database.models import Deletion, PosterRequest, Video
+from portal.database.models import PosterRequest, Video
+from portal.database.move_models import Move
 from portal.database.rows import NOW, lock_video
 from portal.database.states import VideoStatus
 from portal.maintenance import rows
@@ -27,13 +30,24 @@ from portal.maintenance.rows import limit_ends
 from portal.processing import removal
 from portal.processing.attempts import LEASE_S
 from portal.queue.app import Queue, QueueUnavailable
-from portal.queue.enqueue import defer_completion, defer_poster, defer_removal, defer_transcode
+from portal.queue.enqueue import (
+    defer_completion,
+    defer_move,
+    defer_poster,
+    defer_removal,
+    defer_transcode,
+)
 from portal.queue.jobs import end_job, queue_again
 from portal.queue.rows import resume_paused
 
 logger = logging.getLogger(__name__)
 
 RECOVERY_INTERVAL_S = 5
+PROMISES: Mapping[str, type[Deletion | Move | PosterRequest]] = {
+    "removal": Deletion,
+    "move": Move,
+    "poster": PosterRequest,
+}
 
 
 async def recover_forever(queue: Queue, ending: asyncio.Event) -> None:
@@ -63,7 +77,7 @@ async def recover_abandoned(queue: Queue) -> int:
 
 
 async def recover_side_jobs(queue: Queue) -> int:
-    """Likewise removals and posters.
+    """Likewise removals, moves and posters.
 
     A removal also waits for the lock that a dead worker's transcode still holds in the queue; a
     live one has found out within its lease that its video is gone.
@@ -115,14 +129,15 @@ async def _replace_transcode(row: Row, queue: Queue) -> None:
 
 async def _replace_side_job(row: Row, queue: Queue) -> None:
     """Give a side job that was lost a successor, likewise."""
-    video_id, is_removal = row["video_id"], row["kind"] == "removal"
-    model: type[Deletion | PosterRequest] = Deletion if is_removal else PosterRequest
-    promise = model.filter(video_id=video_id, job_id=row["job_id"])
+    video_id, kind = row["video_id"], row["kind"]
+    promise = PROMISES[kind].filter(video_id=video_id, job_id=row["job_id"])
     async with transaction():
         if not await promise.select_for_update().exists():
             return
-        if is_removal:
+        if kind == "removal":
             job_id = await defer_removal(video_id, queue)
+        elif kind == "move":
+            job_id = await defer_move(video_id, queue)
         else:
             job_id = await defer_poster(video_id, row["number"], queue)
         await promise.update(job_id=job_id, lease_expires_at=renewed(removal.LEASE_S))

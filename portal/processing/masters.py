@@ -1,10 +1,13 @@
 """Master playlists in storage, written from the rows of what is complete."""
 
+from dataclasses import dataclass
+
 from portal.database.models import Video
 from portal.processing import renditions
 from portal.storage.bucket import MASTER_MAX_AGE_S, Storage
+from portal.storage.errors import ObjectMissing
 from portal.storage.keys import output_prefix
-from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
+from portal.transcoding.packaging.master import MASTER_NAME, FinishedRendition, master_playlist
 
 MASTER_TYPE = "application/vnd.apple.mpegurl"
 # How often a master playlist that became outdated while it was written is written again.
@@ -15,16 +18,43 @@ async def put_master(video: Video, storage: Storage) -> None:
     """Write a ready video's master playlist with all that is complete now.
 
     A worker that was held up here may overwrite what another wrote meanwhile, so the rows are read
-    again afterwards.
+    again afterwards. Where the playlist lies may have changed, too.
     """
-    prefix = output_prefix(video.id, video.published_attempt or 0)
     for _ in range(MASTER_ROUNDS):
-        entries = await renditions.complete(video)
-        if not entries:  # the video was deleted
+        before = await _read(video)
+        if not before.entries:  # the video was deleted
             return
-        await write_master(storage, prefix, master_playlist(entries))
-        if await renditions.complete(video) == entries:
+        await write_master(storage, before.prefix, master_playlist(before.entries))
+        after = await _read(video)
+        if after == before:
             return
+        if after.prefix != before.prefix:
+            await storage.delete(before.prefix + MASTER_NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A master playlist: the folder it lies in, and the renditions with their folders."""
+
+    prefix: str
+    entries: list[tuple[str, FinishedRendition]]
+
+
+async def _read(video: Video) -> _Wanted:
+    found = await Video.get_or_none(id=video.id)
+    if found is None or found.published_attempt is None:
+        return _Wanted("", [])
+    prefix = output_prefix(found.id, found.published_attempt)
+    return _Wanted(prefix, await renditions.complete(found))
+
+
+async def read_master(video: Video, storage: Storage) -> str:
+    """The master playlist of a video that has one; as it should be, if it is missing."""
+    try:
+        prefix = output_prefix(video.id, video.published_attempt or 0)
+        return (await storage.get(prefix + MASTER_NAME)).decode()
+    except ObjectMissing:
+        return master_playlist(await renditions.complete(video))
 
 
 async def write_master(storage: Storage, prefix: str, playlist: str) -> None:

@@ -21,7 +21,7 @@ from portal.database.connection import retry_outage
 from portal.database.lease import LeaseLost
 from portal.database.models import Video
 from portal.database.states import Outcome
-from portal.errors import Unavailable
+from portal.errors import DatabaseUnavailable, Unavailable
 from portal.processing import attempts, completion, renditions
 from portal.processing.attempts import Failure, OpenAttempt
 from portal.processing.encoding_pass import EncodingPass, Made
@@ -36,6 +36,7 @@ from portal.processing.tools import Tools
 from portal.storage.bucket import Storage
 from portal.storage.keys import output_prefix
 from portal.telemetry.spans import span
+from portal.text import error_words
 from portal.transcoding.encoding.thumbnails import make_storyboard
 from portal.transcoding.errors import (
     CopyUndeliverable,
@@ -169,7 +170,7 @@ class Pass:
             raise
         except (asyncio.CancelledError, Unavailable, DiskFull, psycopg.OperationalError) as exc:
             outcome, failure = Outcome.HANDED_BACK, _reason(exc)
-            why = failure.detail if failure else str(exc) or "told to end"
+            why = failure.detail if failure else "told to end"
             logger.warning("Pass released: %s", why, extra={"action": "handed_back"})
             raise
         except TranscodeFailed as exc:
@@ -307,10 +308,13 @@ async def _reference(video: Video, storage: Storage) -> MediaPlaylist:
 
 def _reason(exc: BaseException) -> Failure | None:
     """Why a pass is to be repeated, for the operator; None when the worker was told to end."""
+    cause = without_signatures(error_words(exc.__cause__ or exc))
     if isinstance(exc, SourceInterrupted):
-        return Failure(FailCode.SOURCE_UNREACHABLE, str(exc.__cause__))
+        return Failure(FailCode.SOURCE_UNREACHABLE, cause)
     if isinstance(exc, DiskFull):
         return Failure("disk_full", str(exc))
     if isinstance(exc, Unavailable):
-        return Failure(exc.code, without_signatures(str(exc.__cause__ or exc)))
+        return Failure(exc.code, cause)
+    if isinstance(exc, psycopg.OperationalError):
+        return Failure(DatabaseUnavailable.code, cause)
     return None

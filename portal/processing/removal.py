@@ -14,8 +14,8 @@ from datetime import timedelta
 from uuid import UUID
 
 from portal.database.connection import server_time, transaction
+from portal.database.deletion_models import Deletion
 from portal.database.lease import first_end, renewed
-from portal.database.models import Deletion
 from portal.errors import StorageUnavailable
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_removal

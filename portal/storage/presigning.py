@@ -55,6 +55,11 @@ class Presigner:
         """Address to read this one object from."""
         return (await self._signer(ttl_s))("GET", key, {})
 
+    async def presign_private_get(self, key: str, *, ttl_s: int) -> str:
+        """As `presign_get`; no cache that others share keeps the object."""
+        query = urlencode({"response-cache-control": f"private, max-age={ttl_s}"}, quote_via=quote)
+        return (await self._signer(ttl_s))("GET", f"{key}?{query}", {})
+
     async def presign_download(self, key: str, *, file_name: str, ttl_s: int) -> str:
         """As `presign_get`; a browser saves the object under this name (RFC 6266)."""
         query = urlencode({"response-content-disposition": _attachment(file_name)}, quote_via=quote)

@@ -5,8 +5,10 @@ upload, lock its row first.
 """
 
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from portal.database.connection import execute, fetch_rows, transaction
 from portal.errors import KeyAlreadyUsed, UploadNotFound, UploadNotIssued
@@ -21,6 +23,7 @@ FROM uploads WHERE
 """
 UPLOAD_WITH_KEY = UPLOAD + "key = %s"
 UPLOAD_WITH_ID = UPLOAD + "substr(key, 8, 32) = %s"
+OWNER = "SELECT owner_id FROM uploads WHERE substr(key, 8, 32) = %s"
 # Makes creations of a video and changes of its upload wait for each other.
 LOCK = "SELECT 1 FROM uploads WHERE key = %s FOR NO KEY UPDATE"
 RECORD_START = """
@@ -63,6 +66,12 @@ async def row_with_id(upload_id: str) -> UploadRow:
     return _not_discarded(await _row_with_id(upload_id))
 
 
+async def owner_of(upload_id: str) -> UUID | None:
+    """The account that began an upload; None for nobody, and for no such upload."""
+    rows = await fetch_rows(OWNER, _valid_id(upload_id))
+    return rows[0]["owner_id"] if rows else None
+
+
 def require_unused(row: UploadRow) -> None:
     """Raise `KeyAlreadyUsed` for an upload that a video was made of."""
     if row.has_video:
@@ -78,11 +87,17 @@ async def record_activity(upload_id: str) -> None:
     await execute(RECORD_ACTIVITY, _valid_id(upload_id))
 
 
-async def record_start(row: UploadRow, multipart_id: str, size_bytes: int) -> bool:
-    """Record the multipart upload, unless someone changed the row since it was read."""
+async def record_start(
+    row: UploadRow, multipart_id: str, size_bytes: int, *, require: Callable[[], Awaitable[None]]
+) -> bool:
+    """Record the multipart upload, unless someone changed the row since it was read.
+
+    `require` raises for what may not be recorded; it runs in the same transaction.
+    """
     async with transaction():
         if await _locked_row(row.key) != row:
             return False
+        await require()
         await execute(RECORD_START, multipart_id, size_bytes, row.key)
     return True
 
@@ -124,8 +139,8 @@ async def delete_discarded(key: str, *, idle_since: datetime) -> None:
     await execute(DELETE_DISCARDED, key, idle_since)
 
 
-async def require_publishable(key: str, size_bytes: int) -> None:
-    """Raise `UploadNotFound` unless the file of this size under the key is a finished upload.
+async def require_publishable(key: str, size_bytes: int) -> UploadRow:
+    """The upload; `UploadNotFound` unless the file of this size under the key is a finished one.
 
     Runs in the transaction that records the video, and keeps the upload as it is until its end.
     """
@@ -140,6 +155,7 @@ async def require_publishable(key: str, size_bytes: int) -> None:
             f"The uploaded file has {size_bytes:,} bytes where {row.size_bytes:,} were announced. "
             "Ask for a new upload address and upload the file again."
         )
+    return row
 
 
 async def explain_missing(key: str) -> UploadNotFound:

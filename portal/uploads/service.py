@@ -9,10 +9,13 @@ call may be repeated.
 import asyncio
 import logging
 import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from time import monotonic
+from uuid import UUID
 
 from portal.errors import (
     PartNotFound,
@@ -35,6 +38,7 @@ from portal.uploads.parts import (
     size_of_part,
     whole_parts,
 )
+from portal.uploads.quotas import NO_QUOTA, Quota, require_start
 from portal.uploads.rows import UploadRow
 
 logger = logging.getLogger(__name__)
@@ -76,14 +80,23 @@ class Started:
     created: bool
 
 
-async def start(key: str, size_bytes: int, *, storage: Storage) -> Started:
+async def start(
+    key: str,
+    size_bytes: int,
+    *,
+    storage: Storage,
+    owner_id: UUID | None = None,
+    quota: Quota = NO_QUOTA,
+) -> Started:
     """Start an upload in parts, or find the one that was started with the same size.
 
     Raises:
         UploadNotIssued: the portal did not issue this key.
         KeyAlreadyUsed: the key belongs to a video.
         UploadAlreadyStarted: with another size.
+        StorageQuotaExceeded: the account has no room for it.
     """
+    require = partial(require_start, owner_id, quota, key=key, size_bytes=size_bytes)
     await rows.record_activity(upload_id(key))
     for _ in range(START_TRIES):
         row = await rows.row_with_key(key)
@@ -93,7 +106,7 @@ async def start(key: str, size_bytes: int, *, storage: Storage) -> Started:
             if found.size_bytes != size_bytes:
                 raise UploadAlreadyStarted
             return Started(found, created=False)
-        if await _create(row, size_bytes, storage):
+        if await _create(row, size_bytes, storage, require):
             metrics.UPLOAD_STARTED.inc()
             logger.info("Upload started", extra={"action": "start_upload", "key": key})
             view = UploadView(key, UploadState.UPLOADING, size_bytes)
@@ -199,12 +212,14 @@ async def _view(row: UploadRow, storage: Storage) -> UploadView:
     return UploadView(row.key, UploadState.STORED, stored.size_bytes)
 
 
-async def _create(row: UploadRow, size_bytes: int, storage: Storage) -> bool:
+async def _create(
+    row: UploadRow, size_bytes: int, storage: Storage, require: Callable[[], Awaitable[None]]
+) -> bool:
     """Create a multipart upload in storage and record it, or abort it."""
     multipart_id = await storage.multiparts.create(row.key, content_type=row.content_type)
     is_recorded = False
     try:
-        is_recorded = await rows.record_start(row, multipart_id, size_bytes)
+        is_recorded = await rows.record_start(row, multipart_id, size_bytes, require=require)
     finally:
         if not is_recorded:
             await storage.multiparts.abort(row.key, multipart_id)

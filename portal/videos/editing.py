@@ -1,7 +1,8 @@
 """Editing what is said of a video: one place that writes it, under a version number.
 
-A change names the version that was read. When that is no longer the newest, nothing is written,
-unless what is sent is what is recorded already: then an answer got lost on its way.
+A program names the version that it read. When that is no longer the newest, nothing is written,
+unless what is sent is what is recorded already: then an answer got lost on its way. A person's form
+says what it was made from instead, and is merged with what others have saved since.
 """
 
 import logging
@@ -9,10 +10,12 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from uuid import UUID
 
+from portal.accounts.audit import AuditAction, changed_fields, note
 from portal.database.connection import transaction
 from portal.database.models import Video
 from portal.database.rows import lock_video
 from portal.errors import MetadataChanged, VideoNotFound
+from portal.videos.merging import Merged, merge
 from portal.videos.metadata import EditableMetadata, Submission
 
 logger = logging.getLogger(__name__)
@@ -29,7 +32,7 @@ def recorded(video: Video) -> EditableMetadata:
 
 
 async def save_metadata(
-    video_id: UUID, metadata: EditableMetadata, *, version: int | None
+    video_id: UUID, metadata: EditableMetadata, *, version: str | None
 ) -> Video:
     """Write a video's metadata over the version that was read; None for whatever is there.
 
@@ -38,17 +41,26 @@ async def save_metadata(
         VideoNotFound: the video was deleted meanwhile.
     """
     async with transaction():
-        video = await lock_video(video_id)
-        if video is None:
-            raise VideoNotFound
-        if metadata == recorded(video):
-            return video
-        if version is not None and version != video.metadata_version:
+        video = await _locked(video_id)
+        if metadata != recorded(video) and version not in (None, str(video.metadata_version)):
             raise MetadataChanged
-        await _write(video, metadata)
-    edited = {"video_id": str(video_id), "metadata_version": video.metadata_version}
-    logger.info("Metadata edited", extra={"action": "edit", **edited})
+        await _record(video, metadata)
     return video
+
+
+async def merge_metadata(
+    video_id: UUID, mine: EditableMetadata, *, base: EditableMetadata
+) -> tuple[Video, Merged]:
+    """Write what I made of `base` together with what others have made of it; the video after that.
+
+    Nothing is written if there are conflicts. Raises `VideoNotFound` if the video was deleted.
+    """
+    async with transaction():
+        video = await _locked(video_id)
+        merged = merge(base=base, mine=mine, theirs=recorded(video))
+        if not merged.conflicts:
+            await _record(video, merged.metadata)
+    return video, merged
 
 
 def was_created_with(video: Video, submission: Submission) -> bool:
@@ -62,12 +74,32 @@ def was_created_with(video: Video, submission: Submission) -> bool:
     return metadata == recorded(video) or video.submitted_digest == metadata.digest()
 
 
+async def _locked(video_id: UUID) -> Video:
+    video = await lock_video(video_id)
+    if video is None:
+        raise VideoNotFound
+    return video
+
+
+async def _record(video: Video, metadata: EditableMetadata) -> None:
+    """Write metadata, and who did; nothing if it is what is recorded."""
+    detail = changed_fields(asdict(recorded(video)), asdict(metadata))
+    if not detail:
+        return
+    await _write(video, metadata)
+    await note(AuditAction.VIDEO_EDITED, video.id, detail=detail)
+    edited = {"video_id": str(video.id), "metadata_version": video.metadata_version}
+    logger.info("Metadata edited", extra={"action": "edit", **edited})
+
+
 async def _write(video: Video, metadata: EditableMetadata) -> None:
+    now = datetime.now(UTC)
     columns = {
         **asdict(metadata),
         "category_ids": list(metadata.category_ids),
         "submitted_digest": video.submitted_digest or recorded(video).digest(),
         "metadata_version": video.metadata_version + 1,
-        "updated_at": datetime.now(UTC),
+        "updated_at": now,
+        "changed_at": now,
     }
     await video.update_from_dict(columns).save(update_fields=list(columns))

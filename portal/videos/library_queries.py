@@ -15,6 +15,7 @@ from math import isfinite
 from typing import Self
 from uuid import UUID
 
+from portal.accounts.permissions import ANYONE, Principal
 from portal.database.search import WORD_FIELDS, query_words, tag_query, words_query
 from portal.database.states import VideoStatus
 
@@ -76,6 +77,10 @@ class LibraryQuery:
     status: VideoStatus | None = None
     tag: str = ""
     sort: Sort = Sort.NEWEST
+    # What they may not see is not there, and what is unlisted is there for its owner.
+    seen_by: Principal = ANYONE
+    # Whether only what that account has published is wanted.
+    is_own: bool = False
 
     @cached_property
     def words(self) -> list[str]:
@@ -86,6 +91,11 @@ class LibraryQuery:
     def is_filtered(self) -> bool:
         """Whether not the whole library is asked for."""
         return bool(self.text or self.category_id or self.status or self.tag)
+
+    @property
+    def owner_id(self) -> UUID | None:
+        """The account whose videos alone are wanted; None for everyone's."""
+        return self.seen_by.account_id if self.is_own else None
 
     @property
     def finds_nothing(self) -> bool:

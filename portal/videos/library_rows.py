@@ -8,6 +8,7 @@ one for most, and the server would settle for it after a few repetitions.
 from psycopg import sql
 from tortoise.connection import get_connection
 
+from portal.accounts.permissions import Principal
 from portal.database.connection import Row
 from portal.database.lease import JOIN_ATTEMPT
 from portal.videos.library_queries import Cursor, LibraryQuery, Order, Tier
@@ -20,7 +21,7 @@ SELECT count(*) AS total FROM (SELECT 1 FROM found LIMIT {limit}) AS counted
 """
 WALK = """
 SELECT id, value FROM (
-  SELECT id, {key} AS value, search, category_ids, status
+  SELECT id, {key} AS value, search, category_ids, status, visibility, signed_in_only, owner_id
   FROM videos WHERE {beyond} ORDER BY {key} {way}, id {way} LIMIT {steps}
 ) AS near
 WHERE {where} ORDER BY value {way}, id {way} LIMIT {limit}
@@ -90,7 +91,21 @@ def _where(query: LibraryQuery, search: str) -> sql.Composable:
         conditions.append(sql.SQL("category_ids @> ARRAY[{}]::smallint[]").format(category))
     if query.status is not None:
         conditions.append(sql.SQL("status = {}").format(sql.Literal(query.status.value)))
+    if query.owner_id is not None:
+        conditions.append(sql.SQL("owner_id = {}").format(sql.Literal(query.owner_id)))
+    if not query.seen_by.sees_all:
+        conditions.append(_listed_for(query.seen_by))
     return sql.SQL(" AND ").join(conditions)
+
+
+def _listed_for(principal: Principal) -> sql.Composable:
+    """The condition for what the library shows to someone who does not see all."""
+    conditions: list[sql.Composable] = [sql.SQL("visibility = 'public'")]
+    if principal.role is not None:
+        conditions.append(sql.SQL("visibility = 'private' AND signed_in_only"))
+    if principal.account_id is not None:
+        conditions.append(sql.SQL("owner_id = {}").format(sql.Literal(principal.account_id)))
+    return sql.SQL("({})").format(sql.SQL(" OR ").join(conditions))
 
 
 def _matches(search: str) -> sql.Composable:

@@ -16,6 +16,7 @@ from uuid import UUID
 import psycopg
 from tortoise.expressions import F
 
+from portal.accounts.audit import AuditAction, note
 from portal.database.connection import transaction
 from portal.database.lease import first_end
 from portal.database.models import PosterRequest, Rendition, Video
@@ -44,6 +45,10 @@ LEASE_S = 75
 ENOUGH_PIXELS_ACROSS = 1080
 
 
+class VideoMoved(Unavailable):
+    """A video's files went elsewhere while a poster was cut; it costs no try."""
+
+
 def poster_key(video_id: UUID, attempt: int, version: int) -> str:
     """Storage key of a version of a video's poster; 0 is the one that transcoding chose."""
     name = POSTER_NAME if version == 0 else f"poster-{version}.jpg"
@@ -70,6 +75,7 @@ async def request_poster(video_id: UUID, *, time_s: float, queue: Queue) -> Post
         request.job_id = await defer_poster(video_id, number, queue)
         request.lease_expires_at = await first_end(LEASE_S)
         await request.save()
+        await note(AuditAction.POSTER_REPLACED, video_id)
     logger.info("Poster asked for", extra={"action": "poster", "video_id": str(video_id)})
     return request
 
@@ -91,6 +97,9 @@ async def make_poster(
                 await _finish(video, number, key, storage, queue)
             await _remove_unused(video_id, storage)
     except (TranscodeFailed, ObjectMissing, hls.PlaylistError) as exc:
+        if isinstance(exc, ObjectMissing) and await _is_moved(video):
+            await _release(video_id, number)
+            raise VideoMoved from exc
         code = exc.code if isinstance(exc, TranscodeFailed) else "rendition_unreadable"
         logger.warning("No frame was cut: %s", exc, extra={"action": "poster_failed"})
         failed = PosterRequest.filter(video_id=video_id, number=number)
@@ -151,17 +160,29 @@ async def _finish(former: Video, number: int, key: str, storage: Storage, queue:
     """Make what was written the video's poster, unless the request is void by now."""
     async with transaction():
         video = await lock_video(former.id)
+        is_moved = video is not None and video.published_attempt != former.published_attempt
         request = PosterRequest.filter(video_id=former.id, number=number)
-        is_current = video is not None and bool(await request.update(state=PosterState.DONE))
+        is_left = video is not None and not is_moved
+        is_current = is_left and bool(await request.update(state=PosterState.DONE))
         if is_current:
             await Video.filter(id=former.id).update(
-                poster_version=number, has_poster=True, updated_at=NOW
+                poster_version=number, has_poster=True, updated_at=NOW, changed_at=NOW
             )
             logger.info("Poster replaced", extra={"action": "poster_replaced"})
     if video is None:
         await remove_again(former.id, former.storage_key, queue=queue)
     elif not is_current:
         await storage.delete(key)
+    if is_moved:
+        raise VideoMoved
+
+
+async def _is_moved(former: Video) -> bool:
+    return (
+        await Video.filter(id=former.id)
+        .exclude(published_attempt=former.published_attempt)
+        .exists()
+    )
 
 
 async def _remove_unused(video_id: UUID, storage: Storage) -> None:

@@ -143,10 +143,12 @@ def _share_made(video: Row, rows: Sequence[Row]) -> float:
     total = made = 0.0
     for row in rows:
         number, making = row["attempt_number"], video["number"] or video["begun_number"]
-        if row["kind"] != Kind.VIDEO or (number or 0) in range(1, video["published_attempt"] + 1):
+        is_complete = row["state"] == RenditionStage.COMPLETE
+        is_first = is_complete and (number or 0) in range(1, video["published_attempt"] + 1)
+        if row["kind"] != Kind.VIDEO or is_first:
             continue
         pixels = (row["width"] or 1) * (row["height"] or 1)
-        if row["state"] == RenditionStage.COMPLETE:
+        if is_complete:
             total, made = total + pixels, made + pixels
         elif row["state"] == RenditionStage.PLANNED:
             is_begun = making is not None and number == making

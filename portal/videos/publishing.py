@@ -12,6 +12,8 @@ from uuid import UUID, uuid4
 
 from tortoise.exceptions import IntegrityError
 
+from portal.accounts.audit import AuditAction, note
+from portal.accounts.permissions import Audience
 from portal.database.connection import transaction
 from portal.database.models import Category, Rendition, Upload, Video
 from portal.database.rows import lock_video
@@ -21,9 +23,11 @@ from portal.errors import (
     InvalidRequest,
     KeyAlreadyUsed,
     NothingToRetry,
+    StorageQuotaExceeded,
     StorageUnavailable,
     UploadNotFound,
     VideoNotFound,
+    VideoQuotaExceeded,
 )
 from portal.processing import attempts, completion, sources
 from portal.processing.attempts import TRANSCODE_FAILED
@@ -35,7 +39,9 @@ from portal.storage.keys import UPLOAD_KEY, upload_id, upload_key
 from portal.storage.objects import ObjectInfo
 from portal.telemetry import metrics
 from portal.transcoding.errors import RejectCode
+from portal.uploads import quotas
 from portal.uploads import service as uploads
+from portal.uploads.quotas import NO_QUOTA, Quota
 from portal.uploads.rows import explain_missing, require_publishable
 from portal.videos import editing, rows
 from portal.videos.metadata import Submission, key_extension
@@ -86,26 +92,45 @@ class CategoryTable:
 
 
 async def begin_upload(
-    file_name: str, content_type: str, *, storage: Storage, url_ttl_s: int
+    file_name: str,
+    content_type: str,
+    *,
+    storage: Storage,
+    url_ttl_s: int,
+    owner_id: UUID | None = None,
+    quota: Quota = NO_QUOTA,
 ) -> BegunUpload:
-    """Issue a storage key and a presigned PUT address for it."""
+    """Issue a storage key and a presigned PUT address for it, to an account if there are any.
+
+    Raises `VideoQuotaExceeded` or `StorageQuotaExceeded` where nothing could be published now.
+    """
+    await quotas.require_beginning(owner_id, quota)
     key = upload_key(uuid4(), key_extension(file_name, content_type))
     upload_url = await storage.public.presign_put(key, content_type=content_type, ttl_s=url_ttl_s)
-    await rows.issue_upload(key, file_name, content_type)
+    await rows.issue_upload(key, file_name, content_type, owner_id=owner_id)
     metrics.UPLOAD_ISSUED.inc()
     return BegunUpload(upload_url=upload_url, key=key)
 
 
-async def is_issued(key: str) -> bool:
-    """Whether the portal issued this storage key."""
+async def is_issued(key: str, *, owner_id: UUID | None = None) -> bool:
+    """Whether the portal issued this storage key; to this account, if it is given."""
     # The database takes offence at some texts: NUL, lone surrogates, more than a key's length.
-    return bool(UPLOAD_KEY.fullmatch(key)) and await Upload.exists(key=key)
+    if not UPLOAD_KEY.fullmatch(key):
+        return False
+    issued = Upload.filter(key=key)
+    return await (issued if owner_id is None else issued.filter(owner_id=owner_id)).exists()
 
 
 async def publish(
-    submission: Submission, *, storage: Storage, queue: Queue, max_source_bytes: int
+    submission: Submission,
+    *,
+    storage: Storage,
+    queue: Queue,
+    max_source_bytes: int,
+    audience: Audience,
+    quota: Quota = NO_QUOTA,
 ) -> Published:
-    """Record the video and start its transcoding, both or neither.
+    """Record the video, for this audience, and start its transcoding, both or neither.
 
     Calling again with the same key and metadata gives the same video; this makes a retry after
     a lost answer safe. A signed PUT can't limit what is sent, so a file that is too large is
@@ -116,6 +141,8 @@ async def publish(
             parts is not complete.
         InvalidRequest: the file is too large.
         KeyAlreadyUsed: the key belongs to a video with other metadata.
+        VideoQuotaExceeded: the account may publish it later; the file is kept for a day.
+        StorageQuotaExceeded: the account has no room for the file, which is removed.
     """
     existing = await Video.get_or_none(upload_id=submission.key)
     if existing is not None:
@@ -126,7 +153,11 @@ async def publish(
     if 0 < max_source_bytes < source.size_bytes:
         await uploads.discard(upload_id(submission.key), storage=storage)
         raise _too_large(source, max_source_bytes)
-    return await _record(submission, source, queue)
+    try:
+        return await _record(submission, source, queue, audience, quota)
+    except StorageQuotaExceeded:
+        await uploads.discard(upload_id(submission.key), storage=storage)
+        raise
 
 
 def _too_large(source: ObjectInfo, max_source_bytes: int) -> InvalidRequest:
@@ -147,14 +178,20 @@ async def _uploaded_object(key: str, storage: Storage) -> ObjectInfo:
         raise StorageUnavailable from exc
 
 
-async def _record(submission: Submission, source: ObjectInfo, queue: Queue) -> Published:
+async def _record(
+    submission: Submission,
+    source: ObjectInfo,
+    queue: Queue,
+    audience: Audience,
+    quota: Quota,
+) -> Published:
     try:
-        video = await _insert(submission, source, queue)
-    except IntegrityError:
+        video = await _insert(submission, source, queue, audience, quota)
+    except (IntegrityError, VideoQuotaExceeded, StorageQuotaExceeded) as exc:
         # Of requests with the same key the first wins; the storage key of a video is unique.
         existing = await Video.get_or_none(upload_id=submission.key)
         if existing is None:
-            if await is_issued(submission.key):
+            if not isinstance(exc, IntegrityError) or await is_issued(submission.key):
                 raise
             # The video was deleted a moment ago, and its key with it.
             raise UploadNotFound from None
@@ -167,7 +204,13 @@ async def _record(submission: Submission, source: ObjectInfo, queue: Queue) -> P
     return Published(video, created=True)
 
 
-async def _insert(submission: Submission, source: ObjectInfo, queue: Queue) -> Video:
+async def _insert(
+    submission: Submission,
+    source: ObjectInfo,
+    queue: Queue,
+    audience: Audience,
+    quota: Quota,
+) -> Video:
     now, metadata = datetime.now(UTC), submission.metadata
     video = Video(
         id=uuid4(),
@@ -179,13 +222,22 @@ async def _insert(submission: Submission, source: ObjectInfo, queue: Queue) -> V
         upload_id=submission.key,
         size_bytes=source.size_bytes,
         source_etag=source.etag,
+        owner_id=audience.owner_id,
+        visibility=audience.visibility,
+        signed_in_only=audience.signed_in_only,
         created_at=now,
         updated_at=now,
     )
     async with transaction():
-        await require_publishable(submission.key, source.size_bytes)
-        video.transcode_job_id = await defer_transcode(video, queue)
-        await video.save(force_create=True)
+        upload = await require_publishable(submission.key, source.size_bytes)
+        refusal = await quotas.video_refusal(audience.owner_id, quota, upload, source.size_bytes)
+        if refusal is None:
+            video.transcode_job_id = await defer_transcode(video, queue)
+            await video.save(force_create=True)
+            await note(AuditAction.VIDEO_PUBLISHED, video.id)
+    # Not before: that the file is kept has to be recorded.
+    if refusal is not None:
+        raise refusal
     return video
 
 
@@ -204,6 +256,7 @@ async def retry_transcode(video: Video, *, queue: Queue) -> None:
                 raise NothingToRetry
         else:
             raise NothingToRetry
+        await note(AuditAction.VIDEO_RETRIED, video.id)
     logger.info("Retry asked for", extra={"action": "retry", "video_id": str(video.id)})
 
 

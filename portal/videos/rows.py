@@ -5,24 +5,41 @@ costs several times what running such a query does.
 from collections.abc import Sequence
 from uuid import UUID
 
+from portal.accounts.permissions import Audience
 from portal.database.connection import Row, execute, fetch_rows
 from portal.database.lease import IS_UNDER_WAY, JOIN_ATTEMPT
+from portal.database.states import Visibility
 
 ISSUE_UPLOAD = """
-INSERT INTO uploads (key, file_name, content_type, created_at) VALUES (%s, %s, %s, now())
+INSERT INTO uploads (key, file_name, content_type, owner_id, created_at)
+VALUES (%s, %s, %s, %s, now())
 """
 RECORDS = """
 SELECT id AS key, id::text, title, description, category_ids, tags, file_name, storage_key,
-       transcode_job_id::text, status, published_attempt, size_bytes, created_at, updated_at
+       transcode_job_id::text, status, published_attempt, size_bytes, created_at, updated_at,
+       visibility, signed_in_only, owner_id
 FROM videos WHERE id = ANY(%s)
 """
-IS_SERVED = """
-SELECT 1 FROM videos
-WHERE id = %s AND status = 'ready' AND (
-  published_attempt = %s
-  OR EXISTS (
-    SELECT 1 FROM renditions
-    WHERE video_id = videos.id AND attempt_number = %s AND name = %s AND state = 'complete'
+AUDIENCE = "SELECT visibility, signed_in_only, owner_id FROM videos WHERE id = %s"
+# Where a ready video's files are that an address of an attempt means: there, or where they were
+# moved to. An older master playlist always means the present one.
+SERVED = """
+WITH asked AS (SELECT %s::uuid AS asked_id, %s AS number, %s AS rendition, %s AS is_master)
+SELECT visibility, signed_in_only, owner_id,
+       CASE WHEN asked.number = published_attempt THEN number ELSE place END AS place
+FROM asked
+JOIN videos ON videos.id = asked_id AND status = 'ready'
+LEFT JOIN renditions ON renditions.video_id = videos.id AND name = rendition AND state = 'complete'
+CROSS JOIN LATERAL (SELECT coalesce(attempt_number, published_attempt) AS place) present
+WHERE number IN (published_attempt, place) OR number < place AND EXISTS (
+  SELECT FROM attempts
+  WHERE video_id = videos.id AND attempts.number = asked.number
+    AND outcome IN ('published', 'moved')
+) AND (
+  is_master
+  OR number > forgiven_attempts AND EXISTS (
+    SELECT FROM attempts
+    WHERE video_id = videos.id AND attempts.number = place AND outcome = 'moved'
   )
 )
 """
@@ -71,9 +88,11 @@ WHERE video.id = ANY(%s)
 """  # noqa: S608 - put together from constants
 
 
-async def issue_upload(key: str, file_name: str, content_type: str) -> None:
-    """Record that a storage key was given out."""
-    await execute(ISSUE_UPLOAD, key, file_name, content_type)
+async def issue_upload(
+    key: str, file_name: str, content_type: str, *, owner_id: UUID | None
+) -> None:
+    """Record that a storage key was given out, and to which account."""
+    await execute(ISSUE_UPLOAD, key, file_name, content_type, owner_id)
 
 
 async def fetch_records(video_ids: Sequence[UUID]) -> dict[UUID, Row]:
@@ -82,6 +101,24 @@ async def fetch_records(video_ids: Sequence[UUID]) -> dict[UUID, Row]:
     return {row.pop("key"): row for row in rows}
 
 
-async def is_served(video_id: UUID, attempt: int, rendition: str) -> bool:
-    """Whether viewers get what this attempt wrote of a rendition; empty for the master playlist."""
-    return bool(await fetch_rows(IS_SERVED, video_id, attempt, attempt, rendition))
+async def fetch_served(
+    video_id: UUID, attempt: int, rendition: str, *, is_master: bool
+) -> tuple[Audience, int] | None:
+    """Who may see what this attempt wrote of a rendition, and with which attempt that lies now.
+
+    The rendition is empty for what lies in none's folder. None if viewers get nothing of it.
+    """
+    rows = await fetch_rows(SERVED, video_id, attempt, rendition, is_master)
+    return (audience_of(rows[0]), rows[0]["place"]) if rows else None
+
+
+async def fetch_audience(video_id: UUID) -> Audience | None:
+    """Who may see a video; None when there is no such video."""
+    rows = await fetch_rows(AUDIENCE, video_id)
+    return audience_of(rows[0]) if rows else None
+
+
+def audience_of(row: Row) -> Audience:
+    """Who may see the video of a row with these columns."""
+    visibility = Visibility(row["visibility"])
+    return Audience(visibility, row["signed_in_only"], row["owner_id"])

@@ -8,21 +8,49 @@ import logging
 import os
 import re
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from functools import partial
 
 from quart import Quart, request
 
 from portal.config import Config, is_tracing_wanted
+from portal.config.values import LOOPBACK
 from portal.errors import Unavailable
 from portal.telemetry import spans, tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.text import shown
-from portal.web import error_rendering, health, metrics_page, playback, static_files
-from portal.web.api import docs, metadata, transcodes, uploads, videos
+from portal.web import (
+    access,
+    error_rendering,
+    health,
+    metrics_page,
+    playback,
+    site,
+    static_files,
+)
+from portal.web.api import access as api_access
+from portal.web.api import docs, metadata, playback_links, transcodes, uploads, videos
 from portal.web.api.openapi import install_openapi
 from portal.web.assets import load_manifest, static_dist_dir, templates_dir
 from portal.web.composition import WebContext, open_context
-from portal.web.pages import deletion, downloads, editing, embedding, library, posters, video
+from portal.web.pages import access as access_pages
+from portal.web.pages import (
+    account,
+    audit,
+    deletion,
+    downloads,
+    editing,
+    embedding,
+    library,
+    people,
+    playback_link_forms,
+    posters,
+    signing_in,
+    single_sign_on,
+    video,
+    workshop,
+)
+from portal.web.pages.account_views import current_viewer
 from portal.web.server.request_context import state_of
 from portal.web.server.security_headers import Policies
 from portal.web.server.stack import middlewares, stacked
@@ -33,12 +61,15 @@ MAX_BODY_BYTES = 64 * 1024
 BODY_TIMEOUT_S = 20
 # For a client to take an answer; the largest are playlists of some megabytes.
 RESPONSE_TIMEOUT_S = 60
-# Asked for all the time, and of no interest in a trace.
-UNTRACED = "/healthz$,/readyz$,/metrics$,/static/"
+# Asked for all the time and of no interest in a trace; the last three have secrets in the address.
+UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/p/,/sign-in/oidc"
 # In the order in which the API's description lists them.
-API = (videos, transcodes, docs, metadata, uploads)
-PAGES = (deletion, downloads, editing, embedding, library, posters, video)
-FILES_AND_STATE = (health, metrics_page, playback, static_files)
+API = (videos, transcodes, docs, metadata, api_access, uploads, playback_links)
+PAGES = (
+    *(account, deletion, downloads, editing, embedding, library, people, posters, signing_in),
+    *(access_pages, audit, playback_link_forms, single_sign_on, video, workshop),
+)
+FILES_AND_STATE = (health, metrics_page, playback, site, static_files)
 
 
 def create_app(config: Config | None = None) -> Quart:
@@ -57,8 +88,9 @@ def create_app(config: Config | None = None) -> Quart:
     tracing.start("web")
     if config.metrics or is_tracing_wanted(os.environ):
         app.before_request(_note_route)
+    app.before_request(access.enforce)
     error_rendering.install_error_handlers(app)
-    _install_templates(app)
+    _install_templates(app, config)
     _install_middleware(app, config)
     return app
 
@@ -75,12 +107,14 @@ async def _note_route() -> None:
         )
 
 
-def _install_templates(app: Quart) -> None:
+def _install_templates(app: Quart, config: Config) -> None:
+    site.install_site(app, config)
     manifest = load_manifest(static_dist_dir())
     app.jinja_env.trim_blocks = True
     app.jinja_env.lstrip_blocks = True
 
     app.add_template_filter(shown)
+    app.add_template_global(current_viewer)
 
     @app.template_global()
     def asset_url(name: str) -> str:
@@ -101,6 +135,7 @@ def _install_lifespan(app: Quart, config: Config, policies: Policies) -> None:
         async with open_context(config) as opened:
             app.extensions["portal"] = opened
             policies.set(config, await _storage_origin(opened))
+            await _warn_if_open(opened)
             yield
         await tracing.flush()
 
@@ -112,3 +147,17 @@ async def _storage_origin(context: WebContext) -> str:
         # Without credentials there is nothing to sign with; `portal doctor` says what to do.
         logger.error("Storage is not configured: %s", exc.__cause__, extra={"action": "start"})
         return context.config.s3_public_endpoint_url
+
+
+async def _warn_if_open(context: WebContext) -> None:
+    if context.config.host in LOOPBACK:
+        return
+    # Nothing is known while the database is away; pages tell it, too.
+    with suppress(*error_rendering.DATABASE_ERRORS):
+        if not await context.accounts_exist():
+            told = {"action": "start"}
+            logger.warning(
+                "Anyone who reaches %s can publish and delete",
+                context.config.public_url,
+                extra=told,
+            )

@@ -3,25 +3,55 @@
 Below it nothing reaches for the whole: each part is given what it needs.
 """
 
+from __future__ import annotations
+
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from math import inf
+from typing import TYPE_CHECKING
+from uuid import UUID
 
+from portal.accounts import api_tokens, people, sessions
+from portal.accounts.oidc.opening import open_provider
+from portal.accounts.passwords import Passwords
+from portal.accounts.people import AccountsExist
+from portal.accounts.permissions import Principal
+from portal.accounts.rows import has_accounts
 from portal.concurrency.single_flight import SingleFlight
 from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Video
 from portal.queue.app import Queue, open_queue
 from portal.storage.bucket import Storage, open_storage
+from portal.uploads.quotas import NO_QUOTA, Quota
+from portal.videos.playback_links import fetch_live_links
 from portal.videos.progress import Progress, fetch_progress
 from portal.videos.publishing import CategoryTable, fetch_videos
 from portal.videos.rows import fetch_records
+from portal.videos.signing_keys import SigningKeys
 from portal.web.body_cache import BodyCache
 from portal.web.data_loader import DataLoader
 from portal.web.playlists import Playlists
 from portal.web.service_metrics import ServiceFigures
+
+if TYPE_CHECKING:
+    from portal.accounts.oidc.provider import Provider
+
+
+def _accounts_exist() -> AccountsExist:
+    """As long as there are none every change asks: those at once are answered by one query."""
+
+    async def fetch(keys: Sequence[str]) -> dict[str, bool]:
+        return dict.fromkeys(keys, await has_accounts())
+
+    loader = DataLoader(fetch)
+
+    async def read() -> bool:
+        return bool(await loader.load("accounts"))
+
+    return AccountsExist(read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +64,31 @@ class WebContext:
     playlists: Playlists
     # A concurrency limit: of what anyone may ask for, searches cost the most.
     searches: asyncio.Semaphore
+    # None where there is no single sign-on.
+    provider: Provider | None = None
+    sessions: DataLoader[str, Principal] = field(
+        default_factory=lambda: DataLoader(sessions.fetch_principals)
+    )
+    programs: DataLoader[str, Principal] = field(
+        default_factory=lambda: DataLoader(api_tokens.fetch_principals)
+    )
+    accounts_exist: AccountsExist = field(default_factory=_accounts_exist)
+    passwords: Passwords = field(default_factory=Passwords)
+    signing_keys: SigningKeys = field(default_factory=SigningKeys)
+    # Of those that work, the video of each.
+    playback_links: DataLoader[UUID, UUID] = field(
+        default_factory=lambda: DataLoader(fetch_live_links)
+    )
+    members: DataLoader[UUID, Principal] = field(
+        default_factory=lambda: DataLoader(people.fetch_principals)
+    )
     categories: CategoryTable = field(default_factory=CategoryTable)
-    records: DataLoader[Row] = field(default_factory=lambda: DataLoader(fetch_records))
-    videos: DataLoader[Video] = field(default_factory=lambda: DataLoader(fetch_videos))
-    progress: DataLoader[Progress] = field(default_factory=lambda: DataLoader(fetch_progress))
+    records: DataLoader[UUID, Row] = field(default_factory=lambda: DataLoader(fetch_records))
+    videos: DataLoader[UUID, Video] = field(default_factory=lambda: DataLoader(fetch_videos))
+    progress: DataLoader[UUID, Progress] = field(default_factory=lambda: DataLoader(fetch_progress))
     figures: ServiceFigures = field(default_factory=ServiceFigures)
     readiness: SingleFlight[dict[str, str]] = field(default_factory=SingleFlight)
+    quota: Quota = NO_QUOTA
     # The API's descriptions, which never change while the process runs.
     documents: BodyCache = field(default_factory=lambda: BodyCache(ttl_s=inf))
 
@@ -55,6 +104,7 @@ async def open_context(config: Config) -> AsyncIterator[WebContext]:
     async with (
         open_database(config, fail_fast=True),
         open_storage(config, fail_fast=True) as storage,
+        open_provider(config) as provider,
     ):
         yield WebContext(
             config=config,
@@ -64,4 +114,6 @@ async def open_context(config: Config) -> AsyncIterator[WebContext]:
                 storage, base_url=config.playback_base_url, url_ttl_s=config.playback_url_ttl_s
             ),
             searches=asyncio.Semaphore(config.database_pool_size // 2),
+            quota=Quota.of(config),
+            provider=provider,
         )

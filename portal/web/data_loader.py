@@ -1,4 +1,4 @@
-"""A data loader: reads by id, batched where many clients poll at once.
+"""A data loader: reads by key, batched where many clients poll at once.
 
 What is asked for while a query is under way is fetched together by the next one. A read never sees
 less than what was committed before it was asked for. A hundred polls cost one query.
@@ -7,27 +7,27 @@ less than what was committed before it was asked for. A hundred polls cost one q
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeVar
-from uuid import UUID
 
 from portal.database.pool import refuse_if_away
 
+Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-class DataLoader(Generic[Value]):
+class DataLoader(Generic[Key, Value]):
     """One for each kind of value in a process.
 
-    `fetch` reads what there is of some ids, at most once at a time. Values are shared by all who
+    `fetch` reads what there is of some keys, at most once at a time. Values are shared by all who
     asked for them, who must not change them.
     """
 
-    def __init__(self, fetch: Callable[[Sequence[UUID]], Awaitable[Mapping[UUID, Value]]]) -> None:
+    def __init__(self, fetch: Callable[[Sequence[Key]], Awaitable[Mapping[Key, Value]]]) -> None:
         self._fetch = fetch
-        self._asked: dict[UUID, asyncio.Future[Value | None]] = {}
+        self._asked: dict[Key, asyncio.Future[Value | None]] = {}
         self._reading: asyncio.Task[None] | None = None
 
-    async def load(self, key: UUID) -> Value | None:
-        """The value of this id; None if there is none."""
+    async def load(self, key: Key) -> Value | None:
+        """The value of this key; None if there is none."""
         refuse_if_away()
         if key not in self._asked:
             self._asked[key] = asyncio.get_running_loop().create_future()

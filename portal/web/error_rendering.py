@@ -8,18 +8,27 @@ import re
 
 import psycopg
 import psycopg_pool
-from quart import Quart, Response, render_template, request
-from tortoise.exceptions import DBConnectionError
+from quart import Quart, Response, current_app, render_template, request, url_for
+from tortoise.exceptions import DBConnectionError, IntegrityError
 from werkzeug.exceptions import HTTPException
 
-from portal.errors import DatabaseUnavailable, PortalError
+from portal.errors import (
+    DatabaseUnavailable,
+    NotSignedIn,
+    PortalError,
+    TokenRefused,
+    VideoNotFound,
+)
 from portal.telemetry.logs import current_fields
+from portal.web.fragments import gone_template
 from portal.web.server.error_responses import PROBLEM_TYPE, is_api, problem_document
 from portal.web.server.request_context import state_of
 
 logger = logging.getLogger(__name__)
 
 DATABASE_ERRORS = (psycopg.OperationalError, psycopg_pool.PoolTimeout, DBConnectionError)
+# That the account exists that a row names as its owner.
+OWNERS = frozenset({"uploads_owner_id_fkey", "videos_owner_id_fkey"})
 # For what the web framework itself refuses; the rest keeps its own description.
 HTTP_MESSAGES = {
     404: "There is nothing at this address.",
@@ -56,11 +65,21 @@ def install_error_handlers(app: Quart) -> None:
 
     @app.errorhandler(Exception)
     async def unexpected(error: Exception) -> Response:
+        if _is_owner_gone(error):
+            return await _response(NotSignedIn("Your account was removed."))
         if isinstance(error, DATABASE_ERRORS):
             logger.warning("Database: %s", error, extra={"action": "database_unavailable"})
             return await _response(DatabaseUnavailable())
         logger.error("Unexpected error", exc_info=error, extra={"action": "internal_error"})
         return await _response(PortalError())
+
+
+def _is_owner_gone(error: Exception) -> bool:
+    """Whether an account was removed while something was recorded as its own."""
+    cause = error.args[0] if isinstance(error, IntegrityError) and error.args else None
+    if not isinstance(cause, psycopg.errors.ForeignKeyViolation):
+        return False
+    return cause.diag.constraint_name in OWNERS
 
 
 async def render_page(app: Quart, error: PortalError) -> bytes:
@@ -70,6 +89,12 @@ async def render_page(app: Quart, error: PortalError) -> bytes:
 
 
 async def _response(error: PortalError) -> Response:
+    if _asks_for_a_person(error) and not is_api(request.path) and _is_page():
+        sign_in = url_for("signing_in.form", next=request.full_path.rstrip("?"))
+        return Response(status=303, headers={"Location": sign_in})
+    gone = gone_template(current_app, request.endpoint)
+    if gone and isinstance(error, VideoNotFound):
+        return Response(await render_template(gone), 410)
     if is_api(request.path):
         response = Response(problem_document(error), error.status, content_type=PROBLEM_TYPE)
     else:
@@ -78,14 +103,27 @@ async def _response(error: PortalError) -> Response:
     return response
 
 
+def _asks_for_a_person(error: PortalError) -> bool:
+    """Whether signing in would help; a program would send the same token to the form again."""
+    return isinstance(error, NotSignedIn) and not isinstance(error, TokenRefused)
+
+
+def _is_page() -> bool:
+    """Whether the request is for a page, which a person can be led away from."""
+    return request.method == "GET" and "HX-Request" not in request.headers
+
+
 async def _page(error: PortalError) -> str:
     context = {
         "status": error.status,
         "title": error.title,
         "message": error.detail,
         "request_id": current_fields().get("request_id", ""),
+        # Who asks may be what could not be found out.
+        "viewer": None,
     }
-    if state_of(request.scope).is_frameable:
-        # In a frame on another site, links to the rest of the portal would lead nowhere.
+    state = state_of(request.scope)
+    if state.framed_by or state.playback_token:
+        # On another site, or for who has a link, the rest of the portal need not be there.
         return await render_template("embed/error.html", **context)
-    return await render_template([f"errors/{error.status}.html", "errors/error.html"], **context)
+    return await render_template("errors/error.html", **context)

@@ -10,6 +10,7 @@ from tortoise.connection import get_connection
 
 from portal.errors import StorageDenied
 from portal.telemetry.logs import Tally
+from portal.web.access import Policy, policy
 from portal.web.context import web_context
 
 logger = logging.getLogger(__name__)
@@ -22,12 +23,14 @@ _unreachable = {part: Tally(logger, f"{part} is not reachable", action="readyz")
 
 
 @blueprint.get("/healthz")
+@policy(Policy.ANYONE)
 async def healthz() -> Response:
     """200 as long as the process can answer; restart it otherwise."""
     return _uncached(status="ok")
 
 
 @blueprint.get("/readyz")
+@policy(Policy.ANYONE)
 async def readyz() -> tuple[Response, int]:
     """200 when database and storage are reachable, else 503; send traffic elsewhere.
 

@@ -9,6 +9,7 @@ from quart import Blueprint, Response, request
 from portal.errors import NotFound
 from portal.telemetry.metrics import process_registry
 from portal.videos.metrics_rows import Figures
+from portal.web.access import Policy, policy
 from portal.web.context import web_context
 from portal.web.service_metrics import FiguresCollector
 
@@ -16,6 +17,7 @@ blueprint = Blueprint("metrics", __name__)
 
 
 @blueprint.get("/metrics")
+@policy(Policy.ANYONE)
 async def metrics() -> Response:
     """The figures of the web processes, and of the service if the database answers."""
     web = web_context()

@@ -2,8 +2,9 @@
 
 Playlists are served under the portal's own address with every segment address signed on the
 way out. With `PLAYBACK_BASE_URL` set, players are sent to plain addresses there (a CDN in front
-of the bucket) and come here for none of it but the storyboard's index. Served is what a ready
-video's published attempt wrote, and complete renditions that later attempts added.
+of the bucket) and come here for none of it but the storyboard's index. Private videos are always
+played from here, segment by segment. Served is what a ready video's published attempt wrote, and
+complete renditions that later attempts added.
 
 A master playlist grows while the ladder is being completed, so nothing keeps it for long; what it
 names never changes.
@@ -15,21 +16,21 @@ from uuid import UUID
 from quart import Blueprint, Response, redirect, request
 from werkzeug.wrappers import Response as WerkzeugResponse
 
-from portal.config import Config
-from portal.database.models import Video
 from portal.errors import NotFound
 from portal.storage.bucket import MASTER_MAX_AGE_S
 from portal.storage.keys import output_prefix
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 from portal.videos.posters import poster_key
-from portal.videos.rows import is_served
+from portal.web.access import Policy, policy
 from portal.web.body_cache import CachedBody
 from portal.web.context import web_context
+from portal.web.videos import audience_of, read_served, read_video
 
 blueprint = Blueprint("playback", __name__)
 
-PLAYLIST_NAME = re.compile(r"(?:[a-z0-9_-]+/)?[a-z0-9_-]+\.m3u8")
+PLAYLIST_SUFFIX = ".m3u8"
+OUTPUT_NAME = re.compile(r"(?:[a-z0-9_-]+/)?[a-z0-9_-]+\.(?:m3u8|m4s|mp4|vtt|jpg)")
 # Any page may read what has these headers.
 OPEN_TO_ALL = {"Access-Control-Allow-Origin": "*", "Cross-Origin-Resource-Policy": "cross-origin"}
 PLAYLIST_TYPE = "application/vnd.apple.mpegurl"
@@ -39,61 +40,90 @@ PLAYLIST_MAX_AGE_S = 300
 POSTER_MAX_AGE_S = 300
 
 
-def master_url(config: Config, video_id: UUID | str, published_attempt: int | None) -> str:
-    """Absolute address of the master playlist; empty while there is no published attempt."""
-    if published_attempt is None:
-        return ""
-    base = config.playback_base_url or config.public_url
-    return f"{base}/{output_prefix(video_id, published_attempt)}{MASTER_NAME}"
-
-
 @blueprint.get("/hls/<uuid:video_id>/<int:attempt>/<path:name>")
-async def playlist(video_id: UUID, attempt: int, name: str) -> Response:
-    """A playlist of a ready video; any player on any site may read it."""
-    # The master playlist lies in no rendition's folder, and so only in the published attempt's.
-    rendition = name.rpartition("/")[0]
-    if not PLAYLIST_NAME.fullmatch(name) or not await is_served(video_id, attempt, rendition):
+@policy(Policy.PLAY)
+async def output(video_id: UUID, attempt: int, name: str) -> WerkzeugResponse | Response:
+    """What was made of a ready video; any player on any site may read it.
+
+    A playlist is sent, anything else is redirected to where it lies. What was moved since the
+    address was given out is redirected to its present address.
+    """
+    if not OUTPUT_NAME.fullmatch(name):
         raise NotFound
-    playlists, key = web_context().playlists, output_prefix(video_id, attempt) + name
-    if name == MASTER_NAME:
-        found, max_age_s = await playlists.master(key), MASTER_MAX_AGE_S
-    else:
-        found, max_age_s = await playlists.media(key), await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
-    return await _open_to_all(found, content_type=PLAYLIST_TYPE, max_age_s=max_age_s)
+    # What lies in no rendition's folder is there in the published attempt's only.
+    rendition, is_master = name.rpartition("/")[0], name == MASTER_NAME
+    audience, place = await read_served(video_id, attempt, rendition, is_master=is_master)
+    key = output_prefix(video_id, place) + name
+    if place != attempt:
+        return _moved(key)
+    if not name.endswith(PLAYLIST_SUFFIX):
+        response = await _redirect(key, is_private=audience.is_private)
+        response.headers.update(OPEN_TO_ALL)
+        return response
+    playlists = web_context().playlists
+    if audience.is_private:
+        return await _open_to_all(await playlists.plain(key), PLAYLIST_TYPE, max_age_s=0)
+    if is_master:
+        return await _open_to_all(await playlists.master(key), PLAYLIST_TYPE, MASTER_MAX_AGE_S)
+    max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
+    return await _open_to_all(await playlists.media(key), PLAYLIST_TYPE, max_age_s)
 
 
 @blueprint.get("/videos/<uuid:video_id>/poster.jpg")
+@policy(Policy.PLAY)
 async def poster(video_id: UUID) -> WerkzeugResponse:
     """Redirects to the poster image of a ready video."""
-    video = await Video.get_or_none(id=video_id)
-    if video is None or video.published_attempt is None or not video.has_poster:
+    video = await read_video(str(video_id))
+    if video.published_attempt is None or not video.has_poster:
         raise NotFound
     key = poster_key(video.id, video.published_attempt, video.poster_version)
-    response = redirect(await web_context().playlists.address(key))
     # A poster that was replaced is removed, so only an address that names its version is kept.
     is_named = request.args.get("v") == str(video.poster_version)
-    max_age_s = await web_context().playlists.max_age_s(POSTER_MAX_AGE_S)
-    response.headers["Cache-Control"] = f"private, max-age={max_age_s}" if is_named else "no-cache"
+    max_age_s = await web_context().playlists.max_age_s(POSTER_MAX_AGE_S) if is_named else 0
+    is_private = audience_of(video).is_private
+    response = await _redirect(key, is_private=is_private, max_age_s=max_age_s)
     # Other sites show it beside their links, as oEmbed and Open Graph offer it.
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     return response
 
 
 @blueprint.get("/videos/<uuid:video_id>/storyboard.vtt")
+@policy(Policy.PLAY)
 async def storyboard(video_id: UUID) -> Response:
     """The pictures for a seek bar, as WebVTT; any player on any site may read it."""
-    video = await Video.get_or_none(id=video_id)
-    if video is None or video.published_attempt is None or not video.has_storyboard:
+    video = await read_video(str(video_id))
+    if video.published_attempt is None or not video.has_storyboard:
         raise NotFound
     key = output_prefix(video.id, video.published_attempt) + STORYBOARD_NAME
     playlists = web_context().playlists
-    found = await playlists.storyboard(key)
+    if audience_of(video).is_private:
+        found = await playlists.private_storyboard(key, root=request.root_path)
+        return await _open_to_all(found, VTT_TYPE, max_age_s=0)
     max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
-    return await _open_to_all(found, content_type=VTT_TYPE, max_age_s=max_age_s)
+    return await _open_to_all(await playlists.storyboard(key), VTT_TYPE, max_age_s)
 
 
-async def _open_to_all(found: CachedBody, *, content_type: str, max_age_s: int) -> Response:
-    cache_control = f"private, max-age={max_age_s}"
+def _moved(key: str) -> WerkzeugResponse:
+    # Below the prefix that was asked, which may have leave to watch in it.
+    response = redirect(f"{request.root_path}/{key}")
+    response.headers["Cache-Control"] = _cache_control(0)
+    response.headers.update(OPEN_TO_ALL)
+    return response
+
+
+async def _redirect(key: str, *, is_private: bool, max_age_s: int = 0) -> WerkzeugResponse:
+    response = redirect(await web_context().playlists.address(key, is_private=is_private))
+    response.headers["Cache-Control"] = _cache_control(0 if is_private else max_age_s)
+    return response
+
+
+async def _open_to_all(found: CachedBody, content_type: str, max_age_s: int) -> Response:
+    cache_control = _cache_control(max_age_s)
     response = await found.answer(content_type=content_type, cache_control=cache_control)
     response.headers.update(OPEN_TO_ALL)
     return response
+
+
+def _cache_control(max_age_s: int) -> str:
+    """Nobody but who asked keeps it, and without an age who asked asks again each time."""
+    return f"private, max-age={max_age_s}" if max_age_s else "private, no-cache"

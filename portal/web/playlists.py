@@ -2,6 +2,10 @@
 
 Segments are addressed in storage, with a signature each; with `PLAYBACK_BASE_URL` set, what is
 addressed here is named below it, plainly.
+
+Of private videos nothing is named but below the portal itself, by addresses that are relative: a
+player asks for each segment with what it asked for the playlist with, and is led to storage by an
+address that is soon worth nothing.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,6 +16,9 @@ from portal.storage.errors import ObjectMissing
 from portal.transcoding.packaging.hls import playlist_uris, sign_playlist
 from portal.transcoding.planning.storyboard import SPRITE_LINE
 from portal.web.body_cache import BodyCache, CachedBody, cached_body
+
+# Who may see a private video may change at any time; what was signed before lives on for so long.
+PRIVATE_URL_TTL_S = 300
 
 
 class Playlists:
@@ -26,6 +33,10 @@ class Playlists:
 
     async def master(self, key: str) -> CachedBody:
         """The master playlist as it is stored; `NotFound` if it is not, as for all of these."""
+        return cached_body(await self._text(key))
+
+    async def plain(self, key: str) -> CachedBody:
+        """A playlist of a private video, as it is stored."""
         return cached_body(await self._text(key))
 
     async def media(self, key: str) -> CachedBody:
@@ -52,8 +63,17 @@ class Playlists:
 
         return await self._cached(key, addressed, is_signed=not self._base_url)
 
-    async def address(self, key: str) -> str:
-        """Where viewers get an object."""
+    async def private_storyboard(self, key: str, *, root: str) -> CachedBody:
+        """A storyboard's index whose sprites are named below `root`, the portal's own path."""
+        folder = key.rpartition("/")[0]
+        text = await self._text(key)
+        return cached_body(SPRITE_LINE.sub(rf"{root}/{folder}/\g<name>", text))
+
+    async def address(self, key: str, *, is_private: bool) -> str:
+        """Where who may see a video gets an object of it."""
+        if is_private:
+            ttl_s = min(self._url_ttl_s, PRIVATE_URL_TTL_S)
+            return await self._storage.public.presign_private_get(key, ttl_s=ttl_s)
         return (await self._addresses({key}))[key]
 
     async def max_age_s(self, most_s: int) -> int:

@@ -10,7 +10,6 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from time import monotonic
 from typing import Any
 
 from prometheus_client.core import (
@@ -21,7 +20,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from portal.concurrency.single_flight import SingleFlight
+from portal.concurrency.kept import Kept
 from portal.database.states import Outcome, VideoStatus
 from portal.database.totals import DURATION_BOUNDS_S
 from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE
@@ -40,31 +39,18 @@ class ServiceFigures:
     """Reads the figures: at most every few seconds, and never twice at once."""
 
     def __init__(self) -> None:
-        self._figures: Figures | None = None
-        self._good_until = 0.0
-        self._reading: SingleFlight[None] = SingleFlight()
+        self._figures = Kept(_read)
 
     async def read(self) -> Figures | None:
         """The figures, at most `KEPT_S` old; None while the database does not answer."""
-        if monotonic() >= self._good_until:
-            # It goes on by itself, for it can't always be ended in time: psycopg waits for the
-            # server's word that a query is cancelled, and a frozen one says nothing.
-            try:
-                async with asyncio.timeout(TIMEOUT_S):
-                    await self._reading.get("figures", self._refresh)
-            except TimeoutError:
-                logger.warning("No figures in time", extra={"action": "metrics"})
-                return None
-        return self._figures
-
-    async def _refresh(self) -> None:
+        # It goes on by itself, for it can't always be ended in time: psycopg waits for the
+        # server's word that a query is cancelled, and a frozen one says nothing.
         try:
-            self._figures = await read_figures(QUEUES)
-        except Exception as exc:  # noqa: BLE001  # whatever it is, there are no figures
-            self._figures = None
-            logger.warning("No figures: %s", type(exc).__name__, extra={"action": "metrics"})
-        finally:
-            self._good_until = monotonic() + KEPT_S
+            async with asyncio.timeout(TIMEOUT_S):
+                return await self._figures.get(max_age_s=KEPT_S)
+        except TimeoutError:
+            logger.warning("No figures in time", extra={"action": "metrics"})
+            return None
 
 
 class FiguresCollector(Collector):
@@ -81,6 +67,14 @@ class FiguresCollector(Collector):
             yield from _videos(self._figures)
             yield _leases(self._figures.leases)
             yield from _attempts(self._figures.totals)
+
+
+async def _read() -> Figures | None:
+    try:
+        return await read_figures(QUEUES)
+    except Exception as exc:  # noqa: BLE001  # whatever it is, there are no figures
+        logger.warning("No figures: %s", type(exc).__name__, extra={"action": "metrics"})
+        return None
 
 
 def _jobs(rows: Rows) -> Iterator[Metric]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from quart import Blueprint, Response, request, send_from_directory
 
 from portal.errors import NotFound
+from portal.web.access import Policy, policy
 from portal.web.assets import static_dist_dir
 
 blueprint = Blueprint("static_files", __name__)
@@ -20,10 +21,17 @@ ENCODINGS = {"br": ".br", "gzip": ".gz"}
 # What the build makes; other names, some too long for any file system, are not looked for.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 # Told here and not by the machine's own tables, which differ.
-TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+    ".webp": "image/webp",
+    ".woff2": "font/woff2",
+}
 
 
 @blueprint.get("/static/<name>")
+@policy(Policy.ANYONE)
 async def static_file(name: str) -> Response:
     """A built file, in the best encoding that the browser takes."""
     if not NAME.fullmatch(name) or name.endswith(tuple(ENCODINGS.values())):
@@ -32,7 +40,7 @@ async def static_file(name: str) -> Response:
     response = await send_from_directory(
         static_dist_dir(),
         name + ENCODINGS.get(encoding, ""),
-        mimetype=_type(name),
+        mimetype=file_type(name),
         cache_timeout=MAX_AGE_S,
     )
     if encoding:
@@ -50,6 +58,7 @@ def _encoding(path: Path) -> str:
     return ""
 
 
-def _type(name: str) -> str:
+def file_type(name: str) -> str:
+    """The media type of a file by its name, the same on every machine."""
     guessed, _ = mimetypes.guess_type(name)
     return TYPES.get(Path(name).suffix) or guessed or "application/octet-stream"

@@ -13,6 +13,7 @@ from portal.processing.attempts import LEASE_S, HeldByAnother
 from portal.processing.giving_way import GaveWay
 from portal.processing.removal import SETTLE_S, Unsettled
 from portal.processing.source_reading import SourceInterrupted
+from portal.text import error_words
 from portal.transcoding.errors import DiskFull
 
 logger = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ class Retries(BaseRetryStrategy):
             logger.warning(
                 "Job waits for %s s: %s",
                 pause_s,
-                str(exception) or type(exception).__name__,
+                error_words(exception),
                 extra={"action": "job_waits", "job_id": job.id, "task": job.task_name},
             )
         return RetryDecision(retry_in={"seconds": pause_s})

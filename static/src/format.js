@@ -26,6 +26,25 @@ export function formatSize(size_bytes) {
 }
 
 /**
+ * A length as it is told everywhere, here and by the portal: to the nearest second, halves upward,
+ * but never as none, for whatever plays takes some time.
+ * @param {number} duration_s
+ */
+export function wholeSeconds(duration_s) {
+  return Math.max(1, Math.round(duration_s));
+}
+
+/**
+ * @param {number} seconds whole ones
+ * @returns {string} such as "2:14" or "1:02:14"
+ */
+export function formatClock(seconds) {
+  const [h, min, s] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
+  const end = String(s).padStart(2, "0");
+  return h ? `${h}:${String(min).padStart(2, "0")}:${end}` : `${min}:${end}`;
+}
+
+/**
  * @param {number} seconds
  * @returns {string} such as "about 3 min left", coarse enough not to flicker
  */
@@ -36,4 +55,39 @@ export function formatTimeLeft(seconds) {
   const hours = Math.floor(seconds / 3600 + 1 / 12);
   const minutes = Math.max(0, Math.round((seconds - hours * 3600) / 300) * 5);
   return minutes ? `about ${hours} h ${minutes} min left` : `about ${hours} h left`;
+}
+
+/**
+ * @param {number} moment in milliseconds since the epoch
+ * @returns {string} such as "today at 14:05"
+ */
+export function formatWhen(moment) {
+  const date = new Date(moment);
+  if (Number.isNaN(date.getTime())) return "earlier";
+  const time = date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  const isToday = date.toDateString() === new Date().toDateString();
+  if (isToday) return `today at ${time}`;
+  return `on ${date.toLocaleDateString("en-GB", { day: "numeric", month: "long" })} at ${time}`;
+}
+
+/** @type {[Intl.RelativeTimeFormatUnit, number][]} each with its seconds, from the longest */
+const AGO = [
+  ["year", 31_557_600],
+  ["month", 2_629_800],
+  ["week", 604_800],
+  ["day", 86_400],
+  ["hour", 3600],
+  ["minute", 60],
+];
+
+/**
+ * @param {Date} moment
+ * @param {Date} now
+ * @returns {string} such as "3 days ago", as the reader's language has it
+ */
+export function formatAgo(moment, now) {
+  const age_s = Math.max((now.getTime() - moment.getTime()) / 1000, 0);
+  const format = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+  const [unit, length_s] = AGO.find(([, seconds]) => age_s >= seconds) ?? ["second", Infinity];
+  return format.format(-Math.floor(age_s / length_s), unit);
 }

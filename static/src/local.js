@@ -3,19 +3,24 @@
  * server's words stay: UTC, and English figures.
  */
 
-import { formatSize } from "./format.js";
+import { formatAgo, formatSize } from "./format.js";
 
 const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const language = format.resolvedOptions().locale;
 
-/** @type {import("./lifecycle.js").Behaviour} */
+/**
+ * <time data-local> shows the moment itself, <time data-local="ago"> how long ago that was; the
+ * words that are not shown are told to a mouse that rests there.
+ * @type {import("./lifecycle.js").Behaviour}
+ */
 export const localTime = {
   selector: "time[data-local]",
   start(element) {
     const moment = new Date(element.getAttribute("datetime") ?? "");
     if (Number.isNaN(moment.getTime())) return;
-    element.title = element.textContent?.trim() ?? "";
-    show(element, format.format(moment));
+    const isAgo = element.dataset.local === "ago";
+    element.title = isAgo ? format.format(moment) : (element.textContent?.trim() ?? "");
+    show(element, isAgo ? formatAgo(moment, new Date()) : format.format(moment));
   },
 };
 

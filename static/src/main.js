@@ -18,11 +18,20 @@ const behaviours = [
   searchBehaviour,
   onDemand("[data-previews]", async () => (await import("./library/preview.js")).startPreviews),
   onDemand("video[data-player]", async () => (await import("./player/player.js")).startPlayer),
-  onDemand("[data-summary]", async () => (await import("./detail/summary.js")).summary),
-  onDemand("[data-edit-form]", async () => (await import("./detail/summary.js")).editForm),
+  onDemand("[data-edit-form]", async () => (await import("./detail/edit-form.js")).editForm),
+  onDemand("[data-revisited]", async () => (await import("./detail/revisits.js")).revisits),
+  onDemand("[data-access]", async () => (await import("./detail/access.js")).accessPanel),
   onDemand("[data-poster]", async () => (await import("./detail/poster.js")).posterTool),
   onDemand("[data-opens]", async () => (await import("./detail/dialog.js")).dialogLink),
+  onDemand("[data-seeks]", async () => (await import("./detail/seek.js")).seekLinks),
+  onDemand("[data-share]", async () => (await import("./detail/share.js")).shareOptions),
+  onDemand("[data-api]", async () => (await import("./unfold.js")).unfoldTarget),
   onDemand("[data-copy]", async () => (await import("./detail/copy.js")).copyButton),
+  onDemand("[data-shows]", async () => (await import("./accounts/show-password.js")).showPassword),
+  onDemand(
+    "[data-sign-in-again]",
+    async () => (await import("./accounts/refusals.js")).followRefusals,
+  ),
   onDemand("[data-upload-form]", async () => (await import("./upload/page.js")).startUploadPage),
 ];
 

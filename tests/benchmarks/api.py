@@ -27,7 +27,8 @@ from pathlib import Path
 import aiohttp
 import psutil
 from benchmark_portal import measured_portal, require
-from running_portal import LivePortal, answers, free_port, until
+from psycopg import sql
+from running_portal import LivePortal, answers, execute, free_port, until
 
 HERE = Path(__file__).parent
 CONNECTIONS = 16
@@ -37,6 +38,8 @@ UPLOADS_PER_SECOND = 700
 UPLOADS_AT_ONCE = 16
 # One client asks for more than any office does. Counted all the same: that is part of the cost.
 LIMITS = dict.fromkeys(("RATE_LIMIT_CHANGES", "RATE_LIMIT_READS"), "100000000")
+SIGNED_IN_AIM = 0.85
+EMAIL, PASSWORD = "benchmark@example.org", "four calm green boats"
 PRESIGN = {"fileName": "benchmark.mp4", "contentType": "video/mp4"}
 
 
@@ -90,8 +93,61 @@ async def _measure(
             mine = await measured(target.url, seconds=options.seconds, bodies=target.bodies)
             pairs.append((mine, bare))
         print_row(f"{target.name:16}", pairs, aim=target.aim)
+    _print_memory(portal, "an open portal")
+    await _measure_signed_in(portal, targets[0].url, options)
+    _print_memory(portal, "after reading a private video")
+
+
+def _print_memory(portal: LivePortal, when: str) -> None:
     memory_mb = psutil.Process(portal.web_pid).memory_info().rss / 1e6
-    print(f"web memory per worker: {memory_mb:.0f} MB (aim: under {MEMORY_AIM_MB})")
+    print(f"memory of the web process, {when}: {memory_mb:.0f} MB (aim: under {MEMORY_AIM_MB})")
+
+
+async def _measure_signed_in(portal: LivePortal, url: str, options: argparse.Namespace) -> None:
+    """A record read with credentials, to the same without, on a portal that has accounts now."""
+    await _portal(portal, "accounts", "add", EMAIL, "--role", "owner", "--password-stdin")
+    token = await _portal(
+        portal, "tokens", "add", EMAIL, "--name", "read", "--scope", "videos:read"
+    )
+    async with aiohttp.ClientSession(portal.base_url) as session:
+        form = {"email": EMAIL, "password": PASSWORD}
+        async with session.post("/sign-in", data=form, allow_redirects=False) as response:
+            cookie = response.headers["Set-Cookie"].partition(";")[0]
+    credentials = {"by token": f"Authorization: Bearer {token}", "by cookie": f"Cookie: {cookie}"}
+    private_url = await _private_record(portal, credentials["by cookie"])
+    targets = [(url, name, header) for name, header in credentials.items()]
+    for own_url, name, header in [*targets, (private_url, "private", credentials["by cookie"])]:
+        pairs = []
+        for _ in range(options.rounds):
+            anyone = await measured(url, seconds=options.seconds)
+            pairs.append((await measured(own_url, seconds=options.seconds, header=header), anyone))
+        print_row(f"{name:16}", pairs, aim=SIGNED_IN_AIM)
+
+
+async def _private_record(portal: LivePortal, header: str) -> str:
+    """The address of the record of a new private video, as it is once it can be played."""
+    cookie = {"Cookie": header.removeprefix("Cookie: "), "Sec-Fetch-Site": "same-origin"}
+    async with aiohttp.ClientSession(portal.base_url, headers=cookie) as session:
+        body = await _upload(session, portal)
+        async with session.post("/api/videos?visibility=private", json=body) as response:
+            response.raise_for_status()
+            location = response.headers["Location"]
+    # Its address to play from is signed with each read.
+    ready = "UPDATE videos SET status = 'ready', published_attempt = 1 WHERE visibility = 'private'"
+    await execute(portal.environ, sql.SQL(ready).format())
+    return portal.base_url + location
+
+
+async def _portal(portal: LivePortal, *command: str) -> str:
+    """What a command for operators prints, with a password on its standard input."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "portal", *command),
+        env=portal.environ,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output, _ = await process.communicate(f"{PASSWORD}\n".encode())
+    return output.decode().strip()
 
 
 async def _targets(portal: LivePortal, folder: Path, body: str) -> list[Target]:
@@ -140,8 +196,10 @@ async def _upload(session: aiohttp.ClientSession, portal: LivePortal) -> dict[st
     }
 
 
-async def measured(url: str, *, seconds: int, bodies: Path | None = None) -> Result:
-    script = ["-s", str(HERE / "post.lua")] if bodies else []
+async def measured(
+    url: str, *, seconds: int, bodies: Path | None = None, header: str = ""
+) -> Result:
+    script = ["-s", str(HERE / "post.lua")] if bodies else ["-H", header] if header else []
     arguments = ["--", str(bodies)] if bodies else []
     process = await asyncio.create_subprocess_exec(
         "wrk",

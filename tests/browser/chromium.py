@@ -19,7 +19,14 @@ Publish = Callable[..., Awaitable[str]]
 # Finds the `ready_video`: videos of other tests may fill the first page of the whole library.
 READY_SEARCH = "/?q=A+ready+video"
 PLAY_TIMEOUT_S = 180
+# Infinite ones go on; the others are colours that change over, and panels that open.
+AWAIT_ANIMATIONS = """async () => {
+    const ending = () => document.getAnimations().filter((it) =>
+        it.playState === "running" && it.effect.getComputedTiming().endTime < Infinity);
+    while (ending().length) await Promise.allSettled(ending().map((it) => it.finished));
+}"""
 SCREENSHOTS = Path(__file__).with_name("screenshots")
+WIDTHS = (320, 360, 768, 1440)
 SCREENSHOT_WIDTHS = (360, 1440)
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM_ARGUMENTS = [
@@ -119,13 +126,25 @@ async def photograph_at_widths(page: Page, name: str) -> None:
 
 
 async def axe_findings(page: Page) -> list[str]:
-    """What axe-core objects to on a page as it is now."""
+    """What axe-core objects to on a page as it is now, once its colours have changed over."""
     await page.evaluate(_axe())
+    await page.evaluate(AWAIT_ANIMATIONS)
     found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     return [
         f"{violation['id']}: {[node['html'] for node in violation['nodes']]}"
         for violation in found["violations"]
     ]
+
+
+async def suits_everyone(page: Page, name: str) -> None:
+    """Nothing is cut off, axe objects to nothing, and there is a picture to look at."""
+    for width in WIDTHS:
+        await page.set_viewport_size({"width": width, "height": 900})
+        surplus = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert surplus <= 0, f"{name} at {width}"
+    findings = await axe_findings(page)
+    assert findings == [], f"{name}: {findings}"
+    await photograph_at_widths(page, name)
 
 
 @cache

@@ -1,11 +1,12 @@
-"""A video's page for those who edit it: in place, by keyboard, without scripts, in every state."""
+"""A video's workshop: what is changed in place, by keyboard, without scripts, in every state."""
 
 import re
 from pathlib import Path
 
 import pytest
 from chromium import OpenPage, Publish, axe_findings, photograph, play_past
-from playwright.async_api import Locator, Page, Route, expect
+from playwright.async_api import Dialog, Locator, Page, Route, expect
+from workshop_page import open_workshop
 
 # Browsers report answers that refuse something, also to polls of what was deleted meanwhile.
 pytestmark = pytest.mark.complaint("status of (404|409|410|422)")
@@ -26,22 +27,24 @@ async def open_video(page: Page, video_id: str) -> None:
 
 
 async def begin_edit(page: Page, video_id: str) -> Locator:
-    """Open a video's page, and the form in it."""
-    await open_video(page, video_id)
+    """Open a video's workshop; answers the form for its words."""
+    return await open_workshop(page, f"/videos/{video_id}", "Details")
+
+
+async def expect_saved(form: Locator) -> None:
+    await expect(form.get_by_text("Saved.")).to_be_visible()
+
+
+async def save(form: Locator) -> None:
+    await form.get_by_role("button", name=SAVE).click()
+
+
+async def test_words_are_saved_in_place_and_the_page_says_so(page: Page, video: str) -> None:
+    await open_video(page, video)
     await page.get_by_role("link", name="Edit").click()
-    form = page.get_by_role("form", name="Edit the video")
-    await expect(form).to_be_visible()
-    return form
-
-
-async def save(form: Locator, name: str = SAVE) -> None:
-    await form.get_by_role("button", name=name).click()
-
-
-async def test_edit_swaps_the_summary_for_a_form_and_back(page: Page, video: str) -> None:
-    form = await begin_edit(page, video)
+    await page.wait_for_load_state("networkidle")
+    form = page.get_by_role("form", name="Details")
     title = form.get_by_label("Title")
-    await expect(title).to_be_focused()
     await expect(title).to_have_value("Before")
     await title.fill("After <b>")
     await form.get_by_label("Description").fill("See https://example.org/a.\nBye.")
@@ -49,12 +52,21 @@ async def test_edit_swaps_the_summary_for_a_form_and_back(page: Page, video: str
     await form.get_by_label("Tags").fill("sea, sun")
     await save(form)
     await expect(page.get_by_role("heading", level=1)).to_have_text("After <b>")
-    await expect(page.locator("#edit-link")).to_be_focused()
-    await expect(page.locator("[data-detail-live]")).to_have_text("Changes saved")
-    await expect(page).to_have_title("After <b> · Portal")
-    facts = page.locator("#facts")
-    await expect(facts.get_by_role("link", name="sun")).to_have_attribute("href", "/?tag=sun")
-    await expect(facts.get_by_role("link", name="Sports")).to_have_attribute("href", "/?category=3")
+    await expect_saved(form)
+    await expect(form.get_by_role("button", name=SAVE)).to_be_focused()
+    await expect(page.locator("[data-detail-live]")).to_have_text("Saved.")
+    await expect(page).to_have_title("Edit After <b> · Portal")
+    await expect(page.locator("#facts")).to_contain_text("Last change")
+    await title.press("End")
+    await title.press("Space")
+    await expect(form.get_by_text("Saved.")).to_have_count(0)
+    await title.press("Backspace")
+    await save(form)
+    await expect_saved(form)
+    await page.get_by_role("link", name="Watch page").click()
+    about = page.locator("#summary")
+    await expect(about.get_by_role("link", name="sun")).to_have_attribute("href", "/?tag=sun")
+    await expect(about.get_by_role("link", name="Sports")).to_have_attribute("href", "/?category=3")
     link = page.locator(".video-page__description").get_by_role("link")
     await expect(link).to_have_attribute("href", "https://example.org/a")
     await expect(link).to_have_attribute("rel", "nofollow noopener ugc")
@@ -62,12 +74,23 @@ async def test_edit_swaps_the_summary_for_a_form_and_back(page: Page, video: str
     await expect(page.get_by_role("heading", level=1)).to_have_text("After <b>")
 
 
-async def test_cancel_keeps_what_was_there(page: Page, video: str) -> None:
+async def test_page_is_not_left_with_what_was_not_saved_unasked(page: Page, video: str) -> None:
     form = await begin_edit(page, video)
     await form.get_by_label("Title").fill("Never")
-    await form.get_by_role("link", name="Cancel").click()
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Before")
-    await expect(page.locator("#edit-link")).to_be_focused()
+    asked: list[str] = []
+
+    async def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        await dialog.dismiss()
+
+    page.on("dialog", stay)
+    await page.get_by_role("link", name="Watch page").click()
+    await expect(form.get_by_label("Title")).to_have_value("Never")
+    assert asked == ["beforeunload"]
+    await save(form)
+    await expect_saved(form)
+    await page.get_by_role("link", name="Watch page").click()
+    await expect(page).to_have_url(re.compile(f"/videos/{video}$"))
 
 
 async def test_fault_is_told_beside_its_field_and_nothing_typed_is_lost(
@@ -87,42 +110,6 @@ async def test_fault_is_told_beside_its_field_and_nothing_typed_is_lost(
     await expect(page.get_by_role("heading", level=1)).to_have_text("Now with a title")
 
 
-@pytest.mark.slow
-async def test_second_editor_sees_both_texts_and_may_insist(
-    open_page: OpenPage, video: str
-) -> None:
-    pages = [await open_page() for _ in range(2)]
-    first, second = [await begin_edit(page, video) for page in pages]
-    await first.get_by_label("Title").fill("By the first")
-    await save(first)
-    await expect(pages[0].get_by_role("heading", level=1)).to_have_text("By the first")
-    await second.get_by_label("Title").fill("By the second")
-    await save(second)
-    await expect(pages[1].locator("#conflict")).to_be_focused()
-    await expect(pages[1].locator("#title-theirs")).to_contain_text("By the first")
-    await expect(second.get_by_label("Title")).to_have_value("By the second")
-    await expect(pages[1].locator("#tags-theirs")).to_have_count(0)
-    await pages[0].reload()
-    await expect(pages[0].get_by_role("heading", level=1)).to_have_text("By the first")
-    await save(second, "Save mine over theirs")
-    await expect(pages[1].get_by_role("heading", level=1)).to_have_text("By the second")
-
-
-@pytest.mark.slow
-async def test_second_editor_may_take_what_the_first_saved(open_page: OpenPage, video: str) -> None:
-    pages = [await open_page() for _ in range(2)]
-    first, second = [await begin_edit(page, video) for page in pages]
-    await first.get_by_label("Tags").fill("theirs")
-    await save(first)
-    await expect(pages[0].locator("#edit-link")).to_be_visible()
-    await second.get_by_label("Tags").fill("mine")
-    await save(second)
-    await second.get_by_role("link", name="Take theirs").click()
-    await expect(second.get_by_label("Tags")).to_have_value("theirs")
-    await save(second)
-    await expect(pages[1].locator("#edit-link")).to_be_visible()
-
-
 @pytest.mark.complaint("Failed to load resource|Failed to fetch|htmx")
 async def test_edit_that_can_not_be_sent_stays_in_the_form(page: Page, video: str) -> None:
     form = await begin_edit(page, video)
@@ -131,11 +118,11 @@ async def test_edit_that_can_not_be_sent_stays_in_the_form(page: Page, video: st
     async def fail(route: Route) -> None:
         await route.abort()
 
-    await page.route("**/summary", fail)
+    await page.route("**/edit/details", fail)
     await save(form)
     await expect(form.get_by_role("alert")).to_contain_text("be reached")
     await expect(form.get_by_label("Title")).to_have_value("Typed on a train")
-    await page.unroute("**/summary")
+    await page.unroute("**/edit/details")
     await save(form)
     await expect(page.get_by_role("heading", level=1)).to_have_text("Typed on a train")
 
@@ -152,23 +139,62 @@ async def test_edit_of_a_video_that_was_deleted_says_so(
     await save(form)
     await expect(form.get_by_role("alert")).to_contain_text("deleted meanwhile")
     await expect(form.get_by_label("Title")).to_have_value("Too late")
+    main = page.get_by_role("main")
+    await expect(main.get_by_role("link")).to_have_text(["Go to the library"])
+    await expect(main.get_by_role("button")).to_have_count(0)
+
+
+@pytest.mark.parametrize("act", ["edit", "look again", "go back"])
+async def test_page_of_a_video_that_is_deleted_elsewhere_says_only_that(
+    page: Page, open_page: OpenPage, video: str, act: str
+) -> None:
+    await open_video(page, video)
+    if act == "go back":
+        await page.goto("/")
+    response = await (await open_page()).request.post(f"/api/videos/{video}/deletion")
+    assert response.status == 202
+    if act == "edit":
+        await page.get_by_role("link", name="Edit").click()
+    elif act == "look again":
+        await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    else:
+        await page.go_back()
+    main = page.get_by_role("main")
+    await expect(main).to_contain_text("deleted")
+    assert "Go to the library" in await main.get_by_role("link").all_inner_texts()
+    await expect(page.locator("#edit-link, #delete-link, #share")).to_have_count(0)
+
+
+async def test_what_was_typed_outlives_a_video_that_is_deleted_elsewhere(
+    page: Page, open_page: OpenPage, video: str
+) -> None:
+    form = await begin_edit(page, video)
+    await form.get_by_label("Description").fill("A long text")
+    response = await (await open_page()).request.post(f"/api/videos/{video}/deletion")
+    assert response.status == 202
+    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    await expect(form.get_by_role("alert")).to_contain_text("deleted meanwhile")
+    await expect(form.get_by_label("Description")).to_have_value("A long text")
+    await expect(page.locator("#status, #share, #save-button")).to_have_count(0)
 
 
 async def test_metadata_can_be_edited_without_scripts(open_page: OpenPage, video: str) -> None:
     page = await open_page(java_script_enabled=False)
     await page.goto(f"/videos/{video}")
     await page.get_by_role("link", name="Edit").click()
+    form = page.get_by_role("form", name="Details")
     await page.get_by_label("Title").fill(" ")
     await page.get_by_role("button", name=SAVE).click()
     await expect(page.locator("#title-error")).to_contain_text("may not be blank")
     await page.get_by_label("Title").fill("Plainly")
     await page.get_by_role("button", name=SAVE).click()
-    await expect(page).to_have_url(re.compile(f"/videos/{video}$"))
+    await expect(page).to_have_url(re.compile(f"/videos/{video}/edit.saved=details#save-button$"))
     await expect(page.get_by_role("heading", level=1)).to_have_text("Plainly")
+    await expect_saved(form)
 
 
 async def test_delete_asks_in_a_dialog_by_keyboard(page: Page, video: str) -> None:
-    await open_video(page, video)
+    await open_video(page, f"{video}/edit")
     link = page.get_by_role("link", name="Delete")
     await link.focus()
     await page.keyboard.press("Enter")
@@ -195,9 +221,10 @@ async def test_delete_asks_in_a_dialog_by_keyboard(page: Page, video: str) -> No
 @pytest.mark.slow
 async def test_delete_asks_on_a_page_without_scripts(open_page: OpenPage, video: str) -> None:
     page = await open_page(java_script_enabled=False)
-    await page.goto(f"/videos/{video}")
+    await page.goto(f"/videos/{video}/edit")
     await page.get_by_role("link", name="Delete").click()
     await page.get_by_role("link", name="Keep it").click()
+    await page.get_by_role("link", name="Edit").click()
     await page.get_by_role("link", name="Delete").click()
     await page.get_by_role("button", name="Delete video").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("The video was deleted")
@@ -207,6 +234,7 @@ async def test_delete_asks_on_a_page_without_scripts(open_page: OpenPage, video:
 async def test_addresses_are_copied_and_that_is_told(open_page: OpenPage, ready_video: str) -> None:
     page = await open_page(permissions=["clipboard-read", "clipboard-write"])
     await page.goto(f"/videos/{ready_video}")
+    await page.get_by_text("Share").click()
     for name, ending in (
         ("page address", f"/videos/{ready_video}"),
         ("stream address (HLS)", "/master.m3u8"),
@@ -228,6 +256,7 @@ async def test_addresses_are_copied_without_the_clipboard_api(
     # As on a page that is not secure.
     await page.add_init_script("delete Navigator.prototype.clipboard")
     await page.goto(f"/videos/{ready_video}")
+    await page.get_by_text("Share").click()
     button = page.get_by_role("button", name="Copy page address")
     await button.click()
     await expect(page.locator("[data-detail-live]")).to_have_text("Page address copied")
@@ -240,7 +269,7 @@ async def test_addresses_are_copied_without_the_clipboard_api(
 
 
 async def test_frame_under_the_playhead_becomes_the_poster(page: Page, ready_video: str) -> None:
-    await page.goto(f"/videos/{ready_video}")
+    await page.goto(f"/videos/{ready_video}/edit")
     player = page.locator("video[data-player]")
     before = await player.get_attribute("poster")
     await play_past(page, 0.5)
@@ -269,7 +298,7 @@ async def test_frame_under_the_playhead_becomes_the_poster(page: Page, ready_vid
 async def test_poster_that_fails_or_can_not_be_asked_for_says_so(
     page: Page, ready_video: str
 ) -> None:
-    await open_video(page, ready_video)
+    await open_video(page, f"{ready_video}/edit")
     await page.route("**/poster/frame", lambda route: route.abort())
     await page.get_by_role("button", name="Use this frame as poster").click()
     await expect(page.locator("#poster")).to_contain_text("take that")
@@ -305,17 +334,18 @@ async def test_every_state_of_editing_is_accessible_and_fits(
     assert changed.status == 200
     await form.get_by_label("Title").fill("Mine")
     await form.get_by_label("Tags").fill("x" * 400)
+    await form.get_by_label("Description").fill("Mine, with a line.\nAnd another one. " * 9)
     await save(form)
     await expect(page.locator("#conflict")).to_be_visible()
     await check("conflict")
-    await save(form, "Save mine over theirs")
-    await expect(page.locator("#edit-link")).to_be_visible()
+    await save(form)
+    await expect_saved(form)
     await check("saved")
     await page.get_by_role("link", name="Delete").click()
     await expect(page.get_by_role("dialog")).to_be_visible()
     await check("delete")
     for name, address in {
-        "edit-page": f"/videos/{video}/edit",
+        "watch-page": f"/videos/{video}",
         "delete-page": f"/videos/{video}/delete",
         "deleted": "/videos/deleted",
         "missing": "/videos/none",

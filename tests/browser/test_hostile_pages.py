@@ -12,8 +12,8 @@ import pytest
 from chromium import OpenPage
 from hostile_texts import DIRECTIONS, LINKS, MARKUP, ODDITIES
 from library_rows import Rows
-from playwright.async_api import Page, Request
-from running_portal import LivePortal, create, fresh_database, read, run_portal
+from playwright.async_api import Page, Request, expect
+from running_portal import LivePortal, create, fresh_portal, read
 
 from portal.text import shown
 
@@ -68,14 +68,14 @@ async def hostile(
     file = tmp_path_factory.mktemp("hostile") / "a.mp4"
     file.write_bytes(b"no video")
     texts = {"description": DESCRIPTION, "tags": TAGS, "fileName": FILE_NAME}
-    async with fresh_database(services) as environ, run_portal(environ, worker=False) as portal:
+    async with fresh_portal(services) as portal:
 
         async def created(title: str) -> str:
             return str((await create(portal.base_url, file, title=title, **texts))["id"])
 
         waiting = {title: await created(title) for title in TITLES}
         ready, failed = [await created(TITLES[0]) for _ in range(2)]
-        rows = Rows(environ["DATABASE_URL"])
+        rows = Rows(portal.environ["DATABASE_URL"])
         await rows.run(READY, ready)
         await rows.run(FAILED, "".join(MARKUP), failed)
         await rows.run(RENDITION, ready, "".join(MARKUP))
@@ -107,9 +107,9 @@ def addresses(hostile: Hostile) -> list[str]:
     paths = ["/", "/upload", "/api/docs", "/videos/deleted", "/api/videos"]
     paths += [f"/videos/{video_id}" for video_id in hostile.waiting.values()]
     for video_id in (hostile.ready, hostile.failed, next(iter(hostile.waiting.values()))):
-        paths += [f"/videos/{video_id}{end}" for end in ("", "/edit", "/delete", "/summary")]
+        paths += [f"/videos/{video_id}{end}" for end in ("", "/edit", "/delete", "/related")]
         paths += [f"/videos/{video_id}{end}" for end in ("/status", "/facts", "/share")]
-        paths += [f"/videos/{video_id}{end}" for end in ("/remaining", "/poster", "/summary/form")]
+        paths += [f"/videos/{video_id}{end}" for end in ("/remaining", "/poster")]
         paths += [f"/embed/{video_id}", f"/embed/{video_id}/stage", f"/api/videos/{video_id}"]
         paths.append(f"/oembed?url={hostile.portal.base_url}/videos/{video_id}")
         paths.append(f"/library/progress?id={video_id}")
@@ -162,6 +162,6 @@ async def test_editing_keeps_every_character(watched: Page, hostile: Hostile) ->
     await watched.goto(f"{hostile.portal.base_url}/videos/{hostile.waiting[title]}/edit")
     assert await watched.locator("#title").input_value() == title
     await watched.locator("#save-button").click()
-    await watched.wait_for_url(f"**/videos/{hostile.waiting[title]}")
+    await expect(watched.get_by_text("Saved.")).to_be_visible()
     record = await read(hostile.portal.base_url, hostile.waiting[title])
     assert record["title"] == title

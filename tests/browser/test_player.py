@@ -45,7 +45,7 @@ async def test_poster_stands_until_it_plays_and_little_is_fetched(player: Page) 
 
 async def test_fixed_quality_and_automatic_quality_switch_levels(player: Page) -> None:
     names = player.locator("media-rendition-menu").get_by_role("menuitemradio", include_hidden=True)
-    await expect(names).to_contain_text(["480p", "360p", "240p", "Auto"])
+    await expect(names).to_contain_text(["Auto", "480p", "360p", "240p"])
     await choose(player, "Quality", "240p")
     await play_past(player, 0)
     await wait_for(player, "video.videoHeight < 250")
@@ -298,3 +298,30 @@ async def test_axe_finds_nothing_in_the_open_menus(
     await expect(page.locator("media-settings-menu")).to_be_visible()
     assert await axe_findings(page) == []
     await photograph(page, f"player-menu-{scheme}")
+
+
+async def test_chosen_quality_is_used_for_the_next_video_until_it_is_automatic_again(
+    page: Page, film: str, ready_video: str
+) -> None:
+    """The film has 480p, 360p and 240p; the other video nothing above 180p."""
+    chosen = "video.videoRenditions.items[video.videoRenditions.selectedIndex]?.name"
+    await open_player(page, f"/videos/{film}")
+    for kept, used in ((100, 240), (9999, 480), (300, 240)):
+        settings = f'{{"quality": {kept}}}'
+        await page.evaluate("(it) => localStorage.setItem('portal.player', it)", settings)
+        async with page.expect_request(f"**/{used}p/*.m4s*"):
+            await open_player(page, f"/videos/{film}")
+        assert await read(page, chosen) == used
+    await wait_for(page, "video.videoHeight < 250")
+    await choose(page, "Quality", "360p")
+    await wait_for(page, f"{chosen} === 360")
+    await open_player(page, f"/videos/{ready_video}")
+    assert await read(page, f"{chosen} === video.videoRenditions.items[0].name")
+    await open_player(page, f"/embed/{film}")
+    assert await read(page, chosen) == 360
+    await page.locator("media-settings-menu-button").click()
+    entry = page.locator("media-settings-menu-item").filter(has_text="Quality")
+    await entry.click(position={"x": 20, "y": 10})
+    await page.get_by_role("menuitemradio", name="Auto").click()
+    await open_player(page, f"/videos/{film}")
+    assert await read(page, "video.videoRenditions.selectedIndex") == -1

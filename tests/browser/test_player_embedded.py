@@ -3,10 +3,10 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
-from aiohttp import web
+from framing_site import framing_site
 from player_page import NO_STORAGE, wait_for
 from playwright.async_api import Frame, Page, expect
-from running_portal import LivePortal, free_port
+from running_portal import LivePortal
 
 ShowFramed = Callable[[str], Awaitable[Frame]]
 
@@ -14,22 +14,8 @@ ShowFramed = Callable[[str], Awaitable[Frame]]
 @pytest.fixture
 async def elsewhere() -> AsyncIterator[str]:
     """A site of another origin, which frames the address it is given."""
-
-    async def page(request: web.Request) -> web.Response:
-        address = request.query["src"]
-        frame = f'<iframe id="frame" width="640" height="360" src="{address}"></iframe>'
-        icon = '<link rel="icon" href="data:,">'
-        html = f"<!DOCTYPE html><title>Elsewhere</title>{icon}{frame}"
-        return web.Response(text=html, content_type="text/html")
-
-    app = web.Application()
-    app.router.add_get("/", page)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    port = free_port()
-    await web.TCPSite(runner, "localhost", port).start()
-    yield f"http://localhost:{port}/"
-    await runner.cleanup()
+    async with framing_site() as origin:
+        yield f"{origin}/"
 
 
 @pytest.fixture
@@ -85,7 +71,7 @@ async def test_starts_by_itself_muted_where_the_address_says_so(
 @pytest.mark.complaint("frame-ancestors|X-Frame-Options|Framing|status of 404")
 async def test_pages_of_the_portal_refuse_to_be_framed(framed: ShowFramed, film: str) -> None:
     page = f"/videos/{film}"
-    pages = (page, f"{page}/edit", f"{page}/delete", f"{page}/summary", "/", "/upload", "/api/docs")
+    pages = (page, f"{page}/edit", f"{page}/delete", f"{page}/related", "/", "/upload", "/api/docs")
     for path in (*pages, "/nothing", "/api/categories", f"/api{page}"):
         frame = await framed(path)
         assert await frame.locator("video, nav, form, main").count() == 0, path

@@ -45,7 +45,9 @@ async def test_each_file_has_its_row_and_all_are_published_with_one_press(
 
     first = row(page, films[0].name)
     await fill_in(first)
-    await first.get_by_role("button", name="Use these categories and tags for all").click()
+    await first.get_by_role(
+        "button", name="Use these categories, tags and visibility for all"
+    ).click()
     for path in films[1:]:
         await expect(row(page, path.name).get_by_role("checkbox").first).to_be_checked()
         await expect(row(page, path.name).get_by_label("Tags")).to_have_value("sea, sun")

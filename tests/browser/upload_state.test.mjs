@@ -2,19 +2,21 @@
 
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
-import { NoAnswer, Refused } from "../../static/src/upload/api.js";
-import { NotPublished } from "../../static/src/upload/publication.js";
+import { NoAnswer, Refused, SIGNED_OUT } from "../../static/src/requests.js";
+import { NotPublished, publish } from "../../static/src/upload/publication.js";
 import { retrying, TransferFailed } from "../../static/src/upload/retry.js";
 import { isAlone, uploadOf } from "../../static/src/upload/selectors.js";
 import { initialState, reduce } from "../../static/src/upload/state.js";
-import { PartQueue, rangeOf, sizeOf } from "../../static/src/upload/storage.js";
+import { PartQueue, rangeOf, sendParts, sizeOf } from "../../static/src/upload/storage.js";
 import { partsToSend } from "../../static/src/upload/transfer.js";
 import { batchOf, standingOf, submitOf } from "../../static/src/upload/words.js";
 
 const MIB = 2 ** 20;
 const NO_LIMITS = { size_bytes: 0, duration_s: 0, pixels: 0 };
 const SIZE_BYTES = 1000;
-const DETAILS = { title: "Sea", description: "", categoryIds: [1], tags: "" };
+const METADATA = { title: "Sea", description: "", categoryIds: [1], tags: "" };
+const DETAILS = { ...METADATA, visibility: "private" };
+const BLANK = { title: "", description: "", categoryIds: [], tags: "", visibility: "unlisted" };
 
 /** A file of a thousand bytes. */
 function film(name, type = "video/mp4") {
@@ -322,6 +324,156 @@ test("parts far ahead of the lowest unconfirmed one wait, and huge ones go one b
   assert.equal(queue.take(), 20);
   const huge = new PartQueue([1, 2], 525 * MIB);
   assert.deepEqual([huge.take(), huge.take()], [1, null]);
+});
+
+test("an upload of someone signed out meanwhile goes on where it was, once they say so", () => {
+  const stopped = { type: "failed", number: 1, error: new Refused(401, { code: "not_signed_in" }) };
+  const begun = [transferred(1, { key: "k" }), transferred(1, { sent_bytes: 700 })];
+  const typed = { type: "edited", number: 1, details: DETAILS, pointer: "" };
+  const state = after(withFiles("a.mp4"), typed, ...begun, stopped);
+  const { trouble, buttons } = standingOf(state.uploads[0]);
+  assert.ok(trouble.needsSignIn && trouble.text.startsWith(SIGNED_OUT));
+  assert.deepEqual(buttons, ["retry", "remove"]);
+  const [again] = after(state, { type: "retry", number: 1 }).uploads;
+  assert.deepEqual([again.phase, again.key, again.sent_bytes], ["sending", "k", 700]);
+  assert.deepEqual(again.details, DETAILS);
+});
+
+test("a request to publish that may have been done is not forgotten by who was signed out", async () => {
+  const wanted = { ...DETAILS, fileName: "a.mp4", key: "k" };
+  for (const unanswered of [null, { ...wanted, title: "Before" }]) {
+    const remembered = [];
+    const api = { publish: () => Promise.reject(new Refused(401)) };
+    await assert.rejects(publish(api, wanted, unanswered, (it) => remembered.push(it)), {
+      words: SIGNED_OUT,
+      needsUpload: false,
+    });
+    // What was refused for certain is; what was unanswered before is left as it was.
+    assert.deepEqual(remembered, unanswered ? [] : [wanted, null]);
+  }
+});
+
+test("each row begins with the portal's own visibility, and keeps what was chosen for it", () => {
+  let state = after(initialState(NO_LIMITS, BLANK, true, BLANK), chosen(film("a.mp4"), film("b.mp4")));
+  const visibilities = () => state.uploads.map(({ details }) => details.visibility);
+  assert.deepEqual(visibilities(), ["unlisted", "unlisted"]);
+  state = after(state, { type: "edited", number: 1, details: DETAILS, pointer: "/visibility" });
+  assert.deepEqual(visibilities(), ["private", "unlisted"]);
+  assert.equal(after(state, { type: "remove", number: 1 }).uploads[0].details.visibility, "unlisted");
+  state = after(state, { type: "copy", number: 1 });
+  assert.deepEqual(visibilities(), ["private", "private"]);
+  assert.deepEqual(state.news, ["Categories, tags and visibility are used for the other video, too."]);
+  const restored = after(initialState(NO_LIMITS, BLANK, true, BLANK), {
+    type: "restored",
+    // By an earlier version nothing was kept of it.
+    saved: [saved(), saved({ id: "t", details: METADATA }), saved({ id: "u", details: null })],
+  });
+  const kept = restored.uploads.map(({ details }) => details.visibility);
+  assert.deepEqual(kept, ["private", "unlisted", "unlisted"]);
+});
+
+/** A portal that did, or did not do, what it was asked for when its answer was lost. */
+function portalWith(recorded) {
+  const asked = [];
+  const api = {
+    publish: async (request) => {
+      asked.push(["publish", request.visibility]);
+      recorded ??= { visibility: request.visibility, signedInOnly: false, embedOrigins: ["https://a.example"] };
+      return { id: "v", title: request.title };
+    },
+    readOf: async (_id, what) => {
+      assert.equal(what, "access", "its words are as they were sent");
+      return { json: recorded, etag: '"1"' };
+    },
+    writeOf: async (_id, what, access, etag) => {
+      assert.equal(what, "access");
+      assert.equal(etag, '"1"');
+      asked.push(["access", access.visibility]);
+      recorded = access;
+    },
+  };
+  return { api, asked, visibility: () => recorded.visibility };
+}
+
+test("a video whose first request was lost on its way never is seen by more than wanted", async () => {
+  const wanted = { ...DETAILS, fileName: "a.mp4", key: "k" };
+  const remembered = [];
+  const { api, asked } = portalWith(null);
+  await publish(api, wanted, { ...wanted, visibility: "public" }, (it) => remembered.push(it));
+  assert.deepEqual(asked, [["publish", "private"]]);
+  // Should this answer be lost, too, it is not known which of both counts.
+  assert.deepEqual(remembered, [{ ...wanted, visibility: "" }]);
+});
+
+test("a video whose first request was done is made private by the second", async () => {
+  const wanted = { ...DETAILS, fileName: "a.mp4", key: "k" };
+  for (const before of ["public", ""]) {
+    const { api, asked, visibility } = portalWith({ visibility: "public", signedInOnly: false });
+    await publish(api, wanted, { ...wanted, visibility: before }, () => {});
+    assert.deepEqual(asked.at(-1), ["access", "private"]);
+    assert.equal(visibility(), "private");
+  }
+});
+
+test("who may see a video is left alone when the same is asked for again", async () => {
+  const wanted = { ...DETAILS, fileName: "a.mp4", key: "k" };
+  const { api, asked, visibility } = portalWith({ visibility: "unlisted" });
+  await publish(api, wanted, wanted, () => assert.fail("there is nothing new to remember"));
+  assert.deepEqual(asked, [["publish", "private"]]);
+  assert.equal(visibility(), "unlisted");
+});
+
+/** Storage that takes what is PUT to it when it is told to. */
+class PausedPut extends EventTarget {
+  static open = [];
+  upload = new EventTarget();
+  status = 200;
+
+  open() {}
+  setRequestHeader() {}
+
+  send() {
+    PausedPut.open.push(() => {
+      this.dispatchEvent(new Event("load"));
+      this.dispatchEvent(new Event("loadend"));
+    });
+  }
+
+  abort() {
+    throw new Error("broken off");
+  }
+
+  getResponseHeader() {
+    return '"e"';
+  }
+}
+
+test("parts on their way arrive though the next can't be signed any more", async () => {
+  const own = globalThis.XMLHttpRequest;
+  globalThis.XMLHttpRequest = PausedPut;
+  const arrived = [];
+  const sending = {
+    file: new File(["x".repeat(60)], "a.mp4"),
+    upload: { sizeBytes: 60, partSizeBytes: 10, partCount: 6, parts: [] },
+    numbers: [1, 2, 3, 4, 5, 6],
+    sign: async (number) => {
+      if (number > 2) throw new Refused(401);
+      return "https://storage.example/";
+    },
+    onProgress: () => {},
+    onPart: (number) => arrived.push(number),
+    onTrouble: () => {},
+  };
+  try {
+    const sent = sendParts(sending, new AbortController().signal);
+    await new Promise((resolve) => setTimeout(resolve));
+    assert.deepEqual(arrived, []);
+    for (const take of PausedPut.open) take();
+    await assert.rejects(sent, { status: 401 });
+  } finally {
+    globalThis.XMLHttpRequest = own;
+  }
+  assert.deepEqual(arrived, [1, 2]);
 });
 
 /** Runs with timers that take no time; answers the pauses in between. */

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from command_line import Ended, portal
-from running_portal import LivePortal, first_segment, read
+from running_portal import LivePortal, first_segment, free_port, read
+from small_provider import small_provider
 
 
 async def publish(live_portal: LivePortal, file: Path, *options: str) -> Ended:
@@ -86,7 +87,28 @@ async def test_doctor_finds_nothing_on_a_working_portal(live_portal: LivePortal)
 
     assert ended.code == 0, ended.out
     assert "FAIL" not in ended.out
-    assert ended.out.count("ok") == 6
+    assert ended.out.count("ok") == 7
+
+
+async def test_doctor_looks_at_the_provider_of_single_sign_on(live_portal: LivePortal) -> None:
+    """It is there and names itself so; it names itself otherwise; nobody answers."""
+    client = {"OIDC_CLIENT_ID": "portal", "OIDC_CLIENT_SECRET": "secret-5ec7e7"}
+
+    async def doctor(issuer: str) -> Ended:
+        return await portal({**live_portal.environ, **client, "OIDC_ISSUER": issuer}, "doctor")
+
+    async with small_provider() as provider:
+        good = await doctor(provider.issuer)
+        other = await doctor(f"{provider.issuer}/")
+    away = await doctor(f"http://127.0.0.1:{free_port()}")
+    assert good.code == 0, good.out
+    assert good.out.count("ok") == 8
+    assert "Single sign-on" in good.out
+    for ended, words in ((other, "it names the issuer"), (away, "All connection attempts failed")):
+        assert ended.code == 1
+        assert f"FAIL  Single sign-on: {words}" in ended.out
+        assert "Set OIDC_ISSUER to exactly the address" in ended.out
+        assert "5ec7e7" not in ended.out + ended.err
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from database_proxy import DatabaseProxy, database_proxy
 from fault_injection import Source, Stack, large_source, long_source, running_stack, short_source
+from quart import Quart
 
 from portal.config import Config
 
@@ -58,6 +59,12 @@ async def proxied(config: Config) -> AsyncIterator[tuple[DatabaseProxy, Config]]
     """A proxy in front of the test's database, and the settings by which it is gone through."""
     async with database_proxy(config.database_url) as (proxy, address):
         yield proxy, replace(config, database_url=address)
+
+
+@pytest.fixture
+def app(own_app: Quart) -> Quart:
+    """The app in this process; named here, so that the parameters of its settings are found."""
+    return own_app
 
 
 TALLY: Counter[str] = Counter()

@@ -15,9 +15,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from command_line import portal as command
 from command_line import run_program
 from log_checks import complaints
 from running_portal import LivePortal, fresh_database, run_portal
+
+from portal.database.states import Scope
 
 HERE = Path(__file__).parent
 # What the fuzzed service runs with, beyond what every test's does.
@@ -36,6 +39,12 @@ RUNS = (
     (("--phases", "coverage,stateful"), 220),
 )
 CASES = 5_000
+# What holds of any answer, refusals among them; other checks want valid requests to succeed.
+ANSWERS = (
+    "not_a_server_error,status_code_conformance,content_type_conformance,"
+    "response_headers_conformance,response_schema_conformance"
+)
+CLOSED_CASES = 500
 SOAK_TIMES = 20
 GENERATED = re.compile(r"^ +([\d,]+) generated", re.MULTILINE)
 
@@ -61,6 +70,26 @@ async def test_every_answer_to_many_generated_requests_is_documented(fuzzed: Liv
     assert await fuzz(fuzzed, seed=seed, times=SOAK_TIMES) >= CASES * SOAK_TIMES // 2
 
 
+@pytest.mark.parametrize("name", ["owner", "viewer", "nobody"])
+@pytest.mark.slow
+async def test_every_answer_of_a_closed_portal_is_documented(fuzzed: LivePortal, name: str) -> None:
+    """Whoever asks: what they may not do is refused as the document says."""
+    token = ""
+    for role in ("owner", "viewer"):
+        email = f"{role}@example.org"
+        add = ("accounts", "add", email, "--role", role, "--password-stdin")
+        assert (await command(fuzzed.environ, *add, typed="four calm green boats\n")).code == 0
+        if role == name:
+            scopes = [part for it in Scope for part in ("--scope", it.value)]
+            made = await command(fuzzed.environ, "tokens", "add", email, "--name", "a", *scopes)
+            token = made.out.strip()
+    header = ("--header", f"Authorization: Bearer {token}") if token else ()
+    with TemporaryDirectory() as folder:
+        limits = {"seed": SEED, "folder": folder, "timeout_s": TIMEOUT_S}
+        options = (*("--phases", "coverage,fuzzing,stateful"), *header)
+        assert await run(fuzzed, options, examples=30, checks=ANSWERS, **limits) >= CLOSED_CASES
+
+
 async def fuzz(portal: LivePortal, *, seed: int, times: int) -> int:
     """Do all runs at once; answers how many cases they were."""
     with TemporaryDirectory() as folder:
@@ -81,11 +110,12 @@ async def run(
     seed: int,
     folder: str,
     timeout_s: float,
+    checks: str = "all",
 ) -> int:
     """One process of schemathesis; answers how many cases it sent, or fails with what it found."""
     code, said, errors = await run_program(
         *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(HERE / "fuzz.toml")),
-        *("run", f"{portal.base_url}/api/openapi.json", "--checks", "all", "--no-color"),
+        *("run", f"{portal.base_url}/api/openapi.json", "--checks", checks, "--no-color"),
         # Knows of DELETE alone; fuzz_hooks.py stands in for it.
         *("--exclude-checks", "ensure_resource_availability"),
         *("--seed", str(seed), "--max-examples", str(examples), *options),

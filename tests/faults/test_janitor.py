@@ -24,8 +24,9 @@ from stored_objects import stored, unreachable
 from upload_client import content, look, multipart_uploads, send_part, sign, started
 
 from portal.config import Config
+from portal.database.deletion_models import Deletion, Tombstone
 from portal.database.lease import LeaseLost
-from portal.database.models import Attempt, Deletion, Tombstone, Upload, Video
+from portal.database.models import Attempt, Upload, Video
 from portal.database.states import Outcome, VideoStatus
 from portal.errors import StorageUnavailable
 from portal.maintenance.janitor import Cutoffs, Tidied

@@ -14,7 +14,7 @@ from command_line import portal
 from page_rows import READY, make_rendition
 from passes import make_missing, make_playable, ready_video
 from running_portal import create, run_portal, until
-from stored_objects import s3_client, stored
+from stored_objects import stored, with_own_bucket
 from upload_client import multipart_uploads, started
 
 from portal.database.models import Rendition, Video
@@ -42,10 +42,7 @@ SEGMENTS = ("init.mp4", "00000.m4s", "00001.m4s", "iframes.m3u8")
 @pytest.fixture
 async def environ(environ: dict[str, str]) -> dict[str, str]:
     """A bucket of its own, too: what other tests leave in theirs would be found."""
-    name = f"bucket-{uuid4().hex}"
-    async with s3_client(environ) as client:
-        await client.create_bucket(Bucket=name)
-    return {**environ, "S3_BUCKET": name}
+    return await with_own_bucket(environ)
 
 
 async def compared(resources: WebContext, **options: Any) -> Report:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,10 @@ def make_media(tmp_path_factory: pytest.TempPathFactory) -> MakeMedia:
     folder = tmp_path_factory.mktemp("media")
 
     def make(name: str, *arguments: str) -> Path:
-        path = folder / name
+        # Tests may give the same name to different files.
+        path = folder / sha256(repr(arguments).encode()).hexdigest()[:16] / name
         if not path.exists():
+            path.parent.mkdir(exist_ok=True)
             run_ffmpeg(path, *arguments)
         return path
 

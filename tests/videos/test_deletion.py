@@ -17,7 +17,8 @@ from running_portal import LivePortal, create, final_status, process, until
 from stored_objects import stored, unreachable
 
 from portal.config import Config
-from portal.database.models import Deletion, Upload, Video
+from portal.database.deletion_models import Deletion
+from portal.database.models import Upload, Video
 from portal.errors import StorageUnavailable
 from portal.maintenance.recovery import recover_side_jobs
 from portal.processing import removal
@@ -76,11 +77,12 @@ async def test_deleted_video_is_gone_at_once_everywhere(
     assert response.status_code == 202
     assert await response.get_json() == {"id": str(video.id)}
     assert (await client.get(master)).status_code == 404
-    for path in ("", "/facts", "/summary", "/edit", "/share", "/poster.jpg"):
+    for path in ("", "/edit", "/poster.jpg"):
         assert (await client.get(f"/videos/{video.id}{path}")).status_code == 404, path
-    # Fragments that pages ask for again.
-    polled = [f"/videos/{video.id}/{name}" for name in ("status", "remaining", "poster")]
-    for path in (*polled, f"/embed/{video.id}/stage"):
+    # Fragments that pages ask for.
+    shown = ("status", "remaining", "poster", "facts", "share", "related", "access/panel")
+    fragments = [f"/videos/{video.id}/{name}" for name in shown]
+    for path in (*fragments, f"/embed/{video.id}/stage"):
         response = await client.get(path)
         assert response.status_code == 410, path
         html = str(await response.get_data(as_text=True))

@@ -30,6 +30,7 @@ async def test_cards_show_poster_duration_and_state(client: Client) -> None:
     assert page.text.count("data-storyboard") == 1
     assert "1:02:05" in page.text
     assert "badge--failed" in page.text
+    assert "It is damaged." in page.text
 
 
 async def test_count_is_told_and_ends_somewhere(

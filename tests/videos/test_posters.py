@@ -14,7 +14,8 @@ from quart import Response
 from running_portal import process, run_ffmpeg, until
 from stored_objects import stored, unreachable
 
-from portal.database.models import Deletion, PosterRequest, Video
+from portal.database.deletion_models import Deletion
+from portal.database.models import PosterRequest, Video
 from portal.database.states import PosterState
 from portal.errors import NotPlayable, StorageUnavailable
 from portal.processing import removal
@@ -107,7 +108,7 @@ async def test_worker_replaces_the_poster_by_the_frame_asked_for(
     assert await poster.stored() == ["poster.jpg"]
     response = await poster.ask("4.75")
     assert response.status_code == 303
-    assert response.headers["Location"] == f"/videos/{poster.video.id}#poster"
+    assert response.headers["Location"] == f"/videos/{poster.video.id}/edit#poster"
 
     async def is_done() -> bool:
         return await PosterRequest.exists(video_id=poster.video.id, state=PosterState.DONE)
@@ -121,6 +122,7 @@ async def test_worker_replaces_the_poster_by_the_frame_asked_for(
     found = await Video.get(id=poster.video.id)
     assert found.poster_version == 1
     assert found.updated_at > poster.video.updated_at
+    assert found.changed_at == found.updated_at
     assert await poster.shade() == pytest.approx(47, abs=0.5)
     page = await poster.client.get(f"/videos/{poster.video.id}")
     assert f"/videos/{poster.video.id}/poster.jpg?v=1" in str(await page.get_data(as_text=True))
@@ -262,7 +264,7 @@ async def test_address_of_a_poster_is_kept_only_with_its_version(poster: Poster)
     await poster.make()
     for query in ("", "?v=0"):
         response = await poster.client.get(address + query)
-        assert response.headers["Cache-Control"] == "no-cache"
+        assert response.headers["Cache-Control"] == "private, no-cache"
         assert "/poster-1.jpg?" in response.headers["Location"]
 
 

@@ -13,12 +13,13 @@ import aiohttp
 import av
 import pytest
 from api_client import Client, app_client, published, run_sql
-from page_rows import make_rendition
+from page_rows import make_attempt, make_rendition
 from running_portal import LivePortal, create, final_status, read
 from yarl import URL
 
 from portal.config import Config
 from portal.database.models import Rendition, Video
+from portal.database.states import Outcome
 from portal.storage.presigning import Presigner
 from portal.web.composition import WebContext
 
@@ -155,12 +156,11 @@ async def test_everything_but_published_playlists_is_not_found(
     live_portal: LivePortal, video: dict[str, Any], http: aiohttp.ClientSession
 ) -> None:
     base, own = live_portal.base_url, f"{live_portal.base_url}/hls/{video['id']}"
-    segment = urlsplit((await segments(http, video))[0]).path.rpartition("/1/")[2]
     paths = [
         f"{base}/hls/{uuid4()}/1/master.m3u8",
         f"{base}/hls/not-an-id/1/master.m3u8",
         *(f"{own}/{number}/master.m3u8" for number in ("0", "2", "-1", "x", "1.0", "9" * 30)),
-        *(f"{own}/1/{name}" for name in (segment, "poster.jpg", "other.m3u8", "", ".m3u8")),
+        *(f"{own}/1/{name}" for name in ("other.m3u8", "", ".m3u8", ".mp4", "a.exe")),
         *(f"{own}/1/{up}master.m3u8" for up in ("../1/", "..%2f1%2f", "%2e%2e/1/", "..%5c1%5c")),
         f"{own}/1/%2e%2e%2f%2e%2e%2f{video['id']}/1/master.m3u8",
         f"{own}/1/a/b/master.m3u8",
@@ -234,6 +234,49 @@ async def test_output_of_an_unpublished_attempt_stays_hidden(
         await unpublished.change(change)
         response = await client.get(f"/{unpublished.folder}/master.m3u8")
         assert response.status_code == status, change
+
+
+@pytest.mark.parametrize(
+    ("outcome", "changes", "name", "place"),
+    [
+        ("published", "", "master.m3u8", "5"),
+        ("published", "", "180p/one.m4s", "5"),
+        ("published", "", "storyboard-000.jpg", "5"),
+        ("moved", "", "master.m3u8", "5"),
+        ("published", "forgiven_attempts = 1", "master.m3u8", "5"),
+        # Made anew since then: another film, as far as players are concerned.
+        ("published", "forgiven_attempts = 1", "180p/one.m4s", None),
+        ("failed", "", "master.m3u8", None),
+        ("handed_back", "", "180p/one.m4s", None),
+        ("published", "status = 'failed'", "master.m3u8", None),
+    ],
+)
+async def test_address_of_before_a_move_leads_to_where_it_lies_now(
+    client: Client, output: Output, outcome: str, changes: str, name: str, place: str | None
+) -> None:
+    await output.change("published_attempt = 5" + (f", {changes}" if changes else ""))
+    video = await Video.get(id=output.video_id)
+    await make_rendition(video, "180p", attempt_number=5)
+    await make_attempt(video, 1, outcome=Outcome(outcome))
+    await make_attempt(video, 5, outcome=Outcome.MOVED)
+    response = await client.get(f"/hls/{output.video_id}/1/{name}")
+    if place is None:
+        assert response.status_code == 404
+        return
+    assert response.status_code == 302
+    assert response.headers["Location"] == f"/hls/{output.video_id}/{place}/{name}"
+
+
+async def test_only_what_was_moved_is_found_by_an_older_address(
+    client: Client, output: Output
+) -> None:
+    await output.change("published_attempt = 2")
+    video = await Video.get(id=output.video_id)
+    await make_rendition(video, "180p", attempt_number=2)
+    for number in (1, 2):
+        await make_attempt(video, number, outcome=Outcome.PUBLISHED)
+    for name, status in (("master.m3u8", 302), ("180p/one.m4s", 404), ("poster.jpg", 404)):
+        assert (await client.get(f"/hls/{video.id}/1/{name}")).status_code == status
 
 
 async def test_playlist_missing_from_storage_is_not_found(client: Client, output: Output) -> None:

@@ -7,12 +7,14 @@ from typing import Any
 
 from quart import Blueprint, Response, current_app, jsonify, render_template
 
+from portal.web.access import Policy, policy
 from portal.web.context import web_context
 
 blueprint = Blueprint("docs", __name__, url_prefix="/api")
 
 
 @blueprint.get("/openapi.json")
+@policy(Policy.ANYONE)
 async def openapi() -> Response:
     """The OpenAPI 3.1 document."""
     found = await web_context().documents.get("openapi", _json)
@@ -20,6 +22,7 @@ async def openapi() -> Response:
 
 
 @blueprint.get("/docs")
+@policy(Policy.ANYONE)
 async def docs() -> Response:
     """The same as a page."""
     found = await web_context().documents.get("docs", _page)
@@ -32,7 +35,19 @@ async def _json() -> str:
 
 async def _page() -> str:
     base_url = web_context().config.public_url
-    return await render_template("api/docs.html", spec=_document(), base_url=base_url)
+    # Kept for all who ask, so it says nothing of who asked first.
+    spec = _document()
+    given = {"spec": spec, "resources": _by_resource(spec), "base_url": base_url, "viewer": None}
+    return await render_template("api/docs.html", **given)
+
+
+def _by_resource(spec: dict[str, Any]) -> dict[str, list[tuple[str, str, dict[str, Any]]]]:
+    """Method, path and description of each operation, by the first of its tags."""
+    found: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
+    for path, operations in spec["paths"].items():
+        for method, operation in operations.items():
+            found.setdefault(operation["tags"][0], []).append((method, path, operation))
+    return found
 
 
 def _document() -> dict[str, Any]:

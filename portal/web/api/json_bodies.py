@@ -1,4 +1,4 @@
-"""JSON bodies of the API: how they are read, checked and written."""
+"""JSON bodies of the API, and queries: how they are read, checked and written."""
 
 import json
 from typing import Any, NoReturn, TypeVar
@@ -23,7 +23,8 @@ MESSAGES = {
     **dict.fromkeys(("string_too_short", "too_short"), "This may not be empty."),
     "string_too_long": "Shorten this to at most {max_length:,} characters.",
     "too_long": "Give at most {max_length:,}.",
-    "literal_error": "Choose {expected}.",
+    **dict.fromkeys(("literal_error", "enum"), "Choose {expected}."),
+    "bool_type": "Give true or false.",
 }
 
 
@@ -45,6 +46,19 @@ def validated(shape: type[Shape], body: Any, *, context: object = None) -> Shape
         return shape.model_validate(body, context=context, by_alias=True, by_name=False)
     except ValidationError as exc:
         raise InvalidRequest(field_errors(exc)) from exc
+
+
+def validated_query(shape: type[Shape]) -> Shape:
+    """The parameters of the address as this shape, or `InvalidRequest`.
+
+    One that is misspelt or given twice is refused: what it asks for would not be done.
+    """
+    given = request.args.to_dict(flat=False)
+    known = {field.alias or name for name, field in shape.model_fields.items()}
+    if unknown := sorted(given.keys() - known):
+        words = f"There is no such parameter. The address takes {', '.join(sorted(known))}."
+        raise InvalidRequest([FieldError(_pointer((name,)), words) for name in unknown])
+    return validated(shape, {name: it[0] if len(it) == 1 else it for name, it in given.items()})
 
 
 def json_response(shape: BaseModel, status: int = 200) -> Response:

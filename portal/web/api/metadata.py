@@ -4,9 +4,9 @@ from quart import Blueprint, Response, request
 from quart_schema import document_headers, document_request, document_response, tag_blueprint
 
 from portal.database.models import Video
-from portal.errors import VersionRequired
 from portal.videos import editing, publishing
 from portal.videos.deletion import delete_video
+from portal.web.access import Policy, policy
 from portal.web.api.json_bodies import json_response, read_json, validated
 from portal.web.api.metadata_shapes import (
     DeletedVideo,
@@ -16,16 +16,17 @@ from portal.web.api.metadata_shapes import (
     metadata_record,
 )
 from portal.web.api.openapi import document_problems
+from portal.web.api.versions import version_read
 from portal.web.context import web_context
-
-# Versions are counted from 1: no video's newest is this one.
-OUTDATED = 0
+from portal.web.server.response_cache import forget_shared
+from portal.web.videos import read_video
 
 blueprint = Blueprint("api_metadata", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Editing"])
 
 
 @blueprint.get("/videos/<id>/metadata")
+@policy(Policy.WATCH)
 @document_response(VideoMetadata)
 @document_problems(404, 503)
 async def get_metadata(id: str) -> Response:
@@ -33,15 +34,16 @@ async def get_metadata(id: str) -> Response:
 
     The ETag names this version of it; send it back in If-Match with a change.
     """
-    response = _metadata(await publishing.get_video(id))
+    response = _metadata(await read_video(id))
     return await response.make_conditional(request)
 
 
 @blueprint.put("/videos/<id>/metadata")
+@policy(Policy.EDIT)
 @document_headers(EditHeaders)
 @document_request(VideoMetadata)
 @document_response(VideoMetadata)
-@document_problems(400, 403, 404, 412, 413, 415, 422, 428, 503)
+@document_problems(400, 404, 412, 413, 415, 422, 428, 503)
 async def put_metadata(id: str) -> Response:
     """Change a video's title, description, categories and tags.
 
@@ -51,15 +53,16 @@ async def put_metadata(id: str) -> Response:
     """
     web = web_context()
     video = await publishing.get_video(id)
-    version = _version_read(video)
+    version = version_read(str(video.metadata_version))
     references = References(category_ids=(await web.categories.names()).keys())
     sent = validated(VideoMetadata, await read_json(), context=references)
     return _metadata(await editing.save_metadata(video.id, sent.value(), version=version))
 
 
 @blueprint.post("/videos/<id>/deletion")
+@policy(Policy.DELETE)
 @document_response(DeletedVideo, 202)
-@document_problems(403, 404, 503)
+@document_problems(404, 503)
 async def delete(id: str) -> Response:
     """Delete a video for ever, with the file it was made from.
 
@@ -69,6 +72,7 @@ async def delete(id: str) -> Response:
     web = web_context()
     video = await publishing.get_video(id)
     await delete_video(video.id, queue=web.queue)
+    forget_shared(request.scope, is_less_seen=False)
     return json_response(DeletedVideo(id=id), 202)
 
 
@@ -77,16 +81,3 @@ def _metadata(video: Video) -> Response:
     response.headers["Cache-Control"] = "no-cache"
     response.set_etag(str(video.metadata_version))
     return response
-
-
-def _version_read(video: Video) -> int | None:
-    """The version that If-Match names (RFC 9110, 13.1.1), None for any."""
-    if "If-Match" not in request.headers:
-        raise VersionRequired
-    tags = request.if_match
-    if tags.star_tag:
-        return None
-    # Another version is no conflict yet: perhaps only an answer was lost, and what is sent, once
-    # it is known to be right, is what is recorded.
-    newest = video.metadata_version
-    return newest if tags.contains(str(newest)) else OUTDATED

@@ -19,7 +19,10 @@ def _to(operation_id: str, body: dict[str, str] | None = None, **parameters: str
 OF_A_VIDEO = {
     **{
         name: _to(name, id=VIDEO_ID)
-        for name in ("get_video", "get_transcode", "get_metadata", "retry_transcode", "delete")
+        for name in (
+            *("get_video", "get_transcode", "get_metadata", "retry_transcode", "delete"),
+            *("create_playback_link", "list_playback_links"),
+        )
     },
     # Whatever is recorded; see `get_metadata` for the way that loses no edit.
     "put_metadata": _to("put_metadata", None, **{"path.id": VIDEO_ID, "header.If-Match": "*"}),
@@ -45,5 +48,10 @@ LINKS = {
         )
     },
     ("start_upload", "201"): OF_AN_UPLOAD,
+    ("create_playback_link", "201"): {
+        "revoke_playback_link": _to(
+            "revoke_playback_link", None, id="$request.path.id", link_id=VIDEO_ID
+        )
+    },
     ("complete_upload", "200"): {"create_video": _to("create_video", KEY)},
 }

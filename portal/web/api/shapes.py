@@ -11,6 +11,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainSerializer,
+    StrictInt,
     StrictStr,
     WithJsonSchema,
 )
@@ -40,10 +41,16 @@ def _storable(value: Any) -> Any:
     return keeping(text_fault)(value) if isinstance(value, str) else value
 
 
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _rfc3339(value: datetime) -> str:
     return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+# JSON has one kind of numbers: 60.0 is 60.
+WholeNumber = Annotated[StrictInt, BeforeValidator(_whole)]
 # Checked before pydantic sees the text, which has words of its own for surrogates.
 Text = Annotated[StrictStr, BeforeValidator(_storable)]
 Timestamp = Annotated[
@@ -62,9 +69,9 @@ class Shape(BaseModel):
 
 
 class Fault(Shape):
-    """One fault in a request body."""
+    """One fault in a request body, or in the query of an address."""
 
-    pointer: str = Field(description="RFC 6901 JSON pointer to the member at fault.")
+    pointer: str = Field(description="RFC 6901 JSON pointer to what is at fault.")
     message: str
 
 

@@ -5,16 +5,19 @@ from quart_schema import document_response, tag_blueprint
 
 from portal.database.models import Video
 from portal.videos import publishing
+from portal.web.access import Policy, policy
 from portal.web.api.json_bodies import json_response
 from portal.web.api.openapi import document_problems
 from portal.web.api.transcode_shapes import TranscodeRecord, transcode_record
-from portal.web.context import read_progress, web_context
+from portal.web.context import web_context
+from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("api_transcodes", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])
 
 
 @blueprint.get("/videos/<id>/transcode")
+@policy(Policy.WATCH)
 @document_response(TranscodeRecord)
 @document_problems(404, 503)
 async def get_transcode(id: str) -> Response:
@@ -24,12 +27,13 @@ async def get_transcode(id: str) -> Response:
     A long video is ready before all its renditions are made; `remaining` then tells how far the
     rest is, and is null once the ladder is complete.
     """
-    return await _transcode(await publishing.get_video(id))
+    return await _transcode(await read_video(id))
 
 
 @blueprint.post("/videos/<id>/transcode")
+@policy(Policy.EDIT)
 @document_response(TranscodeRecord, 202)
-@document_problems(403, 404, 409, 503)
+@document_problems(404, 409, 503)
 async def retry_transcode(id: str) -> Response:
     """Try again what failed: a failed video, or the renditions that a ready one lacks.
 

@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 from portal.storage.objects import StoredPart
 from portal.uploads.parts import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
 from portal.uploads.service import UploadState, UploadView
-from portal.web.api.shapes import SIZE_FORMAT, Problem, Shape, Text
+from portal.web.api.shapes import SIZE_FORMAT, Problem, Shape, Text, Timestamp
 
 
 def max_upload_bytes(max_source_bytes: int) -> int:
@@ -87,6 +87,22 @@ class PartsProblem(Problem):
 
     missing_parts: list[int] = Field(
         default=[], description="With parts_missing only: their numbers, at most the first 1,000."
+    )
+
+
+class QuotaProblem(Problem):
+    """Problem details that tell how much an account may have, if that is the problem."""
+
+    limit: Annotated[int | None, Field(json_schema_extra=SIZE_FORMAT)] = Field(
+        default=None,
+        description="With video_quota_exceeded videos in 24 hours, with storage_quota_exceeded "
+        "bytes: how many the account may have.",
+    )
+    used: Annotated[int | None, Field(json_schema_extra=SIZE_FORMAT)] = Field(
+        default=None, description="With limit: how many it has."
+    )
+    free_at: Timestamp | None = Field(
+        default=None, description="With video_quota_exceeded only: when the next may be published."
     )
 
 

@@ -3,13 +3,16 @@
 from quart import Blueprint, Response, url_for
 from quart_schema import document_request, document_response, tag_blueprint
 
+from portal.storage.keys import upload_id
 from portal.uploads import service as uploads
 from portal.uploads.service import UploadView
+from portal.web.access import Policy, account_id, policy, require_own_upload
 from portal.web.api.json_bodies import json_response, read_json, validated
 from portal.web.api.openapi import document_problems
 from portal.web.api.upload_shapes import (
     PartAddress,
     PartsProblem,
+    QuotaProblem,
     StartUploadRequest,
     UploadRecord,
     max_upload_bytes,
@@ -22,10 +25,12 @@ tag_blueprint(blueprint, ["Uploads in parts"])
 
 
 @blueprint.post("")
+@policy(Policy.PUBLISH)
 @document_request(StartUploadRequest)
 @document_response(UploadRecord, 201)
 @document_response(UploadRecord, 200)
-@document_problems(400, 403, 404, 409, 413, 415, 422, 503)
+@document_problems(400, 404, 413, 415, 422, 503)
+@document_response(QuotaProblem, 409)
 async def start_upload() -> Response:
     """Start an upload in parts, for large files and unsteady lines.
 
@@ -36,13 +41,21 @@ async def start_upload() -> Response:
     web = web_context()
     largest = max_upload_bytes(web.config.max_source_bytes)
     wanted = validated(StartUploadRequest, await read_json(), context=largest)
-    started = await uploads.start(wanted.key, wanted.size_bytes, storage=web.storage)
+    await require_own_upload(upload_id(wanted.key))
+    started = await uploads.start(
+        wanted.key,
+        wanted.size_bytes,
+        storage=web.storage,
+        owner_id=await account_id(),
+        quota=web.quota,
+    )
     response = _answer(started.upload, 201 if started.created else 200)
     response.headers["Location"] = url_for("api_uploads.get_upload", id=started.upload.upload_id)
     return response
 
 
 @blueprint.get("/<id>")
+@policy(Policy.OWN_UPLOAD)
 @document_response(UploadRecord)
 @document_problems(404, 503)
 async def get_upload(id: str) -> Response:
@@ -55,8 +68,9 @@ async def get_upload(id: str) -> Response:
 
 
 @blueprint.post("/<id>/parts/<number>")
+@policy(Policy.OWN_UPLOAD)
 @document_response(PartAddress)
-@document_problems(403, 404, 409, 503)
+@document_problems(404, 409, 503)
 async def sign_part(id: str, number: str) -> Response:
     """Ask for the address to upload one part to.
 
@@ -71,8 +85,9 @@ async def sign_part(id: str, number: str) -> Response:
 
 
 @blueprint.post("/<id>/complete")
+@policy(Policy.OWN_UPLOAD)
 @document_response(UploadRecord)
-@document_problems(403, 404, 503)
+@document_problems(404, 503)
 @document_response(PartsProblem, 409)
 async def complete_upload(id: str) -> Response:
     """Make the file of its parts.
@@ -83,7 +98,8 @@ async def complete_upload(id: str) -> Response:
 
 
 @blueprint.delete("/<id>")
-@document_problems(403, 404, 409, 503)
+@policy(Policy.OWN_UPLOAD)
+@document_problems(404, 409, 503)
 async def discard_upload(id: str) -> Response:
     """Give an upload up and remove what has arrived of it.
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from portal.database.models import Video
-from portal.database.states import VideoStatus
+from portal.database.states import VideoStatus, Visibility
 from portal.videos.metadata import (
     FILE_NAME_PATTERN,
     MAX_FILE_NAME_LENGTH,
@@ -84,6 +84,12 @@ class CreateVideoRequest(VideoMetadata):
     def submission(self) -> Submission:
         """The same for services."""
         return Submission(metadata=self.value(), file_name=self.file_name, key=self.key)
+
+
+class NewVideoQuery(Shape):
+    """What may be said of a new video in the address."""
+
+    visibility: Visibility | None = Field(None, description="Who may see it from the start.")
 
 
 class CreatedVideo(Shape):

@@ -1,87 +1,93 @@
-"""Editing a video's metadata in its page: the summary, the form that takes its place, and both
-without scripts as a page of their own.
-"""
+"""Saving what is said of a video: the form in its workshop."""
 
-from quart import Blueprint, make_response, redirect, render_template, request, url_for
+from dataclasses import dataclass
+
+from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 
 from portal.database.models import Video
-from portal.errors import InvalidRequest, MetadataChanged
-from portal.text import whole_number
+from portal.errors import InvalidRequest
 from portal.videos import editing, publishing
+from portal.web.access import Policy, policy
 from portal.web.api.json_bodies import validated
 from portal.web.api.metadata_shapes import References, VideoMetadata
 from portal.web.context import web_context
-from portal.web.pages.editing_views import EditForm, edit_form, typed_metadata
-from portal.web.pages.video_views import summary_view
+from portal.web.fragments import fragment
+from portal.web.pages.editing_views import (
+    EditForm,
+    base_metadata,
+    conflict_form,
+    edit_form,
+    read_metadata,
+    recorded_form,
+    typed_metadata,
+)
+from portal.web.pages.workshop import saved_fragment, workshop_page
 
 blueprint = Blueprint("editing", __name__)
 
-# What else of the page shows metadata fetches itself again.
-SAVED = '{"metadata-saved": {"target": "body"}}'
-
-
-@blueprint.get("/videos/<video_id>/edit")
-async def edit(video_id: str) -> str:
-    """The form as a page of its own."""
-    found = await publishing.get_video(video_id)
-    form = edit_form(found, await web_context().categories.names())
-    return await render_template("videos/edit.html", form=form, title=found.title)
-
 
 @blueprint.post("/videos/<video_id>/edit")
+@policy(Policy.EDIT)
 async def save(video_id: str) -> ResponseReturnValue:
-    """Save, and show the video's page; or the form again, which says what is wrong."""
-    found, form, status = await _save(video_id)
-    if form is None:
-        return redirect(url_for("pages.video", video_id=found.id), 303)
-    return await render_template("videos/edit.html", form=form, title=found.title), status
+    """Save, and show the workshop, where the form says what has come of it."""
+    saved = await _save(video_id)
+    if isinstance(saved, _NotSaved):
+        return await workshop_page(saved.video, form=saved.form), saved.status
+    workshop = url_for(
+        "workshop.workshop",
+        video_id=saved.video.id,
+        saved="details",
+        kept=saved.kept,
+        _anchor="save-button",
+    )
+    return redirect(workshop, 303)
 
 
-@blueprint.get("/videos/<video_id>/summary")
-async def summary(video_id: str) -> str:
-    """The fragment with a video's title and description."""
-    return await _summary(await publishing.get_video(video_id))
+@blueprint.post("/videos/<video_id>/edit/details")
+@policy(Policy.EDIT)
+@fragment()
+async def save_details(video_id: str) -> ResponseReturnValue:
+    """Save, and show the form, which says what has come of it; with it the head of its page."""
+    saved = await _save(video_id)
+    if isinstance(saved, _NotSaved):
+        return await render_template("videos/_form.html", form=saved.form), saved.status
+    form = await recorded_form(saved.video, kept=saved.kept, is_saved=True)
+    return await saved_fragment(saved.video, "videos/_form.html", form=form)
 
 
-@blueprint.get("/videos/<video_id>/summary/form")
-async def summary_form(video_id: str) -> str:
-    """The form, as the fragment that takes the summary's place."""
-    found = await publishing.get_video(video_id)
-    form = edit_form(found, await web_context().categories.names())
-    return await render_template("videos/_form.html", form=form)
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """The video as it is now, and the fields of which someone else's change was kept."""
+
+    video: Video
+    kept: tuple[str, ...]
 
 
-@blueprint.post("/videos/<video_id>/summary")
-async def save_summary(video_id: str) -> ResponseReturnValue:
-    """Save, and show the summary again; or the form, which says what is wrong."""
-    found, form, status = await _save(video_id)
-    if form is not None:
-        return await render_template("videos/_form.html", form=form), status
-    response = await make_response(await _summary(found))
-    response.headers["HX-Trigger"] = SAVED
-    return response
+@dataclass(frozen=True, slots=True)
+class _NotSaved:
+    """The video, the form that says why, and the status it is sent with."""
+
+    video: Video
+    form: EditForm
+    status: int
 
 
-async def _save(video_id: str) -> tuple[Video, EditForm | None, int]:
-    """The video; if nothing was saved the form, which says why; and a status."""
+async def _save(video_id: str) -> _Saved | _NotSaved:
     found = await publishing.get_video(video_id)
     categories = await web_context().categories.names()
     sent = await request.form
-    typed = typed_metadata(sent)
-    # The version that the form was made from; 0, which never is the newest, for none.
-    version = whole_number(sent.get("version", ""), max_digits=9) or 0
+    base, typed = read_metadata(sent, prefix="base."), typed_metadata(sent)
     references = References(category_ids=categories.keys())
     try:
-        metadata = validated(VideoMetadata, typed, context=references)
-        return await editing.save_metadata(found.id, metadata.value(), version=version), None, 200
+        mine = validated(VideoMetadata, typed, context=references).value()
     except InvalidRequest as exc:
-        form = edit_form(found, categories, typed=typed, version=version, errors=exc.errors)
-        return found, form, exc.status
-    except MetadataChanged:
-        newest = await publishing.get_video(video_id)
-        return newest, edit_form(newest, categories, typed=typed, is_conflict=True), 409
-
-
-async def _summary(found: Video) -> str:
-    return await render_template("videos/_summary.html", summary=summary_view(found))
+        form = edit_form(found.id, categories, base=base, typed=typed, errors=exc.errors)
+        return _NotSaved(found, form, exc.status)
+    former = base_metadata(base)
+    video, merged = await editing.merge_metadata(found.id, mine, base=former)
+    if not merged.conflicts:
+        return _Saved(video, merged.kept)
+    theirs = editing.recorded(video)
+    form = conflict_form(video.id, categories, base=former, theirs=theirs, merged=merged)
+    return _NotSaved(video, form, 409)

@@ -1,10 +1,11 @@
-"""What the form for a video's metadata shows: values, faults, and what someone else has saved.
+"""What the form for a video's metadata shows: values, faults, and what two editors changed.
 
-Values are in the shape of the JSON API's body, whether or not they keep its rules.
+Values are in the shape of the JSON API's body, whether or not they keep its rules. A form bears the
+values that it was made from as well, in hidden fields: its base.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,68 +13,169 @@ from werkzeug.datastructures import MultiDict
 
 from portal.database.models import Video
 from portal.errors import FieldError
-from portal.text import split_tags
+from portal.text import shown, split_tags
 from portal.videos.editing import recorded
-from portal.web.api.metadata_shapes import metadata_record
+from portal.videos.merging import Merged
+from portal.videos.metadata import EditableMetadata
+from portal.web.api.metadata_shapes import VideoMetadata, metadata_record
+from portal.web.context import web_context
+from portal.web.pages.word_changes import Piece, word_changes
 
 Body = dict[str, Any]
 
 CATEGORY_ID = re.compile(r"[0-9]{1,9}")
 # The same faults as the JSON API names, in the words of a form.
 EMPTY_WORDS = {"title": "Give the video a title.", "categoryIds": "Choose at least one category."}
+# What sentences call the fields.
+FIELD_WORDS = {
+    "title": "the title",
+    "description": "the description",
+    "category_ids": "the categories",
+    "tags": "the tags",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """What two editors made of one field."""
+
+    mine: list[Piece]
+    theirs: list[Piece]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditForm:
     """The form, as its template needs it.
 
-    `theirs` is what someone else has saved meanwhile, in words, of the fields where it differs
-    from what was typed; None unless there is a conflict.
+    `conflicts` has the fields that someone else has changed, too, and otherwise. `kept` names those
+    that someone else alone has changed since the form was made; their values are in it by now.
+    `is_saved` tells that it was just saved.
     """
 
     video_id: str
-    version: int
+    base: Body
     typed: Body
     categories: Mapping[int, str]
     faults: Mapping[str, str]
-    theirs: Mapping[str, str] | None
+    conflicts: Mapping[str, Conflict]
+    in_conflict: str
+    kept: str
+    is_saved: bool
 
 
 def typed_metadata(form: MultiDict[str, str]) -> Body:
-    """Read a form. Browsers send line ends as CR LF, whatever was typed."""
-    category_ids = form.getlist("categoryIds")
+    """Read what was typed; the base, for fields of which someone else's value was chosen."""
+    typed, base = read_metadata(form), read_metadata(form, prefix="base.")
     return {
-        "title": form.get("title", ""),
-        "description": form.get("description", "").replace("\r\n", "\n"),
-        "categoryIds": [int(it) if CATEGORY_ID.fullmatch(it) else it for it in category_ids],
-        "tags": form.get("tags", ""),
+        field: base[field] if form.get(f"choice.{field}") == "theirs" else value
+        for field, value in typed.items()
     }
 
 
+def read_metadata(form: MultiDict[str, str], *, prefix: str = "") -> Body:
+    """Read the fields of these names. Browsers send line ends as CR LF, whatever was typed."""
+    category_ids = form.getlist(f"{prefix}categoryIds")
+    return {
+        "title": form.get(f"{prefix}title", ""),
+        "description": form.get(f"{prefix}description", "").replace("\r\n", "\n"),
+        "categoryIds": [int(it) if CATEGORY_ID.fullmatch(it) else it for it in category_ids],
+        "tags": form.get(f"{prefix}tags", ""),
+    }
+
+
+def base_metadata(base: Body) -> EditableMetadata:
+    """The base of a form for services. It is compared and shown, never saved."""
+    texts = {name: base[name] for name in ("title", "description", "tags")}
+    return EditableMetadata(category_ids=tuple(base["categoryIds"]), **texts)
+
+
+def recorded_body(metadata: EditableMetadata) -> Body:
+    """Metadata as the body of the JSON API."""
+    return metadata_record(metadata).model_dump()
+
+
 def edit_form(
-    video: Video,
+    video_id: object,
     categories: Mapping[int, str],
     *,
+    base: Body,
     typed: Body | None = None,
-    version: int | None = None,
     errors: Sequence[FieldError] = (),
-    is_conflict: bool = False,
+    kept: Iterable[str] = (),
+    is_saved: bool = False,
 ) -> EditForm:
-    """The form with what was typed, or with what is recorded.
-
-    In a conflict, give no version: the form bears the newest, so that whoever sends it again has
-    seen that.
-    """
-    saved = metadata_record(recorded(video)).model_dump()
-    shown = typed or saved
+    """The form with what was typed, or with what it is made from."""
+    shown_body = base if typed is None else typed
     return EditForm(
-        video_id=str(video.id),
-        version=video.metadata_version if version is None else version,
-        typed=shown,
+        video_id=str(video_id),
+        base=base,
+        typed=shown_body,
         categories=categories,
-        faults=_faults(errors, shown),
-        theirs=_theirs(saved, shown, categories) if is_conflict else None,
+        faults=_faults(errors, shown_body),
+        conflicts={},
+        in_conflict="",
+        kept=in_words(kept),
+        is_saved=is_saved,
     )
+
+
+async def recorded_form(
+    found: Video, *, kept: Iterable[str] = (), is_saved: bool = False
+) -> EditForm:
+    """The form, made from what is recorded."""
+    names = await web_context().categories.names()
+    body = recorded_body(recorded(found))
+    return edit_form(found.id, names, base=body, kept=kept, is_saved=is_saved)
+
+
+def conflict_form(
+    video_id: object,
+    categories: Mapping[int, str],
+    *,
+    base: EditableMetadata,
+    theirs: EditableMetadata,
+    merged: Merged,
+) -> EditForm:
+    """The form with what could be merged, made from what is recorded by now.
+
+    Who sends it has seen that, and says of each conflict whose value is to stay.
+    """
+    texts = [_texts(it, categories) for it in (base, merged.metadata, theirs)]
+    return EditForm(
+        video_id=str(video_id),
+        base=recorded_body(theirs),
+        typed=recorded_body(merged.metadata),
+        categories=categories,
+        faults={},
+        conflicts={
+            VideoMetadata.model_fields[name].alias or name: _conflict(*(it[name] for it in texts))
+            for name in merged.conflicts
+        },
+        in_conflict=in_words(merged.conflicts),
+        kept=in_words(merged.kept),
+        is_saved=False,
+    )
+
+
+def in_words(fields: Iterable[str]) -> str:
+    """The fields of these names, as sentences call them; others are left out."""
+    *former, last = [FIELD_WORDS[name] for name in FIELD_WORDS if name in set(fields)] or [""]
+    return f"{', '.join(former)} and {last}" if former else last
+
+
+def _conflict(base: str, mine: str, theirs: str) -> Conflict:
+    return Conflict(word_changes(base, mine), word_changes(base, theirs))
+
+
+def _texts(metadata: EditableMetadata, categories: Mapping[int, str]) -> dict[str, str]:
+    """Each field as people read it."""
+    names = [name for number, name in categories.items() if number in metadata.category_ids]
+    return {
+        "title": shown(metadata.title),
+        "description": shown(metadata.description),
+        "category_ids": ", ".join(names),
+        "tags": shown(", ".join(split_tags(metadata.tags))),
+    }
 
 
 def _faults(errors: Sequence[FieldError], typed: Body) -> dict[str, str]:
@@ -85,11 +187,3 @@ def _faults(errors: Sequence[FieldError], typed: Body) -> dict[str, str]:
         words = EMPTY_WORDS.get(field, error.message) if is_empty else error.message
         faults.setdefault(field, words)
     return faults
-
-
-def _theirs(saved: Body, typed: Body, categories: Mapping[int, str]) -> dict[str, str]:
-    names = [categories[number] for number in saved["categoryIds"] if number in categories]
-    words = {**saved, "categoryIds": ", ".join(names), "tags": ", ".join(split_tags(saved["tags"]))}
-    # Categories have no order.
-    theirs, ours = ({**it, "categoryIds": set(it["categoryIds"])} for it in (saved, typed))
-    return {field: words[field] for field in words if theirs[field] != ours[field]}

@@ -6,22 +6,27 @@ from what a request says of its host.
 """
 
 import json
+from collections.abc import Sequence
 from fractions import Fraction
 from urllib.parse import urlsplit
 
 from markupsafe import Markup
 from quart import Blueprint, Response, render_template, request, url_for
 
+from portal.config.values import ANY_SITE, NO_SITE
 from portal.database.models import Video
 from portal.database.states import VideoStatus
 from portal.errors import PortalError, VideoNotFound
 from portal.text import shown, whole_number
-from portal.web.context import read_progress, read_video, web_context
-from portal.web.pages.fragments import polled
+from portal.videos.visibility import embed_origin_fault
+from portal.web.access import Policy, policy
+from portal.web.context import web_context
+from portal.web.fragments import fragment
 from portal.web.pages.status_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_url, status_view
 from portal.web.playback import OPEN_TO_ALL
-from portal.web.server.request_context import allow_framing
+from portal.web.server.request_context import allow_framing, state_of
 from portal.web.server.response_cache import allow_sharing
+from portal.web.videos import audience_of, read_progress, read_video
 
 blueprint = Blueprint("embedding", __name__)
 
@@ -51,19 +56,22 @@ def public_url(path: str) -> str:
 
 
 @blueprint.get("/embed/<video_id>")
+@policy(Policy.PLAY)
 async def embed(video_id: str) -> str:
     """The player alone, or what there is to say while there is none."""
     return await render_template("embed/page.html", **await _context(video_id))
 
 
 @blueprint.get("/embed/<video_id>/stage")
-@polled(gone="embed/_gone.html")
+@policy(Policy.PLAY)
+@fragment(gone="embed/_gone.html")
 async def stage(video_id: str) -> str:
     """The fragment of that page that changes; it asks for itself while processing."""
     return await render_template("embed/_stage.html", **await _context(video_id))
 
 
 @blueprint.get("/oembed")
+@policy(Policy.WATCH)
 async def oembed() -> Response:
     """How to embed a video, as oEmbed 1.0 (oembed.com) has it; for any site to read."""
     try:
@@ -73,18 +81,33 @@ async def oembed() -> Response:
 
 
 async def _context(video_id: str) -> dict[str, object]:
-    allow_framing(request.scope)
+    config = web_context().config
+    allow_framing(request.scope, _framed_by(config.embed_origins))
     allow_sharing(request.scope)
     found = await read_video(video_id)
+    if found.embed_origins:
+        # Whoever may have written them, nothing else gets into a header.
+        sites = [it for it in found.embed_origins if not embed_origin_fault(it)]
+        allow_framing(request.scope, _framed_by(sites))
     progress = await read_progress(found.id)
-    page_url = public_url(url_for("pages.video", video_id=found.id))
+    # Who has a playback link need not be let see the page.
+    has_page = not state_of(request.scope).playback_token
+    page_url = public_url(url_for("pages.video", video_id=found.id)) if has_page else ""
     return {
         "title": shown(found.title),
-        "status": status_view(found, progress, config=web_context().config),
+        "status": status_view(found, progress, config=config),
         "stage_url": url_for("embedding.stage", video_id=found.id),
-        "page_url": page_url,
+        # Of a private video nobody is told an address to remember.
+        "canonical_url": "" if audience_of(found).is_private else page_url,
         "frame": {"page_url": page_url},
     }
+
+
+def _framed_by(origins: Sequence[str]) -> str:
+    """These sites as frame-ancestors has them; the portal's own pages always may."""
+    if ANY_SITE in origins:
+        return ANY_SITE
+    return " ".join(("'self'", *(it for it in origins if it != NO_SITE)))
 
 
 async def _oembed() -> dict[str, object]:
@@ -96,7 +119,7 @@ async def _oembed() -> dict[str, object]:
     answer: dict[str, object] = {
         "version": "1.0",
         "type": "video",
-        "provider_name": "Portal",
+        "provider_name": web_context().config.site_name,
         "provider_url": public_url("/"),
         "title": shown(video.title),
         "cache_age": CACHE_AGE_S,

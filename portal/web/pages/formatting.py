@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import floor
 
-SIZE_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+from portal.text import size_in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +43,24 @@ def time_left(seconds: float | None) -> str | None:
     return f"about {seconds / 3600:.1f} h left"
 
 
-def clock(seconds: float) -> str:
+def whole_seconds(duration_s: float) -> int:
+    """A duration as it is told, by the player, too: to the nearest second, halves upward.
+
+    Never as none, for whatever plays takes some time.
+    """
+    return max(1, floor(duration_s + 0.5))
+
+
+def clock(duration_s: float) -> str:
     """A duration as players show it."""
-    minutes, second = divmod(round(seconds), 60)
+    minutes, second = divmod(whole_seconds(duration_s), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
 def size(size_bytes: int) -> Size:
-    """A size, for programs and for people: powers of 1000, as file managers and networks count."""
-    value, unit = float(size_bytes), 0
-    while value >= 999.5 and unit < len(SIZE_UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    digits = 1 if unit and value < 99.95 else 0
-    return Size(size_bytes, f"{value:.{digits}f} {SIZE_UNITS[unit]}")
+    """A size, for programs and for people."""
+    return Size(size_bytes, size_in_words(size_bytes))
 
 
 def moment(at: datetime) -> Moment:

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 
 from quart import Blueprint, render_template, request
 
+from portal.accounts.permissions import Action, Principal
 from portal.database.models import Video
 from portal.database.search import MAX_QUERY_LENGTH
 from portal.database.states import VideoStatus
@@ -17,9 +18,17 @@ from portal.errors import Overloaded
 from portal.videos.library import list_videos, read_work
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
 from portal.videos.publishing import parse_video_id
+from portal.web.access import Policy, policy, principal
 from portal.web.context import web_context
-from portal.web.pages.library_views import VideoCard, library_view, progress_view, video_card
+from portal.web.pages.library_views import (
+    OWN,
+    VideoCard,
+    library_view,
+    progress_view,
+    video_card,
+)
 from portal.web.server.response_cache import allow_sharing
+from portal.web.videos import audience_of
 
 blueprint = Blueprint("library", __name__)
 
@@ -30,12 +39,13 @@ MAX_TAG_LENGTH = 500
 
 
 @blueprint.get("/")
+@policy(Policy.WATCH)
 async def index() -> str:
     """The library; scripts ask for it, too, and take the results out of it."""
     allow_sharing(request.scope)
     web = web_context()
     names = await web.categories.names()
-    query = _query(request.args, names)
+    query = _query(request.args, names, seen_by=await principal())
     after = Cursor.parse(request.args.get("after", ""), query)
     before = Cursor.parse(request.args.get("before", ""), query)
     async with _turn(query, web.searches):
@@ -50,12 +60,14 @@ async def index() -> str:
 
 
 @blueprint.get("/library/progress")
+@policy(Policy.WATCH)
 async def progress() -> str:
     """The cards of videos that were being processed, and the element that asks for them again."""
     allow_sharing(request.scope)
     asked = [parse_video_id(text) for text in request.args.getlist("id")[:PAGE_SIZE]]
-    videos = await Video.filter(id__in=[video_id for video_id in asked if video_id])
-    cards = await _cards(videos)
+    found = await Video.filter(id__in=[video_id for video_id in asked if video_id])
+    who = await principal()
+    cards = await _cards([video for video in found if who.may_see(audience_of(video))])
     poll = progress_view(cards, is_news=True)
     return await render_template("library/_progress.html", cards=cards, progress=poll)
 
@@ -83,7 +95,9 @@ async def _cards(videos: list[Video]) -> list[VideoCard]:
     return [video_card(video, work.get(video.id)) for video in videos]
 
 
-def _query(args: Mapping[str, str], category_names: Mapping[int, str]) -> LibraryQuery:
+def _query(
+    args: Mapping[str, str], category_names: Mapping[int, str], *, seen_by: Principal
+) -> LibraryQuery:
     text = " ".join(args.get("q", "").replace("\0", " ").split())[:MAX_QUERY_LENGTH]
     category_id = next((it for it in category_names if str(it) == args.get("category")), None)
     sort = next((it for it in Sort if it.value == args.get("sort")), None)
@@ -95,4 +109,11 @@ def _query(args: Mapping[str, str], category_names: Mapping[int, str]) -> Librar
         status=next((it for it in VideoStatus if it.value == args.get("status")), None),
         tag=" ".join(args.get("tag", "").replace("\0", " ").split())[:MAX_TAG_LENGTH],
         sort=sort,
+        seen_by=seen_by,
+        is_own=args.get("own") == OWN and _has_own(seen_by),
     )
+
+
+def _has_own(who: Principal) -> bool:
+    """Whether there can be videos that they have published."""
+    return who.account_id is not None and who.may(Action.PUBLISH)

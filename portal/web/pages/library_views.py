@@ -11,9 +11,12 @@ from portal.database.states import VideoStatus
 from portal.text import shown
 from portal.videos.library import COUNT_CAP, LibraryPage, Work
 from portal.videos.library_queries import LibraryQuery, Sort
-from portal.web.pages.formatting import Moment, clock, moment
+from portal.web.pages.access_views import badge_words
+from portal.web.pages.formatting import Moment, clock, moment, whole_seconds
 from portal.web.pages.status_views import STATUS_WORDS, poster_url, storyboard_url
 
+# In an address: only what who asks has published.
+OWN = "on"
 STAGE_WORDS = {"probing": "Examining", "transcoding": "Converting", "finishing": "Checking"}
 SORT_WORDS = {
     Sort.RELEVANCE: "Best match",
@@ -40,6 +43,8 @@ class VideoCard:
     duration: str | None
     duration_iso: str | None
     created: Moment
+    badge: str
+    failure: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,7 @@ class LibraryView:
     categories: list[Choice]
     statuses: list[Choice]
     sorts: list[Choice]
+    is_own: bool
     is_filtered: bool
     is_empty: bool
     count_words: str
@@ -90,12 +96,13 @@ def library_view(
         categories=_choices(category_names.items(), query.category_id, every="All categories"),
         statuses=_choices(STATUS_WORDS.items(), query.status, every="Any status"),
         sorts=_sorts(query),
+        is_own=query.is_own,
         is_filtered=query.is_filtered,
         is_empty=not page.videos and page.is_first,
         count_words=_count_words(page.total),
         filter_words=f"for “{shown(query.text)}”" if query.text else "",
         without_tag_url=_url(query, tag=""),
-        clear_url=url_for("library.index"),
+        clear_url=_url(LibraryQuery(is_own=query.is_own)),
         first_url=None if page.is_first else _url(query),
         previous_url=_url(query, before=str(page.previous)) if page.previous else None,
         next_url=_url(query, after=str(page.next)) if page.next else None,
@@ -127,8 +134,12 @@ def video_card(video: Video, work: Work | None) -> VideoCard:
         poster_url=poster_url(video),
         storyboard_url=storyboard_url(video),
         duration=clock(video.duration_s) if video.duration_s is not None else None,
-        duration_iso=f"PT{video.duration_s:.0f}S" if video.duration_s is not None else None,
+        duration_iso=f"PT{whole_seconds(video.duration_s)}S"
+        if video.duration_s is not None
+        else None,
         created=moment(video.created_at),
+        badge=badge_words(video),
+        failure=video.failure_message or "",
     )
 
 
@@ -180,6 +191,7 @@ def _url(query: LibraryQuery, **changes: str) -> str:
         "category": str(query.category_id or ""),
         "status": query.status or "",
         "tag": query.tag,
+        "own": OWN if query.is_own else "",
         "sort": "" if query.sort is default_sort else query.sort.value,
         **changes,
     }

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from quart import url_for
 
 from portal.database.models import PosterRequest, Video
-from portal.database.states import PosterState
+from portal.database.states import PosterState, VideoStatus
 from portal.web.pages.status_views import poster_url
 
 WORDS = {
@@ -32,6 +32,13 @@ class PosterView:
     has_failed: bool
     words: str
     duration_s: float
+
+
+async def recorded_poster(found: Video) -> PosterView | None:
+    """The poster of a video as it stands; None of one that isn't ready."""
+    if found.status is not VideoStatus.READY:
+        return None
+    return poster_view(found, await PosterRequest.get_or_none(video_id=found.id))
 
 
 def poster_view(video: Video, asked: PosterRequest | None, *, watched: int = 0) -> PosterView:

@@ -6,18 +6,21 @@ from quart import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.database.models import PosterRequest
+from portal.database.states import VideoStatus
 from portal.errors import FieldError, InvalidRequest
 from portal.text import whole_number
 from portal.videos import posters, publishing
+from portal.web.access import Policy, policy
 from portal.web.context import web_context
-from portal.web.pages.fragments import polled
+from portal.web.fragments import fragment
 from portal.web.pages.poster_views import poster_view
 
 blueprint = Blueprint("posters", __name__)
 
 
 @blueprint.get("/videos/<video_id>/poster")
-@polled(gone="videos/_gone.html")
+@policy(Policy.EDIT)
+@fragment()
 async def poster(video_id: str) -> str:
     """The fragment with a video's poster; it asks for itself while a new one is being cut."""
     # The number of the request whose end this page announces; 0 for none.
@@ -26,13 +29,16 @@ async def poster(video_id: str) -> str:
 
 
 @blueprint.post("/videos/<video_id>/poster")
+@policy(Policy.EDIT)
 async def replace_poster(video_id: str) -> WerkzeugResponse:
-    """Ask for the frame at a time as the poster, and show the page."""
+    """Ask for the frame at a time as the poster, and show the workshop."""
     found = await _requested(video_id)
-    return redirect(url_for("pages.video", video_id=found.video_id, _anchor="poster"), 303)
+    return redirect(url_for("workshop.workshop", video_id=found.video_id, _anchor="poster"), 303)
 
 
 @blueprint.post("/videos/<video_id>/poster/frame")
+@policy(Policy.EDIT)
+@fragment()
 async def replace_poster_fragment(video_id: str) -> str:
     """Ask for the frame at a time as the poster, and show how that stands."""
     asked = await _requested(video_id)
@@ -51,9 +57,9 @@ async def _poster(video_id: str, *, watched: int) -> str:
     asked = await PosterRequest.get_or_none(video_id=parsed) if parsed else None
     # Read afterwards: of a request that is done, it has the picture.
     found = await publishing.get_video(video_id)
-    return await render_template(
-        "videos/_poster.html", poster=poster_view(found, asked, watched=watched)
-    )
+    is_ready = found.status is VideoStatus.READY
+    view = poster_view(found, asked, watched=watched) if is_ready else None
+    return await render_template("videos/_poster.html", poster=view, video_id=video_id)
 
 
 def _seconds(text: str) -> float:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from quart import url_for
+from quart import request, url_for
 
 from portal.config import Config
 from portal.database.models import Video
@@ -16,8 +16,9 @@ from portal.videos.progress import (
     TranscodeStage,
 )
 from portal.videos.publishing import RETRY_HELPS
-from portal.web.pages.formatting import queue_words, time_left
-from portal.web.playback import master_url
+from portal.web.pages.formatting import queue_words, time_left, whole_seconds
+from portal.web.playback_addresses import master_url
+from portal.web.videos import audience_of
 
 # A player's shape until the video's own is known.
 DEFAULT_WIDTH, DEFAULT_HEIGHT = 1280, 720
@@ -80,6 +81,13 @@ class StatusView:
     width: int
     height: int
     duration_s: float | None
+    plays_elsewhere: bool
+    """Whether its address is enough for another device to play it, which has no session here."""
+
+    @property
+    def length_s(self) -> int:
+        """The duration as it is told, if there is one."""
+        return whole_seconds(self.duration_s or 0)
 
 
 def poster_url(video: Video) -> str | None:
@@ -100,8 +108,10 @@ def status_view(video: Video, progress: Progress, *, config: Config) -> StatusVi
     """The state of a video, for the fragment that follows it until it is ready or failed."""
     work = progress.work
     words = STAGE_WORDS.get(work.stage, "")
+    # It has ended between the reading of the video and that of its progress.
+    if video.status is VideoStatus.PROCESSING and not words:
+        words = STAGE_WORDS[TranscodeStage.FINISHING]
     is_waiting = work.stage is TranscodeStage.WAITING
-    address = master_url(config, video.id, video.published_attempt)
     helps = work.stage is TranscodeStage.FAILED and video.failure_code in RETRY_HELPS
     return StatusView(
         id=str(video.id),
@@ -116,15 +126,26 @@ def status_view(video: Video, progress: Progress, *, config: Config) -> StatusVi
         failure_message=video.failure_message or "Something went wrong while it was processed.",
         failure_code=video.failure_code,
         retry=_retry(video, fragment="status") if helps else None,
-        # From this page the portal's own playlists are reached by the name the viewer used, which
-        # need not be the public one.
-        playback_url=address.removeprefix(config.public_url),
+        playback_url=_player_address(video, config),
         poster_url=poster_url(video),
         storyboard_url=storyboard_url(video),
         width=video.width or DEFAULT_WIDTH,
         height=video.height or DEFAULT_HEIGHT,
         duration_s=video.duration_s,
+        plays_elsewhere=not audience_of(video).is_private or bool(request.root_path),
     )
+
+
+def _player_address(video: Video, config: Config) -> str:
+    """Where the player of this page finds the stream.
+
+    The portal's own playlists are reached by the name the viewer used, which need not be the public
+    one, and below the playback link by which the page was.
+    """
+    is_private = audience_of(video).is_private
+    address = master_url(config, video.id, video.published_attempt, is_private=is_private)
+    path = address.removeprefix(config.public_url)
+    return address if path == address else request.root_path + path
 
 
 def remaining_view(video: Video, progress: Progress) -> RemainingView:

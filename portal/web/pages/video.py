@@ -8,22 +8,29 @@ from contextlib import suppress
 from quart import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 
-from portal.database.models import PosterRequest, Video
-from portal.database.states import VideoStatus
+from portal.database.models import Video
 from portal.errors import NothingToRetry, Unavailable
 from portal.videos import publishing
-from portal.web.context import read_progress, read_video, web_context
-from portal.web.pages.fragments import polled
-from portal.web.pages.poster_views import PosterView, poster_view
+from portal.videos.related import related_videos
+from portal.web.access import Policy, may_edit, policy, principal
+from portal.web.context import web_context
+from portal.web.fragments import fragment
+from portal.web.pages.access_views import visibility_choices
+from portal.web.pages.library_views import video_card
+from portal.web.pages.quota_views import own_quota
 from portal.web.pages.status_views import remaining_view, status_view
 from portal.web.pages.upload_views import limits_in_words
-from portal.web.pages.video_views import facts_view, share_view, summary_view
+from portal.web.pages.video_views import share_view, summary_view
 from portal.web.server.response_cache import allow_sharing
+from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("pages", __name__)
 
+RELATED = 8
+
 
 @blueprint.get("/upload")
+@policy(Policy.PUBLISH)
 async def upload() -> str:
     """The upload form; its scripts talk to the JSON API and to storage."""
     config = web_context().config
@@ -35,6 +42,9 @@ async def upload() -> str:
         max_pixels=config.max_source_pixels,
         limits=limits_in_words(config),
         storage_url=await _storage_url(),
+        quota=await own_quota(),
+        visibilities=visibility_choices(await principal(), is_own=True),
+        default_visibility=config.default_visibility,
     )
 
 
@@ -47,25 +57,26 @@ async def _storage_url() -> str:
 
 
 @blueprint.get("/videos/<video_id>")
+@policy(Policy.WATCH)
 async def video(video_id: str) -> str:
-    """One video: its player or its progress, and everything known of it."""
+    """One video for who watches it: its player or its progress, and what it is about."""
     allow_sharing(request.scope)
     found = await read_video(video_id)
     progress = await read_progress(found.id)
-    names = await web_context().categories.names()
+    config = web_context().config
     return await render_template(
         "videos/detail.html",
-        summary=summary_view(found),
-        facts=facts_view(found, progress, category_names=names),
-        share=share_view(found, web_context().config),
-        status=status_view(found, progress, config=web_context().config),
+        summary=summary_view(found, await web_context().categories.names()),
+        share=share_view(found, config),
+        status=status_view(found, progress, config=config),
         remaining=remaining_view(found, progress),
-        poster=await _poster(found),
+        may_edit=await may_edit(found),
     )
 
 
 @blueprint.get("/videos/<video_id>/status")
-@polled(gone="videos/_gone.html")
+@policy(Policy.WATCH)
+@fragment()
 async def status(video_id: str) -> str:
     """The fragment with a video's state alone; it asks for itself again while processing."""
     allow_sharing(request.scope)
@@ -73,23 +84,17 @@ async def status(video_id: str) -> str:
 
 
 @blueprint.get("/videos/<video_id>/remaining")
-@polled(gone="videos/_gone.html")
+@policy(Policy.WATCH)
+@fragment()
 async def remaining(video_id: str) -> str:
     """The fragment with what is missing of a ready video; it asks for itself until done."""
     allow_sharing(request.scope)
     return await _remaining_fragment(await read_video(video_id))
 
 
-@blueprint.get("/videos/<video_id>/facts")
-async def facts(video_id: str) -> str:
-    """The fragment with what is known of a video; a page fetches it once that has changed."""
-    found = await read_video(video_id)
-    names = await web_context().categories.names()
-    view = facts_view(found, await read_progress(found.id), category_names=names)
-    return await render_template("videos/_facts.html", facts=view)
-
-
 @blueprint.get("/videos/<video_id>/share")
+@policy(Policy.WATCH)
+@fragment()
 async def share(video_id: str) -> str:
     """The fragment with a video's addresses; a page fetches it once the video plays."""
     found = await read_video(video_id)
@@ -97,7 +102,20 @@ async def share(video_id: str) -> str:
     return await render_template("videos/_share.html", share=view)
 
 
+@blueprint.get("/videos/<video_id>/related")
+@policy(Policy.WATCH)
+@fragment()
+async def related(video_id: str) -> str:
+    """The fragment with other videos to watch; a page fetches it once its own is there."""
+    allow_sharing(request.scope)
+    found = await read_video(video_id)
+    others = await related_videos(found, seen_by=await principal(), limit=RELATED)
+    cards = [video_card(other, None) for other in others]
+    return await render_template("videos/_related.html", cards=cards)
+
+
 @blueprint.post("/videos/<video_id>/retry")
+@policy(Policy.EDIT)
 async def retry(video_id: str) -> WerkzeugResponse:
     """Try again what failed, and show the page."""
     found = await _retried(video_id)
@@ -105,12 +123,16 @@ async def retry(video_id: str) -> WerkzeugResponse:
 
 
 @blueprint.post("/videos/<video_id>/status")
+@policy(Policy.EDIT)
+@fragment()
 async def retry_status(video_id: str) -> str:
     """Try again what failed, and show the state alone."""
     return await _status_fragment(await _retried(video_id))
 
 
 @blueprint.post("/videos/<video_id>/remaining")
+@policy(Policy.EDIT)
+@fragment()
 async def retry_remaining(video_id: str) -> str:
     """Try again what failed of a ready video, and show what is missing alone."""
     return await _remaining_fragment(await _retried(video_id))
@@ -131,17 +153,12 @@ async def _status_fragment(found: Video) -> str:
         "videos/_status.html",
         status=status_view(found, progress, config=web_context().config),
         remaining=remaining_view(found, progress),
-        poster=await _poster(found),
+        may_edit=await may_edit(found),
     )
-
-
-async def _poster(found: Video) -> PosterView:
-    # Many poll a video that has none to choose yet.
-    is_ready = found.status is VideoStatus.READY
-    asked = await PosterRequest.get_or_none(video_id=found.id) if is_ready else None
-    return poster_view(found, asked)
 
 
 async def _remaining_fragment(found: Video) -> str:
     view = remaining_view(found, await read_progress(found.id))
-    return await render_template("videos/_remaining.html", remaining=view)
+    return await render_template(
+        "videos/_remaining.html", remaining=view, may_edit=await may_edit(found)
+    )

@@ -11,10 +11,18 @@ from portal.database.models import Video
 from portal.text import shown, split_tags
 from portal.transcoding.packaging.master import Kind
 from portal.videos.progress import Progress, RenditionProgress, RenditionStage
+from portal.web.pages.access_views import badge_words
 from portal.web.pages.embedding import frame_size, iframe
 from portal.web.pages.formatting import Moment, Size, bit_rate, clock, moment, size
 from portal.web.pages.links import linked
-from portal.web.playback import master_url
+from portal.web.playback_addresses import master_url
+from portal.web.videos import audience_of
+
+RENDITION_WORDS = {
+    RenditionStage.PLANNED: "Waiting to be made",
+    RenditionStage.RUNNING: "Being made",
+    RenditionStage.FAILED: "Could not be made",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,51 +35,58 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryView:
-    """What a video is about, in its editor's words; `linked` is the description as markup."""
+    """What a video is about, in its editor's words; `linked` is the description as markup.
+
+    `badge` tells it from a public one.
+    """
 
     video_id: str
     url: str
     title: str
     description: str
     linked: Markup
+    categories: list[Link]
+    tags: list[Link]
     created: Moment
+    visibility: str
+    badge: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityView:
-    """A rendition that can be played."""
+    """A rendition: its bit rate and size once it can be played, else how it stands."""
 
     name: str
-    rate: str
-    size: Size
+    words: str
+    size: Size | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactsView:
-    """What is known of a video."""
+    """What is known of a video; `changed` is when a person last changed it, None if nobody did."""
 
     url: str
-    categories: list[Link]
-    tags: list[Link]
     size: Size
     facts: list[tuple[str, str]]
     qualities: list[QualityView]
     notes: list[str]
-    updated: Moment
+    original_url: str | None
+    changed: Moment | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareView:
-    """The addresses of a video, to be copied; those of its stream are empty until it plays."""
+    """The addresses of a video, to be copied; empty ones of its stream lead others nowhere yet."""
 
     url: str
     page_url: str
     playback_url: str
     embed_code: str
+    is_private: bool
     original_url: str | None
 
 
-def summary_view(video: Video) -> SummaryView:
+def summary_view(video: Video, category_names: Mapping[int, str]) -> SummaryView:
     """What a video is about."""
     text = shown(video.description).strip()
     return SummaryView(
@@ -79,15 +94,7 @@ def summary_view(video: Video) -> SummaryView:
         url=url_for("pages.video", video_id=video.id),
         title=shown(video.title),
         description=text,
-        linked=linked(text),
-        created=moment(video.created_at),
-    )
-
-
-def facts_view(video: Video, progress: Progress, *, category_names: Mapping[int, str]) -> FactsView:
-    """What is known of a video; much of it is found out by processing."""
-    return FactsView(
-        url=url_for("pages.facts", video_id=video.id),
+        linked=linked(text, duration_s=video.duration_s or 0.0),
         categories=[
             Link(category_names[number], url_for("library.index", category=number))
             for number in video.category_ids
@@ -95,24 +102,42 @@ def facts_view(video: Video, progress: Progress, *, category_names: Mapping[int,
         tags=[
             Link(shown(tag), url_for("library.index", tag=tag)) for tag in split_tags(video.tags)
         ],
+        created=moment(video.created_at),
+        visibility=video.visibility.value,
+        badge=badge_words(video),
+    )
+
+
+def facts_view(video: Video, progress: Progress, *, config: Config) -> FactsView:
+    """What is known of a video; much of it is found out by processing."""
+    return FactsView(
+        url=url_for("workshop.facts", video_id=video.id),
         facts=_facts(video),
         size=size(video.size_bytes),
-        qualities=[_quality(it) for it in progress.renditions if _is_quality(it)],
+        qualities=[_quality(it) for it in progress.renditions if it.kind is not Kind.SUBTITLES],
         notes=[note.words for note in progress.notes],
-        updated=moment(video.updated_at),
+        original_url=original_url(video, config),
+        changed=moment(video.changed_at) if video.changed_at else None,
     )
+
+
+def original_url(video: Video, config: Config) -> str | None:
+    """The address of the uploaded file, where it may be had."""
+    return url_for("downloads.original", video_id=video.id) if config.downloads else None
 
 
 def share_view(video: Video, config: Config) -> ShareView:
     """The addresses of a video, as others reach them."""
-    playback_url = master_url(config, video.id, video.published_attempt)
-    original = url_for("downloads.original", video_id=video.id) if config.downloads else None
+    is_private = audience_of(video).is_private
+    playback_url = master_url(config, video.id, video.published_attempt, is_private=is_private)
     return ShareView(
         url=url_for("pages.share", video_id=video.id),
         page_url=f"{config.public_url}/videos/{video.id}",
-        playback_url=playback_url,
-        embed_code=_embed_code(video) if playback_url else "",
-        original_url=original,
+        # Of a private video they are of use to nobody else: for others there are playback links.
+        playback_url="" if is_private else playback_url,
+        embed_code=_embed_code(video) if playback_url and not is_private else "",
+        is_private=is_private,
+        original_url=original_url(video, config),
     )
 
 
@@ -131,13 +156,9 @@ def _facts(video: Video) -> list[tuple[str, str]]:
     return facts
 
 
-def _is_quality(rendition: RenditionProgress) -> bool:
-    return rendition.kind is not Kind.SUBTITLES and rendition.state is RenditionStage.COMPLETE
-
-
 def _quality(rendition: RenditionProgress) -> QualityView:
-    return QualityView(
-        name=rendition.name if rendition.kind is Kind.VIDEO else rendition.label or "Audio",
-        rate=bit_rate(rendition.average_bandwidth_bps or 0),
-        size=size(rendition.size_bytes or 0),
-    )
+    name = rendition.name if rendition.kind is Kind.VIDEO else rendition.label or "Audio"
+    if rendition.state is not RenditionStage.COMPLETE:
+        return QualityView(name=name, words=RENDITION_WORDS[rendition.state], size=None)
+    rate = bit_rate(rendition.average_bandwidth_bps or 0)
+    return QualityView(name=name, words=rate, size=size(rendition.size_bytes or 0))

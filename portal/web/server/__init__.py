@@ -11,7 +11,8 @@ Begin with `stack`: it lists the ASGI middlewares in the order in which a reques
 7. `ClientAddress`: whom the limits count the request for
 8. `ConcurrencyLimit`: more requests at once than a process can work on are 503
 9. `ResponseCache`: many who ask for the same share one response
-10. `RateLimit`: a client that asks too much is 429
+10. `RateLimit`: a client or an account that asks too much is 429
+11. `PlaybackPrefix`: takes the token out of an address with leave to watch in it
 
 Each is an app around the next one, `(app, **settings)`, and can be left out or replaced there; they
 tell each other what they know by `request_context.state_of(scope)`. Before all of them come

@@ -14,7 +14,7 @@ from hypercorn.typing import HTTPResponseBodyEvent as Body
 from hypercorn.typing import HTTPResponseStartEvent as Start
 from hypercorn.typing import HTTPScope, Scope
 
-__all__ = ["HTTPScope", "Receive", "Scope", "Send", "Start"]
+__all__ = ["HTTPScope", "Receive", "Scope", "Send", "SendEvent", "Start"]
 
 App = Callable[[HTTPScope, Receive, Send], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
@@ -27,7 +27,10 @@ SEND_TIMEOUT_S = 60
 
 def header(scope: HTTPScope, name: bytes) -> str:
     """The first header of this name, which is in lower case; empty if there is none."""
-    return next((value.decode("latin-1") for it, value in scope["headers"] if it == name), "")
+    for it, value in scope["headers"]:
+        if it == name:
+            return value.decode("latin-1")
+    return ""
 
 
 def on_start(send: Send, act: Callable[[Start], None]) -> Send:

@@ -5,8 +5,6 @@ What is counted is the time until a response begins; how long a client takes to 
 that send slowly keep out nobody but each other. One client gets no more than half of either.
 """
 
-from contextlib import ExitStack
-
 from portal.errors import Overloaded
 from portal.web.server.asgi import SAFE_METHODS, App, HTTPScope, Receive, Send, on_body, on_start
 from portal.web.server.capacity import Capacity
@@ -33,14 +31,23 @@ class ConcurrencyLimit:
         first = self._receiving if has_body else self._working
         if not first.acquire(client):
             raise Overloaded
-        with ExitStack() as slot:
-            slot.callback(first.release, client)
+        place: Capacity | None = first
 
-            def move() -> None:
-                """Count as worked on, full or not: the request was let in already."""
-                slot.close()
-                self._working.force(client)
-                slot.callback(self._working.release, client)
+        def leave(_: object = None) -> None:
+            nonlocal place
+            if place is not None:
+                place.release(client)
+                place = None
 
-            receive = on_body(receive, move) if has_body else receive
-            await self._app(scope, receive, on_start(send, lambda _: slot.close()))
+        def move() -> None:
+            """Count as worked on, full or not: the request was let in already."""
+            nonlocal place
+            leave()
+            place = self._working
+            place.force(client)
+
+        receive = on_body(receive, move) if has_body else receive
+        try:
+            await self._app(scope, receive, on_start(send, leave))
+        finally:
+            leave()

@@ -9,7 +9,7 @@ hold, cannot be made to point here by a stranger, so they need no setting.
 from functools import lru_cache, partial
 from urllib.parse import urlsplit
 
-from portal.config import ANY_HOST
+from portal.config.values import ANY_HOST
 from portal.errors import UnknownHost
 from portal.text import host_name
 from portal.web.server.asgi import App, HTTPScope, Receive, Send, header

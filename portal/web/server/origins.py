@@ -1,7 +1,8 @@
 """Origin check: whether a browser sent an unsafe request from the portal's own pages.
 
-The portal has no sessions to steal, but what a form does should be what someone meant. Browsers
-say where a request comes from; programs that are no browsers say nothing and are let through.
+What a form does should be what someone meant, with the session of someone signed in above all.
+Browsers say where a request comes from; programs that are no browsers say nothing and are let
+through, unless they send the cookie of a session.
 """
 
 from urllib.parse import urlsplit
@@ -11,6 +12,7 @@ from werkzeug.sansio.utils import get_host
 
 from portal.errors import CrossSiteRequest
 from portal.web.server.asgi import SAFE_METHODS, App, HTTPScope, Receive, Send, header
+from portal.web.server.credentials import has_session_cookie
 
 # `none` is the user's own doing: a typed address, a bookmark.
 OWN_SITES = frozenset({"same-origin", "none"})
@@ -31,12 +33,14 @@ class OriginCheck:
             host = header(scope, b"host") or None
             own_host = get_host(scope["scheme"], host, scope.get("server")).lower()
             hosts = frozenset({own_host, self._public_host} - {""})
-            require_same_origin(headers, hosts=hosts)
+            require_same_origin(headers, hosts=hosts, must_tell=has_session_cookie(scope))
         await self._app(scope, receive, send)
 
 
-def require_same_origin(headers: Headers, *, hosts: frozenset[str]) -> None:
-    """Raise `CrossSiteRequest` for a request from another site's page.
+def require_same_origin(
+    headers: Headers, *, hosts: frozenset[str], must_tell: bool = False
+) -> None:
+    """Raise `CrossSiteRequest` for a request from another site's page; or that may be, if it must.
 
     `hosts` are the names this portal is reached by, ports included. Sec-Fetch-Site (W3C Fetch
     Metadata) counts where the browser sends it, which it does over https and to this machine;
@@ -48,7 +52,7 @@ def require_same_origin(headers: Headers, *, hosts: frozenset[str]) -> None:
             raise CrossSiteRequest
         return
     origin = headers.get("Origin")
-    if origin is not None and _host(origin) not in hosts:
+    if must_tell if origin is None else _host(origin) not in hosts:
         raise CrossSiteRequest
 
 

@@ -3,6 +3,11 @@
 They are in the memory of each web process, because a poll must not cost a write to the database:
 with several web processes a client may ask for as many times as much. No office of editors and no
 audience behind one address should ever meet the limits.
+
+A client is an account where the request carries its credentials, else an address. All tokens and
+sessions of an account are one client: whoever needs more would only make another token. Whose they
+are is known from the first request on in which the app found them valid. Before that, and with
+what is not valid, the address counts, so that sending made-up tokens gains nothing.
 """
 
 import re
@@ -11,11 +16,12 @@ from enum import Enum
 from math import ceil
 from time import monotonic
 
-from cachetools import LRUCache
+from cachetools import LRUCache, TTLCache
 
 from portal.config import Config
 from portal.errors import TooManyRequests
 from portal.web.server.asgi import SAFE_METHODS, App, HTTPScope, Receive, Send
+from portal.web.server.credentials import credential_digests
 from portal.web.server.request_context import state_of
 
 # Clients remembered for each budget, the latest; someone with more addresses than that gains
@@ -23,6 +29,8 @@ from portal.web.server.request_context import state_of
 MAX_CLIENTS = 20_000
 # So that a client that waits exactly as long as told gets through.
 ROUNDING = 1e-6
+# Credentials that were revoked count for their account so much longer; only counting depends on it.
+IDENTIFIED_S = 60
 
 
 class Budget(Enum):
@@ -38,6 +46,9 @@ FREE = re.compile(r"/healthz|/readyz|/static/.*")
 # Each asks storage for its list of parts, or is one of thousands for a large file.
 PARTS = re.compile(r"(GET|HEAD) /api/uploads/[^/]+|POST /api/uploads/[^/]+/parts/[^/]+")
 
+# A link, which keeps something all the same: that someone left for the provider of single sign-on.
+LEAVING = "/sign-in/oidc"
+
 
 class RateLimit:
     """Refuses requests of a client that has used up the budget it asks from; 0 is no limit."""
@@ -46,13 +57,39 @@ class RateLimit:
         self._app = app
         limits = {budget: getattr(config, budget.value) for budget in Budget}
         self._buckets = {it: TokenBuckets(limit) for it, limit in limits.items() if limit}
+        self._accounts = Accounts()
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         budget = budget_of(scope)
         buckets = self._buckets.get(budget) if budget else None
-        if buckets is not None and (wait_s := buckets.take(state_of(scope).client)):
-            raise TooManyRequests(ceil(wait_s))
+        if buckets is None:
+            await self._app(scope, receive, send)
+            return
+        account = self._accounts.of(scope)
+        if wait_s := buckets.take(account or state_of(scope).client):
+            raise TooManyRequests(ceil(wait_s), of="account" if account else "address")
         await self._app(scope, receive, send)
+        self._accounts.note(scope)
+
+
+class Accounts:
+    """Whose credentials are whose, as the app found them in the last minute."""
+
+    def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
+        self._known: TTLCache[str, str] = TTLCache(MAX_CLIENTS, IDENTIFIED_S, timer=clock)
+
+    def of(self, scope: HTTPScope) -> str:
+        """The account that a request is counted for; empty where that is not known."""
+        for it in credential_digests(scope):
+            if account := self._known.get(it):
+                return account
+        return ""
+
+    def note(self, scope: HTTPScope) -> None:
+        """Remember what the app has found out about a request."""
+        if identified := state_of(scope).identified:
+            credential, account = identified
+            self._known[credential] = account
 
 
 class TokenBuckets:
@@ -87,4 +124,6 @@ def budget_of(scope: HTTPScope) -> Budget | None:
         return Budget.PARTS
     if path == "/" and scope["query_string"]:
         return Budget.SEARCHES
+    if path == LEAVING:
+        return Budget.CHANGES
     return Budget.READS if method in SAFE_METHODS else Budget.CHANGES

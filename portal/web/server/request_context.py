@@ -8,7 +8,7 @@ import logging
 import re
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 from portal.telemetry.logs import bind
@@ -30,6 +30,10 @@ logger = logging.getLogger(__name__)
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 REQUEST_ID_HEADER = b"x-request-id"
 SLOW_S = 1.0
+# Whoever reads a log could use what stands there, however the address is mistyped.
+SECRET_PATH = re.compile(r"^(/*(?:welcome|p)/+).+", re.IGNORECASE | re.DOTALL)
+# A playback token (RFC 7515 section 7.1) wherever it stands: a proxy may put something before it.
+TOKEN = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
 # Of a request's scope.
 STATE = "portal"
 
@@ -40,26 +44,36 @@ class RequestState:
 
     # The name under which limits count it; see `client_address`.
     client: str = ""
+    # The digest of the credentials that were found valid, and their account; see `rate_limit`.
+    identified: tuple[str, str] | None = None
     # The app's rule that it matched.
     route: str | None = None
-    # Whether other sites may frame the response.
-    is_frameable: bool = False
+    # What the address has of leave to watch; see `playback_prefix`.
+    playback_token: str = ""
+    # Whether it was asked if who sent it may see the video of its address; see `access`.
+    was_asked: bool = False
+    # Which sites may frame the response, as frame-ancestors has it; empty for none.
+    framed_by: str = ""
     # Whether the response is the same for everyone who asks.
     is_shareable: bool = False
+    # Whether what was shared before is to be forgotten.
+    forgets_shared: bool = False
+    # Whether it showed something to people who may not see it any more.
+    is_less_seen: bool = False
     # Whether a middleware refused it: logged at DEBUG, and counted by `error_responses`.
     is_refused: bool = False
 
 
 def state_of(scope: Scope) -> RequestState:
     """The state of the request with this scope, made when it is first asked for."""
-    fields = cast("dict[str, Any]", scope)
+    fields: Any = scope
     state: RequestState = fields.get(STATE) or fields.setdefault(STATE, RequestState())
     return state
 
 
-def allow_framing(scope: Scope) -> None:
-    """Let other sites frame the response to this request."""
-    state_of(scope).is_frameable = True
+def allow_framing(scope: Scope, framed_by: str) -> None:
+    """Let these sites frame the response to this request."""
+    state_of(scope).framed_by = framed_by
 
 
 class RequestContext:
@@ -96,7 +110,7 @@ def _log(scope: HTTPScope, status: int, duration_s: float) -> None:
     is_routine = scope["method"] in SAFE_METHODS and status < 400 and duration_s < SLOW_S
     level = logging.DEBUG if is_routine or state_of(scope).is_refused else logging.INFO
     if logger.isEnabledFor(level):
-        method, path = scope["method"], scope["path"]
+        method, path = scope["method"], SECRET_PATH.sub(r"\1…", TOKEN.sub("…", scope["path"]))
         fields = {"action": "request", "method": method, "path": path, "status": status}
         duration = {"duration_ms": round(duration_s * 1000, 1)}
         logger.log(level, "%s %s %d", method, path, status, extra=fields | duration)

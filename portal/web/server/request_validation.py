@@ -7,7 +7,13 @@ headers than any client needs. `http1` refuses what can be seen in the raw bytes
 
 from urllib.parse import urlsplit
 
-from portal.errors import AmbiguousLength, BadTarget, InvalidHost, OtherVersion, TooManyHeaders
+from portal.errors import (
+    AmbiguousLength,
+    BadTarget,
+    InvalidHost,
+    OtherVersion,
+    TooManyHeaders,
+)
 from portal.text import host_name
 from portal.web.server.asgi import App, HTTPScope, Receive, Send, header
 
@@ -46,7 +52,10 @@ def validate(scope: HTTPScope) -> None:
 
 
 def path_of(target: str) -> str:
-    """The path of a request target; raises `BadTarget` if it has none."""
+    """The path of a request target, with one slash in front; raises `BadTarget` if it has none.
+
+    Routing drops further ones, and the middlewares have to see the address that it sees.
+    """
     try:
         is_absolute = target.lower().startswith(ABSOLUTE_FORM)
         path = (urlsplit(target).path or "/") if is_absolute else target
@@ -54,4 +63,4 @@ def path_of(target: str) -> str:
         raise BadTarget from None
     if not path.startswith("/"):
         raise BadTarget
-    return path
+    return f"/{path.lstrip('/')}"

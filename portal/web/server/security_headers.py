@@ -1,17 +1,21 @@
 """Security headers: one policy for every response.
 
-The player page for other sites differs in one thing: it may be framed. What else others may load
-says so itself, by a Cross-Origin-Resource-Policy of its own.
+The player page for other sites differs in one thing: some or all of them may frame it. What else
+others may load says so itself, by a Cross-Origin-Resource-Policy of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from portal.config import Config
 from portal.web.server.asgi import App, Headers, HTTPScope, Receive, Send, Start, on_start
 from portal.web.server.request_context import state_of
+
+# Sets of sites that may frame something, whose headers are remembered.
+REMEMBERED = 256
 
 
 class SecurityHeaders:
@@ -23,8 +27,7 @@ class SecurityHeaders:
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         def add(start: Start) -> None:
-            policies = self._policies
-            added = policies.frameable if state_of(scope).is_frameable else policies.default
+            added = self._policies.headers(state_of(scope).framed_by)
             found = list(start["headers"])
             names = {name for name, _ in found}
             start["headers"] = [*found, *(it for it in added if it[0] not in names)]
@@ -36,19 +39,21 @@ class Policies:
     """The headers, encoded once: storage's address is known only when the app has started."""
 
     def __init__(self) -> None:
-        self.default: Headers = []
-        self.frameable: Headers = []
+        self._make: Callable[[str], Headers] = lambda _: []
 
     def set(self, config: Config, storage_origin: str) -> None:
         """Use these from now on."""
-        self.default = _encoded(security_headers(config, storage_origin))
-        self.frameable = _encoded(security_headers(config, storage_origin, frameable=True))
+        self._make = lru_cache(REMEMBERED)(
+            lambda framed_by: _encoded(security_headers(config, storage_origin, framed_by))
+        )
+
+    def headers(self, framed_by: str) -> Headers:
+        """Those of a response that these sites may frame."""
+        return self._make(framed_by)
 
 
-def security_headers(
-    config: Config, storage_origin: str, *, frameable: bool = False
-) -> Mapping[str, str]:
-    """The headers of every response; with `frameable` those of what others may frame.
+def security_headers(config: Config, storage_origin: str, framed_by: str = "") -> Mapping[str, str]:
+    """The headers of every response; `framed_by` are the sites that may frame it, if any.
 
     Browsers PUT uploads to storage and read segments and posters from it, or from the CDN.
     """
@@ -64,7 +69,7 @@ def security_headers(
         "object-src": "'none'",
         "base-uri": "'none'",
         "form-action": "'self'",
-        "frame-ancestors": "*" if frameable else "'none'",
+        "frame-ancestors": framed_by or "'none'",
     }
     is_https = config.public_url.startswith("https://")
     return {
@@ -72,10 +77,10 @@ def security_headers(
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "strict-origin-when-cross-origin",
         "Cross-Origin-Opener-Policy": "same-origin",
-        "Cross-Origin-Resource-Policy": "cross-origin" if frameable else "same-origin",
+        "Cross-Origin-Resource-Policy": "cross-origin" if framed_by else "same-origin",
         "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
-        # It knows no way to say "anyone".
-        **({} if frameable else {"X-Frame-Options": "DENY"}),
+        # It knows no way to name sites.
+        **({} if framed_by else {"X-Frame-Options": "DENY"}),
         **({"Strict-Transport-Security": "max-age=31536000"} if is_https else {}),
     }
 

@@ -12,6 +12,7 @@ from portal.web.server.concurrency_limit import ConcurrencyLimit
 from portal.web.server.error_responses import ErrorResponses
 from portal.web.server.hosts import HostCheck
 from portal.web.server.origins import OriginCheck
+from portal.web.server.playback_prefix import PlaybackPrefix
 from portal.web.server.rate_limit import RateLimit
 from portal.web.server.request_context import RequestContext
 from portal.web.server.request_validation import RequestValidation
@@ -36,6 +37,7 @@ def middlewares(
         partial(ConcurrencyLimit, limit=config.max_concurrent_requests),
         ResponseCache,
         partial(RateLimit, config=config),
+        PlaybackPrefix,
     ]
 
 

@@ -1,5 +1,7 @@
 /** A link that asks in a dialog of its page what else a page of its own would ask. */
 
+import { closeByBackdrop } from "../backdrop.js";
+
 /** @type {import("../lifecycle.js").Start} */
 export function dialogLink(link, signal) {
   const dialog = document.getElementById(link.dataset.opens ?? "");
@@ -14,8 +16,5 @@ export function dialogLink(link, signal) {
     },
     { signal },
   );
-  // Outside of its content, which covers it, there's only the backdrop.
-  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close(), {
-    signal,
-  });
+  closeByBackdrop(dialog, signal);
 }

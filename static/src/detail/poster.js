@@ -3,7 +3,9 @@
  * gives the new poster to the player.
  */
 
+import { statusOf } from "./form-requests.js";
 import { announce } from "./live.js";
+import { player } from "./player-of-page.js";
 
 /** @type {string | null} */
 let lastVersion = null;
@@ -25,7 +27,7 @@ export function posterTool(element, signal) {
     },
     { capture: true, signal },
   );
-  form.addEventListener("htmx:response:error", () => failed(element), { signal });
+  form.addEventListener("htmx:response:error", (event) => failed(element, event), { signal });
   form.addEventListener("htmx:error", () => failed(element), { signal });
   follow(element);
 }
@@ -42,19 +44,16 @@ function follow(element) {
   lastWords = words;
 }
 
-/** @param {HTMLElement} element */
-function failed(element) {
-  const words = "The portal didn’t take that. Check your connection, then try again.";
+/** @param {HTMLElement} element @param {Event} [refusal] */
+function failed(element, refusal) {
+  const words =
+    refusal && statusOf(refusal) === 401
+      ? "You are signed out. Sign in, then try again."
+      : "The portal didn’t take that. Check your connection, then try again.";
   const place = element.querySelector("[data-poster-trouble]");
   if (place instanceof HTMLElement) {
     place.textContent = words;
     place.hidden = false;
   }
   announce(words);
-}
-
-/** @returns {HTMLVideoElement | null} */
-function player() {
-  const found = document.querySelector("video[data-player]");
-  return found instanceof HTMLVideoElement ? found : null;
 }

@@ -4,9 +4,12 @@
  * video.
  */
 import "./track-lists.js";
+import "./times.js";
 import "media-chrome/media-controller";
 import "media-chrome/media-control-bar";
+import "media-chrome/media-airplay-button";
 import "media-chrome/media-captions-button";
+import "media-chrome/media-cast-button";
 import "media-chrome/media-fullscreen-button";
 import "media-chrome/media-loading-indicator";
 import "media-chrome/media-mute-button";
@@ -14,7 +17,6 @@ import "media-chrome/media-pip-button";
 import "media-chrome/media-play-button";
 import "media-chrome/media-seek-backward-button";
 import "media-chrome/media-seek-forward-button";
-import "media-chrome/media-time-display";
 import "media-chrome/media-time-range";
 import "media-chrome/media-volume-range";
 import "media-chrome/menu/media-audio-track-menu";

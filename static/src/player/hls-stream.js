@@ -6,6 +6,9 @@
  * itself, and "recovered" when it is going again.
  */
 import Hls from "hls.js";
+import { offerAlternative } from "./alternative.js";
+import { saveSettings, settings } from "./local-storage.js";
+import { asRendition, indexOfNearest } from "./qualities.js";
 import { Reconnection } from "./reconnection.js";
 import { audioTracksOf, renditionsOf } from "./track-lists.js";
 import { lookFor } from "./troubles.js";
@@ -49,8 +52,8 @@ export class HlsStream extends EventTarget {
   #unreadable = 0;
   /** Whether a part of what is buffered was fetched by another, and is unknown to this one. */
   #isSuccessor = false;
-  /** The height someone chose, or 0 for any. */
-  #chosenHeight = 0;
+  /** The name of the quality someone chose, for this video or an earlier one, or 0 for any. */
+  #wanted = settings().quality ?? 0;
 
   /**
    * @param {HTMLVideoElement} video
@@ -61,6 +64,7 @@ export class HlsStream extends EventTarget {
     super();
     this.video = video;
     this.source = source;
+    this.playsElsewhere = !video.disableRemotePlayback;
     signal.addEventListener("abort", () => this.#lifetime.abort());
     this.renditions = renditionsOf(video);
     this.audioTracks = audioTracksOf(video);
@@ -155,6 +159,9 @@ export class HlsStream extends EventTarget {
       ...options,
     });
     const { Events } = Hls;
+    hls.on(Events.MEDIA_ATTACHED, () => {
+      if (this.playsElsewhere) offerAlternative(this.video, this.source);
+    });
     hls.on(Events.ERROR, (_event, error) => this.#failed(hls, error));
     hls.on(Events.MANIFEST_PARSED, () => this.#listQualities(hls));
     hls.on(Events.LEVELS_UPDATED, () => this.#listQualities(hls));
@@ -183,14 +190,16 @@ export class HlsStream extends EventTarget {
   /** @param {Hls} hls */
   #listQualities(hls) {
     if (hls !== this.#hls) return;
-    const chosen = hls.levels.findIndex(({ height }) => height === this.#chosenHeight);
-    this.renditions.fill(hls.levels.map(asRendition), chosen);
+    const renditions = hls.levels.map(asRendition);
+    const chosen = indexOfNearest(renditions, this.#wanted);
+    this.renditions.fill(renditions, chosen);
     if (chosen >= 0 && hls.nextLevel !== chosen) hls.nextLevel = chosen;
   }
 
   #switchQuality() {
-    const { selectedIndex } = this.renditions;
-    this.#chosenHeight = this.#hls?.levels[selectedIndex]?.height ?? 0;
+    const { selectedIndex, items } = this.renditions;
+    this.#wanted = items[selectedIndex]?.name ?? 0;
+    saveSettings({ quality: this.#wanted });
     if (!this.#hls) return;
     // What is shown plays on to the end of its segment, if there's a way to tell where that is.
     if (this.#isSuccessor) this.#hls.currentLevel = selectedIndex;
@@ -287,20 +296,6 @@ export class HlsStream extends EventTarget {
 /** @param {number} length_s how much to fetch ahead of what is shown */
 function buffering(length_s) {
   return { maxBufferLength: length_s, maxMaxBufferLength: length_s };
-}
-
-/**
- * A menu's entry. It goes by the rendition's name, for sizes are rounded to what encoders take:
- * 358 lines are called 360p.
- * @param {import("hls.js").Level} level
- * @param {number} index
- * @returns {import("./track-lists.js").VideoRendition}
- */
-function asRendition({ width, height, bitrate, uri }, index) {
-  const lines = Math.min(width, height);
-  const name = Number(/\/(\d+)p\/[^/]*$/.exec(new URL(uri, location.href).pathname)?.[1] ?? lines);
-  const side = (/** @type {number} */ length) => Math.round((length * name) / lines);
-  return { id: String(index), width: side(width), height: side(height), bitrate, lines, name };
 }
 
 /** @param {{ lang?: string, name: string } | undefined} track */

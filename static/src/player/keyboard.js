@@ -1,7 +1,9 @@
 /**
  * The keys of the big video sites. Letters, digits and the space bar work on the whole page while
  * nothing on it has the focus; keys that scroll work only inside the player. What has its own
- * use for a key keeps it: fields, buttons and links, open menus, the volume slider.
+ * use for a key keeps it: fields, buttons and links, open menus, the volume slider. Where letters
+ * are switched off, no key that writes anything does anything, and none works outside the player
+ * (WCAG 2.1.4).
  */
 
 const STEP_S = 5;
@@ -16,6 +18,8 @@ const FIELDS = "input:not([type=range]), textarea, select, [contenteditable], [r
  * @typedef {object} Actions
  * @property {() => void} toggleFullscreen
  * @property {() => void} toggleCaptions
+ * @property {() => void} showKeys
+ * @property {() => boolean} hasLetterKeys
  */
 
 /** @typedef {(video: HTMLVideoElement, actions: Actions) => void} Command */
@@ -35,6 +39,7 @@ const COMMANDS = {
   m: toggleMute,
   f: (_video, { toggleFullscreen }) => toggleFullscreen(),
   c: (_video, { toggleCaptions }) => toggleCaptions(),
+  "?": (_video, { showKeys }) => showKeys(),
   "<": (video) => changeSpeed(video, -1),
   ">": (video) => changeSpeed(video, 1),
 };
@@ -49,7 +54,7 @@ export function listenToKeys(controller, video, actions, signal) {
   document.addEventListener(
     "keydown",
     (event) => {
-      const command = commandFor(event, controller);
+      const command = commandFor(event, controller, actions.hasLetterKeys());
       if (!command) return;
       event.preventDefault();
       // A slider in the player must not act on it, too.
@@ -63,14 +68,19 @@ export function listenToKeys(controller, video, actions, signal) {
 /**
  * @param {KeyboardEvent} event
  * @param {HTMLElement} controller
+ * @param {boolean} hasLetterKeys
  * @returns {Command | null}
  */
-function commandFor(event, controller) {
+function commandFor(event, controller, hasLetterKeys) {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return null;
+  // A dialog's own keys are all that there is while it is open.
+  if (document.querySelector("dialog[open]")) return null;
   const path = event.composedPath().filter((node) => node instanceof Element);
   const isInside = path.includes(controller);
   const isNowhere = path[0] === document.body || path[0]?.id === "main";
-  if (!isInside && !(isNowhere && !SCROLLING.has(event.key))) return null;
+  const isForAll = hasLetterKeys && isNowhere && !SCROLLING.has(event.key);
+  if (!isInside && !isForAll) return null;
+  if (!hasLetterKeys && event.key.length === 1 && event.key !== " ") return null;
   if (path.some((element) => hasOwnUse(element, event.key))) return null;
   if (/^[0-9]$/.test(event.key)) return (video) => seek(video, (video.duration * +event.key) / 10);
   // With the shift key held or capitals locked a letter is the same key.

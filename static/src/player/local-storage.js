@@ -14,16 +14,26 @@ const WATCHED_S = 5;
 const ENDING_SHARE = 0.05;
 const ENDING_S = 20;
 
-/** @typedef {{ volume?: number, isMuted?: boolean, speed?: number, captions?: string }} Settings */
+/**
+ * @typedef {object} Settings
+ * @property {number} [volume]
+ * @property {boolean} [isMuted]
+ * @property {number} [speed]
+ * @property {string} [captions] the language, or empty for none
+ * @property {boolean} [hasLetterKeys] whether single characters are keys of the player
+ * @property {number} [quality] the lines of its name (480 for 480p), or 0 for any
+ */
 
 /** @returns {Settings} */
 export function settings() {
-  const { volume, isMuted, speed, captions } = read(SETTINGS_KEY);
+  const { volume, isMuted, speed, captions, quality, hasLetterKeys } = read(SETTINGS_KEY);
   return {
     volume: isWithin(volume, 0, 1) ? volume : undefined,
     isMuted: typeof isMuted === "boolean" ? isMuted : undefined,
     speed: isWithin(speed, 0.25, 4) ? speed : undefined,
     captions: typeof captions === "string" ? captions : undefined,
+    hasLetterKeys: typeof hasLetterKeys === "boolean" ? hasLetterKeys : undefined,
+    quality: isWithin(quality, 0, Number.MAX_VALUE) ? quality : undefined,
   };
 }
 

@@ -5,14 +5,14 @@
  */
 
 import { listenToKeys } from "./keyboard.js";
+import { keysDialog } from "./keys-dialog.js";
+import { mendMenus } from "./menus.js";
 import { keepCaptions, keepPosition, restoreSettings, startPosition_s } from "./saved-state.js";
+import { listenToTaps } from "./taps.js";
 import { WORDS } from "./troubles.js";
 
 /** @typedef {import("./hls-stream.js").HlsStream | import("./native-stream.js").NativeStream} Stream */
 /** @typedef {import("./troubles.js").Trouble} Trouble */
-
-// Encoders and browsers both round a picture's size.
-const ROUNDING_LINES = 4;
 
 /** @type {import("../lifecycle.js").Start} */
 export function startPlayer(element, signal) {
@@ -32,6 +32,7 @@ class Player {
    */
   constructor(video, box, signal) {
     this.video = video;
+    this.box = box;
     this.signal = signal;
     this.controller = /** @type {HTMLElement} */ (box.querySelector("media-controller"));
     this.trouble = /** @type {HTMLElement} */ (box.querySelector("[data-player-trouble]"));
@@ -55,6 +56,7 @@ class Player {
     keepPosition(video, signal);
     keepCaptions(controller, video, signal);
     listenToKeys(controller, video, this.#keyActions(), signal);
+    listenToTaps(controller, video, signal);
     await this.#open(startPosition_s(video));
     if (this.#isToldToPlay) video.play().catch(() => {}); // browsers may refuse to, with sound
   }
@@ -139,25 +141,11 @@ class Player {
     // A plain button has no state of being on, and a bare element no label.
     this.controller.querySelector("media-captions-button")?.setAttribute("role", "switch");
     this.controller.querySelector("media-time-display")?.setAttribute("role", "timer");
-    for (const menu of this.controller.querySelectorAll(".player__menu, [slot=submenu]")) {
-      menu.shadowRoot?.querySelector("button[part~=back]")?.setAttribute("role", "menuitem");
-      leaveFocusInside(/** @type {HTMLElement} */ (menu));
-    }
-    const menu = this.controller.querySelector("media-rendition-menu");
-    if (!menu) return;
-    // "Auto (358p)" for what the list calls 360p.
-    Object.assign(menu, {
-      formatMenuItemText: (/** @type {string} */ text) =>
-        text.replace(/\d+(?=p)/, (lines) => {
-          const isClose = (/** @type {{ lines: number }} */ rendition) =>
-            Math.abs(rendition.lines - Number(lines)) <= ROUNDING_LINES;
-          const found = renditions.items.find(isClose);
-          return String(found?.name ?? lines);
-        }),
-    });
+    mendMenus(this.controller, renditions, this.signal);
   }
 
   #keyActions() {
+    const { show, hasLetterKeys } = keysDialog(this.box, this.controller, this.signal);
     const ask = (/** @type {string} */ request) => {
       this.controller.dispatchEvent(new CustomEvent(request, { bubbles: true, composed: true }));
     };
@@ -167,6 +155,8 @@ class Player {
         ask(isFull ? "mediaexitfullscreenrequest" : "mediaenterfullscreenrequest");
       },
       toggleCaptions: () => ask("mediatogglesubtitlesrequest"),
+      showKeys: show,
+      hasLetterKeys,
     };
   }
 
@@ -212,16 +202,4 @@ class Player {
     if (video.paused) reopen();
     else video.addEventListener("pause", reopen, { once: true, signal });
   }
-}
-
-/**
- * A menu takes the focus once it has unfolded, and gives it back to what had it before. Where that
- * is an entry of its own, reached meanwhile, it would hold on to a focus that is to leave.
- * @param {HTMLElement} menu
- */
-function leaveFocusInside(menu) {
-  const focus = menu.focus.bind(menu);
-  menu.focus = () => {
-    if (!menu.matches(":focus-within")) focus();
-  };
 }

@@ -1,17 +1,16 @@
 /**
- * The portal's JSON API, as far as the upload page uses it. RFC 9457 problem details become errors.
- * Media bytes go to storage without the portal.
+ * The portal's JSON API, as far as the upload page uses it. Media bytes go to storage without the
+ * portal.
  */
 
 import { anySignal } from "../any-signal.js";
+import { request, requestJson } from "../requests.js";
 
-const TIMEOUT_MS = 30_000;
 /** Putting thousands of parts together may take storage a while. */
 const COMPLETE_TIMEOUT_MS = 90_000;
 const REACH_TIMEOUT_MS = 5_000;
 const KEY = /^videos\/([0-9a-f]{32})\./;
 
-/** @typedef {{ pointer: string, message: string }} FieldFault */
 /**
  * @typedef {{ presignUrl: string, uploadsUrl: string, publishUrl: string,
  *   storageUrl: string }} Urls
@@ -25,29 +24,6 @@ const KEY = /^videos\/([0-9a-f]{32})\./;
  * @property {number} partCount
  * @property {Part[]} parts in storage
  */
-
-/** The portal refused a request, and said why. */
-export class Refused extends Error {
-  /**
-   * @param {number} status
-   * @param {object} problem
-   * @param {string} [problem.code] stable name of the error, or empty
-   * @param {string} [problem.detail] in words for people, or empty
-   * @param {FieldFault[]} [problem.faults]
-   * @param {number | null} [problem.retryAfter_s]
-   */
-  constructor(status, { code = "", detail = "", faults = [], retryAfter_s = null } = {}) {
-    super(detail || `status ${status}`);
-    this.status = status;
-    this.code = code;
-    this.detail = detail;
-    this.faults = faults;
-    this.retryAfter_s = retryAfter_s;
-  }
-}
-
-/** There was no answer: no connection, or none in time. */
-export class NoAnswer extends Error {}
 
 /** The portal's own id of the upload with this key, or empty. @param {string} key */
 export function uploadIdOf(key) {
@@ -83,11 +59,7 @@ export class Api {
     return requestJson("POST", this.urls.uploadsUrl, { body: { key, sizeBytes } });
   }
 
-  /**
-   * @param {string} key
-   * @param {AbortSignal} [signal]
-   * @returns {Promise<UploadState>} as storage itself has it
-   */
+  /** @param {string} key @param {AbortSignal} [signal] @returns {Promise<UploadState>} */
   read(key, signal) {
     return requestJson("GET", this.#uploadUrl(key), { signal });
   }
@@ -120,25 +92,27 @@ export class Api {
   }
 
   /**
-   * @param {unknown} body
+   * @param {{ visibility?: string }} details with who may see the video from the start
    * @returns {Promise<{ id: string, title: string }>} with the title that the video has by now
    */
-  publish(body) {
-    return requestJson("POST", this.urls.publishUrl, { body });
+  publish({ visibility, ...body }) {
+    const query = visibility ? `?${new URLSearchParams({ visibility })}` : "";
+    return requestJson("POST", this.urls.publishUrl + query, { body });
   }
 
-  /** @param {string} videoId */
-  readMetadata(videoId) {
-    return request("GET", this.#metadataUrl(videoId));
+  /** @param {string} videoId @param {"metadata" | "access"} what */
+  readOf(videoId, what) {
+    return request("GET", `${this.urls.publishUrl}/${videoId}/${what}`);
   }
 
   /**
    * @param {string} videoId
+   * @param {"metadata" | "access"} what
    * @param {unknown} body
    * @param {string} ifMatch the ETag of what is to be changed
    */
-  writeMetadata(videoId, body, ifMatch) {
-    return requestJson("PUT", this.#metadataUrl(videoId), { body, ifMatch });
+  writeOf(videoId, what, body, ifMatch) {
+    return requestJson("PUT", `${this.urls.publishUrl}/${videoId}/${what}`, { body, ifMatch });
   }
 
   /**
@@ -165,78 +139,4 @@ export class Api {
   #uploadUrl(key) {
     return `${this.urls.uploadsUrl}/${uploadIdOf(key)}`;
   }
-
-  /** @param {string} videoId */
-  #metadataUrl(videoId) {
-    return `${this.urls.publishUrl}/${videoId}/metadata`;
-  }
-}
-
-/**
- * @typedef {object} Options
- * @property {unknown} [body]
- * @property {string} [ifMatch]
- * @property {AbortSignal} [signal]
- * @property {number} [timeout_ms]
- * @property {boolean} [keepalive] lets the request outlive the page
- */
-
-/**
- * @param {string} method
- * @param {string} url
- * @param {Options} [options]
- * @returns {Promise<any>} the JSON of a 2xx answer, or null where it has none
- * @throws {Refused | NoAnswer} or the signal's reason
- */
-async function requestJson(method, url, options) {
-  return (await request(method, url, options)).json;
-}
-
-/**
- * @param {string} method
- * @param {string} url
- * @param {Options} [options]
- * @returns {Promise<{ json: any, etag: string }>}
- */
-async function request(method, url, options = {}) {
-  const { body, ifMatch, signal, timeout_ms = TIMEOUT_MS, keepalive = false } = options;
-  const late = new AbortController();
-  const timer = setTimeout(() => late.abort(), timeout_ms);
-  /** @type {Record<string, string>} */
-  const headers = { Accept: "application/json" };
-  if (body !== undefined) headers["Content-Type"] = "application/json";
-  if (ifMatch) headers["If-Match"] = ifMatch;
-  try {
-    const response = await fetch(url, {
-      method,
-      headers,
-      body: body === undefined ? undefined : JSON.stringify(body),
-      signal: signal ? anySignal([signal, late.signal]) : late.signal,
-      keepalive,
-    });
-    if (!response.ok) throw await refusal(response);
-    const json = response.status === 204 ? null : await response.json();
-    return { json, etag: response.headers.get("ETag") ?? "" };
-  } catch (error) {
-    if (error instanceof Refused) throw error;
-    signal?.throwIfAborted();
-    throw new NoAnswer("no answer", { cause: error });
-  } finally {
-    clearTimeout(timer);
-    // Ends the listening to a signal that may live for thousands of requests.
-    late.abort();
-  }
-}
-
-/** @param {Response} response @returns {Promise<Refused>} */
-async function refusal(response) {
-  // A proxy in front may answer in HTML; then the status alone has to do.
-  const problem = await response.json().catch(() => ({}));
-  const wait_s = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
-  return new Refused(response.status, {
-    code: typeof problem.code === "string" ? problem.code : "",
-    detail: typeof problem.detail === "string" ? problem.detail : "",
-    faults: Array.isArray(problem.errors) ? problem.errors : [],
-    retryAfter_s: Number.isNaN(wait_s) ? null : wait_s,
-  });
 }

@@ -1,9 +1,13 @@
 /** What an editor should know of a chosen file before it is published, and in which words. Pure. */
 
-import { formatSize } from "../format.js";
+import { formatClock, formatSize, wholeSeconds } from "../format.js";
 
 /** @typedef {import("./file-facts.js").Facts} Facts */
-/** @typedef {{ size_bytes: number, duration_s: number, pixels: number }} Limits 0 means no limit */
+/**
+ * 0 means no limit. `left` is what the account's quotas left it when the page was opened.
+ * @typedef {{ size_bytes: number, duration_s: number, pixels: number, left?: Left }} Limits
+ * @typedef {{ videos: number, size_bytes: number }} Left
+ */
 /**
  * "refuse": the portal is sure not to publish it. "warn": look again. "info": what will happen.
  * @typedef {"refuse" | "warn" | "info"} Weight
@@ -15,6 +19,7 @@ import { formatSize } from "../format.js";
 const MAX_SIDE_PX = 16_384;
 const MIN_READABLE_SHARE = 0.9;
 const MAX_FPS = 60.5;
+const GIVEN_UP = new Set(["cancelled", "refused"]);
 const HDR_TRANSFERS = new Set(["pq", "hlg"]);
 
 /** @type {Record<string, string>} */
@@ -127,19 +132,11 @@ const CODECS = {
 export function factsInWords({ video, audio, duration_s }) {
   const parts = [];
   if (video) parts.push(`${video.width} × ${video.height}`);
-  if (duration_s) parts.push(formatClock(duration_s));
+  if (duration_s) parts.push(formatClock(wholeSeconds(duration_s)));
   if (video?.fps) parts.push(`${Number(video.fps.toFixed(2))} fps`);
   if (video?.codec) parts.push(CODECS[video.codec] ?? video.codec.toUpperCase());
   if (audio) parts.push(formatChannels(audio.channels));
   return parts.join(" · ");
-}
-
-/** @param {number} duration_s */
-function formatClock(duration_s) {
-  const seconds = Math.round(duration_s);
-  const [h, min, s] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
-  const end = String(s).padStart(2, "0");
-  return h ? `${h}:${String(min).padStart(2, "0")}:${end}` : `${min}:${end}`;
 }
 
 /** @param {number} channels */
@@ -166,6 +163,29 @@ export function unsuitable(file, contentType, max_size_bytes) {
     return `“${file.name}” is larger than ${limit}, the most this portal takes. Export it at a lower bit rate.`;
   }
   return "";
+}
+
+/**
+ * Why a file isn't even uploaded beside those that were chosen before it.
+ * @param {File} file
+ * @param {import("./upload.js").Upload[]} uploads
+ * @param {Left} [left] without it there are no quotas
+ * @returns {string} empty when it is
+ */
+export function beyondQuota(file, uploads, left) {
+  if (!left) return "";
+  // Those of earlier visits were counted when the page was opened, as far as they are known.
+  const chosen = uploads.filter(
+    ({ file, phase, arrived_bytes }) => file && !GIVEN_UP.has(phase) && arrived_bytes === null,
+  );
+  const left_bytes = chosen.reduce((rest, it) => rest - it.size_bytes, left.size_bytes);
+  if (chosen.length >= left.videos) {
+    const most = left.videos ? `only ${left.videos} more` : "no more videos";
+    return `“${file.name}” can’t be published now: your account may publish ${most}. Open this page again when there is room, or ask an owner of this portal for more.`;
+  }
+  if (file.size <= left_bytes) return "";
+  const [own, rest] = [formatSize(file.size), formatSize(Math.max(0, left_bytes))];
+  return `“${file.name}” has ${own}, and your account has room for ${rest} more. Delete videos and open this page again, or ask an owner of this portal for more.`;
 }
 
 /**

@@ -3,10 +3,12 @@
  * shown is drawn from the store's state, and everything done is told to it as an event.
  */
 
+import { askAgain, SIGNED_IN } from "../accounts/sign-in-again.js";
 import { element } from "../dom.js";
 import { RowView, setText, stamp } from "./row-view.js";
 import * as is from "./selectors.js";
 import { Store } from "./store.js";
+import { NO_DETAILS } from "./upload.js";
 import { batchOf } from "./words.js";
 
 /** A page that has just been left may hold on to its uploads for a moment. */
@@ -59,13 +61,16 @@ class UploadPage {
       if (store.state.uploads.some(is.holdsWork)) event.preventDefault();
     };
     window.addEventListener("beforeunload", ask, { signal });
+    document.addEventListener(SIGNED_IN, () => store.dispatch({ type: "signedIn" }), { signal });
   }
 
   /** @param {Event} event */
   #pressed({ target }) {
     const action = closest(target, "[data-action]")?.getAttribute("data-action");
     const type = /** @type {"remove"} */ (action === "discard" ? "remove" : action);
-    if (action) this.store.dispatch({ type, number: rowNumber(target) });
+    if (!action) return;
+    askAgain();
+    this.store.dispatch({ type, number: rowNumber(target) });
   }
 
   /** @param {Event} event */
@@ -91,6 +96,7 @@ class UploadPage {
 
   /** @param {number} [number] of the row; all without one */
   #submit(number) {
+    askAgain();
     // Browsers fill in fields without an event when they restore a page.
     for (const [number, view] of this.#rows) {
       this.store.dispatch({ type: "edited", number, details: view.read(), pointer: "" });
@@ -188,8 +194,13 @@ function settingsOf({ dataset }, first) {
       size_bytes: Number(dataset.maxSizeBytes),
       duration_s: Number(dataset.maxDurationS),
       pixels: Number(dataset.maxPixels),
+      left: {
+        videos: Number(dataset.leftVideos || Number.POSITIVE_INFINITY),
+        size_bytes: Number(dataset.leftBytes || Number.POSITIVE_INFINITY),
+      },
     },
     details: first.read(),
+    blank: { ...NO_DETAILS, visibility: dataset.defaultVisibility ?? "" },
   };
 }
 

@@ -4,25 +4,32 @@
  * A request whose answer was lost may have been done. It is remembered, and repeated word by word
  * before anything else: the portal answers a repetition with the same video. What was typed since
  * is then a change of that video; sent as a request of its own it would be refused for its key.
+ * Only who may see the video is as it is wanted now: if the first was not done, it never is seen by
+ * others.
  */
 
-import { NoAnswer, Refused } from "./api.js";
+import { SOMEONE_ELSE, SomeoneElse } from "../accounts/sign-in-again.js";
+import { formatWhen } from "../format.js";
+import { isSignedOut, NoAnswer, Refused, SIGNED_OUT } from "../requests.js";
 import { canRetry, retrying } from "./retry.js";
 
+/** What publishing is refused with until someone signs in. */
+export const WHO_HAS_TO_SIGN_IN = new Set([SIGNED_OUT, SOMEONE_ELSE]);
 /** Refusals that only another upload of the file can cure. */
-const NEEDS_UPLOAD = new Set(["upload_not_found", "key_already_used"]);
+const NEEDS_UPLOAD = new Set(["upload_not_found", "key_already_used", "storage_quota_exceeded"]);
 /** Members of the request that have a field in the row. */
-const FIELDS = /^\/(title|description|categoryIds|tags)(\/|$)/;
+const FIELDS = /^\/(title|description|categoryIds|tags|visibility)(\/|$)/;
 
 /** @typedef {import("./api.js").Api} Api */
 /** @typedef {import("./upload.js").Details} Details */
+/** @typedef {Omit<Details, "visibility">} Metadata */
 /** @typedef {Details & { fileName: string, key: string }} Request */
 /** @typedef {{ id: string, title: string }} Video */
 
 /** The portal did not publish. */
 export class NotPublished extends Error {
   /**
-   * @param {import("./api.js").FieldFault[]} faults of the row's fields
+   * @param {import("../requests.js").FieldFault[]} faults of the row's fields
    * @param {string} words for what has no field
    * @param {boolean} needsUpload whether the file is what is at fault
    */
@@ -44,10 +51,13 @@ export class NotPublished extends Error {
  */
 export async function publish(api, wanted, unanswered, remember) {
   try {
-    const earlier = unanswered?.key === wanted.key ? await repeat(api, unanswered) : null;
+    const earlier =
+      unanswered?.key === wanted.key ? await repeat(api, unanswered, wanted, remember) : null;
     if (unanswered && earlier) return await correct(api, earlier, unanswered, wanted);
     return await create(api, wanted, remember);
   } catch (error) {
+    if (isSignedOut(error)) throw new NotPublished([], SIGNED_OUT, false);
+    if (error instanceof SomeoneElse) throw new NotPublished([], SOMEONE_ELSE, false);
     if (error instanceof Refused) throw notPublished(error);
     if (error instanceof NoAnswer) throw new NotPublished([], UNREACHABLE, false);
     throw error;
@@ -60,13 +70,18 @@ const UNREACHABLE =
 /**
  * @param {Api} api
  * @param {Request} unanswered
+ * @param {Request} wanted
+ * @param {(unanswered: Request) => void} remember
  * @returns {Promise<Video | null>} null when it was refused, and the next may be tried
+ * @throws {Refused | NoAnswer} when it can still not be told whether it was done
  */
-async function repeat(api, unanswered) {
+async function repeat(api, unanswered, { visibility }, remember) {
+  // Which of both counts is not known until there is an answer.
+  if (visibility !== unanswered.visibility) remember({ ...unanswered, visibility: "" });
   try {
-    return await post(api, unanswered);
+    return await post(api, { ...unanswered, visibility });
   } catch (error) {
-    if (!(error instanceof Refused) || canRetry(error)) throw error;
+    if (!(error instanceof Refused) || canRetry(error) || isSignedOut(error)) throw error;
     return null;
   }
 }
@@ -78,7 +93,8 @@ async function create(api, wanted, remember) {
   try {
     return await post(api, wanted);
   } catch (error) {
-    if (error instanceof Refused && (!canRetry(error) || isBusy(error))) remember(null);
+    const isUndone = error instanceof Refused && (!canRetry(error) || isBusy(error));
+    if (isUndone || error instanceof SomeoneElse) remember(null);
     throw error;
   }
 }
@@ -93,12 +109,13 @@ async function create(api, wanted, remember) {
  * @returns {Promise<Video>}
  */
 async function correct(api, video, sent, wanted) {
+  if (sent.visibility !== wanted.visibility) await correctAccess(api, video, wanted);
   const body = detailsOf(wanted);
   if (isSame(sent, body)) return video;
-  const { json: recorded, etag } = await api.readMetadata(video.id);
+  const { json: recorded, etag } = await api.readOf(video.id, "metadata");
   if (!isSame(recorded, sent)) return video;
   try {
-    const { title } = await api.writeMetadata(video.id, body, etag);
+    const { title } = await api.writeOf(video.id, "metadata", body, etag);
     return { id: video.id, title };
   } catch (error) {
     if (error instanceof Refused && error.status === 412) return video;
@@ -106,12 +123,24 @@ async function correct(api, video, sent, wanted) {
   }
 }
 
-/** @param {Details} details and more */
+/** @type {(api: Api, video: Video, wanted: Request) => Promise<void>} */
+async function correctAccess(api, video, { visibility }) {
+  const { json: recorded, etag } = await api.readOf(video.id, "access");
+  // The repetition may have made it, as it is wanted.
+  if (recorded.visibility === visibility) return;
+  try {
+    await api.writeOf(video.id, "access", { ...recorded, visibility, signedInOnly: false }, etag);
+  } catch (error) {
+    if (!(error instanceof Refused && error.status === 412)) throw error;
+  }
+}
+
+/** @param {Metadata} details and more, without who may see it, which is no part of the metadata */
 function detailsOf({ title, description, categoryIds, tags }) {
   return { title, description, categoryIds, tags };
 }
 
-/** @param {Details} one @param {Details} other */
+/** @param {Metadata} one @param {Metadata} other */
 function isSame(one, other) {
   return JSON.stringify(detailsOf(one)) === JSON.stringify(detailsOf(other));
 }
@@ -137,7 +166,25 @@ function notPublished(error) {
     return new NotPublished(faults, words, false);
   }
   const reasons = others.map(({ message }) => message).join(" ");
-  const words = reasons || error.detail;
+  const words = quotaTrouble(error)?.text || reasons || error.detail;
   const unnamed = `The portal answered with status ${error.status}. Try again.`;
   return new NotPublished(faults, words || unnamed, needsUpload);
+}
+
+/**
+ * What a refusal for a quota is called, and what to do about it.
+ * @param {unknown} error
+ * @returns {{ title: string, text: string } | null} null for another error
+ */
+export function quotaTrouble(error) {
+  if (!(error instanceof Refused)) return null;
+  const { code, detail, freeAt } = error;
+  if (code === "storage_quota_exceeded") {
+    return { title: "There is no room for this file", text: detail };
+  }
+  if (code !== "video_quota_exceeded") return null;
+  // In the reader's own time, where the portal's words have UTC.
+  const when = freeAt ? formatWhen(Date.parse(freeAt)) : "later";
+  const text = `Your account has published as many videos in 24 hours as it may. The next has room ${when}; what is uploaded is kept until then. Wait, or ask an owner of this portal for more.`;
+  return { title: "No more videos can be published for now", text };
 }

@@ -1,7 +1,7 @@
 /** Which failures of an upload are worth another try, and what each costs. */
 
 import { Backoff } from "../backoff.js";
-import { NoAnswer, Refused } from "./api.js";
+import { NoAnswer, Refused } from "../requests.js";
 
 // Of the policy's budget.
 /** A long attempt is mostly sending, on a slow line for minutes; only this much is failure. */

@@ -2,11 +2,15 @@
 
 import { element } from "../dom.js";
 import { formatSize } from "../format.js";
+import { WHO_HAS_TO_SIGN_IN } from "./publication.js";
 import * as is from "./selectors.js";
 import { standingOf, submitOf } from "./words.js";
 
 /** The order of the fields on the page; the first one at fault gets the focus. */
-const POINTERS = ["/file", "/title", "/description", "/tags", "/categoryIds"];
+const POINTERS = ["/file", "/title", "/description", "/tags", "/visibility", "/categoryIds"];
+
+/** Fields that hold one text each. */
+const TEXTS = /** @type {const} */ (["title", "description", "tags", "visibility"]);
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
@@ -27,10 +31,11 @@ export class RowView {
   /** @returns {Details} exactly as typed */
   read() {
     const data = new FormData(this.form);
-    const [title = "", description = "", tags = ""] = ["title", "description", "tags"].map((name) =>
+    const [title = "", description = "", tags = "", visibility = ""] = TEXTS.map((name) =>
       String(data.get(name) ?? ""),
     );
-    return { title, description, categoryIds: data.getAll("categoryIds").map(Number), tags };
+    const categoryIds = data.getAll("categoryIds").map(Number);
+    return { title, description, categoryIds, tags, visibility };
   }
 
   /**
@@ -99,6 +104,7 @@ export class RowView {
     setText(this.panel, "[data-rest]", rest);
     setText(this.panel, "[data-trouble-title]", trouble?.title ?? "");
     setText(this.panel, "[data-trouble-text]", trouble?.text ?? "");
+    element(this.panel, "[data-sign-in]").hidden = !trouble?.needsSignIn;
     this.#drawUnfinished(unfinished);
     this.#drawButtons(buttons);
   }
@@ -131,7 +137,7 @@ export class RowView {
 
   /** @param {Details} details */
   #write(details) {
-    for (const name of /** @type {const} */ (["title", "description", "tags"])) {
+    for (const name of TEXTS) {
       const input = /** @type {HTMLInputElement} */ (element(this.form, `[name=${name}]`));
       if (input.value !== details[name]) input.value = details[name];
     }
@@ -158,7 +164,7 @@ export class RowView {
 
   /** @param {string} pointer @returns {HTMLInputElement[]} */
   #inputs(pointer) {
-    const selector = `[data-field="${pointer}"] :is(input, textarea)`;
+    const selector = `[data-field="${pointer}"] :is(input, textarea, select)`;
     return /** @type {HTMLInputElement[]} */ ([...this.form.querySelectorAll(selector)]);
   }
 
@@ -170,6 +176,8 @@ export class RowView {
     setText(this.root, "[data-submit-state]", words);
     setText(this.root, "[data-submit-trouble] [data-text]", upload.publishTrouble);
     element(this.root, "[data-submit-trouble]").hidden = !upload.publishTrouble;
+    const needsSignIn = WHO_HAS_TO_SIGN_IN.has(upload.publishTrouble);
+    element(this.root, "[data-submit-trouble] [data-sign-in]").hidden = !needsSignIn;
   }
 
   /**

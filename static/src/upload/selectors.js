@@ -1,13 +1,15 @@
 /** What follows from the state: questions about an upload, its speed, the progress of all. Pure. */
 
-import { contentTypeOf, unsuitable } from "./findings.js";
+import { beyondQuota, contentTypeOf, unsuitable } from "./findings.js";
 import { NotPublished } from "./publication.js";
 import { TransferFailed } from "./retry.js";
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
-/** @typedef {import("./api.js").FieldFault} FieldFault */
+/** @typedef {import("../requests.js").FieldFault} FieldFault */
 
+/** So many files are sent at once; the others wait in the order of their rows. */
+const FILE_CONCURRENCY = 2;
 const IN_FLIGHT = new Set(["waiting", "sending", "confirming", "offline"]);
 const UNPUBLISHABLE = new Set(["empty", "unfinished", "cancelled", "refused"]);
 const WITHOUT_FILE = new Set(["cancelled", "refused"]);
@@ -98,13 +100,15 @@ export function isAlone({ uploads }, number) {
 
 /**
  * @param {State} state
- * @param {File} file
+ * @param {Pick<import("./state.js").Choice, "file" | "match">} choice
  * @returns {string} why it isn't even uploaded; empty when it is
  */
-export function faultOf({ uploads, limits }, file) {
+export function faultOf({ uploads, limits }, { file, match }) {
   const isListed = uploads.some((upload) => holds(upload, file));
   if (isListed) return `“${file.name}” is in the list already.`;
-  return unsuitable(file, contentTypeOf(file), limits.size_bytes);
+  const fault = unsuitable(file, contentTypeOf(file), limits.size_bytes);
+  // What continues an upload has its room already.
+  return fault || (match === null ? beyondQuota(file, uploads, limits.left) : "");
 }
 
 /** @param {Upload} upload @param {File} file */
@@ -215,4 +219,18 @@ export function overallOf(before, uploads, now_ms) {
   if (!counted.some(isInFlight)) rate = NO_RATE;
   else if (now_ms !== null) rate = measured(rate, sent_bytes, now_ms);
   return { share, count: counted.length, sent_bytes, total_bytes, base, rate };
+}
+
+/** Transfers start up to the limit, publications on arrival. @type {(state: State) => State} */
+export function started(state) {
+  let free = FILE_CONCURRENCY - state.uploads.filter(isRunning).length;
+  const uploads = state.uploads.map((upload) => {
+    if (upload.publishing === "wanted" && upload.phase === "sent") {
+      return { ...upload, publishing: /** @type {const} */ ("publishing") };
+    }
+    if (upload.phase !== "waiting" || free <= 0) return upload;
+    free -= 1;
+    return { ...upload, phase: /** @type {const} */ ("sending"), rate: NO_RATE };
+  });
+  return { ...state, uploads };
 }

@@ -7,8 +7,6 @@ import * as is from "./selectors.js";
 import * as row from "./upload.js";
 import { newsOf } from "./words.js";
 
-/** So many files are sent at once; the others wait in the order of their rows. */
-const FILE_CONCURRENCY = 2;
 const ON_FILES = { target: /** @type {const} */ ("files") };
 
 /** @typedef {row.Upload} Upload */
@@ -17,9 +15,10 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
 /**
  * `news` and `focus` belong to the last event alone: what screen readers are told, and where the
  * keyboard goes on. `destination` is the video whose page comes next; empty while this one stays.
+ * `blank` is what a row says in which nothing was typed.
  * @typedef {{ limits: Limits, uploads: Upload[], nextNumber: number, isOnline: boolean,
  *   fileFaults: string[], overall: import("./selectors.js").Overall, destination: string,
- *   news: string[],
+ *   news: string[], blank: row.Details,
  *   focus: { number?: number, target: "panel" | "fault" | "files" } | null }} State
  */
 /**
@@ -43,7 +42,7 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  *   submitted: { number?: number },
  *   published: { number: number, video: NonNullable<Upload["video"]> },
  *   refused: { number: number, error: import("./publication.js").NotPublished },
- *   connected: { isOnline: boolean },
+ *   connected: { isOnline: boolean }, signedIn: {},
  *   cancel: { number: number }, remove: { number: number }, copy: { number: number },
  * }} PageEvents
  */
@@ -53,14 +52,14 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  */
 
 /**
- * @param {Limits} limits
- * @param {row.Details} [details] what the first row's fields hold already
- * @param {boolean} [isOnline]
+ * @param {Limits} limits @param {row.Details} [details] what the first row's fields hold already
+ * @param {boolean} [isOnline] @param {row.Details} [blank]
  * @returns {State}
  */
-export function initialState(limits, details, isOnline = true) {
+export function initialState(limits, details, isOnline = true, blank = row.NO_DETAILS) {
   return {
     limits,
+    blank,
     uploads: [row.emptyUpload(1, details)],
     nextNumber: 2,
     isOnline,
@@ -74,7 +73,7 @@ export function initialState(limits, details, isOnline = true) {
 
 /** @param {State} before @param {UploadEvent} event @returns {State} */
 export function reduce(before, event) {
-  const state = started(handled({ ...before, news: [], focus: null }, event));
+  const state = is.started(handled({ ...before, news: [], focus: null }, event));
   const now_ms = event.type === "transferred" ? event.now_ms : null;
   const after = { ...state, overall: is.overallOf(before.overall, state.uploads, now_ms) };
   return { ...after, news: [...state.news, ...newsOf(before, after)] };
@@ -124,7 +123,7 @@ const pageHandlers = {
     const [first] = state.uploads;
     const isUnused = first?.phase === "empty" && !is.holdsWork(first);
     const kept = saved.length && isUnused ? state.uploads.slice(1) : state.uploads;
-    const found = saved.map((it, index) => row.restoredUpload(state.nextNumber + index, it));
+    const found = saved.map((it, at) => row.restoredUpload(state.nextNumber + at, it, state.blank));
     return { ...state, uploads: [...kept, ...found], nextNumber: state.nextNumber + saved.length };
   },
 
@@ -134,7 +133,7 @@ const pageHandlers = {
     let next = { ...state, fileFaults: [], focus };
     const names = [];
     for (const choice of choices) {
-      const fault = is.faultOf(next, choice.file);
+      const fault = is.faultOf(next, choice);
       if (fault) next = { ...next, fileFaults: [...next.fileFaults, fault] };
       else next = withChoice(next, choice, now);
       if (!fault) names.push(choice.file.name);
@@ -182,6 +181,10 @@ const pageHandlers = {
     return { ...state, isOnline, uploads };
   },
 
+  signedIn(state) {
+    return { ...state, uploads: state.uploads.map((it) => row.signedIn(it, state.isOnline)) };
+  },
+
   cancel(state, { number }) {
     if (is.isAlone(state, number)) return pageHandlers.remove(state, { number });
     const phase = /** @type {const} */ ("cancelled");
@@ -190,7 +193,7 @@ const pageHandlers = {
 
   remove(state, { number }) {
     const at = state.uploads.findIndex((upload) => upload.number === number);
-    const { uploads } = updated(state, number, row.emptied);
+    const { uploads } = updated(state, number, (it) => row.emptied(it, state.blank));
     // The last row stays, and so does what was typed where no other file shares the page.
     const isAlone = is.isAlone(state, number);
     const left = uploads.filter(
@@ -202,20 +205,19 @@ const pageHandlers = {
   },
 
   copy(state, { number }) {
-    const { categoryIds, tags } = is.uploadOf(state, number)?.details ?? row.NO_DETAILS;
+    const { categoryIds, tags, visibility } = is.uploadOf(state, number)?.details ?? state.blank;
     const others = state.uploads.filter((it) => it.number !== number && is.isUnpublished(it));
     const uploads = state.uploads.map((it) =>
-      others.includes(it) ? row.withCategories(it, { categoryIds, tags }) : it,
+      others.includes(it) ? row.withCopied(it, { categoryIds, tags, visibility }) : it,
     );
     const what = others.length === 1 ? "the other video" : `${others.length} other videos`;
-    return { ...state, uploads, news: [`Categories and tags are used for ${what}, too.`] };
+    const news = [`Categories, tags and visibility are used for ${what}, too.`];
+    return { ...state, uploads, news };
   },
 };
 
 /**
- * @param {State} state
- * @param {number} number
- * @param {(upload: Upload) => Upload} change
+ * @param {State} state @param {number} number @param {(upload: Upload) => Upload} change
  * @returns {State}
  */
 function updated(state, number, change) {
@@ -230,20 +232,6 @@ function withChoice(state, { file, id, match }, now) {
     row.queued(row.withFile(upload, { file, id, saved_at: now }), state.isOnline);
   const number = match ?? state.uploads.find(({ phase }) => phase === "empty")?.number;
   if (number) return updated(state, number, take);
-  const uploads = [...state.uploads, take(row.emptyUpload(state.nextNumber))];
+  const uploads = [...state.uploads, take(row.emptyUpload(state.nextNumber, state.blank))];
   return { ...state, uploads, nextNumber: state.nextNumber + 1 };
-}
-
-/** Transfers start up to the limit, publications on arrival. @type {(state: State) => State} */
-function started(state) {
-  let free = FILE_CONCURRENCY - state.uploads.filter(is.isRunning).length;
-  const uploads = state.uploads.map((upload) => {
-    if (upload.publishing === "wanted" && upload.phase === "sent") {
-      return { ...upload, publishing: /** @type {const} */ ("publishing") };
-    }
-    if (upload.phase !== "waiting" || free <= 0) return upload;
-    free -= 1;
-    return { ...upload, phase: /** @type {const} */ ("sending"), rate: is.NO_RATE };
-  });
-  return { ...state, uploads };
 }

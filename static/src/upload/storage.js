@@ -4,6 +4,7 @@
  */
 
 import { anySignal } from "../any-signal.js";
+import { isSignedOut } from "../requests.js";
 import { canRetry, isStale, retrying, TransferFailed } from "./retry.js";
 
 /** Two files with three connections each are all that browsers open to one host (HTTP/1.1). */
@@ -162,17 +163,29 @@ export function sendParts(sending, signal) {
   let active = 0;
   /** @type {Promise<void>} */
   const sent = new Promise((resolve, reject) => {
+    /** @type {unknown} */
+    let refusal = null;
     const fill = () => {
       if (queue.unconfirmed.size === 0) return resolve();
+      // Parts signed before the session ended still arrive.
+      if (refusal) return active === 0 && reject(refusal);
       while (active < PART_CONCURRENCY) {
         const number = queue.take();
         if (number === null) return;
         active += 1;
-        send(number).then(() => {
-          active -= 1;
-          queue.confirm(number);
-          fill();
-        }, reject);
+        send(number).then(
+          () => {
+            active -= 1;
+            queue.confirm(number);
+            fill();
+          },
+          (error) => {
+            active -= 1;
+            if (!isSignedOut(error)) return reject(error);
+            refusal = error;
+            fill();
+          },
+        );
       }
     };
     fill();

@@ -23,6 +23,7 @@ const INSPECTION_TIMEOUT_MS = 10_000;
  * @property {Urls} urls
  * @property {import("./findings.js").Limits} limits
  * @property {import("./upload.js").Details} [details] what the first row's fields hold already
+ * @property {import("./upload.js").Details} [blank] what those of a row hold in which nothing was typed
  */
 
 export class Store {
@@ -37,11 +38,11 @@ export class Store {
   #inspected = Promise.resolve(null);
 
   /** @param {Page} page @param {AbortSignal} signal ends all */
-  constructor({ urls, limits, details }, signal) {
+  constructor({ urls, limits, details, blank }, signal) {
     this.urls = urls;
     this.signal = signal;
     this.#api = new Api(urls);
-    this.state = initialState(limits, details, navigator.onLine);
+    this.state = initialState(limits, details, navigator.onLine, blank);
     for (const type of ["online", "offline"]) {
       const tell = () => this.dispatch({ type: "connected", isOnline: type === "online" });
       window.addEventListener(type, tell, { signal });

@@ -4,7 +4,7 @@
  * same rounds resume, repair and confirm.
  */
 
-import { Refused } from "./api.js";
+import { Refused } from "../requests.js";
 import { fingerprintOf } from "./local-storage.js";
 import { isPassing, isStale, retrying, TransferFailed } from "./retry.js";
 import { put, sendParts, sizeOf } from "./storage.js";

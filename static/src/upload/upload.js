@@ -1,6 +1,8 @@
 /** One video on the upload page as plain state, and what happens to it. Pure. */
 
+import { needsSignIn } from "../requests.js";
 import { contentTypeOf } from "./findings.js";
+import { WHO_HAS_TO_SIGN_IN } from "./publication.js";
 import * as is from "./selectors.js";
 
 /**
@@ -12,10 +14,11 @@ import * as is from "./selectors.js";
  * - `refused`: the portal is sure not to publish this file.
  * @typedef {"empty" | "unfinished" | "waiting" | "sending" | "confirming" | "sent" | "offline"
  *   | "paused" | "failed" | "cancelled" | "refused"} Phase
- * @typedef {{ title: string, description: string, categoryIds: number[], tags: string }} Details
+ * @typedef {{ title: string, description: string, categoryIds: number[], tags: string,
+ *   visibility: string }} Details `visibility` is empty for what the portal's setting says
  * @typedef {import("./local-storage.js").Saved} Saved
  * @typedef {import("./findings.js").Inspection} Inspection
- * @typedef {import("./api.js").FieldFault} FieldFault
+ * @typedef {import("../requests.js").FieldFault} FieldFault
  */
 
 /**
@@ -47,7 +50,13 @@ import * as is from "./selectors.js";
  */
 
 /** @type {Details} */
-export const NO_DETAILS = { title: "", description: "", categoryIds: [], tags: "" };
+export const NO_DETAILS = {
+  title: "",
+  description: "",
+  categoryIds: [],
+  tags: "",
+  visibility: "",
+};
 
 /** @param {number} number @param {Details} [details] @returns {Upload} */
 export function emptyUpload(number, details = NO_DETAILS) {
@@ -78,10 +87,15 @@ export function emptyUpload(number, details = NO_DETAILS) {
   };
 }
 
-/** @param {number} number @param {Saved} saved by an earlier visit @returns {Upload} */
-export function restoredUpload(number, saved) {
+/**
+ * @param {number} number
+ * @param {Saved} saved by an earlier visit
+ * @param {Details} blank of a row in which nothing was typed
+ * @returns {Upload}
+ */
+export function restoredUpload(number, saved, blank = NO_DETAILS) {
   const { uploadId: _id, isStored, details, ...known } = saved;
-  const upload = { ...emptyUpload(number, { ...NO_DETAILS, ...details }), ...known };
+  const upload = { ...emptyUpload(number, { ...blank, ...details }), ...known };
   return withArrived(details ? upload : prefilled(upload), isStored, null);
 }
 
@@ -147,6 +161,13 @@ export function queued(upload, isOnline) {
   return { ...upload, phase: isOnline ? "waiting" : "offline", failure: null };
 }
 
+/** What had to wait for it goes on. @param {Upload} upload @param {boolean} isOnline */
+export function signedIn(upload, isOnline) {
+  const isStopped = upload.phase === "failed" && needsSignIn(upload.failure);
+  const next = isStopped ? queued(upload, isOnline) : upload;
+  return WHO_HAS_TO_SIGN_IN.has(next.publishTrouble) ? submitted(next) : next;
+}
+
 /**
  * @param {Upload} upload
  * @param {import("./transfer.js").TransferNews} news
@@ -198,10 +219,11 @@ export function withRefusal(upload, error) {
 /**
  * Its file was given up. What was typed stays, unless it was typed for an earlier visit's upload.
  * @param {Upload} upload
+ * @param {Details} blank
  * @returns {Upload}
  */
-export function emptied(upload) {
-  const empty = emptyUpload(upload.number);
+export function emptied(upload, blank) {
+  const empty = emptyUpload(upload.number, blank);
   if (is.isRestored(upload)) return empty;
   const { details, prefilledTitle, cleanDetails, faults } = upload;
   return { ...empty, details, prefilledTitle, cleanDetails, faults };
@@ -209,10 +231,10 @@ export function emptied(upload) {
 
 /**
  * @param {Upload} upload
- * @param {Pick<Details, "categoryIds" | "tags">} copied from another row
+ * @param {Pick<Details, "categoryIds" | "tags" | "visibility">} copied from another row
  * @returns {Upload}
  */
-export function withCategories(upload, copied) {
+export function withCopied(upload, copied) {
   const { faults, details } = upload;
   const left = copied.categoryIds.length ? is.without(faults, "/categoryIds") : faults;
   return { ...upload, faults: left, details: { ...details, ...copied } };

@@ -1,8 +1,9 @@
 /** What is shown of the state: where an upload stands, in words, and what can be done. Pure. */
 
-import { formatSize, formatTimeLeft } from "../format.js";
-import { NoAnswer, Refused } from "./api.js";
-import { NotPublished } from "./publication.js";
+import { SOMEONE_ELSE, SomeoneElse } from "../accounts/sign-in-again.js";
+import { formatSize, formatTimeLeft, formatWhen } from "../format.js";
+import { isSignedOut, NoAnswer, needsSignIn, Refused, SIGNED_OUT } from "../requests.js";
+import { NotPublished, quotaTrouble } from "./publication.js";
 import { TransferFailed } from "./retry.js";
 import * as is from "./selectors.js";
 
@@ -10,10 +11,11 @@ import * as is from "./selectors.js";
 /** @typedef {import("./upload.js").Upload} Upload */
 /** @typedef {"pause" | "resume" | "retry" | "cancel" | "remove"} Button */
 /**
- * Where an upload stands. `figure` and `rest` are shown beside its bar, `trouble` in place of it;
- * `unfinished` asks for the file.
+ * Where an upload stands. `figure` and `rest` are shown beside its bar, `trouble` in place of it,
+ * with a link to sign in where that is the cure; `unfinished` asks for the file.
  * @typedef {{ art?: "file" | "good" | "bad", figure?: string, rest?: string,
- *   trouble?: { title: string, text: string }, unfinished?: string, buttons: Button[] }} Standing
+ *   trouble?: { title: string, text: string, needsSignIn?: boolean }, unfinished?: string,
+ *   buttons: Button[] }} Standing
  */
 
 /** @param {Upload} upload @returns {Standing} */
@@ -64,16 +66,6 @@ function unfinishedInWords({ arrived_bytes, size_bytes, saved_at }) {
   return `Begun ${when}; ${arrived}. Choose the same file to go on from there.`;
 }
 
-/** @param {number} moment */
-function formatWhen(moment) {
-  const date = new Date(moment);
-  if (Number.isNaN(date.getTime())) return "earlier";
-  const time = date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
-  const isToday = date.toDateString() === new Date().toDateString();
-  if (isToday) return `today at ${time}`;
-  return `on ${date.toLocaleDateString("en-GB", { day: "numeric", month: "long" })} at ${time}`;
-}
-
 /** @param {Upload} upload */
 function sendingInWords({ failure, sent_bytes, size_bytes, rate: { speed_bps } }) {
   if (failure) return `${transferTrouble(failure)[0]}; trying again by itself…`;
@@ -89,9 +81,10 @@ function troubleOf({ failure, inspection, file }) {
   const refusal = inspection?.findings.find(({ weight }) => weight === "refuse");
   if (refusal) return { art: "bad", trouble: refusal, buttons: ["remove"] };
   const [title, text] = transferTrouble(failure);
-  const isFinal = failure instanceof Refused && !isBusy(failure);
+  const isPassing = needsSignIn(failure) || quotaTrouble(failure) !== null;
+  const isFinal = failure instanceof Refused && !isBusy(failure) && !isPassing;
   const buttons = /** @type {Button[]} */ (file && !isFinal ? ["retry", "remove"] : ["remove"]);
-  return { art: "bad", trouble: { title, text }, buttons };
+  return { art: "bad", trouble: { title, text, needsSignIn: needsSignIn(failure) }, buttons };
 }
 
 /** @type {Record<Exclude<import("./retry.js").FailureCode, "">, [string, string]>} */
@@ -113,6 +106,12 @@ const TRANSFER_TROUBLES = {
 /** @param {Error | null} error @returns {[title: string, text: string]} */
 function transferTrouble(error) {
   if (error instanceof NotPublished) return ["This file has to be uploaded again", error.words];
+  if (isSignedOut(error)) {
+    return ["The upload has stopped", `${SIGNED_OUT} What has arrived stays.`];
+  }
+  if (error instanceof SomeoneElse) return ["The upload has stopped", SOMEONE_ELSE];
+  const quota = quotaTrouble(error);
+  if (quota) return [quota.title, quota.text];
   if (error instanceof Refused) {
     const title = isBusy(error)
       ? "The portal is busy at the moment"

@@ -5,11 +5,13 @@ import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from uuid import uuid4
 
 import pytest
 from serving import Eventually, FindProcesses, Hanging, cancel
 
+from portal.processes import watchdog
 from portal.processes.child import Limits
 from portal.transcoding.encoding.ffmpeg import run, written_s
 from portal.transcoding.encoding.ffmpeg_log import FfmpegLog, RunReport
@@ -42,6 +44,18 @@ def endless(processes_naming: FindProcesses) -> Endless:
 
 def names(pids: list[int]) -> str:
     return " ".join(Path(f"/proc/{pid}/comm").read_text() for pid in pids)
+
+
+async def started(endless: Endless, eventually: Eventually) -> int:
+    """The id of the process, once it is ffmpeg: while it becomes so, it has no arguments."""
+    pids: list[int] = []
+
+    def is_ffmpeg() -> bool:
+        pids[:] = endless.pids()
+        return "ffmpeg" in names(pids)
+
+    await eventually(is_ffmpeg)
+    return pids[0]
 
 
 def state(pid: int) -> str:
@@ -93,8 +107,7 @@ async def test_a_run_is_limited_without_being_told(
     endless: Endless, eventually: Eventually
 ) -> None:
     task = asyncio.create_task(run(endless.arguments, timeout_s=60))
-    await eventually(lambda: "ffmpeg" in names(endless.pids()))
-    (pid,) = endless.pids()
+    pid = await started(endless, eventually)
     limits = Path(f"/proc/{pid}/limits").read_text()
     niceness = os.getpriority(os.PRIO_PROCESS, pid)
     # Where there is none, sessions are no scheduling groups.
@@ -193,19 +206,33 @@ async def test_an_error_in_the_report_ends_the_process(endless: Endless) -> None
     assert not endless.pids()
 
 
+@dataclass
+class Clock:
+    """In the place of the module `time`: the real clock, which can be put forward."""
+
+    ahead_s: float = 0
+    looks: int = 0
+
+    def monotonic(self) -> float:
+        self.looks += 1
+        return monotonic() + self.ahead_s
+
+
 async def test_backpressure_stops_the_process_and_the_clock(
-    endless: Endless, eventually: Eventually
+    endless: Endless, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    clock = Clock()
+    monkeypatch.setattr(watchdog, "time", clock)
     paused = asyncio.Event()
-    running = run(endless.arguments, timeout_s=60, stall_s=1, paused=paused)
+    running = run(endless.arguments, timeout_s=1_000, stall_s=1_000, paused=paused)
     task = asyncio.create_task(running)
-    await eventually(endless.pids)
-    pid = endless.pids()[0]
+    pid = await started(endless, eventually)
     paused.set()
     await eventually(lambda: state(pid) == "T")
-    # Longer than the stall limit: had the clock gone on, the run would have ended by itself.
-    done, _ = await asyncio.wait({task}, timeout=1.5)
-    assert not done
+    # Longer than both limits: had the clock gone on, the run would end by itself.
+    clock.ahead_s, looks = 3_600, clock.looks
+    await eventually(lambda: task.done() or clock.looks > looks + 3)
+    assert not task.done()
     paused.clear()
     await eventually(lambda: state(pid) != "T")
     paused.set()

@@ -65,6 +65,15 @@ async def test_creation_answers_the_record_and_where_it_is(client: Client) -> No
     assert isinstance(record["transcodeJobId"], str)
 
 
+async def test_unknown_parameters_are_named_beside_those_there_are(client: Client) -> None:
+    """Before the body is looked at; what was meant by them would not be done."""
+    words = "There is no such parameter. The address takes visibility."
+    response = await client.post("/api/videos?visiblity=private&a/b=&visibility=private", data="no")
+    assert await faults(response) == {"/visiblity": words, "/a~1b": words}
+    response = await client.post("/api/videos?visibility=public&visibility=private", data="no")
+    assert await faults(response) == {"/visibility": "Choose 'public', 'unlisted' or 'private'."}
+
+
 async def test_timestamps_are_utc_with_z(client: Client) -> None:
     before = datetime.now(UTC)
     record = await published(client)

@@ -10,7 +10,7 @@ from uuid import uuid4
 import aiohttp
 import pytest
 from api_client import RAW_FILE, counts, metadata, rows
-from running_portal import LivePortal, fresh_database, run_portal
+from running_portal import LivePortal, fresh_portal
 
 CLIENTS = 50
 GOOD = b'{"fileName": "a.mp4", "contentType": "video/mp4"}'
@@ -20,7 +20,7 @@ JSON = {"Content-Type": "application/json"}
 @pytest.fixture(scope="module")
 async def web(services: dict[str, str]) -> AsyncIterator[LivePortal]:
     """A portal without a worker, so that jobs stay where they were put."""
-    async with fresh_database(services) as environ, run_portal(environ, worker=False) as portal:
+    async with fresh_portal(services) as portal:
         yield portal
 
 

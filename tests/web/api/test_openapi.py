@@ -3,37 +3,73 @@
 import asyncio
 import json
 import re
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from api_client import CREATED_MEMBERS, Client, answered, app_client, metadata, presign, published
+from api_client import (
+    CREATED_MEMBERS,
+    Client,
+    answered,
+    app_client,
+    metadata,
+    presign,
+    problem,
+    published,
+    put,
+)
 from jsonschema import Draft202012Validator, FormatChecker
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from quart import Quart, Response
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
+from signed_in import Sender, make_account, make_video, program, token_of
 from test_docs import concrete
 
 from portal import errors
 from portal.config import Config
+from portal.database.models import Video
+from portal.database.states import Scope
+from portal.uploads.quotas import Quota
+from portal.web.server.credentials import PLAIN_COOKIE, SECURE_COOKIE
 
 STATUSES = {
     ("get", "/api/categories"): "200 429 503",
-    ("post", "/api/videos/presign"): "200 400 403 408 413 415 422 429 503",
-    ("post", "/api/videos"): "200 201 400 403 408 409 413 415 422 429 503",
+    ("post", "/api/videos/presign"): "200 400 408 409 413 415 422 429 503",
+    ("post", "/api/videos"): "200 201 400 408 409 413 415 422 429 503",
     ("get", "/api/videos/{id}"): "200 304 404 429 503",
     ("get", "/api/videos/{id}/transcode"): "200 404 429 503",
-    ("post", "/api/videos/{id}/transcode"): "202 403 404 409 429 503",
+    ("post", "/api/videos/{id}/transcode"): "202 404 409 429 503",
     ("get", "/api/videos/{id}/metadata"): "200 304 404 429 503",
-    ("put", "/api/videos/{id}/metadata"): "200 400 403 404 408 412 413 415 422 428 429 503",
-    ("post", "/api/videos/{id}/deletion"): "202 403 404 429 503",
-    ("post", "/api/uploads"): "200 201 400 403 404 408 409 413 415 422 429 503",
+    ("put", "/api/videos/{id}/metadata"): "200 400 404 408 412 413 415 422 428 429 503",
+    ("get", "/api/videos/{id}/access"): "200 304 404 429 503",
+    ("put", "/api/videos/{id}/access"): "200 400 404 408 412 413 415 422 428 429 503",
+    ("post", "/api/videos/{id}/deletion"): "202 404 429 503",
+    ("post", "/api/videos/{id}/playback-links"): "201 400 404 408 409 413 415 422 429 503",
+    ("get", "/api/videos/{id}/playback-links"): "200 404 429 503",
+    ("delete", "/api/videos/{id}/playback-links/{link_id}"): "204 404 429 503",
+    ("post", "/api/uploads"): "200 201 400 404 408 409 413 415 422 429 503",
     ("get", "/api/uploads/{id}"): "200 404 429 503",
-    ("delete", "/api/uploads/{id}"): "204 403 404 409 429 503",
-    ("post", "/api/uploads/{id}/parts/{number}"): "200 403 404 409 429 503",
-    ("post", "/api/uploads/{id}/complete"): "200 403 404 409 429 503",
+    ("delete", "/api/uploads/{id}"): "204 404 409 429 503",
+    ("post", "/api/uploads/{id}/parts/{number}"): "200 404 409 429 503",
+    ("post", "/api/uploads/{id}/complete"): "200 404 409 429 503",
+}
+# What refuses credentials, where they are looked at.
+REFUSALS = "401 403"
+# By operation, the scope that a token needs.
+SCOPES = {
+    None: {"categories"},
+    "videos:read": {"get_video", "get_transcode", "get_metadata"},
+    "videos:write": {
+        *("presign", "create_video", "retry_transcode", "put_metadata", "start_upload"),
+        *("get_upload", "sign_part", "complete_upload", "discard_upload"),
+        *("get_access", "put_access"),
+        *("create_playback_link", "list_playback_links", "revoke_playback_link"),
+    },
+    "videos:delete": {"delete"},
 }
 # Whatever is asked of it, the portal may be asked under a name that is not its own.
 ALWAYS = "421"
@@ -44,6 +80,7 @@ MEMBERS = {
     "PresignResponse": {"uploadUrl", "key"},
     "CreateVideoRequest": {"title", "description", "categoryIds", "tags", "fileName", "key"},
     "VideoMetadata": {"title", "description", "categoryIds", "tags"},
+    "AccessRecord": {"visibility", "signedInOnly", "embedOrigins"},
     "DeletedVideo": {"id"},
     "CreatedVideo": CREATED_MEMBERS,
     "RetrievedVideo": CREATED_MEMBERS | {"playbackUrl"},
@@ -64,38 +101,69 @@ MEMBERS = {
     },
     "StoredPartRecord": {"partNumber", "sizeBytes", "etag"},
     "PartAddress": {"uploadUrl"},
+    "PlaybackLinkRequest": {"expiresInSeconds"},
+    "CreatedPlaybackLink": {"playbackUrl", "embedUrl", "expiresAt", "id"},
+    "PlaybackLinkList": {"links"},
+    "PlaybackLinkRecord": {*("playbackUrl", "embedUrl", "expiresAt", "id", "createdAt", "madeBy")},
     "PartsProblem": {"type", "title", "status", "detail", "code", "missingParts"},
+    "QuotaProblem": {"type", "title", "status", "detail", "code", "limit", "used", "freeAt"},
     "Problem": {"type", "title", "status", "detail", "code"},
     "ValidationProblem": {"type", "title", "status", "detail", "code", "errors"},
     "Fault": {"pointer", "message"},
 }
-# Only some of an operation's problems have this member.
-OPTIONAL = {"PartsProblem": {"missingParts"}}
-ENUMS = {"UploadState", "VideoStatus", "TranscodeStage", "RenditionStage", "Kind", "Note"}
+# Only some of an operation's problems have these members.
+OPTIONAL = {"PartsProblem": {"missingParts"}, "QuotaProblem": {"limit", "used", "freeAt"}}
+# Those whose 409 may be for a quota.
+UNDER_QUOTAS = {"presign", "start_upload", "create_video"}
+ENUMS = {
+    "UploadState",
+    "VideoStatus",
+    "TranscodeStage",
+    "RenditionStage",
+    "Kind",
+    "Note",
+    "Visibility",
+}
 # Routes outside the JSON API, by why they are not in its document.
 UNDOCUMENTED = {
     "the document itself": {"docs.openapi"},
     "the document as a page": {"docs.docs"},
     "page": {
-        *("embedding.embed", "library.index", "pages.upload", "pages.video", "editing.edit"),
+        *("embedding.embed", "library.index", "pages.upload", "pages.video", "workshop.workshop"),
         *("deletion.confirm_deletion", "deletion.deleted"),
     },
     "fragment of a page": {
-        *("embedding.stage", "library.progress", "pages.status", "pages.facts"),
-        *("pages.remaining", "pages.share", "editing.summary", "editing.summary_form"),
-        "posters.poster",
+        *("embedding.stage", "library.progress", "pages.status", "workshop.facts"),
+        *("pages.remaining", "pages.share", "pages.related"),
+        *("posters.poster", "access.panel"),
+    },
+    "page of accounts": {
+        *("signing_in.form", "signing_in.welcome", "signing_in.set_up"),
+        *("account.account", "people.index", "audit.index", "audit.export"),
+        *("single_sign_on.begin", "single_sign_on.come_back"),
     },
     "form of a page": {
+        *(
+            "signing_in.sign_in",
+            "signing_in.sign_out",
+            "signing_in.accept",
+            "signing_in.make_first",
+        ),
+        *("account.change_password", "account.end_session", "account.end_others"),
+        *("account.create_token", "account.revoke_token", "people.invite", "people.change_role"),
+        *("people.revoke_invitation", "people.disable", "people.enable", "people.reset"),
+        "people.remove",
         *("pages.retry", "pages.retry_status", "pages.retry_remaining", "editing.save"),
-        *("editing.save_summary", "deletion.delete", "posters.replace_poster"),
-        "posters.replace_poster_fragment",
+        *("editing.save_details", "deletion.delete", "posters.replace_poster"),
+        *("access.save", "access.save_panel"),
+        *("posters.replace_poster_fragment", "playback_links.make", "playback_links.revoke"),
     },
     "as oembed.com documents it": {"embedding.oembed"},
     "for process supervisors and load balancers": {"health.healthz", "health.readyz"},
     "for Prometheus": {"metrics.metrics"},
     "redirects a browser to the file": {"downloads.original"},
-    "address comes from the API": {"playback.playlist", "playback.poster", "playback.storyboard"},
-    "built files": {"static_files.static_file"},
+    "address comes from the API": {"playback.output", "playback.poster", "playback.storyboard"},
+    "built files": {"static_files.static_file", "site.style", "site.logo"},
 }
 
 
@@ -139,7 +207,76 @@ async def test_every_operation_has_exactly_its_statuses(client: Client) -> None:
         for path, operations in spec["paths"].items()
         for method, operation in operations.items()
     }
-    assert found == {one: set(f"{statuses} {ALWAYS}".split()) for one, statuses in STATUSES.items()}
+    wanted = {one: set(f"{statuses} {ALWAYS}".split()) for one, statuses in STATUSES.items()}
+    for one, statuses in wanted.items():
+        if one != ("get", "/api/categories"):
+            statuses |= set(REFUSALS.split())
+    assert found == wanted
+
+
+async def test_every_operation_takes_the_credentials_of_its_policy(client: Client) -> None:
+    spec = await document(client)
+    token, session = (spec["components"]["securitySchemes"][name] for name in ("token", "session"))
+    assert (token["type"], token["scheme"]) == ("http", "bearer")
+    assert (session["type"], session["in"], session["name"]) == ("apiKey", "cookie", PLAIN_COOKIE)
+    scopes = {name: scope for scope, operations in SCOPES.items() for name in operations}
+    for operations in spec["paths"].values():
+        for operation in operations.values():
+            scope = scopes.pop(operation["operationId"])
+            # Nothing comes first: a portal without accounts takes everything without credentials.
+            wanted = [{}, {"token": [scope]}, {"session": []}] if scope else []
+            assert operation["security"] == wanted
+    assert scopes == {}
+
+
+async def test_document_names_the_cookie_of_a_portal_on_https(config: Config) -> None:
+    async with app_client(config, public_url="https://videos.example.org") as client:
+        spec = await document(client)
+    assert spec["components"]["securitySchemes"]["session"]["name"] == SECURE_COOKIE
+
+
+async def test_refusals_of_credentials_match_the_document(app: Quart, client: Client) -> None:
+    spec, video_id = await document(client), (await published(client))["id"]
+    owner = await make_account("ann")
+    lacking = {scope: await token_of(owner, {*Scope} - {scope}) for scope in Scope}
+    for method, path in STATUSES:
+        required = spec["paths"][path][method]["security"]
+        for scope in [scope for one in required for scope in one.get("token", ())]:
+            refused = {"portal_mistyped": 401, lacking[Scope(scope)]: 403}
+            for token, status in refused.items():
+                address = path.format(id=video_id, number=1, link_id=uuid4())
+                response = await program(app, token).ask(method.upper(), address)
+                assert response.status_code == status, (method, path)
+                await matches(spec, response, method, path)
+            if scope != Scope.READ:
+                response = await Sender(app).ask(method.upper(), address)
+                assert response.status_code == 401, (method, path)
+                await matches(spec, response, method, path)
+
+
+async def test_refusals_for_quotas_match_the_document(app: Quart, client: Client) -> None:
+    owner = await make_account("ann")
+    spec, sender = await document(client), program(app, await token_of(owner))
+    upload = {"fileName": "a.mp4", "contentType": "video/mp4"}
+    keys = []
+    for _ in range(3):
+        signed = await answered(await sender.post("/api/videos/presign", json=upload))
+        keys.append(signed["key"])
+        if len(keys) < 3:
+            assert await put(signed["uploadUrl"], b"a film") == 200
+    await Video.filter(id=(await make_video(owner)).id).update(created_at=datetime.now(UTC))
+    for quota, path, body in (
+        (Quota(videos_per_day=1), "/api/videos/presign", upload),
+        (Quota(videos_per_day=1), "/api/videos", metadata(keys[0])),
+        (Quota(stored_bytes=1), "/api/videos/presign", upload),
+        (Quota(stored_bytes=1), "/api/videos", metadata(keys[1])),
+        (Quota(stored_bytes=1), "/api/uploads", {"key": keys[2], "sizeBytes": 6}),
+    ):
+        app.extensions["portal"] = replace(app.extensions["portal"], quota=quota)
+        response = await sender.post(path, json=body)
+        code = "video_quota_exceeded" if quota.videos_per_day else "storage_quota_exceeded"
+        await problem(response, 409, code)
+        await matches(spec, response, "post", path)
 
 
 async def test_errors_are_documented_as_problems(client: Client) -> None:
@@ -191,6 +328,17 @@ async def test_limits_and_formats_are_documented(client: Client) -> None:
     assert shapes["VideoStatus"]["enum"] == ["processing", "ready", "failed"]
     for path in ("/api/videos", "/api/videos/presign"):
         assert spec["paths"][path]["post"]["requestBody"]["required"] is True
+
+
+async def test_only_what_is_asked_of_a_video_in_the_address_may_be_left_out(client: Client) -> None:
+    optional = {
+        (path, method, parameter["in"], parameter["name"])
+        for path, operations in (await document(client))["paths"].items()
+        for method, operation in operations.items()
+        for parameter in operation.get("parameters", ())
+        if not parameter["required"]
+    }
+    assert optional == {("/api/videos", "post", "query", "visibility")}
 
 
 @pytest.mark.parametrize(
@@ -288,6 +436,10 @@ async def test_readable_page_explains_every_operation_and_error(client: Client) 
         for operation in operations.values():
             assert f'id="{operation["operationId"]}"' in page
     assert "categoryIds" in page
+    assert page.count("Authorization: Bearer $PORTAL_TOKEN") == 1
+    for scope, operations in SCOPES.items():
+        words = f"scope <code>{scope}</code>" if scope else "Takes no credentials."
+        assert page.count(words) == len(operations)
     for code in {error.code for error in concrete(errors.PortalError)} | {
         "method_not_allowed",
         "request_entity_too_large",
@@ -306,6 +458,8 @@ def problem_shape(operation_id: str, status: str) -> str:
     """The shape that documents an error."""
     if (operation_id, status) == ("complete_upload", "409"):
         return "PartsProblem"
+    if operation_id in UNDER_QUOTAS and status == "409":
+        return "QuotaProblem"
     return "ValidationProblem" if status == "422" else "Problem"
 
 

@@ -1,6 +1,7 @@
 """The original file: only where the operator allows it, and under the name it came with."""
 
 from collections.abc import AsyncIterator
+from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import pytest
@@ -41,6 +42,8 @@ async def test_storage_hands_the_original_out_under_its_own_name(
     response = await generous.get(path)
     assert response.status_code == 302
     assert response.headers["Cache-Control"] == "no-store"
+    # Also of a video that everyone may see: it may be private soon.
+    assert parse_qs(urlsplit(response.headers["Location"]).query)["X-Amz-Expires"] == ["300"]
     async with (
         aiohttp.ClientSession() as session,
         session.get(response.headers["Location"]) as answer,

@@ -39,6 +39,28 @@ def addresses(text: str) -> list[str | None]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("0:05 The gate opens", ["5"]),
+        ("From 1:05 to 1:02:03.", ["65", "3723"]),
+        ("(0:00), 00:07; 59:59", ["0", "7", "3599"]),
+        # Beyond the end, no time, part of something longer, or of an address.
+        ("2:00:00 and 1:75", []),
+        ("1:75:00, 12:3, 1:2:3, 16:9, 11:45 hours", ["705"]),
+        ("10.1:05 1:05.5 1:05:00:00 a1:05 http://[::1]:0:15 v1:05", []),
+        ("https://example.org/1:05", []),
+    ],
+)
+def test_times_that_the_video_has_lead_to_them(text: str, expected: list[str]) -> None:
+    found = Reader(str(linked(text, duration_s=7200)))
+    assert found.text == text
+    times = [it for _, it in found.tags if "data-seek" in it]
+    assert [it["data-seek"] for it in times] == expected
+    assert [it["href"] for it in times] == [f"?t={seconds}" for seconds in expected]
+    assert "data-seek" not in str(linked(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         ("See https://example.org/a?b=1&c=2#d for more", "https://example.org/a?b=1&c=2#d"),
         ("HTTP://EXAMPLE.ORG/A", "HTTP://EXAMPLE.ORG/A"),
         ("Read http://example.org.", "http://example.org"),

@@ -1,6 +1,9 @@
 """The pages' HTML: what is on them in each state, and that nothing typed can break out of it."""
 
+import re
+from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import pytest
 from api_client import UNKNOWN_VIDEO_ID, Client
@@ -9,6 +12,8 @@ from page_rows import NOW, READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import Video
 from portal.database.states import RenditionState
+from portal.videos.progress import Progress
+from portal.web.pages import video as video_pages
 
 
 async def read(client: Client, path: str, status: int = 200) -> str:
@@ -49,7 +54,7 @@ async def test_processing_video_shows_percent_and_time_left(client: Client) -> N
 @pytest.mark.parametrize("values", [READY, FAILED], ids=["ready", "failed"])
 async def test_final_states_do_not_poll(client: Client, values: dict[str, Any]) -> None:
     video = await make_row(**values)
-    for fragment in ("", "/status", "/facts", "/remaining"):
+    for fragment in ("", "/status", "/facts", "/remaining", "/edit"):
         assert 'hx-trigger="every' not in await read(client, f"/videos/{video.id}{fragment}")
 
 
@@ -72,7 +77,7 @@ async def test_failed_video_says_why_with_its_code(client: Client) -> None:
 async def test_facts_are_fetched_again_after_processing(client: Client) -> None:
     video = await make_row()
     assert "video-final from:body, quality-added from:body" in await read(
-        client, f"/videos/{video.id}"
+        client, f"/videos/{video.id}/edit"
     )
     await Video.filter(id=video.id).update(**READY)
     html = await read(client, f"/videos/{video.id}/facts")
@@ -128,9 +133,9 @@ async def test_facts_list_qualities_and_notes(client: Client) -> None:
     await make_rendition(video, "360p")
     await make_rendition(video, "720p", state=RenditionState.PLANNED)
     html = await read(client, f"/videos/{video.id}/facts")
-    assert "360p · 1.2 Mbit/s ·" in html
+    assert "360p · 1.2 Mbit/s" in html
     assert '<data value="7654321" data-local>7.7 MB</data>' in html
-    assert "720p ·" not in html
+    assert "720p · Waiting to be made" in html
     assert "HDR was converted to standard colours." in html
 
 
@@ -166,3 +171,45 @@ async def test_upload_form_offers_the_category_table(client: Client) -> None:
     for category in categories:
         assert f'value="{category["id"]}"' in html
     assert 'data-presign-url="/api/videos/presign"' in html
+
+
+async def test_video_that_becomes_ready_while_its_page_is_made_is_still_told_of(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, read = await make_row(), video_pages.read_progress
+
+    async def read_later(video_id: UUID) -> Progress:
+        await Video.filter(id=video_id).update(**READY)
+        return await read(video_id)
+
+    monkeypatch.setattr(video_pages, "read_progress", read_later)
+    page = await (await client.get(f"/videos/{row.id}")).get_data(as_text=True)
+    assert '<h2 class="stage__title">Checking the result</h2>' in page
+
+
+async def test_last_change_is_that_of_a_person(client: Client) -> None:
+    video = await make_row()
+    address = f"/videos/{video.id}"
+
+    async def last_change() -> str | None:
+        page = await read(client, f"{address}/facts")
+        found = re.search(r'<dt>Last change</dt>.*?datetime="([^"]+)"', page, re.DOTALL)
+        return found[1] if found else None
+
+    await Video.filter(id=video.id).update(**READY, updated_at=datetime.now(UTC))
+    assert await last_change() is None
+    body = {"visibility": "unlisted", "signedInOnly": False, "embedOrigins": []}
+    any_version = {"If-Match": "*"}
+    sent = await client.put(f"/api{address}/access", json=body, headers=any_version)
+    assert sent.status_code == 200
+    first = await last_change()
+    assert first is not None
+    body = {"title": "New", "description": "", "categoryIds": [1], "tags": ""}
+    sent = await client.put(f"/api{address}/metadata", json=body, headers=any_version)
+    assert sent.status_code == 200
+    second = await last_change()
+    assert second is not None
+    assert second > first
+    # What is processed later is no person's doing.
+    await Video.filter(id=video.id).update(updated_at=datetime.now(UTC))
+    assert await last_change() == second

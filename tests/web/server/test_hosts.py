@@ -5,7 +5,8 @@ from api_client import Client, app_client, problem
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.config import ANY_HOST, Config
+from portal.config import Config
+from portal.config.values import ANY_HOST
 from portal.web.server.hosts import is_own_host
 
 PUBLIC = "https://Portal.example.org:8443/films"

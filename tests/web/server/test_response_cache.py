@@ -1,7 +1,7 @@
 """A popular address costs one answer in two seconds; who asks alone sees the newest."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ from portal.web.server.response_cache import (
     MAX_KEPT_BYTES,
     ResponseCache,
     allow_sharing,
+    forget_shared,
 )
 
 HOST = b"portal.example"
@@ -27,6 +28,8 @@ class Site:
         self.status = 200
         self.is_shared = True
         self.padding = b""
+        # What an answer says of those before it.
+        self.forgets: dict[str, bool] | None = None
         self.before_answer: Callable[[], Awaitable[None]] | None = None
         # What a client does with the end of an answer, by its name.
         self.at_end: Callable[[str], Awaitable[None]] | None = None
@@ -37,13 +40,19 @@ class Site:
         return (await self.exchange(path, **request))[1]
 
     async def exchange(
-        self, path: str, *, method: str = "GET", host: bytes = HOST, client: str = "a"
+        self,
+        path: str,
+        *,
+        method: str = "GET",
+        host: bytes = HOST,
+        client: str = "a",
+        credentials: Sequence[tuple[bytes, bytes]] = (),
     ) -> tuple[dict[str, Any], str]:
         """The request's scope as it was left, and the body of the answer."""
         scope: Any = {
             **{"type": "http", "method": method, "path": path, "query_string": b""},
             STATE: RequestState(client=client),
-            "headers": [(b"host", host)],
+            "headers": [(b"host", host), *credentials],
         }
         body = b""
 
@@ -57,10 +66,12 @@ class Site:
         return scope, body.decode()
 
     async def _app(self, scope: Any, receive: Any, send: Any) -> None:
+        if self.forgets:
+            forget_shared(scope, **self.forgets)
         if self.is_shared:
             allow_sharing(scope)
         if scope["path"].startswith("/embed"):
-            allow_framing(scope)
+            allow_framing(scope, "*")
         self.answered += 1
         number = self.answered
         await asyncio.sleep(0)
@@ -189,7 +200,7 @@ async def test_marks_of_an_answer_go_with_it(site: Site) -> None:
     before = site.answered
     scope, _ = await site.exchange("/embed/1")
     assert site.answered == before
-    assert state_of(scope).is_frameable
+    assert state_of(scope).framed_by
 
 
 async def test_askers_at_once_share_and_one_that_leaves_takes_nothing_away(site: Site) -> None:
@@ -209,6 +220,52 @@ async def test_askers_at_once_share_and_one_that_leaves_takes_nothing_away(site:
     may_answer.set()
     # The one who asked for all has gone, and what they asked for was made all the same.
     assert await asyncio.gather(*others) == ["answer 2"] * 18
+
+
+async def test_nobody_joins_what_was_begun_two_seconds_ago(site: Site) -> None:
+    """It may have looked before something was made private."""
+    await site.ask()
+    may_answer = asyncio.Event()
+
+    async def wait() -> None:
+        await may_answer.wait()
+
+    site.before_answer = wait
+    slow = asyncio.create_task(site.ask())
+    await asyncio.sleep(0)
+    site.now_s += MAX_AGE_S
+    site.before_answer = None
+    async with asyncio.timeout(5):
+        assert await site.ask() == "answer 3"
+    may_answer.set()
+    assert await slow == "answer 2"
+
+
+@pytest.mark.parametrize("credentials", [[], [(b"authorization", b"Bearer portal_a")]])
+async def test_what_fewer_may_see_is_answered_when_no_process_gives_it_out(
+    popular: Site, monkeypatch: pytest.MonkeyPatch, credentials: list[tuple[bytes, bytes]]
+) -> None:
+    """By this one it is given out no more while the answer is held."""
+    held: list[float] = []
+    shared = await popular.ask(client="viewer")
+
+    async def hold(pause_s: float) -> None:
+        if pause_s:
+            monkeypatch.undo()
+            held.append(pause_s)
+            seen.append(await popular.ask(client="viewer"))
+
+    for is_less_seen, expected in ((True, [MAX_AGE_S]), (False, [])):
+        popular.forgets = {"is_less_seen": is_less_seen}
+        seen: list[str] = []
+        held.clear()
+        monkeypatch.setattr(asyncio, "sleep", hold)
+        changed = await popular.ask("/access", method="PUT", credentials=credentials)
+        monkeypatch.undo()
+        popular.forgets = None
+        assert held == expected
+        assert not seen or seen == [popular.newest]
+        assert await popular.ask(client="viewer") not in (shared, changed)
 
 
 async def test_slow_taker_holds_nobody_up(site: Site) -> None:

@@ -1,0 +1,233 @@
+"""Accounts: who has one, with which role. Changes are made one at a time, under a lock."""
+
+import logging
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from uuid import UUID, uuid4
+
+from portal.accounts import rows
+from portal.accounts.audit import AuditAction, note
+from portal.accounts.permissions import Principal
+from portal.database.account_models import (
+    MAX_EMAIL_LENGTH,
+    Account,
+    OneTimeLink,
+    Session,
+)
+from portal.database.connection import transaction
+from portal.database.states import Role
+from portal.errors import (
+    AccountExists,
+    AccountNotFound,
+    FieldError,
+    InvalidRequest,
+    LastOwner,
+    NotAllowed,
+)
+
+logger = logging.getLogger(__name__)
+
+EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+")
+
+
+class AccountsExist:
+    """Whether the portal has accounts, remembered once it has; one for a process.
+
+    `read` looks into the database.
+    """
+
+    def __init__(self, read: Callable[[], Awaitable[bool]] = rows.has_accounts) -> None:
+        self._read = read
+        self._have = False
+
+    async def __call__(self) -> bool:
+        """True for good after the first: the last owner can't be removed."""
+        self._have = self._have or await self._read()
+        return self._have
+
+
+def plain_email(email: str) -> str:
+    """An e-mail address as accounts are told apart by it."""
+    return email.strip().lower().replace("\0", "")[:MAX_EMAIL_LENGTH]
+
+
+async def add(email: str, role: Role, *, password_hash: str | None = None) -> Account:
+    """Make an account. The first has to be an owner's, who gets the videos that are there.
+
+    Raises `InvalidRequest` for what is no address, or `AccountExists`.
+    """
+    async with transaction():
+        await rows.lock_accounts()
+        account = await add_locked(email, role, password_hash=password_hash)
+        await _note(AuditAction.ACCOUNT_ADDED, account, role=role.value)
+        return account
+
+
+async def add_locked(
+    email: str,
+    role: Role,
+    *,
+    password_hash: str | None = None,
+    has_own_word_for_email: bool = False,
+) -> Account:
+    """As `add`, where accounts are locked already; how it came to be is for who calls to note."""
+    email = _checked(email)
+    if await Account.exists(email=email):
+        raise AccountExists
+    is_first = not await rows.has_accounts()
+    if is_first and role is not Role.OWNER:
+        raise InvalidRequest([FieldError("/role", "The first account has to be an owner's.")])
+    account = await Account.create(
+        id=uuid4(),
+        email=email,
+        role=role,
+        password_hash=password_hash,
+        has_own_word_for_email=has_own_word_for_email,
+    )
+    if is_first:
+        await rows.adopt(account.id)
+    _log("Account added", "account_added", account)
+    return account
+
+
+async def add_first(email: str, *, password_hash: str) -> Account:
+    """Make the first account, an owner's. Raises `AccountExists` when there is one already."""
+    async with transaction():
+        await rows.lock_accounts()
+        if await rows.has_accounts():
+            raise AccountExists("This portal has accounts already. Sign in.")
+        account = await add_locked(email, Role.OWNER, password_hash=password_hash)
+        await _note(AuditAction.ACCOUNT_ADDED, account, by=account, role=account.role.value)
+        return account
+
+
+async def list_accounts() -> list[Account]:
+    """All accounts, by e-mail address."""
+    return await Account.all().order_by("email")
+
+
+async def get(email: str) -> Account:
+    """The account with this e-mail address. Raises `AccountNotFound`."""
+    account = await Account.get_or_none(email=plain_email(email))
+    if account is None:
+        raise AccountNotFound
+    return account
+
+
+async def change_role(account_id: UUID, role: Role, *, by: Principal) -> None:
+    """Give an account another role. It counts from the next request on. Raises as `changing`.
+
+    Links to choose its password are void: who could make one may not manage the new role.
+    """
+    async with changing(account_id, by) as account:
+        if not by.may_manage(role):
+            raise NotAllowed("Only an owner makes owners.")
+        if role is not Role.OWNER:
+            await _require_another_owner(account)
+        await Account.filter(id=account_id).update(role=role)
+        await OneTimeLink.filter(account_id=account_id).delete()
+        if role is not account.role:
+            await _note(AuditAction.ROLE_CHANGED, account, was=account.role.value, role=role.value)
+        _log(f"Role is now {role}", "role_changed", account)
+
+
+async def disable(account_id: UUID, *, by: Principal) -> None:
+    """Let an account do nothing any more: its sessions end, its tokens don't work."""
+    async with changing(account_id, by) as account:
+        await _require_another_owner(account)
+        await Account.filter(id=account_id).update(is_disabled=True)
+        await Session.filter(account_id=account_id).delete()
+        if not account.is_disabled:
+            await _note(AuditAction.ACCOUNT_DISABLED, account)
+        _log("Account disabled", "account_disabled", account)
+
+
+async def enable(account_id: UUID, *, by: Principal) -> None:
+    """Let a disabled account work again; who it belongs to has to sign in."""
+    async with changing(account_id, by) as account:
+        await Account.filter(id=account_id).update(is_disabled=False)
+        if account.is_disabled:
+            await _note(AuditAction.ACCOUNT_ENABLED, account)
+        _log("Account enabled", "account_enabled", account)
+
+
+async def remove(account_id: UUID, *, by: Principal) -> Account:
+    """Remove an account; returns the one that has its videos now, see `heir_of`."""
+    async with changing(account_id, by) as account:
+        heir = await heir_of(account, by=by)
+        await rows.bequeath(account_id, to_id=heir.id)
+        await account.delete()
+        await _note(AuditAction.ACCOUNT_REMOVED, account, heir=heir.email)
+        _log("Account removed", "account_removed", account)
+    return heir
+
+
+async def heir_of(account: Account, *, by: Principal) -> Account:
+    """Who gets the videos when an account is removed: who removes it, or else the first owner.
+
+    Raises `LastOwner` for an account that can't be removed.
+    """
+    await _require_another_owner(account)
+    others = Account.exclude(id=account.id)
+    first_owner = others.filter(role=Role.OWNER, is_disabled=False).order_by("created_at").first()
+    heir = await others.get_or_none(id=by.account_id) or await first_owner
+    if heir is None:
+        raise LastOwner
+    return heir
+
+
+async def set_password(account: Account, password_hash: str, **detail: str) -> None:
+    """Replace a password; whoever is signed in has to sign in again, and links are void.
+
+    `detail` is for the audit log.
+    """
+    async with transaction():
+        await Account.filter(id=account.id).update(password_hash=password_hash)
+        await Session.filter(account_id=account.id).delete()
+        await OneTimeLink.filter(account_id=account.id).delete()
+        await _note(AuditAction.PASSWORD_CHANGED, account, by=account, **detail)
+
+
+@asynccontextmanager
+async def changing(account_id: UUID, by: Principal) -> AsyncIterator[Account]:
+    """The account, while nobody else changes any. Raises `AccountNotFound` or `NotAllowed`."""
+    async with transaction():
+        await rows.lock_accounts()
+        account = await Account.get_or_none(id=account_id)
+        if account is None:
+            raise AccountNotFound
+        if not by.may_manage(account.role):
+            raise NotAllowed("Only an owner changes an owner's account.")
+        yield account
+
+
+async def _require_another_owner(account: Account) -> None:
+    others = Account.filter(role=Role.OWNER, is_disabled=False).exclude(id=account.id)
+    if account.role is Role.OWNER and not await others.exists():
+        raise LastOwner
+
+
+def _checked(email: str) -> str:
+    plain = plain_email(email)
+    if not EMAIL.fullmatch(plain) or len(email.strip()) > MAX_EMAIL_LENGTH:
+        raise InvalidRequest([FieldError("/email", "Give an e-mail address like ann@example.org.")])
+    return plain
+
+
+async def _note(
+    action: AuditAction, account: Account, *, by: Account | None = None, **detail: str
+) -> None:
+    await note(action, account.id, name=account.email, detail=detail, by=by)
+
+
+def _log(words: str, action: str, account: Account) -> None:
+    logger.info(words, extra={"action": action, "account_id": str(account.id)})
+
+
+async def fetch_principals(account_ids: Sequence[UUID]) -> dict[UUID, Principal]:
+    """What these accounts may do at present, without those that are disabled or gone."""
+    return {
+        row["id"]: Principal(account_id=row["id"], role=Role(row["role"]), email=row["email"])
+        for row in await rows.fetch_members(account_ids)
+    }

@@ -1,0 +1,154 @@
+"""How the texts of variables become values.
+
+What reads a text raises `ValueError` with what follows the variable's name in a message, once for
+each fault.
+"""
+
+from collections.abc import Callable
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Any
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+
+from portal.config.accent import hex_of, read_colour, readable_on_light
+from portal.text import host_name, http_address, is_site
+
+# In ALLOWED_HOSTS: every name is allowed.
+ANY_HOST = "*"
+# In EMBED_ORIGINS: every site, or none but the portal's own.
+ANY_SITE = "*"
+NO_SITE = "none"
+# As `database.states` has them, which is above this.
+ROLES = ("owner", "admin", "editor", "viewer")
+IMAGES = (".svg", ".png", ".webp")
+# A logo is on every page.
+MAX_LOGO_BYTES = 100_000
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+def one_of(choices: tuple[str, ...], make: Callable[[str], Any] = str) -> Callable[[str], Any]:
+    return checked(choices.__contains__, f"choose one of {', '.join(choices)}.", make)
+
+
+def checked(
+    is_good: Callable[[str], object],
+    remedy: str,
+    make: Callable[[str], Any] = str,
+    *,
+    is_secret: bool = False,
+) -> Callable[[str], Any]:
+    def parse(text: str) -> Any:
+        if not is_good(text):
+            raise ValueError(f": {remedy}" if is_secret else f"={text!r}: {remedy}")
+        return make(text)
+
+    return parse
+
+
+def is_database_url(text: str) -> bool:
+    try:
+        conninfo_to_dict(text)
+    except ProgrammingError:
+        return False
+    return text.startswith(("postgresql://", "postgres://"))
+
+
+def is_host(text: str) -> bool:
+    return is_address(f"http://[{text}]" if ":" in text else f"http://{text}")
+
+
+def is_address(text: str) -> bool:
+    parts = http_address(text)
+    return parts is not None and not parts.query
+
+
+def read_address(text: str) -> str:
+    address = text.rstrip("/")
+    if address and not is_address(address):
+        # One with a user may hold a password, and is not repeated.
+        shown = "" if "@" in address else f"={address!r}"
+        raise ValueError(f"{shown}: give an address like https://example.org.")
+    return address
+
+
+def read_accent(text: str) -> str:
+    """A colour as `#rrggbb` that can be read on light pages."""
+    try:
+        accent = read_colour(text)
+    except ValueError as exc:
+        raise ValueError(f"={text!r}: give a colour like #3448e6.") from exc
+    readable = readable_on_light(accent)
+    if readable != accent:
+        nearest = hex_of(readable)
+        raise ValueError(f"={text!r}: too light to be read on a light page, {nearest} is not.")
+    return hex_of(accent)
+
+
+def read_logo(text: str) -> Path:
+    """The path of an image file."""
+    path = Path(text)
+    if path.suffix not in IMAGES or not path.is_file():
+        raise ValueError(f"={text!r}: give the path of a file that is {', '.join(IMAGES)}.")
+    if path.stat().st_size > MAX_LOGO_BYTES:
+        raise ValueError(f"={text!r}: give a file of at most {MAX_LOGO_BYTES:,} bytes.")
+    return path.resolve()
+
+
+def read_hosts(text: str) -> tuple[str, ...]:
+    hosts = tuple(entry.lower().removesuffix(".") for entry in _entries(text))
+    wrong = [it for it in hosts if it != ANY_HOST and host_name(it) != it]
+    if wrong:
+        raise ValueError(*(f": {it!r} is no name like portal.example.org." for it in wrong))
+    return hosts
+
+
+def read_sites(text: str) -> tuple[str, ...]:
+    if text in (ANY_SITE, NO_SITE):
+        return (text,)
+    entries = _entries(text)
+    wrong = [it for it in entries if not is_site(it)]
+    if wrong:
+        remedy = f"give sites like https://blog.example.org, {ANY_SITE} or {NO_SITE}"
+        raise ValueError(*(f": {it!r} is no such site; {remedy}." for it in wrong))
+    return tuple(entries)
+
+
+def read_networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    try:
+        return tuple(ip_network(entry) for entry in _entries(text))
+    except ValueError as exc:
+        message = f": give addresses or networks like 10.0.0.0/8, fd00::1 ({exc})."
+        raise ValueError(message) from exc
+
+
+def _entries(text: str) -> list[str]:
+    return [entry for part in text.split(",") if (entry := part.strip())]
+
+
+def read_issuer(text: str) -> str:
+    parts = http_address(text)
+    is_safe = parts and (parts.scheme == "https" or parts.hostname in LOOPBACK)
+    if not parts or not is_safe or "@" in parts.netloc or parts.query or parts.fragment:
+        shown = "" if "@" in text else f"={text!r}"
+        raise ValueError(f"{shown}: give the provider's https address, as it names itself.")
+    # As it is: it is compared character by character, a slash at its end included.
+    return text
+
+
+def read_roles(text: str) -> tuple[tuple[str, str], ...]:
+    pairs = [entry.rpartition(":") for entry in _entries(text)]
+    wrong = [":".join(it) for it in pairs if not it[0].strip() or it[2].strip() not in ROLES]
+    if wrong:
+        words = f"is not like staff:editor, with one of {', '.join(ROLES)}."
+        raise ValueError(*(f": {it.lstrip(':')!r} {words}" for it in wrong))
+    return tuple((value.strip(), role.strip()) for value, _, role in pairs)
+
+
+def read_domains(text: str) -> tuple[str, ...]:
+    domains = tuple(entry.lower().removeprefix("@") for entry in _entries(text))
+    wrong = [it for it in domains if host_name(it) != it]
+    if wrong:
+        raise ValueError(*(f": {it!r} is no domain like example.org." for it in wrong))
+    return domains

@@ -1,0 +1,168 @@
+"""The tables of people and programs that may use the portal.
+
+Secrets are kept as SHA-256 in hexadecimal digits (`digest`), passwords by argon2id.
+"""
+
+from datetime import datetime
+from uuid import UUID
+
+from tortoise import fields
+from tortoise.contrib.postgres.fields import ArrayField
+from tortoise.models import Model
+
+from portal.database.states import Role
+
+MAX_EMAIL_LENGTH = 254
+MAX_NAME_LENGTH = 100
+MAX_DEVICE_LENGTH = 200
+# OpenID Connect Core 1.0, section 2.
+MAX_SUBJECT_LENGTH = 255
+MAX_PATH_LENGTH = 2000
+
+
+class Account(Model):
+    """A person. Without a password hash the password is still to be chosen, by a one-time link.
+
+    `has_own_word_for_email` is of who was invited and typed any address: nobody has looked whose.
+    """
+
+    id = fields.UUIDField(primary_key=True)
+    email = fields.CharField(max_length=MAX_EMAIL_LENGTH, unique=True)
+    role = fields.CharEnumField(Role, max_length=10)
+    password_hash: str | None = fields.TextField(null=True)
+    is_disabled = fields.BooleanField(default=False)
+    has_own_word_for_email = fields.BooleanField(default=False)
+    created_at: datetime = fields.DatetimeField(auto_now_add=True)
+    seen_at: datetime | None = fields.DatetimeField(null=True)
+
+    class Meta:
+        table = "accounts"
+
+
+class Session(Model):
+    """A browser in which someone is signed in; `digest` is of what its cookie holds."""
+
+    id = fields.UUIDField(primary_key=True)
+    digest = fields.CharField(max_length=64, unique=True)
+    account: fields.ForeignKeyRelation[Account] = fields.ForeignKeyField(
+        "portal.Account", related_name="sessions", on_delete=fields.CASCADE
+    )
+    device = fields.CharField(max_length=MAX_DEVICE_LENGTH)
+    address = fields.CharField(max_length=64)
+    created_at: datetime = fields.DatetimeField(auto_now_add=True)
+    seen_at: datetime = fields.DatetimeField(auto_now_add=True)
+
+    account_id: UUID
+
+    class Meta:
+        table = "sessions"
+
+
+class ApiToken(Model):
+    """What a program sends instead of a password. Without `expires_at` it lasts until revoked."""
+
+    id = fields.UUIDField(primary_key=True)
+    digest = fields.CharField(max_length=64, unique=True)
+    account: fields.ForeignKeyRelation[Account] = fields.ForeignKeyField(
+        "portal.Account", related_name="tokens", on_delete=fields.CASCADE
+    )
+    name = fields.CharField(max_length=MAX_NAME_LENGTH)
+    scopes: list[str] = ArrayField("text")
+    created_at: datetime = fields.DatetimeField(auto_now_add=True)
+    expires_at: datetime | None = fields.DatetimeField(null=True)
+    used_at: datetime | None = fields.DatetimeField(null=True)
+
+    account_id: UUID
+
+    class Meta:
+        table = "api_tokens"
+
+
+class OneTimeLink(Model):
+    """A link by which its holder chooses a password: for an account, or for a new one of a role.
+
+    It is deleted when it is used or revoked.
+    """
+
+    id = fields.UUIDField(primary_key=True)
+    digest = fields.CharField(max_length=64, unique=True)
+    account: fields.ForeignKeyNullableRelation[Account] = fields.ForeignKeyField(
+        "portal.Account", related_name="links", null=True, on_delete=fields.CASCADE
+    )
+    role: Role | None = fields.CharEnumField(  # type: ignore[assignment]  # null is untyped
+        Role, max_length=10, null=True
+    )
+    created_at: datetime = fields.DatetimeField(auto_now_add=True)
+    expires_at: datetime = fields.DatetimeField()
+
+    account_id: UUID | None
+
+    class Meta:
+        table = "one_time_links"
+
+
+class SignInFailure(Model):
+    """A try to sign in that is under way or has failed; those of the last hour slow others down."""
+
+    id = fields.BigIntField(primary_key=True)
+    email = fields.CharField(max_length=MAX_EMAIL_LENGTH)
+    address = fields.CharField(max_length=64)
+    at: datetime = fields.DatetimeField(auto_now_add=True)
+
+    class Meta:
+        table = "sign_in_failures"
+        indexes = (("email", "at"), ("address", "at"))
+
+
+class AuditEvent(Model):
+    """A line of the audit log: who (`actor_…`, `token_…`) did what to which object, from where.
+
+    Names and addresses are those of that time. Without account and token it was anyone, or a
+    command.
+    """
+
+    id = fields.BigIntField(primary_key=True)
+    at: datetime = fields.DatetimeField()
+    action = fields.CharField(max_length=60)
+    actor_kind = fields.CharField(max_length=20)
+    actor_id: UUID | None = fields.UUIDField(null=True)
+    actor_email = fields.CharField(max_length=MAX_EMAIL_LENGTH)
+    token_id: UUID | None = fields.UUIDField(null=True)
+    token_name = fields.CharField(max_length=MAX_NAME_LENGTH)
+    address = fields.CharField(max_length=64)
+    object_id: str | None = fields.TextField(null=True)
+    object_name = fields.CharField(max_length=MAX_EMAIL_LENGTH)
+    detail: dict[str, str] = fields.JSONField()
+
+    class Meta:
+        table = "audit_events"
+
+
+class Identity(Model):
+    """Who an account is at a provider of single sign-on: one person, who has one account."""
+
+    id = fields.UUIDField(primary_key=True)
+    issuer = fields.TextField()
+    subject = fields.CharField(max_length=MAX_SUBJECT_LENGTH)
+    account: fields.ForeignKeyRelation[Account] = fields.ForeignKeyField(
+        "portal.Account", related_name="identities", on_delete=fields.CASCADE
+    )
+    created_at: datetime = fields.DatetimeField(auto_now_add=True)
+
+    account_id: UUID
+
+    class Meta:
+        table = "identities"
+        unique_together = (("issuer", "subject"), ("account", "issuer"))
+
+
+class SignOn(Model):
+    """A sign-in that is under way at a provider; `digest` is of what the browser's cookie holds."""
+
+    id = fields.UUIDField(primary_key=True)
+    digest = fields.CharField(max_length=64, unique=True)
+    next_path = fields.CharField(max_length=MAX_PATH_LENGTH)
+    expires_at: datetime = fields.DatetimeField()
+
+    class Meta:
+        table = "sign_ons"

@@ -1,0 +1,162 @@
+"""Quotas: how many videos an account may publish in 24 hours, and how much it may keep in storage.
+
+They are checked when an upload begins and when it ends. What is recorded under a quota is decided
+in the transaction that records it, for an account one after the other: of many at once exactly as
+many get through as fit. A portal without accounts has no quotas. Sizes are in bytes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import UUID
+
+from portal.config import Config
+from portal.database.connection import Row
+from portal.errors import StorageQuotaExceeded, VideoQuotaExceeded
+from portal.text import size_in_words
+from portal.uploads import quota_rows
+from portal.uploads.rows import UploadRow
+
+REMOVED = "The uploaded file was removed; upload it again once there is room. "
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What each account may have; 0 is any number."""
+
+    videos_per_day: int = 0
+    stored_bytes: int = 0
+
+    @classmethod
+    def of(cls, config: Config) -> "Quota":
+        """The configured one."""
+        return cls(config.max_videos_per_day, config.max_stored_bytes)
+
+    def __bool__(self) -> bool:
+        return self.videos_per_day > 0 or self.stored_bytes > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an account has published in the last 24 hours and keeps, as far as that is limited.
+
+    `free_at` is when it may publish again; None if that is now.
+    """
+
+    quota: Quota
+    videos: int = 0
+    stored_bytes: int = 0
+    free_at: datetime | None = None
+
+    @property
+    def left_videos(self) -> int | None:
+        """How many more may be published now; None for any number."""
+        limit = self.quota.videos_per_day
+        return max(0, limit - self.videos) if limit else None
+
+    @property
+    def left_bytes(self) -> int | None:
+        """How much more may be stored; None for any size."""
+        limit = self.quota.stored_bytes
+        return max(0, limit - self.stored_bytes) if limit else None
+
+    def refusal(self) -> VideoQuotaExceeded | None:
+        """Why no video may be published now, if that is so."""
+        if self.left_videos != 0 or self.free_at is None:
+            return None
+        limit, at = self.quota.videos_per_day, self.free_at.astimezone(UTC)
+        words = (
+            f"This account has published {counted(self.videos)} in the last 24 hours, and may "
+            f"publish {limit:,}. The next has room after {at.day} {at:%b, %H:%M} UTC; or ask an "
+            "owner of this portal for more. A file that is uploaded already stays until then."
+        )
+        free_at = f"{at:%Y-%m-%dT%H:%M:%S.%fZ}"
+        return VideoQuotaExceeded(words, limit=limit, used=self.videos, freeAt=free_at)
+
+    def require_room(self, size_bytes: int, *, is_removed: bool = False) -> None:
+        """Raise `StorageQuotaExceeded` unless so much more may be stored."""
+        if self.left_bytes is None or size_bytes <= self.left_bytes:
+            return
+        limit, used = self.quota.stored_bytes, self.stored_bytes
+        what = f"this file of {size_in_words(size_bytes)}" if size_bytes > 1 else "a file"
+        words = (
+            f"This account uses {size_in_words(used)} of {size_in_words(limit)} of storage: there "
+            f"is no room for {what}. {REMOVED if is_removed else ''}Delete videos, or ask an owner "
+            "of this portal for more."
+        )
+        raise StorageQuotaExceeded(words, limit=limit, used=used)
+
+
+NO_QUOTA = Quota()
+
+
+def counted(videos: int) -> str:
+    """So many videos in words."""
+    return "1 video" if videos == 1 else f"{videos:,} videos"
+
+
+async def usage_of(account_ids: Sequence[UUID], quota: Quota) -> dict[UUID, Usage]:
+    """What each of these accounts has used; nothing is read without a quota."""
+    if not quota:
+        return dict.fromkeys(account_ids, Usage(quota))
+    rows = await quota_rows.usage(account_ids, quota.videos_per_day, quota.stored_bytes)
+    return {row["id"]: _read(row, quota) for row in rows}
+
+
+async def require_beginning(account_id: UUID | None, quota: Quota) -> None:
+    """Raise unless an upload of some size may begin now.
+
+    Raises `VideoQuotaExceeded` or `StorageQuotaExceeded`.
+    """
+    usage = await _usage(account_id, quota)
+    if refusal := usage.refusal():
+        raise refusal
+    usage.require_room(1)
+
+
+async def require_start(
+    account_id: UUID | None, quota: Quota, *, key: str, size_bytes: int
+) -> None:
+    """Raise `StorageQuotaExceeded` unless an upload in parts of this size fits.
+
+    Runs in the transaction that records the size, from when on it counts as stored.
+    """
+    usage = await _locked_usage(account_id, quota, key=key)
+    usage.require_room(size_bytes)
+
+
+async def video_refusal(
+    account_id: UUID | None, quota: Quota, upload: UploadRow, size_bytes: int
+) -> VideoQuotaExceeded | None:
+    """Why no video may be made of an upload now, which is then kept until it may; None if it may.
+
+    Runs in the transaction that records the video. What was announced has had its room since then.
+    Raises `StorageQuotaExceeded` for a file without, which is to be removed.
+    """
+    usage = await _locked_usage(account_id, quota, key=upload.key)
+    if upload.size_bytes is None:
+        usage.require_room(size_bytes, is_removed=True)
+    refusal = usage.refusal()
+    if refusal:
+        await quota_rows.keep(upload.key, size_bytes)
+    return refusal
+
+
+async def _locked_usage(account_id: UUID | None, quota: Quota, *, key: str) -> Usage:
+    """The usage of an account without this upload, while nobody else adds to it."""
+    if account_id and quota:
+        await quota_rows.lock(account_id)
+    return await _usage(account_id, quota, key=key)
+
+
+async def _usage(account_id: UUID | None, quota: Quota, *, key: str = "") -> Usage:
+    if not (account_id and quota):
+        return Usage(NO_QUOTA)
+    limits = (quota.videos_per_day, quota.stored_bytes)
+    rows = await quota_rows.usage([account_id], *limits, without_key=key)
+    # An account that was removed this moment has nothing, and will record nothing.
+    return _read(rows[0], quota) if rows else Usage(quota)
+
+
+def _read(row: Row, quota: Quota) -> Usage:
+    return Usage(quota, row["videos"], row["stored_bytes"], row["free_at"])

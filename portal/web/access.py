@@ -1,0 +1,252 @@
+"""Who asks, and whether they may: each route declares a policy beside its definition.
+
+A route without one is refused. On a portal without accounts every policy but those for people with
+an account lets anyone through, and credentials are not looked at. The rules themselves are in
+`accounts.permissions`.
+"""
+
+from collections.abc import Awaitable, Callable
+from enum import Enum
+from functools import wraps
+from typing import ParamSpec, TypeVar
+from uuid import UUID
+
+from quart import Quart, current_app, g, request
+
+from portal.accounts.audit import act_as
+from portal.accounts.permissions import (
+    ANYONE,
+    EVERYONES,
+    NOBODY_ELSE,
+    Action,
+    Audience,
+    Principal,
+)
+from portal.accounts.secrets import digest
+from portal.database.models import Video
+from portal.errors import (
+    NotAllowed,
+    NotFound,
+    NotSignedIn,
+    TokenRefused,
+    UploadNotIssued,
+    VideoNotFound,
+)
+from portal.uploads.rows import owner_of
+from portal.videos.deletion import was_deleted
+from portal.videos.publishing import parse_video_id
+from portal.videos.rows import fetch_audience
+from portal.web.context import web_context
+from portal.web.cookies import SESSION
+from portal.web.server.request_context import state_of
+
+Values = ParamSpec("Values")
+Answer = TypeVar("Answer")
+View = Callable[Values, Awaitable[Answer]]
+
+
+class Policy(Enum):
+    """What a route asks of who uses it, in the words of `docs/access.md`."""
+
+    ANYONE = "anyone; credentials are not looked at"
+    WATCH = "who may see the video"
+    PLAY = "who may see the video, or has a playback link to it"
+    PUBLISH = "who may publish"
+    OWN_UPLOAD = "who began the upload"
+    EDIT = "who may edit the video"
+    DELETE = "who may delete the video"
+    ADMINISTER = "admins and owners, in a browser"
+    AUDIT = "admins and owners, in a browser or with an API token"
+    OWN_ACCOUNT = "who is signed in, in a browser"
+
+
+ACTIONS = {
+    Policy.WATCH: Action.WATCH,
+    Policy.PLAY: Action.WATCH,
+    Policy.PUBLISH: Action.PUBLISH,
+    Policy.OWN_UPLOAD: Action.PUBLISH,
+    Policy.EDIT: Action.EDIT,
+    Policy.DELETE: Action.DELETE,
+    Policy.ADMINISTER: Action.ADMINISTER,
+    Policy.AUDIT: Action.ADMINISTER,
+}
+# What programs have no business with, whatever their token.
+FOR_PEOPLE = frozenset({Policy.ADMINISTER, Policy.OWN_ACCOUNT})
+# What anyone may ask for; whether the video is there for them is known once it has been read.
+SEEN = frozenset({Policy.WATCH, Policy.PLAY})
+TO_A_VIDEO = frozenset({Policy.EDIT, Policy.DELETE})
+# Of a view, and of a request's own values.
+DECLARED = "portal_policy"
+PRINCIPAL = "principal"
+# How the routes of videos name the id in their path.
+VIDEO_IDS = frozenset({"video_id", "id"})
+
+
+def policy(wanted: Policy) -> Callable[[View[Values, Answer]], View[Values, Answer]]:
+    """Declare a route's policy; stands right below the route."""
+
+    def declare(view: View[Values, Answer]) -> View[Values, Answer]:
+        declared = _asking(view) if wanted in SEEN else view
+        setattr(declared, DECLARED, wanted)
+        return declared
+
+    return declare
+
+
+def declared_policy(app: Quart, endpoint: str) -> Policy | None:
+    """The policy of a route; None if somebody forgot it."""
+    return getattr(app.view_functions[endpoint], DECLARED, None)
+
+
+async def enforce() -> None:
+    """Refuse the current request unless its route's policy lets it through."""
+    state, endpoint = state_of(request.scope), request.endpoint
+    # For the audit log, until it is known who that is.
+    act_as(ANYONE, address=state.client)
+    if endpoint is None:
+        return
+    wanted = declared_policy(current_app, endpoint)
+    if wanted is None:
+        raise NotAllowed("Nobody may use this address: it has no policy.")
+    if state.playback_token and wanted is not Policy.PLAY:
+        raise NotFound
+    if wanted is Policy.ANYONE:
+        return
+    if wanted in FOR_PEOPLE:
+        await require_person()
+    # On a portal without accounts the log is nobody's.
+    if wanted is Policy.AUDIT and await account_id() is None:
+        raise NotSignedIn
+    # What anyone may see takes no query, unless a token could be wrong.
+    if wanted in SEEN and "Authorization" not in request.headers:
+        return
+    if wanted in ACTIONS:
+        await _require(wanted)
+
+
+async def require_visible(audience: Audience | None) -> None:
+    """Raise `VideoNotFound` unless there is a video, with this audience, and who asks is in it.
+
+    What is not there takes the same way as what is private.
+    """
+    state = state_of(request.scope)
+    state.was_asked = True
+    if state.playback_token:
+        is_seen = await _opens(state.playback_token, audience or NOBODY_ELSE)
+    elif audience is not None and not audience.is_private:
+        return
+    else:
+        is_seen = (await principal()).may_see(audience or NOBODY_ELSE)
+    if audience is None or not is_seen:
+        raise VideoNotFound
+
+
+async def principal() -> Principal:
+    """Who sent the current request. Raises `TokenRefused`."""
+    if PRINCIPAL not in g:
+        setattr(g, PRINCIPAL, await _identify())
+        act_as(getattr(g, PRINCIPAL), address=state_of(request.scope).client)
+    found: Principal = getattr(g, PRINCIPAL)
+    return found
+
+
+async def require_person() -> Principal:
+    """Who is signed in in the browser that sent the request. Raises `NotSignedIn`."""
+    found = await principal()
+    if not found.is_signed_in:
+        raise NotSignedIn("This is for people. Sign in with a browser.")
+    return found
+
+
+async def account_id() -> UUID | None:
+    """The account that the current request acts for; None on a portal without accounts."""
+    return (await principal()).account_id
+
+
+async def require_own_upload(upload_id: str) -> None:
+    """Raise `UploadNotIssued` for the upload of another account."""
+    own_id = await account_id()
+    if own_id is not None and await owner_of(upload_id) != own_id:
+        raise UploadNotIssued
+
+
+async def may_edit(video: Video) -> bool:
+    """Whether who asks may edit this video, and so is shown how."""
+    return (await principal()).may(Action.EDIT, owner_id=video.owner_id)
+
+
+def _asking(view: View[Values, Answer]) -> View[Values, Answer]:
+    """The view, which answers nothing about a video without asking whether it may be seen."""
+
+    @wraps(view)
+    async def asked(*args: Values.args, **values: Values.kwargs) -> Answer:
+        answer = await view(*args, **values)
+        if values.keys() & VIDEO_IDS and not state_of(request.scope).was_asked:
+            raise RuntimeError(f"{view.__name__} did not ask whether the video may be seen")
+        return answer
+
+    return asked
+
+
+async def _opens(token: str, audience: Audience) -> bool:
+    """Whether a playback token lets its bearer see the video of this address.
+
+    Raises `PlaybackTokenRefused`. What the token's link or account may do is looked at each time.
+    """
+    web, video_id = web_context(), parse_video_id(str((request.view_args or {})["video_id"]))
+    if video_id is None:
+        return False
+    found = await web.signing_keys.verify(token, video_id=video_id)
+    if found.link_id is not None:
+        return await web.playback_links.load(found.link_id) == video_id
+    member = await web.members.load(found.account_id) if found.account_id else None
+    return member is not None and member.may_see(audience)
+
+
+async def _require(wanted: Policy) -> None:
+    found, action, values = await principal(), ACTIONS[wanted], request.view_args or {}
+    if wanted in TO_A_VIDEO:
+        video_id = parse_video_id(str(values.get("video_id") or values.get("id")))
+        await _require_of(video_id, found, action)
+        return
+    found.require(action)
+    if wanted is Policy.OWN_UPLOAD:
+        await require_own_upload(str(values.get("id", "")))
+
+
+async def _require_of(video_id: UUID | None, found: Principal, action: Action) -> None:
+    """What is hidden from someone is, to them, not there, and takes the same queries.
+
+    It is answered here, before a view could tell what else is wrong with the request. Of what was
+    deleted a moment ago views know more.
+    """
+    audience = await fetch_audience(video_id) if video_id else None
+    is_there = audience is not None and found.may_see(audience)
+    found.require(action, owner_id=audience.owner_id if audience and is_there else found.account_id)
+    if is_there:
+        return
+    is_gone = video_id is not None and await was_deleted(video_id)
+    if audience is not None or not is_gone:
+        raise VideoNotFound
+
+
+async def _identify() -> Principal:
+    web = web_context()
+    if not await web.accounts_exist():
+        return EVERYONES
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        credential = digest(token.strip())
+        program = await web.programs.load(credential)
+        if program is None:
+            raise TokenRefused
+        return _noted(program, credential)
+    secret = SESSION.read(request, web.config)
+    found = await web.sessions.load(digest(secret)) if secret else None
+    return _noted(found, digest(secret)) if found else ANYONE
+
+
+def _noted(found: Principal, credential: str) -> Principal:
+    """Tell the rate limit whose credentials these are: it can't look into the database."""
+    state_of(request.scope).identified = (credential, str(found.account_id))
+    return found

@@ -1,0 +1,66 @@
+"""The audit log: a page to look something up in it, and all of it for programs.
+
+As in the library, a mistyped filter is ignored, and nothing is an error.
+"""
+
+from collections.abc import AsyncIterator
+
+from quart import Blueprint, Response, render_template, request
+
+from portal.accounts.audit import AuditAction
+from portal.accounts.audit_log import AuditQuery, json_line, read_all, read_page, titles_of
+from portal.database.account_models import MAX_EMAIL_LENGTH
+from portal.text import whole_number
+from portal.web.access import Policy, policy
+from portal.web.pages.audit_views import audit_view, event_row
+
+blueprint = Blueprint("audit", __name__)
+
+PAGE_SIZE = 50
+# What fits into the numbers of lines.
+MAX_DIGITS = 18
+# A year of a busy portal over a slow connection.
+EXPORT_TIMEOUT_S = 600
+
+
+@blueprint.get("/audit")
+@policy(Policy.ADMINISTER)
+async def index() -> str:
+    """The newest lines of what is asked for, or those before a line."""
+    query = _query()
+    before = whole_number(request.args.get("before", ""), max_digits=MAX_DIGITS)
+    page = await read_page(query, limit=PAGE_SIZE, before=before)
+    titles = await titles_of(page.events)
+    return await render_template(
+        "accounts/audit.html",
+        log=audit_view(query, page, is_newest=before is None),
+        rows=[event_row(event, titles) for event in page.events],
+    )
+
+
+@blueprint.get("/audit.jsonl")
+@policy(Policy.AUDIT)
+async def export() -> Response:
+    """All lines of what is asked for, the oldest first, a JSON object each."""
+    response = Response(_lines(_query()), content_type="application/jsonl")
+    response.headers["Content-Disposition"] = 'attachment; filename="audit.jsonl"'
+    response.timeout = EXPORT_TIMEOUT_S
+    return response
+
+
+async def _lines(query: AuditQuery) -> AsyncIterator[str]:
+    async for event in read_all(query):
+        yield json_line(event) + "\n"
+
+
+def _query() -> AuditQuery:
+    action = request.args.get("action", "")
+    return AuditQuery(
+        action=action if action in set(AuditAction) else "",
+        person=_typed("person"),
+        thing=_typed("object"),
+    )
+
+
+def _typed(name: str) -> str:
+    return request.args.get(name, "").replace("\0", "").strip()[:MAX_EMAIL_LENGTH]

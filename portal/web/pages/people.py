@@ -1,0 +1,146 @@
+"""The people of a portal: their roles, invitations, and links to choose a password anew."""
+
+from collections.abc import Awaitable
+from uuid import UUID
+
+from quart import Blueprint, redirect, render_template, request, url_for
+from quart.typing import ResponseReturnValue
+
+from portal.accounts import links, people
+from portal.accounts.permissions import Principal
+from portal.database.states import Role
+from portal.errors import AccountNotFound, FieldError, InvalidRequest, LastOwner, NotAllowed
+from portal.web.access import Policy, policy, require_person
+from portal.web.pages.account_views import ROLE_WORDS, invitation_rows, person_rows
+from portal.web.pages.embedding import public_url
+from portal.web.pages.quota_views import quotas_of
+
+blueprint = Blueprint("people", __name__)
+
+# What the page says has been done, by the word for it in the address.
+DONE = {
+    "revoked": "The invitation doesn't work any more.",
+    "role": "The role is changed. It counts at once.",
+    "disabled": "The account is disabled: it is signed out everywhere, and its tokens don't work.",
+    "enabled": "The account is enabled again.",
+    "removed": "The account is removed. Its videos are yours now.",
+}
+
+
+@blueprint.get("/people")
+@policy(Policy.ADMINISTER)
+async def index() -> str:
+    """Everyone, and who is invited."""
+    return await _page(await require_person())
+
+
+@blueprint.post("/people/invitations")
+@policy(Policy.ADMINISTER)
+async def invite() -> ResponseReturnValue:
+    """Make an invitation, and show its link this once."""
+    person = await require_person()
+    try:
+        role = await _role()
+        secret = await links.invite(role, by=person)
+    except (InvalidRequest, NotAllowed) as exc:
+        return await _page(person, fault=_words(exc)), exc.status
+    return await _page(person, new_link=_address(secret), new_link_for=role.value)
+
+
+@blueprint.post("/people/invitations/<uuid:link_id>/revoke")
+@policy(Policy.ADMINISTER)
+async def revoke_invitation(link_id: UUID) -> ResponseReturnValue:
+    """Make an invitation void."""
+    person = await require_person()
+    return await _after(links.revoke_invitation(link_id), person, "revoked")
+
+
+@blueprint.post("/people/<uuid:account_id>/role")
+@policy(Policy.ADMINISTER)
+async def change_role(account_id: UUID) -> ResponseReturnValue:
+    """Give someone another role."""
+    person = await require_person()
+    return await _after(_change_role(account_id, by=person), person, "role")
+
+
+@blueprint.post("/people/<uuid:account_id>/disable")
+@policy(Policy.ADMINISTER)
+async def disable(account_id: UUID) -> ResponseReturnValue:
+    """Let someone do nothing any more."""
+    person = await require_person()
+    return await _after(people.disable(account_id, by=person), person, "disabled")
+
+
+@blueprint.post("/people/<uuid:account_id>/enable")
+@policy(Policy.ADMINISTER)
+async def enable(account_id: UUID) -> ResponseReturnValue:
+    """Let someone in again."""
+    person = await require_person()
+    return await _after(people.enable(account_id, by=person), person, "enabled")
+
+
+@blueprint.post("/people/<uuid:account_id>/reset")
+@policy(Policy.ADMINISTER)
+async def reset(account_id: UUID) -> ResponseReturnValue:
+    """Make a link to choose a password anew, and show it this once."""
+    person = await require_person()
+    try:
+        secret = await links.offer_password(account_id, by=person)
+    except (NotAllowed, AccountNotFound) as exc:
+        return await _page(person, fault=exc.detail), exc.status
+    email = next(it.email for it in await people.list_accounts() if it.id == account_id)
+    return await _page(person, new_link=_address(secret), new_link_for=email)
+
+
+@blueprint.post("/people/<uuid:account_id>/remove")
+@policy(Policy.ADMINISTER)
+async def remove(account_id: UUID) -> ResponseReturnValue:
+    """Remove someone; their videos are then whoever's removed them."""
+    person = await require_person()
+    return await _after(people.remove(account_id, by=person), person, "removed")
+
+
+async def _after(change: Awaitable[object], person: Principal, done: str) -> ResponseReturnValue:
+    """Make a change, and show the page, which says that it was made, or why it could not be."""
+    try:
+        await change
+    except (LastOwner, NotAllowed, AccountNotFound, InvalidRequest) as exc:
+        return await _page(person, fault=_words(exc)), exc.status
+    return redirect(url_for("people.index", done=done), 303)
+
+
+async def _change_role(account_id: UUID, *, by: Principal) -> None:
+    await people.change_role(account_id, await _role(), by=by)
+
+
+async def _role() -> Role:
+    sent = (await request.form).get("role", "")
+    found = next((role for role in Role if role.value == sent), None)
+    if found is None:
+        raise InvalidRequest([FieldError("/role", f"Choose one of {', '.join(Role)}.")])
+    return found
+
+
+def _words(exc: LastOwner | NotAllowed | AccountNotFound | InvalidRequest) -> str:
+    if isinstance(exc, InvalidRequest):
+        return " ".join(error.message for error in exc.errors)
+    return exc.detail
+
+
+def _address(secret: str) -> str:
+    return public_url(url_for("signing_in.welcome", secret=secret))
+
+
+async def _page(person: Principal, **more: object) -> str:
+    """The page, with a `fault`, or a `new_link` and whom it is for: a role or an address."""
+    given = {"fault": "", "new_link": "", "new_link_for": "", **more}
+    accounts = await people.list_accounts()
+    quotas = await quotas_of([it.id for it in accounts if it.role is not Role.VIEWER])
+    return await render_template(
+        "accounts/people.html",
+        people=person_rows(accounts, by=person, quotas=quotas),
+        invitations=invitation_rows(await links.list_invitations()),
+        roles={role.value: words for role, words in ROLE_WORDS.items() if person.may_manage(role)},
+        done=DONE.get(request.args.get("done", ""), ""),
+        **given,
+    )

@@ -1,0 +1,216 @@
+"""Signing in and out, choosing a password by a one-time link, and the first account."""
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from quart import Blueprint, Response, redirect, render_template, request, url_for
+from quart.typing import ResponseReturnValue
+from werkzeug.wrappers import Response as WerkzeugResponse
+
+from portal.accounts import links, people, sessions, signing_in
+from portal.config.values import LOOPBACK
+from portal.database.account_models import Account
+from portal.errors import (
+    AccountExists,
+    InvalidRequest,
+    NotFound,
+    SignInRefused,
+    TooManyTries,
+)
+from portal.text import host_name
+from portal.web.access import Policy, policy, principal
+from portal.web.context import web_context
+from portal.web.cookies import SESSION
+from portal.web.pages.account_views import ROLE_WORDS
+from portal.web.server.error_responses import PROBLEM_TYPE, problem_document
+from portal.web.server.request_context import state_of
+from portal.web.server.response_cache import forget_shared
+
+blueprint = Blueprint("signing_in", __name__)
+
+FORWARDING = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP")
+
+
+@blueprint.get("/sign-in")
+@policy(Policy.ANYONE)
+async def form() -> ResponseReturnValue:
+    """The form; who is signed in already is led on."""
+    if (await principal()).is_signed_in:
+        return redirect(next_path(request.args), 303)
+    return await sign_in_page(next_url=next_path(request.args))
+
+
+@blueprint.post("/sign-in")
+@policy(Policy.ANYONE)
+async def sign_in() -> ResponseReturnValue:
+    """Sign in, and go on to where one was led away from; or the form again, which says why not.
+
+    A script that asks for problem details is told why not by those.
+    """
+    web, sent = web_context(), await request.form
+    try:
+        secret = await signing_in.sign_in(
+            sent.get("email", ""),
+            sent.get("password", ""),
+            passwords=web.passwords,
+            device=request.headers.get("User-Agent", ""),
+            address=state_of(request.scope).client,
+        )
+    except (SignInRefused, TooManyTries) as exc:
+        return await _refused(exc, sent)
+    return await lead_on(secret, next_path(sent))
+
+
+async def _refused(error: SignInRefused | TooManyTries, sent: Mapping[str, str]) -> Response:
+    if request.accept_mimetypes.best == PROBLEM_TYPE:
+        document = problem_document(error)
+        return Response(document, error.status, dict(error.headers), content_type=PROBLEM_TYPE)
+    page = await sign_in_page(
+        next_url=next_path(sent), email=sent.get("email", ""), fault=error.detail
+    )
+    # What a browser would ask a password for by itself, with a header, this form asks.
+    status = 422 if isinstance(error, SignInRefused) else error.status
+    return Response(page, status, dict(error.headers))
+
+
+@blueprint.post("/sign-out")
+@policy(Policy.ANYONE)
+async def sign_out() -> WerkzeugResponse:
+    """End this browser's session."""
+    config = web_context().config
+    await sessions.sign_out(SESSION.read(request, config))
+    response = redirect(url_for("library.index"), 303)
+    SESSION.clear(response, config)
+    # What was seen while signed in is not to be seen by whoever goes back.
+    response.headers["Clear-Site-Data"] = '"cache"'
+    return response
+
+
+@blueprint.get("/welcome/<secret>")
+@policy(Policy.ANYONE)
+async def welcome(secret: str) -> str:
+    """The form that a one-time link leads to. Looking at it does not use the link up."""
+    return await _welcome(secret, await links.look_up(secret))
+
+
+@blueprint.post("/welcome/<secret>")
+@policy(Policy.ANYONE)
+async def accept(secret: str) -> ResponseReturnValue:
+    """Use the link up, and sign in; or the form again, which says what is wrong."""
+    sent, offer = await request.form, await links.look_up(secret)
+    try:
+        account = await links.accept(
+            secret,
+            email=sent.get("email", ""),
+            password=sent.get("password", ""),
+            passwords=web_context().passwords,
+        )
+    except (InvalidRequest, AccountExists) as exc:
+        faults = exc.by_field if isinstance(exc, InvalidRequest) else {"email": exc.detail}
+        return await _welcome(secret, offer, email=sent.get("email", ""), faults=faults), 422
+    return await signed_in_anew(account, url_for("library.index"))
+
+
+@blueprint.get("/set-up")
+@policy(Policy.ANYONE)
+async def set_up() -> ResponseReturnValue:
+    """How to make the first account: here, from the machine itself, or by a command."""
+    await _require_open()
+    return await _set_up()
+
+
+@blueprint.post("/set-up")
+@policy(Policy.ANYONE)
+async def make_first() -> ResponseReturnValue:
+    """Make the first account, an owner's, and sign in."""
+    await _require_open()
+    if not _is_here():
+        raise NotFound
+    sent, hasher = await request.form, web_context().passwords
+    email = sent.get("email", "")
+    try:
+        password_hash = await hasher.choose(sent.get("password", ""), email=email)
+        account = await people.add_first(email, password_hash=password_hash)
+    except InvalidRequest as exc:
+        return await _set_up(email=email, faults=exc.by_field), 422
+    # What is private was shown to everyone until now.
+    forget_shared(request.scope)
+    return await signed_in_anew(account, url_for("library.index"))
+
+
+async def _require_open() -> None:
+    if await web_context().accounts_exist():
+        raise NotFound("This portal has accounts already. Sign in, or ask an owner for a link.")
+
+
+def _is_here() -> bool:
+    """Whether the request comes from this machine, and not through a proxy on it.
+
+    Some proxies say nothing of themselves; a portal behind one has another public address.
+    """
+    if any(name in request.headers for name in FORWARDING):
+        return False
+    peer, *_ = request.scope.get("client") or ("",)
+    names = (request.headers.get("Host", ""), urlsplit(web_context().config.public_url).netloc)
+    return {peer, *map(host_name, names)} <= LOOPBACK
+
+
+async def signed_in_anew(account: Account, next_url: str) -> WerkzeugResponse:
+    """Sign in who has just chosen a password, and lead on."""
+    secret = await sessions.begin(
+        account.id,
+        device=request.headers.get("User-Agent", ""),
+        address=state_of(request.scope).client,
+    )
+    return await lead_on(secret, next_url)
+
+
+async def lead_on(secret: str, next_url: str) -> WerkzeugResponse:
+    """Lead on with a new session; the one that this browser had ends."""
+    config = web_context().config
+    if earlier := SESSION.read(request, config):
+        await sessions.end(earlier)
+    response = redirect(next_url, 303)
+    SESSION.set(response, secret, config)
+    return response
+
+
+def next_path(values: Mapping[str, str]) -> str:
+    """Where to go on: a path of this portal, whatever was sent."""
+    path = values.get("next", "")
+    is_plain = path.isascii() and path.isprintable()
+    # Browsers take a backslash for a slash, and two of those for another host.
+    is_own = path.startswith("/") and not path.startswith("//") and "\\" not in path
+    return path if is_own and is_plain else url_for("library.index")
+
+
+async def sign_in_page(*, next_url: str, email: str = "", fault: str = "", notice: str = "") -> str:
+    """The page with the form; what `notice` says is not about its fields."""
+    return await render_template(
+        "accounts/sign_in.html",
+        next_url=next_url,
+        email=email,
+        fault=fault,
+        notice=notice,
+        has_single_sign_on=web_context().provider is not None,
+        has_accounts=await web_context().accounts_exist(),
+    )
+
+
+async def _welcome(
+    secret: str, offer: links.Offer, *, email: str = "", faults: Mapping[str, str] | None = None
+) -> str:
+    return await render_template(
+        "accounts/welcome.html",
+        action=url_for("signing_in.accept", secret=secret),
+        email=offer.email or email,
+        is_new=not offer.email,
+        role_words=ROLE_WORDS[offer.role],
+        faults=faults or {},
+    )
+
+
+async def _set_up(*, email: str = "", faults: Mapping[str, str] | None = None) -> str:
+    return await render_template(
+        "accounts/set_up.html", is_here=_is_here(), email=email, faults=faults or {}
+    )

@@ -1,0 +1,71 @@
+"""The videos of addresses, read for who may see them: the one place that answers 404.
+
+Views are given the same objects as others who ask at once, to look at.
+"""
+
+from typing import TypeVar
+from uuid import UUID
+
+from portal.accounts.permissions import Audience
+from portal.database.connection import Row
+from portal.database.models import Video
+from portal.errors import VideoNotFound
+from portal.videos import rows
+from portal.videos.progress import Progress
+from portal.videos.publishing import parse_video_id
+from portal.web.access import require_visible
+from portal.web.context import web_context
+from portal.web.data_loader import DataLoader
+
+Value = TypeVar("Value")
+
+
+def audience_of(video: Video) -> Audience:
+    """Who may see a video."""
+    return Audience(video.visibility, video.signed_in_only, video.owner_id)
+
+
+async def read_video(video_id: str) -> Video:
+    """The video of an address.
+
+    Raises `VideoNotFound` for an unknown or malformed id, and if who asks may not see it.
+    """
+    video = await _load(web_context().videos, parse_video_id(video_id))
+    return await _visible(video, audience_of(video) if video else None)
+
+
+async def read_record(video_id: str) -> Row:
+    """As `read_video`, what the API tells of it."""
+    row = await _load(web_context().records, parse_video_id(video_id))
+    return await _visible(row, rows.audience_of(row) if row else None)
+
+
+async def read_progress(video_id: UUID) -> Progress:
+    """How a video's transcoding stands; `VideoNotFound` once it has been deleted."""
+    progress = await web_context().progress.load(video_id)
+    if progress is None:
+        raise VideoNotFound
+    return progress
+
+
+async def read_served(
+    video_id: UUID, attempt: int, rendition: str, *, is_master: bool
+) -> tuple[Audience, int]:
+    """Who may see what this attempt wrote of a rendition, and with which attempt that lies now.
+
+    The rendition is empty for what lies in none's folder. Raises `VideoNotFound` if viewers get
+    nothing of it, or who asks does not.
+    """
+    found = await rows.fetch_served(video_id, attempt, rendition, is_master=is_master)
+    return await _visible(found, found[0] if found else None)
+
+
+async def _load(loader: DataLoader[UUID, Value], video_id: UUID | None) -> Value | None:
+    return await loader.load(video_id) if video_id else None
+
+
+async def _visible(value: Value | None, audience: Audience | None) -> Value:
+    await require_visible(audience)
+    if value is None:
+        raise VideoNotFound
+    return value

@@ -1,0 +1,163 @@
+/**
+ * The dialog for signing in again: <template data-sign-in-again>. Its form is that of the page for
+ * signing in, sent by a script.
+ */
+
+import { element } from "../dom.js";
+import { showPassword } from "./show-password.js";
+
+const TIMEOUT_MS = 30_000;
+const UNREACHABLE = "The portal can’t be reached. Check your connection, then sign in again.";
+const NOBODY = "You are still signed out. Sign in in the other tab first, or here.";
+
+/** @typedef {"same" | "other" | "closed"} Outcome who is signed in; `closed`: nobody */
+/** @typedef {{ id: string, email: string }} Person */
+
+/**
+ * Shows the dialog, and waits for its end.
+ * @returns {Promise<Outcome>}
+ */
+export async function askToSignIn() {
+  const template = document.querySelector("template[data-sign-in-again]");
+  if (!(template instanceof HTMLTemplateElement)) return "closed";
+  document.body.append(document.importNode(template.content, true));
+  const dialog = /** @type {HTMLDialogElement} */ (
+    element(document, "dialog[data-sign-in-dialog]")
+  );
+  const outcome = await new SignInDialog(dialog).outcome;
+  dialog.remove();
+  return outcome;
+}
+
+/**
+ * Whose page this was when it was opened, and who is signed in by now.
+ * @returns {Promise<{ before: Person | null, now: Person | null }>} null for nobody; also `now` on
+ *   a page that was everyone's
+ */
+export async function readPage() {
+  const before = personOn(document);
+  return { before, now: before && (await whoIsSignedIn(before.address)) };
+}
+
+class SignInDialog {
+  /** @type {Outcome} */
+  #outcome = "closed";
+  #isBusy = false;
+  #ended = new AbortController();
+
+  /** @param {HTMLDialogElement} dialog */
+  constructor(dialog) {
+    const { signal } = this.#ended;
+    this.dialog = dialog;
+    this.form = /** @type {HTMLFormElement} */ (element(dialog, "form"));
+    this.form.addEventListener("submit", (event) => this.#submitted(event), { signal });
+    const again = dialog.querySelector("[data-signed-in-elsewhere]");
+    again?.addEventListener("click", () => this.#do(() => this.#settle(NOBODY)), { signal });
+    showPassword(element(dialog, "[data-shows]"), signal);
+    /** @type {Promise<Outcome>} */
+    this.outcome = new Promise((resolve) => {
+      const end = () => {
+        this.#ended.abort();
+        resolve(this.#outcome);
+      };
+      dialog.addEventListener("close", end, { signal });
+    });
+    dialog.showModal();
+  }
+
+  /** @param {SubmitEvent} event */
+  #submitted(event) {
+    const { submitter } = event;
+    if (submitter instanceof HTMLButtonElement && submitter.formMethod === "dialog") return;
+    event.preventDefault();
+    this.#do(() => this.#send());
+  }
+
+  /** One after the other. @param {() => Promise<void>} action */
+  async #do(action) {
+    if (this.#isBusy) return;
+    this.#setBusy(true);
+    this.#say("");
+    try {
+      await action();
+    } catch {
+      this.#say(UNREACHABLE);
+    }
+    this.#setBusy(false);
+  }
+
+  async #send() {
+    const { action } = this.form;
+    const fields = [...new FormData(this.form)].map(([name, value]) => [name, String(value)]);
+    const response = await fetch(action, {
+      method: "POST",
+      body: new URLSearchParams(fields),
+      headers: { Accept: "application/problem+json" },
+      redirect: "manual",
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    // Who is signed in is led on to another page.
+    if (response.type === "opaqueredirect") return this.#settle(UNREACHABLE);
+    const { detail } = await response.json().catch(() => ({}));
+    this.#say(detail || `The portal can’t sign you in now (status ${response.status}). Try again.`);
+    this.#emptyPassword();
+  }
+
+  /** Someone should be signed in now. @param {string} otherwise */
+  async #settle(otherwise) {
+    const { before, now } = await readPage();
+    if (!now) return this.#say(otherwise);
+    this.#outcome = now.id === before?.id ? "same" : "other";
+    if (this.#outcome === "same") return this.dialog.close();
+    this.#emptyPassword();
+    this.#say(
+      `You are signed in as ${now.email} now, and what ${before?.email} began can’t go on like that. Sign in as ${before?.email}. What was typed stays.`,
+    );
+  }
+
+  #emptyPassword() {
+    const password = /** @type {HTMLInputElement} */ (element(this.form, "[name=password]"));
+    password.value = "";
+    password.focus();
+  }
+
+  /** @param {string} words */
+  #say(words) {
+    const place = element(this.dialog, "[data-fault]");
+    element(place, "[data-text]").textContent = words;
+    place.hidden = !words;
+  }
+
+  /** @param {boolean} isBusy */
+  #setBusy(isBusy) {
+    this.#isBusy = isBusy;
+    element(this.form, "[data-sign-in-button]").setAttribute("aria-disabled", String(isBusy));
+  }
+}
+
+/**
+ * @param {string} address of a page that only who is signed in gets
+ * @returns {Promise<Person | null>}
+ * @throws {Error} without an answer
+ */
+async function whoIsSignedIn(address) {
+  const response = await fetch(address, {
+    redirect: "manual",
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  // Who isn't is led on to the form.
+  if (response.type === "opaqueredirect") return null;
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  return personOn(new DOMParser().parseFromString(await response.text(), "text/html"));
+}
+
+/**
+ * @param {Document} page
+ * @returns {Person & { address: string } | null} with the address of their account's page
+ */
+function personOn(page) {
+  const link = page.querySelector("a[data-account]");
+  const id = link?.getAttribute("data-account");
+  if (!link || !id) return null;
+  return { id, email: link.getAttribute("title") ?? "", address: link.getAttribute("href") ?? "" };
+}

@@ -1,0 +1,107 @@
+/** What is shared of a video: from which time, and how an embedded player looks and begins. */
+
+import { formatClock } from "../format.js";
+import { parseStartTime_s } from "../player/start-time.js";
+import { player } from "./player-of-page.js";
+
+const FULL_WIDTH = "full";
+
+/**
+ * @param {HTMLElement} section
+ * @param {AbortSignal} signal
+ */
+export function shareOptions(section, signal) {
+  const form = section.querySelector("form");
+  if (!form) return;
+  form.hidden = false;
+  form.addEventListener("submit", (event) => event.preventDefault(), { signal });
+  form.addEventListener("input", (event) => update(form, event.target), { signal });
+}
+
+/**
+ * @param {HTMLFormElement} form
+ * @param {EventTarget | null} changed
+ */
+function update(form, changed) {
+  const time = control(form, "time");
+  const starts = control(form, "starts");
+  if (!(time instanceof HTMLInputElement) || !(starts instanceof HTMLInputElement)) return;
+  const now_s = Math.floor(player()?.currentTime ?? 0);
+  if (changed === starts && starts.checked) time.value = formatClock(now_s);
+  if (changed === time) starts.checked = true;
+  const start_s = parseStartTime_s(time.value);
+  time.setAttribute("aria-invalid", String(starts.checked && start_s === null));
+  const wanted_s = starts.checked ? Math.floor(start_s ?? 0) : 0;
+  write("page-address", (address) => withTime(address, wanted_s));
+  write("embed-code", (code) => embedCode(code, form, wanted_s));
+}
+
+/**
+ * @param {string} id of a field that was sent with what is shared without options
+ * @param {(plain: string) => string} make
+ */
+function write(id, make) {
+  const field = document.getElementById(id);
+  if (field instanceof HTMLInputElement) field.value = make(field.defaultValue);
+}
+
+/**
+ * @param {string} address
+ * @param {number} start_s
+ */
+function withTime(address, start_s) {
+  return start_s ? `${address}?t=${start_s}` : address;
+}
+
+/**
+ * @param {string} code
+ * @param {HTMLFormElement} form
+ * @param {number} start_s
+ */
+function embedCode(code, form, start_s) {
+  const autoplay = control(form, "autoplay");
+  const size = control(form, "size");
+  const isMuted = autoplay instanceof HTMLInputElement && autoplay.checked;
+  const width = size instanceof HTMLSelectElement ? size.value : "";
+  if (!start_s && !isMuted && !width) return code;
+  const frame = new DOMParser().parseFromString(code, "text/html").querySelector("iframe");
+  if (!frame) return code;
+  frame.setAttribute("src", playerAddress(frame.src, start_s, isMuted));
+  if (width === FULL_WIDTH) return fullWidth(frame);
+  if (width) {
+    frame.height = String(Math.round((Number(width) * Number(frame.height)) / Number(frame.width)));
+    frame.width = width;
+  }
+  return frame.outerHTML;
+}
+
+/**
+ * @param {string} plain
+ * @param {number} start_s
+ * @param {boolean} isMuted whether it plays by itself, which browsers allow without sound only
+ */
+function playerAddress(plain, start_s, isMuted) {
+  const address = new URL(plain);
+  if (start_s) address.searchParams.set("t", String(start_s));
+  for (const name of isMuted ? ["autoplay", "muted"] : []) address.searchParams.set(name, "1");
+  return String(address);
+}
+
+/** @param {HTMLIFrameElement} frame */
+function fullWidth(frame) {
+  const style = `width: 100%; aspect-ratio: ${frame.width} / ${frame.height}`;
+  frame.removeAttribute("width");
+  frame.removeAttribute("height");
+  // As text: this page's policy is for its own elements.
+  return frame.outerHTML.replace("<iframe", `<iframe style="${style}"`);
+}
+
+/**
+ * @param {HTMLFormElement} form
+ * @param {string} name
+ * @returns {Element | null}
+ */
+function control(form, name) {
+  const found = form.elements.namedItem(name);
+  return found instanceof Element ? found : null;
+}

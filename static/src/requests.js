@@ -1,0 +1,158 @@
+/** Requests to the portal's JSON API. RFC 9457 problem details become errors. */
+
+import {
+  isSomeoneElse,
+  requireSamePerson,
+  SomeoneElse,
+  signedInAgain,
+  signIns,
+} from "./accounts/sign-in-again.js";
+import { anySignal } from "./any-signal.js";
+
+const TIMEOUT_MS = 30_000;
+
+/** @typedef {{ pointer: string, message: string }} FieldFault */
+
+/** The portal refused a request, and said why. */
+export class Refused extends Error {
+  /**
+   * @param {number} status
+   * @param {object} problem
+   * @param {string} [problem.code] stable name of the error, or empty
+   * @param {string} [problem.detail] in words for people, or empty
+   * @param {FieldFault[]} [problem.faults]
+   * @param {number | null} [problem.retryAfter_s]
+   * @param {string} [problem.freeAt] when a quota has room again, in ISO 8601
+   */
+  constructor(status, { code = "", detail = "", faults = [], retryAfter_s = null, freeAt } = {}) {
+    super(detail || `status ${status}`);
+    this.status = status;
+    this.code = code;
+    this.detail = detail;
+    this.faults = faults;
+    this.retryAfter_s = retryAfter_s;
+    this.freeAt = freeAt;
+  }
+}
+
+/** What to do when the session has ended meanwhile; a link to sign in stands beside it. */
+export const SIGNED_OUT = "You are signed out. Sign in to go on.";
+
+/** Whether the portal would do it for someone who is signed in. @param {unknown} error */
+export function isSignedOut(error) {
+  return error instanceof Refused && error.status === 401;
+}
+
+/** @throws {NoAnswer} */
+async function isForeign() {
+  try {
+    return await isSomeoneElse();
+  } catch (error) {
+    throw new NoAnswer("no answer", { cause: error });
+  }
+}
+
+/** @param {unknown} error */
+function isUnknownUpload(error) {
+  if (!(error instanceof Refused)) return false;
+  const isKeyAtFault = error.faults.some(({ pointer }) => pointer === "/key");
+  return isKeyAtFault || error.code === "upload_not_issued";
+}
+
+/** Whether the cure is to sign in, as who was signed in before. @param {unknown} error */
+export function needsSignIn(error) {
+  return isSignedOut(error) || error instanceof SomeoneElse;
+}
+
+/** There was no answer: no connection, or none in time. */
+export class NoAnswer extends Error {}
+
+/**
+ * @typedef {object} Options
+ * @property {unknown} [body]
+ * @property {string} [ifMatch]
+ * @property {AbortSignal} [signal]
+ * @property {number} [timeout_ms]
+ * @property {boolean} [keepalive] lets the request outlive the page
+ */
+
+/**
+ * @param {string} method
+ * @param {string} url
+ * @param {Options} [options]
+ * @returns {Promise<any>} the JSON of a 2xx answer, or null where it has none
+ * @throws {Refused | NoAnswer | SomeoneElse} or the signal's reason
+ */
+export async function requestJson(method, url, options) {
+  return (await request(method, url, options)).json;
+}
+
+/**
+ * Who is signed out meanwhile is asked to sign in, and the request is sent again. Only one that
+ * outlives the page is worth no question.
+ * @param {string} method
+ * @param {string} url
+ * @param {Options} [options]
+ * @returns {Promise<{ json: any, etag: string }>}
+ * @throws {Refused | NoAnswer | SomeoneElse} or the signal's reason
+ */
+export async function request(method, url, options = {}) {
+  for (;;) {
+    requireSamePerson();
+    const since = signIns();
+    try {
+      return await send(method, url, options);
+    } catch (error) {
+      if (options.keepalive) throw error;
+      // For another person an upload is one that the portal doesn't know.
+      if (isUnknownUpload(error) && (await isForeign())) throw new SomeoneElse();
+      if (!isSignedOut(error)) throw error;
+      if (!(await signedInAgain({ since, signal: options.signal }))) throw error;
+    }
+  }
+}
+
+/** @type {(method: string, url: string, options: Options) => Promise<{ json: any, etag: string }>} */
+async function send(method, url, options) {
+  const { body, ifMatch, signal, timeout_ms = TIMEOUT_MS, keepalive = false } = options;
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), timeout_ms);
+  /** @type {Record<string, string>} */
+  const headers = { Accept: "application/json" };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (ifMatch) headers["If-Match"] = ifMatch;
+  try {
+    const response = await fetch(url, {
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal: signal ? anySignal([signal, late.signal]) : late.signal,
+      keepalive,
+    });
+    if (!response.ok) throw await refusal(response);
+    const json = response.status === 204 ? null : await response.json();
+    return { json, etag: response.headers.get("ETag") ?? "" };
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    signal?.throwIfAborted();
+    throw new NoAnswer("no answer", { cause: error });
+  } finally {
+    clearTimeout(timer);
+    // Ends the listening to a signal that may live for thousands of requests.
+    late.abort();
+  }
+}
+
+/** @param {Response} response @returns {Promise<Refused>} */
+async function refusal(response) {
+  // A proxy in front may answer in HTML; then the status alone has to do.
+  const problem = await response.json().catch(() => ({}));
+  const wait_s = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
+  return new Refused(response.status, {
+    code: typeof problem.code === "string" ? problem.code : "",
+    detail: typeof problem.detail === "string" ? problem.detail : "",
+    faults: Array.isArray(problem.errors) ? problem.errors : [],
+    retryAfter_s: Number.isNaN(wait_s) ? null : wait_s,
+    freeAt: typeof problem.freeAt === "string" ? problem.freeAt : undefined,
+  });
+}

@@ -1,0 +1,39 @@
+"""What the tests of accounts share: a database without an app, emptied after each test."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from running_portal import fresh_database
+from signed_in import emptied, hash_quickly
+
+from portal.accounts.passwords import Passwords
+from portal.config import Config
+from portal.database.connection import open_database
+
+
+@pytest.fixture(scope="module")
+async def shared_environ(services: dict[str, str]) -> AsyncIterator[dict[str, str]]:
+    """Settings with one database for all tests of a file."""
+    async with fresh_database(services) as environ:
+        yield environ
+
+
+@pytest.fixture
+async def environ(shared_environ: dict[str, str]) -> AsyncIterator[dict[str, str]]:
+    """Those settings, for one test."""
+    async with emptied(shared_environ["DATABASE_URL"]):
+        yield shared_environ
+
+
+@pytest.fixture
+async def database(config: Config) -> AsyncIterator[None]:
+    """The database, opened."""
+    async with open_database(config):
+        yield
+
+
+@pytest.fixture
+def passwords(monkeypatch: pytest.MonkeyPatch) -> Passwords:
+    """Hashes without the work that makes it hard to guess."""
+    hash_quickly(monkeypatch)
+    return Passwords()

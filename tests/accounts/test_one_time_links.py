@@ -1,0 +1,201 @@
+"""One-time links: each works once, for seven days, until a newer one takes its place."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from signed_in import PASSWORD, make_account, person, person_of, session_of
+
+from portal.accounts import links, people
+from portal.accounts.links import LIFE_DAYS, Offer
+from portal.accounts.passwords import Passwords
+from portal.accounts.permissions import ANYONE, EVERYONES
+from portal.accounts.secrets import digest
+from portal.database.account_models import Account, OneTimeLink
+from portal.database.connection import execute
+from portal.database.states import Role
+from portal.errors import AccountExists, InvalidRequest, LinkNotValid, NotAllowed
+
+pytestmark = pytest.mark.usefixtures("database")
+
+NEW_PASSWORD = "five brown little geese"
+
+
+@pytest.fixture
+async def ann() -> Account:
+    return await make_account("ann")
+
+
+async def accept(secret: str, passwords: Passwords, **changes: str) -> Account:
+    given = {"email": "bob@example.org", "password": NEW_PASSWORD, **changes}
+    return await links.accept(secret, passwords=passwords, **given)
+
+
+async def refused(work: Any) -> bool:
+    try:
+        await work
+    except LinkNotValid:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("role", Role)
+async def test_invitation_makes_one_account_of_its_role(
+    ann: Account, passwords: Passwords, role: Role
+) -> None:
+    secret = await links.invite(role, by=person(ann))
+    assert await links.look_up(secret) == Offer("", role)
+    bob = await accept(secret, passwords)
+    assert (bob.email, bob.role) == ("bob@example.org", role)
+    assert await passwords.is_right(NEW_PASSWORD, bob.password_hash)
+    assert await refused(links.look_up(secret))
+    assert await refused(accept(secret, passwords, email="carl@example.org"))
+    assert await Account.all().count() == 2
+
+
+async def test_link_chooses_the_password_of_its_account_whatever_else_is_sent(
+    ann: Account, passwords: Passwords
+) -> None:
+    session = await session_of(ann)
+    secret = await links.offer_password(ann.id, by=EVERYONES)
+    assert await links.look_up(secret) == Offer(ann.email, Role.OWNER)
+    # Until then nothing changes.
+    assert (await person_of(session)).account_id == ann.id
+    assert (await accept(secret, passwords, email="other@example.org")).id == ann.id
+    found = await people.get(ann.email)
+    assert await passwords.is_right(NEW_PASSWORD, found.password_hash)
+    assert not await passwords.is_right(PASSWORD, found.password_hash)
+    assert await person_of(session) == ANYONE
+    assert await refused(accept(secret, passwords))
+
+
+async def link_of(ann: Account, *, is_invitation: bool) -> str:
+    """A link that Ann has made, for herself or for a new editor."""
+    if is_invitation:
+        return await links.invite(Role.EDITOR, by=person(ann))
+    return await links.offer_password(ann.id, by=person(ann))
+
+
+@pytest.mark.parametrize("is_invitation", [True, False])
+async def test_of_many_who_use_a_link_at_once_one_does(
+    ann: Account, passwords: Passwords, is_invitation: bool
+) -> None:
+    secret = await link_of(ann, is_invitation=is_invitation)
+    before = await Account.all().count()
+    work = (
+        accept(secret, passwords, email=f"{n}@example.org", password=f"{n} brown little geese")
+        for n in range(5)
+    )
+    used = await asyncio.gather(*work, return_exceptions=True)
+    [account] = [it for it in used if isinstance(it, Account)]
+    assert sum(isinstance(it, LinkNotValid) for it in used) == 4
+    assert await Account.all().count() == before + is_invitation
+    winner = used.index(account)
+    kept = (await Account.get(id=account.id)).password_hash
+    assert await passwords.is_right(f"{winner} brown little geese", kept)
+
+
+@pytest.mark.parametrize("is_invitation", [True, False])
+async def test_link_ends_after_seven_days(
+    ann: Account, passwords: Passwords, is_invitation: bool
+) -> None:
+    secret = await link_of(ann, is_invitation=is_invitation)
+    link = await OneTimeLink.get(digest=digest(secret))
+    life = link.expires_at - datetime.now(UTC)
+    assert timedelta(days=LIFE_DAYS, minutes=-1) < life <= timedelta(days=LIFE_DAYS)
+    await execute("UPDATE one_time_links SET expires_at = now() + interval '1 minute'")
+    assert await links.look_up(secret)
+    await execute("UPDATE one_time_links SET expires_at = now() - interval '1 second'")
+    assert await refused(links.look_up(secret))
+    assert await refused(accept(secret, passwords))
+    assert await links.list_invitations() == []
+
+
+async def test_newer_link_takes_the_place_of_the_older(ann: Account, passwords: Passwords) -> None:
+    bob = await make_account("bob", Role.EDITOR)
+    older, other = [await links.offer_password(it.id, by=person(ann)) for it in (bob, ann)]
+    newer = await links.offer_password(bob.id, by=person(ann))
+    assert await refused(links.look_up(older))
+    assert (await accept(newer, passwords)).id == bob.id
+    assert (await links.look_up(other)).email == ann.email
+
+
+async def test_invitations_do_not_replace_each_other(ann: Account) -> None:
+    secrets = [await links.invite(Role.EDITOR, by=person(ann)) for _ in range(3)]
+    assert [await links.look_up(it) for it in secrets] == [Offer("", Role.EDITOR)] * 3
+    newest, *_ = await links.list_invitations()
+    assert newest.digest == digest(secrets[-1])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"password": "short"}, InvalidRequest),
+        ({"password": "password1234"}, InvalidRequest),
+        ({"email": "nobody"}, InvalidRequest),
+        ({"email": ""}, InvalidRequest),
+        ({"email": "ann@example.org"}, AccountExists),
+        ({"email": "ANN@example.org "}, AccountExists),
+    ],
+)
+async def test_fault_leaves_the_link_usable(
+    ann: Account, passwords: Passwords, changes: dict[str, str], error: type[Exception]
+) -> None:
+    secret = await links.invite(Role.EDITOR, by=person(ann))
+    with pytest.raises(error):
+        await accept(secret, passwords, **changes)
+    assert (await accept(secret, passwords)).role is Role.EDITOR
+
+
+async def test_disabled_accounts_link_is_void(ann: Account, passwords: Passwords) -> None:
+    bob = await make_account("bob", Role.EDITOR)
+    secret = await links.offer_password(bob.id, by=person(ann))
+    await people.disable(bob.id, by=person(ann))
+    assert await refused(links.look_up(secret))
+    assert await refused(accept(secret, passwords))
+
+
+async def test_account_disabled_while_its_link_is_used_stays_as_it_was(
+    ann: Account, passwords: Passwords, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = await make_account("bob", Role.EDITOR)
+    secret = await links.offer_password(bob.id, by=person(ann))
+    hash_password = Passwords.hash
+
+    async def disable_first(self: Passwords, password: str) -> str:
+        await people.disable(bob.id, by=person(ann))
+        return await hash_password(self, password)
+
+    monkeypatch.setattr(Passwords, "hash", disable_first)
+    assert await refused(accept(secret, passwords))
+    assert (await Account.get(id=bob.id)).password_hash == bob.password_hash
+
+
+async def test_revoked_invitation_is_void_and_only_invitations_are_revoked(
+    ann: Account, passwords: Passwords
+) -> None:
+    invitation = await links.invite(Role.EDITOR, by=person(ann))
+    offer = await links.offer_password(ann.id, by=person(ann))
+    for link in await OneTimeLink.all():
+        await links.revoke_invitation(link.id)
+    assert await refused(accept(invitation, passwords))
+    assert (await links.look_up(offer)).email == ann.email
+
+
+@pytest.mark.parametrize("secret", ["", "x", "x" * 43, "\0", "\ud800", "é" * 200, "x" * 100_000])
+async def test_link_that_was_never_made_is_not_valid(
+    ann: Account, passwords: Passwords, secret: str
+) -> None:
+    await links.invite(Role.OWNER, by=person(ann))
+    assert await refused(links.look_up(secret))
+    assert await refused(accept(secret, passwords))
+
+
+@pytest.mark.parametrize("role", [Role.EDITOR, Role.VIEWER])
+async def test_who_does_not_administer_invites_nobody(ann: Account, role: Role) -> None:
+    by = person(await make_account("bob", role))
+    for wanted in Role:
+        with pytest.raises(NotAllowed):
+            await links.invite(wanted, by=by)
+    assert await links.list_invitations() == []

@@ -1,0 +1,312 @@
+"""Signing in: slower and slower for who fails, and for nobody else."""
+
+import asyncio
+from collections.abc import Awaitable
+from contextvars import copy_context
+from math import log2
+from time import monotonic
+from typing import Any
+
+import pytest
+from api_client import run_sql, until_found
+from signed_in import ADDRESS, PASSWORD, WAITING, make_account, person, person_of, session_of
+
+from portal.accounts import people, sessions, signing_in
+from portal.accounts.passwords import Passwords
+from portal.accounts.permissions import ANYONE
+from portal.accounts.signing_in import (
+    FREE_TRIES_OF_ACCOUNT,
+    FREE_TRIES_OF_ADDRESS,
+    MAX_WAIT_S,
+)
+from portal.config import Config
+from portal.database.account_models import Account, Session, SignInFailure
+from portal.database.connection import execute, fetch_rows
+from portal.database.states import Role
+from portal.errors import SignInRefused, TooManyTries
+
+pytestmark = pytest.mark.usefixtures("database")
+
+ANN = "ann@example.org"
+WRONG = "five brown little geese"
+ELSEWHERE = "203.0.113.66"
+# What a disk does that is waited for: others don't see a row yet that was written.
+SLOW_COMMITS = """
+CREATE FUNCTION wait_for_disk() RETURNS trigger LANGUAGE plpgsql
+  AS 'BEGIN PERFORM pg_sleep(0.05 * random()); RETURN NULL; END';
+CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON sign_in_failures
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait_for_disk();
+"""
+QUICK_COMMITS = "DROP FUNCTION IF EXISTS wait_for_disk CASCADE"
+PASS_TIME = "UPDATE sign_in_failures SET at = at - %s * interval '1 second'"
+
+
+class Door:
+    """Where one tries to sign in; counts how often a password was looked at."""
+
+    def __init__(self, passwords: Passwords) -> None:
+        self.passwords = passwords
+        self.looked_at = 0
+        is_right = passwords.is_right
+
+        async def counted(password: str, kept: str | None) -> bool:
+            self.looked_at += 1
+            return await is_right(password, kept)
+
+        passwords.is_right = counted  # type: ignore[method-assign]
+
+    async def enter(
+        self, password: str = PASSWORD, *, email: str = ANN, address: str = ADDRESS
+    ) -> str:
+        return await signing_in.sign_in(
+            email, password, passwords=self.passwords, device="a test", address=address
+        )
+
+    async def fail(self, times: int, **options: Any) -> None:
+        """Fail so often, however long that takes."""
+        for _ in range(times):
+            await pass_time(MAX_WAIT_S)
+            assert await outcome(self.enter(WRONG, **options)) == "refused"
+
+
+async def outcome(work: Awaitable[str]) -> str | int:
+    """`in`, `refused`, or for how many seconds to wait."""
+    try:
+        await work
+    except SignInRefused:
+        return "refused"
+    except TooManyTries as exc:
+        return int(exc.headers["Retry-After"])
+    return "in"
+
+
+async def pass_time(seconds: float) -> None:
+    await execute(PASS_TIME, seconds)
+
+
+async def connect() -> None:
+    """Have the pool open all its connections, so that nobody waits for one another by chance."""
+    await asyncio.gather(*(fetch_rows("SELECT pg_sleep(0.1)") for _ in range(8)))
+
+
+@pytest.fixture
+async def ann() -> Account:
+    return await make_account("ann")
+
+
+@pytest.fixture
+def door(ann: Account, passwords: Passwords) -> Door:
+    return Door(passwords)
+
+
+async def test_right_password_begins_a_session(ann: Account, door: Door) -> None:
+    for email in (ANN, " ANN@Example.org "):
+        found = await person_of(await door.enter(email=email))
+        assert found.account_id == ann.id
+        assert found.is_signed_in
+
+
+async def test_whatever_is_wrong_the_refusal_is_the_same(ann: Account, door: Door) -> None:
+    disabled = await make_account("bob", Role.EDITOR)
+    await people.disable(disabled.id, by=person(ann))
+    await make_account("carl", Role.EDITOR, has_password=False)
+    tries = [
+        *((ANN, WRONG), (ANN, ""), ("nobody@example.org", PASSWORD), ("", ""), ("\0", PASSWORD)),
+        *((disabled.email, PASSWORD), ("carl@example.org", PASSWORD), ("carl@example.org", "")),
+        ("x" * 10_000, PASSWORD),
+    ]
+    for email, password in tries:
+        with pytest.raises(SignInRefused) as refused:
+            await door.enter(password, email=email)
+        assert refused.value.detail == SignInRefused().detail
+    assert door.looked_at == len(tries)
+
+
+async def test_waits_double_from_the_sixth_failure_to_a_minute(door: Door) -> None:
+    for _ in range(FREE_TRIES_OF_ACCOUNT):
+        assert await outcome(door.enter(WRONG)) == "refused"
+    waits = []
+    for _ in range(9):
+        wait_s = await outcome(door.enter())
+        assert isinstance(wait_s, int)
+        waits.append(wait_s)
+        await pass_time(wait_s)
+        assert await outcome(door.enter(WRONG)) == "refused"
+    assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+async def test_wait_gets_shorter_as_time_passes(door: Door) -> None:
+    await door.fail(FREE_TRIES_OF_ACCOUNT + 6)
+    for passed_s, left_s in ((0, 60), (20, 40), (39, 1)):
+        await pass_time(passed_s)
+        assert await outcome(door.enter()) == left_s
+    await pass_time(1)
+    assert await outcome(door.enter()) == "in"
+
+
+async def test_try_that_comes_too_early_does_not_count(door: Door) -> None:
+    failures, wait_s = FREE_TRIES_OF_ACCOUNT + 5, 32
+    await door.fail(failures)
+    looked_at = door.looked_at
+    # However long these tries take, they are within the wait.
+    outcomes = {await outcome(door.enter()) for _ in range(50)}
+    assert outcomes <= set(range(1, wait_s + 1))
+    assert door.looked_at == looked_at
+    assert await SignInFailure.all().count() == failures
+    await pass_time(wait_s)
+    assert await outcome(door.enter()) == "in"
+
+
+async def test_failures_are_forgotten_after_an_hour_and_with_success(door: Door) -> None:
+    await door.fail(FREE_TRIES_OF_ACCOUNT + 3)
+    await pass_time(3600)
+    assert await outcome(door.enter(WRONG)) == "refused"
+    assert await outcome(door.enter()) == "in"
+    assert not await SignInFailure.filter(email=ANN).exclude(at__lt="2000-01-01").exists()
+    # Typing it wrongly is free again.
+    for _ in range(FREE_TRIES_OF_ACCOUNT):
+        assert await outcome(door.enter(WRONG, address=ELSEWHERE)) == "refused"
+
+
+async def test_failures_from_many_addresses_add_up(door: Door) -> None:
+    for number in range(FREE_TRIES_OF_ACCOUNT):
+        assert await outcome(door.enter(WRONG, address=f"192.0.2.{number}")) == "refused"
+    assert await outcome(door.enter(address="192.0.2.99")) == 1
+
+
+async def test_address_the_account_does_not_have_is_slowed_the_same(door: Door) -> None:
+    nobody = {"email": "nobody@example.org"}
+    for _ in range(FREE_TRIES_OF_ACCOUNT):
+        assert await outcome(door.enter(WRONG, **nobody)) == "refused"
+    assert await outcome(door.enter(WRONG, **nobody)) == 1
+
+
+async def test_where_the_person_is_signed_in_others_failures_slow_nobody_down(
+    ann: Account, door: Door
+) -> None:
+    await session_of(ann, address=ADDRESS)
+    await door.fail(FREE_TRIES_OF_ACCOUNT + 6, address=ELSEWHERE)
+    assert await outcome(door.enter(address=ELSEWHERE)) == 60
+    assert await outcome(door.enter(WRONG, address=ADDRESS)) == "refused"
+    assert await outcome(door.enter(address=ADDRESS)) == "in"
+    # Nor does having signed in there open the way from elsewhere.
+    assert await outcome(door.enter(address=ELSEWHERE)) == 60
+
+
+async def test_known_address_is_known_for_its_own_account_alone(door: Door) -> None:
+    bob = await make_account("bob", Role.EDITOR)
+    await session_of(bob, address=ELSEWHERE)
+    await door.fail(FREE_TRIES_OF_ACCOUNT + 6, address=ELSEWHERE)
+    assert await outcome(door.enter(address=ELSEWHERE)) == 60
+
+
+async def test_address_is_slowed_whoever_it_tries(ann: Account, door: Door) -> None:
+    """One password for many accounts, also where someone is signed in."""
+    await session_of(ann, address=ELSEWHERE)
+    for number in range(FREE_TRIES_OF_ADDRESS):
+        email = f"{number}@example.org"
+        assert await outcome(door.enter(email=email, address=ELSEWHERE)) == "refused"
+    assert await outcome(door.enter(address=ELSEWHERE)) == 1
+    assert await outcome(door.enter(email="next@example.org", address=ELSEWHERE)) == 1
+    assert await outcome(door.enter(address=ADDRESS)) == "in"
+    await door.fail(8, email="next@example.org", address=ELSEWHERE)
+    assert await outcome(door.enter(address=ELSEWHERE)) == 60
+
+
+async def test_own_account_does_not_wash_an_address_clean(door: Door) -> None:
+    """Between guesses at others' accounts one signs in to one's own."""
+    await make_account("mallory", Role.VIEWER)
+    for number in range(FREE_TRIES_OF_ADDRESS):
+        email = f"{number}@example.org"
+        assert await outcome(door.enter(WRONG, email=email, address=ELSEWHERE)) == "refused"
+        if number % 3 == 0:
+            own = door.enter(email="mallory@example.org", address=ELSEWHERE)
+            assert await outcome(own) == "in"
+    assert await outcome(door.enter(address=ELSEWHERE)) == 1
+
+
+@pytest.mark.parametrize("is_durable", [False, True])
+@pytest.mark.parametrize("tries", [8, 200])
+async def test_tries_at_once_get_no_more_than_tries_one_by_one(
+    door: Door, config: Config, tries: int, is_durable: bool
+) -> None:
+    """From as many addresses, so that the account's limit alone holds them up."""
+    if is_durable:
+        await run_sql(config.database_url, SLOW_COMMITS)
+    await connect()
+    began_at = monotonic()
+    found = await asyncio.gather(
+        *(outcome(door.enter(WRONG, address=f"192.0.2.{number}")) for number in range(tries))
+    )
+    await run_sql(config.database_url, QUICK_COMMITS)
+    assert found.count("refused") == door.looked_at
+    # Waits of one second, of two and so on may have passed meanwhile on a busy machine.
+    waited = int(log2(monotonic() - began_at + 1))
+    assert FREE_TRIES_OF_ACCOUNT <= door.looked_at <= FREE_TRIES_OF_ACCOUNT + waited
+    assert await SignInFailure.all().count() == door.looked_at
+
+
+async def test_tries_at_once_that_come_too_early_make_nobody_wait_longer(door: Door) -> None:
+    """While someone hammers, the wait of who has the right password gets shorter all the same."""
+    await connect()
+    await door.fail(FREE_TRIES_OF_ACCOUNT + 6)
+    await pass_time(30)
+    looked_at = door.looked_at
+    for _ in range(3):
+        found = await asyncio.gather(
+            *(outcome(door.enter(WRONG, address=f"192.0.2.{number}")) for number in range(100))
+        )
+        assert {type(it) for it in found} == {int}
+        assert max(map(int, found)) <= 30
+    assert door.looked_at == looked_at
+    await pass_time(30)
+    assert await outcome(door.enter()) == "in"
+
+
+async def test_password_changed_meanwhile_lets_nobody_in(ann: Account, door: Door) -> None:
+    """The old password is being looked at while a new one is chosen."""
+    is_right = door.passwords.is_right
+
+    async def change_meanwhile(password: str, kept: str | None) -> bool:
+        found = await is_right(password, kept)
+        await people.set_password(ann, "another hash")
+        return found
+
+    door.passwords.is_right = change_meanwhile  # type: ignore[method-assign]
+    assert await outcome(door.enter()) == "refused"
+
+
+async def test_account_disabled_meanwhile_lets_nobody_in(ann: Account, door: Door) -> None:
+    """Not even once it is enabled again."""
+    owner = await make_account("olga")
+    is_right = door.passwords.is_right
+
+    async def disable_meanwhile(password: str, kept: str | None) -> bool:
+        found = await is_right(password, kept)
+        await people.disable(ann.id, by=person(owner))
+        return found
+
+    door.passwords.is_right = disable_meanwhile  # type: ignore[method-assign]
+    assert await outcome(door.enter()) == "refused"
+
+
+async def test_change_of_an_account_waits_for_who_signs_in_and_not_the_other_way_round(
+    ann: Account, door: Door, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would wait for what the other holds, unless both take it in the same order."""
+    olga = person(await make_account("olga"))
+    # A task that is made inside the transaction would be part of it.
+    outside, begin, changes = copy_context(), sessions.begin, list[asyncio.Task[None]]()
+
+    async def begin_meanwhile(*arguments: Any, **more: Any) -> str:
+        disabling = people.disable(ann.id, by=olga)
+        changes.append(asyncio.create_task(disabling, context=outside))
+        await until_found(config.database_url, WAITING)
+        return await begin(*arguments, **more)
+
+    monkeypatch.setattr(sessions, "begin", begin_meanwhile)
+    secret = await door.enter()
+    await asyncio.gather(*changes)
+    assert len(changes) == 1
+    assert await person_of(secret) == ANYONE
+    assert await Session.all().count() == 0

@@ -1,0 +1,30 @@
+"""A site of another origin, which frames the address it is given."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from running_portal import free_port
+
+
+@asynccontextmanager
+async def framing_site() -> AsyncIterator[str]:
+    """Its origin; `/?src=…` shows that address in the frame with the id `frame`."""
+
+    async def page(request: web.Request) -> web.Response:
+        address = request.query["src"]
+        frame = f'<iframe id="frame" width="640" height="360" src="{address}"></iframe>'
+        icon = '<link rel="icon" href="data:,">'
+        html = f"<!DOCTYPE html><title>Elsewhere</title>{icon}{frame}"
+        return web.Response(text=html, content_type="text/html")
+
+    app = web.Application()
+    app.router.add_get("/", page)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    port = free_port()
+    await web.TCPSite(runner, "localhost", port).start()
+    try:
+        yield f"http://localhost:{port}"
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,342 @@
+"""Who may see a video, as people set it and as others then find it."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+from chromium import OpenPage, axe_findings, play_past, record_requests, suits_everyone
+from playwright.async_api import Locator, Page, expect
+from running_portal import LivePortal, fresh_portal
+from upload_page import STORAGE, choose, fill_in, row, video_is_opened
+from workshop_page import open_workshop
+
+# Browsers report answers that refuse something.
+pytestmark = pytest.mark.complaint("status of (401|404|410|412|422)|Failed to load resource")
+
+OWNER = "ann@example.org"
+PASSWORD = "four calm green boats"
+# The choices of the form.
+PUBLIC, UNLISTED, PRIVATE = "Public", "Unlisted", "Private"
+YOURS = "Visible to: you, admins and owners"
+
+
+@pytest.fixture(scope="module")
+async def portal(services: dict[str, str]) -> AsyncIterator[LivePortal]:
+    """A portal with an owner."""
+    async with fresh_portal(services, worker=True) as portal:
+        form = {"email": OWNER, "password": PASSWORD}
+        async with (
+            aiohttp.ClientSession() as http,
+            http.post(f"{portal.base_url}/set-up", data=form) as response,
+        ):
+            assert response.status == 200
+        yield portal
+
+
+@pytest.fixture
+async def owner(open_page: OpenPage, portal: LivePortal) -> Page:
+    """A browser in which the owner is signed in."""
+    return await signed_in(await open_page(), portal)
+
+
+async def signed_in(page: Page, portal: LivePortal) -> Page:
+    await page.goto(f"{portal.base_url}/sign-in?next=/upload")
+    await page.get_by_label("E-mail address").fill(OWNER)
+    await page.get_by_role("textbox", name="Password").fill(PASSWORD)
+    await page.locator("main").get_by_role("button", name="Sign in").click()
+    await page.wait_for_url("**/upload")
+    return page
+
+
+async def open_upload(page: Page, portal: LivePortal) -> None:
+    await page.goto(f"{portal.base_url}/upload")
+    await page.locator("[data-upload-form][data-ready]").wait_for()
+
+
+async def publish(page: Page, portal: LivePortal, path: Path, title: str, who: str = "") -> str:
+    """Publish a file by the upload page; answers the address of the video, which is then shown."""
+    await open_upload(page, portal)
+    await choose(page, path)
+    await fill_in(page, title=title)
+    if who:
+        await page.get_by_label("Who can see it").select_option(label=who)
+    await page.get_by_role("button", name="Publish video").click()
+    await video_is_opened(page, title)
+    await page.wait_for_load_state("networkidle")
+    return page.url
+
+
+def state(page: Page) -> Locator:
+    """What the workshop says of who sees the video now."""
+    return page.locator("#access [data-state]")
+
+
+async def open_form(page: Page, address: str) -> Locator:
+    """Open the workshop of a video; answers the form that says who may see it."""
+    return await open_workshop(page, address, "Who can see it")
+
+
+async def status_for_nobody(address: str) -> int:
+    async with aiohttp.ClientSession() as http, http.get(address) as response:
+        return response.status
+
+
+async def test_private_upload_never_is_seen_by_others(
+    owner: Page, portal: LivePortal, short_video: Path
+) -> None:
+    found: list[str] = []
+    is_over = asyncio.Event()
+
+    async def look() -> None:
+        async with aiohttp.ClientSession() as http:
+            while not is_over.is_set():
+                async with http.get(f"{portal.base_url}/") as response:
+                    found.append(await response.text())
+
+    posts = record_requests(owner, "/api/videos?", method="POST")
+    changes = record_requests(owner, "/access", method="P")
+    async with asyncio.TaskGroup() as looking:
+        looking.create_task(look())
+        address = await publish(
+            owner, portal, short_video, "Born private", "Private: you, admins and owners"
+        )
+        is_over.set()
+    assert posts == [f"{portal.base_url}/api/videos?visibility=private"]
+    assert changes == []
+    assert len(found) > 1
+    assert not [text for text in found if "Born private" in text]
+    assert await status_for_nobody(address) == 404
+    await expect(owner.locator(".summary__title")).to_have_text("Born private Private")
+    await open_form(owner, address)
+    await expect(state(owner)).to_have_text(YOURS)
+
+
+async def test_signed_in_browser_plays_a_private_video_and_its_frame(
+    owner: Page, portal: LivePortal, short_video: Path
+) -> None:
+    address = await publish(owner, portal, short_video, "Played", "Private: you, admins and owners")
+    await expect(owner.locator("video")).to_be_visible()
+    await play_past(owner, 0.3)
+    share = owner.locator("#share")
+    await share.get_by_text("Share").click()
+    await expect(share.get_by_label("Page address", exact=True)).to_have_value(address)
+    await expect(share.get_by_label("Stream address")).to_have_count(0)
+    await expect(share).to_contain_text("playback links are for that")
+    frame = address.replace("/videos/", "/embed/")
+    await owner.goto(frame)
+    await play_past(owner, 0.3)
+    assert await status_for_nobody(frame) == 404
+
+
+async def test_unfinished_private_upload_goes_on_as_a_private_one(
+    owner: Page, portal: LivePortal, short_video: Path
+) -> None:
+    await owner.context.route(STORAGE, lambda route: route.abort())
+    await open_upload(owner, portal)
+    await choose(owner, short_video)
+    await expect(row(owner, short_video.name)).to_contain_text("trying again by itself")
+    await fill_in(owner, title="Continued")
+    await owner.get_by_label("Who can see it").select_option("private")
+    context = owner.context
+    await owner.close()
+    await context.unroute_all()
+    page = await context.new_page()
+    await open_upload(page, portal)
+    place = row(page, short_video.name)
+    await expect(place.get_by_text("Unfinished upload")).to_be_visible()
+    await expect(place.get_by_label("Who can see it")).to_have_value("private")
+    await place.locator("input[type=file]").set_input_files(short_video)
+    await page.get_by_role("button", name="Publish video").click()
+    await video_is_opened(page, "Continued")
+    assert await status_for_nobody(page.url) == 404
+
+
+async def test_visibility_of_one_row_is_used_for_all(
+    owner: Page, portal: LivePortal, upload_files: dict[str, Path]
+) -> None:
+    paths = [upload_files["plain.mp4"], upload_files["silent.mp4"]]
+    await open_upload(owner, portal)
+    await choose(owner, *paths)
+    first, second = (row(owner, path.name) for path in paths)
+    await fill_in(first)
+    await first.get_by_label("Who can see it").select_option("unlisted")
+    await expect(second.get_by_label("Who can see it")).to_have_value("public")
+    await first.get_by_role("button", name="for all").click()
+    await expect(second.get_by_label("Who can see it")).to_have_value("unlisted")
+    posts = record_requests(owner, "/api/videos?", method="POST")
+    await owner.get_by_role("button", name="Publish all").click()
+    await expect(owner.get_by_text("All 2 videos are published.")).to_be_visible()
+    assert posts == [f"{portal.base_url}/api/videos?visibility=unlisted"] * 2
+    await owner.goto(f"{portal.base_url}/?own=on")
+    await expect(owner.locator(".card", has_text="plain").get_by_text("Unlisted")).to_be_visible()
+
+
+async def test_video_made_private_by_keyboard_is_gone_for_others_at_once(
+    open_page: OpenPage, owner: Page, portal: LivePortal, short_video: Path
+) -> None:
+    address = await publish(owner, portal, short_video, "By keyboard")
+    other = await open_page()
+    await other.goto(address)
+    await expect(other.get_by_role("heading", level=1)).to_have_text("By keyboard")
+    await expect(other.get_by_role("link", name="Edit")).to_have_count(0)
+
+    form = await open_form(owner, address)
+    assert await axe_findings(owner) == []
+    await expect(state(owner)).to_have_text("Visible to: everyone")
+    box = form.get_by_label("Everyone with an account, too")
+    await form.get_by_role("radio", name=PUBLIC).focus()
+    await expect(box).to_be_hidden()
+    for _ in range(2):
+        await owner.keyboard.press("ArrowDown")
+    await expect(form.get_by_role("radio", name=PRIVATE)).to_be_checked()
+    await owner.keyboard.press("Tab")
+    await expect(box).to_be_focused()
+    await owner.keyboard.press("Tab")
+    await expect(form.get_by_label("Sites that may embed it")).to_be_focused()
+    await owner.keyboard.type("https://blog.example.org")
+    await owner.keyboard.press("Tab")
+    await owner.keyboard.press("Enter")
+    await expect(form.get_by_role("button", name="Saving…")).to_be_focused()
+
+    # The page says it in its other places, too, and the keyboard stays where it was.
+    await expect(state(owner)).to_have_text(YOURS)
+    await expect(owner.locator("[data-detail-live]")).to_have_text(f"Saved. {YOURS}")
+    await expect(form.get_by_text("Saved")).to_be_visible()
+    await expect(form.get_by_role("button", name="Save")).to_be_focused()
+    await expect(owner.locator(".summary__title")).to_have_text("By keyboard Private")
+    response = await other.reload()
+    assert response is not None
+    assert response.status == 404
+    await expect(other.get_by_text("By keyboard")).to_have_count(0)
+    await owner.reload()
+    await expect(state(owner)).to_have_text(YOURS)
+    await expect(form.get_by_text("Saved")).to_have_count(0)
+
+    # And back.
+    await form.get_by_role("radio", name=UNLISTED).check()
+    await form.get_by_role("button", name="Save").click()
+    await expect(state(owner)).to_have_text("Visible to: everyone who has the address")
+    await other.goto(address)
+    await expect(other.locator(".summary__title")).to_have_text("By keyboard Unlisted")
+
+
+async def test_words_being_edited_stay_when_the_visibility_is_saved(
+    owner: Page, portal: LivePortal, short_video: Path
+) -> None:
+    form = await open_form(owner, await publish(owner, portal, short_video, "Edited"))
+    title = owner.get_by_role("form", name="Details").get_by_label("Title")
+    await title.fill("Half typed")
+    await form.get_by_role("radio", name=PRIVATE).check()
+    await form.get_by_role("button", name="Save").click()
+    await expect(state(owner)).to_have_text(YOURS)
+    await owner.wait_for_load_state("networkidle")
+    await expect(title).to_have_value("Half typed")
+
+
+async def test_conflict_and_fault_are_told_in_the_panel(
+    open_page: OpenPage, owner: Page, portal: LivePortal, short_video: Path
+) -> None:
+    address = await publish(owner, portal, short_video, "Twice")
+    other = await signed_in(await open_page(), portal)
+    mine, theirs = await open_form(owner, address), await open_form(other, address)
+    await theirs.get_by_role("radio", name=PRIVATE).check()
+    await theirs.get_by_role("button", name="Save").click()
+    await expect(state(other)).to_have_text(YOURS)
+
+    await mine.get_by_role("radio", name=UNLISTED).check()
+    await mine.get_by_role("button", name="Save").click()
+    conflict = mine.get_by_role("group", name="Someone else has changed this meanwhile")
+    await expect(conflict).to_be_focused()
+    await expect(conflict).to_contain_text("Private: you, admins and owners.")
+    await expect(mine.get_by_role("radio", name=UNLISTED)).to_be_checked()
+    assert await axe_findings(owner) == []
+    await mine.get_by_role("link", name="Keep theirs").click()
+    await expect(mine.get_by_role("radio", name=PRIVATE)).to_be_checked()
+    await expect(conflict).to_have_count(0)
+
+    sites = mine.get_by_label("Sites that may embed it")
+    await sites.fill("blog.example.org")
+    await mine.get_by_role("button", name="Save").click()
+    await expect(sites).to_have_attribute("aria-invalid", "true")
+    await expect(sites).to_be_focused()
+    await expect(sites).to_have_value("blog.example.org")
+    await expect(mine.locator("#embed-origins-error")).to_contain_text("Give a site like")
+    assert await axe_findings(owner) == []
+
+
+async def test_signed_out_while_choosing_loses_nothing(
+    owner: Page, portal: LivePortal, short_video: Path
+) -> None:
+    form = await open_form(owner, await publish(owner, portal, short_video, "Signed out"))
+    await form.get_by_role("radio", name=PRIVATE).check()
+    await owner.context.clear_cookies()
+    await form.get_by_role("button", name="Save").click()
+    dialog = owner.get_by_role("dialog", name="Sign in again")
+    await dialog.get_by_role("textbox", name="Password").fill(PASSWORD)
+    await dialog.get_by_role("button", name="Sign in", exact=True).click()
+    # What was refused is sent again by itself.
+    await expect(state(owner)).to_have_text(YOURS)
+
+
+async def test_panel_works_without_scripts(
+    open_page: OpenPage, owner: Page, portal: LivePortal, short_video: Path
+) -> None:
+    address = await publish(owner, portal, short_video, "Without scripts")
+    page = await signed_in(await open_page(java_script_enabled=False), portal)
+    form = await open_form(page, address)
+    await form.get_by_role("radio", name=PRIVATE).check()
+    await form.get_by_label("Sites that may embed it").fill("nowhere")
+    await form.get_by_role("button", name="Save").click()
+    await expect(form.locator("#embed-origins-error")).to_contain_text("“nowhere”: Give a site")
+    await expect(form.get_by_role("radio", name=PRIVATE)).to_be_checked()
+    assert await status_for_nobody(address) == 200
+    await form.get_by_label("Sites that may embed it").fill("")
+    await form.get_by_role("button", name="Save").click()
+    assert page.url == f"{address}/edit?saved=access#access"
+    await expect(form.get_by_text("Saved.")).to_be_visible()
+    await expect(state(page)).to_have_text(YOURS)
+    assert await status_for_nobody(address) == 404
+
+
+async def test_search_among_own_videos_stays_among_them(
+    owner: Page, portal: LivePortal, short_video: Path
+) -> None:
+    await publish(owner, portal, short_video, "Zebra of mine")
+    await owner.goto(portal.base_url)
+    await owner.get_by_role("link", name="My videos").click()
+    await expect(owner.get_by_role("heading", level=1)).to_have_text("My videos")
+    await owner.get_by_role("searchbox").fill("zebra")
+    await owner.wait_for_url(re.compile(r"\?(?=.*q=zebra)(?=.*own=on)"))
+    await expect(owner.locator(".card__title")).to_have_text("Zebra of mine")
+    await owner.get_by_role("link", name="Clear search and filters").click()
+    await expect(owner.get_by_role("heading", level=1)).to_have_text("My videos")
+    assert owner.url == f"{portal.base_url}/?own=on"
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+async def test_pages_of_visibility_suit_everyone_at_any_width(
+    owner: Page, portal: LivePortal, short_video: Path, scheme: str
+) -> None:
+    await owner.emulate_media(color_scheme=scheme)
+    await owner.goto(f"{portal.base_url}/upload")
+    await suits_everyone(owner, f"access-upload-{scheme}")
+    title = f"A video with quite a long title, so that its badge stands below it {scheme}"
+    address = await publish(
+        owner, portal, short_video, title, "Unlisted: everyone who has the address"
+    )
+    await expect(owner.locator("video")).to_be_visible()
+    await suits_everyone(owner, f"access-watch-{scheme}")
+    form = await open_form(owner, address)
+    await form.get_by_role("radio", name=PRIVATE).check()
+    await form.get_by_role("button", name="Save").click()
+    await expect(form.get_by_text("Saved")).to_be_visible()
+    await suits_everyone(owner, f"access-panel-{scheme}")
+    await form.get_by_label("Sites that may embed it").fill(f"https://{'long.' * 20}example.org/x")
+    await form.get_by_role("button", name="Save").click()
+    await expect(form.locator("#embed-origins-error")).not_to_be_empty()
+    await suits_everyone(owner, f"access-fault-{scheme}")
+    await owner.goto(f"{portal.base_url}/?own=on")
+    await suits_everyone(owner, f"access-own-{scheme}")

@@ -1,0 +1,309 @@
+"""Accounts as people meet them: from an open portal to one with an owner and an invited editor."""
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from chromium import OpenPage, axe_findings, publish_file, suits_everyone
+from playwright.async_api import Locator, Page, expect
+from running_portal import LivePortal, fresh_portal
+from upload_page import choose, fill_in, video_is_opened
+
+# Browsers report answers that refuse something.
+pytestmark = pytest.mark.complaint("status of (401|404|409|422)")
+
+OWNER = "ann@example.org"
+EDITOR = "ed@example.org"
+PASSWORD = "four calm green boats"
+SIGNED_OUT = "You are signed out. Sign in to go on"
+
+
+@pytest.fixture
+async def portal(services: dict[str, str]) -> AsyncIterator[LivePortal]:
+    """A portal of its own without accounts, and without a worker."""
+    async with fresh_portal(services) as portal:
+        yield portal
+
+
+@pytest.fixture(scope="module")
+async def closed_portal(services: dict[str, str]) -> AsyncIterator[LivePortal]:
+    """One without a worker for all tests that sign in as its owner, who isn't there yet."""
+    async with fresh_portal(services) as portal:
+        yield portal
+
+
+@pytest.fixture
+async def owner(page: Page, closed_portal: LivePortal) -> Page:
+    """A page on that portal in a browser in which its owner is signed in."""
+    form = {"email": OWNER, "password": PASSWORD, "next": "/"}
+    base_url = closed_portal.base_url
+    # The first test makes the account; for the others this is not found.
+    await page.context.request.post(f"{base_url}/set-up", form=form)
+    await page.goto(f"{base_url}/sign-in")
+    if page.url.endswith("/sign-in"):
+        await sign_in(page)
+    return page
+
+
+async def sign_in(page: Page, *, email: str = OWNER, password: str = PASSWORD) -> None:
+    """Fill in the form that the page shows, and send it."""
+    await page.get_by_label("E-mail address").fill(email)
+    await page.get_by_role("textbox", name="Password").fill(password)
+    await page.locator("main").get_by_role("button", name="Sign in").click()
+    await expect(navigation(page).get_by_role("link", name="Account")).to_be_visible()
+
+
+async def open_at(page: Page, path: str) -> None:
+    """Open a path of the portal that the page is on, and wait for its scripts."""
+    await page.goto("/".join(page.url.split("/")[:3]) + path)
+    await page.wait_for_load_state("networkidle")
+
+
+async def sign_out(page: Page) -> None:
+    """End the session, as someone would in another tab."""
+    await page.context.clear_cookies()
+
+
+async def close_dialog(page: Page) -> None:
+    """Don't sign in where one is asked to."""
+    dialog = page.get_by_role("dialog", name="Sign in again")
+    await dialog.get_by_role("button", name="Not now").click()
+
+
+async def sign_in_beside(page: Page, link: Locator) -> None:
+    """Sign in in another tab, which a link opens, and come back."""
+    async with page.context.expect_page() as opened:
+        await link.click(modifiers=["ControlOrMeta"])
+    other = await opened.value
+    await sign_in(other)
+    await other.close()
+
+
+def navigation(page: Page) -> Locator:
+    return page.get_by_role("navigation", name="Main")
+
+
+async def test_portal_is_closed_by_its_owner_who_invites_an_editor(
+    open_page: OpenPage, portal: LivePortal, short_video: Path
+) -> None:
+    video_id = await publish_file(portal.base_url, short_video, "Ann's film")
+    video = f"{portal.base_url}/videos/{video_id}"
+    page = await open_page()
+
+    # Open: everything is offered to everyone, and a quiet line says so.
+    await page.goto(video)
+    await expect(page.get_by_role("link", name="Edit")).to_be_visible()
+    await expect(navigation(page).get_by_role("link")).to_have_text(["Library", "Upload", "API"])
+    await page.get_by_role("link", name="Set up accounts").click()
+    await page.get_by_label("E-mail address").fill(OWNER)
+    await page.get_by_role("textbox", name="Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Make the first account").click()
+    account = navigation(page).get_by_role("link", name=f"Account of {OWNER}")
+    await expect(account).to_be_visible()
+    await navigation(page).get_by_role("link", name="Upload").click()
+    await page.locator("[data-upload-form][data-ready]").wait_for()
+    await page.goto(video)
+    await expect(page.get_by_role("link", name="Edit")).to_be_visible()
+
+    # Signed out: watching stays, changing goes.
+    await account.click()
+    await page.get_by_role("button", name="Sign out", exact=True).click()
+    await expect(navigation(page).get_by_role("link")).to_have_text(["Library", "API", "Sign in"])
+    await page.goto(video)
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Ann's film")
+    await expect(page.get_by_role("link", name="Edit")).to_have_count(0)
+    await navigation(page).get_by_role("link", name="Sign in").click()
+    await sign_in(page)
+    assert page.url == video
+    await expect(page.get_by_role("link", name="Edit")).to_be_visible()
+
+    # A token, seen once.
+    await account.click()
+    form = page.get_by_role("form", name="New API token")
+    await form.get_by_label("Name").fill("Nightly")
+    await form.get_by_label("Publish and edit videos").check()
+    await form.get_by_role("button", name="Make token").click()
+    token = await page.get_by_label("API token", exact=True).input_value()
+    assert token.startswith("portal_")
+    assert token in await page.get_by_label("To try it", exact=True).input_value()
+    await page.get_by_role("button", name="Copy: API token").click()
+    await expect(page.locator("[data-detail-live]")).to_have_text("API token copied")
+    await account.click()
+    await expect(page.get_by_text("Never used")).to_be_visible()
+    assert token not in await page.content()
+
+    # An invitation, accepted elsewhere.
+    await page.get_by_role("link", name="People").click()
+    await page.get_by_role("button", name="Make an invitation").click()
+    link = await page.get_by_label("One-time link", exact=True).input_value()
+    editor = await open_page()
+    await editor.goto(link)
+    await expect(editor.get_by_text("Editor: publishes")).to_be_visible()
+    await editor.get_by_label("E-mail address").fill(EDITOR)
+    await editor.get_by_role("textbox", name="Password").fill("short")
+    await editor.get_by_role("button", name="Choose password and sign in").click()
+    await expect(editor.get_by_label("E-mail address")).to_have_value(EDITOR)
+    password = editor.get_by_role("textbox", name="Password")
+    await expect(password).to_be_focused()
+    await expect(editor.locator("#password-error")).to_contain_text("12 characters or more")
+    await password.fill(PASSWORD)
+    await editor.get_by_role("button", name="Choose password and sign in").click()
+    await expect(navigation(editor).get_by_role("link", name="Upload")).to_be_visible()
+    await editor.goto(video)
+    await expect(editor.get_by_role("heading", level=1)).to_have_text("Ann's film")
+    await expect(editor.get_by_role("link", name="Edit")).to_have_count(0)
+    await page.reload()
+    await expect(page.locator(".entry", has_text=EDITOR)).to_be_visible()
+
+
+async def test_signed_out_while_publishing_loses_nothing(owner: Page, short_video: Path) -> None:
+    await open_at(owner, "/upload")
+    await sign_out(owner)
+    await choose(owner, short_video)
+    await close_dialog(owner)
+    trouble = owner.locator("[data-trouble]")
+    await expect(trouble).to_contain_text(SIGNED_OUT)
+    await fill_in(owner, title="Typed while signed out")
+    await sign_in_beside(owner, trouble.get_by_role("link", name="Sign in"))
+    await owner.get_by_role("button", name="Try again").click()
+    await expect(owner.get_by_text("Uploaded", exact=True)).to_be_visible()
+    await sign_out(owner)
+    await owner.get_by_role("button", name="Publish video").click()
+    await close_dialog(owner)
+    refusal = owner.locator("[data-submit-trouble]")
+    await expect(refusal).to_contain_text(SIGNED_OUT)
+    assert await axe_findings(owner) == []
+    await sign_in_beside(owner, refusal.get_by_role("link", name="Sign in"))
+    await owner.get_by_role("button", name="Publish video").click()
+    await video_is_opened(owner, "Typed while signed out")
+
+
+async def test_signed_out_while_editing_loses_nothing(
+    owner: Page, closed_portal: LivePortal, short_video: Path
+) -> None:
+    await publish(owner, short_video)
+    address = owner.url
+    await owner.get_by_role("link", name="Edit").click()
+    form = owner.get_by_role("form", name="Details")
+    await owner.wait_for_load_state("networkidle")
+    await form.get_by_label("Title").fill("Typed before")
+    await sign_out(owner)
+    await form.get_by_role("button", name="Save changes").click()
+    await close_dialog(owner)
+    trouble = form.get_by_role("alert")
+    await expect(trouble).to_contain_text(SIGNED_OUT)
+    await sign_in_beside(owner, trouble.get_by_role("link", name="Sign in"))
+    await expect(form.get_by_label("Title")).to_have_value("Typed before")
+    await form.get_by_role("button", name="Save changes").click()
+    await expect(owner.get_by_role("heading", level=1)).to_have_text("Typed before")
+
+    # In the same tab it is saved by itself.
+    await form.get_by_label("Title").fill("Typed again")
+    await sign_out(owner)
+    await form.get_by_role("button", name="Save changes").click()
+    dialog = owner.get_by_role("dialog", name="Sign in again")
+    await dialog.get_by_role("textbox", name="Password").fill(PASSWORD)
+    await dialog.get_by_role("button", name="Sign in", exact=True).click()
+    await expect(owner.get_by_role("heading", level=1)).to_have_text("Typed again")
+
+    # Who was signed out before pressing Edit signs in on the way.
+    await owner.goto(address)
+    await sign_out(owner)
+    await owner.get_by_role("link", name="Edit").click()
+    await owner.wait_for_url(re.compile(r"/sign-in\?next="))
+    await sign_in(owner)
+    assert owner.url == f"{address}/edit"
+
+
+async def publish(page: Page, path: Path) -> None:
+    """Publish a file by the upload page; afterwards its own page is shown."""
+    await open_at(page, "/upload")
+    await choose(page, path)
+    await fill_in(page, title="Before")
+    await page.get_by_role("button", name="Publish video").click()
+    await video_is_opened(page, "Before")
+    await page.wait_for_load_state("networkidle")
+
+
+async def test_pages_of_accounts_work_without_scripts(open_page: OpenPage, owner: Page) -> None:
+    base_url = "/".join(owner.url.split("/")[:3])
+    page = await open_page(java_script_enabled=False)
+    await page.goto(f"{base_url}/people")
+    await sign_in(page)
+    assert page.url == f"{base_url}/people"
+    await expect(page.get_by_role("button", name="Show")).to_have_count(0)
+    await page.get_by_label("Role", exact=True).select_option("viewer")
+    await page.get_by_role("button", name="Make an invitation").click()
+    link = await page.get_by_label("One-time link", exact=True).input_value()
+    guest = await open_page(java_script_enabled=False)
+    await guest.goto(link)
+    await guest.get_by_label("E-mail address").fill("vi@example.org")
+    await guest.get_by_role("textbox", name="Password").fill(PASSWORD)
+    await guest.get_by_role("button", name="Choose password and sign in").click()
+    await expect(navigation(guest).get_by_role("link")).to_have_text(
+        ["Library", "API", "Account of vi@example.org"]
+    )
+    await page.goto(f"{base_url}/people")
+    row = page.locator(".entry", has_text="vi@example.org")
+    role = row.get_by_role("combobox", name="Role of vi@example.org")
+    await role.select_option("editor")
+    await row.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("status").first).to_contain_text("The role is changed")
+    question = row.get_by_role("button", name="Remove account")
+    await expect(question).to_be_hidden()
+    await row.get_by_text("Remove …").click()
+    await question.click()
+    await expect(row).to_have_count(0)
+    await guest.goto(f"{base_url}/account")
+    await expect(guest.get_by_role("heading", level=1)).to_have_text("Sign in")
+
+
+async def test_password_is_shown_only_while_its_button_is_pressed(owner: Page) -> None:
+    await open_at(owner, "/account")
+    field = owner.get_by_role("textbox", name="Your password now")
+    button = owner.get_by_role("button", name="Show your password now")
+    await field.fill("wrong")
+    await button.click()
+    await expect(field).to_have_attribute("type", "text")
+    await expect(button).to_have_attribute("aria-pressed", "true")
+    await button.click()
+    await expect(field).to_have_attribute("type", "password")
+    await owner.get_by_role("button", name="Change password").click()
+    field = owner.get_by_role("textbox", name="Your password now")
+    await expect(field).to_be_focused()
+    await expect(field).to_have_value("")
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+async def test_pages_of_accounts_suit_everyone_at_any_width(
+    open_page: OpenPage, portal: LivePortal, closed_portal: LivePortal, owner: Page, scheme: str
+) -> None:
+    page = await open_page(color_scheme=scheme)
+    # As through a proxy on the portal's machine.
+    proxied = await open_page(
+        color_scheme=scheme, extra_http_headers={"X-Forwarded-For": "203.0.113.1"}
+    )
+    await owner.emulate_media(color_scheme=scheme)
+    for place, address, name in (
+        (page, f"{portal.base_url}/set-up", "set-up"),
+        (proxied, f"{portal.base_url}/set-up", "set-up-elsewhere"),
+        (page, f"{closed_portal.base_url}/upload", "sign-in"),
+        (owner, f"{closed_portal.base_url}/account", "account"),
+        (owner, f"{closed_portal.base_url}/people", "people"),
+    ):
+        await place.goto(address)
+        await suits_everyone(place, f"accounts-{name}-{scheme}")
+    await owner.get_by_role("button", name="Make an invitation").click()
+    link = await owner.get_by_label("One-time link", exact=True).input_value()
+    await suits_everyone(owner, f"accounts-people-link-{scheme}")
+    await page.goto(link)
+    await suits_everyone(page, f"accounts-welcome-{scheme}")
+    await page.get_by_role("textbox", name="E-mail address").fill(
+        f"{'long.' * 20}{scheme}@a.example"
+    )
+    await page.get_by_role("textbox", name="Password").fill(PASSWORD)
+    await page.get_by_role("button", name="Choose password and sign in").click()
+    await owner.goto(f"{closed_portal.base_url}/people")
+    await owner.get_by_text("Remove …").first.click()
+    await suits_everyone(owner, f"accounts-people-question-{scheme}")

@@ -1,0 +1,72 @@
+"""What all pages have in common stands at the same place on each."""
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+from chromium import OpenPage, axe_findings, photograph
+from library_rows import Rows
+from playwright.async_api import Page, expect
+from running_portal import LivePortal, fresh_database, run_portal
+
+pytestmark = pytest.mark.complaint("status of (404|405)")
+
+OWNER = {"email": "ann@example.org", "password": "four calm green boats"}
+LOGO = ".wordmark img"
+
+
+@pytest.fixture(scope="module")
+async def portal(services: dict[str, str]) -> AsyncIterator[LivePortal]:
+    """A portal of its own, without a worker."""
+    async with fresh_database(services) as environ, run_portal(environ, worker=False) as portal:
+        yield portal
+
+
+@pytest.fixture(scope="module")
+async def video(portal: LivePortal) -> str:
+    return await Rows(portal.environ["DATABASE_URL"]).add(1, "A video")
+
+
+async def left_edge(page: Page, address: str) -> float:
+    await page.goto(address)
+    assert page.url == address
+    box = await page.locator(LOGO).bounding_box()
+    assert box is not None
+    return box["x"]
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440, 2560])
+async def test_logo_stands_at_the_same_place_on_every_page(
+    open_page: OpenPage, portal: LivePortal, video: str, width: int
+) -> None:
+    page = await open_page(width=width, height=800)
+    edges = {path: await left_edge(page, portal.base_url + path) for path in ("/sign-in", "/")}
+    for path in ("/set-up", "/sign-in"):
+        await page.request.post(f"{portal.base_url}{path}", form=OWNER)
+    pages = ["/", "/?mine=1", "/upload", "/api/docs", "/account", "/people", "/audit", "/none"]
+    of_the_video = [f"/videos/{video}{path}" for path in ("", "/edit", "/access", "/delete")]
+    for path in [*pages, *of_the_video]:
+        edges[f"own {path}"] = await left_edge(page, portal.base_url + path)
+    assert set(edges.values()) == {edges["/"]}, edges
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1440])
+async def test_error_stands_in_the_middle_of_its_page(
+    open_page: OpenPage, portal: LivePortal, width: int, scheme: str
+) -> None:
+    page = await open_page(width=width, color_scheme=scheme, reduced_motion="reduce")
+    await page.goto(f"{portal.base_url}/none")
+    heading = page.get_by_role("heading", level=1)
+    await expect(heading).to_have_text("Not Found")
+    box, main = await heading.bounding_box(), await page.get_by_role("main").bounding_box()
+    assert box is not None
+    assert main is not None
+    assert abs(box["x"] + box["width"] / 2 - (main["x"] + main["width"] / 2)) <= 1
+    assert await page.evaluate("document.documentElement.scrollWidth") <= width
+    assert await axe_findings(page) == []
+    await photograph(page, f"error-{width}-{scheme}")
+    search = page.get_by_role("main").get_by_role("searchbox")
+    await search.fill("sea")
+    await search.press("Enter")
+    await expect(page).to_have_url(re.compile("[?]q=sea"))

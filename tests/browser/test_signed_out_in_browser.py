@@ -1,0 +1,279 @@
+"""Whose session ends in the middle of something: signing in again in the same tab loses nothing."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from chromium import OpenPage, axe_findings, suits_everyone
+from playwright.async_api import Locator, Page, Request, Route, expect
+from running_portal import LivePortal, fresh_portal
+from single_sign_on import provider_process, tell
+from upload_page import choose, fill_in, padded, row, slow_down, video_is_opened
+
+# Browsers report answers that refuse something; the provider has no icon, and a style of elsewhere.
+pytestmark = [
+    pytest.mark.complaint("status of (401|404|409|422)"),
+    pytest.mark.complaint("ERR_(NAME_NOT_RESOLVED|INTERNET_DISCONNECTED|CONNECTION_|PROXY_)"),
+]
+
+OWNER = "ann@example.org"
+EDITOR = "ed@example.org"
+PASSWORD = "four calm green boats"
+MIB = 2**20
+SIGNED_OUT = "You are signed out. Sign in to go on."
+
+
+@pytest.fixture(scope="module")
+async def issuer() -> AsyncIterator[str]:
+    async with provider_process() as issuer:
+        await tell(issuer, "ann", email=OWNER, email_verified=True)
+        yield issuer
+
+
+@pytest.fixture(scope="module")
+async def portal(services: dict[str, str], issuer: str) -> AsyncIterator[LivePortal]:
+    """A portal with single sign-on, and without a worker."""
+    settings = {
+        "OIDC_ISSUER": issuer,
+        "OIDC_CLIENT_ID": "portal",
+        "OIDC_CLIENT_SECRET": "a-secret",
+    }
+    async with fresh_portal(services, **settings) as portal:
+        yield portal
+
+
+@pytest.fixture
+async def owner(page: Page, portal: LivePortal) -> Page:
+    """The upload page in a browser in which the portal's owner is signed in."""
+    form = {"email": OWNER, "password": PASSWORD, "next": "/upload"}
+    # The first test makes the account; for the others this is not found.
+    await page.context.request.post(f"{portal.base_url}/set-up", form=form)
+    if not await page.context.cookies(portal.base_url):
+        await page.context.request.post(f"{portal.base_url}/sign-in", form=form)
+    await page.goto(f"{portal.base_url}/upload")
+    await page.locator("[data-upload-form][data-ready]").wait_for()
+    return page
+
+
+@pytest.fixture(scope="module")
+def big_file(short_video: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A video of five parts."""
+    return padded(short_video, tmp_path_factory.mktemp("big") / "big.mp4", 70 * MIB)
+
+
+@pytest.fixture
+def second_video(short_video: Path, tmp_path: Path) -> Path:
+    return padded(short_video, tmp_path / "second.mp4", 1000)
+
+
+async def sign_out(page: Page) -> None:
+    """End the session in another tab."""
+    base_url = "/".join(page.url.split("/")[:3])
+    headers = {"Origin": base_url}
+    answer = await page.context.request.post(f"{base_url}/sign-out", headers=headers)
+    assert answer.ok
+
+
+def dialog_of(page: Page) -> Locator:
+    return page.get_by_role("dialog", name="Sign in again")
+
+
+async def sign_in(page: Page, *, email: str = OWNER, password: str = PASSWORD) -> None:
+    """Fill in the dialog, and send it."""
+    dialog = dialog_of(page)
+    await dialog.get_by_label("E-mail address").fill(email)
+    await dialog.get_by_role("textbox", name="Password").fill(password)
+    await dialog.get_by_role("button", name="Sign in", exact=True).click()
+
+
+async def is_uploaded(place: Page | Locator) -> None:
+    await expect(place.get_by_text("Uploaded", exact=True).first).to_be_visible()
+
+
+async def test_parts_go_on_while_the_dialog_is_open_and_afterwards(
+    owner: Page, big_file: Path
+) -> None:
+    sent: list[str] = []
+    put: list[str] = []
+    is_gone, has_three = asyncio.Event(), asyncio.Event()
+
+    async def sign_first(route: Route) -> None:
+        """The session ends once three parts are signed."""
+        if len(sent) == 3 and not is_gone.is_set():
+            is_gone.set()
+            await sign_out(owner)
+        if not is_gone.is_set():
+            sent.append(route.request.url)
+        await route.continue_()
+
+    def finished(request: Request) -> None:
+        if request.method == "PUT":
+            put.append(request.url)
+        if len(put) == 3:
+            has_three.set()
+
+    owner.on("requestfinished", finished)
+    await owner.route("**/api/uploads/*/parts/*", sign_first)
+    await slow_down(owner, 8_000_000)
+    await choose(owner, big_file)
+    await dialog_of(owner).wait_for()
+    await slow_down(owner, 0)
+    await asyncio.wait_for(has_three.wait(), 60)
+    await expect(dialog_of(owner)).to_be_visible()
+    await expect(owner.locator("[data-trouble]")).to_be_hidden()
+    await sign_in(owner)
+    await is_uploaded(owner)
+    # Nothing was sent twice.
+    assert len(put) == len(set(put)) == 5
+    await fill_in(owner, title="In parts")
+    await owner.get_by_role("button", name="Publish video").click()
+    await video_is_opened(owner, "In parts")
+
+
+async def test_publishing_goes_on_by_keyboard_after_a_wrong_password(
+    owner: Page, short_video: Path
+) -> None:
+    await choose(owner, short_video)
+    await is_uploaded(owner)
+    await fill_in(owner, title="Typed before")
+    await sign_out(owner)
+    await owner.get_by_role("button", name="Publish video").focus()
+    await owner.keyboard.press("Enter")
+    dialog = dialog_of(owner)
+    email = dialog.get_by_label("E-mail address")
+    password = dialog.get_by_role("textbox", name="Password")
+    await expect(password).to_be_focused()
+    await expect(email).to_have_value(OWNER)
+    await expect(email).to_have_attribute("autocomplete", "username")
+    await expect(password).to_have_attribute("autocomplete", "current-password")
+    await owner.keyboard.type("wrong")
+    await owner.keyboard.press("Enter")
+    await expect(dialog.get_by_role("alert")).to_contain_text("don't belong together")
+    await expect(password).to_be_focused()
+    await expect(password).to_have_value("")
+    await suits_everyone(owner, "signed-out")
+    await owner.keyboard.type(PASSWORD)
+    await owner.keyboard.press("Enter")
+    await video_is_opened(owner, "Typed before")
+
+
+async def test_two_rows_stay_as_they_are_for_who_closes_it_and_go_on_together(
+    owner: Page, short_video: Path, second_video: Path
+) -> None:
+    await sign_out(owner)
+    await choose(owner, short_video, second_video)
+    await dialog_of(owner).wait_for()
+    await owner.keyboard.press("Escape")
+    rows = [row(owner, short_video.name), row(owner, second_video.name)]
+    for place in rows:
+        await expect(place.locator("[data-trouble]")).to_contain_text(SIGNED_OUT)
+        await fill_in(place)
+    await expect(dialog_of(owner)).to_have_count(0)
+    await suits_everyone(owner, "signed-out-rows")
+
+    # Asked again, and given up again by its button.
+    await rows[1].get_by_role("button", name="Try again").click()
+    await dialog_of(owner).get_by_role("button", name="Not now").click()
+    await expect(rows[1].locator("[data-trouble]")).to_contain_text(SIGNED_OUT)
+
+    await rows[0].locator("[data-trouble]").get_by_role("link", name="Sign in").click()
+    await sign_in(owner)
+    for place in rows:
+        await is_uploaded(place)
+    await sign_out(owner)
+    await owner.get_by_role("button", name="Publish all").click()
+    await dialog_of(owner).wait_for()
+    await expect(dialog_of(owner)).to_have_count(1)
+    await owner.keyboard.press("Escape")
+    for place in rows:
+        await expect(place.locator("[data-submit-trouble]")).to_contain_text(SIGNED_OUT)
+    await rows[1].locator("[data-submit-trouble]").get_by_role("link", name="Sign in").click()
+    await sign_in(owner)
+    await expect(owner.get_by_text("All 2 videos are published.")).to_be_visible()
+
+
+async def test_another_person_is_told_and_nothing_is_done_in_their_name(
+    owner: Page, portal: LivePortal, open_page: OpenPage, big_file: Path, second_video: Path
+) -> None:
+    await make_editor(owner, portal, open_page)
+    await choose(owner, second_video)
+    await is_uploaded(owner)
+    await sign_out(owner)
+    await choose(owner, big_file)
+    await sign_in(owner, email=EDITOR)
+    alert = dialog_of(owner).get_by_role("alert")
+    await expect(alert).to_contain_text(f"You are signed in as {EDITOR} now")
+    await expect(alert).to_contain_text(f"Sign in as {OWNER}")
+    await suits_everyone(owner, "signed-in-as-another")
+    await owner.keyboard.press("Escape")
+    first, second = row(owner, second_video.name), row(owner, big_file.name)
+    await expect(second.locator("[data-trouble]")).to_contain_text("as someone else than before")
+    await fill_in(first, title="Ann's own")
+    await first.get_by_role("button", name="Publish video").click()
+    trouble = first.locator("[data-submit-trouble]")
+    await expect(trouble).to_contain_text("as someone else than before")
+    assert await axe_findings(owner) == []
+    await expect(first.get_by_label("Title")).to_have_value("Ann's own")
+    listed = await owner.context.request.get(f"{portal.base_url}/?q=Ann's+own")
+    assert "/videos/" not in re.sub(r"(?s)<template.*?</template>", "", await listed.text())
+
+    await trouble.get_by_role("link", name="Sign in").click()
+    await sign_in(owner)
+    await expect(first.get_by_role("link", name="View “Ann's own”")).to_be_visible()
+    await is_uploaded(second)
+
+
+async def make_editor(owner: Page, portal: LivePortal, open_page: OpenPage) -> None:
+    """Invite someone, who accepts."""
+    request = owner.context.request
+    made = await request.post(
+        f"{portal.base_url}/people/invitations",
+        form={"role": "editor"},
+        headers={"Origin": portal.base_url},
+    )
+    found = re.search(r"/welcome/[\w-]+", await made.text())
+    assert found is not None
+    guest = await open_page()
+    await guest.goto(portal.base_url + found[0])
+    await guest.get_by_label("E-mail address").fill(EDITOR)
+    await guest.get_by_role("textbox", name="Password").fill(PASSWORD)
+    await guest.get_by_role("button", name="Choose password and sign in").click()
+    await guest.get_by_role("link", name="Account").wait_for()
+
+
+async def test_single_sign_on_in_another_tab_is_noticed_when_asked_for(
+    owner: Page, short_video: Path
+) -> None:
+    await sign_out(owner)
+    await choose(owner, short_video)
+    dialog = dialog_of(owner)
+    await dialog.get_by_role("button", name="Try again").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("still signed out")
+    async with owner.context.expect_page() as opened:
+        await dialog.get_by_role("link", name="Single sign-on").click()
+    other = await opened.value
+    await other.get_by_placeholder("sub").fill("ann")
+    await other.get_by_role("button", name="Authorize").click()
+    await expect(other.get_by_role("heading", level=1)).to_have_text("Account")
+    await other.close()
+    await dialog.get_by_role("button", name="Try again").click()
+    await is_uploaded(owner)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_dialog_suits_everyone_at_any_width(
+    owner: Page, short_video: Path, scheme: str
+) -> None:
+    await owner.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of these
+    await sign_out(owner)
+    await choose(owner, short_video)
+    await dialog_of(owner).wait_for()
+    await suits_everyone(owner, f"sign-in-again-{scheme}")
+    # The keyboard stays in the dialog, and everything of it can be reached.
+    names = set()
+    for _ in range(9):
+        await owner.keyboard.press("Tab")
+        names.add(await owner.evaluate("document.activeElement.textContent.trim()"))
+    assert {"Show", "Sign in", "Not now", "Single sign-on in another tab", "Try again"} <= names

@@ -1,0 +1,169 @@
+"""Quotas as an editor meets them: before a file is chosen, at its row, and from a shell."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from api_client import run_sql
+from chromium import OpenPage, record_requests, suits_everyone
+from command_line import portal as run_command
+from front_end import install_tools, run_node
+from playwright.async_api import Page, expect
+from running_portal import LivePortal, fresh_portal
+from upload_page import choose, fill_in, padded, row, video_is_opened
+
+# Browsers report answers that refuse something.
+pytestmark = pytest.mark.complaint("status of 409")
+
+STATE_TESTS = Path(__file__).with_name("upload_quota.test.mjs")
+OWNER = {"email": "ann@example.org", "password": "four calm green boats", "next": "/"}
+USED_UP = "publish any more for now"
+A_DAY_LATER = "UPDATE videos SET created_at = created_at - interval '24 hours'"
+
+
+def test_quotas_are_kept_without_a_browser() -> None:
+    install_tools()
+    run_node("--test", str(STATE_TESTS))
+
+
+@asynccontextmanager
+async def limited(services: dict[str, str], **quotas: int) -> AsyncIterator[LivePortal]:
+    """A portal of its own with these quotas."""
+    settings = {name.upper(): str(value) for name, value in quotas.items()}
+    async with fresh_portal(services, **settings) as portal:
+        yield portal
+
+
+async def owners_page(open_page: OpenPage, portal: LivePortal) -> Page:
+    """A page in a browser in which the portal's owner is signed in."""
+    page = await open_page()
+    await page.context.request.post(f"{portal.base_url}/set-up", form=OWNER)
+    return page
+
+
+async def opened(page: Page, portal: LivePortal) -> Page:
+    """The upload page, in another tab of the same browser."""
+    tab = await page.context.new_page()
+    await tab.goto(f"{portal.base_url}/upload")
+    await tab.locator("[data-upload-form][data-ready]").wait_for()
+    return tab
+
+
+async def uploaded(page: Page, file: Path) -> None:
+    """A file is in storage, and its details are filled in."""
+    await choose(page, file)
+    await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+    await fill_in(page)
+
+
+async def publish(page: Page) -> None:
+    await page.get_by_role("button", name="Publish video").click()
+
+
+async def test_editor_sees_the_day_fill_up_and_waits(
+    services: dict[str, str], open_page: OpenPage, short_video: Path, upload_files: dict[str, Path]
+) -> None:
+    async with limited(services, max_videos_per_day=1) as portal:
+        page = await owners_page(open_page, portal)
+        first, second, third = [await opened(page, portal) for _ in range(3)]
+        quota = first.locator(".quota")
+        await expect(quota).to_contain_text("0 of 1 video in the last 24 hours")
+        await uploaded(second, upload_files["plain.mp4"])
+        # More files than there are places are not even uploaded.
+        await choose(first, short_video, upload_files["silent.mp4"])
+        fault = first.locator("#file-error")
+        await expect(fault).to_contain_text("may publish only 1 more.")
+        await expect(row(first, "silent.mp4")).to_have_count(0)
+        await fill_in(first)
+        await publish(first)
+        await video_is_opened(first)
+
+        # Too late for a file that is uploaded: it stays, and so does what was typed.
+        await publish(second)
+        refusal = second.locator("[data-submit-trouble]")
+        await expect(refusal).to_contain_text("as many videos in 24 hours as it may")
+        await expect(refusal).to_contain_text("what is uploaded is kept until then")
+        await suits_everyone(second, "quota-row-videos")
+        # Too late for one that is not.
+        await choose(third, short_video)
+        await expect(third.get_by_role("alert")).to_contain_text("No more videos can be published")
+
+        full = await opened(page, portal)
+        await expect(full.locator(".quota")).to_contain_text(USED_UP)
+        await expect(full.locator(".quota time")).to_be_visible()
+        asked = record_requests(full, "/presign")
+        await choose(full, short_video)
+        await expect(full.locator("#file-error")).to_contain_text("may publish no more videos")
+        assert asked == []
+        await suits_everyone(full, "quota-full-videos")
+
+        await run_sql(portal.environ["DATABASE_URL"], A_DAY_LATER)
+        await publish(second)
+        await video_is_opened(second)
+        # Its pages would ask on after the end of the portal.
+        await page.context.close()
+
+
+async def test_editor_sees_storage_fill_up_and_makes_room(
+    services: dict[str, str], open_page: OpenPage, short_video: Path, tmp_path: Path
+) -> None:
+    size_bytes = short_video.stat().st_size
+    large = padded(short_video, tmp_path / "large.mp4", size_bytes)
+    async with limited(services, max_stored_bytes=size_bytes + 1) as portal:
+        page = await owners_page(open_page, portal)
+        first, second = [await opened(page, portal) for _ in range(2)]
+        asked = record_requests(first, "/presign")
+        await choose(first, large)
+        await expect(first.locator("#file-error")).to_contain_text("your account has room for")
+        assert asked == []
+        await uploaded(second, short_video)
+        await uploaded(first, short_video)
+        await publish(first)
+        await video_is_opened(first)
+        video = first.url
+
+        await publish(second)
+        trouble = second.get_by_role("alert")
+        await expect(trouble).to_contain_text("This file has to be uploaded again")
+        await expect(trouble).to_contain_text("The uploaded file was removed")
+        await suits_everyone(second, "quota-row-bytes")
+        near = await opened(page, portal)
+        await expect(near.locator(".quota")).to_contain_text("Not much is left")
+        await suits_everyone(near, "quota-near-bytes")
+        await near.goto(f"{portal.base_url}/account")
+        await suits_everyone(near, "quota-account")
+        await near.goto(f"{portal.base_url}/people")
+        await suits_everyone(near, "quota-people")
+
+        await first.goto(f"{video}/delete")
+        await first.get_by_role("button", name="Delete").click()
+        await second.get_by_role("button", name="Try again").click()
+        await expect(second.get_by_text("Uploaded", exact=True)).to_be_visible()
+        await publish(second)
+        await video_is_opened(second)
+        # Its pages would ask on after the end of the portal.
+        await page.context.close()
+
+
+@pytest.mark.slow
+async def test_command_line_prints_why_an_account_may_not_publish(
+    services: dict[str, str], short_video: Path
+) -> None:
+    async with limited(services, max_videos_per_day=1, max_stored_bytes=10**6) as portal:
+        environ = portal.environ
+        await run_command(environ, "accounts", "add", OWNER["email"], "--role", "owner")
+        scope = ("--scope", "videos:write")
+        made = await run_command(environ, "tokens", "add", OWNER["email"], "--name", "a", *scope)
+        token = next(word for word in made.out.split() if word.startswith("portal_"))
+        to_publish = ("publish", str(short_video), "--category", "1", "--no-wait")
+        settings = {"PORTAL_URL": portal.base_url, "PORTAL_TOKEN": token}
+        assert (await run_command(settings, *to_publish)).code == 0
+        ended = await run_command(settings, *to_publish)
+        assert ended.code == 1
+        assert "has published 1 video in the last 24 hours, and may publish 1." in ended.err
+        assert "The next has room after" in ended.err
+        await run_sql(environ["DATABASE_URL"], f"{A_DAY_LATER}, size_bytes = 1000000")
+        ended = await run_command(settings, *to_publish)
+        assert ended.code == 1
+        assert "uses 1.0 MB of 1.0 MB of storage: there is no room for a file." in ended.err

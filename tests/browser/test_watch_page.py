@@ -1,0 +1,118 @@
+"""The page of a video for who watches it: nothing of the workshop, and all that a viewer wants."""
+
+import re
+from pathlib import Path
+
+import pytest
+from chromium import OpenPage, play_past, suits_everyone
+from player_page import wait_for
+from playwright.async_api import Page, expect
+from running_portal import LivePortal, create, final_status
+
+# What is for who edits.
+TOOLS = "#poster, #access, #facts, #delete-link, #delete-dialog, #links"
+
+
+@pytest.fixture(scope="module")
+async def videos(live_portal: LivePortal, short_video: Path) -> list[str]:
+    """The ids of two videos with a tag in common; the first has times in its description."""
+    portal = live_portal.base_url
+    words = {"description": "0:00 Begins\n0:01 Goes on\n9:59 Never", "tags": "harbour, ships"}
+    made = [
+        await create(portal, short_video, title="Watched", categoryIds=[3], **words),
+        await create(
+            portal,
+            short_video,
+            title="Harbour again",
+            categoryIds=[1],
+            description="",
+            tags="Harbour",
+        ),
+    ]
+    for video in made:
+        assert await final_status(portal, video["id"]) == "ready"
+    return [video["id"] for video in made]
+
+
+@pytest.fixture
+async def watched(page: Page, videos: list[str]) -> str:
+    """The address of the first of them, whose page is open."""
+    await page.goto(f"/videos/{videos[0]}")
+    await expect(page.locator("video")).to_be_visible()
+    await page.wait_for_load_state("networkidle")
+    return page.url
+
+
+async def test_times_in_the_description_lead_the_player(page: Page, watched: str) -> None:
+    times = page.locator(".video-page__description a")
+    await expect(times).to_have_text(["0:00", "0:01"])
+    await times.last.click()
+    await play_past(page, 1.0)
+    assert page.url == watched
+
+
+async def test_times_in_the_description_work_in_a_new_tab(
+    open_page: OpenPage, page: Page, watched: str
+) -> None:
+    address = await page.locator(".video-page__description a").last.get_attribute("href")
+    other = await open_page()
+    await other.goto(f"{watched}{address}")
+    await wait_for(other, "video?.currentTime >= 1")
+
+
+async def test_address_is_shared_with_a_time_and_the_frame_with_its_options(
+    page: Page, watched: str
+) -> None:
+    await page.get_by_text("Share").click()
+    share = page.locator("#share")
+    address, code = (share.get_by_label(it, exact=True) for it in ("Page address", "Embed code"))
+    plain = await code.input_value()
+    await share.get_by_label("Time to start at").fill("0:01")
+    await expect(share.get_by_label("Start at", exact=True)).to_be_checked()
+    await expect(address).to_have_value(f"{watched}?t=1")
+    await share.get_by_label("plays by itself").check()
+    await share.get_by_label("Embedded size").select_option("960")
+    await expect(code).to_have_value(
+        re.compile(r'src="[^"]+\?t=1&amp;autoplay=1&amp;muted=1" width="960" height="540"')
+    )
+    await share.get_by_label("Embedded size").select_option("full")
+    await expect(code).to_have_value(re.compile(r'style="width: 100%; aspect-ratio: 640 / 360"'))
+    await share.get_by_label("Time to start at").fill("soon")
+    await expect(share.get_by_label("Time to start at")).to_have_attribute("aria-invalid", "true")
+    await expect(address).to_have_value(watched)
+    await share.get_by_label("Start at", exact=True).uncheck()
+    await share.get_by_label("plays by itself").uncheck()
+    await share.get_by_label("Embedded size").select_option("")
+    await expect(code).to_have_value(plain)
+
+
+async def test_time_that_is_shared_is_that_of_the_player(page: Page, watched: str) -> None:
+    await play_past(page, 1.0)
+    await page.locator("video").evaluate("video => video.pause()")
+    await page.get_by_text("Share").click()
+    await page.get_by_label("Start at", exact=True).check()
+    await expect(page.get_by_label("Page address", exact=True)).to_have_value(
+        re.compile(re.escape(watched) + r"\?t=[1-9]\d*$")
+    )
+
+
+async def test_others_with_the_same_tags_and_categories_come_next(page: Page, watched: str) -> None:
+    following = page.get_by_role("region", name="Up next")
+    link = following.get_by_role("link", name="Harbour again")
+    await expect(link).to_be_visible()
+    await expect(following.get_by_role("link", name="Watched")).to_have_count(0)
+    await link.click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Harbour again")
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+async def test_page_suits_everyone_and_has_no_tools(
+    open_page: OpenPage, watched: str, scheme: str
+) -> None:
+    page = await open_page(color_scheme=scheme)
+    await page.goto(watched)
+    await expect(page.locator("video")).to_be_visible()
+    await expect(page.locator(TOOLS)).to_have_count(0)
+    await expect(page.get_by_role("link", name="Edit")).to_have_count(1)
+    await page.get_by_text("Share").click()
+    await suits_everyone(page, f"watch-{scheme}")

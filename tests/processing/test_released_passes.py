@@ -1,0 +1,61 @@
+"""A pass that has to be repeated says why, in the log and to the operator."""
+
+import asyncio
+from pathlib import Path
+
+import psycopg
+import pytest
+from api_client import Client
+from passes import pass_of, published_file
+
+from portal.database.models import Attempt
+from portal.errors import StorageUnavailable
+from portal.processing import attempts
+from portal.transcoding.errors import DiskFull
+from portal.web.composition import WebContext
+
+
+def unavailable(cause: Exception) -> StorageUnavailable:
+    error = StorageUnavailable()
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("trouble", "why", "code"),
+    [
+        # What runs out of time says nothing itself.
+        (unavailable(TimeoutError()), "TimeoutError", "storage_unavailable"),
+        (unavailable(OSError("no route")), "no route", "storage_unavailable"),
+        (psycopg.OperationalError(), "OperationalError", "database_unavailable"),
+        (psycopg.OperationalError("gone"), "gone", "database_unavailable"),
+        (DiskFull(Path("/work")), "no space left on the disk of /work", "disk_full"),
+        (asyncio.CancelledError(), "told to end", None),
+    ],
+)
+async def test_pass_that_is_released_says_why(
+    client: Client,
+    resources: WebContext,
+    short_video: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    trouble: BaseException,
+    why: str,
+    code: str | None,
+) -> None:
+    video = await published_file(client, resources, short_video)
+    attempt = await attempts.begin(video.id, worker="test")
+    assert attempt is not None
+
+    async def fail(*_: object, **__: object) -> None:
+        raise trouble
+
+    monkeypatch.setattr("portal.processing.source_reading.check_source", fail)
+    with pytest.raises(type(trouble)):
+        await pass_of(attempt, resources, tmp_path).make_playable()
+    lines = [it.getMessage() for it in caplog.records]
+    assert f"Pass released: {why}" in lines
+    found = await Attempt.get(video_id=video.id)
+    assert (found.outcome, found.error_code) == ("handed_back", code)
+    assert found.error_detail == (why if code else None)

@@ -1,0 +1,179 @@
+"""Forged requests (CSRF): another site's page has a signed-in browser send something."""
+
+import re
+from typing import Any
+
+import pytest
+from guarded_routes import routes
+from quart import Quart
+from signed_in import (
+    OWN_PAGE,
+    PASSWORD,
+    Sender,
+    make_upload,
+    make_video,
+    person_of,
+    session_in,
+    session_of,
+    signed_in,
+    token_of,
+    try_to_sign_in,
+)
+
+from portal.accounts import people
+from portal.accounts.permissions import ANYONE
+from portal.database.account_models import Account, ApiToken
+from portal.database.models import Video
+from portal.database.states import Role
+from portal.web.server.asgi import SAFE_METHODS
+from portal.web.server.credentials import PLAIN_COOKIE
+
+EVIL = "https://evil.example"
+# What a browser tells of another site's page, or, an old one, of none.
+SENDERS: dict[str, dict[str, str]] = {
+    "another site": {"Sec-Fetch-Site": "cross-site", "Origin": EVIL},
+    "another site without an origin": {"Sec-Fetch-Site": "cross-site"},
+    "another host of the site": {"Sec-Fetch-Site": "same-site"},
+    "a forged origin": {"Sec-Fetch-Site": "cross-site", "Origin": "http://localhost"},
+    "an odd word": {"Sec-Fetch-Site": "same-origin, cross-site"},
+    "an empty word": {"Sec-Fetch-Site": ""},
+    "an old browser": {"Origin": EVIL},
+    "a sandboxed frame": {"Origin": "null"},
+    "another port": {"Origin": "http://localhost:8001"},
+    "a name like ours": {"Origin": "http://localhost.evil.example"},
+    "a very old browser": {},
+    "one that tells a referrer": {"Referer": "http://localhost/"},
+}
+# All that a form, a beacon or a script without permission can send, and what needs permission.
+BODIES: dict[str, dict[str, Any]] = {
+    "form": {"form": {"role": "owner", "title": "x", "version": "1"}},
+    "text/plain": {"data": b'{"title": "x"}', "headers": {"Content-Type": "text/plain"}},
+    "multipart": {
+        "data": b'--x\r\nContent-Disposition: form-data; name="role"\r\n\r\nowner\r\n--x--\r\n',
+        "headers": {"Content-Type": "multipart/form-data; boundary=x"},
+    },
+    "json": {"json": {"title": "x"}},
+    "none": {},
+    "a body without a type": {"data": b"role=owner"},
+}
+
+
+async def unsafe_addresses(app: Quart, *accounts: Account) -> list[tuple[str, str]]:
+    """Every method and address that may change something, of things that there are."""
+    olga, edith = accounts
+    video_id, upload = str((await make_video(olga)).id), await make_upload(olga)
+    return [
+        (
+            it.method,
+            it.path(upload if it.is_about_upload else video_id, account_id=str(edith.id)),
+        )
+        for it in routes(app)
+        if it.method not in SAFE_METHODS
+    ]
+
+
+@pytest.mark.parametrize("sender", SENDERS)
+async def test_signed_in_browser_is_no_tool_of_other_sites(
+    app: Quart, olga: Account, edith: Account, sender: str
+) -> None:
+    """Twelve senders, six kinds of bodies, and every one of over thirty unsafe addresses."""
+    session = await session_of(olga)
+    token = await token_of(olga)
+    cookie = {"Cookie": f"{PLAIN_COOKIE}={session}", **SENDERS[sender]}
+    addresses = await unsafe_addresses(app, olga, edith)
+    assert len(addresses) > 30
+    wrong = []
+    for method, path in addresses:
+        for kind, options in BODIES.items():
+            headers = {**cookie, **options.get("headers", {})}
+            answer = await Sender(app).ask(method, path, **{**options, "headers": headers})
+            if answer.status_code != 403 or "Set-Cookie" in answer.headers:
+                wrong.append((method, path, kind, answer.status_code))
+    assert wrong == []
+    assert (await person_of(session)).account_id == olga.id
+    assert {it.role for it in await Account.all()} == {Role.OWNER, Role.EDITOR}
+    assert await Video.all().count() == 1
+    assert await ApiToken.all().count() == 1
+    assert token
+
+
+async def test_cookie_is_found_however_it_is_written(app: Quart, olga: Account) -> None:
+    """Eight spellings of the header: what counts as a session must tell where it comes from, and
+    gets answers that nothing keeps.
+    """
+    session = await session_of(olga)
+    for before, between, after in (
+        ("", "=", ""),
+        ("a=b; ", "=", ""),
+        ("", " =", ""),
+        ("", "\t=\t", ""),
+        ("", '="', '"'),
+        ("a; ", "=", "; b"),
+        ('a="; ', "=", ""),
+        (f"{PLAIN_COOKIE}=; ", " = ", ""),
+    ):
+        cookie = {"Cookie": f"{before}{PLAIN_COOKIE}{between}{session}{after}"}
+        forged = await Sender(app).post("/sign-out", headers=cookie)
+        assert forged.status_code == 403, cookie
+        page = await Sender(app).get("/", headers=cookie)
+        assert page.headers["Cache-Control"] == "private, no-store", cookie
+    assert (await person_of(session)).is_signed_in
+
+
+async def test_nobody_is_signed_in_by_another_site(app: Quart, olga: Account) -> None:
+    """Login forgery: an attacker's own password or link, sent by a victim's browser: ten
+    senders, three forms."""
+    for headers in SENDERS.values():
+        if not headers or "Referer" in headers:
+            # No browser sends a form of another site without a word of where it comes from.
+            continue
+        sender = Sender(app, headers)
+        for answer in (
+            await try_to_sign_in(sender, olga.email),
+            await sender.post("/welcome/none", form={"password": PASSWORD}),
+            await sender.post("/set-up", form={"email": "x@example.org", "password": PASSWORD}),
+        ):
+            assert answer.status_code == 403
+            assert "Set-Cookie" not in answer.headers
+
+
+async def test_own_pages_work_in_new_and_old_browsers(app: Quart, olga: Account) -> None:
+    """Four that tell the truth: each signs in, and signs out."""
+    for headers in (
+        OWN_PAGE,
+        {"Sec-Fetch-Site": "none"},
+        {"Origin": "http://localhost"},
+        {"Origin": "HTTP://LOCALHOST"},
+    ):
+        sender = Sender(app, headers)
+        session = session_in(await try_to_sign_in(sender, olga.email))
+        assert (await person_of(session)).account_id == olga.id
+        out = await sender.post("/sign-out", headers={"Cookie": f"{PLAIN_COOKIE}={session}"})
+        assert out.status_code == 303
+        assert await person_of(session) == ANYONE
+
+
+async def test_reading_from_another_site_changes_nothing(app: Quart, olga: Account) -> None:
+    """Every GET of a signed-in browser, led there by another site's page."""
+    video = await make_video(olga)
+    session = await session_of(olga)
+    before = {it.id: it.role for it in await people.list_accounts()}
+    headers = {"Cookie": f"{PLAIN_COOKIE}={session}", **SENDERS["another site"]}
+    for rule in app.url_map.iter_rules():
+        if "GET" in (rule.methods or set()):
+            path = re.sub(r"<[^>]+>", str(video.id), rule.rule)
+            answer = await Sender(app).get(path, headers=headers)
+            assert "Access-Control-Allow-Credentials" not in answer.headers
+            assert "Set-Cookie" not in answer.headers
+    assert (await person_of(session)).is_signed_in
+    assert await Video.exists(id=video.id)
+    assert {it.id: it.role for it in await people.list_accounts()} == before
+
+
+async def test_page_of_an_account_is_not_framed(app: Quart, olga: Account) -> None:
+    """Clickjacking: six pages that a frame of another site must not show."""
+    sender = await signed_in(app, olga)
+    for path in ("/account", "/people", "/sign-in", "/welcome/none", "/set-up", "/upload"):
+        answer = await sender.get(path)
+        assert answer.headers["X-Frame-Options"] == "DENY", path
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"], path

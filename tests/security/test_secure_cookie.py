@@ -1,0 +1,60 @@
+"""Behind https the cookie of a session is one that nobody else can plant (RFC 6265bis, 4.1.3.2)."""
+
+import pytest
+from quart import Quart
+from signed_in import OWN_PAGE, Sender, person_of, session_of, try_to_sign_in
+
+from portal.database.account_models import Account
+from portal.web.server.credentials import PLAIN_COOKIE, SECURE_COOKIE
+
+AT_HOME = {"Host": "portal.example", **OWN_PAGE}
+pytestmark = pytest.mark.shared_app(public_url="https://portal.example")
+
+
+def with_cookie(app: Quart, cookie: str) -> Sender:
+    return Sender(app, {**AT_HOME, "Cookie": cookie})
+
+
+async def test_cookie_is_of_this_host_and_https_alone(app: Quart, olga: Account) -> None:
+    """Once: set by signing in, and taken away by signing out."""
+    answer = await try_to_sign_in(Sender(app, AT_HOME), olga.email)
+    [cookie] = answer.headers.getlist("Set-Cookie")
+    pair, *words = (word.strip() for word in cookie.split(";"))
+    assert pair.startswith(f"{SECURE_COOKIE}=")
+    assert {"Secure", "HttpOnly", "Path=/", "SameSite=Lax"} <= set(words)
+    assert not any(word.lower().startswith("domain") for word in words)
+    assert (await with_cookie(app, pair).get("/account")).status_code == 200
+    out = await with_cookie(app, pair).post("/sign-out")
+    [gone] = out.headers.getlist("Set-Cookie")
+    assert gone.startswith(f"{SECURE_COOKIE}=;")
+    assert {"Secure", "Path=/"} <= {word.strip() for word in gone.split(";")}
+    assert (await with_cookie(app, pair).get("/account")).status_code == 303
+
+
+async def test_cookie_from_plain_http_or_another_host_is_none(app: Quart, olga: Account) -> None:
+    """Planting: a working session under four names that such a place could set, and beside one's
+    own; it neither signs anyone in nor out.
+    """
+    planted, own = await session_of(olga), await session_of(olga)
+    names = (PLAIN_COOKIE, "__Secure-portal", SECURE_COOKIE.upper(), "portal")
+    for name in names:
+        sender = with_cookie(app, f"{name}={planted}")
+        assert (await sender.get("/account")).status_code == 303, name
+        both = with_cookie(app, f"{name}=x; {SECURE_COOKIE}={own}")
+        assert (await both.get("/account")).status_code == 200, name
+    assert (
+        await with_cookie(app, f"{PLAIN_COOKIE}={planted}").post("/sign-out")
+    ).status_code == 303
+    assert (await person_of(planted)).is_signed_in
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://portal.example:8080", "https://portal.example.evil.example", "null"]
+)
+async def test_other_origins_change_nothing(app: Quart, olga: Account, origin: str) -> None:
+    """Three that are nearly the portal's, with a session."""
+    cookie = {"Cookie": f"{SECURE_COOKIE}={await session_of(olga)}"}
+    sender = Sender(app, {"Host": "portal.example", "Origin": origin, **cookie})
+    assert (await sender.post("/account/sessions/end-others")).status_code == 403
+    trusted = {"Origin": "https://portal.example"}
+    assert (await sender.post("/account/sessions/end-others", headers=trusted)).status_code == 303

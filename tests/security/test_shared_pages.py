@@ -1,0 +1,205 @@
+"""Attacks on the response cache: one person's page is never given to another."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+
+import pytest
+from quart import Quart
+from signed_in import (
+    Sender,
+    browser,
+    make_account,
+    make_video,
+    one_app,
+    program,
+    session_of,
+    text_of,
+    token_of,
+)
+
+from portal.database.account_models import Account
+from portal.database.models import Video
+from portal.database.states import Role
+from portal.web.server import stack
+from portal.web.server.credentials import PLAIN_COOKIE, SECURE_COOKIE
+from portal.web.server.response_cache import MAX_AGE_S, ResponseCache
+
+
+class Clock:
+    """Time as the cache sees it."""
+
+    now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+CLOCK = Clock()
+
+
+@pytest.fixture(scope="module")
+async def shared_app(services: dict[str, str]) -> AsyncIterator[Quart]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stack, "ResponseCache", partial(ResponseCache, clock=CLOCK))
+        async with one_app(services) as app:
+            yield app
+
+
+@pytest.fixture
+async def video(olga: Account) -> Video:
+    return await make_video(olga)
+
+
+def stranger(app: Quart, number: int = 0) -> Sender:
+    """Someone without credentials, from an address of their own."""
+    return Sender(app, {}, f"192.0.2.{number % 250}")
+
+
+def paths_of(video: Video) -> list[str]:
+    """Addresses whose answers are shared."""
+    return [
+        "/",
+        f"/videos/{video.id}",
+        f"/videos/{video.id}/status",
+        f"/library/progress?id={video.id}",
+    ]
+
+
+async def become_popular(app: Quart, *paths: str) -> None:
+    """Three seconds of requests of strangers."""
+    for number in range(20):
+        for path in paths:
+            await stranger(app, number).get(path)
+        CLOCK.now_s += 0.15
+
+
+def marks(page: str) -> set[str]:
+    """What a page shows to someone alone."""
+    return {
+        it for it in ("olga@example.org", "edith@example.org", "/edit", "/delete") if it in page
+    }
+
+
+async def test_pages_are_shared_at_all(app: Quart, video: Video) -> None:
+    """Else nothing below would be attacked: what strangers get is not made anew."""
+    path = f"/videos/{video.id}"
+    await become_popular(app, path)
+    await Video.filter(id=video.id).update(title="Another title")
+    assert "Another title" not in await text_of(await stranger(app).get(path))
+    CLOCK.now_s += MAX_AGE_S
+    assert "Another title" in await text_of(await stranger(app).get(path))
+
+
+async def test_signed_in_and_anonymous_requests_by_turns(
+    app: Quart, olga: Account, edith: Account, video: Video
+) -> None:
+    """Four popular addresses, eighty requests each, of two people, a program and strangers, one
+    after the other and at once.
+    """
+    senders: dict[str, Sender] = {
+        "olga": browser(app, await session_of(olga)),
+        "edith": browser(app, await session_of(edith)),
+        "program": program(app, await token_of(olga)),
+        "stranger": stranger(app),
+    }
+    paths = paths_of(video)
+    await become_popular(app, *paths)
+    expected: dict[tuple[str, str], set[str]] = {}
+    for path in paths:
+        for name, sender in senders.items():
+            expected[name, path] = marks(await text_of(await sender.get(path)))
+    assert expected["stranger", "/"] == set()
+    assert "olga@example.org" in expected["olga", "/"]
+    assert "/edit" in expected["olga", paths[1]]
+    assert "/edit" not in expected["edith", paths[1]]
+    for number in range(10):
+        CLOCK.now_s += MAX_AGE_S / 3
+        names = list(senders)[number % 4 :] + list(senders)[: number % 4]
+        asked = [(name, path) for path in paths for name in names]
+        at_once = await asyncio.gather(*(senders[name].get(path) for name, path in asked))
+        in_turn = [await senders[name].get(path) for name, path in asked]
+        for answers in (at_once, in_turn):
+            for (name, path), answer in zip(asked, answers, strict=True):
+                assert marks(await text_of(answer)) == expected[name, path], (name, path)
+                is_private = answer.headers.get("Cache-Control") == "private, no-store"
+                assert is_private is (name != "stranger"), (name, path)
+
+
+async def test_page_of_someone_is_not_planted_for_all(
+    app: Quart, olga: Account, video: Video
+) -> None:
+    """Poisoning: seven spellings of a cookie that a session may hide in and three more headers,
+    each at four popular addresses, when a new answer is due.
+    """
+    session, paths = await session_of(olga), paths_of(video)
+    cookies = [
+        f"{PLAIN_COOKIE}={session}",
+        f"{PLAIN_COOKIE} = {session}",
+        f"{PLAIN_COOKIE}\t={session}",
+        f'{PLAIN_COOKIE}="{session}"',
+        f"{SECURE_COOKIE}=x; {PLAIN_COOKIE} ={session}",
+        f'theme="; {PLAIN_COOKIE} ={session}',
+        f"theme; {PLAIN_COOKIE}={session}",
+    ]
+    more = (
+        {"X-Forwarded-User": olga.email},
+        {"Authorization": ""},
+        {"Authorization": "Basic b2w="},
+    )
+    await become_popular(app, *paths)
+    planted = 0
+    for headers in (
+        *({"Cookie": it} for it in cookies),
+        *({"Cookie": cookies[1], **it} for it in more),
+    ):
+        for path in paths:
+            CLOCK.now_s += MAX_AGE_S
+            own, *others = await asyncio.gather(
+                Sender(app, headers).get(path), *(stranger(app, it).get(path) for it in range(2))
+            )
+            planted += bool(marks(await text_of(own)))
+            for answer in (*others, await stranger(app).get(path)):
+                assert marks(await text_of(answer)) == set(), (headers, path)
+    # At least where the spelling is right there was something to plant.
+    assert planted > 10
+
+
+async def test_answer_to_a_wrong_token_is_not_everyones(
+    app: Quart, olga: Account, video: Video
+) -> None:
+    """A refusal at each of four popular addresses, first to ask when a new answer is due."""
+    paths = paths_of(video)
+    await become_popular(app, *paths)
+    for path in paths:
+        CLOCK.now_s += MAX_AGE_S
+        refused, shown = await asyncio.gather(
+            program(app, "portal_wrong").get(path), stranger(app).get(path)
+        )
+        assert (refused.status_code, shown.status_code) == (401, 200)
+        assert (await stranger(app).get(path)).status_code == 200
+
+
+async def test_who_signs_out_is_a_stranger_at_once(app: Quart, olga: Account, video: Video) -> None:
+    """Twice at four popular addresses: with the old cookie, and without any."""
+    session = await session_of(olga)
+    paths = paths_of(video)
+    await become_popular(app, *paths)
+    sender = browser(app, session)
+    assert "olga@example.org" in await text_of(await sender.get("/"))
+    await sender.post("/sign-out")
+    for path in paths:
+        for who in (sender, Sender(app, {}, sender.address)):
+            assert marks(await text_of(await who.get(path))) == set(), path
+
+
+async def test_open_pages_are_not_given_out_once_the_portal_is_closed(app: Quart) -> None:
+    """Pages with everyone's buttons, popular while the portal was open: gone in two seconds."""
+    video = await make_video(None)
+    paths = paths_of(video)
+    await become_popular(app, *paths)
+    assert "/edit" in await text_of(await stranger(app).get(paths[1]))
+    await make_account("olga", Role.OWNER)
+    CLOCK.now_s += MAX_AGE_S
+    for path in paths:
+        assert marks(await text_of(await stranger(app).get(path))) == set(), path

@@ -1,0 +1,302 @@
+"""Playback links over HTTP: made, listed and revoked by who may edit the video."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from aged_videos import tidy
+from api_client import answered, faults, problem, rows, run_sql
+from playback_links import LIFE, age_links, links_of, ready_video, token_in, without
+from quart import Quart
+from signed_in import (
+    Sender,
+    make_account,
+    make_video,
+    person,
+    program,
+    signed_in,
+    token_of,
+)
+
+from portal.accounts import people
+from portal.database.account_models import Account
+from portal.database.models import Video
+from portal.database.states import Role, Scope, VideoStatus
+from portal.errors import PlaybackTokenRefused
+from portal.videos import playback_links
+from portal.videos.playback_links import MAX_LIFE_S, MAX_LINKS, MIN_LIFE_S
+from portal.videos.playback_tokens import PlaybackToken
+from portal.videos.signing_keys import SigningKeys
+from portal.web.composition import WebContext
+
+PUBLIC_URL = "http://videos.example.org"
+CREATED = {"playbackUrl", "embedUrl", "expiresAt", "id"}
+# What fills a video's links up.
+FILL = """
+INSERT INTO playback_links (id, video_id, kid, created_at, expires_at)
+SELECT gen_random_uuid(), '{id}', kid, now(), now() + interval '1 hour'
+FROM signing_keys, generate_series(1, {count})
+"""
+pytestmark = pytest.mark.shared_app(
+    public_url=PUBLIC_URL, playback_base_url="https://cdn.example.org"
+)
+
+
+async def made(sender: Sender, video: Video, **body: Any) -> dict[str, Any]:
+    return await answered(await sender.post(links_of(video), json=body or LIFE), 201)
+
+
+async def listed(sender: Sender, video: Video) -> list[dict[str, Any]]:
+    body = await answered(await sender.get(links_of(video)))
+    found: list[dict[str, Any]] = body["links"]
+    return found
+
+
+async def verified(app: Quart, address: str, video: Video) -> PlaybackToken:
+    keys: SigningKeys = app.extensions["portal"].signing_keys
+    return await keys.verify(token_in(address), video_id=video.id)
+
+
+async def test_link_has_the_addresses_of_a_stream_and_a_player(app: Quart, edith: Account) -> None:
+    video, sender = await ready_video(edith), await signed_in(app, edith)
+    before = datetime.now(UTC)
+    response = await sender.post(links_of(video), json={"expiresInSeconds": 86_400})
+    link = await answered(response, 201)
+    assert set(link) == CREATED
+    token = token_in(link["playbackUrl"])
+    # The portal's own, although there is a CDN.
+    assert link["playbackUrl"] == f"{PUBLIC_URL}/p/{token}/hls/{video.id}/1/master.m3u8"
+    assert link["embedUrl"] == f"{PUBLIC_URL}/p/{token}/embed/{video.id}"
+    found = await verified(app, link["embedUrl"], video)
+    assert found.link_id == UUID(link["id"])
+    assert found.account_id is None
+    expires_at = datetime.fromisoformat(link["expiresAt"])
+    assert found.expires_at == expires_at
+    assert abs(expires_at - before - timedelta(days=1)) < timedelta(seconds=5)
+    assert "no-store" in response.headers["Cache-Control"]
+    with pytest.raises(PlaybackTokenRefused):
+        await verified(app, link["embedUrl"], await ready_video(edith))
+    live = await playback_links.fetch_live_links([found.link_id, uuid4()])
+    assert live == {found.link_id: video.id}
+
+
+async def test_list_has_the_links_that_work_the_newest_first(app: Quart, edith: Account) -> None:
+    video, other = await ready_video(edith), await ready_video(edith)
+    sender, admin = await signed_in(app, edith), await make_account("adam", Role.ADMIN)
+    assert await listed(sender, video) == []
+    first = await made(sender, video, expiresInSeconds=60)
+    second = await made(program(app, await token_of(admin, [Scope.WRITE])), video)
+    await made(sender, other)
+    response = await sender.get(links_of(video))
+    assert "no-store" in response.headers["Cache-Control"]
+    found = await listed(sender, video)
+    assert [without(it, "createdAt", "madeBy") for it in found] == [second, first]
+    assert [it["madeBy"] for it in found] == [admin.email, edith.email]
+    assert [set(it) for it in found] == [CREATED | {"createdAt", "madeBy"}] * 2
+    for record in found:
+        created_at = datetime.fromisoformat(record["createdAt"])
+        assert abs(datetime.now(UTC) - created_at) < timedelta(seconds=30)
+    await age_links(app.extensions["portal"].config, 61)
+    assert [it["id"] for it in await listed(sender, video)] == [second["id"]]
+    live = await playback_links.fetch_live_links([UUID(first["id"]), UUID(second["id"])])
+    assert set(live) == {UUID(second["id"])}
+
+
+async def test_revoked_link_is_gone_at_once(app: Quart, edith: Account) -> None:
+    video, sender = await ready_video(edith), await signed_in(app, edith)
+    kept, link = await made(sender, video), await made(sender, video)
+    address = f"{links_of(video)}/{link['id']}"
+    response = await sender.ask("DELETE", address)
+    assert (response.status_code, await response.get_data()) == (204, b"")
+    assert await playback_links.fetch_live_links([UUID(link["id"])]) == {}
+    assert [it["id"] for it in await listed(sender, video)] == [kept["id"]]
+    await problem(await sender.ask("DELETE", address), 404, "playback_link_not_found")
+
+
+@pytest.mark.parametrize("link_id", ["none", "0", "%00", str(UUID(int=0)), "{upper}", "{hex}"])
+async def test_link_that_is_not_there_is_not_found(
+    app: Quart, edith: Account, link_id: str
+) -> None:
+    video, sender = await ready_video(edith), await signed_in(app, edith)
+    known = (await made(sender, video))["id"]
+    spelt = link_id.format(upper=known.upper(), hex=known.replace("-", ""))
+    if spelt != known:
+        answer = await sender.ask("DELETE", f"{links_of(video)}/{spelt}")
+        await problem(answer, 404, "playback_link_not_found")
+    assert len(await listed(sender, video)) == 1
+
+
+@pytest.mark.parametrize("life_s", [MIN_LIFE_S, 3600, MAX_LIFE_S])
+async def test_links_live_from_a_minute_to_a_year(app: Quart, edith: Account, life_s: int) -> None:
+    video, sender = await ready_video(edith), await signed_in(app, edith)
+    link = await made(sender, video, expiresInSeconds=life_s)
+    left = datetime.fromisoformat(link["expiresAt"]) - datetime.now(UTC)
+    assert life_s - 10 < left.total_seconds() <= life_s
+
+
+@pytest.mark.parametrize("life_s", [MIN_LIFE_S - 1, 0, -60, MAX_LIFE_S + 1, 10**30])
+async def test_other_lives_are_refused(app: Quart, edith: Account, life_s: int) -> None:
+    video, sender = await ready_video(edith), await signed_in(app, edith)
+    answer = await sender.post(links_of(video), json={"expiresInSeconds": life_s})
+    words = "Give 60 to 31,536,000 seconds, a minute to a year."
+    assert await faults(answer) == {"/expiresInSeconds": words}
+    assert await listed(sender, video) == []
+
+
+@pytest.mark.parametrize("life", [None, "3600", 3600.5, True, [], {}, 1e999])
+async def test_what_is_no_number_of_seconds_is_refused(
+    app: Quart, edith: Account, life: object
+) -> None:
+    video, sender = await ready_video(edith), await signed_in(app, edith)
+    answer = await sender.post(links_of(video), json={"expiresInSeconds": life})
+    if life == 1e999:
+        await problem(answer, 400, "malformed_json")
+    else:
+        assert await faults(answer) == {"/expiresInSeconds": "Give an integer."}
+
+
+async def test_life_has_to_be_said(app: Quart, edith: Account) -> None:
+    video, sender = await ready_video(edith), await signed_in(app, edith)
+    answer = await sender.post(links_of(video), json={})
+    assert await faults(answer) == {"/expiresInSeconds": "This member is required."}
+    answer = await sender.post(links_of(video), json=[])
+    assert await faults(answer) == {"": "Send one JSON object."}
+    await problem(await sender.post(links_of(video)), 415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize("status", [VideoStatus.PROCESSING, VideoStatus.FAILED])
+async def test_video_that_is_not_ready_has_no_links_yet(
+    app: Quart, edith: Account, status: VideoStatus
+) -> None:
+    video, sender = await make_video(edith), await signed_in(app, edith)
+    await Video.filter(id=video.id).update(status=status)
+    told = await problem(await sender.post(links_of(video), json=LIFE), 409, "not_playable")
+    assert told["detail"] == "This video can't be played yet. Make a link once it is ready."
+    assert await listed(sender, video) == []
+
+
+async def test_video_that_is_transcoded_anew_keeps_its_links(app: Quart, edith: Account) -> None:
+    video, sender = await ready_video(edith), await signed_in(app, edith)
+    link = await made(sender, video)
+    await Video.filter(id=video.id).update(status=VideoStatus.PROCESSING, published_attempt=None)
+    [found] = await listed(sender, video)
+    assert (found["playbackUrl"], found["embedUrl"]) == ("", link["embedUrl"])
+    await Video.filter(id=video.id).update(status=VideoStatus.READY, published_attempt=3)
+    [found] = await listed(sender, video)
+    assert found["playbackUrl"] == link["playbackUrl"].replace("/1/master", "/3/master")
+
+
+async def test_no_more_than_a_thousand_links_also_when_asked_at_once(
+    app: Quart, edith: Account
+) -> None:
+    video, sender = await ready_video(edith), await signed_in(app, edith)
+    await made(sender, video)
+    resources: WebContext = app.extensions["portal"]
+    await fill(resources, video, MAX_LINKS - 4)
+    answers = await asyncio.gather(*(sender.post(links_of(video), json=LIFE) for _ in range(20)))
+    assert sorted(it.status_code for it in answers) == [201] * 3 + [409] * 17
+    refused = next(it for it in answers if it.status_code == 409)
+    told = await problem(refused, 409, "too_many_playback_links")
+    assert f"{MAX_LINKS:,}" in told["detail"]
+    found = await listed(sender, video)
+    assert len(found) == MAX_LINKS
+    # Another video has its own, and what is revoked or has run out makes room.
+    await made(sender, await ready_video(edith))
+    await sender.ask("DELETE", f"{links_of(video)}/{found[0]['id']}")
+    await made(sender, video)
+    await age_links(resources.config, 3601)
+    await made(sender, video)
+    assert len(await listed(sender, video)) == 1
+
+
+async def fill(resources: WebContext, video: Video, count: int) -> None:
+    statement = FILL.format(id=video.id, count=count)
+    await run_sql(resources.config.database_url, statement)
+
+
+async def test_who_may_not_edit_the_video_is_refused(app: Quart, edith: Account) -> None:
+    video = await ready_video(edith)
+    link = await made(await signed_in(app, edith), video)
+    mallory = await make_account("mallory", Role.EDITOR)
+    viewer = await make_account("victor", Role.VIEWER)
+    calls = [("POST", ""), ("GET", ""), ("DELETE", f"/{link['id']}")]
+    others = [
+        (Sender(app), 401, "not_signed_in"),
+        (await signed_in(app, mallory), 403, "not_allowed"),
+        (program(app, await token_of(mallory)), 403, "not_allowed"),
+        (await signed_in(app, viewer), 403, "not_allowed"),
+        (program(app, await token_of(edith, [Scope.READ])), 403, "insufficient_scope"),
+        (program(app, await token_of(edith, [Scope.DELETE])), 403, "insufficient_scope"),
+    ]
+    for sender, status, code in others:
+        for method, rest in calls:
+            body = {"json": LIFE} if method == "POST" else {}
+            answer = await sender.ask(method, links_of(video) + rest, **body)
+            await problem(answer, status, code)
+    assert [it["id"] for it in await listed(await signed_in(app, edith), video)] == [link["id"]]
+
+
+async def test_link_of_another_video_is_not_found_by_its_own(app: Quart, edith: Account) -> None:
+    """An editor names the link of someone else's video below a video of their own."""
+    mallory = await make_account("mallory", Role.EDITOR)
+    own, others = await ready_video(mallory), await ready_video(edith)
+    link = await made(await signed_in(app, edith), others)
+    sender = await signed_in(app, mallory)
+    answer = await sender.ask("DELETE", f"{links_of(own)}/{link['id']}")
+    await problem(answer, 404, "playback_link_not_found")
+    assert (await sender.post(f"/videos/{own.id}/links/{link['id']}/revoke")).status_code == 303
+    live = await playback_links.fetch_live_links([UUID(link["id"])])
+    assert live == {UUID(link["id"]): others.id}
+    assert await listed(sender, own) == []
+
+
+async def test_video_that_is_not_there_has_no_links(app: Quart, edith: Account) -> None:
+    sender = await signed_in(app, edith)
+    for video_id in (str(uuid4()), "none"):
+        path = f"/api/videos/{video_id}/playback-links"
+        for method, rest in (("POST", ""), ("GET", ""), ("DELETE", f"/{uuid4()}")):
+            body = {"json": LIFE} if method == "POST" else {}
+            await problem(await sender.ask(method, path + rest, **body), 404, "video_not_found")
+
+
+async def test_open_portal_makes_links_for_anyone(app: Quart) -> None:
+    video, nobody = await ready_video(), Sender(app)
+    link = await made(nobody, video)
+    [found] = await listed(nobody, video)
+    assert (found["id"], found["madeBy"]) == (link["id"], None)
+    response = await nobody.get(links_of(video))
+    assert response.headers["Cache-Control"] == "no-store"
+    assert (await nobody.ask("DELETE", f"{links_of(video)}/{link['id']}")).status_code == 204
+
+
+async def test_link_outlives_the_account_and_ends_with_the_video(
+    app: Quart, olga: Account, edith: Account
+) -> None:
+    video = await ready_video(edith)
+    link = await made(await signed_in(app, edith), video)
+    await people.remove(edith.id, by=person(olga))
+    sender = await signed_in(app, olga)
+    [found] = await listed(sender, video)
+    assert (found["id"], found["madeBy"]) == (link["id"], None)
+    assert (await sender.post(f"/api/videos/{video.id}/deletion")).status_code == 202
+    assert await playback_links.fetch_live_links([UUID(link["id"])]) == {}
+
+
+async def test_janitor_forgets_links_that_have_run_out(app: Quart, edith: Account) -> None:
+    resources: WebContext = app.extensions["portal"]
+    video, sender = await ready_video(edith), await signed_in(app, edith)
+    await made(sender, video, expiresInSeconds=60)
+    kept = await made(sender, video)
+    await age_links(resources.config, 61)
+    assert await count(resources) == 2
+    await tidy(resources)
+    assert await count(resources) == 1
+    assert [it["id"] for it in await listed(sender, video)] == [kept["id"]]
+
+
+async def count(resources: WebContext) -> int:
+    """How many links the database has, whether they work or not."""
+    [(found,)] = await rows(resources.config.database_url, "SELECT count(*) FROM playback_links")
+    return int(found)

@@ -1,0 +1,199 @@
+"""Who is shown what by the pages of a portal with accounts, and that nothing typed gets out."""
+
+from pathlib import Path
+
+import pytest
+from account_pages import header_of, page, send
+from front_end import STATIC, install_tools, run_node
+from library_pages import FAILED
+from page_rows import READY, make_rendition, make_row
+from quart import Quart
+from signed_in import (
+    PASSWORD,
+    Sender,
+    make_account,
+    person,
+    session_of,
+    signed_in,
+    text_of,
+    token_of,
+)
+
+from portal.accounts import api_tokens, links, people, sessions
+from portal.database.models import Video
+from portal.database.states import RenditionState, Role
+
+RULES = STATIC / "htmlvalidate.json"
+EVIL = "<script>alert(1)</script>\"'"
+# Of the page of a video, what only who may edit it is given.
+TOOLS = ("Edit</a>", 'id="delete-dialog"', "Use this frame as poster", "data-retry")
+pytestmark = pytest.mark.shared_app
+
+
+async def test_open_portal_says_so_and_has_no_account_in_itsheader_of(anyone: Sender) -> None:
+    video = await make_row(**READY)
+    for path in ("/", "/upload", f"/videos/{video.id}"):
+        text = await page(anyone, path)
+        assert "Open: anyone who can reach this address can publish and delete." in text
+        assert '<a href="/set-up">Set up accounts</a>' in text
+        assert "/sign-in" not in header_of(text)
+        assert 'href="/upload"' in header_of(text)
+
+
+async def test_header_leads_each_to_what_they_may_do(app: Quart, anyone: Sender) -> None:
+    accounts = {role: await make_account(role.value, role) for role in Role}
+    assert "Sign in</a>" in header_of(await page(anyone, "/"))
+    assert 'href="/upload"' not in await page(anyone, "/")
+    for role, account in accounts.items():
+        text = await page(await signed_in(app, account), "/")
+        assert f'title="{account.email}"' in header_of(text)
+        assert ('href="/upload"' in text) is (role is not Role.VIEWER)
+        assert "Open:" not in text
+        own = await page(await signed_in(app, account), "/account")
+        assert ('href="/people"' in own) is (role in (Role.OWNER, Role.ADMIN))
+
+
+async def test_pages_that_are_the_same_for_all_show_nobody(app: Quart) -> None:
+    sender = await signed_in(app, await make_account("ann"))
+    for path, status in (("/api/docs", 200), ("/nothing", 404)):
+        text = await page(sender, path, status)
+        assert "ann@example.org" not in text
+        assert "/sign-in" not in header_of(text)
+        assert 'href="/account"' not in header_of(text)
+        assert 'href="/upload"' in header_of(text)
+
+
+async def test_pages_for_someone_signed_in_are_kept_by_no_cache(app: Quart) -> None:
+    sender = await signed_in(app, await make_account("ann"))
+    video = await make_row(**READY)
+    for path in ("/", "/upload", "/account", "/people", f"/videos/{video.id}"):
+        response = await sender.get(path)
+        assert response.headers["Cache-Control"] == "private, no-store", path
+        assert "Cookie" in response.headers["Vary"]
+
+
+@pytest.fixture
+async def videos() -> list[Video]:
+    """Videos of nobody yet that leave something to do, in each state."""
+    ready = await make_row(1, **READY)
+    await make_rendition(ready, "360p")
+    await make_rendition(ready, "720p", state=RenditionState.FAILED, error_code="stalled")
+    failed = {**FAILED, "failure_code": "transcode_failed"}
+    return [ready, await make_row(2, **failed)]
+
+
+async def _tools(sender: Sender, video: Video) -> set[str]:
+    """What the page of a video, its fragments, and the workshop, if it may be seen, offer."""
+    path = f"/videos/{video.id}"
+    texts = [await page(sender, f"{path}{name}") for name in ("", "/status", "/remaining")]
+    workshop = await sender.get(f"{path}/edit")
+    if workshop.status_code == 200:
+        texts.append(await text_of(workshop))
+    return {tool for tool in TOOLS if any(tool in text for text in texts)}
+
+
+async def test_who_may_edit_a_video_is_shown_how_and_nobody_else(
+    app: Quart, anyone: Sender, videos: list[Video]
+) -> None:
+    ready, failed = videos
+    assert await _tools(anyone, ready) == set(TOOLS)
+    ann = await make_account("ann")
+    own = await make_row(3, **READY, owner_id=(await make_account("ed", Role.EDITOR)).id)
+    ed = await signed_in(app, await people.get("ed@example.org"))
+    for sender in (anyone, ed, await signed_in(app, await make_account("vi", Role.VIEWER))):
+        for video in videos:
+            assert await _tools(sender, video) == set()
+    assert await _tools(ed, own) == set(TOOLS[:3])
+    for role in (Role.OWNER, Role.ADMIN):
+        account = ann if role is Role.OWNER else await make_account("ada", role)
+        assert await _tools(await signed_in(app, account), ready) == set(TOOLS)
+        assert "data-retry" in await _tools(await signed_in(app, account), failed)
+
+
+async def test_embedded_player_never_offers_to_change_anything(
+    app: Quart, videos: list[Video]
+) -> None:
+    sender = await signed_in(app, await make_account("ann"))
+    for video in videos:
+        for path in (f"/embed/{video.id}", f"/embed/{video.id}/stage"):
+            text = await page(sender, path)
+            assert not [tool for tool in TOOLS if tool in text]
+            assert "ann@example.org" not in text
+
+
+# Whatever was typed.
+
+
+async def test_nothing_typed_breaks_out_of_a_page(app: Quart, here: Sender) -> None:
+    bare = EVIL.replace(" ", "")
+    texts = [await send(here, "/set-up", {"email": EVIL, "password": "short"})]
+    ann = await people.add(f"{bare}@example.org", Role.OWNER)
+    for name in (f"{bare}2", f"{bare}3"):
+        await people.add(f"{name}@example.org", Role.EDITOR)
+    secret = await links.invite(Role.EDITOR, by=person(ann))
+    await api_tokens.create(ann.id, name=EVIL, scopes=["admin"])
+    await sessions.begin(ann.id, device=EVIL, address="203.0.113.1")
+    sender = await signed_in(app, ann)
+    other = await people.get(f"{bare}2@example.org")
+    texts += [
+        await send(here, "/sign-in", {"email": EVIL, "password": "x", "next": f"/{EVIL}"}),
+        await send(here, f"/welcome/{secret}", {"email": EVIL, "password": "x"}),
+        await page(sender, f"/account?done={EVIL}"),
+        await send(sender, "/account/tokens", {"name": EVIL * 5, "days": EVIL, "scopes": EVIL}),
+        await page(sender, "/people"),
+        await send(sender, f"/people/{other.id}/reset", {}, 200),
+        await send(sender, f"/people/{other.id}/role", {"role": EVIL}),
+    ]
+    for text in texts:
+        assert "<script>alert" not in text
+        assert "\"'@" not in text
+        assert "&lt;script&gt;alert" in text
+
+
+async def test_signs_that_turn_words_around_are_not_shown(app: Quart) -> None:
+    ann = await make_account("ann")
+    await people.add("\u202enna@example.org", Role.OWNER)
+    await api_tokens.create(ann.id, name="a\u202eb", scopes=["admin"])
+    sender = await signed_in(app, ann)
+    for path in ("/people", "/account"):
+        assert "\u202e" not in await page(sender, path)
+
+
+async def test_pages_about_accounts_are_valid_html(
+    app: Quart, anyone: Sender, here: Sender, tmp_path: Path
+) -> None:
+    texts = {
+        "open": await page(anyone, "/sign-in"),
+        "elsewhere": await page(anyone, "/set-up"),
+        "here": await page(here, "/set-up"),
+        "faults": await send(here, "/set-up", {"email": "ann", "password": PASSWORD}),
+    }
+    ann = await make_account("ann")
+    ed = await make_account("ed", Role.EDITOR, has_password=False)
+    await people.disable((await make_account("vi", Role.VIEWER)).id, by=person(ann))
+    invitation = await links.invite(Role.EDITOR, by=person(ann))
+    await token_of(ann)
+    await session_of(ann)
+    sender = await signed_in(app, ann)
+    link = await links.offer_password(ed.id, by=person(ann))
+    texts |= {
+        "sign-in": await page(anyone, "/sign-in"),
+        "refused": await send(anyone, "/sign-in", {"email": "a", "password": "b"}),
+        "library": await page(anyone, "/"),
+        "upload": await page(sender, "/upload"),
+        "welcome": await page(anyone, f"/welcome/{invitation}"),
+        "welcome-back": await page(anyone, f"/welcome/{link}"),
+        "gone": await page(anyone, "/welcome/none", 404),
+        "account": await page(sender, "/account?done=token"),
+        "token-faults": await send(sender, "/account/tokens", {"days": "x"}),
+        "token": await send(sender, "/account/tokens", {"name": "a", "scopes": "admin"}, 200),
+        "people": await page(sender, "/people?done=role"),
+        "people-fault": await send(sender, f"/people/{ann.id}/disable", {}, 409),
+        "link": await send(sender, f"/people/{ed.id}/reset", {}, 200),
+        "unauthorized": await send(anyone, "/account/tokens", {}, 401),
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.html").write_text(text, encoding="utf-8")
+    program = install_tools() / "html-validate" / "bin" / "html-validate.mjs"
+    files = [str(tmp_path / f"{name}.html") for name in texts]
+    run_node(str(program), "--config", str(RULES), "--max-warnings", "0", *files)

@@ -1,0 +1,47 @@
+"""Every error that people meet is one page: what it is, what to do, and a way on."""
+
+import pytest
+from api_client import Client
+from quart import Quart
+
+from portal import errors
+from portal.errors import PortalError
+from portal.web.error_rendering import render_page
+
+
+class Gone(PortalError, status=410, code="gone"):
+    """It was here."""
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (errors.NotSignedIn("Sign in."), "After signing in"),
+        (errors.NotAllowed("No."), "can tell you who may do this"),
+        (errors.NotFound(), "Search for the video by its name"),
+        (Gone(), "It will not come back"),
+        (errors.TooManyRequests("Too many."), "Wait for a moment"),
+        (PortalError(), "pass the reference below on"),
+        (errors.Unavailable(), "It was not your doing. Wait"),
+    ],
+    ids=lambda it: str(it.status) if isinstance(it, PortalError) else "",
+)
+async def test_page_of_an_error_says_what_to_do(app: Quart, error: PortalError, words: str) -> None:
+    page = (await render_page(app, error)).decode()
+    assert words in page
+    assert f"Error {error.status}" in page
+    assert error.detail in page
+    # One picture, and one thing to press; those that look for something may search as well.
+    [_, message] = page.split('aria-labelledby="problem-title"')
+    message, _ = message.split("</section>")
+    assert message.count('class="empty__art"') == 1
+    assert message.count('<a class="button"') == 1
+    assert ('role="search"' in message) == (error.status in (404, 410))
+
+
+async def test_what_nobody_foresaw_has_the_same_page(client: Client) -> None:
+    response = await client.post("/videos/deleted")
+    assert response.status_code == 405
+    page = str(await response.get_data(as_text=True))
+    assert 'class="empty__art"' in page
+    assert "Go to the library" in page

@@ -1,0 +1,316 @@
+"""Every route has a policy, and over HTTP lets through whom that says, and nobody else."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+from uuid import uuid4
+
+import pytest
+from api_client import answered, metadata, problem, put
+from guarded_routes import Route, Things, routes
+from quart import Quart, Response
+from signed_in import (
+    OWN_PAGE,
+    Sender,
+    browser,
+    make_account,
+    make_video,
+    program,
+    session_of,
+    text_of,
+    token_of,
+)
+
+from portal.accounts.permissions import ANYONE, EVERYONES, Action, Audience, Principal
+from portal.config import Config
+from portal.database.account_models import Account
+from portal.database.models import Video
+from portal.database.states import Role, Scope, Visibility
+from portal.storage.keys import upload_id
+from portal.web.access import ACTIONS, Policy, policy, require_visible
+from portal.web.app import create_app
+
+SIGN_IN = "/sign-in"
+FORGOTTEN, API_FORGOTTEN = "/forgotten", "/api/forgotten"
+TO_THINGS = frozenset({Policy.WATCH, Policy.PLAY, Policy.EDIT, Policy.DELETE, Policy.OWN_UPLOAD})
+# The first that a method and its address match. What changes something is no one's by default.
+FITTING = (
+    (r"(GET|POST) /(sign-in|set-up|welcome/.+)|POST /sign-out", Policy.ANYONE),
+    (r"GET /sign-in/oidc(/callback)?", Policy.ANYONE),
+    (r"GET /(healthz|readyz|metrics|static/.+|site.css|site-logo|videos/deleted)", Policy.ANYONE),
+    (r"GET /api/(categories|docs|openapi.json)", Policy.ANYONE),
+    (r"\w+ /account.*", Policy.OWN_ACCOUNT),
+    (r"\w+ /people.*", Policy.ADMINISTER),
+    (r"GET /audit", Policy.ADMINISTER),
+    (r"GET /audit\.jsonl", Policy.AUDIT),
+    (r"GET /upload|POST /api/(uploads|videos|videos/presign)", Policy.PUBLISH),
+    (r"\w+ /api/uploads/.+", Policy.OWN_UPLOAD),
+    (r"\w+ .+/(delete|deletion)", Policy.DELETE),
+    (r"GET /(hls|embed)/.+|GET .+/(poster.jpg|storyboard.vtt)", Policy.PLAY),
+    (r"GET .+/(edit|facts|poster|access|panel)|(POST|PUT) .*/videos/.+", Policy.EDIT),
+    (r"\w+ .+/(playback-)?links(/.+)?", Policy.EDIT),
+    (r"GET .+", Policy.WATCH),
+)
+SESSION = "in a browser"
+KINDS = ["nobody", *((role, how) for role in Role for how in (SESSION, *Scope))]
+
+
+def add_forgotten(app: Quart) -> None:
+    """Add a page and a call of the API for which somebody forgot the policy."""
+
+    @app.get(FORGOTTEN)
+    async def forgotten_page() -> str:
+        return "a secret"
+
+    @app.post(API_FORGOTTEN)
+    async def forgotten_call() -> str:
+        return "a secret"
+
+
+pytestmark = pytest.mark.shared_app(prepare=add_forgotten)
+
+
+async def test_view_that_does_not_ask_who_may_see_a_video_is_withheld(config: Config) -> None:
+    """Those whose policy is looked at once the video has been read, that is."""
+    app = create_app(config)
+
+    @app.get("/videos/<video_id>/careless")
+    @policy(Policy.WATCH)
+    async def careless(video_id: str) -> str:
+        return f"a secret of {video_id}"
+
+    @app.get("/videos/<video_id>/careful")
+    @policy(Policy.WATCH)
+    async def careful(video_id: str) -> str:
+        await require_visible(Audience(Visibility.PUBLIC))
+        return "for everyone"
+
+    async with app.test_app():
+        client = app.test_client()
+        refused = await client.get(f"/videos/{uuid4()}/careless")
+        assert refused.status_code == 500
+        assert "a secret" not in await text_of(refused)
+        assert await text_of(await client.get(f"/videos/{uuid4()}/careful")) == "for everyone"
+
+
+def test_every_route_declares_the_policy_that_fits_its_address(config: Config) -> None:
+    found = routes(create_app(config))
+    assert len(found) > 60
+    assert [it for it in found if it.policy is None] == []
+    assert [(it, fit) for it in found if (fit := fitting_policy(it)) is not it.policy] == []
+    assert {it.policy for it in found} == set(Policy)
+
+
+def fitting_policy(route: Route) -> Policy:
+    """What a route should declare, by its method and its address."""
+    text = f"{route.method.replace('HEAD', 'GET')} {route.rule}"
+    return next(policy for pattern, policy in FITTING if re.fullmatch(pattern, text))
+
+
+async def test_route_without_a_policy_is_refused(app: Quart) -> None:
+    assert {it.rule for it in routes(app) if it.policy is None} == {FORGOTTEN, API_FORGOTTEN}
+    nobody = Sender(app)
+    # On an open portal, too.
+    await problem(await nobody.post(API_FORGOTTEN), 403, "not_allowed")
+    assert (await nobody.get(FORGOTTEN)).status_code == 403
+    owner = await make_account("olga")
+    for sender in (browser(app, await session_of(owner)), program(app, await token_of(owner))):
+        await problem(await sender.post(API_FORGOTTEN), 403, "not_allowed")
+        page = await sender.get(FORGOTTEN)
+        assert page.status_code == 403
+        assert "a secret" not in await text_of(page)
+
+
+async def who(app: Quart, kind: Any) -> tuple[Sender, Principal, Account | None]:
+    """Someone of a kind: how they ask, who that is, and with what account."""
+    if kind == "nobody":
+        return Sender(app), ANYONE, None
+    role, how = kind
+    account = await make_account("ann", role)
+    if how == SESSION:
+        found = Principal(account_id=account.id, role=role, session_id=uuid4())
+        return browser(app, await session_of(account)), found, account
+    found = Principal(account_id=account.id, role=role, scopes=frozenset({how}))
+    return program(app, await token_of(account, [how])), found, account
+
+
+def is_let_through(policy: Policy | None, principal: Principal, owner_id: Any) -> bool:
+    """Whether someone may pass, by the policy's words alone."""
+    if policy is Policy.ANYONE:
+        return True
+    if policy is Policy.OWN_ACCOUNT:
+        return principal.is_signed_in
+    if policy is None:
+        return False
+    is_fit = policy is not Policy.ADMINISTER or principal.is_signed_in
+    return is_fit and principal.may(ACTIONS[policy], owner_id=owner_id)
+
+
+def is_refusal(response: Response) -> bool:
+    location = response.headers.get("Location", "")
+    is_led_away = response.status_code == 303 and urlsplit(location).path == SIGN_IN
+    return response.status_code in (401, 403) or is_led_away
+
+
+async def cells(
+    app: Quart, sender: Sender, principal: Principal, *things: Things
+) -> AsyncIterator[tuple[Route, Things, Response]]:
+    """What each route answers, asked about each of these things if it is about things at all."""
+    for route in routes(app):
+        # Any view answers HEAD as it does GET.
+        if route.method == "HEAD" and principal.role is not None:
+            continue
+        for those in things if route.policy in TO_THINGS else things[:1]:
+            path = route.path(await those.id_for(route))
+            yield route, those, await sender.ask(route.method, path)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+async def test_each_kind_of_sender_meets_what_each_route_declares(app: Quart, kind: Any) -> None:
+    """Each is a row of the table; its cells are the routes, with own and others' things."""
+    founder = await make_account("olga")
+    sender, principal, account = await who(app, kind)
+    wrong, count = [], 0
+    async for route, those, response in cells(
+        app, sender, principal, Things(founder), Things(account)
+    ):
+        count += 1
+        status, is_own = response.status_code, those.owner_id == principal.account_id
+        is_right = is_let_through(route.policy, principal, those.owner_id)
+        if status >= 500 or is_refusal(response) is is_right:
+            wrong.append((route, "own" if is_own else "others", status))
+        elif not is_right and route.rule.startswith("/api/") and route.method != "HEAD":
+            await check_problem(response, route, principal)
+        elif is_right and route.is_about_upload and not is_own:
+            # To whoever did not begin it, an upload is not there.
+            assert status == 404, route
+    assert wrong == []
+    assert count > 90
+
+
+async def check_problem(response: Response, route: Route, principal: Principal) -> None:
+    """That a refusal of the API names the remedy."""
+    challenge = response.headers.get("WWW-Authenticate", "")
+    if route.policy is not None and principal.role is None:
+        await problem(response, 401, "not_signed_in")
+        assert challenge == 'Bearer realm="portal"'
+    elif missing := missing_scope(route, principal):
+        body = await problem(response, 403, "insufficient_scope")
+        assert body["missingScope"] == missing
+        assert missing in body["detail"]
+        assert f'scope="{missing}"' in challenge
+    else:
+        await problem(response, 403, "not_allowed")
+
+
+def missing_scope(route: Route, principal: Principal) -> str:
+    """The scope whose lack alone refuses a token; the role is looked at first."""
+    if principal.scopes is None or route.policy is None:
+        return ""
+    action: Action = ACTIONS[route.policy]
+    is_able = Principal(account_id=principal.account_id, role=principal.role).may(
+        action, owner_id=principal.account_id
+    )
+    return action.scope if is_able and action.scope not in principal.scopes else ""
+
+
+async def test_everyone_may_do_everything_on_an_open_portal(app: Quart) -> None:
+    wrong = []
+    for headers in ({}, OWN_PAGE):
+        async for route, _, response in cells(app, Sender(app, headers), EVERYONES, Things(None)):
+            is_refused = bool(re.search("^/(account|people|audit)|forgotten", route.rule))
+            if is_refusal(response) is not is_refused:
+                wrong.append((route, response.status_code))
+    assert wrong == []
+
+
+async def test_pages_lead_who_is_not_signed_in_to_the_form_and_back(app: Quart) -> None:
+    await make_account("olga")
+    video_id, nobody, led = uuid4(), Sender(app), 0
+    for route in routes(app):
+        is_open = route.policy is None or is_let_through(route.policy, ANYONE, None)
+        if route.method != "GET" or is_open or route.rule.startswith("/api/"):
+            continue
+        for query in ("", "?a=1&b=%C3%A9%26&next=%2F%2Fevil.example"):
+            address = route.path(str(video_id)) + query
+            response = await nobody.get(address)
+            parts = urlsplit(response.headers["Location"])
+            assert (response.status_code, parts.netloc, parts.path) == (303, "", SIGN_IN)
+            assert parse_qs(parts.query) == {"next": [address]}
+            led += 1
+            # What a script fetches, and what changes something, is told so.
+            fragment = await nobody.get(address, headers={"HX-Request": "true"})
+            assert fragment.status_code == 401
+            assert "Location" not in fragment.headers
+    assert led == 2 * 10
+    assert (await nobody.post(f"/videos/{video_id}/edit")).status_code == 401
+
+
+async def test_session_that_has_ended_is_led_to_the_form_as_nobody_is(app: Quart) -> None:
+    await make_account("olga")
+    for session in ("", "ended", "x" * 10_000):
+        sender = browser(app, session)
+        assert (await sender.get("/upload")).headers["Location"] == "/sign-in?next=/upload"
+        assert (await sender.get("/")).status_code == 200
+        await problem(await sender.post("/api/videos/presign"), 401, "not_signed_in")
+
+
+async def test_program_with_a_refused_token_is_told_so_everywhere(app: Quart) -> None:
+    """A program has no use for a form, and where it may watch without a token it must not think
+    that it was known.
+    """
+    await make_account("olga")
+    sender = program(app, "portal_wrong")
+    video = await make_video(None)
+    for path in ("/api/uploads/none", f"/api/videos/{video.id}", "/api/nothing/at/all"):
+        response = await sender.get(path)
+        if "nothing" in path:
+            await problem(response, 404, "not_found")
+            continue
+        await problem(response, 401, "invalid_token")
+        assert 'error="invalid_token"' in response.headers["WWW-Authenticate"]
+    for path in ("/", "/upload", f"/videos/{video.id}", "/account", SIGN_IN):
+        response = await sender.get(path)
+        assert response.status_code == 401, path
+        assert 'error="invalid_token"' in response.headers["WWW-Authenticate"]
+
+
+@pytest.mark.parametrize("credentials", ["none", "a wrong token", "a wrong session", "basic"])
+async def test_four_calls_need_nothing_on_an_open_portal(app: Quart, credentials: str) -> None:
+    sender = {
+        "none": Sender(app),
+        "a wrong token": program(app, "portal_wrong"),
+        "a wrong session": browser(app, "wrong"),
+        "basic": Sender(app, {"Authorization": "Basic YTpi"}),
+    }[credentials]
+    assert (await answered(await sender.get("/api/categories")))["categories"]
+    body = {"fileName": "a.mp4", "contentType": "video/mp4"}
+    upload = await answered(await sender.post("/api/videos/presign", json=body))
+    assert await put(upload["uploadUrl"], b"a video") == 200
+    record = await answered(await sender.post("/api/videos", json=metadata(upload["key"])), 201)
+    found = await answered(await sender.get(f"/api/videos/{record['id']}"))
+    assert found["title"] == "Harbour at dawn"
+    assert (await Video.get(id=record["id"])).owner_id is None
+
+
+async def test_first_account_closes_the_portal_at_the_next_request(app: Quart) -> None:
+    nobody = Sender(app)
+    body = {"fileName": "a.mp4", "contentType": "video/mp4"}
+    upload = await answered(await nobody.post("/api/videos/presign", json=body))
+    olga = await make_account("olga")
+    await problem(await nobody.post("/api/videos/presign", json=body), 401, "not_signed_in")
+    # What was begun before is the owner's to go on with.
+    token = program(app, await token_of(olga))
+    assert (await token.get(f"/api/uploads/{upload_id(upload['key'])}")).status_code == 200
+
+
+async def test_answers_to_credentials_are_kept_by_nobody_else(app: Quart) -> None:
+    olga = await make_account("olga")
+    video = await make_video(olga)
+    senders = [browser(app, await session_of(olga)), program(app, await token_of(olga))]
+    for sender in senders:
+        for path in ("/", f"/videos/{video.id}", "/upload", "/api/videos/none", "/nothing"):
+            response = await sender.get(path)
+            assert response.headers["Cache-Control"] == "private, no-store", path
+            assert "Authorization, Cookie" in response.headers.getlist("Vary"), path

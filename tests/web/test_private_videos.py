@@ -1,0 +1,362 @@
+"""Who sees a video: every address of it, the library, and what is told of it elsewhere."""
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import aiohttp
+import pytest
+from api_client import answered, problem
+from private_videos import (
+    AUDIENCES,
+    PEOPLE,
+    SEGMENT,
+    Cast,
+    about_videos,
+    make_ready,
+    told,
+)
+from quart import Quart, Response
+from signed_in import Sender, text_of
+from yarl import URL
+
+from portal.database.account_models import Account
+from portal.database.models import Video
+from portal.database.states import Visibility
+from portal.web.composition import WebContext
+
+pytestmark = pytest.mark.shared_app(downloads=True)
+
+
+@pytest.mark.parametrize("audience", AUDIENCES)
+async def test_every_address_of_a_video_is_there_for_its_audience_alone(
+    app: Quart, resources: WebContext, cast: Cast, audience: str
+) -> None:
+    """Each cell of the table role x route x visibility; 404 tells what an unknown id tells."""
+    video = await make_ready(resources, cast.editor, audience)
+    found, wrong = about_videos(app), []
+    for name in PEOPLE:
+        sender, _ = cast.senders[name]
+        for route in found:
+            answer = await sender.ask(route.method, route.path(str(video.id)))
+            is_there = answer.status_code < 400 or (
+                # No file was uploaded for a download.
+                route.rule.endswith("/original") and "removed after" in await text_of(answer)
+            )
+            if is_there is not cast.may_see(name, audience):
+                wrong.append((name, route.method, route.rule, answer.status_code))
+            elif not is_there:
+                unknown = await sender.ask(route.method, route.path(str(uuid4())))
+                assert await told(answer) == await told(unknown), (name, route)
+                assert answer.status_code in (404, 410)
+    assert wrong == []
+    assert len(found) > 25
+
+
+async def test_library_lists_what_is_there_and_counts_nothing_else(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    for audience in AUDIENCES:
+        await make_ready(resources, cast.editor, audience, title=f"Heron {audience}", tags="birds")
+    everything = set(AUDIENCES)
+    expected = {
+        "nobody": {"public"},
+        "viewer": {"public", "for members"},
+        "viewer's token": {"public", "for members"},
+        "another editor": {"public", "for members"},
+        "its editor": everything,
+        "admin": everything,
+        "owner": everything,
+    }
+    for name in PEOPLE:
+        sender, _ = cast.senders[name]
+        for query in ("", "?sort=oldest", "?sort=title", "?tag=birds", "?status=ready"):
+            page = await text_of(await sender.get(f"/{query}"))
+            assert listed(page) == expected[name], (name, query)
+            count = len(expected[name])
+            assert ("1 video" if count == 1 else f"{count} videos") in page
+    # Searched rows are written by `save`.
+    for video in await Video.all():
+        await video.save(update_fields=["title"])
+    for name in PEOPLE:
+        page = await text_of(await cast.senders[name][0].get("/?q=heron"))
+        assert listed(page) == expected[name], name
+
+
+def listed(page: str) -> set[str]:
+    """The audiences of the videos that a page of the library shows."""
+    return {it for it in AUDIENCES if re.search(rf">\s*Heron {it}\s*<", page)}
+
+
+async def test_own_videos_are_listed_whatever_their_audience(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    for audience in AUDIENCES:
+        await make_ready(resources, cast.editor, audience, title=f"Heron {audience}")
+    own = await text_of(await cast.senders["its editor"][0].get("/?own=on"))
+    assert listed(own) == set(AUDIENCES)
+    for name in ("admin", "another editor"):
+        assert listed(await text_of(await cast.senders[name][0].get("/?own=on"))) == set()
+    # For who can't have published anything, what is asked for in vain is ignored.
+    for name in ("viewer", "nobody"):
+        sender, _ = cast.senders[name]
+        seen = {it for it in AUDIENCES if it != "unlisted" and cast.may_see(name, it)}
+        assert listed(await text_of(await sender.get("/?own=on"))) == seen, name
+
+
+async def test_progress_of_cards_is_told_to_the_audience_alone(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    videos = [
+        await make_ready(resources, cast.editor, audience, title=f"Heron {audience}")
+        for audience in AUDIENCES
+    ]
+    query = "&".join(f"id={video.id}" for video in videos)
+    for name in PEOPLE:
+        page = await text_of(await cast.senders[name][0].get(f"/library/progress?{query}"))
+        assert listed(page) == {it for it in AUDIENCES if cast.may_see(name, it)}, name
+
+
+@pytest.mark.parametrize("audience", AUDIENCES)
+async def test_oembed_tells_of_a_video_to_its_audience_alone(
+    app: Quart, resources: WebContext, cast: Cast, audience: str
+) -> None:
+    video = await make_ready(resources, cast.editor, audience)
+    for kind in ("videos", "embed"):
+        address = f"/oembed?url={resources.config.public_url}/{kind}/{video.id}"
+        for name in PEOPLE:
+            response = await cast.senders[name][0].get(address)
+            is_told = cast.may_see(name, audience)
+            assert response.status_code == (200 if is_told else 404), name
+
+
+async def test_what_others_may_not_see_they_may_not_change_either(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    video, sender = await make_ready(resources, cast.editor), cast.senders["another editor"][0]
+    for address in (f"/api/videos/{video.id}/deletion", f"/api/videos/{video.id}/transcode"):
+        await problem(await sender.post(address), 404, "video_not_found")
+    await Video.all().update(signed_in_only=True)
+    for address in (f"/api/videos/{video.id}/deletion", f"/api/videos/{video.id}/transcode"):
+        await problem(await sender.post(address), 403, "not_allowed")
+
+
+async def put_access(sender: Sender, video: Video, version: str = "*", **changes: Any) -> Response:
+    body = {"visibility": "public", "signedInOnly": False, "embedOrigins": [], **changes}
+    headers = {"If-Match": version}
+    return await sender.ask("PUT", f"/api/videos/{video.id}/access", json=body, headers=headers)
+
+
+async def test_access_is_read_and_changed_under_its_version(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    video, sender = await make_ready(resources, cast.editor), cast.senders["its editor"][0]
+    address = f"/api/videos/{video.id}/access"
+    read = await sender.get(address)
+    assert await answered(read) == {
+        "visibility": "private",
+        "signedInOnly": False,
+        "embedOrigins": [],
+    }
+    version = read.headers["ETag"]
+    again = await sender.get(address, headers={"If-None-Match": version})
+    assert again.status_code == 304
+    first = await put_access(sender, video, version, signedInOnly=True, visibility="private")
+    assert (await answered(first))["signedInOnly"] is True
+    # Sent again it asks for nothing new; anything else is a conflict.
+    again = await put_access(sender, video, version, signedInOnly=True, visibility="private")
+    assert again.headers["ETag"] == first.headers["ETag"] != version
+    await problem(await put_access(sender, video, version), 412, "access_changed")
+    assert (await Video.get(id=video.id)).visibility is Visibility.PRIVATE
+    await answered(await put_access(sender, video, first.headers["ETag"]))
+    found = await Video.get(id=video.id)
+    assert (found.visibility, found.signed_in_only) == (Visibility.PUBLIC, False)
+    missing = await sender.ask("PUT", address, json={})
+    await problem(missing, 428, "precondition_required")
+
+
+@pytest.mark.parametrize(
+    ("changes", "pointer", "remedy"),
+    [
+        ({"visibility": "hidden"}, "/visibility", "Choose 'public', 'unlisted' or 'private'."),
+        ({"visibility": None}, "/visibility", "Choose"),
+        ({"signedInOnly": True}, "/signedInOnly", "Choose private"),
+        ({"signedInOnly": 1}, "/signedInOnly", "Give true or false."),
+        ({"embedOrigins": "https://a.example"}, "/embedOrigins", "Give an array."),
+        ({"embedOrigins": ["https://a.example/b"]}, "/embedOrigins/0", "without a path"),
+        ({"embedOrigins": ["https://a.example", "*"]}, "/embedOrigins/1", "Give a site like"),
+        ({"embedOrigins": ["https://a.example; x"]}, "/embedOrigins/0", "Give a site like"),
+        ({"embedOrigins": ["https://A.example"]}, "/embedOrigins/0", "small letters"),
+        ({"embedOrigins": ["javascript:alert(1)"]}, "/embedOrigins/0", "Give a site like"),
+        ({"embedOrigins": ["https://u:p@a.example"]}, "/embedOrigins/0", "Give a site like"),
+        ({"embedOrigins": [f"https://{it}.example" for it in range(21)]}, "/embedOrigins", "20"),
+    ],
+)
+async def test_access_at_fault_is_refused_with_the_remedy(
+    app: Quart, resources: WebContext, cast: Cast, changes: Any, pointer: str, remedy: str
+) -> None:
+    video, sender = await make_ready(resources, cast.editor), cast.senders["its editor"][0]
+    body = await problem(await put_access(sender, video, **changes), 422, "validation_failed")
+    [fault] = body["errors"]
+    assert fault["pointer"] == pointer
+    assert remedy in fault["message"]
+    assert (await Video.get(id=video.id)).visibility is Visibility.PRIVATE
+
+
+async def test_only_who_may_edit_reads_and_changes_access(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    video = await make_ready(resources, cast.editor, "for members")
+    allowed = {"its editor", "admin", "owner"}
+    for name in PEOPLE:
+        sender, _ = cast.senders[name]
+        read = await sender.get(f"/api/videos/{video.id}/access")
+        changed = await put_access(sender, video, visibility="private", signedInOnly=True)
+        refused = 401 if name == "nobody" else 403
+        expected = 200 if name in allowed else refused
+        assert (read.status_code, changed.status_code) == (expected, expected), name
+
+
+async def follow(address: str) -> tuple[int, bytes]:
+    """What storage answers to an address."""
+    async with aiohttp.ClientSession() as http, http.get(URL(address, encoded=True)) as response:
+        return response.status, await response.read()
+
+
+async def test_private_video_is_played_from_the_portal_segment_by_segment(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    video, (sender, _) = await make_ready(resources, cast.editor), cast.senders["its editor"]
+    playlist = await sender.get(f"/hls/{video.id}/1/low/playlist.m3u8")
+    text = await text_of(playlist)
+    assert "\n00000.m4s\n" in text
+    assert "://" not in text
+    assert playlist.headers["Cache-Control"] == "private, no-cache"
+    segment = await sender.get(f"/hls/{video.id}/1/low/00000.m4s")
+    assert segment.status_code == 302
+    address = segment.headers["Location"]
+    assert await follow(address) == (200, SEGMENT)
+    # Who may not watch any more is not served for longer than this by what they have.
+    assert int(re.search(r"X-Amz-Expires=(\d+)", address)[1]) <= 300
+    poster = await sender.get(f"/videos/{video.id}/poster.jpg")
+    assert int(re.search(r"X-Amz-Expires=(\d+)", poster.headers["Location"])[1]) <= 300
+    storyboard = await text_of(await sender.get(f"/videos/{video.id}/storyboard.vtt"))
+    assert f"\n/hls/{video.id}/1/storyboard-000.jpg#xywh=" in storyboard
+    sprite = await sender.get(f"/hls/{video.id}/1/storyboard-000.jpg")
+    assert await follow(sprite.headers["Location"]) == (200, SEGMENT)
+
+
+async def test_record_of_a_private_video_has_an_address_that_any_player_can_use(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    video = await make_ready(resources, cast.editor, "for members")
+    for name in PEOPLE[1:]:
+        sender, _ = cast.senders[name]
+        read = await sender.get(f"/api/videos/{video.id}")
+        path = urlsplit((await answered(read))["playbackUrl"]).path
+        assert path.startswith("/p/")
+        # Polling it, one is not sent it anew.
+        tag = {"If-None-Match": read.headers["ETag"]}
+        again = await sender.get(f"/api/videos/{video.id}", headers=tag)
+        assert again.status_code == 304
+        # Without any credentials, as a player asks.
+        player = Sender(app)
+        assert (await player.get(path)).status_code == 200
+        folder = path.rpartition("/")[0]
+        segment = await player.get(f"{folder}/low/00000.m4s")
+        assert await follow(segment.headers["Location"]) == (200, SEGMENT)
+        prefix = path.partition("/hls/")[0]
+        index = await text_of(await player.get(f"{prefix}/videos/{video.id}/storyboard.vtt"))
+        assert f"\n{prefix}/hls/{video.id}/1/storyboard-000.jpg#xywh=" in index
+
+
+async def test_own_address_ends_with_the_right_to_watch(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    video = await make_ready(resources, cast.editor, "for members")
+    sender, who = cast.senders["viewer"]
+    read = await answered(await sender.get(f"/api/videos/{video.id}"))
+    path, player = urlsplit(read["playbackUrl"]).path, Sender(app)
+    assert (await player.get(path)).status_code == 200
+    await Video.all().update(signed_in_only=False)
+    assert (await player.get(path)).status_code == 404
+    await Video.all().update(signed_in_only=True)
+    assert (await player.get(path)).status_code == 200
+    await Account.filter(id=who.account_id).update(is_disabled=True)
+    assert (await player.get(path)).status_code == 404
+
+
+async def test_playback_link_opens_one_video_to_anyone_until_it_is_revoked(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    video, other = [await make_ready(resources, cast.editor) for _ in range(2)]
+    sender, player = cast.senders["its editor"][0], Sender(app)
+    address = f"/api/videos/{video.id}/playback-links"
+    made = await answered(await sender.post(address, json={"expiresInSeconds": 600}), 201)
+    stream, frame = (urlsplit(made[it]).path for it in ("playbackUrl", "embedUrl"))
+    prefix = stream.partition("/hls/")[0]
+    opened = [
+        *(stream, frame, f"{frame}/stage", f"{stream.rpartition('/')[0]}/low/playlist.m3u8"),
+        f"{prefix}/videos/{video.id}/poster.jpg",
+        f"{prefix}/videos/{video.id}/storyboard.vtt",
+    ]
+    for path in opened:
+        response = await player.get(path)
+        assert response.status_code in (200, 302), path
+        assert response.headers["Referrer-Policy"] == "no-referrer"
+        assert "private" in response.headers["Cache-Control"]
+    page = await text_of(await player.get(frame))
+    assert f'data-src="{stream}"' in page
+    assert f'/videos/{video.id}"' not in page
+    closed = [
+        *(path.replace(str(video.id), str(other.id)) for path in opened),
+        *(f"{prefix}/{it}" for it in ("", "upload", "api/categories", f"videos/{video.id}")),
+        f"{prefix}/api/videos/{video.id}",
+        f"{prefix}{prefix}/hls/{video.id}/1/master.m3u8",
+    ]
+    for path in closed:
+        # Polled fragments say that what they show is gone.
+        assert (await player.get(path)).status_code in (404, 410), path
+    response = await sender.ask("DELETE", f"{address}/{made['id']}")
+    assert response.status_code == 204
+    for path in opened:
+        assert (await player.get(path)).status_code in (404, 410), path
+
+
+async def test_made_private_is_private_from_the_next_request_on(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    video = await make_ready(resources, cast.editor, "public")
+    sender, nobody = cast.senders["its editor"][0], Sender(app)
+    paths = [f"/videos/{video.id}", f"/videos/{video.id}/status", f"/embed/{video.id}", "/"]
+    # Often enough for their answers to be shared.
+    for _ in range(3):
+        for path in paths:
+            assert str(video.id) in await text_of(await nobody.get(path))
+    await answered(await put_access(sender, video, visibility="private"))
+    for path in paths:
+        assert str(video.id) not in await text_of(await nobody.get(path)), path
+    await answered(await put_access(sender, video, visibility="public"))
+    for path in paths:
+        assert str(video.id) in await text_of(await nobody.get(path)), path
+
+
+async def test_sites_that_may_frame_the_player_are_named(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    video = await make_ready(resources, cast.editor, "public")
+    sender, nobody = cast.senders["its editor"][0], Sender(app)
+
+    async def ancestors() -> str:
+        response = await nobody.get(f"/embed/{video.id}")
+        assert "X-Frame-Options" not in response.headers
+        return response.headers["Content-Security-Policy"].rpartition("frame-ancestors ")[2]
+
+    assert await ancestors() == "*"
+    sites = ["https://blog.example.org", "https://*.school.example:8443"]
+    await answered(await put_access(sender, video, embedOrigins=[*sites, sites[0]]))
+    assert await ancestors() == f"'self' {sites[0]} {sites[1]}"
+    # The page itself may be framed by nobody.
+    page = await nobody.get(f"/videos/{video.id}")
+    assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]

@@ -1,0 +1,127 @@
+"""A site's own name, accent and logo: on every page, for other sites, and checked at the start."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+from api_client import Client, app_client
+from page_rows import READY, make_row
+
+from portal.config import Config, ConfigError
+from portal.config.accent import (
+    DARK_GROUND,
+    LIGHT_GROUND,
+    READABLE,
+    accent_colours,
+    contrast,
+    read_colour,
+    readable_on_light,
+)
+
+LOGO = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><path d="M0 0h8v8z"/></svg>'
+DATABASE = {"DATABASE_URL": "postgresql://portal@db.example/portal"}
+PAGES = ("/", "/upload", "/sign-in", "/set-up", "/api/docs", "/nothing-here")
+
+
+async def _page(client: Client, address: str) -> str:
+    return await (await client.get(address)).get_data(as_text=True)
+
+
+@pytest.mark.parametrize("address", PAGES)
+async def test_every_page_has_the_sites_name(config: Config, address: str) -> None:
+    async with app_client(config, site_name="Films & <Friends>") as client:
+        page = await _page(client, address)
+    head, _, body = page.partition("</head>")
+    assert "· Films &amp; &lt;Friends&gt;</title>" in head
+    assert '<span class="wordmark__name">Films &amp; &lt;Friends&gt;</span>' in body
+    assert "· Portal" not in page
+
+
+async def test_other_sites_are_told_the_name(config: Config) -> None:
+    async with app_client(config, site_name="Films") as client:
+        video = await make_row(**READY)
+        page = await _page(client, f"/videos/{video.id}")
+        asked = {"url": f"{config.public_url}/videos/{video.id}"}
+        answer = await (await client.get("/oembed", query_string=asked)).get_json()
+    assert '<meta property="og:site_name" content="Films">' in page
+    assert answer["provider_name"] == "Films"
+
+
+async def test_accent_is_a_style_sheet_that_browsers_keep(config: Config) -> None:
+    async with app_client(config, site_accent="#b00020") as client:
+        assert 'href="/site.css?v=' in await _page(client, "/")
+        response = await client.get("/site.css")
+        style = await response.get_data(as_text=True)
+    assert response.content_type == "text/css; charset=utf-8"
+    assert response.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+    light, _, dark = style.partition("@media (prefers-color-scheme:dark)")
+    assert "--accent:#b00020;" in light
+    assert "--accent:#" in dark
+    assert "#b00020" not in dark
+
+
+async def test_logo_stands_beside_the_name(config: Config, tmp_path: Path) -> None:
+    path = tmp_path / "logo.svg"
+    path.write_bytes(LOGO)
+    async with app_client(config, site_logo=path) as client:
+        page = await _page(client, "/")
+        response = await client.get("/site-logo")
+        assert await response.get_data(as_text=False) == LOGO
+    assert response.content_type == "image/svg+xml"
+    # Beside the name, and as the icon of the tab.
+    assert page.count('"/site-logo?v=') == 2
+
+
+async def test_site_without_its_own_has_neither(client: Client) -> None:
+    for address in ("/site.css", "/site-logo"):
+        assert (await client.get(address)).status_code == 404
+        assert address not in await _page(client, "/")
+
+
+@pytest.mark.parametrize(
+    ("environ", "remedy"),
+    [
+        ({"SITE_ACCENT": "red"}, "give a colour like #3448e6"),
+        ({"SITE_ACCENT": "#12345"}, "give a colour like #3448e6"),
+        ({"SITE_ACCENT": "#ffcc00"}, "too light to be read on a light page, #"),
+        ({"SITE_NAME": "x" * 41}, "give at most 40 characters"),
+        ({"SITE_LOGO": "/nowhere/logo.svg"}, "give the path of a file"),
+        ({"SITE_LOGO": __file__}, "give the path of a file that is .svg, .png, .webp"),
+    ],
+)
+def test_setting_that_is_no_good_is_refused_with_the_remedy(
+    environ: dict[str, str], remedy: str
+) -> None:
+    with pytest.raises(ConfigError, match=next(iter(environ))) as raised:
+        Config.from_env(DATABASE | environ)
+    assert remedy in str(raised.value)
+
+
+def test_colour_that_is_offered_instead_is_taken() -> None:
+    with pytest.raises(ConfigError) as raised:
+        Config.from_env(DATABASE | {"SITE_ACCENT": "#ffcc00"})
+    offered = str(raised.value).partition("light page, ")[2][:7]
+    assert Config.from_env(DATABASE | {"SITE_ACCENT": offered}).site_accent == offered
+
+
+def test_logo_is_small_enough_for_every_page(tmp_path: Path) -> None:
+    path = tmp_path / "logo.png"
+    path.write_bytes(bytes(100_001))
+    with pytest.raises(ConfigError, match="at most 100,000 bytes"):
+        Config.from_env(DATABASE | {"SITE_LOGO": str(path)})
+
+
+def test_every_accent_is_readable_in_light_and_in_dark() -> None:
+    levels = range(0, 256, 17)
+    for colour in itertools.product(levels, levels, levels):
+        colours = accent_colours(readable_on_light(colour))
+        for found, ground in zip(colours, (LIGHT_GROUND, DARK_GROUND), strict=True):
+            accent, strong, soft, on_accent = map(read_colour, found.values())
+            assert contrast(accent, ground) >= READABLE
+            assert contrast(strong, soft) >= READABLE
+            assert contrast(on_accent, accent) >= READABLE
+
+
+def test_contrast_is_that_of_the_guidelines() -> None:
+    assert contrast((0, 0, 0), (255, 255, 255)) == pytest.approx(21)
+    assert contrast(read_colour("#767676"), (255, 255, 255)) == pytest.approx(4.54, abs=0.01)
