@@ -222,10 +222,7 @@ async def test_reloaded_page_continues_with_only_the_missing_parts(
     assert (saved["key"], saved["fileName"]) == (key, big_file.name)
     assert (saved["size_bytes"], saved["isStored"]) == (BIG_BYTES, False)
     assert saved["details"] == {"title": "Sea"}
-    await engine.page.locator("#engine-file").set_input_files(big_file)
-    assert await engine.page.evaluate(
-        "async () => uploads.matches((await uploads.savedUploads())[0], uploads.input.files[0])"
-    )
+    assert await _matches(engine, big_file)
     await engine.start(big_file, saved_id=saved["id"])
     await _arrived(engine, site, big_file)
     assert await engine.get("key") == key
@@ -502,10 +499,13 @@ async def _saved_elsewhere(engine: Engine) -> list[dict[str, Any]]:
 
 async def _matches(engine: Engine, path: Path) -> bool:
     await engine.page.locator("#engine-file").set_input_files(path)
-    found: bool = await engine.page.evaluate(
-        "async () => uploads.matches((await uploads.savedUploads())[0], uploads.input.files[0])"
+    is_known: bool = await engine.page.evaluate(
+        """async () => {
+            const { found } = await uploads.savedUploads();
+            return uploads.matches(found[0], uploads.input.files[0]);
+        }"""
     )
-    return found
+    return is_known
 
 
 async def _alter_state(

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from chromium import record_requests
 from playwright.async_api import BrowserContext, Page, Route, expect
-from running_portal import until
 from upload_page import (
     STORAGE,
     choose,
@@ -204,25 +203,11 @@ async def test_discarded_upload_is_gone_for_good(page: Page, film: Path) -> None
 
 
 @pytest.mark.slow
-async def test_page_without_locks_does_not_offer_its_own_upload(page: Page, film: Path) -> None:
-    # As over plain http on another host.
-    no_locks = "Object.defineProperty(Navigator.prototype, 'locks', { value: undefined })"
-    await page.add_init_script(no_locks)
-    await page.clock.install(time=0)
-    await page.clock.pause_at(1_000)
-    await page.route(STORAGE, lambda route: route.abort())
-    await start_upload(page, film)
-    await until(lambda: page.evaluate("localStorage.length"), timeout_s=10)
-    # Past the moment at which the page looks again for what others have left.
-    await page.clock.run_for(3_000)
-    await expect(page.locator("[data-row]")).to_have_count(1)
-    await expect(page.get_by_text("Unfinished upload")).to_be_hidden()
-
-
-@pytest.mark.slow
-async def test_upload_of_another_open_tab_is_left_alone(page: Page, film: Path) -> None:
+async def test_upload_of_another_tab_is_offered_once_that_is_closed(page: Page, film: Path) -> None:
     await _begin(page, film, title="Elsewhere")
     other = await page.context.new_page()
     await open_upload(other)
     await other.wait_for_load_state("networkidle")
     await expect(other.locator("[data-transfer]")).to_be_hidden()
+    await page.close()
+    await expect(row(other, film.name).get_by_text("Unfinished upload")).to_be_visible()

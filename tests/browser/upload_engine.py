@@ -63,7 +63,7 @@ _DRIVER = """async (address) => {
         let file = input.files[0];
         // The same file again is another upload here.
         if (Object.keys(runs).length) file = new File([file], `${name}.mp4`, { type: file.type });
-        const saved = (await engine.savedUploads()).filter((entry) => entry.id === savedId);
+        const saved = (await engine.savedUploads()).found.filter((entry) => entry.id === savedId);
         if (saved.length) store.dispatch({ type: "restored", saved });
         const match = saved.length ? store.state.uploads.at(-1).number : null;
         const number = match ?? (Object.keys(runs).length ? store.state.nextNumber : 1);
@@ -158,7 +158,7 @@ class Engine:
         return await self.page.evaluate("(name) => uploads.runs[name].troubles", name)
 
     async def saved(self) -> list[dict[str, Any]]:
-        return await self.page.evaluate("() => uploads.savedUploads()")
+        return await self.page.evaluate("async () => (await uploads.savedUploads()).found")
 
     async def check_progress(self, size_bytes: int, *, name: str = "one") -> None:
         """It never went back, and was complete only once, at the end."""

@@ -40,17 +40,31 @@ const unsaved = new Map();
 /** @type {Map<string, () => void>} gives back this page's lock of an upload */
 const releases = new Map();
 
-/** @returns {Promise<Saved[]>} oldest first, without those that an open page is working on */
+/**
+ * @returns {Promise<{ found: Saved[], busy: string[] }>} those to be continued, oldest first, and
+ *   the ids of those that another page works on
+ */
 export async function savedUploads() {
-  const busy = await lockedIds();
+  const locked = await lockedIds();
   const oldest_ms = Date.now() - MAX_AGE_MS;
   const found = [];
   for (const name of storedNames()) {
     const saved = read(name);
     if (!saved || saved.saved_at < oldest_ms) localStorage.removeItem(name);
-    else if (!busy.has(saved.id)) found.push(saved);
+    else if (!locked.has(saved.id)) found.push(saved);
   }
-  return found.sort((one, other) => one.saved_at - other.saved_at);
+  found.sort((one, other) => one.saved_at - other.saved_at);
+  return { found, busy: [...locked].filter((id) => !releases.has(id)) };
+}
+
+/**
+ * @param {string} id of an upload that another page works on
+ * @param {AbortSignal} signal
+ * @returns {Promise<boolean>} true once it no longer does; false when waiting was broken off
+ */
+export async function isReleased(id, signal) {
+  const wait = navigator.locks.request(LOCK_PREFIX + id, { signal }, () => true);
+  return wait.catch(() => false);
 }
 
 /**

@@ -11,8 +11,6 @@ import { Store } from "./store.js";
 import { NO_DETAILS } from "./upload.js";
 import { batchOf } from "./words.js";
 
-/** A page that has just been left may hold on to its uploads for a moment. */
-const RESTORE_AGAIN_MS = 1_500;
 /** What is said to screen readers within this time is said at once. */
 const GATHER_MS = 300;
 
@@ -40,8 +38,6 @@ class UploadPage {
     this.store.subscribe((state, before) => this.#draw(state, before));
     this.#listen();
     this.store.restore();
-    const again = setTimeout(() => this.store.restore(), RESTORE_AGAIN_MS);
-    signal.addEventListener("abort", () => clearTimeout(again));
     root.dataset.ready = "";
   }
 

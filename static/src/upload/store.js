@@ -34,6 +34,8 @@ export class Store {
   #runs = new Map();
   /** Ids of uploads of earlier visits that were listed. @type {Set<string>} */
   #restored = new Set();
+  /** Ids of uploads that other pages work on. @type {Set<string>} */
+  #awaited = new Set();
   /** One file after the other. @type {Promise<import("./file-facts.js").Facts | null>} */
   #inspected = Promise.resolve(null);
 
@@ -71,14 +73,23 @@ export class Store {
     for (const listener of this.#listeners) listener(this.state, before);
   }
 
-  /** Lists what earlier visits left unfinished. */
+  /** Lists what earlier visits left unfinished, and what other pages do once they are gone. */
   async restore() {
-    const found = await browser.savedUploads();
-    // Where there are no locks, this page's own uploads are among them.
-    const listed = new Set(this.state.uploads.map(({ id }) => id));
-    const saved = found.filter(({ id }) => !listed.has(id) && !this.#restored.has(id));
+    const { found, busy } = await browser.savedUploads();
+    const saved = found.filter(({ id }) => !this.#restored.has(id));
     for (const { id } of saved) this.#restored.add(id);
     this.dispatch({ type: "restored", saved });
+    // A page that has just been left may hold on to its uploads for a moment.
+    for (const id of busy) this.#await(id);
+  }
+
+  /** @param {string} id of an upload that another page works on */
+  async #await(id) {
+    if (this.#awaited.has(id)) return;
+    this.#awaited.add(id);
+    const isFree = await browser.isReleased(id, this.signal);
+    this.#awaited.delete(id);
+    if (isFree) await this.restore();
   }
 
   /**
