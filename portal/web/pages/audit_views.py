@@ -12,7 +12,6 @@ from portal.accounts.audit_log import AuditPage, AuditQuery
 from portal.database.account_models import AuditEvent
 from portal.text import shown
 from portal.web.pages.formatting import Moment, moment
-from portal.web.pages.library_views import Choice
 
 # For each action how the form calls it, and what is said of who did it; {} is the object.
 WORDS: dict[str, tuple[str, str]] = {
@@ -97,7 +96,8 @@ class EventRow:
 class AuditView:
     """The form as it was sent, and the addresses of other lines."""
 
-    actions: list[Choice]
+    actions: list[tuple[str, str]]
+    action: str
     person: str
     thing: str
     is_filtered: bool
@@ -111,9 +111,9 @@ def audit_view(query: AuditQuery, page: AuditPage, *, is_newest: bool) -> AuditV
     """Everything around the lines."""
     chosen = {"action": query.action, "person": query.person, "object": query.thing}
     given: dict[str, Any] = {name: text for name, text in chosen.items() if text}
-    actions = [Choice(it, label, it == query.action) for it, (label, _) in WORDS.items()]
     return AuditView(
-        actions=[Choice("", "Everything", not query.action), *actions],
+        actions=[("", "Everything"), *((it, label) for it, (label, _) in WORDS.items())],
+        action=query.action,
         person=query.person,
         thing=query.thing,
         is_filtered=bool(given),
