@@ -1,12 +1,16 @@
 """Python, scripts, styles and templates pass their checkers; the lock file names no registry."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
 from front_end import STATIC, install_tools, run, run_node
 
 ROOT = STATIC.parent
+# Outside and inside distances, with what is given for them.
+DISTANCES = re.compile(r"^\s+(?:margin|padding|(?:row-|column-)?gap)(?:-[a-z-]+)?: ([^;]+);", re.M)
+OFF_THE_GRID = re.compile(r"(?<![-\w+.])[\d.]+rem(?! [+-])")
 
 
 def test_scripts_and_styles_pass_biome() -> None:
@@ -45,6 +49,13 @@ def test_templates_hold_no_inline_script_or_style() -> None:
         assert "<style" not in text, path
         assert "<script>" not in text, path
         assert " hx-on" not in text, path
+
+
+def test_distances_are_those_of_the_grid() -> None:
+    for path in sorted((STATIC / "css").glob("*.css")):
+        text = path.read_text(encoding="utf-8")
+        given = DISTANCES.findall(text)
+        assert [it for it in given if OFF_THE_GRID.search(it)] == [], path.name
 
 
 def test_lock_file_pins_by_hash_and_names_no_registry() -> None:

@@ -399,7 +399,7 @@ async def test_video_that_not_everyone_is_shown_says_so_in_words(
     video = await eds_video(**values)
     for path in ("/", f"/videos/{video.id}", f"/videos/{video.id}/edit"):
         text = await page(people["ed"], path)
-        found = re.findall(r'badge--visibility[^>]*>([^<]*)<', text)
+        found = re.findall(r"badge--visibility[^>]*>([^<]*)<", text)
         assert found == ([badge] if badge else []), path
     progress = await page(people["ed"], f"/library/progress?id={video.id}")
     assert ("badge--visibility" in progress) is bool(badge)
