@@ -70,3 +70,28 @@ async def test_error_stands_in_the_middle_of_its_page(
     await search.fill("sea")
     await search.press("Enter")
     await expect(page).to_have_url(re.compile("[?]q=sea"))
+
+
+# What is pressed, as large as what takes the finger for it: a label, for a hidden box. Links in
+# the middle of a text are as high as its lines.
+SMALL_TARGETS = """() => [...document.querySelectorAll(
+    "button, select, summary, input:not([type=hidden]), textarea, nav a, a.button")]
+    .map((it) => it.matches("input:is([type=checkbox], [type=radio], [type=file])")
+        ? it.closest("label") ?? it : it)
+    .filter((it) => it.checkVisibility({ visibilityProperty: true, opacityProperty: true }))
+    .filter((it) => !it.closest("media-controller, .visually-hidden"))
+    .map((it) => [it, it.getBoundingClientRect()])
+    .filter(([, box]) => box.height && (box.height < 44 || box.width < 44))
+    .map(([it, box]) => `${it.outerHTML.slice(0, 90)} ${box.width} x ${box.height}`)"""
+
+
+async def test_what_is_pressed_is_large_enough_for_a_thumb(
+    open_page: OpenPage, portal: LivePortal, video: str
+) -> None:
+    page = await open_page(width=360, height=800, has_touch=True, is_mobile=True)
+    await page.request.post(f"{portal.base_url}/set-up", form=OWNER)
+    await page.request.post(f"{portal.base_url}/sign-in", form=OWNER)
+    of_the_video = [f"/videos/{video}{path}" for path in ("", "/edit", "/delete")]
+    for path in ["/", "/?own=on", "/upload", "/account", "/people", "/audit", *of_the_video]:
+        await page.goto(portal.base_url + path)
+        assert await page.evaluate(SMALL_TARGETS) == [], path
