@@ -93,13 +93,14 @@ def _where(query: LibraryQuery, search: str) -> sql.Composable:
         conditions.append(sql.SQL("status = {}").format(sql.Literal(query.status.value)))
     if query.owner_id is not None:
         conditions.append(sql.SQL("owner_id = {}").format(sql.Literal(query.owner_id)))
-    if not query.seen_by.sees_all:
-        conditions.append(_listed_for(query.seen_by))
+    conditions.append(listed_for(query.seen_by))
     return sql.SQL(" AND ").join(conditions)
 
 
-def _listed_for(principal: Principal) -> sql.Composable:
-    """The condition for what the library shows to someone who does not see all."""
+def listed_for(principal: Principal) -> sql.Composable:
+    """The condition for what the library shows to someone."""
+    if principal.sees_all:
+        return sql.SQL("true")
     conditions: list[sql.Composable] = [sql.SQL("visibility = 'public'")]
     if principal.role is not None:
         conditions.append(sql.SQL("visibility = 'private' AND signed_in_only"))
