@@ -212,8 +212,8 @@ async def test_polls_wait_as_long_as_a_busy_portal_asks(
 
 
 async def expect_gone(page: Page) -> None:
-    """The page says that its video was deleted, and nothing else that would be of no use."""
-    heading = page.get_by_role("heading", name="This video was deleted")
+    """The page says that its video is gone, and nothing else that would be of no use."""
+    heading = page.get_by_role("heading", name="This video is no longer available")
     await expect(heading).to_be_focused()
     main = page.get_by_role("main")
     await expect(main.get_by_role("link")).to_have_text(["Go to the library"])
@@ -233,7 +233,7 @@ async def test_pages_of_a_video_that_is_deleted_meanwhile_say_so_and_ask_no_more
     await detail.request.post(f"{idle_portal.base_url}/api/videos/{video_id}/deletion")
 
     await expect_gone(detail)
-    await expect(frame.get_by_role("heading")).to_have_text("This video was deleted")
+    await expect(frame.get_by_role("heading")).to_have_text("This video is no longer available")
     for page in (detail, frame):
         await expect(page.locator("[hx-trigger^=every]")).to_have_count(0)
 

@@ -86,7 +86,7 @@ async def test_deleted_video_is_gone_at_once_everywhere(
         response = await client.get(path)
         assert response.status_code == 410, path
         html = str(await response.get_data(as_text=True))
-        assert "This video was deleted" in html
+        assert "This video is no longer available" in html
         assert "hx-get" not in html
     for path in ("", "/transcode", "/metadata"):
         answer = await client.get(f"/api/videos/{video.id}{path}")

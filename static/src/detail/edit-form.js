@@ -4,8 +4,8 @@ import { followRequests, statusOf } from "./form-requests.js";
 import { announce } from "./live.js";
 
 const GONE = 410;
-const DELETED =
-  "This video was deleted meanwhile, so nothing can be saved. Copy what you still need.";
+const UNAVAILABLE =
+  "This video is no longer available, so nothing can be saved. Copy what you still need.";
 
 /** @type {import("../lifecycle.js").Start} */
 export function editForm(form, signal) {
@@ -25,7 +25,7 @@ export function editForm(form, signal) {
   const keep = (/** @type {Event} */ event) => {
     if (statusOf(event) !== GONE || !(isDirty || event.target === form)) return;
     event.preventDefault();
-    show(DELETED);
+    show(UNAVAILABLE);
     outlive(form);
   };
   document.addEventListener("htmx:before:swap", keep, { signal });

@@ -20,7 +20,7 @@ export const WORDS = {
   },
   gone: {
     title: "This video isn’t available",
-    text: "It was deleted, or it isn’t ready yet.",
+    text: "It was deleted or made private, or it isn’t ready yet.",
     action: "Check again",
   },
   unsupported: {
