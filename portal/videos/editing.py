@@ -13,12 +13,41 @@ from uuid import UUID
 from portal.accounts.audit import AuditAction, changed_fields, note
 from portal.database.connection import transaction
 from portal.database.models import Video
-from portal.database.rows import lock_video
-from portal.errors import MetadataChanged, VideoNotFound
-from portal.videos.merging import Merged, merge
-from portal.videos.metadata import EditableMetadata, Submission
+from portal.errors import MetadataChanged
+from portal.text import split_tags
+from portal.videos.merging import Merged, Way, merge, united
+from portal.videos.metadata import MAX_TAGS_LENGTH, EditableMetadata, Submission
+from portal.videos.rows import locked_video
 
 logger = logging.getLogger(__name__)
+
+
+def _lines(text: str) -> str:
+    """A text as it is compared: forms change ends of lines."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _line(text: str) -> str:
+    """A text of one line, from which forms leave ends of lines out."""
+    return _lines(text).replace("\n", "")
+
+
+def _united_categories(*values: tuple[int, ...]) -> tuple[int, ...] | None:
+    # At least one is asked for.
+    return tuple(united(*values)) or None
+
+
+def _united_tags(*values: str) -> str | None:
+    tags = ", ".join(united(*map(split_tags, values)))
+    return tags if len(tags) <= MAX_TAGS_LENGTH else None
+
+
+WAYS = {
+    "title": Way(compared=_line),
+    "description": Way(compared=_lines),
+    "category_ids": Way(compared=frozenset, united=_united_categories),
+    "tags": Way(compared=_line, united=_united_tags),
+}
 
 
 def recorded(video: Video) -> EditableMetadata:
@@ -41,7 +70,7 @@ async def save_metadata(
         VideoNotFound: the video was deleted meanwhile.
     """
     async with transaction():
-        video = await _locked(video_id)
+        video = await locked_video(video_id)
         if metadata != recorded(video) and version not in (None, str(video.metadata_version)):
             raise MetadataChanged
         await _record(video, metadata)
@@ -56,10 +85,10 @@ async def merge_metadata(
     Nothing is written if there are conflicts. Raises `VideoNotFound` if the video was deleted.
     """
     async with transaction():
-        video = await _locked(video_id)
-        merged = merge(base=base, mine=mine, theirs=recorded(video))
+        video = await locked_video(video_id)
+        merged = merge(WAYS, base=asdict(base), mine=asdict(mine), theirs=asdict(recorded(video)))
         if not merged.conflicts:
-            await _record(video, merged.metadata)
+            await _record(video, EditableMetadata(**merged.values))
     return video, merged
 
 
@@ -72,13 +101,6 @@ def was_created_with(video: Video, submission: Submission) -> bool:
         return False
     metadata = submission.metadata
     return metadata == recorded(video) or video.submitted_digest == metadata.digest()
-
-
-async def _locked(video_id: UUID) -> Video:
-    video = await lock_video(video_id)
-    if video is None:
-        raise VideoNotFound
-    return video
 
 
 async def _record(video: Video, metadata: EditableMetadata) -> None:

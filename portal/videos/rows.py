@@ -3,12 +3,16 @@ costs several times what running such a query does.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from uuid import UUID
 
 from portal.accounts.permissions import Audience
 from portal.database.connection import Row, execute, fetch_rows
 from portal.database.lease import IS_UNDER_WAY, JOIN_ATTEMPT
+from portal.database.models import Video
+from portal.database.rows import lock_video
 from portal.database.states import Visibility
+from portal.errors import VideoNotFound
 
 ISSUE_UPLOAD = """
 INSERT INTO uploads (key, file_name, content_type, owner_id, created_at)
@@ -20,7 +24,8 @@ SELECT id AS key, id::text, title, description, category_ids, tags, file_name, s
        visibility, signed_in_only, owner_id
 FROM videos WHERE id = ANY(%s)
 """
-AUDIENCE = "SELECT visibility, signed_in_only, owner_id FROM videos WHERE id = %s"
+AUDIENCE_COLUMNS = ("visibility", "signed_in_only", "owner_id")
+AUDIENCE = f"SELECT {', '.join(AUDIENCE_COLUMNS)} FROM videos WHERE id = %s"  # noqa: S608 - constants
 # Where a ready video's files are that an address of an attempt means: there, or where they were
 # moved to. An older master playlist always means the present one.
 SERVED = """
@@ -112,13 +117,22 @@ async def fetch_served(
     return (audience_of(rows[0]), rows[0]["place"]) if rows else None
 
 
+async def locked_video(video_id: UUID) -> Video:
+    """The video, locked until the end of the current transaction. Raises `VideoNotFound`."""
+    video = await lock_video(video_id)
+    if video is None:
+        raise VideoNotFound
+    return video
+
+
 async def fetch_audience(video_id: UUID) -> Audience | None:
     """Who may see a video; None when there is no such video."""
     rows = await fetch_rows(AUDIENCE, video_id)
     return audience_of(rows[0]) if rows else None
 
 
-def audience_of(row: Row) -> Audience:
-    """Who may see the video of a row with these columns."""
-    visibility = Visibility(row["visibility"])
-    return Audience(visibility, row["signed_in_only"], row["owner_id"])
+def audience_of(found: Video | Row) -> Audience:
+    """Who may see a video, by its record or by a row with the same columns."""
+    read = partial(getattr, found) if isinstance(found, Video) else found.__getitem__
+    visibility, signed_in_only, owner_id = map(read, AUDIENCE_COLUMNS)
+    return Audience(Visibility(visibility), signed_in_only, owner_id)

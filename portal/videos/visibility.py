@@ -1,12 +1,14 @@
 """Who may see a video and which sites may frame its player: the rules, and what writes it.
 
-A change names the version that was read. When that is no longer what is recorded, nothing is
-written, unless what is sent is what is recorded already.
+A program's change names the version that it read. When that is no longer what is recorded, nothing
+is written, unless what is sent is what is recorded already. A person's form says what it was made
+from instead, and is merged with what others have saved since.
 """
 
 import hashlib
 import json
 import logging
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from uuid import UUID
@@ -14,12 +16,13 @@ from uuid import UUID
 from portal.accounts.audit import AuditAction, changed_fields, note
 from portal.database.connection import transaction
 from portal.database.models import Video
-from portal.database.rows import lock_video
 from portal.database.states import Visibility
-from portal.errors import AccessChanged, VideoNotFound
+from portal.errors import AccessChanged
 from portal.processing.moving import request_move
 from portal.queue.app import Queue
 from portal.text import is_site
+from portal.videos.merging import Merged, Values, Way, merge, united
+from portal.videos.rows import locked_video
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +42,26 @@ class VideoAccess:
         """What tells it from any other."""
         text = json.dumps(asdict(self), sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def _united_sites(base: tuple[str, ...], *changed: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Both changes of the sites; where none are named, others may be meant than what is left."""
+    sites = tuple(united(base, *changed))
+    return sites if sites and all(changed) and len(sites) <= MAX_EMBED_ORIGINS else None
+
+
+WAYS = {
+    "visibility": Way(compared=tuple),
+    "embed_origins": Way(compared=frozenset, united=_united_sites),
+}
+
+
+def mergeable(visibility: str, embed_origins: Iterable[str], *, signed_in_only: bool) -> Values:
+    """Who may see a video as it is merged: whom private means is part of the visibility."""
+    return {
+        "visibility": (visibility, signed_in_only),
+        "embed_origins": tuple(embed_origins),
+    }
 
 
 def signed_in_only_fault(visibility: Visibility, *, signed_in_only: bool) -> str | None:
@@ -76,25 +99,61 @@ async def save_access(
         VideoNotFound: the video was deleted meanwhile.
     """
     async with transaction():
-        video = await lock_video(video_id)
-        if video is None:
-            raise VideoNotFound
+        video = await locked_video(video_id)
         present = recorded_access(video)
-        if access == present:
-            return video
-        if version not in (None, present.version):
+        if access != present and version not in (None, present.version):
             raise AccessChanged
-        columns = asdict(access) | {
-            "embed_origins": list(access.embed_origins),
-            "changed_at": datetime.now(UTC),
-        }
-        await video.update_from_dict(columns).save(update_fields=list(columns))
-        if access.visibility is Visibility.PRIVATE and present.visibility is not access.visibility:
-            await request_move(video_id, queue)
-        await note(AuditAction.ACCESS_CHANGED, video.id, detail=_told(present, access))
-    told = {"video_id": str(video_id), "visibility": access.visibility.value}
-    logger.info("Access changed", extra={"action": "access", **told})
+        await _record(video, access, queue=queue)
     return video
+
+
+async def merge_access(
+    video_id: UUID, mine: VideoAccess, *, base: Values, queue: Queue
+) -> tuple[Video, Merged]:
+    """Write what I made of `base` together with what others have made of it; the video after that.
+
+    Nothing is written if there are conflicts. Raises `VideoNotFound` if the video was deleted.
+    """
+    async with transaction():
+        video = await locked_video(video_id)
+        theirs = recorded_access(video)
+        merged = merge(WAYS, base=base, mine=_parts(mine), theirs=_parts(theirs))
+        if not merged.conflicts:
+            await _record(video, merged_access(merged), queue=queue)
+    return video, merged
+
+
+def merged_access(merged: Merged) -> VideoAccess:
+    """Who may see a video by what came of two changes."""
+    visibility, signed_in_only = merged.values["visibility"]
+    return VideoAccess(
+        visibility=Visibility(visibility),
+        signed_in_only=signed_in_only,
+        embed_origins=merged.values["embed_origins"],
+    )
+
+
+def _parts(access: VideoAccess) -> Values:
+    return mergeable(
+        access.visibility.value, access.embed_origins, signed_in_only=access.signed_in_only
+    )
+
+
+async def _record(video: Video, access: VideoAccess, *, queue: Queue) -> None:
+    """Write who may see a video, and who said so; nothing if it is what is recorded."""
+    present = recorded_access(video)
+    if access == present:
+        return
+    columns = asdict(access) | {
+        "embed_origins": list(access.embed_origins),
+        "changed_at": datetime.now(UTC),
+    }
+    await video.update_from_dict(columns).save(update_fields=list(columns))
+    if access.visibility is Visibility.PRIVATE and present.visibility is not access.visibility:
+        await request_move(video.id, queue)
+    await note(AuditAction.ACCESS_CHANGED, video.id, detail=_told(present, access))
+    told = {"video_id": str(video.id), "visibility": access.visibility.value}
+    logger.info("Access changed", extra={"action": "access", **told})
 
 
 def _told(before: VideoAccess, after: VideoAccess) -> dict[str, str]:

@@ -6,9 +6,12 @@ Views are given the same objects as others who ask at once, to look at.
 from typing import TypeVar
 from uuid import UUID
 
+from quart import request
+
 from portal.accounts.permissions import Audience
 from portal.database.connection import Row
 from portal.database.models import Video
+from portal.database.states import Visibility
 from portal.errors import VideoNotFound
 from portal.videos import rows
 from portal.videos.progress import Progress
@@ -16,13 +19,9 @@ from portal.videos.publishing import parse_video_id
 from portal.web.access import require_visible
 from portal.web.context import web_context
 from portal.web.data_loader import DataLoader
+from portal.web.server.response_cache import forget_shared
 
 Value = TypeVar("Value")
-
-
-def audience_of(video: Video) -> Audience:
-    """Who may see a video."""
-    return Audience(video.visibility, video.signed_in_only, video.owner_id)
 
 
 async def read_video(video_id: str) -> Video:
@@ -31,7 +30,7 @@ async def read_video(video_id: str) -> Video:
     Raises `VideoNotFound` for an unknown or malformed id, and if who asks may not see it.
     """
     video = await _load(web_context().videos, parse_video_id(video_id))
-    return await _visible(video, audience_of(video) if video else None)
+    return await _visible(video, rows.audience_of(video) if video else None)
 
 
 async def read_record(video_id: str) -> Row:
@@ -58,6 +57,14 @@ async def read_served(
     """
     found = await rows.fetch_served(video_id, attempt, rendition, is_master=is_master)
     return await _visible(found, found[0] if found else None)
+
+
+def tell_new_audience(video: Video) -> None:
+    """Declare that the current request changed who may see a video, so that caches forget it.
+
+    Only of one that is public now it is certain that no fewer may.
+    """
+    forget_shared(request.scope, is_less_seen=video.visibility is not Visibility.PUBLIC)
 
 
 async def _load(loader: DataLoader[UUID, Value], video_id: UUID | None) -> Value | None:

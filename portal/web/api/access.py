@@ -4,7 +4,6 @@ from quart import Blueprint, Response, request
 from quart_schema import document_headers, document_request, document_response, tag_blueprint
 
 from portal.database.models import Video
-from portal.database.states import Visibility
 from portal.videos import publishing
 from portal.videos.visibility import recorded_access, save_access
 from portal.web.access import Policy, policy
@@ -14,7 +13,7 @@ from portal.web.api.metadata_shapes import EditHeaders
 from portal.web.api.openapi import document_problems
 from portal.web.api.versions import version_read
 from portal.web.context import web_context
-from portal.web.server.response_cache import forget_shared
+from portal.web.videos import tell_new_audience
 
 blueprint = Blueprint("api_access", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Access"])
@@ -50,7 +49,7 @@ async def put_access(id: str) -> Response:
     version = version_read(recorded_access(video).version)
     sent = validated(AccessRecord, await read_json())
     saved = await save_access(video.id, sent.value(), version=version, queue=web_context().queue)
-    forget_shared(request.scope, is_less_seen=saved.visibility is not Visibility.PUBLIC)
+    tell_new_audience(saved)
     return _access(saved)
 
 

@@ -1,13 +1,14 @@
 """Who may see a video: the form in its workshop."""
 
+from dataclasses import dataclass
+
 from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 
 from portal.database.models import Video
-from portal.database.states import Visibility
-from portal.errors import AccessChanged, InvalidRequest
+from portal.errors import InvalidRequest
 from portal.videos import publishing
-from portal.videos.visibility import save_access
+from portal.videos.visibility import merge_access
 from portal.web.access import Policy, policy, principal
 from portal.web.api.access_shapes import AccessRecord
 from portal.web.api.json_bodies import validated
@@ -15,12 +16,15 @@ from portal.web.context import web_context
 from portal.web.fragments import fragment
 from portal.web.pages.access_views import (
     AccessForm,
+    access_conflict_form,
     access_form,
+    base_access,
+    read_access,
     recorded_access_form,
     typed_access,
 )
 from portal.web.pages.workshop import saved_fragment, workshop_page
-from portal.web.server.response_cache import forget_shared
+from portal.web.videos import tell_new_audience
 
 blueprint = Blueprint("access", __name__)
 
@@ -29,11 +33,17 @@ blueprint = Blueprint("access", __name__)
 @policy(Policy.EDIT)
 async def save(video_id: str) -> ResponseReturnValue:
     """Save, and show the workshop, where the form says what has come of it."""
-    found, form, status = await _save(video_id)
-    if form.is_saved:
-        workshop = url_for("workshop.workshop", video_id=found.id, saved="access", _anchor="access")
-        return redirect(workshop, 303)
-    return await workshop_page(found, access=form), status
+    sent = await _save(video_id)
+    if not sent.form.is_saved:
+        return await workshop_page(sent.video, access=sent.form), sent.status
+    workshop = url_for(
+        "workshop.workshop",
+        video_id=sent.video.id,
+        saved="access",
+        kept=sent.kept,
+        _anchor="access",
+    )
+    return redirect(workshop, 303)
 
 
 @blueprint.get("/videos/<video_id>/access/panel")
@@ -50,25 +60,35 @@ async def panel(video_id: str) -> str:
 @fragment()
 async def save_panel(video_id: str) -> ResponseReturnValue:
     """Save, and show the fragment, which says what has come of it."""
-    found, form, status = await _save(video_id)
-    if form.is_saved:
-        return await saved_fragment(found, "videos/_access.html", access=form)
-    return await render_template("videos/_access.html", access=form), status
+    sent = await _save(video_id)
+    if sent.form.is_saved:
+        return await saved_fragment(sent.video, "videos/_access.html", access=sent.form)
+    return await render_template("videos/_access.html", access=sent.form), sent.status
 
 
-async def _save(video_id: str) -> tuple[Video, AccessForm, int]:
-    """The video, the form as it is then, and a status."""
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """The video, the form as it is then, its status, and what it keeps of others' changes."""
+
+    video: Video
+    form: AccessForm
+    status: int
+    kept: tuple[str, ...] = ()
+
+
+async def _save(video_id: str) -> _Sent:
     found = await publishing.get_video(video_id)
-    who, config, sent = await principal(), web_context().config, await request.form
-    typed, version = typed_access(sent), sent.get("version", "")
+    who, web, sent = await principal(), web_context(), await request.form
+    base, typed = read_access(sent, prefix="base."), typed_access(sent)
     try:
-        wanted = validated(AccessRecord, typed).value()
-        found = await save_access(found.id, wanted, version=version, queue=web_context().queue)
+        mine = validated(AccessRecord, typed).value()
     except InvalidRequest as exc:
-        again = access_form(found, who, config, typed=typed, version=version, errors=exc.errors)
-        return found, again, exc.status
-    except AccessChanged as exc:
-        newest = await publishing.get_video(video_id)
-        return newest, access_form(newest, who, config, typed=typed, is_conflict=True), exc.status
-    forget_shared(request.scope, is_less_seen=found.visibility is not Visibility.PUBLIC)
-    return found, access_form(found, who, config, is_saved=True), 200
+        again = access_form(found, who, web.config, base=base, typed=typed, errors=exc.errors)
+        return _Sent(found, again, exc.status)
+    video, merged = await merge_access(found.id, mine, base=base_access(base), queue=web.queue)
+    if merged.conflicts:
+        asking = access_conflict_form(video, who, web.config, base=base, merged=merged)
+        return _Sent(video, asking, 409)
+    tell_new_audience(video)
+    saved = access_form(video, who, web.config, kept=merged.kept, is_saved=True)
+    return _Sent(video, saved, 200, merged.kept)

@@ -1,7 +1,8 @@
 """What the templates see of who may see a video: words, badges, and the form that changes it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from werkzeug.datastructures import MultiDict
@@ -13,13 +14,17 @@ from portal.database.models import Video
 from portal.database.states import Visibility
 from portal.errors import FieldError
 from portal.text import shown
-from portal.videos.visibility import VideoAccess, recorded_access
+from portal.videos.merging import Merged, Values
+from portal.videos.visibility import VideoAccess, mergeable, merged_access, recorded_access
 from portal.web.access import principal
-from portal.web.api.access_shapes import access_record
+from portal.web.api.access_shapes import AccessRecord, access_record
 from portal.web.context import web_context
+from portal.web.pages.conflicts import Conflict, in_words
 
 Body = dict[str, Any]
 
+# What sentences call the fields.
+FIELD_WORDS = {"visibility": "who can see it", "embed_origins": "the sites that may embed it"}
 # Beside the title of a video that not everyone is shown.
 BADGES = {Visibility.UNLISTED: "Unlisted", Visibility.PRIVATE: "Private"}
 
@@ -41,26 +46,32 @@ class VisibilityChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessForm:
-    """The form; `state` says who may see the video now.
+    """The form, made from `base`; `state` says who may see the video now.
 
-    `theirs` is what someone else has saved meanwhile, in words; empty unless there is a conflict.
+    `conflicts` has what someone else has changed, too, and otherwise. `kept` names what someone
+    else alone has changed since the form was made; that is in it by now.
     """
 
     video_id: str
-    version: str
+    base: Body
     state: str
     typed: Body
     choices: list[VisibilityChoice]
     portal_sites: str
     is_open_portal: bool
     faults: Mapping[str, str]
-    theirs: str
+    conflicts: Mapping[str, Conflict]
+    in_conflict: str
+    kept: str
     is_saved: bool
 
 
-async def recorded_access_form(found: Video, *, is_saved: bool = False) -> AccessForm:
-    """The form with what is recorded, for who asks."""
-    return access_form(found, await principal(), web_context().config, is_saved=is_saved)
+async def recorded_access_form(
+    found: Video, *, kept: Iterable[str] = (), is_saved: bool = False
+) -> AccessForm:
+    """The form, made from what is recorded, for who asks."""
+    who, config = await principal(), web_context().config
+    return access_form(found, who, config, kept=kept, is_saved=is_saved)
 
 
 def badge_words(video: Video) -> str:
@@ -78,14 +89,32 @@ def visibility_choices(who: Principal, *, is_own: bool) -> list[VisibilityChoice
 
 
 def typed_access(form: MultiDict[str, str]) -> Body:
-    """Read a form, in the shape of the JSON API's body. The box counts for a private video only."""
-    visibility = form.get("visibility", "")
-    lines = form.get("embedOrigins", "").split()
+    """Read what was typed; the base, for what of someone else's was chosen."""
+    typed, base = read_access(form), read_access(form, prefix="base.")
+    if form.get("choice.visibility") == "theirs":
+        typed |= {name: base[name] for name in ("visibility", "signedInOnly")}
+    if form.get("choice.embedOrigins") == "theirs":
+        typed["embedOrigins"] = base["embedOrigins"]
+    return typed
+
+
+def read_access(form: MultiDict[str, str], *, prefix: str = "") -> Body:
+    """Read the fields of these names, in the shape of the JSON API's body.
+
+    The box counts for a private video only.
+    """
+    visibility = form.get(f"{prefix}visibility", "")
+    is_ticked = f"{prefix}signedInOnly" in form
     return {
         "visibility": visibility,
-        "signedInOnly": visibility == Visibility.PRIVATE and "signedInOnly" in form,
-        "embedOrigins": lines,
+        "signedInOnly": visibility == Visibility.PRIVATE and is_ticked,
+        "embedOrigins": form.get(f"{prefix}embedOrigins", "").split(),
     }
+
+
+def base_access(base: Body) -> Values:
+    """What a form was made from, to be merged with; of one that does not say, nothing is."""
+    return mergeable(base["visibility"], base["embedOrigins"], signed_in_only=base["signedInOnly"])
 
 
 def access_form(
@@ -93,32 +122,57 @@ def access_form(
     who: Principal,
     config: Config,
     *,
+    base: Body | None = None,
     typed: Body | None = None,
-    version: str | None = None,
     errors: Sequence[FieldError] = (),
-    is_conflict: bool = False,
+    kept: Iterable[str] = (),
     is_saved: bool = False,
 ) -> AccessForm:
-    """The form with what was typed, or with what is recorded.
-
-    Without a version it bears the newest, so that whoever sends it has seen that.
-    """
+    """The form with what was typed, or with what it is made from: by itself what is recorded."""
     access = recorded_access(video)
-    is_own = who.account_id is not None and who.account_id == video.owner_id
-    body = typed or access_record(access).model_dump()
-    state = _audience_words(access, who, is_own=is_own)
+    made_from = base or access_record(access).model_dump()
+    body = typed or made_from
+    is_own = _is_own(video, who)
     return AccessForm(
         video_id=str(video.id),
-        version=access.version if version is None else version,
-        state=state,
+        base=made_from,
+        state=_audience_words(access, who, is_own=is_own),
         typed=body,
         choices=visibility_choices(who, is_own=is_own),
         portal_sites=_sites(config.embed_origins),
         is_open_portal=_is_open(who),
         faults=_faults(errors, body),
-        theirs=_theirs(access, state) if is_conflict else "",
+        conflicts={},
+        in_conflict="",
+        kept=in_words(kept, FIELD_WORDS),
         is_saved=is_saved,
     )
+
+
+def access_conflict_form(
+    video: Video, who: Principal, config: Config, *, base: Body, merged: Merged
+) -> AccessForm:
+    """The form with what could be merged, made from what is recorded by now.
+
+    Who sends it has seen that, and says of each conflict whose value is to stay.
+    """
+    mine = access_record(merged_access(merged)).model_dump()
+    form = access_form(video, who, config, typed=mine, kept=merged.kept)
+    texts = [_texts(it, who, is_own=_is_own(video, who)) for it in (base, mine, form.base)]
+    return replace(
+        form,
+        conflicts={
+            AccessRecord.model_fields[name].alias or name: Conflict.between(
+                *(it[name] for it in texts)
+            )
+            for name in merged.conflicts
+        },
+        in_conflict=in_words(merged.conflicts, FIELD_WORDS),
+    )
+
+
+def _is_own(video: Video, who: Principal) -> bool:
+    return who.account_id is not None and who.account_id == video.owner_id
 
 
 def _is_open(who: Principal) -> bool:
@@ -149,9 +203,17 @@ def _sites(origins: Sequence[str]) -> str:
     return ", ".join(names.get(it, shown(it)) for it in origins)
 
 
-def _theirs(access: VideoAccess, state: str) -> str:
-    sites = _sites(access.embed_origins) or "as the portal is set up"
-    return f"{access.visibility.value.capitalize()}: {state}. Sites that may show it: {sites}."
+def _texts(body: Body, who: Principal, *, is_own: bool) -> dict[str, str]:
+    """Each field as people read it; that of a base which says nothing is empty."""
+    audience = ""
+    with suppress(ValueError):
+        visibility = Visibility(body["visibility"])
+        access = VideoAccess(visibility=visibility, signed_in_only=body["signedInOnly"])
+        audience = f"{visibility.capitalize()}: {_audience_words(access, who, is_own=is_own)}"
+    return {
+        "visibility": audience,
+        "embed_origins": "\n".join(map(shown, body["embedOrigins"])) or "As the portal is set up",
+    }
 
 
 def _faults(errors: Sequence[FieldError], typed: Body) -> dict[str, str]:

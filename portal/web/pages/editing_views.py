@@ -19,7 +19,7 @@ from portal.videos.merging import Merged
 from portal.videos.metadata import EditableMetadata
 from portal.web.api.metadata_shapes import VideoMetadata, metadata_record
 from portal.web.context import web_context
-from portal.web.pages.word_changes import Piece, word_changes
+from portal.web.pages.conflicts import Conflict, in_words
 
 Body = dict[str, Any]
 
@@ -33,14 +33,6 @@ FIELD_WORDS = {
     "category_ids": "the categories",
     "tags": "the tags",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """What two editors made of one field."""
-
-    mine: list[Piece]
-    theirs: list[Piece]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +106,7 @@ def edit_form(
         faults=_faults(errors, shown_body),
         conflicts={},
         in_conflict="",
-        kept=in_words(kept),
+        kept=in_words(kept, FIELD_WORDS),
         is_saved=is_saved,
     )
 
@@ -140,31 +132,24 @@ def conflict_form(
 
     Who sends it has seen that, and says of each conflict whose value is to stay.
     """
-    texts = [_texts(it, categories) for it in (base, merged.metadata, theirs)]
+    mine = EditableMetadata(**merged.values)
+    texts = [_texts(it, categories) for it in (base, mine, theirs)]
     return EditForm(
         video_id=str(video_id),
         base=recorded_body(theirs),
-        typed=recorded_body(merged.metadata),
+        typed=recorded_body(mine),
         categories=categories,
         faults={},
         conflicts={
-            VideoMetadata.model_fields[name].alias or name: _conflict(*(it[name] for it in texts))
+            VideoMetadata.model_fields[name].alias or name: Conflict.between(
+                *(it[name] for it in texts)
+            )
             for name in merged.conflicts
         },
-        in_conflict=in_words(merged.conflicts),
-        kept=in_words(merged.kept),
+        in_conflict=in_words(merged.conflicts, FIELD_WORDS),
+        kept=in_words(merged.kept, FIELD_WORDS),
         is_saved=False,
     )
-
-
-def in_words(fields: Iterable[str]) -> str:
-    """The fields of these names, as sentences call them; others are left out."""
-    *former, last = [FIELD_WORDS[name] for name in FIELD_WORDS if name in set(fields)] or [""]
-    return f"{', '.join(former)} and {last}" if former else last
-
-
-def _conflict(base: str, mine: str, theirs: str) -> Conflict:
-    return Conflict(word_changes(base, mine), word_changes(base, theirs))
 
 
 def _texts(metadata: EditableMetadata, categories: Mapping[int, str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from portal.database.models import Video
 from portal.database.states import VideoStatus
 from portal.errors import PortalError, VideoNotFound
 from portal.text import shown, whole_number
+from portal.videos.rows import audience_of
 from portal.videos.visibility import embed_origin_fault
 from portal.web.access import Policy, policy
 from portal.web.context import web_context
@@ -26,7 +27,7 @@ from portal.web.pages.status_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_
 from portal.web.playback import OPEN_TO_ALL
 from portal.web.server.request_context import allow_framing, state_of
 from portal.web.server.response_cache import allow_sharing
-from portal.web.videos import audience_of, read_progress, read_video
+from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("embedding", __name__)
 

@@ -18,6 +18,7 @@ from portal.errors import Overloaded
 from portal.videos.library import list_videos, read_work
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
 from portal.videos.publishing import parse_video_id
+from portal.videos.rows import audience_of
 from portal.web.access import Policy, policy, principal
 from portal.web.context import web_context
 from portal.web.pages.library_views import (
@@ -28,7 +29,6 @@ from portal.web.pages.library_views import (
     video_card,
 )
 from portal.web.server.response_cache import allow_sharing
-from portal.web.videos import audience_of
 
 blueprint = Blueprint("library", __name__)
 

@@ -16,9 +16,9 @@ from portal.videos.progress import (
     TranscodeStage,
 )
 from portal.videos.publishing import RETRY_HELPS
+from portal.videos.rows import audience_of
 from portal.web.pages.formatting import queue_words, time_left, whole_seconds
 from portal.web.playback_addresses import master_url
-from portal.web.videos import audience_of
 
 # A player's shape until the video's own is known.
 DEFAULT_WIDTH, DEFAULT_HEIGHT = 1280, 720

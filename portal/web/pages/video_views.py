@@ -11,12 +11,12 @@ from portal.database.models import Video
 from portal.text import shown, split_tags
 from portal.transcoding.packaging.master import Kind
 from portal.videos.progress import Progress, RenditionProgress, RenditionStage
+from portal.videos.rows import audience_of
 from portal.web.pages.access_views import badge_words
 from portal.web.pages.embedding import frame_size, iframe
 from portal.web.pages.formatting import Moment, Size, bit_rate, clock, moment, size
 from portal.web.pages.links import linked
 from portal.web.playback_addresses import master_url
-from portal.web.videos import audience_of
 
 RENDITION_WORDS = {
     RenditionStage.PLANNED: "Waiting to be made",

@@ -65,7 +65,7 @@ async def workshop_page(
         poster=await recorded_poster(found),
         facts=facts_view(found, progress, config=web.config),
         form=form or await recorded_form(found, kept=kept, is_saved=saved == "details"),
-        access=access or await recorded_access_form(found, is_saved=saved == "access"),
+        access=access or await recorded_access_form(found, kept=kept, is_saved=saved == "access"),
         links=links or await links_view(found, opened=sent.get("link", "")),
         may_edit=True,
     )

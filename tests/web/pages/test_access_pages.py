@@ -24,7 +24,6 @@ from signed_in import (
 from portal.database.account_models import Account
 from portal.database.models import Video
 from portal.database.states import Role, Visibility
-from portal.videos.visibility import recorded_access
 from portal.web.server.response_cache import MAX_AGE_S, POPULAR
 
 EVIL = "<script>alert(1)</script>\"'"
@@ -56,7 +55,21 @@ async def eds_video(**values: Any) -> Video:
 
 def form(video: Video, visibility: str, **more: Any) -> dict[str, Any]:
     """The form as it was made from what is recorded, filled in."""
-    return {"version": recorded_access(video).version, "visibility": visibility, **more}
+    return {**base(video), "visibility": visibility, **more}
+
+
+def base(video: Video) -> dict[str, str]:
+    """What the form says that it was made from."""
+    made_from = {"visibility": str(video.visibility), "embedOrigins": " ".join(video.embed_origins)}
+    made_from |= {"signedInOnly": "on"} if video.signed_in_only else {}
+    return {f"base.{name}": value for name, value in made_from.items()}
+
+
+def base_in(text: str) -> dict[str, str]:
+    """What a form that was sent back says that it was made from."""
+    section = text[text.index('id="access"') :]
+    tags = re.findall(r'<input type="hidden"\s+name="base.[^>]*>', section)
+    return {_attribute(it, "name"): html.unescape(_attribute(it, "value")) for it in tags}
 
 
 async def recorded(video: Video) -> tuple[Visibility, bool, list[str]]:
@@ -137,7 +150,7 @@ async def test_access_of_an_unknown_video_is_not_found(
 ) -> None:
     for video_id in ("5d0e3b8a-2c41-4f6b-9a57-0c1d2e3f4a5b", "none"):
         path = f"/videos/{video_id}/{route}"
-        fields = {"version": "", "visibility": "public"}
+        fields = {"visibility": "public"}
         await send(people["ann"], path, fields, 410 if route == PANEL else 404)
 
 
@@ -246,8 +259,7 @@ async def test_panel_saves_and_brings_the_head_of_the_page_along(people: dict[st
 async def test_form_can_be_sent_again_after_it_was_saved(people: dict[str, Sender]) -> None:
     video = await eds_video()
     text = await send(people["ed"], *_panel(video), form(video, "private"), 200)
-    version = _attribute(text[text.index('name="version"') :], "value")
-    again = {"version": version, "visibility": "unlisted"}
+    again = {**base_in(text), "visibility": "unlisted"}
     await send(people["ed"], *_panel(video), again, 200)
     assert await recorded(video) == (Visibility.UNLISTED, False, [])
 
@@ -291,26 +303,64 @@ async def test_page_that_is_given_to_many_is_gone_at_once(
 
 
 @pytest.mark.parametrize("route", ROUTES)
-async def test_change_of_someone_else_is_not_overwritten_unseen(
-    people: dict[str, Sender], route: str
+@pytest.mark.parametrize("choice", ["mine", "theirs"])
+async def test_what_both_changed_is_asked(
+    people: dict[str, Sender], route: str, choice: str
 ) -> None:
     video = await eds_video()
     path = f"/videos/{video.id}/{route}"
     theirs = form(video, "private", signedInOnly="on", embedOrigins=SITE)
     await send(people["ann"], *_panel(video), theirs, 200)
     mine = form(video, "unlisted", embedOrigins="https://mine.example")
-    text = await send(people["ed"], path, mine, 412)
+    text = await send(people["ed"], path, mine, 409)
     assert await recorded(video) == (Visibility.PRIVATE, True, [SITE])
     words = words_of(text)
-    assert "Someone else has changed this meanwhile" in words
-    assert f"Private: everyone with an account. Sites that may show it: {SITE}." in words
-    # What was chosen is still there, and can be saved by who has seen theirs.
-    assert chosen_in(text) == ["unlisted"]
-    assert sites_in(text) == "https://mine.example"
-    assert "Save mine over theirs" in words
-    version = _attribute(text[text.index('name="version"') :], "value")
-    await _sent(people["ed"], video, route, {**mine, "version": version})
-    assert await recorded(video) == (Visibility.UNLISTED, False, ["https://mine.example"])
+    assert "You and someone else have both changed who can see it" in words
+    assert "else’s change of the sites that may embed it is in the form, too." in words  # noqa: RUF001 - as shown
+    assert "Mine Public: Unlisted: everyone who has the address" in words
+    assert "Theirs Public: Private: everyone with an account" in words
+    # What was chosen is still there, beside a question.
+    assert chosen_in(text) == ["mine", "unlisted"]
+    assert sites_in(text) == f"{SITE}\nhttps://mine.example"
+    sent = {**base_in(text), "visibility": "unlisted", "embedOrigins": sites_in(text)}
+    await _sent(people["ed"], video, route, {**sent, "choice.visibility": choice})
+    kept = (Visibility.UNLISTED, False) if choice == "mine" else (Visibility.PRIVATE, True)
+    assert await recorded(video) == (*kept, [SITE, "https://mine.example"])
+
+
+@pytest.mark.parametrize("route", ROUTES)
+async def test_what_only_one_of_two_changed_is_merged_in_silence(
+    people: dict[str, Sender], route: str
+) -> None:
+    video = await eds_video()
+    await send(people["ann"], *_panel(video), form(video, "private"), 200)
+    mine = form(video, "public", embedOrigins=SITE)
+    response = await _sent(people["ed"], video, route, mine)
+    if route == PANEL:
+        text = await answered(response, 200)
+    else:
+        address, _, place = response.headers["Location"].partition("#")
+        assert place == "access"
+        text = await page(people["ed"], address)
+    assert await recorded(video) == (Visibility.PRIVATE, False, [SITE])
+    section = words_of(text[text.index('id="access"') :])
+    assert "Saved. Someone else’s change of who can see it was kept." in section  # noqa: RUF001 - as shown
+    assert state_of(text) == "Visible to: you, admins and owners"
+
+
+async def test_page_of_a_video_that_is_hidden_meanwhile_says_what_it_says_of_a_deleted_one(
+    people: dict[str, Sender],
+) -> None:
+    hidden, deleted = await eds_video(**PRIVATE), await eds_video()
+    await send(people["ed"], f"/videos/{deleted.id}/delete", {}, 303)
+    for part in ("status", "remaining", "share", "related"):
+        texts = [
+            await page(people["vi"], f"/videos/{it.id}/{part}", 410) for it in (hidden, deleted)
+        ]
+        assert texts[0] == texts[1]
+        assert "This video is no longer available" in texts[0]
+    stages = [await page(people["vi"], f"/embed/{it.id}/stage", 410) for it in (hidden, deleted)]
+    assert stages[0] == stages[1]
 
 
 async def test_same_change_sent_twice_is_no_conflict(people: dict[str, Sender]) -> None:
@@ -319,9 +369,11 @@ async def test_same_change_sent_twice_is_no_conflict(people: dict[str, Sender]) 
         await send(people["ed"], *_panel(video), form(video, "private"), 200)
 
 
-async def test_form_without_a_version_overwrites_nothing(people: dict[str, Sender]) -> None:
+async def test_form_that_was_made_from_nothing_overwrites_nothing(
+    people: dict[str, Sender],
+) -> None:
     video = await eds_video()
-    await send(people["ed"], *_panel(video), {"visibility": "private"}, 412)
+    await send(people["ed"], *_panel(video), {"visibility": "private"}, 409)
     assert await recorded(video) == (Visibility.PUBLIC, False, [])
 
 
@@ -370,7 +422,7 @@ async def test_fault_is_told_at_its_field_and_nothing_is_saved(
     assert chosen_in(text) == (["private"] if known else [])
     assert "<script>alert" not in text
     # Who repairs the form has not read another version meanwhile.
-    assert f'name="version" value="{sent["version"]}"' in text
+    assert base_in(text) == base(video)
 
 
 # The page around it.
@@ -488,7 +540,7 @@ async def test_pages_of_access_are_valid_html(people: dict[str, Sender], tmp_pat
         "video": await page(ed, address),
         "workshop": await page(ed, f"{address}/edit"),
         "faults": await send(ed, f"{address}/access", form(video, EVIL, embedOrigins=EVIL)),
-        "conflict": await send(ed, f"{address}/access", {"visibility": "public"}, 412),
+        "conflict": await send(ed, f"{address}/access", {"visibility": "public"}, 409),
         "upload": await page(ed, "/upload"),
         "embed": await page(ed, f"/embed/{video.id}"),
         "own-empty": await page(people["eve"], "/?own=on"),
