@@ -282,7 +282,7 @@ class MadeSegment(Model):
 
 
 class PosterRequest(Model):
-    """The last poster that an editor asked for from the playhead of a video's player.
+    """The last poster that an editor asked for: the frame at a time, or a picture that was sent.
 
     `number` counts a video's requests and names the poster; no two ever share a name. While the
     state is working, the worker that cuts it holds the lease.
@@ -293,7 +293,8 @@ class PosterRequest(Model):
         "portal.Video", related_name="poster_request", on_delete=fields.CASCADE
     )
     number = fields.IntField()
-    time_s = fields.FloatField()
+    # None of a picture.
+    time_s: float | None = fields.FloatField(null=True)
     state = fields.CharEnumField(PosterState, max_length=10, default=PosterState.WAITING)
     tries = fields.IntField(default=0)
     job_id = fields.BigIntField()

@@ -124,6 +124,21 @@ class TranscodeFailed(Exception):
         super().__init__(f"{code}: {self.message}")
 
 
+class PictureFault(StrEnum):
+    """Why no poster can be made of a picture. The values are stored."""
+
+    UNREADABLE = "picture_unreadable"
+    TOO_LARGE = "picture_too_large"
+
+
+class PictureRejected(Exception):
+    """A picture that was sent is none, or too much of one; `detail` is for the log."""
+
+    def __init__(self, code: PictureFault, *, detail: str = "") -> None:
+        self.code = code
+        super().__init__(f"{code}: {detail}" if detail else code)
+
+
 class CopyUndeliverable(Exception):
     """The source's own stream can't be given to players as it is; encoding it will do.
 

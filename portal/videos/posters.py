@@ -1,9 +1,9 @@
-"""Posters that editors choose: the frame under the playhead, cut from a rendition by a worker.
+"""Posters that editors choose: a frame of the video, or a picture that they send.
 
-A request is a row; its job reads one segment from storage, cuts the frame with the confined
-ffmpeg, writes it under a name of its own, and only then makes it the video's poster. The web
-process cuts nothing: a worker has the limits, the work folder and the recovery for it, and cuts
-beside a transcode, since side jobs have a queue of their own.
+A request is a row; its job cuts the frame out of one segment in storage, or the picture to the
+video's shape, with the confined ffmpeg, writes that under a name of its own, and only then makes it
+the video's poster. The web process decodes nothing: a worker has the limits, the work folder and
+the recovery for it, and does it beside a transcode, since side jobs have a queue of their own.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from portal.database.lease import first_end
 from portal.database.models import PosterRequest, Rendition, Video
 from portal.database.rows import NOW, lock_video
 from portal.database.states import PosterState, RenditionState, VideoStatus
-from portal.errors import NotPlayable, StorageUnavailable, Unavailable, VideoNotFound
+from portal.errors import NotPlayable, StorageUnavailable, Unavailable
 from portal.processing.removal import remove_again
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_poster
@@ -30,10 +30,13 @@ from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing
 from portal.storage.keys import output_prefix
 from portal.transcoding.encoding.frames import cut_frame
+from portal.transcoding.encoding.pictures import fit_picture, picture_kind
 from portal.transcoding.encoding.thumbnails import POSTER_NAME
-from portal.transcoding.errors import TranscodeFailed
+from portal.transcoding.errors import PictureFault, PictureRejected, TranscodeFailed
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import Kind
+from portal.videos.poster_rows import drop_picture, fetch_picture, keep_picture
+from portal.videos.rows import locked_video
 
 logger = logging.getLogger(__name__)
 
@@ -60,21 +63,39 @@ async def request_poster(video_id: UUID, *, time_s: float, queue: Queue) -> Post
 
     Raises `VideoNotFound`, or `NotPlayable` while there is nothing to take a frame from.
     """
+    return await _request(video_id, time_s, queue)
+
+
+async def request_picture(video_id: UUID, picture: bytes, *, queue: Queue) -> PosterRequest:
+    """Ask for a picture that was sent as the poster, as `request_poster` does for a frame.
+
+    Raises `PictureRejected` for what is no JPEG, PNG or WebP by its first bytes.
+    """
+    if picture_kind(picture) is None:
+        raise PictureRejected(PictureFault.UNREADABLE)
+    return await _request(video_id, None, queue, picture=picture)
+
+
+async def _request(
+    video_id: UUID, time_s: float | None, queue: Queue, *, picture: bytes | None = None
+) -> PosterRequest:
     async with transaction():
-        video = await lock_video(video_id)
-        if video is None:
-            raise VideoNotFound
+        video = await locked_video(video_id)
         if video.status is not VideoStatus.READY:
             raise NotPlayable
         earlier = await PosterRequest.get_or_none(video_id=video_id)
-        number = earlier.number + 1 if earlier else 1
-        request = earlier or PosterRequest(video_id=video_id)
-        request.number, request.tries, request.error_code = number, 0, None
-        request.time_s = min(max(time_s, 0.0), video.duration_s or 0.0)
+        request = earlier or PosterRequest(video_id=video_id, number=0)
+        request.number += 1
+        request.tries, request.error_code = 0, None
+        request.time_s = None if time_s is None else min(max(time_s, 0.0), video.duration_s or 0.0)
         request.state = PosterState.WAITING
-        request.job_id = await defer_poster(video_id, number, queue)
+        request.job_id = await defer_poster(video_id, request.number, queue)
         request.lease_expires_at = await first_end(LEASE_S)
         await request.save()
+        if picture is None:
+            await drop_picture(video_id)
+        else:
+            await keep_picture(video_id, picture)
         await note(AuditAction.POSTER_REPLACED, video_id)
     logger.info("Poster asked for", extra={"action": "poster", "video_id": str(video_id)})
     return request
@@ -91,19 +112,17 @@ async def make_poster(
     try:
         async with asyncio.timeout(JOB_TIMEOUT_S):
             if request.state is not PosterState.DONE:
-                picture = await _picture(video, request.time_s, storage, work_dir)
+                picture = await _picture(video, request, storage, work_dir)
                 key = poster_key(video_id, video.published_attempt or 0, number)
                 await storage.put(key, picture, content_type="image/jpeg")
                 await _finish(video, number, key, storage, queue)
             await _remove_unused(video_id, storage)
-    except (TranscodeFailed, ObjectMissing, hls.PlaylistError) as exc:
+    except (TranscodeFailed, PictureRejected, ObjectMissing, hls.PlaylistError) as exc:
         if isinstance(exc, ObjectMissing) and await _is_moved(video):
             await _release(video_id, number)
             raise VideoMoved from exc
-        code = exc.code if isinstance(exc, TranscodeFailed) else "rendition_unreadable"
-        logger.warning("No frame was cut: %s", exc, extra={"action": "poster_failed"})
-        failed = PosterRequest.filter(video_id=video_id, number=number)
-        await failed.update(state=PosterState.FAILED, error_code=code)
+        logger.warning("No poster was made: %s", exc, extra={"action": "poster_failed"})
+        await _fail(video_id, number, exc)
     except TimeoutError as exc:
         await _release(video_id, number)
         raise StorageUnavailable from exc
@@ -123,12 +142,34 @@ async def _begin(video_id: UUID, number: int) -> tuple[Video, PosterRequest] | N
             request.state, request.tries = PosterState.WORKING, request.tries + 1
             if request.tries > MAX_TRIES:
                 request.state, request.error_code = PosterState.FAILED, "worker_lost"
+                await drop_picture(video_id)
         request.lease_expires_at = await first_end(LEASE_S)
         await request.save()
     return None if request.state is PosterState.FAILED else (video, request)
 
 
-async def _picture(video: Video, time_s: float, storage: Storage, work_dir: Path) -> bytes:
+async def _fail(video_id: UUID, number: int, cause: Exception) -> None:
+    code = "rendition_unreadable"
+    if isinstance(cause, TranscodeFailed | PictureRejected):
+        code = cause.code
+    async with transaction():
+        failed = PosterRequest.filter(video_id=video_id, number=number)
+        if await failed.update(state=PosterState.FAILED, error_code=code):
+            await drop_picture(video_id)
+
+
+async def _picture(video: Video, request: PosterRequest, storage: Storage, work_dir: Path) -> bytes:
+    """What the request asks for, as JPEG."""
+    if request.time_s is not None:
+        return await _frame(video, request.time_s, storage, work_dir)
+    sent = await fetch_picture(video.id)
+    shape = (video.width or 0, video.height or 0)
+    with TemporaryDirectory(dir=work_dir) as own:
+        # None was made void by a later request, of which this one's end tells nothing.
+        return await fit_picture(sent or b"", shape=shape, work_dir=Path(own))
+
+
+async def _frame(video: Video, time_s: float, storage: Storage, work_dir: Path) -> bytes:
     rendition = await _best(video)
     folder = output_prefix(video.id, rendition.attempt_number or 0)
     text = await storage.get(folder + hls.media_playlist_name(rendition.name))
@@ -168,6 +209,7 @@ async def _finish(former: Video, number: int, key: str, storage: Storage, queue:
             await Video.filter(id=former.id).update(
                 poster_version=number, has_poster=True, updated_at=NOW, changed_at=NOW
             )
+            await drop_picture(former.id)
             logger.info("Poster replaced", extra={"action": "poster_replaced"})
     if video is None:
         await remove_again(former.id, former.storage_key, queue=queue)

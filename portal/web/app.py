@@ -51,6 +51,7 @@ from portal.web.pages import (
     workshop,
 )
 from portal.web.pages.account_views import current_viewer
+from portal.web.request_bodies import LimitedRequest
 from portal.web.server.request_context import state_of
 from portal.web.server.security_headers import Policies
 from portal.web.server.stack import middlewares, stacked
@@ -79,6 +80,7 @@ def create_app(config: Config | None = None) -> Quart:
     app = Quart("portal", static_folder=None, template_folder=str(templates_dir()))
     # An address has one spelling; werkzeug's redirect would name the host that the client sent.
     app.url_map.merge_slashes = False
+    app.request_class = LimitedRequest
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.config["BODY_TIMEOUT"] = BODY_TIMEOUT_S
     app.config["RESPONSE_TIMEOUT"] = RESPONSE_TIMEOUT_S

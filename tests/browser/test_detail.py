@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from chromium import OpenPage, Publish, axe_findings, photograph, play_past
+from chromium import OpenPage, Publish, axe_findings, photograph, play_past, suits_everyone
 from playwright.async_api import Dialog, Locator, Page, Route, expect
+from running_portal import run_ffmpeg
 from workshop_page import open_workshop
 
 # Browsers report answers that refuse something, also to polls of what was deleted meanwhile.
@@ -279,7 +280,7 @@ async def test_frame_under_the_playhead_becomes_the_poster(page: Page, ready_vid
     async with page.expect_request("**/poster/frame") as asked:
         await button.click()
     assert f"time={time_s}" in str((await asked.value).post_data)
-    words = "This frame is the poster now."
+    words = "The poster was replaced."
     await expect(page.locator("#poster")).to_contain_text(words)
     await expect(page.locator("[data-detail-live]")).to_have_text(words)
     await expect(button).to_be_focused()
@@ -291,6 +292,44 @@ async def test_frame_under_the_playhead_becomes_the_poster(page: Page, ready_vid
     assert address is not None
     assert address != before
     assert str(await player.evaluate("video => video.poster")).endswith(address)
+
+
+async def test_frame_or_picture_is_chosen_as_the_poster(
+    open_page: OpenPage, ready_video: str, tmp_path: Path
+) -> None:
+    page = await open_page(reduced_motion="reduce")
+    await page.goto(f"/videos/{ready_video}/edit")
+    await page.wait_for_load_state("networkidle")
+    tool, live = page.locator("#poster"), page.locator("[data-detail-live]")
+    changed = page.locator("#facts").get_by_text("Last change")
+    frames = tool.get_by_role("form", name="Or one of these frames")
+    first = frames.get_by_role("button", name="Use the frame at").first
+    await first.press("Enter")
+    await expect(live).to_have_text("The poster was replaced.")
+    await expect(first).to_be_focused()
+    await expect(changed).to_be_visible()
+
+    file = tool.locator("input[type=file]")
+    button = tool.get_by_role("button", name="Use this picture")
+    large = {"name": "large.png", "mimeType": "image/png", "buffer": bytes(10_000_001)}
+    await file.set_input_files(files=[large])
+    await button.click()
+    await expect(file).to_be_focused()
+    await expect(live).to_contain_text("larger than 10 MB")
+    text = {"name": "text.png", "mimeType": "image/png", "buffer": b"no picture"}
+    await file.set_input_files(files=[text])
+    await button.click()
+    await expect(live).to_contain_text("No JPEG, PNG or still WebP")
+    await expect(tool.get_by_text("No JPEG, PNG or still WebP")).to_be_visible()
+    await suits_everyone(page, "poster-fault")
+    own = run_ffmpeg(tmp_path / "own.png", "-f", "lavfi", "-i", "testsrc", "-frames:v", "1")
+    before = await tool.locator("img").get_attribute("src")
+    await file.set_input_files(own)
+    await button.click()
+    await expect(live).to_have_text("The poster was replaced.")
+    await expect(button).to_be_focused()
+    await expect(tool.locator("img")).not_to_have_attribute("src", before or "")
+    await suits_everyone(page, "poster-choices")
 
 
 @pytest.mark.slow

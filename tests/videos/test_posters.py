@@ -1,6 +1,7 @@
 """The frame under the playhead becomes the poster: the right one, once, and whatever crashes."""
 
 import io
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from passes import published_file, ready_video
 from quart import Response
 from running_portal import process, run_ffmpeg, until
 from stored_objects import stored, unreachable
+from werkzeug.datastructures import FileStorage
 
 from portal.database.deletion_models import Deletion
 from portal.database.models import PosterRequest, Video
@@ -21,10 +23,14 @@ from portal.errors import NotPlayable, StorageUnavailable
 from portal.processing import removal
 from portal.storage.bucket import open_storage
 from portal.transcoding.encoding.frames import cut_frame
-from portal.transcoding.errors import TranscodeFailed
+from portal.transcoding.encoding.pictures import fit_picture
+from portal.transcoding.errors import PictureFault, TranscodeFailed
+from portal.transcoding.planning.storyboard import Storyboard
 from portal.videos import deletion, posters
+from portal.videos.poster_rows import fetch_picture
 from portal.videos.posters import poster_key
 from portal.web.composition import WebContext
+from portal.web.pages.poster_views import FAULTS
 
 SHADES = 60
 
@@ -108,7 +114,7 @@ async def test_worker_replaces_the_poster_by_the_frame_asked_for(
     assert await poster.stored() == ["poster.jpg"]
     response = await poster.ask("4.75")
     assert response.status_code == 303
-    assert response.headers["Location"] == f"/videos/{poster.video.id}/edit#poster"
+    assert response.headers["Location"] == f"/videos/{poster.video.id}/edit?watched=1#poster"
 
     async def is_done() -> bool:
         return await PosterRequest.exists(video_id=poster.video.id, state=PosterState.DONE)
@@ -141,7 +147,7 @@ async def test_news_of_a_poster_come_with_its_picture(
 
     monkeypatch.setattr(PosterRequest, "get_or_none", look_when_it_is_done)
     fragment = await poster.fragment("?watched=1")
-    assert "This frame is the poster now." in fragment
+    assert "The poster was replaced." in fragment
     assert f"/videos/{poster.video.id}/poster.jpg?v=1" in fragment
 
 
@@ -250,10 +256,10 @@ async def test_page_follows_a_request_and_tells_its_end(poster: Poster) -> None:
     assert f'hx-get="/videos/{poster.video.id}/poster?watched=1"' in fragment
     await poster.make()
     fragment = await poster.fragment("?watched=1")
-    assert "This frame is the poster now." in fragment
+    assert "The poster was replaced." in fragment
     assert 'data-poster="1"' in fragment
     assert "hx-get" not in fragment
-    assert "poster now." not in await poster.fragment()
+    assert "was replaced" not in await poster.fragment()
 
 
 async def test_address_of_a_poster_is_kept_only_with_its_version(poster: Poster) -> None:
@@ -302,3 +308,210 @@ async def test_side_jobs_do_not_wait_for_a_transcode(
         await poster.ask("2")
         await until(is_done, timeout_s=10)
         assert await rows(environ["DATABASE_URL"], ENCODING)
+
+
+PICTURES = ("poster/picture", "poster/picture/panel")
+# Green on the left and red on the right, in the shape of four to one.
+HALVES = "color=0x00ff00:size=400x200,pad=800:200:0:0:red"
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Pictures of each kind, and files that are none."""
+    folder = tmp_path_factory.mktemp("pictures")
+
+    def made(name: str, source: str, *options: str) -> bytes:
+        arguments = ["-f", "lavfi", "-i", source, "-frames:v", "1", *options]
+        return run_ffmpeg(folder / name, *arguments).read_bytes()
+
+    jpeg = made("halves.jpg", HALVES)
+    png = made("halves.png", HALVES)
+    return {
+        "jpeg": jpeg,
+        "png": png,
+        "webp": made("halves.webp", HALVES, "-c:v", "libwebp"),
+        "turned": turned(jpeg),
+        "clear": made("clear.png", "color=white@0.0:size=640x360,format=rgba"),
+        "thin": made("thin.png", "color=red:size=9000x2"),
+        "cut": png[: len(png) // 2],
+        "empty": b"",
+        "text": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+        "name only": b"\xff\xd8\xff" + b"x" * 100,
+        "playlist": b"\x89PNG\r\n\x1a\n#EXTM3U\nfile:///etc/passwd",
+        "many pixels": made("large.jpg", "color=red:size=9000x6000"),
+        "animated": made("moving.webp", "testsrc", "-c:v", "libwebp_anim", "-frames:v", "3"),
+        "large": jpeg + bytes(10_000_000),
+    }
+
+
+def turned(jpeg: bytes) -> bytes:
+    """The same as a camera writes it that was held upright: to be turned clockwise."""
+    note = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0"
+    return jpeg[:2] + b"\xff\xe1" + (len(note) + 2).to_bytes(2, "big") + note + jpeg[2:]
+
+
+def colours(picture: bytes) -> tuple[int, int, list[tuple[int, int, int]]]:
+    """Width and height, and the colours of a picture left, right, at the top and at the bottom."""
+    with av.open(io.BytesIO(picture)) as container:
+        plane = next(container.decode(video=0)).reformat(format="rgb24").planes[0]
+    data, width, height = bytes(plane), plane.width, plane.height
+    places = (
+        *((width // 8, height // 2), (width * 7 // 8, height // 2)),
+        *((width // 2, height // 8), (width // 2, height * 7 // 8)),
+    )
+    starts = [y * plane.line_size + 3 * x for x, y in places]
+    return width, height, [tuple(data[start : start + 3]) for start in starts]  # type: ignore[misc]  # of three
+
+
+def is_like(colour: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    return all(abs(it - other) < 40 for it, other in zip(colour, wanted, strict=True))
+
+
+async def send_picture(client: Client, video: Video, picture: bytes, path: str) -> Response:
+    file = FileStorage(io.BytesIO(picture), filename="own.jpg", name="picture")
+    return await client.post(f"/videos/{video.id}/{path}", files={"picture": file})
+
+
+GREEN, RED, BLACK = (0, 255, 0), (255, 0, 0), (0, 0, 0)
+
+
+@pytest.mark.parametrize("path", PICTURES)
+async def test_picture_that_is_sent_becomes_the_poster(
+    poster: Poster, pictures: dict[str, bytes], path: str
+) -> None:
+    response = await send_picture(poster.client, poster.video, pictures["jpeg"], path)
+    if path == "poster/picture":
+        assert response.status_code == 303
+        place = f"/videos/{poster.video.id}/edit?watched=1"
+        assert response.headers["Location"] == f"{place}#poster"
+    else:
+        assert "Waiting for the worker" in str(await response.get_data(as_text=True))
+    request = await poster.make()
+    assert (request.state, request.time_s) == (PosterState.DONE, None)
+    assert await poster.stored() == ["poster-1.jpg"]
+    width, height, (left, right, *_) = colours(await poster.resources.storage.get(poster.key(1)))
+    assert (width, height) == (320, 180)
+    assert is_like(left, GREEN)
+    assert is_like(right, RED)
+    assert await fetch_picture(poster.video.id) is None
+    answer = await poster.client.get(f"/videos/{poster.video.id}/poster?watched=1")
+    assert "video-changed" in answer.headers["HX-Trigger"]
+    assert "The poster was replaced." in str(await answer.get_data(as_text=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("png", [GREEN, RED]),
+        ("webp", [GREEN, RED]),
+        ("turned", [None, None, GREEN, RED]),
+        ("clear", [BLACK, BLACK]),
+        ("thin", [RED, RED]),
+    ],
+)
+async def test_picture_is_cut_to_the_shape_of_the_video(
+    pictures: dict[str, bytes],
+    tmp_path: Path,
+    name: str,
+    expected: list[tuple[int, int, int] | None],
+) -> None:
+    made = await fit_picture(pictures[name], shape=(1920, 1080), work_dir=tmp_path)
+    width, height, found = colours(made)
+    assert (width, height) == (1280, 720)
+    for colour, wanted in zip(found, expected, strict=False):
+        assert wanted is None or is_like(colour, wanted)
+
+
+@pytest.mark.parametrize("path", PICTURES)
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("empty", "Choose a picture."),
+        ("text", "No JPEG, PNG or still WebP can be read in it. Choose another one."),
+        ("large", "This picture is larger than 10 MB and 50 megapixels. Choose a smaller one."),
+    ],
+)
+async def test_file_that_is_no_picture_is_refused_at_its_field(
+    client: Client, pictures: dict[str, bytes], path: str, name: str, fault: str
+) -> None:
+    video = await make_row(**READY)
+    response = await send_picture(client, video, pictures[name], path)
+    page = str(await response.get_data(as_text=True))
+    assert response.status_code == 422
+    assert f">{fault}</p>" in page[page.index('id="poster-picture-error"') :]
+    assert not await PosterRequest.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("name only", "picture_unreadable"),
+        ("cut", "picture_unreadable"),
+        ("playlist", "picture_unreadable"),
+        ("animated", "picture_unreadable"),
+        ("many pixels", "picture_too_large"),
+    ],
+)
+async def test_picture_that_can_not_be_decoded_is_told_at_its_field(
+    poster: Poster, pictures: dict[str, bytes], name: str, code: str
+) -> None:
+    response = await send_picture(poster.client, poster.video, pictures[name], PICTURES[0])
+    assert response.status_code == 303
+    request = await poster.make()
+    assert (request.state, request.error_code) == (PosterState.FAILED, code)
+    for path in ("poster", "edit"):
+        answer = await poster.client.get(f"/videos/{poster.video.id}/{path}?watched=1")
+        page = str(await answer.get_data(as_text=True))
+        fault = FAULTS[PictureFault(code)]
+        assert f">{fault}</p>" in page[page.index('id="poster-picture-error"') :]
+    assert await poster.stored() == ["poster.jpg"]
+    assert await fetch_picture(poster.video.id) is None
+
+
+async def test_later_request_voids_the_picture_that_waits(
+    poster: Poster, pictures: dict[str, bytes]
+) -> None:
+    await send_picture(poster.client, poster.video, pictures["jpeg"], PICTURES[0])
+    await poster.ask("1")
+    assert await fetch_picture(poster.video.id) is None
+    await poster.make(1)
+    assert await poster.version() == 0
+    assert (await poster.make(2)).state is PosterState.DONE
+    assert await poster.stored() == ["poster-2.jpg"]
+
+
+async def test_other_addresses_take_no_body_of_that_size(
+    client: Client, pictures: dict[str, bytes]
+) -> None:
+    video = await make_row(**READY)
+    response = await send_picture(client, video, pictures["large"], "poster")
+    assert response.status_code == 413
+
+
+async def test_frames_of_the_whole_video_are_offered(poster: Poster) -> None:
+    key = f"{poster.key(0).rpartition('/')[0]}/storyboard.vtt"
+    await poster.resources.storage.put(key, STORYBOARD.encode(), content_type="text/vtt")
+    await Video.filter(id=poster.video.id).update(has_storyboard=True)
+    page = await poster.fragment()
+    times = re.findall(r'name="time"\s+value="([\d.]+)"', page)
+    assert times == ["1.500", "3.500", "5.500", "7.500", "9.500", "11.500"]
+    assert 'aria-label="Use the frame at 0:10"' in page
+    folder = f"/hls/{poster.video.id}/{poster.video.published_attempt}"
+    assert f'href="{folder}/storyboard-000.jpg"' in page
+    assert 'viewBox="0 108 192 108"' in page
+    await poster.ask(times[1])
+    assert (await poster.make()).state is PosterState.DONE
+    assert await poster.shade() == pytest.approx(35, abs=0.5)
+
+
+# A thumbnail for each of twelve seconds.
+STORYBOARD = Storyboard(
+    interval_s=1, width=192, height=108, from_key_frames=False, is_quick=True
+).vtt(duration_s=12, thumbnails=12)
+
+
+async def test_page_without_storage_offers_no_frames(client: Client, resources: WebContext) -> None:
+    video = await make_row(**READY, has_storyboard=True)
+    response = await client.get(f"/videos/{video.id}/edit")
+    assert response.status_code == 200
+    assert "Or one of these frames" not in str(await response.get_data(as_text=True))

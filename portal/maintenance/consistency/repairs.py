@@ -82,11 +82,16 @@ async def write_master(video_id: UUID, storage: Storage) -> str | None:
 
 
 async def cut_poster(video_id: UUID, queue: Queue) -> None:
-    """Queue the frame that was chosen, or one near the beginning, as the poster."""
+    """Queue the frame that was chosen, or one near the beginning, as the poster.
+
+    A picture that was sent is lost with the poster that was made of it.
+    """
     chosen = await PosterRequest.get_or_none(video_id=video_id)
     video = await Video.get_or_none(id=video_id)
     duration_s = (video.duration_s if video else None) or 0.0
-    time_s = chosen.time_s if chosen else duration_s * POSTER_SHARE
+    time_s = duration_s * POSTER_SHARE
+    if chosen is not None and chosen.time_s is not None:
+        time_s = chosen.time_s
     # If not, it is made anew, with all that belongs to it, or was deleted.
     with suppress(VideoNotFound, NotPlayable):
         await posters.request_poster(video_id, time_s=time_s, queue=queue)

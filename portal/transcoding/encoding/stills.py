@@ -5,6 +5,7 @@ few packets are decoded then, and none has to wait for the renditions.
 """
 
 from collections.abc import Iterator
+from enum import Enum
 
 from portal.transcoding.encoding.command import BARE, general_options, source_input
 from portal.transcoding.encoding.filters import still_filters
@@ -18,6 +19,8 @@ from portal.transcoding.probing.facts import Probe
 
 POSTER_CANDIDATE = "poster-candidate.jpg"
 POSTER_MAX_SIDE = 1280
+# Of a picture that was sent.
+MAX_PICTURE_PIXELS = 50_000_000
 # When the candidates for a poster are shown, as shares of the video: neither title nor credits.
 _POSTER_AT = (0.1, 0.2, 0.3, 0.45, 0.6)
 # Further apart than this, key frames are too few to choose a poster from.
@@ -25,6 +28,14 @@ _MAX_KEY_DISTANCE_S = 20.0
 # Without them, frames of the beginning are decoded up to here.
 _DECODED_S = 10.0
 _KEY_FRAMES_ONLY = ("-skip_frame", "nokey")
+
+
+class PictureKind(Enum):
+    """What a picture may be: its demuxer and its decoder."""
+
+    JPEG = ("jpeg_pipe", "mjpeg")
+    PNG = ("png_pipe", "png")
+    WEBP = ("webp_pipe", "webp")
 
 
 def poster_arguments(source_url: str, probe: Probe) -> Iterator[tuple[str, ...]]:
@@ -80,11 +91,37 @@ def frame_arguments(source_name: str, frame_name: str, *, number: int) -> tuple[
     )
 
 
+def picture_arguments(
+    source_name: str, poster_name: str, *, kind: PictureKind, shape: tuple[int, int]
+) -> tuple[str, ...]:
+    """Write the middle of a picture in this shape as JPEG; what is transparent becomes black.
+
+    It is cut before it is scaled: scaled, one with a side of a pixel would be huge.
+    """
+    demuxer, decoder = kind.value
+    width, height = _fitting(*shape)
+    filters = (
+        f"crop=w='min(iw,ih*{width}/{height})':h='min(ih,iw*{height}/{width})'",
+        f"scale={width}:{height}:out_range=pc",
+        "format=gbrap,premultiply=inplace=1",
+    )
+    return (
+        *general_options(),
+        *("-threads", "1", "-filter_threads", "1", "-max_pixels", str(MAX_PICTURE_PIXELS)),
+        *("-protocol_whitelist", "file", "-f", demuxer, "-c:v", decoder),
+        *("-i", f"file:{source_name}", "-map", "0:v:0", *BARE, "-vf", ",".join(filters)),
+        *_jpegs(poster_name, "3", "-frames:v", "1", "-update", "1"),
+    )
+
+
 def _poster_size(probe: Probe) -> tuple[int, int]:
-    video = probe.video
-    shrink = min(1.0, POSTER_MAX_SIDE / max(video.width, video.height))
-    width, height = (max(2, round(side * shrink)) for side in (video.width, video.height))
-    return width, height
+    return _fitting(probe.video.width, probe.video.height)
+
+
+def _fitting(width: int, height: int) -> tuple[int, int]:
+    """The size of the poster of a video of this size."""
+    shrink = min(1.0, POSTER_MAX_SIDE / max(width, height))
+    return max(2, round(width * shrink)), max(2, round(height * shrink))
 
 
 def _poster_times_s(probe: Probe, *, has_keys: bool) -> Iterator[float]:

@@ -2,9 +2,10 @@
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from portal.transcoding.packaging.webvtt import Cue, webvtt
+from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, webvtt
 from portal.transcoding.probing.facts import VideoTrack
 
 STORYBOARD_NAME = "storyboard.vtt"
@@ -12,6 +13,7 @@ THUMBNAIL_PATTERN = "thumbnail-%05d.jpg"
 SPRITE_PATTERN = "storyboard-%03d.jpg"
 # A line of a storyboard that names a part of a sprite.
 SPRITE_LINE = re.compile(r"^(?P<name>[a-z0-9-]+\.jpg)(?=#xywh=)", re.MULTILINE)
+_TILE = re.compile(r"([a-z0-9-]+\.jpg)#xywh=(\d+),(\d+),(\d+),(\d+)")
 _BOX_LONG_SIDE, _BOX_SHORT_SIDE = 192, 108
 _COLUMNS, _ROWS = 5, 5
 # The filter that makes sprites of thumbnails.
@@ -67,6 +69,46 @@ class Storyboard:
         row, column = divmod(place, _COLUMNS)
         x, y = column * self.width, row * self.height
         return f"{SPRITE_PATTERN % sprite}#xywh={x},{y},{self.width},{self.height}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tile:
+    """A thumbnail: the time that it is of, and where in which sprite it is, in pixels."""
+
+    at_s: float
+    sprite: str
+    x: int
+    y: int
+    width: int
+    height: int
+
+    @property
+    def sprite_size(self) -> tuple[int, int]:
+        """Width and height of the whole sprite."""
+        return self.width * _COLUMNS, self.height * _ROWS
+
+
+def spread_tiles(text: str, count: int) -> list[Tile]:
+    """So many thumbnails of a storyboard's WebVTT, from one end of the video to the other."""
+    tiles = [tile for cue in parse_webvtt(text) if (tile := _tile(cue))]
+    return _spread(tiles, count)
+
+
+def _tile(cue: Cue) -> Tile | None:
+    found = _TILE.fullmatch(cue.text)
+    if found is None:
+        return None
+    x, y, width, height = map(int, found.groups()[1:])
+    # Thumbnails are from about the middle of their intervals.
+    at_s = (cue.start_s + cue.end_s) / 2
+    return Tile(at_s=at_s, sprite=found[1], x=x, y=y, width=width, height=height)
+
+
+def _spread(tiles: Sequence[Tile], count: int) -> list[Tile]:
+    """From the middle of each of `count` equal parts; all if there are no more."""
+    if len(tiles) <= count:
+        return list(tiles)
+    return [tiles[(2 * number + 1) * len(tiles) // (2 * count)] for number in range(count)]
 
 
 def plan_storyboard(video: VideoTrack, *, duration_s: float) -> Storyboard:

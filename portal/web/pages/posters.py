@@ -1,19 +1,23 @@
-"""Replacing a video's poster with a frame of it."""
+"""Replacing a video's poster with a frame of it, or with a picture that is sent."""
 
+import asyncio
 import math
 
 from quart import Blueprint, redirect, render_template, request, url_for
+from quart.typing import ResponseReturnValue
+from werkzeug.exceptions import RequestEntityTooLarge
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.database.models import PosterRequest
-from portal.database.states import VideoStatus
 from portal.errors import FieldError, InvalidRequest
-from portal.text import whole_number
+from portal.transcoding.errors import PictureFault, PictureRejected
 from portal.videos import posters, publishing
 from portal.web.access import Policy, policy
 from portal.web.context import web_context
 from portal.web.fragments import fragment
-from portal.web.pages.poster_views import poster_view
+from portal.web.pages.poster_views import FAULTS, NO_PICTURE, poster_view, recorded_poster
+from portal.web.pages.workshop import CHANGED, watched_poster, workshop_page
+from portal.web.request_bodies import MAX_PICTURE_BYTES
 
 blueprint = Blueprint("posters", __name__)
 
@@ -21,45 +25,91 @@ blueprint = Blueprint("posters", __name__)
 @blueprint.get("/videos/<video_id>/poster")
 @policy(Policy.EDIT)
 @fragment()
-async def poster(video_id: str) -> str:
-    """The fragment with a video's poster; it asks for itself while a new one is being cut."""
-    # The number of the request whose end this page announces; 0 for none.
-    watched = whole_number(request.args.get("watched", ""), max_digits=9) or 0
-    return await _poster(video_id, watched=watched)
+async def poster(video_id: str) -> ResponseReturnValue:
+    """The fragment with a video's poster; it asks for itself while a new one is being made."""
+    return await _poster(video_id, watched=watched_poster())
 
 
 @blueprint.post("/videos/<video_id>/poster")
 @policy(Policy.EDIT)
 async def replace_poster(video_id: str) -> WerkzeugResponse:
     """Ask for the frame at a time as the poster, and show the workshop."""
-    found = await _requested(video_id)
-    return redirect(url_for("workshop.workshop", video_id=found.video_id, _anchor="poster"), 303)
+    return _to_workshop(await _request_frame(video_id))
 
 
 @blueprint.post("/videos/<video_id>/poster/frame")
 @policy(Policy.EDIT)
 @fragment()
-async def replace_poster_fragment(video_id: str) -> str:
+async def replace_poster_fragment(video_id: str) -> ResponseReturnValue:
     """Ask for the frame at a time as the poster, and show how that stands."""
-    asked = await _requested(video_id)
+    asked = await _request_frame(video_id)
     return await _poster(video_id, watched=asked.number)
 
 
-async def _requested(video_id: str) -> PosterRequest:
-    web = web_context()
+@blueprint.post("/videos/<video_id>/poster/picture")
+@policy(Policy.EDIT)
+async def send_picture(video_id: str) -> ResponseReturnValue:
+    """Ask for the picture that is sent as the poster, and show the workshop."""
+    asked = await _request_picture(video_id)
+    if isinstance(asked, PosterRequest):
+        return _to_workshop(asked)
+    found = await publishing.get_video(video_id)
+    return await workshop_page(found, poster=await recorded_poster(found, fault=asked)), 422
+
+
+@blueprint.post("/videos/<video_id>/poster/picture/panel")
+@policy(Policy.EDIT)
+@fragment()
+async def send_picture_fragment(video_id: str) -> ResponseReturnValue:
+    """Ask for the picture that is sent as the poster, and show how that stands."""
+    asked = await _request_picture(video_id)
+    if isinstance(asked, PosterRequest):
+        return await _poster(video_id, watched=asked.number)
+    view = await recorded_poster(await publishing.get_video(video_id), fault=asked)
+    return await render_template("videos/_poster.html", poster=view, video_id=video_id), 422
+
+
+async def _request_frame(video_id: str) -> PosterRequest:
     found = await publishing.get_video(video_id)
     time_s = _seconds((await request.form).get("time", ""))
-    return await posters.request_poster(found.id, time_s=time_s, queue=web.queue)
+    return await posters.request_poster(found.id, time_s=time_s, queue=web_context().queue)
 
 
-async def _poster(video_id: str, *, watched: int) -> str:
+async def _request_picture(video_id: str) -> PosterRequest | str:
+    """The request, or what is wrong with the picture."""
+    found = await publishing.get_video(video_id)
+    try:
+        sent = (await request.files).get("picture")
+    except RequestEntityTooLarge:
+        return FAULTS[PictureFault.TOO_LARGE]
+    # It lies on disk, by what the framework does with larger files.
+    picture = await asyncio.to_thread(sent.read) if sent else b""
+    if not picture:
+        return NO_PICTURE
+    if len(picture) > MAX_PICTURE_BYTES:
+        return FAULTS[PictureFault.TOO_LARGE]
+    try:
+        return await posters.request_picture(found.id, picture, queue=web_context().queue)
+    except PictureRejected as exc:
+        return FAULTS[exc.code]
+
+
+def _to_workshop(asked: PosterRequest) -> WerkzeugResponse:
+    """To the page that tells how the request stands, and how it ends."""
+    workshop = url_for(
+        "workshop.workshop", video_id=asked.video_id, watched=asked.number, _anchor="poster"
+    )
+    return redirect(workshop, 303)
+
+
+async def _poster(video_id: str, *, watched: int) -> ResponseReturnValue:
     parsed = publishing.parse_video_id(video_id)
     asked = await PosterRequest.get_or_none(video_id=parsed) if parsed else None
     # Read afterwards: of a request that is done, it has the picture.
     found = await publishing.get_video(video_id)
-    is_ready = found.status is VideoStatus.READY
-    view = poster_view(found, asked, watched=watched) if is_ready else None
-    return await render_template("videos/_poster.html", poster=view, video_id=video_id)
+    view = await poster_view(found, asked, watched=watched)
+    text = await render_template("videos/_poster.html", poster=view, video_id=video_id)
+    return (text, CHANGED) if view and view.is_news else text
 
 
 def _seconds(text: str) -> float:

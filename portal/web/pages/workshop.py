@@ -9,6 +9,7 @@ from typing import Any
 from quart import Blueprint, render_template, request
 
 from portal.database.models import Video
+from portal.text import whole_number
 from portal.videos import publishing
 from portal.web.access import Policy, policy
 from portal.web.context import web_context
@@ -16,7 +17,7 @@ from portal.web.fragments import fragment
 from portal.web.pages.access_views import AccessForm, recorded_access_form
 from portal.web.pages.editing_views import EditForm, recorded_form
 from portal.web.pages.playback_link_views import LinksView, links_view
-from portal.web.pages.poster_views import recorded_poster
+from portal.web.pages.poster_views import PosterView, recorded_poster
 from portal.web.pages.status_views import remaining_view, status_view
 from portal.web.pages.video_views import facts_view, summary_view
 from portal.web.videos import read_progress
@@ -50,6 +51,7 @@ async def workshop_page(
     form: EditForm | None = None,
     access: AccessForm | None = None,
     links: LinksView | None = None,
+    poster: PosterView | None = None,
 ) -> str:
     """The page, with those of its forms that have something to say; the others as recorded."""
     web = web_context()
@@ -62,13 +64,18 @@ async def workshop_page(
         summary=summary_view(found, await web.categories.names()),
         status=status_view(found, progress, config=web.config),
         remaining=remaining_view(found, progress),
-        poster=await recorded_poster(found),
+        poster=poster or await recorded_poster(found, watched=watched_poster()),
         facts=facts_view(found, progress, config=web.config),
         form=form or await recorded_form(found, kept=kept, is_saved=saved == "details"),
         access=access or await recorded_access_form(found, kept=kept, is_saved=saved == "access"),
         links=links or await links_view(found, opened=sent.get("link", "")),
         may_edit=True,
     )
+
+
+def watched_poster() -> int:
+    """The number of the request for a poster whose end this page announces; 0 for none."""
+    return whole_number(request.args.get("watched", ""), max_digits=9) or 0
 
 
 async def saved_fragment(found: Video, part: str, **form: Any) -> tuple[str, dict[str, str]]:

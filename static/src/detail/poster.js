@@ -1,6 +1,7 @@
 /**
- * The frame under the playhead becomes the poster: fills in the time, follows how it stands, and
- * gives the new poster to the player.
+ * A frame of the video or a picture of someone's own becomes the poster: fills in the time under the
+ * playhead, turns away a file that is too large, follows how it stands, and gives the new poster to
+ * the player.
  */
 
 import { statusOf } from "./form-requests.js";
@@ -11,25 +12,47 @@ import { player } from "./player-of-page.js";
 let lastVersion = null;
 let lastWords = "";
 
-/** @type {import("../lifecycle.js").Start} */
+/**
+ * @param {HTMLElement} element
+ * @param {AbortSignal} signal
+ */
 export function posterTool(element, signal) {
-  const form = element.querySelector("form");
-  const time = form?.querySelector("input");
-  if (!form || !time) return;
-  // Before anything else reads the form.
-  element.addEventListener(
-    "submit",
-    (event) => {
-      const isBusy = form.querySelector("[aria-disabled]") !== null;
-      if (isBusy) event.stopPropagation();
-      if (isBusy) event.preventDefault();
-      time.value = String(player()?.currentTime ?? 0);
-    },
-    { capture: true, signal },
-  );
-  form.addEventListener("htmx:response:error", (event) => failed(element, event), { signal });
-  form.addEventListener("htmx:error", () => failed(element), { signal });
+  // Before anything else reads a form.
+  element.addEventListener("submit", (event) => prepare(element, event), { capture: true, signal });
+  element.addEventListener("htmx:response:error", (event) => failed(element, event), { signal });
+  element.addEventListener("htmx:error", () => failed(element), { signal });
   follow(element);
+}
+
+/** @param {HTMLElement} element @param {SubmitEvent} event */
+function prepare(element, event) {
+  const form = event.target;
+  if (!(form instanceof HTMLFormElement)) return;
+  const time = form.querySelector("input[name=time]");
+  if (time instanceof HTMLInputElement) time.value = String(player()?.currentTime ?? 0);
+  const isBusy = form.querySelector("[aria-disabled]") !== null;
+  if (!isBusy && !isTooLarge(form)) return;
+  event.stopPropagation();
+  event.preventDefault();
+  if (!isBusy) refuse(element);
+}
+
+/** @param {HTMLFormElement} form whether it would send a file that the portal doesn't take */
+function isTooLarge(form) {
+  const file = form.querySelector("input[type=file]");
+  const size = file instanceof HTMLInputElement ? (file.files?.[0]?.size ?? 0) : 0;
+  return size > Number(form.dataset.largest ?? Infinity);
+}
+
+/** Says at the field that its file is too large. @param {HTMLElement} element */
+function refuse(element) {
+  const file = element.querySelector("input[type=file]");
+  const fault = element.querySelector("[data-fault]");
+  if (!(file instanceof HTMLElement) || !(fault instanceof HTMLElement)) return;
+  fault.textContent = fault.dataset.tooLarge ?? "";
+  file.setAttribute("aria-invalid", "true");
+  file.focus();
+  announce(fault.textContent);
 }
 
 /** @param {HTMLElement} element */
@@ -46,8 +69,11 @@ function follow(element) {
 
 /** @param {HTMLElement} element @param {Event} [refusal] */
 function failed(element, refusal) {
+  const status = refusal ? statusOf(refusal) : 0;
+  // Such an answer has said it itself.
+  if (status === 422) return;
   const words =
-    refusal && statusOf(refusal) === 401
+    status === 401
       ? "You are signed out. Sign in, then try again."
       : "The portal didn’t take that. Check your connection, then try again.";
   const place = element.querySelector("[data-poster-trouble]");
