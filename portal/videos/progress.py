@@ -63,6 +63,7 @@ class RenditionProgress:
     size_bytes: int | None
     language: str | None
     label: str | None
+    is_default: bool
     copied: bool
     error_code: str | None
 

@@ -86,6 +86,26 @@ async def test_address_is_shared_with_a_time_and_the_frame_with_its_options(
     await expect(code).to_have_value(plain)
 
 
+async def test_share_stays_open_with_what_was_chosen_when_it_is_replaced(
+    page: Page, watched: str
+) -> None:
+    await page.get_by_text("Share").click()
+    share = page.locator("#share")
+    await share.get_by_label("Time to start at").fill("0:01")
+    await share.get_by_label("plays by itself").check()
+    code = await share.get_by_label("Embed code", exact=True).input_value()
+    await share.get_by_label("plays by itself").focus()
+    async with page.expect_response("**/share"):
+        # As at the end of processing.
+        await page.evaluate("document.body.dispatchEvent(new Event('video-final'))")
+    await expect(share).to_have_attribute("open", "")
+    await expect(share.get_by_label("Start at", exact=True)).to_be_checked()
+    await expect(share.get_by_label("plays by itself")).to_be_checked()
+    await expect(share.get_by_label("plays by itself")).to_be_focused()
+    await expect(share.get_by_label("Page address", exact=True)).to_have_value(f"{watched}?t=1")
+    await expect(share.get_by_label("Embed code", exact=True)).to_have_value(code)
+
+
 async def test_time_that_is_shared_is_that_of_the_player(page: Page, watched: str) -> None:
     await play_past(page, 1.0)
     await page.locator("video").evaluate("video => video.pause()")

@@ -62,6 +62,15 @@ class QualityView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TrackView:
+    """A sound track or the captions of a language, as the file names them; `words` are the rest."""
+
+    name: str
+    language: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FactsView:
     """What is known of a video; `changed` is when a person last changed it, None if nobody did."""
 
@@ -69,6 +78,9 @@ class FactsView:
     size: Size
     facts: list[tuple[str, str]]
     qualities: list[QualityView]
+    captions: list[TrackView]
+    audio: list[TrackView]
+    has_tracks: bool
     notes: list[str]
     original_url: str | None
     changed: Moment | None
@@ -114,7 +126,10 @@ def facts_view(video: Video, progress: Progress, *, config: Config) -> FactsView
         url=url_for("workshop.facts", video_id=video.id),
         facts=_facts(video),
         size=size(video.size_bytes),
-        qualities=[_quality(it) for it in progress.renditions if it.kind is not Kind.SUBTITLES],
+        qualities=[_quality(it) for it in progress.renditions if it.kind is Kind.VIDEO],
+        captions=_tracks(progress, Kind.SUBTITLES),
+        audio=_tracks(progress, Kind.AUDIO),
+        has_tracks=bool(progress.renditions),
         notes=[note.words for note in progress.notes],
         original_url=original_url(video, config),
         changed=moment(video.changed_at) if video.changed_at else None,
@@ -141,6 +156,12 @@ def share_view(video: Video, config: Config) -> ShareView:
     )
 
 
+def caption_names(progress: Progress) -> list[str]:
+    """What the captions of a video are called; those that can be switched on."""
+    captions = [it for it in progress.renditions if it.kind is Kind.SUBTITLES]
+    return [_track_name(it) for it in captions if it.state is RenditionStage.COMPLETE]
+
+
 def _embed_code(video: Video) -> str:
     width, height = frame_size(video.width, video.height, limits=(None, None))
     # Markup elsewhere, but here it is the text of a field.
@@ -156,9 +177,31 @@ def _facts(video: Video) -> list[tuple[str, str]]:
     return facts
 
 
-def _quality(rendition: RenditionProgress) -> QualityView:
-    name = rendition.name if rendition.kind is Kind.VIDEO else rendition.label or "Audio"
+def _tracks(progress: Progress, kind: Kind) -> list[TrackView]:
+    tracks = [it for it in progress.renditions if it.kind is kind]
+    return [_track(it, is_alone=len(tracks) == 1) for it in tracks]
+
+
+def _track(rendition: RenditionProgress, *, is_alone: bool) -> TrackView:
+    words = []
+    if rendition.is_default and not is_alone:
+        words.append("default")
     if rendition.state is not RenditionStage.COMPLETE:
-        return QualityView(name=name, words=RENDITION_WORDS[rendition.state], size=None)
+        words.append(RENDITION_WORDS[rendition.state])
+    elif rendition.kind is Kind.AUDIO:
+        words.append(bit_rate(rendition.average_bandwidth_bps or 0))
+    language = rendition.language or ""
+    return TrackView(name=_track_name(rendition), language=language, words=" · ".join(words))
+
+
+def _track_name(rendition: RenditionProgress) -> str:
+    plain = "Audio" if rendition.kind is Kind.AUDIO else "Captions"
+    return shown(rendition.label or "") or plain
+
+
+def _quality(rendition: RenditionProgress) -> QualityView:
+    if rendition.state is not RenditionStage.COMPLETE:
+        words = RENDITION_WORDS[rendition.state]
+        return QualityView(name=rendition.name, words=words, size=None)
     rate = bit_rate(rendition.average_bandwidth_bps or 0)
-    return QualityView(name=name, words=rate, size=size(rendition.size_bytes or 0))
+    return QualityView(name=rendition.name, words=rate, size=size(rendition.size_bytes or 0))

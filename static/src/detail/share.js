@@ -1,4 +1,7 @@
-/** What is shared of a video: from which time, and how an embedded player looks and begins. */
+/**
+ * What is shared of a video: from which time, and how an embedded player looks and begins. Once the
+ * video plays, the section is replaced; what was opened and chosen in it stays.
+ */
 
 import { formatClock } from "../format.js";
 import { parseStartTime_s } from "../player/start-time.js";
@@ -6,16 +9,46 @@ import { player } from "./player-of-page.js";
 
 const FULL_WIDTH = "full";
 
+/** @type {HTMLElement | null} */
+let former = null;
+/** Id of what has the focus in a section that is about to be replaced. */
+let focused = "";
+
 /**
  * @param {HTMLElement} section
  * @param {AbortSignal} signal
  */
 export function shareOptions(section, signal) {
   const form = section.querySelector("form");
+  if (form) form.hidden = false;
+  if (former) takeOver(former, section);
+  former = section;
+  const note = () => {
+    focused = section.contains(document.activeElement) ? (document.activeElement?.id ?? "") : "";
+  };
+  section.addEventListener("htmx:before:swap", note, { signal });
   if (!form) return;
-  form.hidden = false;
+  update(form, null);
   form.addEventListener("submit", (event) => event.preventDefault(), { signal });
   form.addEventListener("input", (event) => update(form, event.target), { signal });
+}
+
+/**
+ * @param {HTMLElement} from
+ * @param {HTMLElement} to
+ */
+function takeOver(from, to) {
+  if (from instanceof HTMLDetailsElement && to instanceof HTMLDetailsElement) to.open = from.open;
+  for (const field of to.querySelectorAll("form [name]")) {
+    const known = from.querySelector(`form [name="${field.getAttribute("name")}"]`);
+    if (known instanceof HTMLInputElement && field instanceof HTMLInputElement) {
+      field.checked = known.checked;
+      field.value = known.value;
+    } else if (known instanceof HTMLSelectElement && field instanceof HTMLSelectElement) {
+      field.value = known.value;
+    }
+  }
+  if (focused) document.getElementById(focused)?.focus();
 }
 
 /**
