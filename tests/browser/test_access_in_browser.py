@@ -14,7 +14,7 @@ from upload_page import STORAGE, choose, fill_in, row, video_is_opened
 from workshop_page import open_workshop
 
 # Browsers report answers that refuse something.
-pytestmark = pytest.mark.complaint("status of (401|404|410|412|422)|Failed to load resource")
+pytestmark = pytest.mark.complaint("status of (401|404|409|410|422)|Failed to load resource")
 
 OWNER = "ann@example.org"
 PASSWORD = "four calm green boats"
@@ -248,12 +248,15 @@ async def test_conflict_and_fault_are_told_in_the_panel(
 
     await mine.get_by_role("radio", name=UNLISTED).check()
     await mine.get_by_role("button", name="Save").click()
-    conflict = mine.get_by_role("group", name="Someone else has changed this meanwhile")
+    conflict = mine.get_by_role("group", name="You and someone else have both changed")
     await expect(conflict).to_be_focused()
-    await expect(conflict).to_contain_text("Private: you, admins and owners.")
     await expect(mine.get_by_role("radio", name=UNLISTED)).to_be_checked()
-    assert await axe_findings(owner) == []
-    await mine.get_by_role("link", name="Keep theirs").click()
+    asked = mine.get_by_role("group", name="Whose choice of who can see it stays")
+    await expect(asked).to_contain_text("you, admins and owners")
+    await suits_everyone(owner, "access-conflict")
+    await asked.get_by_role("radio", name="Theirs").check()
+    await expect(mine.get_by_role("radio", name=UNLISTED)).to_be_hidden()
+    await mine.get_by_role("button", name="Save").click()
     await expect(mine.get_by_role("radio", name=PRIVATE)).to_be_checked()
     await expect(conflict).to_have_count(0)
 
