@@ -1,6 +1,7 @@
 """What the API's tests share: publishing as integrators do, and looking at the answers."""
 
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -19,6 +20,8 @@ RAW_FILE = b"the raw bytes of a video"
 PROBLEM_TYPE = "application/problem+json"
 # An id that no video has.
 UNKNOWN_VIDEO_ID = "5d0e3b8a-2c41-4f6b-9a57-0c1d2e3f4a5b"
+# How times are written.
+UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
 # Finds an attempt whose ffmpeg runs.
 ENCODING = "SELECT 1 FROM attempts WHERE outcome IS NULL AND stage = 'transcoding'"
 CREATED_MEMBERS = {

@@ -47,7 +47,7 @@ WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 # With all that hangs on them.
 TABLES = (
     *("videos", "uploads", "one_time_links", "sign_in_failures", "sign_ons", "accounts"),
-    "audit_events",
+    *("audit_events", "procrastinate_jobs"),
 )
 # What a browser says of a request from the portal's own page.
 OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}
@@ -57,7 +57,7 @@ _numbers = count(1)
 
 @asynccontextmanager
 async def emptied(database_url: str) -> AsyncIterator[None]:
-    """A database in which there are no accounts, videos and uploads any more afterwards.
+    """A database without accounts, videos, uploads and jobs afterwards.
 
     That takes a tenth of the time that a database of its own takes a test.
     """

@@ -205,7 +205,7 @@ async def test_head_of_a_large_object_reads_none_of_it(tmp_path: Path) -> None:
         head = await client.head_object(Bucket="portal", Key="large.mp4")
 
     assert head["ContentLength"] == 64 * 1024**3
-    assert time.monotonic() - began < 5  # its checksum would take a minute
+    assert time.monotonic() - began < 20  # its checksum would take a minute
 
 
 async def test_a_request_may_carry_many_cookies(services: dict[str, str]) -> None:

@@ -237,7 +237,7 @@ async def test_stopping_now_waits_for_nobody(lines: Lines) -> None:
         asyncio.get_running_loop().call_later(0.1, children.stop_now)
         began = time.monotonic()
 
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 async def test_the_error_of_the_block_arrives_as_it_was_raised(lines: Lines) -> None:

@@ -106,6 +106,7 @@ def _uris(playlist: Any) -> list[str]:
     return [segment.uri for segment in playlist.segments]
 
 
+@pytest.mark.slow
 async def test_completion_goes_on_and_costs_no_try(
     client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:

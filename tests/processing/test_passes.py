@@ -69,6 +69,7 @@ async def master(client: Client, video: Video) -> str:
     return str(await response.get_data(as_text=True))
 
 
+@pytest.mark.slow
 async def test_long_video_is_playable_before_its_ladder_is_complete(
     client: Client, resources: WebContext, playable: Video, tmp_path: Path
 ) -> None:

@@ -15,6 +15,8 @@ from portal.database.models import Video
 from portal.errors import FieldError
 from portal.web.pages.editing_views import edit_form
 
+pytestmark = pytest.mark.shared_app
+
 FORM = {"title": "New", "description": "Words", "categoryIds": ["2", "5"], "tags": "a, b"}
 BODY = {"title": "New", "description": "Words", "categoryIds": [2, 5], "tags": "a, b"}
 URLENCODED = {"Content-Type": "application/x-www-form-urlencoded"}

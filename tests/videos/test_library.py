@@ -11,6 +11,8 @@ from portal.database.models import Video
 from portal.videos import library
 from portal.web.pages.library import PAGE_SIZE
 
+pytestmark = pytest.mark.shared_app
+
 
 async def test_new_installation_shows_the_ways_in(client: Client) -> None:
     page = await read(client)

@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -12,28 +11,20 @@ from uuid import uuid4
 import aiohttp
 import av
 import pytest
-from api_client import Client, app_client, published, run_sql
+from api_client import Client, published, run_sql
 from page_rows import make_attempt, make_rendition
 from running_portal import LivePortal, create, final_status, read
+from video_output import MASTER, MEDIA, PLAYLIST_TYPE, READY, STORYBOARD, Output
 from yarl import URL
 
-from portal.config import Config
 from portal.database.models import Rendition, Video
 from portal.database.states import Outcome
 from portal.storage.presigning import Presigner
 from portal.web.composition import WebContext
 
-PLAYLIST_TYPE = "application/vnd.apple.mpegurl"
+pytestmark = pytest.mark.shared_app
+
 REFUSED = (400, 401, 403)
-READY = "status = 'ready', published_attempt = 1"
-MASTER = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlow/media.m3u8\n"
-MEDIA = """#EXTM3U
-#EXT-X-TARGETDURATION:4
-#EXT-X-MAP:URI="init.mp4"
-#EXTINF:4.0,
-one.m4s
-#EXT-X-ENDLIST
-"""
 
 
 @pytest.fixture(scope="module")
@@ -186,41 +177,6 @@ async def test_failed_video_has_no_playback_address(
     assert await status_of(http, own) == 404
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """What lies in storage of a video."""
-
-    resources: WebContext
-    video_id: str
-
-    @property
-    def folder(self) -> str:
-        return f"hls/{self.video_id}/1"
-
-    async def put(self, key: str, text: str, content_type: str = PLAYLIST_TYPE) -> None:
-        await self.resources.storage.put(key, text.encode(), content_type=content_type)
-
-    async def change(self, change: str) -> None:
-        """Change the video's row."""
-        await run_sql(self.resources.config.database_url, f"UPDATE videos SET {change}")
-
-
-@pytest.fixture
-async def unpublished(client: Client, resources: WebContext) -> Output:
-    """The output of a video that is still processed."""
-    output = Output(resources, (await published(client))["id"])
-    await output.put(f"{output.folder}/master.m3u8", MASTER)
-    await output.put(f"{output.folder}/low/media.m3u8", MEDIA)
-    return output
-
-
-@pytest.fixture
-async def output(unpublished: Output) -> Output:
-    """The output of a video that is ready."""
-    await unpublished.change(READY)
-    return unpublished
-
-
 async def test_output_of_an_unpublished_attempt_stays_hidden(
     client: Client, unpublished: Output
 ) -> None:
@@ -284,14 +240,16 @@ async def test_playlist_missing_from_storage_is_not_found(client: Client, output
     assert (await client.get(f"/{output.folder}/high/media.m3u8")).status_code == 404
 
 
-async def test_init_segment_is_signed_too(client: Client, output: Output, config: Config) -> None:
+async def test_init_segment_is_signed_too(
+    client: Client, output: Output, resources: WebContext
+) -> None:
     response = await client.get(f"/{output.folder}/low/media.m3u8")
     init, segment = sorted(addresses(await response.get_data(as_text=True), "none"))
-    folder = f"{config.s3_endpoint_url}/{config.s3_bucket}/{output.folder}/low/"
+    folder = f"{resources.config.s3_endpoint_url}/{resources.config.s3_bucket}/{output.folder}/low/"
     assert init.partition("?")[0] == f"{folder}init.mp4"
     assert segment.partition("?")[0] == f"{folder}one.m4s"
     for address in (init, segment):
-        assert f"X-Amz-Expires={config.playback_url_ttl_s}" in address
+        assert f"X-Amz-Expires={resources.config.playback_url_ttl_s}" in address
 
 
 async def test_playlist_is_signed_once_for_all_who_ask(
@@ -365,18 +323,8 @@ async def test_trick_play_and_subtitle_playlists_are_signed(client: Client, outp
         assert served.count("#EXT-X-BYTERANGE:900@0") == text.count("#EXT-X-BYTERANGE")
 
 
-STORYBOARD = """WEBVTT
-
-00:00:00.000 --> 00:00:01.000
-storyboard-000.jpg#xywh=0,0,192,108
-
-00:00:01.000 --> 00:00:02.000
-storyboard-000.jpg#xywh=192,0,192,108
-"""
-
-
 async def test_storyboard_leads_to_signed_sprites_and_keeps_their_parts(
-    client: Client, unpublished: Output, config: Config
+    client: Client, unpublished: Output, resources: WebContext
 ) -> None:
     own = f"/videos/{unpublished.video_id}/storyboard.vtt"
     await unpublished.put(f"{unpublished.folder}/storyboard.vtt", STORYBOARD, "text/vtt")
@@ -390,7 +338,7 @@ async def test_storyboard_leads_to_signed_sprites_and_keeps_their_parts(
     for line, part in ((lines[3], "#xywh=0,0,192,108"), (lines[6], "#xywh=192,0,192,108")):
         address, mark, rest = line.partition("#")
         assert mark + rest == part
-        assert address.startswith(config.s3_endpoint_url)
+        assert address.startswith(resources.config.s3_endpoint_url)
         assert "X-Amz-Signature=" in address
 
 
@@ -415,29 +363,10 @@ async def test_poster_of_a_ready_video_is_an_image_from_storage(
         assert (await response.read()).startswith(b"\xff\xd8")
 
 
-async def test_only_ready_videos_have_a_poster(client: Client, config: Config) -> None:
+async def test_only_ready_videos_have_a_poster(client: Client, resources: WebContext) -> None:
     record = await published(client)
     poster = f"/videos/{record['id']}/poster.jpg"
     assert (await client.get(poster)).status_code == 404
-    await run_sql(config.database_url, "UPDATE videos SET status = 'failed'")
+    await run_sql(resources.config.database_url, "UPDATE videos SET status = 'failed'")
     assert (await client.get(poster)).status_code == 404
     assert (await client.get(f"/videos/{uuid4()}/poster.jpg")).status_code == 404
-
-
-async def test_cdn_address_replaces_the_portals_own(
-    output: Output, config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await output.put(f"{output.folder}/storyboard.vtt", STORYBOARD, "text/vtt")
-    await output.change("has_poster = true, has_storyboard = true")
-    # Nothing is signed, so nobody is asked who signs.
-    monkeypatch.delattr(Presigner, "_credentials")
-    async with app_client(config, playback_base_url="https://cdn.example/v") as other:
-        read = await (await other.get(f"/api/videos/{output.video_id}")).get_json()
-        poster = await other.get(f"/videos/{output.video_id}/poster.jpg")
-        storyboard = await other.get(f"/videos/{output.video_id}/storyboard.vtt")
-        pictures = await storyboard.get_data(as_text=True)
-    folder = f"https://cdn.example/v/{output.folder}"
-    assert read["playbackUrl"] == f"{folder}/master.m3u8"
-    assert poster.status_code == 302
-    assert poster.headers["Location"] == f"{folder}/poster.jpg"
-    assert f"\n{folder}/storyboard-000.jpg#xywh=0,0,192,108\n" in pictures

@@ -28,6 +28,7 @@ IRREGULAR = (
     "settb=1/1000000,setpts='PTS+mod(N*7919,900)'"
 )
 TICK_S = 0.001
+OTHERS = ("sparse", "fast", "open_gop", "jittering", "variable", "interlaced")
 
 Make = Callable[[MakeMedia], Path]
 
@@ -88,7 +89,9 @@ def check_alike(whole: Path, parts: Path, name: str, *, within_s: float) -> None
     check_segments(parts, name)
 
 
-@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize(
+    "kind", ["ntsc", *(pytest.param(each, marks=pytest.mark.slow) for each in OTHERS)]
+)
 async def test_frames_and_sound_are_those_of_an_unbroken_pass(
     kind: str, make_media: MakeMedia, tmp_path: Path
 ) -> None:
@@ -120,6 +123,7 @@ async def test_later_renditions_go_on_at_the_cuts_of_the_first(
     check_alike(sink.folder, again.folder, low.name, within_s=0.0)
 
 
+@pytest.mark.slow
 async def test_a_pass_that_was_ended_makes_no_segment_again(
     make_video: MakeMedia, tmp_path: Path
 ) -> None:

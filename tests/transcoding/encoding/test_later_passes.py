@@ -65,6 +65,7 @@ def together(path: Path, folder: Path, first: Result, second: Result) -> Publish
     return Published(path, replace(first, output=output), FolderSink(whole))
 
 
+@pytest.mark.slow
 async def test_the_first_pass_of_a_long_source_makes_only_what_is_needed_to_watch(
     make_media: MakeMedia, tmp_path: Path
 ) -> None:

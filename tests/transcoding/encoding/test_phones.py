@@ -68,7 +68,7 @@ async def check_upright(source: Path, publish: Publish, *, tolerance: float) -> 
     return published.result.notes
 
 
-@pytest.mark.parametrize("rate", ["30", "60"])
+@pytest.mark.parametrize("rate", ["30", pytest.param("60", marks=pytest.mark.slow)])
 async def test_h264_of_a_phone_held_upright(
     rate: str, make_media: MakeMedia, publish: Publish
 ) -> None:

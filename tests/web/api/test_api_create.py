@@ -1,15 +1,15 @@
 """Creating a video: the record, safe retries, and what stands in the way."""
 
 import json
-import re
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from api_client import (
     CREATED_MEMBERS,
     RAW_FILE,
+    UTC_TIME,
     Client,
-    app_client,
     counts,
     faults,
     metadata,
@@ -23,8 +23,9 @@ from api_client import (
     uploaded,
 )
 
-from portal.config import Config
 from portal.web.composition import WebContext
+
+pytestmark = pytest.mark.shared_app
 
 OTHER_METADATA: list[dict[str, Any]] = [
     {"title": "Another"},
@@ -46,7 +47,6 @@ FOREIGN_KEYS = [
     "x" * 10_000,
     f"videos/{'0' * 32}.{'x' * 10_000}",
 ]
-UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
 
 
 async def test_creation_answers_the_record_and_where_it_is(client: Client) -> None:
@@ -83,22 +83,10 @@ async def test_timestamps_are_utc_with_z(client: Client) -> None:
     assert before <= created <= datetime.now(UTC)
 
 
-async def test_timestamps_are_utc_whatever_the_time_zone_of_the_database(config: Config) -> None:
-    far_east = f"{config.database_url}&options=-c%20timezone%3DAsia/Kolkata"
-    async with app_client(config, database_url=far_east) as client:
-        before = datetime.now(UTC)
-        record = await published(client)
-        read = await (await client.get(f"/api/videos/{record['id']}")).get_json()
-    for member in ("createdAt", "updatedAt"):
-        assert read[member] == record[member]
-        assert UTC_TIME.fullmatch(read[member])
-        assert before <= datetime.fromisoformat(read[member]) <= datetime.now(UTC)
-
-
-async def test_record_names_its_job(client: Client, config: Config) -> None:
+async def test_record_names_its_job(client: Client, resources: WebContext) -> None:
     record = await published(client)
     query = "SELECT id::text, status::text, args FROM procrastinate_jobs"
-    jobs = await rows(config.database_url, query)
+    jobs = await rows(resources.config.database_url, query)
     [(job_id, status, arguments)] = jobs
     assert (job_id, status) == (record["transcodeJobId"], "todo")
     assert arguments == {"video_id": record["id"], "cause": arguments["cause"]}
@@ -137,14 +125,16 @@ async def test_repeated_category_ids_are_kept(client: Client) -> None:
     assert (await published(client, categoryIds=[3, 1, 3]))["categoryIds"] == [3, 1, 3]
 
 
-async def test_same_request_again_answers_the_same_record(client: Client, config: Config) -> None:
+async def test_same_request_again_answers_the_same_record(
+    client: Client, resources: WebContext
+) -> None:
     body = metadata(await uploaded(client))
     first = await client.post("/api/videos", json=body)
     again = await client.post("/api/videos", json={**body, "ignored": True})
     assert (first.status_code, again.status_code) == (201, 200)
     assert await again.get_json() == await first.get_json()
     assert again.headers["Location"] == first.headers["Location"]
-    assert await counts(config.database_url) == (1, 1)
+    assert await counts(resources.config.database_url) == (1, 1)
 
 
 async def test_retry_is_safe_even_when_the_file_is_gone(
@@ -157,51 +147,53 @@ async def test_retry_is_safe_even_when_the_file_is_gone(
     assert await again.get_json() == record
 
 
-async def test_same_key_with_other_metadata_is_a_conflict(client: Client, config: Config) -> None:
+async def test_same_key_with_other_metadata_is_a_conflict(
+    client: Client, resources: WebContext
+) -> None:
     record = await published(client)
     for change in OTHER_METADATA:
         body = metadata(record["storageKey"], **change)
         response = await client.post("/api/videos", json=body)
         await problem(response, 409, "key_already_used")
-    assert await counts(config.database_url) == (1, 1)
+    assert await counts(resources.config.database_url) == (1, 1)
     read = await (await client.get(f"/api/videos/{record['id']}")).get_json()
     assert {member: read[member] for member in record} == record
 
 
-async def test_key_without_a_file_is_a_conflict(client: Client, config: Config) -> None:
+async def test_key_without_a_file_is_a_conflict(client: Client, resources: WebContext) -> None:
     upload = await presign(client)
     response = await client.post("/api/videos", json=metadata(upload["key"]))
     await problem(response, 409, "upload_not_found")
-    assert await counts(config.database_url) == (0, 0)
+    assert await counts(resources.config.database_url) == (0, 0)
     assert await put(upload["uploadUrl"], RAW_FILE) == 200
     response = await client.post("/api/videos", json=metadata(upload["key"]))
     assert response.status_code == 201
 
 
-async def test_empty_file_is_a_conflict(client: Client, config: Config) -> None:
+async def test_empty_file_is_a_conflict(client: Client, resources: WebContext) -> None:
     key = await uploaded(client, b"")
     response = await client.post("/api/videos", json=metadata(key))
     body = await problem(response, 409, "upload_not_found")
     assert "empty" in body["detail"]
-    assert await counts(config.database_url) == (0, 0)
+    assert await counts(resources.config.database_url) == (0, 0)
 
 
 async def test_file_deleted_before_creation_is_a_conflict(
-    client: Client, resources: WebContext, config: Config
+    client: Client, resources: WebContext
 ) -> None:
     key = await uploaded(client)
     await resources.storage.delete(key)
     response = await client.post("/api/videos", json=metadata(key))
     await problem(response, 409, "upload_not_found")
-    assert await counts(config.database_url) == (0, 0)
+    assert await counts(resources.config.database_url) == (0, 0)
 
 
-async def test_key_that_was_not_issued_is_refused(client: Client, config: Config) -> None:
+async def test_key_that_was_not_issued_is_refused(client: Client, resources: WebContext) -> None:
     for key in FOREIGN_KEYS:
         found = await faults(await client.post("/api/videos", json=metadata(key)))
         assert list(found) == ["/key"], key
         assert "not issued" in found["/key"]
-    assert await counts(config.database_url) == (0, 0)
+    assert await counts(resources.config.database_url) == (0, 0)
 
 
 async def test_object_that_bypassed_presign_cannot_be_created(
@@ -221,7 +213,7 @@ async def test_text_no_database_can_hold_is_refused_at_its_member(client: Client
     assert all(message.startswith("Remove the ") for message in found.values())
 
 
-async def test_every_fault_is_listed_at_once(client: Client, config: Config) -> None:
+async def test_every_fault_is_listed_at_once(client: Client, resources: WebContext) -> None:
     body = {"title": " ", "categoryIds": [999, 1.5, 1], "tags": 5, "fileName": "noext", "key": "k"}
     found = await faults(await client.post("/api/videos", json=body))
     assert set(found) == {
@@ -234,7 +226,7 @@ async def test_every_fault_is_listed_at_once(client: Client, config: Config) -> 
         "/key",
     }
     assert found["/description"] == "This member is required."
-    assert await counts(config.database_url) == (0, 0)
+    assert await counts(resources.config.database_url) == (0, 0)
 
 
 async def test_category_id_is_refused_unless_an_integer_of_the_table(client: Client) -> None:
@@ -247,8 +239,10 @@ async def test_category_id_is_refused_unless_an_integer_of_the_table(client: Cli
     assert list(found) == [*pointers, "/key"]
 
 
-async def test_size_beyond_32_bits_is_answered_exactly(client: Client, config: Config) -> None:
+async def test_size_beyond_32_bits_is_answered_exactly(
+    client: Client, resources: WebContext
+) -> None:
     record = await published(client)
-    await run_sql(config.database_url, f"UPDATE videos SET size_bytes = {2**63 - 1}")
+    await run_sql(resources.config.database_url, f"UPDATE videos SET size_bytes = {2**63 - 1}")
     response = await client.get(f"/api/videos/{record['id']}")
     assert b'"sizeBytes":9223372036854775807,' in await response.get_data()

@@ -5,11 +5,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import pytest
-from api_client import RAW_FILE, Client, app_client, faults, metadata, presign, put, rows
+from api_client import RAW_FILE, Client, faults, metadata, presign, put, rows
+from quart import Quart
+from signed_in import configure
 
-from portal.config import Config
 from portal.storage.errors import ObjectMissing
 from portal.web.composition import WebContext
+
+pytestmark = pytest.mark.shared_app
 
 
 async def test_categories_are_a_fixed_table(client: Client) -> None:
@@ -27,13 +30,13 @@ async def test_categories_are_a_fixed_table(client: Client) -> None:
     assert len({category["name"] for category in categories}) == len(categories)
 
 
-async def test_presign_answers_a_key_and_an_address(client: Client, config: Config) -> None:
+async def test_presign_answers_a_key_and_an_address(client: Client, resources: WebContext) -> None:
     upload = await presign(client, "Some clip.MOV", "video/quicktime")
     assert set(upload) == {"uploadUrl", "key"}
     assert re.fullmatch(r"videos/[0-9a-f]{32}\.mov", upload["key"])
     address = urlsplit(upload["uploadUrl"])
-    assert f"{address.scheme}://{address.netloc}" == config.s3_public_endpoint_url
-    assert address.path == f"/{config.s3_bucket}/{upload['key']}"
+    assert f"{address.scheme}://{address.netloc}" == resources.config.s3_public_endpoint_url
+    assert address.path == f"/{resources.config.s3_bucket}/{upload['key']}"
 
 
 async def test_upload_address_is_signed_in_the_query_for_an_hour(client: Client) -> None:
@@ -43,9 +46,9 @@ async def test_upload_address_is_signed_in_the_query_for_an_hour(client: Client)
     assert query["X-Amz-Signature"][0]
 
 
-async def test_upload_address_lives_as_long_as_configured(config: Config) -> None:
-    async with app_client(config, upload_url_ttl_s=120) as client:
-        upload = await presign(client)
+async def test_upload_address_lives_as_long_as_configured(app: Quart, client: Client) -> None:
+    configure(app, upload_url_ttl_s=120)
+    upload = await presign(client)
     assert parse_qs(urlsplit(upload["uploadUrl"]).query)["X-Amz-Expires"] == ["120"]
 
 
@@ -131,13 +134,13 @@ async def test_longest_file_name_can_be_uploaded_and_created(client: Client) -> 
 
 
 async def test_faulty_presign_names_every_fault_and_issues_no_key(
-    client: Client, config: Config
+    client: Client, resources: WebContext
 ) -> None:
     response = await client.post(
         "/api/videos/presign", json={"fileName": "a/b.mp4", "contentType": "video/webm"}
     )
     assert set(await faults(response)) == {"/fileName", "/contentType"}
-    assert await rows(config.database_url, "SELECT key FROM uploads") == []
+    assert await rows(resources.config.database_url, "SELECT key FROM uploads") == []
 
 
 async def test_unknown_members_are_ignored(client: Client) -> None:

@@ -3,9 +3,12 @@
 import re
 from uuid import uuid4
 
+import pytest
 from api_client import CREATED_MEMBERS, Client, problem, published, run_sql
 
-from portal.config import Config
+from portal.web.composition import WebContext
+
+pytestmark = pytest.mark.shared_app
 
 
 async def test_retrieval_record_is_the_creation_record_and_a_playback_address(
@@ -22,19 +25,19 @@ async def test_retrieval_record_is_the_creation_record_and_a_playback_address(
 
 
 async def test_playback_address_is_filled_exactly_when_ready(
-    client: Client, config: Config
+    client: Client, resources: WebContext
 ) -> None:
     created = await published(client)
     ready = "status = 'ready', published_attempt = 2"
     failed = "status = 'failed', published_attempt = NULL, failure_code = 'x'"
     addresses = {
         "processing": "",
-        ready: f"{config.public_url}/hls/{created['id']}/2/master.m3u8",
+        ready: f"{resources.config.public_url}/hls/{created['id']}/2/master.m3u8",
         failed: "",
     }
     for change, address in addresses.items():
         if "=" in change:
-            await run_sql(config.database_url, f"UPDATE videos SET {change}")
+            await run_sql(resources.config.database_url, f"UPDATE videos SET {change}")
         record = await (await client.get(f"/api/videos/{created['id']}")).get_json()
         assert record["status"] in change
         assert record["playbackUrl"] == address
@@ -113,10 +116,10 @@ async def test_other_etags_get_the_whole_record(client: Client) -> None:
         assert response.headers["ETag"] == etag
 
 
-async def test_changed_record_has_another_etag(client: Client, config: Config) -> None:
+async def test_changed_record_has_another_etag(client: Client, resources: WebContext) -> None:
     address = f"/api/videos/{(await published(client))['id']}"
     etag = (await client.get(address)).headers["ETag"]
-    await run_sql(config.database_url, "UPDATE videos SET status = 'failed'")
+    await run_sql(resources.config.database_url, "UPDATE videos SET status = 'failed'")
     response = await client.get(address, headers={"If-None-Match": etag})
     assert response.status_code == 200
     assert response.headers["ETag"] != etag

@@ -301,6 +301,7 @@ async def web_with_owner(
         yield portal
 
 
+@pytest.mark.slow
 async def test_large_log_is_exported_whole_without_being_held(web_with_owner: LivePortal) -> None:
     """Sixty thousand lines; the process holds some hundred of them at a time."""
     await add_lines(web_with_owner.environ["DATABASE_URL"], 20_000)

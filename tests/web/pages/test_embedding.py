@@ -9,10 +9,12 @@ from api_client import Client, answered
 from test_links import Reader
 from test_pages import READY, make_row, read
 
-from portal.config import Config
 from portal.database.models import Video
 from portal.database.states import VideoStatus
+from portal.web.composition import WebContext
 from portal.web.pages.embedding import frame_size
+
+pytestmark = pytest.mark.shared_app
 
 NASTY = """He said "hi" & left</title><script>alert('x')</script>"""
 
@@ -79,9 +81,9 @@ async def test_only_a_processing_video_is_asked_for_again(client: Client) -> Non
     assert "hx-get" not in await read(client, f"/embed/{video.id}/stage")
 
 
-async def test_oembed_gives_a_frame_that_embeds(client: Client, config: Config) -> None:
+async def test_oembed_gives_a_frame_that_embeds(client: Client, resources: WebContext) -> None:
     video = await make_row(**READY, title=NASTY)
-    page = f"{config.public_url}/videos/{video.id}"
+    page = f"{resources.config.public_url}/videos/{video.id}"
     answer = await oembed(client, url=page, format="json", maxwidth=270)
     assert answer["version"] == "1.0"
     assert answer["type"] == "video"
@@ -91,7 +93,7 @@ async def test_oembed_gives_a_frame_that_embeds(client: Client, config: Config) 
     tags = Tags(answer["html"])
     assert tags.scripts == 0
     [frame] = tags.frames
-    assert frame["src"] == f"{config.public_url}/embed/{video.id}"
+    assert frame["src"] == f"{resources.config.public_url}/embed/{video.id}"
     assert (frame["width"], frame["height"], frame["title"]) == ("270", "480", NASTY)
     path = urlsplit(frame["src"]).path
     assert (await client.get(path)).status_code == 200
@@ -100,23 +102,23 @@ async def test_oembed_gives_a_frame_that_embeds(client: Client, config: Config) 
 
 
 async def test_oembed_knows_only_addresses_of_ready_videos_here(
-    client: Client, config: Config
+    client: Client, resources: WebContext
 ) -> None:
     ready, processing = await make_row(**READY), await make_row(2)
     for url in (
-        f"{config.public_url}/videos/{processing.id}",
-        f"{config.public_url}/videos/{uuid4()}",
-        f"{config.public_url}/videos/nothing",
-        f"{config.public_url}/upload",
+        f"{resources.config.public_url}/videos/{processing.id}",
+        f"{resources.config.public_url}/videos/{uuid4()}",
+        f"{resources.config.public_url}/videos/nothing",
+        f"{resources.config.public_url}/upload",
         f"https://elsewhere.example/videos/{ready.id}",
         str(ready.id),
     ):
         await oembed(client, 404, url=url)
 
 
-async def test_oembed_says_what_it_does_not_offer(client: Client, config: Config) -> None:
+async def test_oembed_says_what_it_does_not_offer(client: Client, resources: WebContext) -> None:
     video = await make_row(**READY)
-    url = f"{config.public_url}/videos/{video.id}"
+    url = f"{resources.config.public_url}/videos/{video.id}"
     await oembed(client, 501, url=url, format="xml")
     await oembed(client, 400)
     for size in ("0", "-1", "wide", "9" * 30):
@@ -125,11 +127,11 @@ async def test_oembed_says_what_it_does_not_offer(client: Client, config: Config
 
 @pytest.mark.parametrize("host", ["attacker", "attacker.localhost:1"])
 async def test_addresses_come_from_the_settings_not_from_the_request(
-    client: Client, config: Config, host: str
+    client: Client, resources: WebContext, host: str
 ) -> None:
     video = await make_row(**READY)
     headers = {"Host": host, "X-Forwarded-Host": host}
-    query = {"url": f"{config.public_url}/videos/{video.id}"}
+    query = {"url": f"{resources.config.public_url}/videos/{video.id}"}
     for path in (f"/videos/{video.id}", f"/embed/{video.id}", "/oembed"):
         response = await client.get(path, headers=headers, query_string=query)
         assert response.status_code == 200
@@ -157,19 +159,19 @@ def test_frame_keeps_the_shape_within_limits(
 
 
 async def test_links_to_a_video_carry_its_title_poster_and_player(
-    client: Client, config: Config
+    client: Client, resources: WebContext
 ) -> None:
     video = await make_row(**READY, title=NASTY, description=NASTY * 20)
     html = await read(client, f"/videos/{video.id}")
     tags = Tags(html)
-    page = f"{config.public_url}/videos/{video.id}"
+    page = f"{resources.config.public_url}/videos/{video.id}"
     assert tags.scripts == 1
     assert tags.meta["og:title"] == tags.meta["twitter:title"] == NASTY
     assert tags.meta["og:url"] == page
     assert tags.meta["og:type"] == "video.other"
     assert tags.meta["og:image"].startswith(f"{page}/poster.jpg")
     assert tags.meta["og:video"] == tags.meta["twitter:player"]
-    assert tags.meta["og:video"] == f"{config.public_url}/embed/{video.id}"
+    assert tags.meta["og:video"] == f"{resources.config.public_url}/embed/{video.id}"
     assert len(tags.meta["og:description"]) <= 303
     [discovery] = [link for link in tags.links if link["rel"] == "alternate"]
     assert discovery["type"] == "application/json+oembed"

@@ -8,6 +8,8 @@ from portal import errors
 from portal.errors import PortalError
 from portal.web.error_rendering import render_page
 
+pytestmark = pytest.mark.shared_app
+
 
 class Gone(PortalError, status=410, code="gone"):
     """It was here."""

@@ -15,6 +15,8 @@ from portal.database.states import RenditionState
 from portal.videos.progress import Progress
 from portal.web.pages import video as video_pages
 
+pytestmark = pytest.mark.shared_app
+
 
 async def read(client: Client, path: str, status: int = 200) -> str:
     response = await client.get(path)

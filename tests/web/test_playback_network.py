@@ -1,0 +1,29 @@
+"""Playback where a content network serves the bucket."""
+
+import pytest
+from api_client import Client
+from video_output import STORYBOARD, Output
+
+from portal.storage.presigning import Presigner
+
+NETWORK = "https://cdn.example/v"
+
+pytestmark = pytest.mark.shared_app(playback_base_url=NETWORK)
+
+
+async def test_cdn_address_replaces_the_portals_own(
+    client: Client, output: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await output.put(f"{output.folder}/storyboard.vtt", STORYBOARD, "text/vtt")
+    await output.change("has_poster = true, has_storyboard = true")
+    # Nothing is signed, so nobody is asked who signs.
+    monkeypatch.delattr(Presigner, "_credentials")
+    read = await (await client.get(f"/api/videos/{output.video_id}")).get_json()
+    poster = await client.get(f"/videos/{output.video_id}/poster.jpg")
+    storyboard = await client.get(f"/videos/{output.video_id}/storyboard.vtt")
+    pictures = await storyboard.get_data(as_text=True)
+    folder = f"{NETWORK}/{output.folder}"
+    assert read["playbackUrl"] == f"{folder}/master.m3u8"
+    assert poster.status_code == 302
+    assert poster.headers["Location"] == f"{folder}/poster.jpg"
+    assert f"\n{folder}/storyboard-000.jpg#xywh=0,0,192,108\n" in pictures
