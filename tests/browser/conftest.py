@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from chromium import (
     CHROMIUM_ARGUMENTS,
+    TIMEOUT_MS,
     Complaints,
     OpenPage,
     Publish,
@@ -22,9 +23,6 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 from running_portal import LivePortal, final_status, storyboard
 from turns import in_turn
 from upload_page import make_files
-
-# Only a failure waits that long, also where the machine has other things to do.
-TIMEOUT_MS = 180_000
 
 expect.set_options(timeout=TIMEOUT_MS)
 

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from chromium import OpenPage, axe_findings, play_past, record_requests, suits_everyone
+from chromium import (
+    TRANSCODE_TIMEOUT_MS,
+    OpenPage,
+    axe_findings,
+    play_past,
+    record_requests,
+    suits_everyone,
+)
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal, fresh_portal
 from upload_page import STORAGE, choose, fill_in, row, video_is_opened
@@ -118,7 +125,7 @@ async def test_signed_in_browser_plays_a_private_video_and_its_frame(
     owner: Page, portal: LivePortal, short_video: Path
 ) -> None:
     address = await publish(owner, portal, short_video, "Played", "Private: you, admins and owners")
-    await expect(owner.locator("video")).to_be_visible()
+    await expect(owner.locator("video")).to_be_visible(timeout=TRANSCODE_TIMEOUT_MS)
     await play_past(owner, 0.3)
     share = owner.locator("#share")
     await share.get_by_text("Share").click()
@@ -330,7 +337,7 @@ async def test_pages_of_visibility_suit_everyone_at_any_width(
     address = await publish(
         owner, portal, short_video, title, "Unlisted: everyone who has the address"
     )
-    await expect(owner.locator("video")).to_be_visible()
+    await expect(owner.locator("video")).to_be_visible(timeout=TRANSCODE_TIMEOUT_MS)
     await suits_everyone(owner, f"access-watch-{scheme}")
     form = await open_form(owner, address)
     await form.get_by_role("radio", name=PRIVATE).check()

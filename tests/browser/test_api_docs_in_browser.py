@@ -50,8 +50,15 @@ async def test_contents_stay_beside_the_page_on_a_desk(open_page: OpenPage) -> N
     await expect(contents.get_by_role("heading")).to_be_in_viewport()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1440])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (360, "light"),
+        (1440, "dark"),
+        pytest.param(360, "dark", marks=pytest.mark.slow),
+        pytest.param(1440, "light", marks=pytest.mark.slow),
+    ],
+)
 async def test_page_is_short_and_accessible(open_page: OpenPage, width: int, scheme: str) -> None:
     page = await open_page(width=width, color_scheme=scheme, reduced_motion="reduce")
     await page.goto("/api/docs")

@@ -85,7 +85,7 @@ async def test_form_is_filled_in_with_the_keyboard(open_page: OpenPage, portal: 
     await expect(page.get_by_role("link", name="Show everything")).to_be_visible()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 async def test_log_suits_everyone_at_any_width(
     open_page: OpenPage, portal: LivePortal, scheme: str
 ) -> None:

@@ -35,7 +35,9 @@ async def left_edge(page: Page, address: str) -> float:
     return box["x"]
 
 
-@pytest.mark.parametrize("width", [360, 768, 1440, 2560])
+@pytest.mark.parametrize(
+    "width", [360, 1440, *(pytest.param(it, marks=pytest.mark.slow) for it in (768, 2560))]
+)
 async def test_logo_stands_at_the_same_place_on_every_page(
     open_page: OpenPage, portal: LivePortal, video: str, width: int
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from chromium import (
     READY_SEARCH,
     SCREENSHOT_WIDTHS,
+    TRANSCODE_TIMEOUT_MS,
     OpenPage,
     Publish,
     axe_findings,
@@ -188,7 +189,7 @@ async def test_failed_poll_leaves_the_page_and_polling_goes_on(
     await second.value
     await expect(page.locator("#status")).to_contain_text("You can leave this page")
     await page.unroute("**/status")
-    await expect(page.locator("video")).to_be_visible()
+    await expect(page.locator("video")).to_be_visible(timeout=TRANSCODE_TIMEOUT_MS)
 
 
 @pytest.mark.slow

@@ -26,8 +26,8 @@ CONTROLLER = "document.querySelector('media-controller')"
     [
         ("/videos/{}", 1440, 900, False),
         ("/videos/{}", 360, 740, False),
-        ("/videos/{}", 1280, 720, True),
-        ("/embed/{}", 640, 360, False),
+        pytest.param("/videos/{}", 1280, 720, True, marks=pytest.mark.slow),
+        pytest.param("/embed/{}", 640, 360, False, marks=pytest.mark.slow),
     ],
 )
 async def test_captions_make_way_for_the_controls_undimmed(

@@ -262,7 +262,7 @@ async def test_single_sign_on_in_another_tab_is_noticed_when_asked_for(
     await is_uploaded(owner)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 async def test_dialog_suits_everyone_at_any_width(
     owner: Page, short_video: Path, scheme: str
 ) -> None:

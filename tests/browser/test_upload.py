@@ -6,7 +6,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from chromium import OpenPage, play_past, record_requests
+from chromium import TRANSCODE_TIMEOUT_MS, OpenPage, play_past, record_requests
 from playwright.async_api import Page, Route, expect
 from upload_page import (
     CREATION,
@@ -57,7 +57,7 @@ async def test_status_is_polled_until_video_plays(page: Page, short_video: Path)
     await fill_in(page, title="Played to the end")
     await press_publish(page)
 
-    await expect(page.locator("video")).to_be_visible()
+    await expect(page.locator("video")).to_be_visible(timeout=TRANSCODE_TIMEOUT_MS)
     assert polls
     # What others need of it is on the page without a reload.
     await expect(page.locator("#stream-address")).to_have_value(re.compile("master.m3u8$"))

@@ -105,6 +105,7 @@ async def test_editor_sees_the_day_fill_up_and_waits(
         await page.context.close()
 
 
+@pytest.mark.slow
 async def test_editor_sees_storage_fill_up_and_makes_room(
     services: dict[str, str], open_page: OpenPage, short_video: Path, tmp_path: Path
 ) -> None:
