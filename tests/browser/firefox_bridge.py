@@ -1,0 +1,75 @@
+"""Runs the Firefox named first with the arguments that follow, as Playwright starts a browser.
+
+Playwright speaks WebDriver BiDi with Firefox and sends a command that the extended support release
+does not know. This program stands between them and answers that one by itself. Without it no
+browser context could be made. It can go once Debian's Firefox knows the command.
+"""
+
+import asyncio
+import json
+import re
+import sys
+
+from aiohttp import ClientSession, ClientWebSocketResponse, web
+
+LISTENS = re.compile(rb"(WebDriver BiDi listening on )(ws://\S+)")
+# Asks for a colour scheme; Firefox keeps its own.
+UNKNOWN = "emulation.setMediaFeaturesOverride"
+
+
+async def run_behind_bridge(firefox: str, *arguments: str) -> int:
+    """Run the browser to its end, and tell the bridge's address in place of its own."""
+    process = await asyncio.create_subprocess_exec(
+        firefox, *arguments, stderr=asyncio.subprocess.PIPE
+    )
+    assert process.stderr is not None
+    async for line in process.stderr:
+        if found := LISTENS.search(line):
+            port = await open_bridge(found[2].decode())
+            line = found[1] + b"ws://127.0.0.1:%d\n" % port
+        sys.stderr.buffer.write(line)
+        sys.stderr.buffer.flush()
+    return await process.wait()
+
+
+async def open_bridge(browser_url: str) -> int:
+    """Listen for Playwright; answers the port."""
+
+    async def connect(request: web.Request) -> web.WebSocketResponse:
+        client = web.WebSocketResponse(max_msg_size=0)
+        await client.prepare(request)
+        async with (
+            ClientSession() as session,
+            session.ws_connect(browser_url + request.path, max_msg_size=0) as browser,
+            asyncio.TaskGroup() as group,
+        ):
+            group.create_task(_pass_answers(browser, client))
+            await _pass_commands(client, browser)
+        return client
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", connect)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    return int(runner.addresses[0][1])
+
+
+async def _pass_answers(browser: ClientWebSocketResponse, client: web.WebSocketResponse) -> None:
+    async for message in browser:
+        await client.send_str(message.data)
+    await client.close()
+
+
+async def _pass_commands(client: web.WebSocketResponse, browser: ClientWebSocketResponse) -> None:
+    async for message in client:
+        command = json.loads(message.data)
+        if command["method"] == UNKNOWN:
+            await client.send_json({"type": "success", "id": command["id"], "result": {}})
+        else:
+            await browser.send_str(message.data)
+    await browser.close()
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(run_behind_bridge(*sys.argv[1:])))
