@@ -22,7 +22,7 @@ async function bundle() {
       app: "src/main.js",
       style: "css/main.css",
       // A worker of the upload page, started by its address.
-      preflight: "src/upload/file-facts.js",
+      preflight: "src/preflight/file-facts.js",
     },
     outdir: dist,
     entryNames: "[name]-[hash]",

@@ -26,7 +26,8 @@ const behaviours = [
   onDemand("[data-seeks]", async () => (await import("./detail/seek.js")).seekLinks),
   onDemand("[data-share]", async () => (await import("./detail/share.js")).shareOptions),
   onDemand("[data-api]", async () => (await import("./unfold.js")).unfoldTarget),
-  onDemand("[data-copy]", async () => (await import("./detail/copy.js")).copyButton),
+  onDemand("[data-copy]", async () => (await import("./copy.js")).copyButton),
+  onDemand("[data-multi-select]", async () => (await import("./multi-select.js")).multiSelect),
   onDemand("[data-shows]", async () => (await import("./accounts/show-password.js")).showPassword),
   onDemand(
     "[data-sign-in-again]",

@@ -1,8 +1,8 @@
 /** Prints, for each file named, what the upload page finds out about it, and how much it reads. */
 
 import { openAsBlob } from "node:fs";
-import { examine } from "../../static/src/upload/file-facts.js";
-import { factsInWords, findingsOf } from "../../static/src/upload/findings.js";
+import { examine } from "../../static/src/preflight/file-facts.js";
+import { factsInWords, findingsOf } from "../../static/src/preflight/findings.js";
 
 // Only the answers go to stdout.
 console.info = console.error;

@@ -17,7 +17,16 @@ from chromium import (
 )
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal, fresh_portal
-from upload_page import STORAGE, choose, fill_in, row, video_is_opened
+from upload_page import (
+    STORAGE,
+    choose,
+    details,
+    fill_in,
+    line,
+    open_line,
+    open_video,
+    publish_button,
+)
 from workshop_page import open_workshop
 
 # Browsers report answers that refuse something.
@@ -70,8 +79,8 @@ async def publish(page: Page, portal: LivePortal, path: Path, title: str, who: s
     await fill_in(page, title=title)
     if who:
         await page.get_by_label("Who can see it").select_option(label=who)
-    await page.get_by_role("button", name="Publish video").click()
-    await video_is_opened(page, title)
+    await publish_button(page).click()
+    await open_video(page, title)
     await page.wait_for_load_state("networkidle")
     return page.url
 
@@ -144,7 +153,7 @@ async def test_unfinished_private_upload_goes_on_as_a_private_one(
     await owner.context.route(STORAGE, lambda route: route.abort())
     await open_upload(owner, portal)
     await choose(owner, short_video)
-    await expect(row(owner, short_video.name)).to_contain_text("trying again by itself")
+    await expect(line(owner, short_video.name)).to_contain_text("trying again by itself")
     await fill_in(owner, title="Continued")
     await owner.get_by_label("Who can see it").select_option("private")
     context = owner.context
@@ -152,29 +161,31 @@ async def test_unfinished_private_upload_goes_on_as_a_private_one(
     await context.unroute_all()
     page = await context.new_page()
     await open_upload(page, portal)
-    place = row(page, short_video.name)
-    await expect(place.get_by_text("Unfinished upload")).to_be_visible()
-    await expect(place.get_by_label("Who can see it")).to_have_value("private")
-    await place.locator("input[type=file]").set_input_files(short_video)
-    await page.get_by_role("button", name="Publish video").click()
-    await video_is_opened(page, "Continued")
+    await expect(line(page, short_video.name)).to_contain_text("Unfinished")
+    await expect(page.get_by_label("Who can see it")).to_have_value("private")
+    await details(page).get_by_label("Choose the file again").set_input_files(short_video)
+    await publish_button(page).click()
+    await open_video(page, "Continued")
     assert await status_for_nobody(page.url) == 404
 
 
-async def test_visibility_of_one_row_is_used_for_all(
+async def test_visibility_of_one_is_used_for_all(
     owner: Page, portal: LivePortal, upload_files: dict[str, Path]
 ) -> None:
     paths = [upload_files["plain.mp4"], upload_files["silent.mp4"]]
     await open_upload(owner, portal)
     await choose(owner, *paths)
-    first, second = (row(owner, path.name) for path in paths)
-    await fill_in(first)
-    await first.get_by_label("Who can see it").select_option("unlisted")
-    await expect(second.get_by_label("Who can see it")).to_have_value("public")
-    await first.get_by_role("button", name="for all").click()
-    await expect(second.get_by_label("Who can see it")).to_have_value("unlisted")
+    await fill_in(owner)
+    visibility = owner.get_by_label("Who can see it")
+    await visibility.select_option("unlisted")
+    await open_line(owner, paths[1].name)
+    await expect(visibility).to_have_value("public")
+    await open_line(owner, paths[0].name)
+    await owner.get_by_role("button", name="Apply to all").click()
+    await open_line(owner, paths[1].name)
+    await expect(visibility).to_have_value("unlisted")
     posts = record_requests(owner, "/api/videos?", method="POST")
-    await owner.get_by_role("button", name="Publish all").click()
+    await publish_button(owner).click()
     await expect(owner.get_by_text("All 2 videos are published.")).to_be_visible()
     assert posts == [f"{portal.base_url}/api/videos?visibility=unlisted"] * 2
     await owner.goto(f"{portal.base_url}/?own=on")

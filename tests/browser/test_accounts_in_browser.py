@@ -8,7 +8,7 @@ import pytest
 from chromium import OpenPage, axe_findings, publish_file, suits_everyone
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal, fresh_portal
-from upload_page import choose, fill_in, video_is_opened
+from upload_page import choose, fill_in, is_uploaded, open_video, press_publish, publish_button
 
 # Browsers report answers that refuse something.
 pytestmark = pytest.mark.complaint("status of (401|404|409|422)")
@@ -167,16 +167,15 @@ async def test_signed_out_while_publishing_loses_nothing(owner: Page, short_vide
     await fill_in(owner, title="Typed while signed out")
     await sign_in_beside(owner, trouble.get_by_role("link", name="Sign in"))
     await owner.get_by_role("button", name="Try again").click()
-    await expect(owner.get_by_text("Uploaded", exact=True)).to_be_visible()
+    await is_uploaded(owner)
     await sign_out(owner)
-    await owner.get_by_role("button", name="Publish video").click()
+    await publish_button(owner).click()
     await close_dialog(owner)
     refusal = owner.locator("[data-submit-trouble]")
     await expect(refusal).to_contain_text(SIGNED_OUT)
     assert await axe_findings(owner) == []
     await sign_in_beside(owner, refusal.get_by_role("link", name="Sign in"))
-    await owner.get_by_role("button", name="Publish video").click()
-    await video_is_opened(owner, "Typed while signed out")
+    await press_publish(owner, title="Typed while signed out")
 
 
 async def test_signed_out_while_editing_loses_nothing(
@@ -221,8 +220,8 @@ async def publish(page: Page, path: Path) -> None:
     await open_at(page, "/upload")
     await choose(page, path)
     await fill_in(page, title="Before")
-    await page.get_by_role("button", name="Publish video").click()
-    await video_is_opened(page, "Before")
+    await publish_button(page).click()
+    await open_video(page, "Before")
     await page.wait_for_load_state("networkidle")
 
 

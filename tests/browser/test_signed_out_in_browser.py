@@ -10,7 +10,19 @@ from chromium import OpenPage, axe_findings, suits_everyone
 from playwright.async_api import Locator, Page, Request, Route, expect
 from running_portal import LivePortal, fresh_portal
 from single_sign_on import provider_process, tell
-from upload_page import choose, fill_in, padded, row, slow_down, video_is_opened
+from upload_page import (
+    choose,
+    details,
+    fill_in,
+    is_published,
+    is_uploaded,
+    line,
+    open_line,
+    padded,
+    press_publish,
+    publish_button,
+    slow_down,
+)
 
 # Browsers report answers that refuse something; the provider has no icon, and a style of elsewhere.
 pytestmark = [
@@ -88,10 +100,6 @@ async def sign_in(page: Page, *, email: str = OWNER, password: str = PASSWORD) -
     await dialog.get_by_role("button", name="Sign in", exact=True).click()
 
 
-async def is_uploaded(place: Page | Locator) -> None:
-    await expect(place.get_by_text("Uploaded", exact=True).first).to_be_visible()
-
-
 async def test_parts_go_on_while_the_dialog_is_open_and_afterwards(
     owner: Page, big_file: Path
 ) -> None:
@@ -122,14 +130,13 @@ async def test_parts_go_on_while_the_dialog_is_open_and_afterwards(
     await slow_down(owner, 0)
     await asyncio.wait_for(has_three.wait(), 60)
     await expect(dialog_of(owner)).to_be_visible()
-    await expect(owner.locator("[data-trouble]")).to_be_hidden()
+    await expect(details(owner).get_by_role("alert")).to_have_count(0)
     await sign_in(owner)
     await is_uploaded(owner)
     # Nothing was sent twice.
     assert len(put) == len(set(put)) == 5
     await fill_in(owner, title="In parts")
-    await owner.get_by_role("button", name="Publish video").click()
-    await video_is_opened(owner, "In parts")
+    await press_publish(owner, title="In parts")
 
 
 async def test_publishing_goes_on_by_keyboard_after_a_wrong_password(
@@ -139,7 +146,7 @@ async def test_publishing_goes_on_by_keyboard_after_a_wrong_password(
     await is_uploaded(owner)
     await fill_in(owner, title="Typed before")
     await sign_out(owner)
-    await owner.get_by_role("button", name="Publish video").focus()
+    await publish_button(owner).focus()
     await owner.keyboard.press("Enter")
     dialog = dialog_of(owner)
     email = dialog.get_by_label("E-mail address")
@@ -156,40 +163,43 @@ async def test_publishing_goes_on_by_keyboard_after_a_wrong_password(
     await suits_everyone(owner, "signed-out")
     await owner.keyboard.type(PASSWORD)
     await owner.keyboard.press("Enter")
-    await video_is_opened(owner, "Typed before")
+    await is_published(owner, "Typed before")
 
 
-async def test_two_rows_stay_as_they_are_for_who_closes_it_and_go_on_together(
+async def test_two_files_stay_as_they_are_for_who_closes_it_and_go_on_together(
     owner: Page, short_video: Path, second_video: Path
 ) -> None:
     await sign_out(owner)
     await choose(owner, short_video, second_video)
     await dialog_of(owner).wait_for()
     await owner.keyboard.press("Escape")
-    rows = [row(owner, short_video.name), row(owner, second_video.name)]
-    for place in rows:
-        await expect(place.locator("[data-trouble]")).to_contain_text(SIGNED_OUT)
-        await fill_in(place)
+    names = [short_video.name, second_video.name]
+    trouble = details(owner).locator("[data-trouble]")
+    for name in names:
+        await open_line(owner, name)
+        await expect(trouble).to_contain_text(SIGNED_OUT)
+        await fill_in(owner)
     await expect(dialog_of(owner)).to_have_count(0)
-    await suits_everyone(owner, "signed-out-rows")
+    await suits_everyone(owner, "signed-out-files")
 
     # Asked again, and given up again by its button.
-    await rows[1].get_by_role("button", name="Try again").click()
+    await line(owner, names[1]).get_by_role("button", name="Try again").click()
     await dialog_of(owner).get_by_role("button", name="Not now").click()
-    await expect(rows[1].locator("[data-trouble]")).to_contain_text(SIGNED_OUT)
+    await expect(trouble).to_contain_text(SIGNED_OUT)
 
-    await rows[0].locator("[data-trouble]").get_by_role("link", name="Sign in").click()
+    await trouble.get_by_role("link", name="Sign in").click()
     await sign_in(owner)
-    for place in rows:
-        await is_uploaded(place)
+    await is_uploaded(owner, *names)
     await sign_out(owner)
-    await owner.get_by_role("button", name="Publish all").click()
+    await publish_button(owner).click()
     await dialog_of(owner).wait_for()
     await expect(dialog_of(owner)).to_have_count(1)
     await owner.keyboard.press("Escape")
-    for place in rows:
-        await expect(place.locator("[data-submit-trouble]")).to_contain_text(SIGNED_OUT)
-    await rows[1].locator("[data-submit-trouble]").get_by_role("link", name="Sign in").click()
+    refusal = details(owner).locator("[data-submit-trouble]")
+    for name in names:
+        await open_line(owner, name)
+        await expect(refusal).to_contain_text(SIGNED_OUT)
+    await refusal.get_by_role("link", name="Sign in").click()
     await sign_in(owner)
     await expect(owner.get_by_text("All 2 videos are published.")).to_be_visible()
 
@@ -208,21 +218,25 @@ async def test_another_person_is_told_and_nothing_is_done_in_their_name(
     await expect(alert).to_contain_text(f"Sign in as {OWNER}")
     await suits_everyone(owner, "signed-in-as-another")
     await owner.keyboard.press("Escape")
-    first, second = row(owner, second_video.name), row(owner, big_file.name)
-    await expect(second.locator("[data-trouble]")).to_contain_text("as someone else than before")
-    await fill_in(first, title="Ann's own")
-    await first.get_by_role("button", name="Publish video").click()
-    trouble = first.locator("[data-submit-trouble]")
+    await open_line(owner, big_file.name)
+    trouble = details(owner).locator("[data-trouble]")
     await expect(trouble).to_contain_text("as someone else than before")
+    await open_line(owner, second_video.name)
+    await fill_in(owner, title="Ann's own")
+    await publish_button(owner).click()
+    # That of the other lacks a category.
+    await open_line(owner, second_video.name)
+    refusal = details(owner).locator("[data-submit-trouble]")
+    await expect(refusal).to_contain_text("as someone else than before")
     assert await axe_findings(owner) == []
-    await expect(first.get_by_label("Title")).to_have_value("Ann's own")
+    await expect(owner.get_by_label("Title")).to_have_value("Ann's own")
     listed = await owner.context.request.get(f"{portal.base_url}/?q=Ann's+own")
     assert "/videos/" not in re.sub(r"(?s)<template.*?</template>", "", await listed.text())
 
-    await trouble.get_by_role("link", name="Sign in").click()
+    await refusal.get_by_role("link", name="Sign in").click()
     await sign_in(owner)
-    await expect(first.get_by_role("link", name="View “Ann's own”")).to_be_visible()
-    await is_uploaded(second)
+    await is_published(owner, "Ann's own")
+    await is_uploaded(owner, big_file.name)
 
 
 async def make_editor(owner: Page, portal: LivePortal, open_page: OpenPage) -> None:

@@ -8,7 +8,16 @@ import pytest
 from chromium import CHROMIUM_ARGUMENTS
 from playwright.async_api import BrowserContext, Playwright, async_playwright, expect
 from running_portal import LivePortal, until
-from upload_page import STORAGE, fill_in, open_upload, padded, row, start_upload
+from upload_page import (
+    STORAGE,
+    details,
+    fill_in,
+    is_uploaded,
+    line,
+    open_upload,
+    padded,
+    start_upload,
+)
 
 
 @pytest.mark.slow
@@ -29,11 +38,10 @@ async def test_upload_is_offered_again_after_the_browser_was_killed(
         context = await _open(playwright, chromium, live_portal, profile)
         page = context.pages[0]
         await open_upload(page)
-        place = row(page, film.name)
-        await expect(place.get_by_text("Unfinished upload")).to_be_visible()
-        await expect(place.get_by_label("Title")).to_have_value("Before the crash")
-        await place.locator("input[type=file]").set_input_files(film)
-        await expect(place.get_by_text("Uploaded", exact=True)).to_be_visible()
+        await expect(line(page, film.name)).to_contain_text("Unfinished")
+        await expect(page.get_by_label("Title")).to_have_value("Before the crash")
+        await details(page).get_by_label("Choose the file again").set_input_files(film)
+        await is_uploaded(page, film.name)
         await context.close()
 
 

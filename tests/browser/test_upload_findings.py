@@ -8,17 +8,21 @@ from chromium import record_requests
 from playwright.async_api import Page, expect
 from upload_page import (
     choose,
+    choose_category,
+    is_uploaded,
+    line,
     listen,
+    open_line,
     open_upload,
     padded,
     press_publish,
-    row,
+    publish_button,
     said,
     slow_down,
     start_upload,
 )
 
-# The file, what the row then says of it, and whether it may be published.
+# The file, what the page then says of it, and whether it may be published.
 FINDINGS = [
     ("plain.mp4", "320 × 180 · 0:01 · 30 fps · H.264 · mono", True),  # noqa: RUF001
     ("hdr.mp4", "HDR. It will be converted to standard colours.", True),
@@ -33,23 +37,23 @@ FINDINGS = [
 ]
 
 
-async def test_row_says_what_the_file_is_and_what_will_happen_to_it(
+async def test_details_say_what_the_file_is_and_what_will_happen_to_it(
     page: Page, upload_files: dict[str, Path]
 ) -> None:
     await open_upload(page)
     await listen(page)
     await choose(page, *(upload_files[name] for name, _, _ in FINDINGS))
     for name, words, is_publishable in FINDINGS:
-        place = row(page, name)
-        panel = place.locator("[data-transfer]")
+        form = await open_line(page, name)
         # Read as it looks: the stop after a finding's name comes from the style sheet.
-        await expect(panel).to_contain_text(words.split(". ")[0].rstrip("."))
+        await expect(form).to_contain_text(words.split(". ")[0].rstrip("."))
         if is_publishable:
-            await expect(place.get_by_text("Uploaded", exact=True)).to_be_visible()
-            await expect(place.get_by_role("button", name="Publish video")).to_be_visible()
+            await is_uploaded(page, name)
         else:
-            await expect(place.get_by_role("alert")).to_be_visible()
-            await expect(place.get_by_role("button", name="Publish video")).to_be_hidden()
+            await expect(form.get_by_role("alert")).to_be_visible()
+            await expect(line(page, name)).to_contain_text("Can’t be published")  # noqa: RUF001
+    publishable = len([name for name, _, is_publishable in FINDINGS if is_publishable])
+    await expect(publish_button(page)).to_have_text(f"Publish {publishable} videos")
     heard = " ".join(await said(page, until="No audio track"))
     assert "silent.mp4: No audio track." in heard
 
@@ -63,14 +67,12 @@ async def test_refused_file_is_not_sent_on_and_another_can_be_chosen(
     page.on("requestfinished", lambda done: sent.append(done.method))
     await start_upload(page, useless, rate_bps=200_000)
     await expect(page.get_by_role("alert")).to_contain_text("Only the sound track was found")
-    await expect(page.get_by_text("be published.")).to_be_visible()
+    await expect(publish_button(page)).to_be_hidden()
     assert "PUT" not in sent
     await slow_down(page, 0)
-    await page.get_by_role("button", name="Choose another file").click()
-    await expect(page.locator("[data-drop] input")).to_be_focused()
-    await choose(page, upload_files["plain.mp4"])
-    await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
-    await page.get_by_role("checkbox").first.check()
+    await page.get_by_label("Replace file").set_input_files(upload_files["plain.mp4"])
+    await is_uploaded(page, "plain.mp4")
+    await choose_category(page)
     await press_publish(page)
 
 
@@ -80,7 +82,7 @@ async def test_reader_is_fetched_only_once_there_is_a_file(
 ) -> None:
     fetched = record_requests(page, "preflight")
     await open_upload(page)
-    await page.get_by_label("Title").fill("Nothing chosen yet")
+    await page.wait_for_load_state("networkidle")
     assert fetched == []
     await choose(page, upload_files["plain.mp4"])
     await expect(page.locator("[data-facts]")).to_contain_text("H.264")
@@ -99,7 +101,7 @@ async def test_upload_goes_on_without_the_reader(
 ) -> None:
     await page.context.route("**/preflight-*.js", lambda route: route.fulfill(**answer))
     await start_upload(page, upload_files["plain.mp4"])
-    await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+    await is_uploaded(page)
     await expect(page.locator("[data-facts]")).to_be_empty()
 
 
@@ -114,8 +116,9 @@ async def test_reader_that_never_answers_is_given_up(
     )
     await page.clock.install()
     await start_upload(page, upload_files["plain.mp4"])
-    await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+    await is_uploaded(page)
     await page.clock.run_for(11_000)
     await page.unroute("**/preflight-*.js")
     await choose(page, upload_files["silent.mp4"])
-    await expect(row(page, "silent.mp4").locator("[data-facts]")).to_contain_text("H.264")
+    form = await open_line(page, "silent.mp4")
+    await expect(form.locator("[data-facts]")).to_contain_text("H.264")

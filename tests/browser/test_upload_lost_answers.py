@@ -7,7 +7,15 @@ import pytest
 from api_client import rows
 from playwright.async_api import Page, Route, expect
 from running_portal import LivePortal
-from upload_page import CREATION, fill_in, open_upload, press_publish, start_upload
+from upload_page import (
+    CREATION,
+    fill_in,
+    is_uploaded,
+    open_upload,
+    press_publish,
+    publish_button,
+    start_upload,
+)
 
 # Answers are lost here.
 pytestmark = [pytest.mark.slow, pytest.mark.complaint("Failed to load resource")]
@@ -29,8 +37,8 @@ async def _publish_without_an_answer(page: Page, path: Path, *, title: str) -> N
     await page.route(CREATION, lose, times=1)
     await start_upload(page, path)
     await fill_in(page, title=title)
-    await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
-    await page.get_by_role("button", name="Publish video").click()
+    await is_uploaded(page)
+    await publish_button(page).click()
     await expect(page.get_by_role("alert")).to_contain_text("be reached")
 
 

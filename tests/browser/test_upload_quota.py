@@ -1,4 +1,4 @@
-"""Quotas as an editor meets them: before a file is chosen, at its row, and from a shell."""
+"""Quotas as an editor meets them: before a file is chosen, in its details, and from a shell."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +11,16 @@ from command_line import portal as run_command
 from front_end import install_tools, run_node
 from playwright.async_api import Page, expect
 from running_portal import LivePortal, fresh_portal
-from upload_page import choose, fill_in, padded, row, video_is_opened
+from upload_page import (
+    choose,
+    fill_in,
+    is_published,
+    is_uploaded,
+    line,
+    open_video,
+    padded,
+    publish_button,
+)
 
 # Browsers report answers that refuse something.
 pytestmark = pytest.mark.complaint("status of 409")
@@ -53,12 +62,12 @@ async def opened(page: Page, portal: LivePortal) -> Page:
 async def uploaded(page: Page, file: Path) -> None:
     """A file is in storage, and its details are filled in."""
     await choose(page, file)
-    await expect(page.get_by_text("Uploaded", exact=True)).to_be_visible()
+    await is_uploaded(page)
     await fill_in(page)
 
 
 async def publish(page: Page) -> None:
-    await page.get_by_role("button", name="Publish video").click()
+    await publish_button(page).click()
 
 
 async def test_editor_sees_the_day_fill_up_and_waits(
@@ -74,17 +83,17 @@ async def test_editor_sees_the_day_fill_up_and_waits(
         await choose(first, short_video, upload_files["silent.mp4"])
         fault = first.locator("#file-error")
         await expect(fault).to_contain_text("may publish only 1 more.")
-        await expect(row(first, "silent.mp4")).to_have_count(0)
+        await expect(line(first, "silent.mp4")).to_have_count(0)
         await fill_in(first)
         await publish(first)
-        await video_is_opened(first)
+        await is_published(first)
 
         # Too late for a file that is uploaded: it stays, and so does what was typed.
         await publish(second)
         refusal = second.locator("[data-submit-trouble]")
         await expect(refusal).to_contain_text("as many videos in 24 hours as it may")
         await expect(refusal).to_contain_text("what is uploaded is kept until then")
-        await suits_everyone(second, "quota-row-videos")
+        await suits_everyone(second, "quota-details-videos")
         # Too late for one that is not.
         await choose(third, short_video)
         await expect(third.get_by_role("alert")).to_contain_text("No more videos can be published")
@@ -100,7 +109,7 @@ async def test_editor_sees_the_day_fill_up_and_waits(
 
         await run_sql(portal.environ["DATABASE_URL"], A_DAY_LATER)
         await publish(second)
-        await video_is_opened(second)
+        await is_published(second)
         # Its pages would ask on after the end of the portal.
         await page.context.close()
 
@@ -121,14 +130,14 @@ async def test_editor_sees_storage_fill_up_and_makes_room(
         await uploaded(second, short_video)
         await uploaded(first, short_video)
         await publish(first)
-        await video_is_opened(first)
+        await open_video(first)
         video = first.url
 
         await publish(second)
         trouble = second.get_by_role("alert")
         await expect(trouble).to_contain_text("This file has to be uploaded again")
         await expect(trouble).to_contain_text("The uploaded file was removed")
-        await suits_everyone(second, "quota-row-bytes")
+        await suits_everyone(second, "quota-details-bytes")
         near = await opened(page, portal)
         await expect(near.locator(".quota")).to_contain_text("Not much is left")
         await suits_everyone(near, "quota-near-bytes")
@@ -140,9 +149,9 @@ async def test_editor_sees_storage_fill_up_and_makes_room(
         await first.goto(f"{video}/delete")
         await first.get_by_role("button", name="Delete").click()
         await second.get_by_role("button", name="Try again").click()
-        await expect(second.get_by_text("Uploaded", exact=True)).to_be_visible()
+        await is_uploaded(second)
         await publish(second)
-        await video_is_opened(second)
+        await is_published(second)
         # Its pages would ask on after the end of the portal.
         await page.context.close()
 

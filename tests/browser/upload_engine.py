@@ -49,8 +49,7 @@ _DRIVER = """async (address) => {
         get id() { return this.upload.id; }
         get key() { return this.upload.key; }
         get uploadId() { return engine.uploadIdOf(this.key); }
-        // The row of the only upload is emptied when it is cancelled.
-        get state() { return this.upload.phase === "empty" ? "cancelled" : this.upload.phase; }
+        get state() { return this.upload.phase; }
         get sent_bytes() { return this.upload.sent_bytes; }
         get trouble() { return this.upload.failure; }
         press(type) { store.dispatch({ type, number: this.number }); }
@@ -66,7 +65,7 @@ _DRIVER = """async (address) => {
         const saved = (await engine.savedUploads()).found.filter((entry) => entry.id === savedId);
         if (saved.length) store.dispatch({ type: "restored", saved });
         const match = saved.length ? store.state.uploads.at(-1).number : null;
-        const number = match ?? (Object.keys(runs).length ? store.state.nextNumber : 1);
+        const number = match ?? store.state.nextNumber;
         const run = { transfer: new Transfer(number), states: [], progress: [], troubles: [] };
         runs[name] = run;
         store.subscribe((state, before) => {
@@ -75,6 +74,8 @@ _DRIVER = """async (address) => {
             if (!now) return;
             if (run.states.at(-1) !== now.phase) run.states.push(now.phase);
             if (now.failure && now.failure !== was?.failure) run.troubles.push(now.failure.message);
+            // What is sent as a whole begins anew.
+            if (now.sent_bytes < (was?.sent_bytes ?? 0)) run.progress = [];
             if (now.sent_bytes > (was?.sent_bytes ?? 0)) {
                 run.progress.push([now.sent_bytes, now.phase]);
             }

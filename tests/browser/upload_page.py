@@ -103,13 +103,30 @@ async def start_upload(page: Page, *paths: Path, rate_bps: int = 0) -> None:
     await choose(page, *paths)
 
 
-async def press_publish(place: Page | Locator, *, title: str = "") -> None:
-    """Publish what is uploaded, and wait for the page of the video."""
-    await place.get_by_role("button", name="Publish video").click()
-    await video_is_opened(place if isinstance(place, Page) else place.page, title)
+def publish_button(page: Page) -> Locator:
+    """The one that publishes all that can be published."""
+    return page.locator("[data-submit]")
 
 
-async def video_is_opened(page: Page, title: str = "") -> None:
+async def press_publish(page: Page, *, title: str = "") -> None:
+    """Publish what is uploaded, and wait until the page says so."""
+    await publish_button(page).click()
+    await is_published(page, title)
+
+
+async def is_published(page: Page, title: str = "") -> None:
+    """A line says that this video is published."""
+    published = page.get_by_role("link", name="Open", exact=True)
+    if title:
+        published = page.get_by_role("listitem").filter(has_text=title).locator(published)
+    await expect(published.first).to_be_visible()
+
+
+async def open_video(page: Page, title: str = "") -> None:
+    """From the line of a published video to its page."""
+    await is_published(page, title)
+    place = page.get_by_role("listitem").filter(has_text=title)
+    await place.get_by_role("link", name="Open", exact=True).click()
     await page.wait_for_url("**/videos/*")
     if title:
         await expect(page.get_by_role("heading", level=1)).to_have_text(title)
@@ -124,17 +141,53 @@ def refuse_with(status: int, code: str, *, retry_after_s: int = 0) -> Callable[[
     return lambda route: route.fulfill(status=status, headers=headers, body=body)
 
 
-def row(page: Page, name: str) -> Locator:
-    """The row of a file."""
-    return page.get_by_role("form", name=name)
+def line(page: Page, name: str) -> Locator:
+    """The line of a file in the list."""
+    return page.get_by_role("listitem", name=name, exact=True)
 
 
-async def fill_in(place: Page | Locator, *, title: str | None = None) -> None:
-    """Give all details; the title only where it is to differ from the file's name."""
+def details(page: Page) -> Locator:
+    """The details of the open upload."""
+    return page.locator("form[data-details]")
+
+
+async def open_line(page: Page, name: str) -> Locator:
+    """Show the details of a file; answers their form."""
+    await line(page, name).locator("[data-open]").click()
+    await expect(details(page).get_by_role("heading", name=name, exact=True)).to_be_visible()
+    return details(page)
+
+
+def category_field(place: Page | Locator) -> Locator:
+    """The field in which categories are searched for."""
+    return place.get_by_role("combobox", name="Categories")
+
+
+async def choose_category(page: Page, name: str = "Music") -> None:
+    """Choose one more category of the open upload, or of the video that is edited."""
+    await category_field(page).click()
+    await page.get_by_role("option", name=name, exact=True).click()
+    await page.keyboard.press("Escape")
+
+
+def chosen_categories(page: Page) -> Locator:
+    """The ones that are chosen, in the order of the table."""
+    return page.locator("[data-multi-chips] [data-words]")
+
+
+async def is_uploaded(page: Page, *names: str) -> None:
+    """These files are in storage; without names, the first."""
+    for place in [line(page, name) for name in names] or [page.locator("[data-line]").first]:
+        await expect(place.get_by_text("Uploaded", exact=True)).to_be_visible()
+
+
+async def fill_in(page: Page, *, title: str | None = None) -> None:
+    """Give all details of the open upload; the title only if it differs from the file's name."""
+    place = details(page)
     if title is not None:
         await place.get_by_label("Title").fill(title)
     await place.get_by_label("Description").fill("By the sea.\nTwice.")
-    await place.get_by_role("checkbox").first.check()
+    await choose_category(page)
     await place.get_by_label("Tags").fill("sea, sun")
 
 

@@ -1,15 +1,18 @@
 /**
- * The upload page: a row for each file, which uploads while its details are filled in. Everything
- * shown is drawn from the store's state, and everything done is told to it as an event.
+ * The upload page: a list of files, which upload while the details of the open one are filled in.
+ * Everything shown is drawn from the store's state, and everything done is told to it as an event.
  */
 
 import { askAgain, SIGNED_IN } from "../accounts/sign-in-again.js";
+import { copied } from "../copy.js";
 import { element } from "../dom.js";
-import { RowView, setText, stamp } from "./row-view.js";
+import { acceptDrops, takeFiles } from "../file-input.js";
+import { DetailsView } from "./details-view.js";
+import { LineView, setText } from "./line-view.js";
 import * as is from "./selectors.js";
 import { Store } from "./store.js";
 import { NO_DETAILS } from "./upload.js";
-import { batchOf } from "./words.js";
+import { batchOf, submitOf } from "./words.js";
 
 /** What is said to screen readers within this time is said at once. */
 const GATHER_MS = 300;
@@ -20,8 +23,8 @@ const GATHER_MS = 300;
 export const startUploadPage = (root, signal) => new UploadPage(root, signal);
 
 class UploadPage {
-  /** @type {Map<number, RowView>} by number */
-  #rows = new Map();
+  /** @type {Map<number, LineView>} by number */
+  #lines = new Map();
   /** @type {string[]} */
   #unsaid = [];
 
@@ -31,10 +34,11 @@ class UploadPage {
     this.signal = signal;
     this.drop = element(root, "[data-drop]");
     this.input = /** @type {HTMLInputElement} */ (element(this.drop, "input"));
-    this.list = element(root, "[data-rows]");
-    this.batch = element(root, "[data-batch]");
-    const first = this.#adopt(1, element(this.list, "[data-row]"));
-    this.store = new Store(settingsOf(root, first), signal);
+    this.list = element(root, "[data-lines]");
+    this.form = /** @type {HTMLFormElement} */ (element(root, "[data-details]"));
+    this.details = new DetailsView(this.form);
+    this.publishing = element(root, "[data-publish]");
+    this.store = new Store(settingsOf(root), signal);
     this.store.subscribe((state, before) => this.#draw(state, before));
     this.#listen();
     this.store.restore();
@@ -42,17 +46,19 @@ class UploadPage {
   }
 
   #listen() {
-    const { store, list, signal } = this;
+    const { store, list, form, signal } = this;
     acceptDrops(this.drop, (files) => store.choose(files), signal);
     const take = () => takeFiles(this.input, (files) => store.choose(files));
     this.input.addEventListener("change", take, { signal });
     // Someone may have been faster than this script.
     take();
     list.addEventListener("click", (event) => this.#pressed(event), { signal });
-    list.addEventListener("input", (event) => this.#edited(event), { signal });
-    list.addEventListener("change", (event) => this.#fileChosen(event), { signal });
-    list.addEventListener("submit", (event) => this.#submitted(event), { signal });
-    element(this.batch, "button").addEventListener("click", () => this.#submit(), { signal });
+    form.addEventListener("click", ({ target }) => this.#act(target, store.state.open), { signal });
+    form.addEventListener("input", (event) => this.#edited(event), { signal });
+    form.addEventListener("change", (event) => this.#fileChosen(event), { signal });
+    form.addEventListener("submit", (event) => event.preventDefault(), { signal });
+    const submit = element(this.publishing, "[data-submit]");
+    submit.addEventListener("click", () => this.#submit(), { signal });
     const ask = (/** @type {Event} */ event) => {
       if (store.state.uploads.some(is.holdsWork)) event.preventDefault();
     };
@@ -60,114 +66,140 @@ class UploadPage {
     document.addEventListener(SIGNED_IN, () => store.dispatch({ type: "signedIn" }), { signal });
   }
 
-  /** @param {Event} event */
+  /** @param {Event} event on a line */
   #pressed({ target }) {
-    const action = closest(target, "[data-action]")?.getAttribute("data-action");
-    const type = /** @type {"remove"} */ (action === "discard" ? "remove" : action);
-    if (!action) return;
+    const number = Number(closest(target, "[data-line]")?.getAttribute("data-line"));
+    const opener = closest(target, "[data-open]");
+    if (!opener) return this.#act(target, number);
+    this.store.dispatch({ type: "opened", number });
+    // On a narrow screen they stand below the list.
+    const isBelow = this.form.getBoundingClientRect().top > innerHeight / 2;
+    if (isBelow) this.form.scrollIntoView();
+  }
+
+  /** @param {EventTarget | null} target @param {number} number of the upload it belongs to */
+  #act(target, number) {
+    const button = closest(target, "[data-action]");
+    const action = button?.getAttribute("data-action");
+    if (!(button instanceof HTMLElement) || !action) return;
+    if (action === "copy-link") return this.#copyLink(button);
     askAgain();
-    this.store.dispatch({ type, number: rowNumber(target) });
+    this.store.dispatch({ type: /** @type {"remove"} */ (action), number });
+  }
+
+  /** @param {HTMLElement} button */
+  async #copyLink(button) {
+    const isDone = await copied(button.dataset.address ?? "", button);
+    this.#say([isDone ? "Link copied." : "This browser does not let the page copy the link."]);
   }
 
   /** @param {Event} event */
   #edited({ target }) {
-    const number = rowNumber(target);
     const pointer = closest(target, "[data-field]")?.getAttribute("data-field") ?? "";
-    const details = this.#rows.get(number)?.read();
-    if (details) this.store.dispatch({ type: "edited", number, details, pointer });
+    if (pointer === "/file") return;
+    const details = this.details.read();
+    this.store.dispatch({ type: "edited", number: this.store.state.open, details, pointer });
   }
 
-  /** An unfinished upload gets its file. @param {Event} event */
+  /** An unfinished upload gets its file, or a refused one another. @param {Event} event */
   #fileChosen({ target }) {
     if (!(target instanceof HTMLInputElement) || target.type !== "file") return;
-    const asking = is.uploadOf(this.store.state, rowNumber(target));
-    takeFiles(target, (files) => this.store.choose(files, asking));
+    takeFiles(target, (files) => this.store.choose(files, is.openOf(this.store.state)));
   }
 
-  /** @param {Event} event */
-  #submitted(event) {
-    event.preventDefault();
-    this.#submit(rowNumber(event.target));
-  }
-
-  /** @param {number} [number] of the row; all without one */
-  #submit(number) {
+  #submit() {
     askAgain();
     // Browsers fill in fields without an event when they restore a page.
-    for (const [number, view] of this.#rows) {
-      this.store.dispatch({ type: "edited", number, details: view.read(), pointer: "" });
-    }
-    this.store.dispatch({ type: "submitted", number });
+    const details = this.details.read();
+    this.store.dispatch({ type: "edited", number: this.store.state.open, details, pointer: "" });
+    this.store.dispatch({ type: "submitted" });
   }
 
   /** @param {State} state @param {State} before */
   #draw(state, before) {
-    const { uploads, destination } = state;
-    for (const [number, view] of this.#rows) {
+    const focused = document.activeElement;
+    this.#drawLines(state, before);
+    this.details.draw(state);
+    this.#drawPublishing(state);
+    this.root.classList.toggle("upload--filled", state.uploads.length > 0);
+    this.root.classList.toggle("upload--open", state.open > 0);
+    setText(this.drop, "[data-drop-words]", state.uploads.length ? "Upload more" : "Choose videos");
+    if (state.fileFaults !== before.fileFaults) this.#drawFaults(state.fileFaults);
+    if (state.focus) this.#focus(state.focus);
+    else this.#keepFocus(focused, state, before);
+    this.#say(state.news);
+  }
+
+  /** @param {State} state @param {State} before */
+  #drawLines(state, before) {
+    for (const [number, view] of this.#lines) {
       if (is.uploadOf(state, number)) continue;
       view.root.remove();
-      this.#rows.delete(number);
+      this.#lines.delete(number);
     }
-    for (const upload of uploads) {
+    for (const upload of state.uploads) {
       const { number } = upload;
-      const add = () => this.#adopt(number, stamp(this.root, "[data-row-template]", number));
-      (this.#rows.get(number) ?? add()).draw(upload, is.uploadOf(before, number), state);
-    }
-    this.root.classList.toggle("upload--several", uploads.length > 1);
-    this.root.classList.toggle(
-      "upload--filled",
-      uploads.some((it) => it.phase !== "empty"),
-    );
-    if (state.fileFaults !== before.fileFaults) this.#drawFaults(state.fileFaults);
-    this.#drawBatch(state);
-    if (state.focus) this.#focus(state.focus);
-    this.#say(state.news);
-    if (destination && !before.destination) {
-      const url = this.root.dataset.videoUrl ?? "";
-      location.assign(url.replace("VIDEO_ID", encodeURIComponent(destination)));
+      const view = this.#lines.get(number) ?? this.#addLine(number);
+      view.draw(upload, is.uploadOf(before, number), number === state.open);
     }
   }
 
-  /** @param {number} number @param {HTMLElement} row */
-  #adopt(number, row) {
-    const view = new RowView(row, this.root.dataset.videoUrl ?? "");
-    if (!row.isConnected) this.list.append(row);
-    this.#rows.set(number, view);
+  /** @param {number} number */
+  #addLine(number) {
+    const { videoUrl = "", editUrl = "", publicUrl = "" } = this.root.dataset;
+    const view = new LineView(blankLine(this.root), number, { videoUrl, editUrl, publicUrl });
+    this.list.append(view.root);
+    this.#lines.set(number, view);
     return view;
   }
 
   /** @param {string[]} faults */
   #drawFaults(faults) {
-    const lines = faults.map((fault) => {
-      const line = document.createElement("p");
-      line.textContent = fault;
-      return line;
-    });
+    const lines = faults.map((fault) =>
+      Object.assign(document.createElement("p"), { innerText: fault }),
+    );
     element(this.root, "#file-error").replaceChildren(...lines);
     if (faults.length) this.input.setAttribute("aria-invalid", "true");
     else this.input.removeAttribute("aria-invalid");
   }
 
   /** @param {State} state */
-  #drawBatch(state) {
-    const { isHidden, share, percent, count, rest, canPublish, isWaiting } = batchOf(state);
-    this.batch.hidden = isHidden;
-    if (isHidden) return;
-    const button = element(this.batch, "button");
-    /** @type {HTMLProgressElement} */ (element(this.batch, "progress")).value = share;
-    setText(this.batch, "[data-percent]", percent);
-    setText(this.batch, "[data-count]", count);
-    setText(this.batch, "[data-rest]", rest);
-    if (!canPublish && document.activeElement === button) this.batch.focus();
-    button.hidden = !canPublish;
-    button.setAttribute("aria-disabled", String(isWaiting));
-    setText(this.batch, "button", isWaiting ? "Waiting…" : "Publish all");
+  #drawPublishing(state) {
+    const { isHidden, label, isBusy, words } = submitOf(state);
+    const batch = batchOf(state);
+    this.publishing.hidden = isHidden && batch.isHidden;
+    element(this.publishing, "[data-batch]").hidden = batch.isHidden;
+    const meter = /** @type {HTMLProgressElement} */ (element(this.publishing, "progress"));
+    meter.value = batch.share;
+    meter.hidden = batch.share === 1;
+    setText(this.publishing, "[data-percent]", batch.percent);
+    setText(this.publishing, "[data-count]", batch.count);
+    setText(this.publishing, "[data-rest]", batch.rest);
+    setText(this.publishing, "[data-submit-state]", words);
+    const button = element(this.publishing, "[data-submit]");
+    button.hidden = isHidden;
+    button.setAttribute("aria-disabled", String(isBusy));
+    setText(this.publishing, "[data-submit]", label);
   }
 
   /** @param {NonNullable<State["focus"]>} focus */
-  #focus({ number, target }) {
-    const view = this.#rows.get(number ?? 0);
-    (view ? (target === "fault" ? view.atFault : view.panel) : this.input).focus();
+  #focus({ number = 0, target }) {
+    if (target === "files") this.input.focus();
+    else if (target === "fault") this.details.focusFault();
+    else this.#lines.get(number)?.focus();
+  }
+
+  /**
+   * What is typed goes into no other upload's details, and a button that went away does not take the
+   * keyboard's place in the page with it.
+   * @param {Element | null} focused @param {State} state @param {State} before
+   */
+  #keepFocus(focused, state, before) {
+    const isMoved = state.open !== before.open && this.form.contains(focused);
+    const isLost =
+      focused !== document.body && isHidden(focused) && isHidden(document.activeElement);
+    if (isMoved) this.#lines.get(before.open)?.focus();
+    else if (isLost) this.#lines.get(state.open || before.open)?.focus();
   }
 
   /** In turn and without flooding. @param {string[]} news */
@@ -182,8 +214,8 @@ class UploadPage {
   }
 }
 
-/** @param {HTMLElement} root @param {RowView} first @returns {import("./store.js").Page} */
-function settingsOf({ dataset }, first) {
+/** @param {HTMLElement} root @returns {import("./store.js").Page} */
+function settingsOf({ dataset }) {
   return {
     urls: /** @type {import("./store.js").Urls} */ ({ ...dataset }),
     limits: {
@@ -195,9 +227,13 @@ function settingsOf({ dataset }, first) {
         size_bytes: Number(dataset.leftBytes || Number.POSITIVE_INFINITY),
       },
     },
-    details: first.read(),
     blank: { ...NO_DETAILS, visibility: dataset.defaultVisibility ?? "" },
   };
+}
+
+/** @param {Element | null} focused */
+function isHidden(focused) {
+  return !focused || focused === document.body || focused.getClientRects().length === 0;
 }
 
 /** @param {EventTarget | null} target @param {string} selector */
@@ -205,39 +241,9 @@ function closest(target, selector) {
   return target instanceof Element ? target.closest(selector) : null;
 }
 
-/** @param {EventTarget | null} target in a row */
-function rowNumber(target) {
-  return Number(closest(target, "[data-row]")?.getAttribute("data-row"));
-}
-
-/** @param {HTMLInputElement} input @param {(files: File[]) => void} onFiles */
-function takeFiles(input, onFiles) {
-  const files = [...(input.files ?? [])];
-  // Emptied, so that choosing the same file again counts as a change.
-  input.value = "";
-  if (files.length) onFiles(files);
-}
-
-/**
- * A near miss of the drop zone must not make the browser leave the page to open the file.
- * @param {HTMLElement} zone
- * @param {(files: File[]) => void} onFiles
- * @param {AbortSignal} signal
- */
-function acceptDrops(zone, onFiles, signal) {
-  /** @param {DragEvent} event */
-  const follow = (event) => {
-    if (event.type === "dragleave") {
-      if (!event.relatedTarget) zone.classList.remove("drop--over");
-      return;
-    }
-    if (!event.dataTransfer?.types.includes("Files")) return;
-    event.preventDefault();
-    zone.classList.toggle("drop--over", event.type === "dragover");
-    const files = event.type === "drop" ? [...event.dataTransfer.files] : [];
-    if (files.length) onFiles(files);
-  };
-  for (const type of /** @type {const} */ (["dragover", "dragleave", "drop"])) {
-    window.addEventListener(type, follow, { signal });
-  }
+/** @param {ParentNode} root @returns {HTMLElement} a line that says nothing yet */
+function blankLine(root) {
+  const template = /** @type {HTMLTemplateElement} */ (element(root, "[data-line-template]"));
+  const copy = document.importNode(template.content, true);
+  return /** @type {HTMLElement} */ (copy.firstElementChild);
 }

@@ -17,7 +17,7 @@ import { canRetry, retrying } from "./retry.js";
 export const WHO_HAS_TO_SIGN_IN = new Set([SIGNED_OUT, SOMEONE_ELSE]);
 /** Refusals that only another upload of the file can cure. */
 const NEEDS_UPLOAD = new Set(["upload_not_found", "key_already_used", "storage_quota_exceeded"]);
-/** Members of the request that have a field in the row. */
+/** Members of the request that have a field in the form. */
 const FIELDS = /^\/(title|description|categoryIds|tags|visibility)(\/|$)/;
 
 /** @typedef {import("./api.js").Api} Api */
@@ -29,7 +29,7 @@ const FIELDS = /^\/(title|description|categoryIds|tags|visibility)(\/|$)/;
 /** The portal did not publish. */
 export class NotPublished extends Error {
   /**
-   * @param {import("../requests.js").FieldFault[]} faults of the row's fields
+   * @param {import("../requests.js").FieldFault[]} faults of the form's fields
    * @param {string} words for what has no field
    * @param {boolean} needsUpload whether the file is what is at fault
    */

@@ -3,6 +3,7 @@
  * determine the state after. What is done about a change stands in `store.js`.
  */
 
+import { NO_PROGRESS, overallOf } from "./progress.js";
 import * as is from "./selectors.js";
 import * as row from "./upload.js";
 import { newsOf } from "./words.js";
@@ -10,36 +11,39 @@ import { newsOf } from "./words.js";
 const ON_FILES = { target: /** @type {const} */ ("files") };
 
 /** @typedef {row.Upload} Upload */
-/** @typedef {import("./findings.js").Limits} Limits */
-/** @typedef {{ file: File, id: string, match: number | null }} Choice `match`: row it continues */
+/** @typedef {import("../preflight/findings.js").Limits} Limits */
 /**
- * `news` and `focus` belong to the last event alone: what screen readers are told, and where the
- * keyboard goes on. `destination` is the video whose page comes next; empty while this one stays.
- * `blank` is what a row says in which nothing was typed.
- * @typedef {{ limits: Limits, uploads: Upload[], nextNumber: number, isOnline: boolean,
- *   fileFaults: string[], overall: import("./selectors.js").Overall, destination: string,
- *   news: string[], blank: row.Details,
- *   focus: { number?: number, target: "panel" | "fault" | "files" } | null }} State
+ * `match` is the upload that the file continues, or whose file it replaces.
+ * @typedef {{ file: File, id: string, match: number | null }} Choice
  */
 /**
- * Events of one row.
+ * `open` is the upload whose details are shown, 0 for none. `news` and `focus` belong to the last
+ * event alone: what screen readers are told, and where the keyboard goes on. `blank` is what is
+ * said of a video about which nothing was typed.
+ * @typedef {{ limits: Limits, uploads: Upload[], open: number, nextNumber: number,
+ *   isOnline: boolean, fileFaults: string[], overall: import("./progress.js").Overall,
+ *   news: string[], blank: row.Details,
+ *   focus: { number?: number, target: "line" | "fault" | "files" } | null }} State
+ */
+/**
+ * Events of one upload.
  * @typedef {{
  *   looked: { isStored: boolean, arrived_bytes: number },
- *   inspected: { inspection: row.Inspection },
+ *   inspected: { inspection: row.Inspection }, pictured: { picture: string },
  *   edited: { details: row.Details, pointer: string },
  *   requested: { request: Upload["request"] },
  *   transferred: { news: import("./transfer.js").TransferNews, now_ms: number },
- *   failed: { error: Error },
+ *   failed: { error: Error }, followed: { processing: NonNullable<Upload["processing"]> },
  *   reachable: {}, pause: {}, resume: {}, retry: {},
  * }} RowEvents
  */
 /**
- * Events that concern more than one row, or what the keyboard and screen readers follow.
+ * Events that concern more than one upload, or what the keyboard and screen readers follow.
  * @typedef {{
- *   restored: { saved: row.Saved[] },
+ *   restored: { saved: row.Saved[] }, opened: { number: number },
  *   chosen: { choices: Choice[], now: number, from?: number },
  *   mismatched: { number: number, message: string },
- *   submitted: { number?: number },
+ *   submitted: {},
  *   published: { number: number, video: NonNullable<Upload["video"]> },
  *   refused: { number: number, error: import("./publication.js").NotPublished },
  *   connected: { isOnline: boolean }, signedIn: {},
@@ -52,20 +56,19 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  */
 
 /**
- * @param {Limits} limits @param {row.Details} [details] what the first row's fields hold already
- * @param {boolean} [isOnline] @param {row.Details} [blank]
+ * @param {Limits} limits @param {boolean} [isOnline] @param {row.Details} [blank]
  * @returns {State}
  */
-export function initialState(limits, details, isOnline = true, blank = row.NO_DETAILS) {
+export function initialState(limits, isOnline = true, blank = row.NO_DETAILS) {
   return {
     limits,
     blank,
-    uploads: [row.emptyUpload(1, details)],
-    nextNumber: 2,
+    uploads: [],
+    open: 0,
+    nextNumber: 1,
     isOnline,
     fileFaults: [],
-    overall: is.NO_PROGRESS,
-    destination: "",
+    overall: NO_PROGRESS,
     news: [],
     focus: null,
   };
@@ -73,10 +76,10 @@ export function initialState(limits, details, isOnline = true, blank = row.NO_DE
 
 /** @param {State} before @param {UploadEvent} event @returns {State} */
 export function reduce(before, event) {
-  const state = is.started(handled({ ...before, news: [], focus: null }, event));
-  const now_ms = event.type === "transferred" ? event.now_ms : null;
-  const after = { ...state, overall: is.overallOf(before.overall, state.uploads, now_ms) };
-  return { ...after, news: [...state.news, ...newsOf(before, after)] };
+  const changed = is.started(handled({ ...before, news: [], focus: null }, event));
+  const open = is.openAfter(before, changed);
+  const state = { ...changed, open, overall: overallOf(before.overall, changed.uploads) };
+  return { ...state, news: [...state.news, ...newsOf(before, state)] };
 }
 
 /** @param {State} state @param {any} event @returns {State} */
@@ -93,6 +96,10 @@ const rowHandlers = {
     is.isRestored(upload) ? row.withArrived(upload, isStored, arrived_bytes) : upload,
 
   inspected: (upload, { inspection }) => row.withInspection(upload, inspection),
+
+  pictured: (upload, { picture }) => ({ ...upload, picture }),
+
+  followed: (upload, { processing }) => ({ ...upload, processing }),
 
   edited: (upload, { details, pointer }) => {
     const faults = pointer ? is.without(upload.faults, pointer) : upload.faults;
@@ -120,57 +127,55 @@ const rowHandlers = {
 /** @type {{ [T in keyof PageEvents]: (state: State, event: PageEvents[T]) => State }} */
 const pageHandlers = {
   restored(state, { saved }) {
-    const [first] = state.uploads;
-    const isUnused = first?.phase === "empty" && !is.holdsWork(first);
-    const kept = saved.length && isUnused ? state.uploads.slice(1) : state.uploads;
     const found = saved.map((it, at) => row.restoredUpload(state.nextNumber + at, it, state.blank));
-    return { ...state, uploads: [...kept, ...found], nextNumber: state.nextNumber + saved.length };
+    const nextNumber = state.nextNumber + saved.length;
+    return { ...state, uploads: [...state.uploads, ...found], nextNumber };
   },
 
+  opened: (state, { number }) => ({ ...state, open: number }),
+
   chosen(state, { choices, now, from }) {
-    const focus = from ? { number: from, target: /** @type {const} */ ("panel") } : null;
+    const focus = from ? { number: from, target: /** @type {const} */ ("line") } : null;
     /** @type {State} */
     let next = { ...state, fileFaults: [], focus };
     const names = [];
     for (const choice of choices) {
       const fault = is.faultOf(next, choice);
-      if (fault) next = { ...next, fileFaults: [...next.fileFaults, fault] };
-      else next = withChoice(next, choice, now);
+      next = fault ? withFault(next, choice, fault) : withChoice(next, choice, now);
       if (!fault) names.push(choice.file.name);
     }
     const what = names.length > 1 ? `${names.length} files` : names[0];
-    return { ...next, news: [...next.fileFaults, ...(what ? [`Uploading ${what}.`] : [])] };
+    return { ...next, news: [...next.news, ...(what ? [`Uploading ${what}.`] : [])] };
   },
 
   mismatched(state, { number, message }) {
     const faults = [{ pointer: "/file", message }];
     const next = updated(state, number, (upload) => ({ ...upload, faults }));
-    return { ...next, focus: { number, target: "fault" }, news: [message] };
+    return { ...next, open: number, focus: { number, target: "fault" }, news: [message] };
   },
 
-  submitted(state, { number }) {
-    /** @param {Upload} it */
-    const isMeant = (it) =>
-      number === undefined ? is.isPublishable(it) && !it.publishing : it.number === number;
-    const uploads = state.uploads.map((it) => (isMeant(it) ? row.submitted(it) : it));
-    if (uploads.every(({ phase }) => phase === "empty")) {
-      const words = "Choose the video file to publish.";
-      return { ...state, uploads, fileFaults: [words], news: [words], focus: ON_FILES };
-    }
-    const first = uploads.find((it) => it.faults.length && isMeant(it));
-    return { ...state, uploads, focus: first ? { number: first.number, target: "fault" } : null };
+  submitted(state) {
+    const meant = state.uploads.filter((it) => is.isPublishable(it) && !it.publishing);
+    const uploads = state.uploads.map((it) => (meant.includes(it) ? row.submitted(it) : it));
+    const at = state.uploads.findIndex((it, n) => meant.includes(it) && uploads[n]?.faults.length);
+    const number = uploads[at]?.number;
+    if (!number) return { ...state, uploads };
+    return { ...state, uploads, open: number, focus: { number, target: "fault" } };
   },
 
   published(state, { number, video }) {
     const publishing = /** @type {const} */ ("published");
     const next = updated(state, number, (it) => ({ ...it, video, publishing, request: null }));
-    if (is.isAlone(state, number)) return { ...next, destination: video.id };
     return { ...next, news: [`“${video.title}” is published.`] };
   },
 
   refused(state, { number, error }) {
     const next = updated(state, number, (upload) => row.withRefusal(upload, error));
-    return error.faults.length ? { ...next, focus: { number, target: "fault" } } : next;
+    // Who is mending another is not called away from it.
+    const isBusy = state.open !== number && is.openOf(state)?.faults.length;
+    if (isBusy) return next;
+    const focus = error.faults.length ? { number, target: /** @type {const} */ ("fault") } : null;
+    return { ...next, open: number, focus };
   },
 
   connected(state, { isOnline }) {
@@ -186,22 +191,16 @@ const pageHandlers = {
   },
 
   cancel(state, { number }) {
-    if (is.isAlone(state, number)) return pageHandlers.remove(state, { number });
     const phase = /** @type {const} */ ("cancelled");
     return updated(state, number, (it) => ({ ...it, phase, publishing: "", failure: null }));
   },
 
   remove(state, { number }) {
     const at = state.uploads.findIndex((upload) => upload.number === number);
-    const { uploads } = updated(state, number, (it) => row.emptied(it, state.blank));
-    // The last row stays, and so does what was typed where no other file shares the page.
-    const isAlone = is.isAlone(state, number);
-    const left = uploads.filter(
-      (it) => it.number !== number || uploads.length === 1 || (isAlone && is.isTyped(it)),
-    );
-    const next = left[Math.min(at, left.length - 1)];
-    if (!next || next.phase === "empty") return { ...state, uploads: left, focus: ON_FILES };
-    return { ...state, uploads: left, focus: { number: next.number, target: "panel" } };
+    const uploads = state.uploads.filter((it) => it.number !== number);
+    const next = uploads[Math.min(at, uploads.length - 1)];
+    const focus = next && { number: next.number, target: /** @type {const} */ ("line") };
+    return { ...state, uploads, focus: focus ?? ON_FILES };
   },
 
   copy(state, { number }) {
@@ -230,8 +229,17 @@ function withChoice(state, { file, id, match }, now) {
   /** @param {Upload} upload */
   const take = (upload) =>
     row.queued(row.withFile(upload, { file, id, saved_at: now }), state.isOnline);
-  const number = match ?? state.uploads.find(({ phase }) => phase === "empty")?.number;
-  if (number) return updated(state, number, take);
-  const uploads = [...state.uploads, take(row.emptyUpload(state.nextNumber, state.blank))];
-  return { ...state, uploads, nextNumber: state.nextNumber + 1 };
+  if (match) return { ...updated(state, match, take), open: match };
+  const number = state.nextNumber;
+  const uploads = [...state.uploads, take(row.newUpload(number, state.blank))];
+  const open = is.isWorkedOn(is.openOf(state)) ? state.open : number;
+  return { ...state, uploads, open, nextNumber: number + 1 };
+}
+
+/** @param {State} state @param {Choice} choice @param {string} message @returns {State} */
+function withFault(state, { match }, message) {
+  const news = [...state.news, message];
+  if (!match) return { ...state, news, fileFaults: [...state.fileFaults, message] };
+  const faults = [{ pointer: "/file", message }];
+  return { ...updated(state, match, (upload) => ({ ...upload, faults })), news };
 }

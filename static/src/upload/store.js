@@ -4,47 +4,52 @@
  * it returns as an event.
  */
 
+import { factsInWords, findingsOf, wrongFile } from "../preflight/findings.js";
+import { firstFrame } from "../preflight/first-frame.js";
+import { readFacts } from "../preflight/reader.js";
+import { Follower } from "../processing.js";
 import { Api } from "./api.js";
-import { factsInWords, findingsOf, wrongFile } from "./findings.js";
 import * as browser from "./local-storage.js";
 import { NotPublished, publish } from "./publication.js";
 import * as is from "./selectors.js";
 import { initialState, reduce } from "./state.js";
 import { arrivedOf, removeSent, Transfer } from "./transfer.js";
 
-const INSPECTION_TIMEOUT_MS = 10_000;
-
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
+/** @typedef {import("../preflight/file-facts.js").Facts} Facts */
 /** @typedef {{ transfer: Transfer, stop: AbortController, ended: Promise<void> }} Run */
 /** @typedef {import("./api.js").Urls & { preflightUrl: string }} Urls */
 /**
- * @typedef {object} Page
- * @property {Urls} urls
- * @property {import("./findings.js").Limits} limits
- * @property {import("./upload.js").Details} [details] what the first row's fields hold already
- * @property {import("./upload.js").Details} [blank] what those of a row hold in which nothing was typed
+ * `blank` is what is said of a video about which nothing was typed.
+ * @typedef {{ urls: Urls, limits: import("../preflight/findings.js").Limits,
+ *   blank?: import("./upload.js").Details }} Page
  */
 
 export class Store {
   #api;
+  #follower;
   /** @type {((state: State, before: State) => void)[]} */
   #listeners = [];
-  /** @type {Map<number, Run>} by the number of the row */
+  /** @type {Map<number, Run>} by the number of the upload */
   #runs = new Map();
   /** Ids of uploads of earlier visits that were listed. @type {Set<string>} */
   #restored = new Set();
   /** Ids of uploads that other pages work on. @type {Set<string>} */
   #awaited = new Set();
-  /** One file after the other. @type {Promise<import("./file-facts.js").Facts | null>} */
+  /** One file after the other. @type {Promise<Facts | null>} */
   #inspected = Promise.resolve(null);
+  #pictured = Promise.resolve("");
 
   /** @param {Page} page @param {AbortSignal} signal ends all */
-  constructor({ urls, limits, details, blank }, signal) {
+  constructor({ urls, limits, blank }, signal) {
     this.urls = urls;
     this.signal = signal;
     this.#api = new Api(urls);
-    this.state = initialState(limits, details, navigator.onLine, blank);
+    this.state = initialState(limits, navigator.onLine, blank);
+    /** @param {number} number @param {import("../processing.js").Processing} processing */
+    const tell = (number, processing) => this.dispatch({ type: "followed", number, processing });
+    this.#follower = new Follower(urls.publishUrl, tell, signal);
     for (const type of ["online", "offline"]) {
       const tell = () => this.dispatch({ type: "connected", isOnline: type === "online" });
       window.addEventListener(type, tell, { signal });
@@ -94,9 +99,11 @@ export class Store {
 
   /**
    * @param {File[]} files
-   * @param {Upload} [asking] the unfinished upload that asked for its file
+   * @param {Upload} [asking] the upload that asked for its file, or for another one
    */
   async choose(files, asking) {
+    const [file] = files;
+    if (file && asking && !is.isUnfinished(asking)) return this.#replace(file, asking.number);
     const candidates = asking ? [asking] : this.state.uploads.filter(is.isUnfinished);
     const choices = [];
     for (const file of files) {
@@ -110,18 +117,30 @@ export class Store {
     this.dispatch({ type: "chosen", choices, now: Date.now(), from: asking?.number });
   }
 
+  /** @param {File} file @param {number} match whose details stay */
+  #replace(file, match) {
+    const choices = [{ file, id: browser.newId(), match }];
+    this.dispatch({ type: "chosen", choices, now: Date.now(), from: match });
+  }
+
   /** @param {number} number @param {Upload | undefined} was @param {Upload | undefined} now */
   #follow(number, was, now) {
     if (was === now) return;
-    if (taskOf(was) !== taskOf(now)) this.#startTask(number, now);
-    if (was && !is.isGivenUp(was) && is.isGivenUp(now)) this.#giveUp(was);
+    const isReplaced = was?.file && now && was.id !== now.id;
+    if (was && !is.isGivenUp(was) && (isReplaced || is.isGivenUp(now))) this.#giveUp(was);
+    if (isReplaced || taskOf(was) !== taskOf(now)) this.#startTask(number, now);
     if (!now) return;
     if (was) browser.keep(was, now);
     else if (is.isRestored(now)) this.#look(now);
-    if (now.file && now.file !== was?.file) this.#inspect(number, now.file);
+    if (now.file && now.file !== was?.file) {
+      this.#inspect(number, now.file);
+      this.#picture(number, now.file);
+    }
     if (was?.publishing === now.publishing) return;
     if (now.publishing === "publishing") this.#publish(now);
-    if (now.publishing === "published") browser.forget(now.id);
+    if (now.publishing !== "published") return;
+    browser.forget(now.id);
+    if (now.video) this.#follower.follow(number, now.video.id);
   }
 
   /** @param {number} number @param {Upload | undefined} upload */
@@ -199,6 +218,15 @@ export class Store {
     this.dispatch({ type: "inspected", number, inspection });
   }
 
+  /** @param {number} number @param {File} file */
+  async #picture(number, file) {
+    const read = () => firstFrame(file, this.signal);
+    this.#pictured = this.#pictured.then(read);
+    const picture = await this.#pictured;
+    if (!picture || is.uploadOf(this.state, number)?.file !== file) return;
+    this.dispatch({ type: "pictured", number, picture });
+  }
+
   /** @param {Upload} upload */
   async #publish({ number, details, fileName, key, request }) {
     /** @param {Upload["request"]} unanswered */
@@ -220,28 +248,4 @@ export class Store {
 function taskOf(upload) {
   if (upload?.phase === "offline") return "reach";
   return upload && is.isRunning(upload) ? "send" : "";
-}
-
-/**
- * Looks into a file, in a thread of its own. Sending never waits for it.
- * @param {string} url of the worker
- * @param {File} file
- * @param {AbortSignal} signal
- * @returns {Promise<import("./file-facts.js").Facts | null>} null when nothing was found in time
- */
-function readFacts(url, file, signal) {
-  return new Promise((resolve) => {
-    const worker = new Worker(url, { type: "module", name: "preflight" });
-    /** @param {import("./file-facts.js").Facts | null} facts */
-    const end = (facts) => {
-      clearTimeout(timer);
-      worker.terminate();
-      resolve(facts);
-    };
-    const timer = setTimeout(() => end(null), INSPECTION_TIMEOUT_MS);
-    worker.addEventListener("message", (event) => end(event.data));
-    for (const type of ["error", "messageerror"]) worker.addEventListener(type, () => end(null));
-    signal.addEventListener("abort", () => end(null));
-    worker.postMessage(file);
-  });
 }

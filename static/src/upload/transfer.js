@@ -7,18 +7,18 @@
 import { Refused } from "../requests.js";
 import { fingerprintOf } from "./local-storage.js";
 import { isPassing, isStale, retrying, TransferFailed } from "./retry.js";
+import { isSentWhole } from "./selectors.js";
 import { put, sendParts, sizeOf } from "./storage.js";
 
-/** A file up to this size is one PUT: fewer requests, and little to send again. */
-const SINGLE_PUT_LIMIT_BYTES = 64 * 2 ** 20;
 /** So often may storage lack something after it has taken everything. */
 const MAX_REPAIRS = 5;
 
 /** @typedef {import("./api.js").UploadState} UploadState */
 /**
- * What a transfer tells of itself.
+ * What a transfer tells of itself. `stored_bytes` were there before it began to send; `sent_bytes`
+ * are those and what it has sent since.
  * @typedef {{ key?: string, fingerprint?: string, phase?: "sending" | "confirming" | "sent",
- *   sent_bytes?: number, trouble?: Error | null }} TransferNews
+ *   stored_bytes?: number, sent_bytes?: number, trouble?: Error | null }} TransferNews
  */
 
 export class Transfer {
@@ -82,7 +82,7 @@ export class Transfer {
     const upload = this.key ? await this.#read() : null;
     if (this.#isWhole(upload)) return true;
     if (this.#isAllSent) this.#countRepair(upload);
-    if (this.file.size > SINGLE_PUT_LIMIT_BYTES) return this.#advance(upload);
+    if (!isSentWhole({ size_bytes: this.file.size })) return this.#advance(upload);
     await this.#sendWhole(upload);
     return false;
   }
@@ -147,7 +147,7 @@ export class Transfer {
     const missing_bytes = numbers.reduce((sum, number) => sum + sizeOf(upload, number), 0);
     const stored_bytes = this.file.size - missing_bytes;
     this.#isAllSent = false;
-    this.#report({ phase: "sending", sent_bytes: stored_bytes });
+    this.#report({ phase: "sending", stored_bytes });
     for (const number of numbers) this.#etags.delete(number);
     const sending = {
       file: this.file,

@@ -1,30 +1,30 @@
 /** One video on the upload page as plain state, and what happens to it. Pure. */
 
+import { contentTypeOf } from "../preflight/findings.js";
 import { needsSignIn } from "../requests.js";
-import { contentTypeOf } from "./findings.js";
+import { measured, NO_RATE } from "./progress.js";
 import { WHO_HAS_TO_SIGN_IN } from "./publication.js";
 import * as is from "./selectors.js";
 
 /**
- * - `empty`: no file is chosen yet;
  * - `unfinished`: begun by an earlier visit, its file has to be chosen again;
  * - `waiting`, `sending`, `confirming`, `sent`: the way into storage;
  * - `offline`: goes on once portal and storage can be reached;
  * - `paused`, `failed`, `cancelled`: goes on when the editor says so;
  * - `refused`: the portal is sure not to publish this file.
- * @typedef {"empty" | "unfinished" | "waiting" | "sending" | "confirming" | "sent" | "offline"
+ * @typedef {"unfinished" | "waiting" | "sending" | "confirming" | "sent" | "offline"
  *   | "paused" | "failed" | "cancelled" | "refused"} Phase
  * @typedef {{ title: string, description: string, categoryIds: number[], tags: string,
  *   visibility: string }} Details `visibility` is empty for what the portal's setting says
  * @typedef {import("./local-storage.js").Saved} Saved
- * @typedef {import("./findings.js").Inspection} Inspection
+ * @typedef {import("../preflight/findings.js").Inspection} Inspection
  * @typedef {import("../requests.js").FieldFault} FieldFault
  */
 
 /**
  * @typedef {object} Upload
- * @property {number} number of its row
- * @property {string} id what it is kept under in this browser; empty without a file
+ * @property {number} number of its line
+ * @property {string} id what it is kept under in this browser
  * @property {Phase} phase
  * @property {File | null} file null where it has to be chosen again, or an earlier visit sent it
  * @property {string} fileName
@@ -32,11 +32,12 @@ import * as is from "./selectors.js";
  * @property {string} contentType
  * @property {string} fingerprint tells the file from others of its name and size
  * @property {string} key in storage, empty until the portal has issued it
- * @property {number} sent_bytes never goes down; the whole size only in `sent`
+ * @property {number} sent_bytes goes down only where a file begins anew; the whole size only in `sent`
  * @property {number | null} arrived_bytes of an unfinished upload; null when unknown
- * @property {import("./selectors.js").Rate} rate
+ * @property {import("./progress.js").Rate} rate
  * @property {Error | null} failure in `failed` the reason; before, what is being tried again
  * @property {Inspection | null} inspection what was found in the file
+ * @property {string} picture its first frame as an address; empty where there is none
  * @property {Details} details as typed
  * @property {string} prefilledTitle made from the file's name
  * @property {Details} cleanDetails what nobody would miss: prefilled, or kept with the upload
@@ -46,6 +47,7 @@ import * as is from "./selectors.js";
  * @property {Details & { fileName: string, key: string } | null} request to publish that the portal
  *   may have done
  * @property {{ id: string, title: string } | null} video
+ * @property {import("../processing.js").Processing | null} processing of the video; null while unknown
  * @property {number} saved_at when it was begun, in milliseconds since the epoch
  */
 
@@ -59,11 +61,11 @@ export const NO_DETAILS = {
 };
 
 /** @param {number} number @param {Details} [details] @returns {Upload} */
-export function emptyUpload(number, details = NO_DETAILS) {
+export function newUpload(number, details = NO_DETAILS) {
   return {
     number,
     id: "",
-    phase: "empty",
+    phase: "waiting",
     file: null,
     fileName: "",
     size_bytes: 0,
@@ -72,9 +74,10 @@ export function emptyUpload(number, details = NO_DETAILS) {
     key: "",
     sent_bytes: 0,
     arrived_bytes: null,
-    rate: is.NO_RATE,
+    rate: NO_RATE,
     failure: null,
     inspection: null,
+    picture: "",
     details,
     prefilledTitle: "",
     cleanDetails: details,
@@ -83,6 +86,7 @@ export function emptyUpload(number, details = NO_DETAILS) {
     publishTrouble: "",
     request: null,
     video: null,
+    processing: null,
     saved_at: 0,
   };
 }
@@ -90,12 +94,12 @@ export function emptyUpload(number, details = NO_DETAILS) {
 /**
  * @param {number} number
  * @param {Saved} saved by an earlier visit
- * @param {Details} blank of a row in which nothing was typed
+ * @param {Details} blank of one about which nothing was typed
  * @returns {Upload}
  */
 export function restoredUpload(number, saved, blank = NO_DETAILS) {
   const { uploadId: _id, isStored, details, ...known } = saved;
-  const upload = { ...emptyUpload(number, { ...blank, ...details }), ...known };
+  const upload = { ...newUpload(number, { ...blank, ...details }), ...known };
   return withArrived(details ? upload : prefilled(upload), isStored, null);
 }
 
@@ -106,27 +110,29 @@ export function restoredUpload(number, saved, blank = NO_DETAILS) {
  * @returns {Upload}
  */
 export function withArrived(upload, isStored, arrived_bytes) {
-  const sent_bytes = isStored ? upload.size_bytes : 0;
+  const sent_bytes = isStored
+    ? upload.size_bytes
+    : Math.min(arrived_bytes ?? 0, upload.size_bytes - 1);
   return { ...upload, phase: isStored ? "sent" : "unfinished", sent_bytes, arrived_bytes };
 }
 
 /**
- * A file was chosen: it is sent, or the rest of it where it continues the upload.
+ * A file was chosen: it is sent, or the rest of it where it continues the upload. What was typed
+ * stays also where it takes the place of another file.
  * @param {Upload} upload
  * @param {{ file: File, id: string, saved_at: number }} choice
  * @returns {Upload} to be queued
  */
 export function withFile(upload, { file, id, saved_at }) {
   const { name: fileName, size: size_bytes } = file;
-  const chosen = { ...upload, file, fileName, size_bytes, sent_bytes: 0, inspection: null };
+  const faults = is.without(upload.faults, "/file");
+  const chosen = { ...upload, file, fileName, size_bytes, faults, inspection: null, picture: "" };
   // For a file that went away on its way, what was asked for still holds.
   if (!is.lacksFile(upload)) chosen.publishing = "";
-  if (is.isUnfinished(upload)) {
-    const faults = is.without(upload.faults, "/file");
-    return is.isLost(upload) ? restarted({ ...chosen, faults }) : { ...chosen, faults };
-  }
+  if (is.isUnfinished(upload)) return is.isLost(upload) ? restarted(chosen) : chosen;
   const contentType = contentTypeOf(file) ?? "";
-  return prefilled({ ...restarted(chosen), id, contentType, fingerprint: "", saved_at });
+  const fresh = { ...restarted(chosen), id, contentType, fingerprint: "", saved_at };
+  return prefilled({ ...fresh, arrived_bytes: null, publishTrouble: "" });
 }
 
 /**
@@ -158,7 +164,10 @@ export function restarted(upload) {
 
 /** @param {Upload} upload @param {boolean} isOnline @returns {Upload} */
 export function queued(upload, isOnline) {
-  return { ...upload, phase: isOnline ? "waiting" : "offline", failure: null };
+  if (!isOnline) return { ...upload, phase: "offline", failure: null };
+  // Of what is sent as a whole nothing has arrived before all of it has.
+  const sent_bytes = is.isSentWhole(upload) ? 0 : upload.sent_bytes;
+  return { ...upload, phase: "waiting", failure: null, sent_bytes, rate: NO_RATE };
 }
 
 /** What had to wait for it goes on. @param {Upload} upload @param {boolean} isOnline */
@@ -174,14 +183,17 @@ export function signedIn(upload, isOnline) {
  * @param {number} now_ms
  * @returns {Upload}
  */
-export function withNews(upload, { sent_bytes, trouble, ...rest }, now_ms) {
+export function withNews(upload, { sent_bytes, stored_bytes, trouble, ...rest }, now_ms) {
   const next = { ...upload, ...rest };
   if (trouble !== undefined) next.failure = trouble;
   if (rest.phase === "sent") return { ...next, sent_bytes: upload.size_bytes, failure: null };
-  if (sent_bytes === undefined) return next;
+  const told_bytes = stored_bytes ?? sent_bytes;
+  if (told_bytes === undefined) return next;
   // Bytes on their way have not arrived, and the last one only counts once storage says so.
-  next.sent_bytes = Math.max(upload.sent_bytes, Math.min(sent_bytes, upload.size_bytes - 1));
-  next.rate = is.measured(upload.rate, next.sent_bytes, now_ms);
+  next.sent_bytes = Math.max(upload.sent_bytes, Math.min(told_bytes, upload.size_bytes - 1));
+  // What was there before has not been sent just now.
+  const since = stored_bytes === undefined ? upload.rate : NO_RATE;
+  next.rate = measured(since, told_bytes, now_ms);
   return next;
 }
 
@@ -201,8 +213,7 @@ export function submitted(upload) {
   const isBusy = upload.publishing === "publishing" || upload.publishing === "published";
   if (isBusy || upload.phase === "refused") return upload;
   const faults = is.faultsOf(upload);
-  const isWanted = !faults.length && upload.phase !== "empty";
-  return { ...upload, faults, publishTrouble: "", publishing: isWanted ? "wanted" : "" };
+  return { ...upload, faults, publishTrouble: "", publishing: faults.length ? "" : "wanted" };
 }
 
 /**
@@ -217,21 +228,8 @@ export function withRefusal(upload, error) {
 }
 
 /**
- * Its file was given up. What was typed stays, unless it was typed for an earlier visit's upload.
  * @param {Upload} upload
- * @param {Details} blank
- * @returns {Upload}
- */
-export function emptied(upload, blank) {
-  const empty = emptyUpload(upload.number, blank);
-  if (is.isRestored(upload)) return empty;
-  const { details, prefilledTitle, cleanDetails, faults } = upload;
-  return { ...empty, details, prefilledTitle, cleanDetails, faults };
-}
-
-/**
- * @param {Upload} upload
- * @param {Pick<Details, "categoryIds" | "tags" | "visibility">} copied from another row
+ * @param {Pick<Details, "categoryIds" | "tags" | "visibility">} copied from another one
  * @returns {Upload}
  */
 export function withCopied(upload, copied) {

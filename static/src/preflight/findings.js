@@ -168,7 +168,7 @@ export function unsuitable(file, contentType, max_size_bytes) {
 /**
  * Why a file isn't even uploaded beside those that were chosen before it.
  * @param {File} file
- * @param {import("./upload.js").Upload[]} uploads
+ * @param {import("../upload/upload.js").Upload[]} uploads
  * @param {Left} [left] without it there are no quotas
  * @returns {string} empty when it is
  */

@@ -1,0 +1,68 @@
+/**
+ * Copies text. <button data-copy="id of the field" disabled> copies what a field holds, and can be
+ * pressed from now on; where that fails, the field's text is left selected.
+ */
+
+import { announce } from "./detail/live.js";
+
+const SHOWN_MS = 2_000;
+
+/** @param {HTMLElement} button @param {AbortSignal} signal */
+export function copyButton(button, signal) {
+  button.addEventListener("click", () => copyField(button), { signal });
+  if (button instanceof HTMLButtonElement) button.disabled = false;
+}
+
+/** @param {HTMLElement} button */
+async function copyField(button) {
+  const field = document.getElementById(button.dataset.copy ?? "");
+  if (!(field instanceof HTMLInputElement)) return;
+  const label = field.labels?.[0]?.textContent?.trim() ?? "";
+  if (await copied(field.value, button)) {
+    announce(`${label} copied`);
+  } else {
+    field.focus();
+    field.select();
+    announce(`${label} is selected: copy it with the keyboard`);
+  }
+}
+
+/**
+ * Where the clipboard API is missing (pages that are not secure) the browser's older way does.
+ * @param {string} text
+ * @param {HTMLElement} button shows for a moment that it was done, and keeps the focus
+ * @returns {Promise<boolean>} false where the browser allows neither way
+ */
+export async function copied(text, button) {
+  const isDone = (await written(text)) || selectedAndCopied(text, button);
+  if (isDone) {
+    button.dataset.copied = "";
+    setTimeout(() => delete button.dataset.copied, SHOWN_MS);
+  }
+  return isDone;
+}
+
+/** @param {string} text */
+async function written(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // Missing, or not allowed.
+    return false;
+  }
+}
+
+/** @param {string} text @param {HTMLElement} button */
+function selectedAndCopied(text, button) {
+  const field = document.createElement("textarea");
+  field.className = "visually-hidden";
+  field.readOnly = true;
+  field.value = text;
+  button.after(field);
+  field.select();
+  const isCopied = document.execCommand("copy");
+  field.remove();
+  button.focus();
+  return isCopied;
+}

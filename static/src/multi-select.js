@@ -1,0 +1,208 @@
+/**
+ * Makes of a fieldset of checkboxes (`_multi_select.html`) a field to search in: a combobox with a
+ * list of several choices, after the ARIA Authoring Practices. The checkboxes stay what the form
+ * sends; who changes them by script sends CHOICES_CHANGED to the fieldset.
+ */
+
+import { element } from "./dom.js";
+
+/** Sent to the fieldset after its checkboxes were changed from outside. */
+export const CHOICES_CHANGED = "choices-changed";
+
+/** @type {import("./lifecycle.js").Start} */
+export const multiSelect = (root, signal) => new MultiSelect(root, signal);
+
+/** @typedef {{ box: HTMLInputElement, words: string, option: HTMLElement }} Choice */
+
+class MultiSelect {
+  /** @type {Choice[]} */
+  #choices;
+  /** The one that the arrow keys have reached. @type {Choice | null} */
+  #active = null;
+
+  /** @param {HTMLElement} root @param {AbortSignal} signal */
+  constructor(root, signal) {
+    const plain = element(root, "[data-multi-choices]");
+    const hadFocus = plain.contains(document.activeElement);
+    this.root = root;
+    this.query = /** @type {HTMLInputElement} */ (element(root, "[role=combobox]"));
+    this.list = element(root, "[role=listbox]");
+    this.chips = element(root, "[data-multi-chips]");
+    this.#choices = [...plain.querySelectorAll("label")].map((label, n) => this.#choice(label, n));
+    this.list.replaceChildren(...this.#choices.map(({ option }) => option));
+    this.#listen(signal);
+    this.#draw();
+    plain.hidden = true;
+    element(root, "[data-multi-control]").hidden = false;
+    root.dataset.ready = "";
+    if (hadFocus) this.query.focus();
+  }
+
+  get isOpen() {
+    return this.query.getAttribute("aria-expanded") === "true";
+  }
+
+  /** @param {HTMLElement} label @param {number} at @returns {Choice} */
+  #choice(label, at) {
+    const box = /** @type {HTMLInputElement} */ (element(label, "input"));
+    const words = label.textContent?.trim() ?? "";
+    const option = document.createElement("li");
+    option.id = `${this.list.id}-${at}`;
+    option.className = "multi__option";
+    option.setAttribute("role", "option");
+    option.textContent = words;
+    return { box, words, option };
+  }
+
+  /** @param {AbortSignal} signal */
+  #listen(signal) {
+    const { root, query, list, chips } = this;
+    root.addEventListener(CHOICES_CHANGED, () => this.#draw(), { signal });
+    query.addEventListener("keydown", (event) => this.#pressed(event), { signal });
+    query.addEventListener("input", (event) => this.#typed(event), { signal });
+    query.addEventListener("click", () => this.#open(), { signal });
+    // The field keeps the focus, and with it the keyboard of a telephone.
+    list.addEventListener("pointerdown", (event) => event.preventDefault(), { signal });
+    list.addEventListener("mousedown", (event) => event.preventDefault(), { signal });
+    list.addEventListener("click", (event) => this.#clicked(event), { signal });
+    chips.addEventListener("click", (event) => this.#removed(event), { signal });
+    const box = element(root, ".multi__box");
+    box.addEventListener("click", ({ target }) => target === box && query.focus(), { signal });
+    const left = (/** @type {FocusEvent} */ { relatedTarget }) =>
+      !(relatedTarget instanceof Node && root.contains(relatedTarget)) && this.#close();
+    root.addEventListener("focusout", left, { signal });
+  }
+
+  /** @param {KeyboardEvent} event */
+  #pressed(event) {
+    const { key } = event;
+    if (key === "Backspace" && !this.query.value) return this.#removeLast();
+    if (event.altKey || event.ctrlKey || event.metaKey || event.isComposing) return;
+    /** @type {Record<string, () => void>} */
+    const does = {
+      ArrowDown: () => this.#move(1),
+      ArrowUp: () => this.#move(-1),
+      Enter: () => (this.isOpen && this.#active ? this.#toggle(this.#active) : this.#open()),
+      Escape: () => this.#close(),
+    };
+    if (!does[key] || (key === "Escape" && !this.isOpen && !this.query.value)) return;
+    event.preventDefault();
+    // A dialog around it stays open.
+    event.stopPropagation();
+    does[key]();
+  }
+
+  /** @param {Event} event */
+  #typed(event) {
+    // What is searched for is no change of the form.
+    event.stopPropagation();
+    this.#open();
+    this.#activate(this.query.value ? (this.#shown[0] ?? null) : null);
+  }
+
+  /** @param {Event} event */
+  #clicked({ target }) {
+    const choice = this.#choices.find(({ option }) => option === target);
+    if (choice) this.#toggle(choice);
+  }
+
+  /** @param {Event} event on the sign of a chip that removes it */
+  #removed({ target }) {
+    const value = target instanceof Element && target.closest("button")?.value;
+    const choice = this.#choices.find(({ box }) => box.value === value);
+    if (!choice) return;
+    this.#toggle(choice);
+    this.query.focus();
+  }
+
+  #removeLast() {
+    const last = this.#chosen.at(-1);
+    if (last) this.#toggle(last);
+  }
+
+  get #chosen() {
+    return this.#choices.filter(({ box }) => box.checked);
+  }
+
+  get #shown() {
+    return this.#choices.filter(({ option }) => !option.hidden);
+  }
+
+  #open() {
+    const wanted = plain(this.query.value);
+    for (const { option, words } of this.#choices) option.hidden = !plain(words).includes(wanted);
+    const isEmpty = this.#shown.length === 0;
+    this.list.hidden = isEmpty;
+    element(this.root, "[data-multi-none]").hidden = !isEmpty;
+    this.query.setAttribute("aria-expanded", String(!isEmpty));
+    if (isEmpty) this.#say("Nothing matches.");
+    if (this.#active?.option.hidden) this.#activate(null);
+  }
+
+  #close() {
+    this.query.value = "";
+    this.list.hidden = true;
+    element(this.root, "[data-multi-none]").hidden = true;
+    this.query.setAttribute("aria-expanded", "false");
+    this.#activate(null);
+  }
+
+  /** @param {1 | -1} step */
+  #move(step) {
+    if (!this.isOpen) this.#open();
+    const shown = this.#shown;
+    const at = this.#active ? shown.indexOf(this.#active) : step > 0 ? -1 : 0;
+    this.#activate(shown.at((at + step) % shown.length) ?? null);
+  }
+
+  /** @param {Choice | null} choice */
+  #activate(choice) {
+    this.#active?.option.classList.remove("multi__option--active");
+    this.#active = choice;
+    choice?.option.classList.add("multi__option--active");
+    choice?.option.scrollIntoView({ block: "nearest" });
+    if (choice) this.query.setAttribute("aria-activedescendant", choice.option.id);
+    else this.query.removeAttribute("aria-activedescendant");
+  }
+
+  /** @param {Choice} choice */
+  #toggle({ box, words }) {
+    box.checked = !box.checked;
+    if (this.query.value) {
+      this.query.value = "";
+      this.#open();
+    }
+    this.#draw();
+    box.dispatchEvent(new Event("input", { bubbles: true }));
+    this.#say(`${words} ${box.checked ? "chosen" : "removed"}, ${this.#chosen.length} altogether.`);
+  }
+
+  #draw() {
+    for (const { box, option } of this.#choices) {
+      option.setAttribute("aria-selected", String(box.checked));
+    }
+    this.chips.replaceChildren(...this.#chosen.map((choice) => this.#chip(choice)));
+    this.chips.hidden = this.chips.childElementCount === 0;
+  }
+
+  /** @param {Choice} choice */
+  #chip({ box, words }) {
+    const template = /** @type {HTMLTemplateElement} */ (element(this.root, "[data-multi-chip]"));
+    const copy = document.importNode(template.content, true);
+    const button = /** @type {HTMLButtonElement} */ (element(copy, "button"));
+    element(copy, "[data-words]").textContent = words;
+    button.value = box.value;
+    element(button, ".visually-hidden").textContent = `Remove ${words}`;
+    return copy;
+  }
+
+  /** @param {string} words for screen readers */
+  #say(words) {
+    element(this.root, "[data-multi-live]").textContent = words;
+  }
+}
+
+/** @param {string} words @returns {string} without case and accents */
+function plain(words) {
+  return words.trim().toLowerCase().normalize("NFD").replace(/\p{M}/gu, "");
+}

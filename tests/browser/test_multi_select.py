@@ -1,0 +1,90 @@
+"""Categories in a field to search in: by keyboard alone, on the upload page and in the workshop."""
+
+from pathlib import Path
+
+import pytest
+from chromium import OpenPage, Publish, axe_findings
+from playwright.async_api import Page, expect
+from upload_page import category_field, choose, chosen_categories, open_upload
+
+
+async def test_categories_are_searched_chosen_and_removed_by_keyboard(
+    page: Page, short_video: Path
+) -> None:
+    await open_upload(page)
+    await choose(page, short_video)
+    field, options = (
+        category_field(page),
+        page.get_by_role("listbox", name="Categories").get_by_role("option"),
+    )
+    await page.get_by_label("Title").focus()
+    await page.keyboard.press("Tab")
+    await expect(field).to_be_focused()
+    await expect(field).to_have_attribute("aria-expanded", "false")
+    # By what is typed, without regard to case.
+    await page.keyboard.type("mUs")
+    await expect(options).to_have_text(["Music"])
+    await page.keyboard.press("Enter")
+    await expect(chosen_categories(page)).to_have_text(["Music"])
+    await expect(field).to_have_value("")
+    # By the arrows, around the ends of the list.
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("listbox")).to_be_hidden()
+    await page.keyboard.press("ArrowUp")
+    last = options.last
+    await expect(field).to_have_attribute(
+        "aria-activedescendant", await last.get_attribute("id") or ""
+    )
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    first = options.first
+    await expect(first).to_have_attribute("aria-selected", "true")
+    await expect(chosen_categories(page)).to_have_text([await first.inner_text(), "Music"])
+    assert await axe_findings(page) == []
+    # Enter takes a choice back; Backspace in the empty field the last one.
+    await page.keyboard.press("Enter")
+    await expect(chosen_categories(page)).to_have_text(["Music"])
+    await page.keyboard.press("Escape")
+    await page.keyboard.press("Backspace")
+    await expect(chosen_categories(page)).to_have_count(0)
+    await page.keyboard.type("no such category")
+    await expect(page.get_by_text("Nothing matches.").first).to_be_visible()
+    # Nothing of it is left behind by leaving the field, and nothing was published.
+    await page.keyboard.press("Tab")
+    await expect(field).to_have_value("")
+    await expect(page.get_by_text("Nothing matches.").first).to_be_hidden()
+    await expect(page.get_by_role("link", name="Open", exact=True)).to_have_count(0)
+
+
+@pytest.mark.complaint("status of 422")
+async def test_categories_of_a_video_are_changed_in_its_workshop_with_and_without_scripts(
+    page: Page, open_page: OpenPage, publish: Publish, short_video: Path
+) -> None:
+    video_id = await publish(short_video, "Changed categories")
+    await page.goto(f"/videos/{video_id}/edit")
+    await expect(chosen_categories(page)).to_have_count(2)
+    await page.get_by_role("checkbox", name="Music").wait_for(state="hidden")
+    form = page.get_by_role("form", name="Details")
+    await form.get_by_role("button", name="Remove").first.press("Enter")
+    await expect(category_field(form)).to_be_focused()
+    await page.keyboard.press("Backspace")
+    await form.get_by_role("button", name="Save changes").click()
+    # What the answer brings is enhanced as well, and leads the keyboard to the fault.
+    await expect(page.locator("#categories-error")).not_to_be_empty()
+    await expect(category_field(form)).to_be_focused()
+    await expect(category_field(form)).to_have_attribute("aria-invalid", "true")
+    await page.keyboard.type("sport")
+    await page.keyboard.press("Enter")
+    await page.keyboard.press("Escape")
+    await form.get_by_role("button", name="Save changes").click()
+    await expect(form.get_by_text("Saved.")).to_be_visible()
+    await expect(chosen_categories(page)).to_have_text(["Sports"])
+
+    plain = await open_page(java_script_enabled=False)
+    await plain.goto(f"/videos/{video_id}/edit")
+    await expect(plain.get_by_role("checkbox", name="Sports")).to_be_checked()
+    await expect(plain.get_by_role("combobox", name="Categories")).to_be_hidden()
+    await plain.get_by_role("checkbox", name="Music").check()
+    await plain.get_by_role("button", name="Save changes").click()
+    await plain.goto(f"/videos/{video_id}")
+    await expect(plain.get_by_role("link", name="Music")).to_be_visible()
