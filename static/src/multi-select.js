@@ -62,7 +62,6 @@ class MultiSelect {
     query.addEventListener("input", (event) => this.#typed(event), { signal });
     query.addEventListener("click", () => this.#open(), { signal });
     // The field keeps the focus, and with it the keyboard of a telephone.
-    list.addEventListener("pointerdown", (event) => event.preventDefault(), { signal });
     list.addEventListener("mousedown", (event) => event.preventDefault(), { signal });
     list.addEventListener("click", (event) => this.#clicked(event), { signal });
     chips.addEventListener("click", (event) => this.#removed(event), { signal });

@@ -1,12 +1,12 @@
-"""The upload page's state, figures and retries, without a browser."""
+"""The upload page's state and words, its parts and retries, without a browser."""
 
 from pathlib import Path
 
+import pytest
 from front_end import install_tools, run_node
 
-TESTS = Path(__file__).with_name("upload_state.test.mjs")
 
-
-def test_upload_page_keeps_its_promises_without_a_browser() -> None:
+@pytest.mark.parametrize("name", ["upload_state", "upload_transfer"])
+def test_upload_page_keeps_its_promises_without_a_browser(name: str) -> None:
     install_tools()
-    run_node("--test", str(TESTS))
+    run_node("--test", str(Path(__file__).with_name(f"{name}.test.mjs")))

@@ -1,14 +1,12 @@
-/** The upload page without a browser: its reducer, its figures, its retries. Run by `node --test`. */
+/** The upload page without a browser: its reducer and its words. Run by `node --test`. */
 
 import assert from "node:assert/strict";
-import { mock, test } from "node:test";
+import { test } from "node:test";
 import { NoAnswer, Refused, SIGNED_OUT } from "../../static/src/requests.js";
-import { NotPublished, publish } from "../../static/src/upload/publication.js";
-import { retrying, TransferFailed } from "../../static/src/upload/retry.js";
+import { NotPublished } from "../../static/src/upload/publication.js";
+import { TransferFailed } from "../../static/src/upload/retry.js";
 import { openOf, uploadOf } from "../../static/src/upload/selectors.js";
 import { initialState, reduce } from "../../static/src/upload/state.js";
-import { PartQueue, rangeOf, sendParts, sizeOf } from "../../static/src/upload/storage.js";
-import { partsToSend } from "../../static/src/upload/transfer.js";
 import { batchOf, noteOf, standingOf, submitOf } from "../../static/src/upload/words.js";
 
 const MIB = 2 ** 20;
@@ -109,6 +107,26 @@ test("unsuitable files and the same file again are told beside good ones", () =>
   assert.equal(state.fileFaults.length, 2);
   assert.match(state.fileFaults[0], /in the list already/);
   assert.equal(state.news.at(-1), "Uploading 2 files.");
+});
+
+test("a file that no portal takes is refused by its name, kind or size", () => {
+  const refusalOf = (name, type, size = SIZE_BYTES, most = 0) => {
+    const file = Object.defineProperty(film(name, type), "size", { value: size });
+    const [fault = ""] = after(initialState({ ...NO_LIMITS, size_bytes: most }), chosen(file)).fileFaults;
+    return fault;
+  };
+  const others = [["notes.txt", "text/plain"], ["film.avi", "video/x-msvideo"], ["page.mp4", "text/html"]];
+  for (const [name, type] of others) assert.match(refusalOf(name, type), /not an MP4 or QuickTime video/);
+  assert.match(refusalOf("empty.mp4", "video/mp4", 0), /is empty/);
+  assert.match(refusalOf("a.mp4", "video/mp4", 100_000_000_001, 1e11), /larger than 100.GB/);
+  assert.equal(refusalOf("a.mp4", "video/mp4", 1e11, 1e11), "");
+});
+
+test("a file's type comes from its extension where the browser knows none", () => {
+  const typeOf = (name, type) => after(start(), chosen(film(name, type))).uploads[0].contentType;
+  assert.equal(typeOf("a.mov", ""), "video/quicktime");
+  assert.equal(typeOf("a.m4v", "video/x-m4v"), "video/mp4");
+  assert.equal(typeOf("A.MP4", "video/mp4"), "video/mp4");
 });
 
 test("progress never goes back and is full only when storage has confirmed", () => {
@@ -266,6 +284,7 @@ test("another file takes a refused one's place, and what was typed stays", () =>
   state = after(state, replace(film("notes.txt", "text/plain")));
   assert.match(state.uploads[0].faults[0].message, /not an MP4/);
   assert.deepEqual([state.uploads[0].phase, state.fileFaults], ["refused", []]);
+  assert.deepEqual(state.focus, { number: 1, target: "fault" });
   state = after(state, replace(film("b.mp4")));
   const [upload] = state.uploads;
   assert.deepEqual([upload.phase, upload.fileName, upload.id], ["sending", "b.mp4", "n"]);
@@ -418,37 +437,6 @@ test("whatever happens, the limit holds and no progress goes back", () => {
   }
 });
 
-test("the parts of the largest file are whole, in order, and at most ten thousand", () => {
-  const sizeBytes = 5 * 2 ** 40;
-  const partSizeBytes = Math.ceil(sizeBytes / 10_000 / MIB) * MIB;
-  const partCount = Math.ceil(sizeBytes / partSizeBytes);
-  const upload = { state: "uploading", sizeBytes, partSizeBytes, partCount, parts: [] };
-  const numbers = partsToSend(upload, new Map());
-  assert.ok(numbers.length <= 10_000);
-  assert.equal(numbers.reduce((sum, number) => sum + sizeOf(upload, number), 0), sizeBytes);
-  for (const number of numbers.slice(1)) {
-    assert.equal(rangeOf(upload, number).start, rangeOf(upload, number - 1).end);
-  }
-  assert.equal(rangeOf(upload, partCount).end, sizeBytes);
-});
-
-test("parts that storage lacks, or has otherwise, are sent", () => {
-  const part = (partNumber, sizeBytes, etag = `e${partNumber}`) => ({ partNumber, sizeBytes, etag });
-  const parts = [part(1, 10), part(2, 9), part(3, 10, '"other"'), part(4, 5)];
-  const upload = { state: "uploading", sizeBytes: 45, partSizeBytes: 10, partCount: 5, parts };
-  assert.deepEqual(partsToSend(upload, new Map()), [2, 4, 5]);
-  assert.deepEqual(partsToSend(upload, new Map([[1, '"e1"'], [3, "e3"]])), [2, 3, 4, 5]);
-});
-
-test("parts far ahead of the lowest unconfirmed one wait, and huge ones go one by one", () => {
-  const queue = new PartQueue([1, 2, 3, 20], 16 * MIB);
-  assert.deepEqual([queue.take(), queue.take(), queue.take(), queue.take()], [1, 2, 3, null]);
-  for (const number of [1, 2, 3]) queue.confirm(number);
-  assert.equal(queue.take(), 20);
-  const huge = new PartQueue([1, 2], 525 * MIB);
-  assert.deepEqual([huge.take(), huge.take()], [1, null]);
-});
-
 test("an upload of someone signed out meanwhile goes on where it was, once they say so", () => {
   const stopped = { type: "failed", number: 1, error: new Refused(401, { code: "not_signed_in" }) };
   const begun = [transferred(1, { key: "k" }), transferred(1, { sent_bytes: 700 })];
@@ -462,21 +450,7 @@ test("an upload of someone signed out meanwhile goes on where it was, once they 
   assert.deepEqual(again.details, DETAILS);
 });
 
-test("a request to publish that may have been done is not forgotten by who was signed out", async () => {
-  const wanted = { ...DETAILS, fileName: "a.mp4", key: "k" };
-  for (const unanswered of [null, { ...wanted, title: "Before" }]) {
-    const remembered = [];
-    const api = { publish: () => Promise.reject(new Refused(401)) };
-    await assert.rejects(publish(api, wanted, unanswered, (it) => remembered.push(it)), {
-      words: SIGNED_OUT,
-      needsUpload: false,
-    });
-    // What was refused for certain is; what was unanswered before is left as it was.
-    assert.deepEqual(remembered, unanswered ? [] : [wanted, null]);
-  }
-});
-
-test("each row begins with the portal's own visibility, and keeps what was chosen for it", () => {
+test("each upload begins with the portal's own visibility, and keeps what was chosen for it", () => {
   let state = after(initialState(NO_LIMITS, true, BLANK), chosen(film("a.mp4"), film("b.mp4")));
   const visibilities = () => state.uploads.map(({ details }) => details.visibility);
   assert.deepEqual(visibilities(), ["unlisted", "unlisted"]);
@@ -492,169 +466,4 @@ test("each row begins with the portal's own visibility, and keeps what was chose
   });
   const kept = restored.uploads.map(({ details }) => details.visibility);
   assert.deepEqual(kept, ["private", "unlisted", "unlisted"]);
-});
-
-/** A portal that did, or did not do, what it was asked for when its answer was lost. */
-function portalWith(recorded) {
-  const asked = [];
-  const api = {
-    publish: async (request) => {
-      asked.push(["publish", request.visibility]);
-      recorded ??= { visibility: request.visibility, signedInOnly: false, embedOrigins: ["https://a.example"] };
-      return { id: "v", title: request.title };
-    },
-    readOf: async (_id, what) => {
-      assert.equal(what, "access", "its words are as they were sent");
-      return { json: recorded, etag: '"1"' };
-    },
-    writeOf: async (_id, what, access, etag) => {
-      assert.equal(what, "access");
-      assert.equal(etag, '"1"');
-      asked.push(["access", access.visibility]);
-      recorded = access;
-    },
-  };
-  return { api, asked, visibility: () => recorded.visibility };
-}
-
-test("a video whose first request was lost on its way never is seen by more than wanted", async () => {
-  const wanted = { ...DETAILS, fileName: "a.mp4", key: "k" };
-  const remembered = [];
-  const { api, asked } = portalWith(null);
-  await publish(api, wanted, { ...wanted, visibility: "public" }, (it) => remembered.push(it));
-  assert.deepEqual(asked, [["publish", "private"]]);
-  // Should this answer be lost, too, it is not known which of both counts.
-  assert.deepEqual(remembered, [{ ...wanted, visibility: "" }]);
-});
-
-test("a video whose first request was done is made private by the second", async () => {
-  const wanted = { ...DETAILS, fileName: "a.mp4", key: "k" };
-  for (const before of ["public", ""]) {
-    const { api, asked, visibility } = portalWith({ visibility: "public", signedInOnly: false });
-    await publish(api, wanted, { ...wanted, visibility: before }, () => {});
-    assert.deepEqual(asked.at(-1), ["access", "private"]);
-    assert.equal(visibility(), "private");
-  }
-});
-
-test("who may see a video is left alone when the same is asked for again", async () => {
-  const wanted = { ...DETAILS, fileName: "a.mp4", key: "k" };
-  const { api, asked, visibility } = portalWith({ visibility: "unlisted" });
-  await publish(api, wanted, wanted, () => assert.fail("there is nothing new to remember"));
-  assert.deepEqual(asked, [["publish", "private"]]);
-  assert.equal(visibility(), "unlisted");
-});
-
-/** Storage that takes what is PUT to it when it is told to. */
-class PausedPut extends EventTarget {
-  static open = [];
-  upload = new EventTarget();
-  status = 200;
-
-  open() {}
-  setRequestHeader() {}
-
-  send() {
-    PausedPut.open.push(() => {
-      this.dispatchEvent(new Event("load"));
-      this.dispatchEvent(new Event("loadend"));
-    });
-  }
-
-  abort() {
-    throw new Error("broken off");
-  }
-
-  getResponseHeader() {
-    return '"e"';
-  }
-}
-
-test("parts on their way arrive though the next can't be signed any more", async () => {
-  const own = globalThis.XMLHttpRequest;
-  globalThis.XMLHttpRequest = PausedPut;
-  const arrived = [];
-  const sending = {
-    file: new File(["x".repeat(60)], "a.mp4"),
-    upload: { sizeBytes: 60, partSizeBytes: 10, partCount: 6, parts: [] },
-    numbers: [1, 2, 3, 4, 5, 6],
-    sign: async (number) => {
-      if (number > 2) throw new Refused(401);
-      return "https://storage.example/";
-    },
-    onProgress: () => {},
-    onPart: (number) => arrived.push(number),
-    onTrouble: () => {},
-  };
-  try {
-    const sent = sendParts(sending, new AbortController().signal);
-    await new Promise((resolve) => setTimeout(resolve));
-    assert.deepEqual(arrived, []);
-    for (const take of PausedPut.open) take();
-    await assert.rejects(sent, { status: 401 });
-  } finally {
-    globalThis.XMLHttpRequest = own;
-  }
-  assert.deepEqual(arrived, [1, 2]);
-});
-
-/** Runs with timers that take no time; answers the pauses in between. */
-async function pausesOf(run) {
-  const pauses = [];
-  const timers = mock.method(globalThis, "setTimeout", (resume, pause_ms) => {
-    pauses.push(pause_ms);
-    queueMicrotask(resume);
-  });
-  try {
-    await run();
-  } finally {
-    timers.mock.restore();
-  }
-  return pauses;
-}
-
-test("retries have growing, jittered pauses, and end after about two minutes of them", async () => {
-  const failure = new NoAnswer("no answer");
-  const pauses = await pausesOf(() =>
-    assert.rejects(retrying(() => Promise.reject(failure)), failure),
-  );
-  pauses.forEach((pause_ms, index) => {
-    const longest_ms = Math.min(500 * 2 ** index, 15_000);
-    assert.ok(pause_ms >= longest_ms / 2 && pause_ms <= longest_ms);
-  });
-  const spent_ms = pauses.reduce((sum, pause_ms) => sum + pause_ms, 0);
-  assert.ok(spent_ms > 90_000 && spent_ms <= 120_000);
-  // Whoever catches it must not begin anew.
-  assert.deepEqual(await pausesOf(() => assert.rejects(retrying(() => Promise.reject(failure)))), []);
-});
-
-test("a busy portal is asked again after the time it names", async () => {
-  let tries = 0;
-  const pauses = await pausesOf(async () => {
-    await retrying(async () => {
-      tries += 1;
-      if (tries === 1) throw new Refused(429, { retryAfter_s: 7 });
-    });
-  });
-  assert.equal(pauses.length, 1);
-  assert.ok(pauses[0] >= 7000 && pauses[0] < 8000);
-});
-
-test("an answer that would be the same again is final, and three of storage's are", async () => {
-  const refusal = new Refused(422);
-  assert.deepEqual(await pausesOf(() => assert.rejects(retrying(() => Promise.reject(refusal)))), []);
-  const forbidden = async () => {
-    throw new TransferFailed(403);
-  };
-  const pauses = await pausesOf(() => assert.rejects(retrying(forbidden)));
-  assert.equal(pauses.length, 2);
-});
-
-test("an abort ends a retry in its pause", async () => {
-  const stop = new AbortController();
-  const run = retrying(() => Promise.reject(new NoAnswer("no answer")), {
-    signal: stop.signal,
-    onTrouble: () => queueMicrotask(() => stop.abort(new Error("stopped"))),
-  });
-  await assert.rejects(run, /stopped/);
 });

@@ -148,11 +148,8 @@ function holds(upload, file) {
  * What can be said at once, without asking the portal, whose word is final.
  * @param {Upload} upload
  */
-export function faultsOf({ phase, details }) {
+export function faultsOf({ details }) {
   const faults = [];
-  if (phase === "unfinished") {
-    faults.push({ pointer: "/file", message: "Choose the file again to go on." });
-  }
   if (!details.title.trim()) {
     faults.push({ pointer: "/title", message: "Give the video a title." });
   }

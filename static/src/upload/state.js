@@ -141,18 +141,14 @@ const pageHandlers = {
     const names = [];
     for (const choice of choices) {
       const fault = is.faultOf(next, choice);
-      next = fault ? withFault(next, choice, fault) : withChoice(next, choice, now);
+      next = fault ? withFileFault(next, choice.match, fault) : withChoice(next, choice, now);
       if (!fault) names.push(choice.file.name);
     }
     const what = names.length > 1 ? `${names.length} files` : names[0];
     return { ...next, news: [...next.news, ...(what ? [`Uploading ${what}.`] : [])] };
   },
 
-  mismatched(state, { number, message }) {
-    const faults = [{ pointer: "/file", message }];
-    const next = updated(state, number, (upload) => ({ ...upload, faults }));
-    return { ...next, open: number, focus: { number, target: "fault" }, news: [message] };
-  },
+  mismatched: (state, { number, message }) => withFileFault(state, number, message),
 
   submitted(state) {
     const meant = state.uploads.filter((it) => is.isPublishable(it) && !it.publishing);
@@ -236,10 +232,16 @@ function withChoice(state, { file, id, match }, now) {
   return { ...state, uploads, open, nextNumber: number + 1 };
 }
 
-/** @param {State} state @param {Choice} choice @param {string} message @returns {State} */
-function withFault(state, { match }, message) {
+/**
+ * @param {State} state
+ * @param {number | null} number of the upload that the file was meant for
+ * @param {string} message
+ * @returns {State}
+ */
+function withFileFault(state, number, message) {
   const news = [...state.news, message];
-  if (!match) return { ...state, news, fileFaults: [...state.fileFaults, message] };
+  if (!number) return { ...state, news, fileFaults: [...state.fileFaults, message] };
   const faults = [{ pointer: "/file", message }];
-  return { ...updated(state, match, (upload) => ({ ...upload, faults })), news };
+  const next = updated(state, number, (upload) => ({ ...upload, faults }));
+  return { ...next, news, open: number, focus: { number, target: "fault" } };
 }

@@ -47,9 +47,11 @@ export class Store {
     this.signal = signal;
     this.#api = new Api(urls);
     this.state = initialState(limits, navigator.onLine, blank);
-    /** @param {number} number @param {import("../processing.js").Processing} processing */
-    const tell = (number, processing) => this.dispatch({ type: "followed", number, processing });
-    this.#follower = new Follower(urls.publishUrl, tell, signal);
+    this.#follower = new Follower(
+      urls.publishUrl,
+      (number, processing) => this.dispatch({ type: "followed", number, processing }),
+      signal,
+    );
     for (const type of ["online", "offline"]) {
       const tell = () => this.dispatch({ type: "connected", isOnline: type === "online" });
       window.addEventListener(type, tell, { signal });
@@ -102,25 +104,18 @@ export class Store {
    * @param {Upload} [asking] the upload that asked for its file, or for another one
    */
   async choose(files, asking) {
-    const [file] = files;
-    if (file && asking && !is.isUnfinished(asking)) return this.#replace(file, asking.number);
-    const candidates = asking ? [asking] : this.state.uploads.filter(is.isUnfinished);
+    const candidates = (asking ? [asking] : this.state.uploads).filter(is.isUnfinished);
+    const replaced = candidates.length ? null : (asking?.number ?? null);
     const choices = [];
     for (const file of files) {
       const fits = await Promise.all(candidates.map((upload) => browser.matches(upload, file)));
-      const match = candidates.find((_upload, index) => fits[index])?.number ?? null;
+      const match = candidates.find((_upload, index) => fits[index])?.number ?? replaced;
       choices.push({ file, id: browser.newId(), match });
       if (!asking || match !== null) continue;
       const message = wrongFile(asking, file);
       return this.dispatch({ type: "mismatched", number: asking.number, message });
     }
     this.dispatch({ type: "chosen", choices, now: Date.now(), from: asking?.number });
-  }
-
-  /** @param {File} file @param {number} match whose details stay */
-  #replace(file, match) {
-    const choices = [{ file, id: browser.newId(), match }];
-    this.dispatch({ type: "chosen", choices, now: Date.now(), from: match });
   }
 
   /** @param {number} number @param {Upload | undefined} was @param {Upload | undefined} now */

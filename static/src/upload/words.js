@@ -121,14 +121,14 @@ function troubleOf({ failure, inspection, file }) {
  * @returns {{ words: string, isBad?: boolean }}
  */
 export function noteOf(upload) {
-  const { phase, publishing, publishTrouble, faults } = upload;
+  const { publishing, publishTrouble, faults } = upload;
   if (publishing === "publishing") return { words: "Publishing…" };
   if (publishing === "wanted") {
     if (is.isInFlight(upload)) return { words: "Publishes by itself when uploaded" };
     return { words: "Needs your attention; is published after it", isBad: true };
   }
   if (publishTrouble) return { words: "Not published yet", isBad: true };
-  const isAsked = phase !== "unfinished" && faults.length > 0;
+  const isAsked = faults.some(({ pointer }) => pointer !== "/file");
   return isAsked ? { words: "Some details are missing", isBad: true } : { words: "" };
 }
 

@@ -1,0 +1,222 @@
+/** What brings a file into storage and publishes it, without a browser. Run by `node --test`. */
+
+import assert from "node:assert/strict";
+import { mock, test } from "node:test";
+import { NoAnswer, Refused, SIGNED_OUT } from "../../static/src/requests.js";
+import { publish } from "../../static/src/upload/publication.js";
+import { retrying, TransferFailed } from "../../static/src/upload/retry.js";
+import { PartQueue, rangeOf, sendParts, sizeOf } from "../../static/src/upload/storage.js";
+import { partsToSend } from "../../static/src/upload/transfer.js";
+
+const MIB = 2 ** 20;
+const DETAILS = { title: "Sea", description: "", categoryIds: [1], tags: "", visibility: "private" };
+
+test("the parts of the largest file are whole, in order, and at most ten thousand", () => {
+  const sizeBytes = 5 * 2 ** 40;
+  const partSizeBytes = Math.ceil(sizeBytes / 10_000 / MIB) * MIB;
+  const partCount = Math.ceil(sizeBytes / partSizeBytes);
+  const upload = { state: "uploading", sizeBytes, partSizeBytes, partCount, parts: [] };
+  const numbers = partsToSend(upload, new Map());
+  assert.ok(numbers.length <= 10_000);
+  assert.equal(numbers.reduce((sum, number) => sum + sizeOf(upload, number), 0), sizeBytes);
+  for (const number of numbers.slice(1)) {
+    assert.equal(rangeOf(upload, number).start, rangeOf(upload, number - 1).end);
+  }
+  assert.equal(rangeOf(upload, partCount).end, sizeBytes);
+});
+
+test("parts that storage lacks, or has otherwise, are sent", () => {
+  const part = (partNumber, sizeBytes, etag = `e${partNumber}`) => ({ partNumber, sizeBytes, etag });
+  const parts = [part(1, 10), part(2, 9), part(3, 10, '"other"'), part(4, 5)];
+  const upload = { state: "uploading", sizeBytes: 45, partSizeBytes: 10, partCount: 5, parts };
+  assert.deepEqual(partsToSend(upload, new Map()), [2, 4, 5]);
+  assert.deepEqual(partsToSend(upload, new Map([[1, '"e1"'], [3, "e3"]])), [2, 3, 4, 5]);
+});
+
+test("parts far ahead of the lowest unconfirmed one wait, and huge ones go one by one", () => {
+  const queue = new PartQueue([1, 2, 3, 20], 16 * MIB);
+  assert.deepEqual([queue.take(), queue.take(), queue.take(), queue.take()], [1, 2, 3, null]);
+  for (const number of [1, 2, 3]) queue.confirm(number);
+  assert.equal(queue.take(), 20);
+  const huge = new PartQueue([1, 2], 525 * MIB);
+  assert.deepEqual([huge.take(), huge.take()], [1, null]);
+});
+
+test("a request to publish that may have been done is not forgotten by who was signed out", async () => {
+  const wanted = { ...DETAILS, fileName: "a.mp4", key: "k" };
+  for (const unanswered of [null, { ...wanted, title: "Before" }]) {
+    const remembered = [];
+    const api = { publish: () => Promise.reject(new Refused(401)) };
+    await assert.rejects(publish(api, wanted, unanswered, (it) => remembered.push(it)), {
+      words: SIGNED_OUT,
+      needsUpload: false,
+    });
+    // What was refused for certain is; what was unanswered before is left as it was.
+    assert.deepEqual(remembered, unanswered ? [] : [wanted, null]);
+  }
+});
+
+/** A portal that did, or did not do, what it was asked for when its answer was lost. */
+function portalWith(recorded) {
+  const asked = [];
+  const api = {
+    publish: async (request) => {
+      asked.push(["publish", request.visibility]);
+      recorded ??= { visibility: request.visibility, signedInOnly: false, embedOrigins: ["https://a.example"] };
+      return { id: "v", title: request.title };
+    },
+    readOf: async (_id, what) => {
+      assert.equal(what, "access", "its words are as they were sent");
+      return { json: recorded, etag: '"1"' };
+    },
+    writeOf: async (_id, what, access, etag) => {
+      assert.equal(what, "access");
+      assert.equal(etag, '"1"');
+      asked.push(["access", access.visibility]);
+      recorded = access;
+    },
+  };
+  return { api, asked, visibility: () => recorded.visibility };
+}
+
+test("a video whose first request was lost on its way never is seen by more than wanted", async () => {
+  const wanted = { ...DETAILS, fileName: "a.mp4", key: "k" };
+  const remembered = [];
+  const { api, asked } = portalWith(null);
+  await publish(api, wanted, { ...wanted, visibility: "public" }, (it) => remembered.push(it));
+  assert.deepEqual(asked, [["publish", "private"]]);
+  // Should this answer be lost, too, it is not known which of both counts.
+  assert.deepEqual(remembered, [{ ...wanted, visibility: "" }]);
+});
+
+test("a video whose first request was done is made private by the second", async () => {
+  const wanted = { ...DETAILS, fileName: "a.mp4", key: "k" };
+  for (const before of ["public", ""]) {
+    const { api, asked, visibility } = portalWith({ visibility: "public", signedInOnly: false });
+    await publish(api, wanted, { ...wanted, visibility: before }, () => {});
+    assert.deepEqual(asked.at(-1), ["access", "private"]);
+    assert.equal(visibility(), "private");
+  }
+});
+
+test("who may see a video is left alone when the same is asked for again", async () => {
+  const wanted = { ...DETAILS, fileName: "a.mp4", key: "k" };
+  const { api, asked, visibility } = portalWith({ visibility: "unlisted" });
+  await publish(api, wanted, wanted, () => assert.fail("there is nothing new to remember"));
+  assert.deepEqual(asked, [["publish", "private"]]);
+  assert.equal(visibility(), "unlisted");
+});
+
+/** Storage that takes what is PUT to it when it is told to. */
+class PausedPut extends EventTarget {
+  static open = [];
+  upload = new EventTarget();
+  status = 200;
+
+  open() {}
+  setRequestHeader() {}
+
+  send() {
+    PausedPut.open.push(() => {
+      this.dispatchEvent(new Event("load"));
+      this.dispatchEvent(new Event("loadend"));
+    });
+  }
+
+  abort() {
+    throw new Error("broken off");
+  }
+
+  getResponseHeader() {
+    return '"e"';
+  }
+}
+
+test("parts on their way arrive though the next can't be signed any more", async () => {
+  const own = globalThis.XMLHttpRequest;
+  globalThis.XMLHttpRequest = PausedPut;
+  const arrived = [];
+  const sending = {
+    file: new File(["x".repeat(60)], "a.mp4"),
+    upload: { sizeBytes: 60, partSizeBytes: 10, partCount: 6, parts: [] },
+    numbers: [1, 2, 3, 4, 5, 6],
+    sign: async (number) => {
+      if (number > 2) throw new Refused(401);
+      return "https://storage.example/";
+    },
+    onProgress: () => {},
+    onPart: (number) => arrived.push(number),
+    onTrouble: () => {},
+  };
+  try {
+    const sent = sendParts(sending, new AbortController().signal);
+    await new Promise((resolve) => setTimeout(resolve));
+    assert.deepEqual(arrived, []);
+    for (const take of PausedPut.open) take();
+    await assert.rejects(sent, { status: 401 });
+  } finally {
+    globalThis.XMLHttpRequest = own;
+  }
+  assert.deepEqual(arrived, [1, 2]);
+});
+
+/** Runs with timers that take no time; answers the pauses in between. */
+async function pausesOf(run) {
+  const pauses = [];
+  const timers = mock.method(globalThis, "setTimeout", (resume, pause_ms) => {
+    pauses.push(pause_ms);
+    queueMicrotask(resume);
+  });
+  try {
+    await run();
+  } finally {
+    timers.mock.restore();
+  }
+  return pauses;
+}
+
+test("retries have growing, jittered pauses, and end after about two minutes of them", async () => {
+  const failure = new NoAnswer("no answer");
+  const pauses = await pausesOf(() =>
+    assert.rejects(retrying(() => Promise.reject(failure)), failure),
+  );
+  pauses.forEach((pause_ms, index) => {
+    const longest_ms = Math.min(500 * 2 ** index, 15_000);
+    assert.ok(pause_ms >= longest_ms / 2 && pause_ms <= longest_ms);
+  });
+  const spent_ms = pauses.reduce((sum, pause_ms) => sum + pause_ms, 0);
+  assert.ok(spent_ms > 90_000 && spent_ms <= 120_000);
+  // Whoever catches it must not begin anew.
+  assert.deepEqual(await pausesOf(() => assert.rejects(retrying(() => Promise.reject(failure)))), []);
+});
+
+test("a busy portal is asked again after the time it names", async () => {
+  let tries = 0;
+  const pauses = await pausesOf(async () => {
+    await retrying(async () => {
+      tries += 1;
+      if (tries === 1) throw new Refused(429, { retryAfter_s: 7 });
+    });
+  });
+  assert.equal(pauses.length, 1);
+  assert.ok(pauses[0] >= 7000 && pauses[0] < 8000);
+});
+
+test("an answer that would be the same again is final, and three of storage's are", async () => {
+  const refusal = new Refused(422);
+  assert.deepEqual(await pausesOf(() => assert.rejects(retrying(() => Promise.reject(refusal)))), []);
+  const forbidden = async () => {
+    throw new TransferFailed(403);
+  };
+  const pauses = await pausesOf(() => assert.rejects(retrying(forbidden)));
+  assert.equal(pauses.length, 2);
+});
+
+test("an abort ends a retry in its pause", async () => {
+  const stop = new AbortController();
+  const run = retrying(() => Promise.reject(new NoAnswer("no answer")), {
+    signal: stop.signal,
+    onTrouble: () => queueMicrotask(() => stop.abort(new Error("stopped"))),
+  });
+  await assert.rejects(run, /stopped/);
+});
