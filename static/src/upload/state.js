@@ -5,12 +5,12 @@
 
 import { NO_PROGRESS, overallOf } from "./progress.js";
 import * as is from "./selectors.js";
-import * as row from "./upload.js";
+import * as own from "./upload.js";
 import { newsOf } from "./words.js";
 
 const ON_FILES = { target: /** @type {const} */ ("files") };
 
-/** @typedef {row.Upload} Upload */
+/** @typedef {own.Upload} Upload */
 /** @typedef {import("../preflight/findings.js").Limits} Limits */
 /**
  * `match` is the upload that the file continues, or whose file it replaces.
@@ -22,25 +22,25 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  * said of a video about which nothing was typed.
  * @typedef {{ limits: Limits, uploads: Upload[], open: number, nextNumber: number,
  *   isOnline: boolean, fileFaults: string[], overall: import("./progress.js").Overall,
- *   news: string[], blank: row.Details,
+ *   news: string[], blank: own.Details,
  *   focus: { number?: number, target: "line" | "fault" | "files" } | null }} State
  */
 /**
  * Events of one upload.
  * @typedef {{
  *   looked: { isStored: boolean, arrived_bytes: number },
- *   inspected: { inspection: row.Inspection }, pictured: { picture: string },
- *   edited: { details: row.Details, pointer: string },
+ *   inspected: { inspection: own.Inspection }, pictured: { picture: string },
+ *   edited: { details: own.Details, pointer: string },
  *   requested: { request: Upload["request"] },
  *   transferred: { news: import("./transfer.js").TransferNews, now_ms: number },
  *   failed: { error: Error }, followed: { processing: NonNullable<Upload["processing"]> },
  *   reachable: {}, pause: {}, resume: {}, retry: {},
- * }} RowEvents
+ * }} OwnEvents
  */
 /**
  * Events that concern more than one upload, or what the keyboard and screen readers follow.
  * @typedef {{
- *   restored: { saved: row.Saved[] }, opened: { number: number },
+ *   restored: { saved: own.Saved[] }, opened: { number: number },
  *   chosen: { choices: Choice[], now: number, from?: number },
  *   mismatched: { number: number, message: string },
  *   submitted: {},
@@ -51,15 +51,15 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  * }} PageEvents
  */
 /**
- * @typedef {{ [T in keyof RowEvents]: { type: T, number: number } & RowEvents[T] }[keyof RowEvents]
+ * @typedef {{ [T in keyof OwnEvents]: { type: T, number: number } & OwnEvents[T] }[keyof OwnEvents]
  *   | { [T in keyof PageEvents]: { type: T } & PageEvents[T] }[keyof PageEvents]} UploadEvent
  */
 
 /**
- * @param {Limits} limits @param {boolean} [isOnline] @param {row.Details} [blank]
+ * @param {Limits} limits @param {boolean} [isOnline] @param {own.Details} [blank]
  * @returns {State}
  */
-export function initialState(limits, isOnline = true, blank = row.NO_DETAILS) {
+export function initialState(limits, isOnline = true, blank = own.NO_DETAILS) {
   return {
     limits,
     blank,
@@ -84,18 +84,18 @@ export function reduce(before, event) {
 
 /** @param {State} state @param {any} event @returns {State} */
 function handled(state, event) {
-  const change = rowHandlers[/** @type {keyof RowEvents} */ (event.type)];
+  const change = ownHandlers[/** @type {keyof OwnEvents} */ (event.type)];
   if (change) return updated(state, event.number, (upload) => change(upload, event, state));
   return pageHandlers[/** @type {keyof PageEvents} */ (event.type)](state, event);
 }
 
-/** @type {{ [T in keyof RowEvents]: (upload: Upload, event: RowEvents[T], state: State) => Upload }} */
-const rowHandlers = {
+/** @type {{ [T in keyof OwnEvents]: (upload: Upload, event: OwnEvents[T], state: State) => Upload }} */
+const ownHandlers = {
   looked: (upload, { isStored, arrived_bytes }) =>
     // Meanwhile its file may have been chosen.
-    is.isRestored(upload) ? row.withArrived(upload, isStored, arrived_bytes) : upload,
+    is.isRestored(upload) ? own.withArrived(upload, isStored, arrived_bytes) : upload,
 
-  inspected: (upload, { inspection }) => row.withInspection(upload, inspection),
+  inspected: (upload, { inspection }) => own.withInspection(upload, inspection),
 
   pictured: (upload, { picture }) => ({ ...upload, picture }),
 
@@ -108,26 +108,26 @@ const rowHandlers = {
 
   requested: (upload, { request }) => ({ ...upload, request }),
 
-  transferred: (upload, { news, now_ms }) => row.withNews(upload, news, now_ms),
+  transferred: (upload, { news, now_ms }) => own.withNews(upload, news, now_ms),
 
   failed: (upload, { error }) => ({ ...upload, phase: "failed", failure: error }),
 
-  reachable: (upload) => (upload.phase === "offline" ? row.queued(upload, true) : upload),
+  reachable: (upload) => (upload.phase === "offline" ? own.queued(upload, true) : upload),
 
   pause: (it) => (is.isInFlight(it) ? { ...it, phase: "paused", failure: null } : it),
 
-  resume: (it, _event, { isOnline }) => (it.phase === "paused" ? row.queued(it, isOnline) : it),
+  resume: (it, _event, { isOnline }) => (it.phase === "paused" ? own.queued(it, isOnline) : it),
 
   retry: (upload, _event, { isOnline }) => {
     const isGone = upload.phase === "cancelled" || is.isLost(upload);
-    return row.queued(isGone ? row.restarted(upload) : upload, isOnline);
+    return own.queued(isGone ? own.restarted(upload) : upload, isOnline);
   },
 };
 
 /** @type {{ [T in keyof PageEvents]: (state: State, event: PageEvents[T]) => State }} */
 const pageHandlers = {
   restored(state, { saved }) {
-    const found = saved.map((it, at) => row.restoredUpload(state.nextNumber + at, it, state.blank));
+    const found = saved.map((it, at) => own.restoredUpload(state.nextNumber + at, it, state.blank));
     const nextNumber = state.nextNumber + saved.length;
     return { ...state, uploads: [...state.uploads, ...found], nextNumber };
   },
@@ -152,7 +152,7 @@ const pageHandlers = {
 
   submitted(state) {
     const meant = state.uploads.filter((it) => is.isPublishable(it) && !it.publishing);
-    const uploads = state.uploads.map((it) => (meant.includes(it) ? row.submitted(it) : it));
+    const uploads = state.uploads.map((it) => (meant.includes(it) ? own.submitted(it) : it));
     const at = state.uploads.findIndex((it, n) => meant.includes(it) && uploads[n]?.faults.length);
     const number = uploads[at]?.number;
     if (!number) return { ...state, uploads };
@@ -166,7 +166,7 @@ const pageHandlers = {
   },
 
   refused(state, { number, error }) {
-    const next = updated(state, number, (upload) => row.withRefusal(upload, error));
+    const next = updated(state, number, (upload) => own.withRefusal(upload, error));
     // Who is mending another is not called away from it.
     const isBusy = state.open !== number && is.openOf(state)?.faults.length;
     if (isBusy) return next;
@@ -177,13 +177,13 @@ const pageHandlers = {
   connected(state, { isOnline }) {
     const uploads = state.uploads.map((it) =>
       // Those that are under way come to a stop, and go on afterwards.
-      is.isInFlight(it) && (!isOnline || it.phase === "offline") ? row.queued(it, isOnline) : it,
+      is.isInFlight(it) && (!isOnline || it.phase === "offline") ? own.queued(it, isOnline) : it,
     );
     return { ...state, isOnline, uploads };
   },
 
   signedIn(state) {
-    return { ...state, uploads: state.uploads.map((it) => row.signedIn(it, state.isOnline)) };
+    return { ...state, uploads: state.uploads.map((it) => own.signedIn(it, state.isOnline)) };
   },
 
   cancel(state, { number }) {
@@ -203,7 +203,7 @@ const pageHandlers = {
     const { categoryIds, tags, visibility } = is.uploadOf(state, number)?.details ?? state.blank;
     const others = state.uploads.filter((it) => it.number !== number && is.isUnpublished(it));
     const uploads = state.uploads.map((it) =>
-      others.includes(it) ? row.withCopied(it, { categoryIds, tags, visibility }) : it,
+      others.includes(it) ? own.withCopied(it, { categoryIds, tags, visibility }) : it,
     );
     const what = others.length === 1 ? "the other video" : `${others.length} other videos`;
     const news = [`Categories, tags and visibility are used for ${what}, too.`];
@@ -224,10 +224,10 @@ function updated(state, number, change) {
 function withChoice(state, { file, id, match }, now) {
   /** @param {Upload} upload */
   const take = (upload) =>
-    row.queued(row.withFile(upload, { file, id, saved_at: now }), state.isOnline);
+    own.queued(own.withFile(upload, { file, id, saved_at: now }), state.isOnline);
   if (match) return { ...updated(state, match, take), open: match };
   const number = state.nextNumber;
-  const uploads = [...state.uploads, take(row.newUpload(number, state.blank))];
+  const uploads = [...state.uploads, take(own.newUpload(number, state.blank))];
   const open = is.isWorkedOn(is.openOf(state)) ? state.open : number;
   return { ...state, uploads, open, nextNumber: number + 1 };
 }

@@ -188,7 +188,7 @@ function overallInWords({ sent_bytes, total_bytes, speed_bps }) {
  * @returns {string[]}
  */
 export function newsOf(before, after) {
-  const rows = after.uploads.flatMap((upload) => {
+  const each = after.uploads.flatMap((upload) => {
     const earlier = is.uploadOf(before, upload.number);
     const news = [];
     if (upload.file && earlier?.phase !== upload.phase) news.push(phaseInWords(upload));
@@ -196,7 +196,7 @@ export function newsOf(before, after) {
     if (earlier?.processing?.stage !== upload.processing?.stage) news.push(endInWords(upload));
     return news.filter((words) => words !== "");
   });
-  return [...rows, ...quarterInWords(before.overall, after.overall)];
+  return [...each, ...quarterInWords(before.overall, after.overall)];
 }
 
 /** @param {Upload} upload */
