@@ -20,7 +20,7 @@ Publish = Callable[..., Awaitable[str]]
 READY_SEARCH = "/?q=A+ready+video"
 PLAY_TIMEOUT_S = 180
 # Only a failure waits that long, also where the machine has other things to do.
-TIMEOUT_MS = 60_000
+TIMEOUT_MS = 120_000
 # The same where a video is made first: ffmpeg has the lowest priority.
 TRANSCODE_TIMEOUT_MS = 180_000
 # Infinite ones go on; the others are colours that change over, and panels that open.

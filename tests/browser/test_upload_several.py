@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from chromium import OpenPage, axe_findings, photograph
+from chromium import TRANSCODE_TIMEOUT_MS, OpenPage, axe_findings, photograph
 from playwright.async_api import Page, expect
 from upload_page import (
     SLOW_BPS,
@@ -187,7 +187,9 @@ async def test_list_and_details_suit_everyone_in_any_state(
         await page.get_by_role("option", name="Music", exact=True).tap()
     await publish_button(page).click()
     await expect(line(page, "silent.mp4")).to_contain_text("Some details are missing")
-    await expect(line(page, "hdr.mp4")).to_contain_text("Ready to watch")
+    await expect(line(page, "hdr.mp4")).to_contain_text(
+        "Ready to watch", timeout=TRANSCODE_TIMEOUT_MS
+    )
     await slow_down(page, 20_000)
     long_name = shutil.copyfile(films[0], tmp_path / f"{'a_very_long_name' * 12}.mp4")
     await choose(page, Path(long_name), films[1], films[2])
