@@ -48,6 +48,7 @@ class AuditAction(StrEnum):
     POSTER_REPLACED = "video.poster_replaced"
     VIDEO_RETRIED = "video.retried"
     VIDEO_DELETED = "video.deleted"
+    VIDEO_RESTORED = "video.restored"
     ACCESS_CHANGED = "video.access_changed"
     PLAYBACK_LINK_MADE = "video.link_made"
     PLAYBACK_LINK_REVOKED = "video.link_revoked"

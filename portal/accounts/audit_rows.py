@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection
 
 from portal.database.connection import Row, execute, fetch_rows
+from portal.database.rows import IS_PRESENT
 
 # At the clock's time: the transaction may have waited for others since its own.
 INSERT = """
@@ -27,9 +28,9 @@ SET detail = jsonb_set(detail, '{unlisted}',
 WHERE id = (SELECT max(id) FROM audit_events WHERE action = %s)
 """
 # A video that is gone is called as it was when it was deleted.
-TITLES = """
-SELECT id::text, title FROM videos WHERE id = ANY(%s::uuid[])
-"""
+TITLES = f"""
+SELECT id::text, title FROM videos WHERE id = ANY(%s::uuid[]) AND {IS_PRESENT}
+"""  # noqa: S608 - a constant
 LAST_TITLES = """
 SELECT object_id AS id, detail->>'title' AS title FROM audit_events
 WHERE object_id = ANY(%s) AND action = 'video.deleted' AND detail->>'title' IS NOT NULL

@@ -7,6 +7,7 @@ an upload or published a video; None on a portal without accounts.
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Self
 from uuid import UUID
 
 from tortoise import fields
@@ -14,6 +15,7 @@ from tortoise.backends.base.client import BaseDBAsyncClient
 from tortoise.contrib.postgres.fields import ArrayField, TSVectorField
 from tortoise.contrib.postgres.indexes import GinIndex
 from tortoise.models import Model
+from tortoise.queryset import QuerySet
 
 from portal.database.search import search_columns
 from portal.database.states import (
@@ -85,6 +87,9 @@ class Video(Model):
 
     `search` and `sort_title` follow from title, description and tags and are written with them by
     `save`, and so by `create`; a query's `update` has to write `search.search_columns` itself.
+
+    What has a `deleted_at` is there for nobody, though its deletion can be undone for a moment
+    (`videos.deletion`). Its processing goes on meanwhile.
     """
 
     id = fields.UUIDField(primary_key=True)
@@ -128,6 +133,7 @@ class Video(Model):
     created_at: datetime = fields.DatetimeField()
     updated_at: datetime = fields.DatetimeField()
     changed_at: datetime | None = fields.DatetimeField(null=True)
+    deleted_at: datetime | None = fields.DatetimeField(null=True)
 
     upload_id: str
 
@@ -147,6 +153,11 @@ class Video(Model):
             GinIndex(fields=["search"]),
             GinIndex(fields=["category_ids"]),
         )
+
+    @classmethod
+    def present(cls) -> QuerySet[Self]:
+        """Those that are not deleted; for what people and programs see."""
+        return cls.filter(deleted_at=None)
 
     @property
     def storage_key(self) -> str:

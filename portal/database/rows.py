@@ -10,13 +10,20 @@ from portal.database.models import Video
 
 # The database's clock: the one that all machines of a portal share.
 NOW = RawSQL("now()")
+# Of videos, for what people and programs see: see `Video.present`.
+IS_PRESENT = "deleted_at IS NULL"
 # What ids in order are read from.
 FIRST_ID = str(UUID(int=0))
 
 
 async def lock_video(video_id: UUID) -> Video | None:
-    """The video, locked until the end of the current transaction."""
+    """The video, deleted or not, locked until the end of the current transaction."""
     return await Video.filter(id=video_id).select_for_update().get_or_none()
+
+
+async def lock_present(video_id: UUID) -> Video | None:
+    """As `lock_video`; None for a deleted one."""
+    return await Video.present().filter(id=video_id).select_for_update().get_or_none()
 
 
 async def rows_by_key(

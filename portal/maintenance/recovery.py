@@ -4,6 +4,8 @@ The status of jobs is not enough: a job may stay in `doing` when its worker dies
 lost. What counts is a video with unfinished work that no live lease and no waiting job covers, and
 a removal, move or poster that was promised (a row), whose lease expired and that no waiting job
 will do.
+A video that was deleted and not brought back in time is work of this kind, too: its row says so,
+and no job has to be kept for it.
 The reverse happens, too: work is done, but its worker could not record that, so the job stays in
 `doing` and holds the lock that the video's next job waits for.
 
@@ -39,6 +41,7 @@ from portal.queue.enqueue import (
 )
 from portal.queue.jobs import end_job, queue_again
 from portal.queue.rows import resume_paused
+from portal.videos.deletion import finish_deletions
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +62,7 @@ async def recover_forever(queue: Queue, ending: asyncio.Event) -> None:
             await recover_abandoned(queue)
             await finish_left_running(queue)
             await recover_side_jobs(queue)
+            await finish_deletions(queue=queue)
             await resume_paused(after_success=True)
         except (psycopg.Error, QueueUnavailable):
             logger.warning("Recovery failed", exc_info=True, extra={"action": "recovery_failed"})

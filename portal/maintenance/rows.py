@@ -137,8 +137,10 @@ JOIN procrastinate_jobs job ON job.lock = 'video:' || deletions.video_id
 WHERE NOT {IS_LIVE} AND job.status = 'doing' AND job.id <> deletions.job_id
 """  # noqa: S608
 # Ends that lie further ahead than they can have been set: the longest pause of a job is ten
-# minutes, and the lease of a removal, a move or a poster, or the time it settles in, below two.
+# minutes, and the lease of a removal, a move or a poster, or the time it settles in, below two. A
+# deletion that can be undone happened.
 TOO_FAR_AHEAD = (
+    """UPDATE videos SET deleted_at = now() WHERE deleted_at > now()""",
     f"""UPDATE attempts SET lease_expires_at = now() + make_interval(secs => {LEASE_S})
     WHERE outcome IS NULL AND lease_expires_at > now() + make_interval(secs => {LEASE_S})""",  # noqa: S608
     """UPDATE procrastinate_jobs SET scheduled_at = now()

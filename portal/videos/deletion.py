@@ -1,10 +1,16 @@
-"""Deleting a video: its record at once, its files by a job (see `processing.removal`).
+"""Deleting a video: at once for good, or so that it can be undone for a moment.
+
+People can undo: their video is there for nobody at once (`Video.present`), and once `UNDO_S` have
+passed `maintenance.recovery` has it removed as programs have theirs: its record, and its files by
+a job (see `processing.removal`).
 
 A file that arrives long after, by an upload address that was still valid, is left to the janitor:
 the row of `Tombstone` has it list storage once more when no address can be valid.
 """
 
 import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from portal.accounts.audit import AuditAction, note
@@ -12,45 +18,117 @@ from portal.database.connection import server_time, transaction
 from portal.database.deletion_models import Tombstone
 from portal.database.models import Attempt, PosterRequest, Upload, Video
 from portal.database.move_models import Move
-from portal.database.rows import lock_video
+from portal.database.rows import NOW, lock_present, lock_video
 from portal.database.states import PosterState
 from portal.errors import VideoNotFound
 from portal.processing.removal import promise_removal
 from portal.queue.app import Queue
 from portal.queue.jobs import cancel_job
+from portal.videos.rows import fetch_overdue
 
 logger = logging.getLogger(__name__)
 
+# For so long a person may think better of it.
+UNDO_S = 30
+
 
 async def delete_video(video_id: UUID, *, queue: Queue) -> None:
-    """Delete a video's record, and have its files removed; both or neither.
+    """Delete a video for good at once, and have its files removed; both or neither.
 
     Raises `VideoNotFound` when there is no such video, or someone else has just deleted it.
     """
     async with transaction():
+        video = await _present(video_id)
+        await _remove(video, queue)
+        await _note_deleted(video)
+
+
+async def delete_undoably(video_id: UUID) -> None:
+    """Delete a video, which `undo_deletion` can bring back for `UNDO_S`; raises as the other.
+
+    It is there for nobody from now on. Its processing goes on, so that undoing is all there is to
+    do; what is left is stopped and removed once the time is over.
+    """
+    async with transaction():
+        video = await _present(video_id)
+        await Video.filter(id=video_id).update(deleted_at=NOW)
+        await _note_deleted(video)
+
+
+async def undo_deletion(video_id: UUID) -> None:
+    """Bring a deleted video back; nothing happens to one that is back already.
+
+    Raises `VideoNotFound` when it is too late.
+    """
+    async with transaction():
         video = await lock_video(video_id)
-        if video is None:
+        if video is None or _is_over(video, await server_time()):
             raise VideoNotFound
-        is_written = await _stop_work(video, queue)
-        await promise_removal(video_id, video.storage_key, queue, is_written=is_written)
-        # Attempts, renditions and a poster asked for go with it.
-        await video.delete()
-        await Upload.filter(key=video.storage_key).delete()
-        await Tombstone.create(
-            video_id=video_id,
-            storage_key=video.storage_key,
-            owner_id=video.owner_id,
-            published_at=video.created_at,
-            deleted_at=await server_time(),
-        )
-        # Nothing else tells from now on which one it was.
-        await note(AuditAction.VIDEO_DELETED, video_id, detail={"title": video.title})
-    logger.info("Video deleted", extra={"action": "delete", "video_id": str(video_id)})
+        if video.deleted_at is None:
+            return
+        await Video.filter(id=video_id).update(deleted_at=None)
+        await note(AuditAction.VIDEO_RESTORED, video_id)
+    logger.info("Deletion undone", extra={"action": "restore", "video_id": str(video_id)})
+
+
+async def fetch_with_deleted(video_ids: Sequence[UUID]) -> dict[UUID, Video]:
+    """Those of these videos that there are, also deleted ones that may still be brought back."""
+    return {video.id: video for video in await Video.filter(id__in=video_ids)}
+
+
+async def finish_deletions(*, queue: Queue) -> int:
+    """Remove for good what nobody brought back in time; returns how many videos.
+
+    The row is all that tells of it, so nothing is lost with a process. Several may do so at once.
+    """
+    finished = 0
+    for video_id in await fetch_overdue(UNDO_S):
+        async with transaction():
+            video = await lock_video(video_id)
+            if video is not None and _is_over(video, await server_time()):
+                await _remove(video, queue)
+                finished += 1
+    return finished
 
 
 async def was_deleted(video_id: UUID) -> bool:
     """Whether there was a video with this id, for as long as that is remembered."""
-    return await Tombstone.exists(video_id=video_id)
+    is_there = await Video.exists(id=video_id, deleted_at__not_isnull=True)
+    return is_there or await Tombstone.exists(video_id=video_id)
+
+
+async def _present(video_id: UUID) -> Video:
+    video = await lock_present(video_id)
+    if video is None:
+        raise VideoNotFound
+    return video
+
+
+def _is_over(video: Video, now: datetime) -> bool:
+    """Whether a video was deleted so long ago that nothing brings it back."""
+    return video.deleted_at is not None and video.deleted_at <= now - timedelta(seconds=UNDO_S)
+
+
+async def _note_deleted(video: Video) -> None:
+    # Nothing else tells from now on which one it was.
+    await note(AuditAction.VIDEO_DELETED, video.id, detail={"title": video.title})
+    logger.info("Video deleted", extra={"action": "delete", "video_id": str(video.id)})
+
+
+async def _remove(video: Video, queue: Queue) -> None:
+    """Delete a locked video's record, and have its files removed."""
+    is_written = await _stop_work(video, queue)
+    await promise_removal(video.id, video.storage_key, queue, is_written=is_written)
+    # Attempts, renditions and a poster asked for go with it.
+    await video.delete()
+    await Upload.filter(key=video.storage_key).delete()
+    await Tombstone.create(
+        video_id=video.id,
+        storage_key=video.storage_key,
+        owner_id=video.owner_id,
+        published_at=video.created_at,
+        deleted_at=await server_time(),
+    )
 
 
 async def _stop_work(video: Video, queue: Queue) -> bool:

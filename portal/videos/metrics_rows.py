@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from portal.database.connection import Row, fetch_rows
 from portal.database.lease import IS_LIVE
+from portal.database.rows import IS_PRESENT
 
 Rows = Sequence[Row]
 
@@ -24,11 +25,13 @@ SELECT queue, state, jobs,
         WHERE job_id = oldest_id AND type = 'deferred') AS oldest_s
 FROM counted
 """
-VIDEOS = "SELECT status, count(*) AS videos FROM videos GROUP BY status"
-FAILURES = """
+VIDEOS = f"""
+SELECT status, count(*) AS videos FROM videos WHERE {IS_PRESENT} GROUP BY status
+"""  # noqa: S608  # constants of the code
+FAILURES = f"""
 SELECT coalesce(failure_code, '') AS code, count(*) AS videos
-FROM videos WHERE status = 'failed' GROUP BY 1
-"""
+FROM videos WHERE status = 'failed' AND {IS_PRESENT} GROUP BY 1
+"""  # noqa: S608
 LEASES = f"""
 SELECT CASE WHEN {IS_LIVE} THEN 'live' ELSE 'expired' END AS state,
        count(*) AS leases

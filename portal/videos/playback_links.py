@@ -13,7 +13,7 @@ from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Principal
 from portal.database.connection import transaction
 from portal.database.models import Video
-from portal.database.rows import lock_video
+from portal.database.rows import lock_present
 from portal.database.states import VideoStatus
 from portal.errors import NotPlayable, TooManyPlaybackLinks, VideoNotFound
 from portal.videos import playback_rows as rows
@@ -55,7 +55,7 @@ async def make(video_id: UUID, *, life_s: int, by: Principal) -> PlaybackLink:
     # Signed are whole seconds.
     now = datetime.now(UTC).replace(microsecond=0)
     async with transaction():
-        video = _playable(await lock_video(video_id))
+        video = _playable(await lock_present(video_id))
         if await rows.count_links(video_id, now=now) >= MAX_LINKS:
             raise TooManyPlaybackLinks
         link = PlaybackLink(

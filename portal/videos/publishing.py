@@ -16,7 +16,7 @@ from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Audience
 from portal.database.connection import transaction
 from portal.database.models import Category, Rendition, Upload, Video
-from portal.database.rows import lock_video
+from portal.database.rows import lock_present
 from portal.database.states import RenditionState, VideoStatus
 from portal.errors import (
     FieldError,
@@ -117,7 +117,7 @@ async def is_issued(key: str, *, owner_id: UUID | None = None) -> bool:
     # The database takes offence at some texts: NUL, lone surrogates, more than a key's length.
     if not UPLOAD_KEY.fullmatch(key):
         return False
-    issued = Upload.filter(key=key)
+    issued = Upload.filter(key=key, video__deleted_at=None)
     return await (issued if owner_id is None else issued.filter(owner_id=owner_id)).exists()
 
 
@@ -247,7 +247,7 @@ async def retry_transcode(video: Video, *, queue: Queue) -> None:
     Raises `NothingToRetry` when nothing failed, or someone else has asked already.
     """
     async with transaction():
-        found = await lock_video(video.id)
+        found = await lock_present(video.id)
         if found is not None and found.status is VideoStatus.FAILED:
             await attempts.start_again(found, queue, since=datetime.now(UTC))
         elif found is not None and found.status is VideoStatus.READY:
@@ -261,6 +261,8 @@ async def retry_transcode(video: Video, *, queue: Queue) -> None:
 
 
 def _same_or_conflict(video: Video, submission: Submission) -> Published:
+    if video.deleted_at is not None:
+        raise UploadNotFound
     if not editing.was_created_with(video, submission):
         raise KeyAlreadyUsed
     return Published(video, created=False)
@@ -269,7 +271,7 @@ def _same_or_conflict(video: Video, submission: Submission) -> Published:
 async def get_video(video_id: str) -> Video:
     """The video with this id; `VideoNotFound` for an unknown or malformed one."""
     parsed = parse_video_id(video_id)
-    video = await Video.get_or_none(id=parsed) if parsed else None
+    video = await Video.present().get_or_none(id=parsed) if parsed else None
     if video is None:
         raise VideoNotFound
     return video
@@ -277,7 +279,7 @@ async def get_video(video_id: str) -> Video:
 
 async def fetch_videos(video_ids: Sequence[UUID]) -> dict[UUID, Video]:
     """Those of these videos that there are."""
-    return {video.id: video for video in await Video.filter(id__in=video_ids)}
+    return {video.id: video for video in await Video.present().filter(id__in=video_ids)}
 
 
 def parse_video_id(text: str) -> UUID | None:

@@ -10,7 +10,7 @@ from portal.accounts.permissions import Audience
 from portal.database.connection import Row, execute, fetch_rows
 from portal.database.lease import IS_UNDER_WAY, JOIN_ATTEMPT
 from portal.database.models import Video
-from portal.database.rows import lock_video
+from portal.database.rows import IS_PRESENT, lock_present
 from portal.database.states import Visibility
 from portal.errors import VideoNotFound
 
@@ -18,22 +18,24 @@ ISSUE_UPLOAD = """
 INSERT INTO uploads (key, file_name, content_type, owner_id, created_at)
 VALUES (%s, %s, %s, %s, now())
 """
-RECORDS = """
+RECORDS = f"""
 SELECT id AS key, id::text, title, description, category_ids, tags, file_name, storage_key,
        transcode_job_id::text, status, published_attempt, size_bytes, created_at, updated_at,
        visibility, signed_in_only, owner_id
-FROM videos WHERE id = ANY(%s)
-"""
+FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
+"""  # noqa: S608 - put together from constants
 AUDIENCE_COLUMNS = ("visibility", "signed_in_only", "owner_id")
-AUDIENCE = f"SELECT {', '.join(AUDIENCE_COLUMNS)} FROM videos WHERE id = %s"  # noqa: S608 - constants
+AUDIENCE = (
+    f"SELECT {', '.join(AUDIENCE_COLUMNS)} FROM videos WHERE id = %s AND {IS_PRESENT}"  # noqa: S608
+)
 # Where a ready video's files are that an address of an attempt means: there, or where they were
 # moved to. An older master playlist always means the present one.
-SERVED = """
+SERVED = f"""
 WITH asked AS (SELECT %s::uuid AS asked_id, %s AS number, %s AS rendition, %s AS is_master)
 SELECT visibility, signed_in_only, owner_id,
        CASE WHEN asked.number = published_attempt THEN number ELSE place END AS place
 FROM asked
-JOIN videos ON videos.id = asked_id AND status = 'ready'
+JOIN videos ON videos.id = asked_id AND status = 'ready' AND {IS_PRESENT}
 LEFT JOIN renditions ON renditions.video_id = videos.id AND name = rendition AND state = 'complete'
 CROSS JOIN LATERAL (SELECT coalesce(attempt_number, published_attempt) AS place) present
 WHERE number IN (published_attempt, place) OR number < place AND EXISTS (
@@ -47,6 +49,9 @@ WHERE number IN (published_attempt, place) OR number < place AND EXISTS (
     WHERE video_id = videos.id AND attempts.number = place AND outcome = 'moved'
   )
 )
+"""  # noqa: S608
+OVERDUE = """
+SELECT id FROM videos WHERE deleted_at <= now() - make_interval(secs => %s) ORDER BY deleted_at
 """
 # The job that works on a video: the one that makes it playable, or the one that completes it.
 JOB_OF_VIDEO = (
@@ -89,7 +94,7 @@ CROSS JOIN LATERAL (
   SELECT json_agg(rendition ORDER BY rendition.position) AS renditions
   FROM renditions rendition WHERE video_id = video.id
 ) made
-WHERE video.id = ANY(%s)
+WHERE video.id = ANY(%s) AND {IS_PRESENT}
 """  # noqa: S608 - put together from constants
 
 
@@ -106,6 +111,11 @@ async def fetch_records(video_ids: Sequence[UUID]) -> dict[UUID, Row]:
     return {row.pop("key"): row for row in rows}
 
 
+async def fetch_overdue(undo_s: int) -> list[UUID]:
+    """The videos that were deleted so long ago, the first first."""
+    return [row["id"] for row in await fetch_rows(OVERDUE, undo_s)]
+
+
 async def fetch_served(
     video_id: UUID, attempt: int, rendition: str, *, is_master: bool
 ) -> tuple[Audience, int] | None:
@@ -119,7 +129,7 @@ async def fetch_served(
 
 async def locked_video(video_id: UUID) -> Video:
     """The video, locked until the end of the current transaction. Raises `VideoNotFound`."""
-    video = await lock_video(video_id)
+    video = await lock_present(video_id)
     if video is None:
         raise VideoNotFound
     return video

@@ -45,6 +45,7 @@ WORDS: dict[str, tuple[str, str]] = {
     AuditAction.POSTER_REPLACED: ("Posters replaced", "asked for another poster of {}"),
     AuditAction.VIDEO_RETRIED: ("Videos tried again", "had what failed of {} tried again"),
     AuditAction.VIDEO_DELETED: ("Videos deleted", "deleted {}"),
+    AuditAction.VIDEO_RESTORED: ("Deletions undone", "brought {} back"),
     AuditAction.ACCESS_CHANGED: ("Visibility", "changed who may see {}"),
     AuditAction.PLAYBACK_LINK_MADE: ("Playback links made", "made a playback link to {}"),
     AuditAction.PLAYBACK_LINK_REVOKED: ("Playback links revoked", "revoked a playback link to {}"),
