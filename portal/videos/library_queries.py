@@ -6,7 +6,7 @@ answers by itself; a computed rank would have every matching row read and sorted
 paged through while videos are added.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -26,36 +26,78 @@ CURSOR_PARTS = 3
 
 
 class Sort(StrEnum):
-    """The orders of the library."""
+    """The orders of the library, and those of a table's columns, from either end."""
 
     RELEVANCE = "relevance"
     NEWEST = "newest"
     OLDEST = "oldest"
     TITLE = "title"
+    TITLE_LAST = "title-last"
     LONGEST = "longest"
+    SHORTEST = "shortest"
+    LARGEST = "largest"
+    SMALLEST = "smallest"
+    # What failed is first.
+    STATE = "state"
+    STATE_LAST = "state-last"
+    VISIBILITY = "visibility"
+    VISIBILITY_LAST = "visibility-last"
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A unique order: by an expression that has an index, then by id; `backwards` also tiers."""
+    """A unique order: by an expression, then by id; `backwards` also tiers.
+
+    Long libraries are walked along the expression's index; those without one are for few videos.
+    `parse` reads a value of it, and raises `ValueError` or `OverflowError`.
+    """
 
     key: str
-    descending: bool
+    parse: Callable[[str], datetime | float | str]
+    descending: bool = False
     backwards: bool = False
 
     def reverse(self) -> Self:
-        """The same from its end."""
+        """What comes before a place, the nearest first."""
         return replace(self, descending=not self.descending, backwards=not self.backwards)
 
+    def descend(self) -> Self:
+        """The same from its other end."""
+        return replace(self, descending=True)
 
-NEWEST = Order("created_at", descending=True)
+
+def _moment(text: str) -> datetime:
+    return EPOCH + int(text) * MICROSECOND
+
+
+def _duration(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+OLDEST = Order("created_at", _moment)
+TITLE = Order("sort_title", str)
+# Videos without a known duration count as the shortest.
+SHORTEST = Order("coalesce(duration_s, -1)", _duration)
+SMALLEST = Order("size_bytes", int)
+STATE = Order("status", str)
+VISIBILITY = Order("visibility", str)
 ORDERS = {
-    Sort.RELEVANCE: NEWEST,
-    Sort.NEWEST: NEWEST,
-    Sort.OLDEST: Order("created_at", descending=False),
-    Sort.TITLE: Order("sort_title", descending=False),
-    # Videos without a known duration come last.
-    Sort.LONGEST: Order("coalesce(duration_s, -1)", descending=True),
+    Sort.RELEVANCE: OLDEST.descend(),
+    Sort.NEWEST: OLDEST.descend(),
+    Sort.OLDEST: OLDEST,
+    Sort.TITLE: TITLE,
+    Sort.TITLE_LAST: TITLE.descend(),
+    Sort.LONGEST: SHORTEST.descend(),
+    Sort.SHORTEST: SHORTEST,
+    Sort.LARGEST: SMALLEST.descend(),
+    Sort.SMALLEST: SMALLEST,
+    Sort.STATE: STATE,
+    Sort.STATE_LAST: STATE.descend(),
+    Sort.VISIBILITY: VISIBILITY,
+    Sort.VISIBILITY_LAST: VISIBILITY.descend(),
 }
 
 
@@ -140,7 +182,7 @@ class Cursor:
         if len(parts) != CURSOR_PARTS:
             return None
         try:
-            place = cls(int(parts[0]), _value(parts[2], ORDERS[query.sort]), UUID(hex=parts[1]))
+            place = cls(int(parts[0]), ORDERS[query.sort].parse(parts[2]), UUID(hex=parts[1]))
         except (ValueError, OverflowError):
             return None
         return place if place.tier in range(len(query.tiers)) else None
@@ -148,14 +190,3 @@ class Cursor:
 
 def _all_of(*queries: str) -> str:
     return " & ".join(query for query in queries if query)
-
-
-def _value(text: str, order: Order) -> datetime | float | str:
-    if order.key == NEWEST.key:
-        return EPOCH + int(text) * MICROSECOND
-    if order.key == ORDERS[Sort.TITLE].key:
-        return text
-    number = float(text)
-    if not isfinite(number):
-        raise ValueError(text)
-    return number

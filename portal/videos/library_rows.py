@@ -11,6 +11,7 @@ from tortoise.connection import get_connection
 from portal.accounts.permissions import Principal
 from portal.database.connection import Row
 from portal.database.lease import JOIN_ATTEMPT
+from portal.database.rows import IS_PRESENT
 from portal.videos.library_queries import Cursor, LibraryQuery, Order, Tier
 
 # A materialized part is planned as if all of it were wanted, and yet stops when enough is there;
@@ -21,7 +22,8 @@ SELECT count(*) AS total FROM (SELECT 1 FROM found LIMIT {limit}) AS counted
 """
 WALK = """
 SELECT id, value FROM (
-  SELECT id, {key} AS value, search, category_ids, status, visibility, signed_in_only, owner_id
+  SELECT id, {key} AS value, search, category_ids, status, visibility, signed_in_only, owner_id,
+         deleted_at
   FROM videos WHERE {beyond} ORDER BY {key} {way}, id {way} LIMIT {steps}
 ) AS near
 WHERE {where} ORDER BY value {way}, id {way} LIMIT {limit}
@@ -85,7 +87,7 @@ async def fetch(
 
 def _where(query: LibraryQuery, search: str) -> sql.Composable:
     """The condition for what matches a tsquery and the filters."""
-    conditions = [_matches(search)]
+    conditions = [sql.SQL(IS_PRESENT), _matches(search)]
     if query.category_id is not None:
         category = sql.Literal(query.category_id)
         conditions.append(sql.SQL("category_ids @> ARRAY[{}]::smallint[]").format(category))

@@ -7,9 +7,9 @@ import hashlib
 import json
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from portal.text import is_blank
+from portal.text import is_blank, split_tags
 
 MAX_FILE_NAME_LENGTH = 255
 MAX_TITLE_LENGTH = 200
@@ -23,6 +23,10 @@ FILE_NAME = re.compile(r"(?s).+\.[A-Za-z0-9]{1,64}")
 FILE_NAME_PATTERN = r"^[^/\\\u0000-\u001f\u007f-\u009f]+\.[A-Za-z0-9]{1,64}$"
 # The extensions of the types that are taken, the usual one first.
 EXTENSIONS = {"video/mp4": ("mp4", "m4v"), "video/quicktime": ("mov", "qt")}
+
+
+class TagsTooLong(Exception):
+    """A video has no room for these tags beside its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,25 @@ class Submission:
     metadata: EditableMetadata
     file_name: str
     key: str
+
+
+def with_tags(said: EditableMetadata, tags: str) -> EditableMetadata:
+    """With those of these tags that it lacks, whatever their case. Raises `TagsTooLong`."""
+    known = {tag.casefold() for tag in split_tags(said.tags)}
+    news = {tag.casefold(): tag for tag in split_tags(tags)}
+    added = [tag for folded, tag in news.items() if folded not in known]
+    joined = ", ".join([*split_tags(said.tags), *added]) if added else said.tags
+    if added and len(joined) > MAX_TAGS_LENGTH:
+        raise TagsTooLong
+    return replace(said, tags=joined)
+
+
+def without_tags(said: EditableMetadata, tags: str) -> EditableMetadata:
+    """Without any of these tags, whatever their case."""
+    unwanted = {tag.casefold() for tag in split_tags(tags)}
+    own = split_tags(said.tags)
+    kept = [tag for tag in own if tag.casefold() not in unwanted]
+    return said if len(kept) == len(own) else replace(said, tags=", ".join(kept))
 
 
 def text_fault(text: str) -> str | None:

@@ -45,8 +45,10 @@ from portal.web.pages import (
     people,
     playback_link_forms,
     posters,
+    selection,
     signing_in,
     single_sign_on,
+    table,
     video,
     workshop,
 )
@@ -68,7 +70,7 @@ UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/p/,/sign-in/oidc"
 API = (videos, transcodes, docs, metadata, api_access, uploads, playback_links)
 PAGES = (
     *(account, deletion, downloads, editing, embedding, library, people, posters, signing_in),
-    *(access_pages, audit, playback_link_forms, single_sign_on, video, workshop),
+    *(access_pages, audit, playback_link_forms, selection, single_sign_on, table, video, workshop),
 )
 FILES_AND_STATE = (health, metrics_page, playback, site, static_files)
 

@@ -1,6 +1,7 @@
 /**
  * Copies text. <button data-copy="id of the field" disabled> copies what a field holds, and can be
  * pressed from now on; where that fails, the field's text is left selected.
+ * <button data-copies="address" hidden> copies an address that stands in no field.
  */
 
 import { announce } from "./detail/live.js";
@@ -11,6 +12,22 @@ const SHOWN_MS = 2_000;
 export function copyButton(button, signal) {
   button.addEventListener("click", () => copyField(button), { signal });
   if (button instanceof HTMLButtonElement) button.disabled = false;
+}
+
+/** @param {HTMLElement} button @param {AbortSignal} signal */
+export function copyLink(button, signal) {
+  button.addEventListener("click", () => copyAddress(button), { signal });
+  button.hidden = false;
+}
+
+/** @param {HTMLElement} button */
+async function copyAddress(button) {
+  const isCopied = await copied(button.dataset.copies ?? "", button);
+  announce(
+    isCopied
+      ? "Link copied"
+      : "Copying is not allowed here: open the video, and copy its address",
+  );
 }
 
 /** @param {HTMLElement} button */

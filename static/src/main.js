@@ -28,6 +28,11 @@ const behaviours = [
   onDemand("[data-api]", async () => (await import("./unfold.js")).unfoldTarget),
   onDemand("[data-copy]", async () => (await import("./copy.js")).copyButton),
   onDemand("[data-multi-select]", async () => (await import("./multi-select.js")).multiSelect),
+  onDemand("[data-copies]", async () => (await import("./copy.js")).copyLink),
+  onDemand("[data-menu]", async () => (await import("./menu.js")).menu),
+  onDemand("[data-acts]", async () => (await import("./library/actions.js")).actingForm),
+  onDemand("[data-selection]", async () => (await import("./library/selection.js")).selection),
+  onDemand("[data-toast]", async () => (await import("./library/toast.js")).toast),
   onDemand("[data-shows]", async () => (await import("./accounts/show-password.js")).showPassword),
   onDemand(
     "[data-sign-in-again]",

@@ -104,7 +104,7 @@ async def watched(open_page: OpenPage, hostile: Hostile) -> AsyncIterator[Page]:
 
 def addresses(hostile: Hostile) -> list[str]:
     """Every page and fragment that shows something of someone's."""
-    paths = ["/", "/upload", "/api/docs", "/videos/deleted", "/api/videos"]
+    paths = ["/", "/upload", "/api/docs", "/videos", "/api/videos"]
     paths += [f"/videos/{video_id}" for video_id in hostile.waiting.values()]
     for video_id in (hostile.ready, hostile.failed, next(iter(hostile.waiting.values()))):
         paths += [f"/videos/{video_id}{end}" for end in ("", "/edit", "/delete", "/related")]

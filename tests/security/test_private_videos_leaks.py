@@ -143,7 +143,7 @@ def library_addresses(video: Video) -> list[str]:
     text = re.findall(r"\w+", " ".join(str(it) for it in WORDS.values()))
     words = [*text, *(it[:4] for it in text), " ".join(text[:2]), str(video.id), video.id.hex]
     found = [f"/?q={quote(it)}" for it in words]
-    found += [f"/?{it}" for it in ("", "tag=axolotl", "tag=narwhal", "category=1", "own=on")]
+    found += [f"/?{it}" for it in ("", "tag=axolotl", "tag=narwhal", "category=1")]
     found += [f"/?status={it.value}&category=1" for it in VideoStatus]
     values = {
         Sort.NEWEST: video.created_at,

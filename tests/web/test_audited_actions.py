@@ -261,6 +261,11 @@ async def test_video_changed_in_a_browser(owner: Sender, olga: Account) -> None:
     await leaves_nothing(owner.post(path, form={"time": "x"}), 422)
     deleted = await the_line(owner.post(f"/videos/{ready.id}/delete"), 303)
     assert deleted["action"] == "video.deleted"
+    undo = {"action": "undo", "id": str(ready.id)}
+    undone = await the_line(owner.post("/videos/selected", form=undo), 303)
+    assert undone == line("video.restored", olga, objectId=str(ready.id))
+    await leaves_nothing(owner.post("/videos/selected", form=undo), 303)
+    await owner.post(f"/videos/{ready.id}/delete")
     await leaves_nothing(owner.post(f"/videos/{ready.id}/delete"), 303)
 
 
@@ -370,7 +375,7 @@ CHANGES: dict[str, Callable[[Account], Awaitable[Any]]] = {
     "/account/password": lambda _: Account.all().order_by("email").values("password_hash"),
     "/account/sessions/end-others": lambda _: Session.all().count(),
     "/sign-out": lambda _: Session.all().count(),
-    "/videos/{video}/delete": lambda _: Video.all().count(),
+    "/videos/{video}/delete": lambda _: Video.present().count(),
     "/videos/{video}/poster": lambda _: PosterRequest.all().values("number"),
 }
 FORM = {

@@ -94,15 +94,16 @@ async def test_own_videos_are_listed_whatever_their_audience(
 ) -> None:
     for audience in AUDIENCES:
         await make_ready(resources, cast.editor, audience, title=f"Heron {audience}")
-    own = await text_of(await cast.senders["its editor"][0].get("/?own=on"))
+    own = await text_of(await cast.senders["its editor"][0].get("/videos"))
     assert listed(own) == set(AUDIENCES)
     for name in ("admin", "another editor"):
-        assert listed(await text_of(await cast.senders[name][0].get("/?own=on"))) == set()
-    # For who can't have published anything, what is asked for in vain is ignored.
-    for name in ("viewer", "nobody"):
-        sender, _ = cast.senders[name]
-        seen = {it for it in AUDIENCES if it != "unlisted" and cast.may_see(name, it)}
-        assert listed(await text_of(await sender.get("/?own=on"))) == seen, name
+        assert listed(await text_of(await cast.senders[name][0].get("/videos"))) == set()
+    # Everyone's are for who may change them.
+    for name, seen in (("admin", set(AUDIENCES)), ("another editor", set())):
+        asked = await cast.senders[name][0].get("/videos?whose=all")
+        assert listed(await text_of(asked)) == seen, name
+    for name, status in (("viewer", 403), ("nobody", 303)):
+        assert (await cast.senders[name][0].get("/videos")).status_code == status, name
 
 
 async def test_progress_of_cards_is_told_to_the_audience_alone(

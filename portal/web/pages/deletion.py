@@ -1,13 +1,15 @@
-"""Deleting a video: the question, the deed, and the page that says so."""
+"""Deleting one video: the question, and the deed. Several are deleted from a `selection`."""
 
 from quart import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.errors import VideoNotFound
+from portal.text import shown
 from portal.videos import publishing
-from portal.videos.deletion import delete_video, was_deleted
+from portal.videos.deletion import delete_undoably, was_deleted
 from portal.web.access import Policy, policy
-from portal.web.context import web_context
+from portal.web.pages.library_views import TABLE
+from portal.web.pages.told import Did, Outcome, told_arguments
 from portal.web.server.response_cache import forget_shared
 
 blueprint = Blueprint("deletion", __name__)
@@ -18,7 +20,13 @@ blueprint = Blueprint("deletion", __name__)
 async def confirm_deletion(video_id: str) -> str:
     """Asks whether the video is really to be deleted; with scripts its page does so itself."""
     found = await publishing.get_video(video_id)
-    return await render_template("videos/delete.html", video_id=video_id, title=found.title)
+    return await render_template(
+        "videos/delete.html",
+        ids=[video_id],
+        titles=[shown(found.title)],
+        action=url_for("deletion.delete", video_id=video_id),
+        back=url_for("pages.video", video_id=video_id),
+    )
 
 
 @blueprint.post("/videos/<video_id>/delete")
@@ -29,17 +37,11 @@ async def delete(video_id: str) -> WerkzeugResponse:
     if parsed is None:
         raise VideoNotFound
     try:
-        await delete_video(parsed, queue=web_context().queue)
+        await delete_undoably(parsed)
     except VideoNotFound:
         # Pressed twice, or pressed by two.
         if not await was_deleted(parsed):
             raise
     forget_shared(request.scope, is_less_seen=False)
-    return redirect(url_for("deletion.deleted"), 303)
-
-
-@blueprint.get("/videos/deleted")
-@policy(Policy.ANYONE)
-async def deleted() -> str:
-    """Says that a video was deleted."""
-    return await render_template("videos/deleted.html")
+    told = told_arguments(Did.DELETED, {Outcome.DONE: 1}, undo_ids=[video_id])
+    return redirect(url_for(TABLE, **told), 303)

@@ -5,29 +5,32 @@ because of a mistyped filter.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from uuid import UUID
 
 from quart import Blueprint, render_template, request
 
-from portal.accounts.permissions import Action, Principal
+from portal.accounts.permissions import Principal
 from portal.database.models import Video
 from portal.database.search import MAX_QUERY_LENGTH
 from portal.database.states import VideoStatus
 from portal.errors import Overloaded
-from portal.videos.library import list_videos, read_work
+from portal.videos.library import LibraryPage, Work, list_videos, read_work
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
-from portal.videos.publishing import parse_video_id
+from portal.videos.publishing import fetch_videos, parse_video_id
 from portal.videos.rows import audience_of
 from portal.web.access import Policy, policy, principal
 from portal.web.context import web_context
 from portal.web.pages.library_views import (
-    OWN,
+    SORT_WORDS,
+    Cursors,
     VideoCard,
     library_view,
     progress_view,
     video_card,
 )
+from portal.web.pages.told import told_view
 from portal.web.server.response_cache import allow_sharing
 
 blueprint = Blueprint("library", __name__)
@@ -43,19 +46,16 @@ MAX_TAG_LENGTH = 500
 async def index() -> str:
     """The library; scripts ask for it, too, and take the results out of it."""
     allow_sharing(request.scope)
-    web = web_context()
-    names = await web.categories.names()
-    query = _query(request.args, names, seen_by=await principal())
-    after = Cursor.parse(request.args.get("after", ""), query)
-    before = Cursor.parse(request.args.get("before", ""), query)
-    async with _turn(query, web.searches):
-        page = await list_videos(query, limit=PAGE_SIZE, after=after, before=before)
-    cards = await _cards(page.videos)
+    who, names = await principal(), await web_context().categories.names()
+    query = asked_query(request.args, names, seen_by=who, sorts=SORT_WORDS)
+    page, place = await asked_page(query, request.args, limit=PAGE_SIZE)
+    cards = await _cards(page.videos, seen_by=who)
     return await render_template(
         "library/index.html",
-        library=library_view(query, page, category_names=names),
+        library=library_view(query, page, category_names=names, place=place),
         cards=cards,
         progress=progress_view(cards, is_news=False),
+        told=told_view(request.args),
     )
 
 
@@ -65,11 +65,58 @@ async def progress() -> str:
     """The cards of videos that were being processed, and the element that asks for them again."""
     allow_sharing(request.scope)
     asked = [parse_video_id(text) for text in request.args.getlist("id")[:PAGE_SIZE]]
-    found = await Video.filter(id__in=[video_id for video_id in asked if video_id])
+    found = await fetch_videos([video_id for video_id in asked if video_id])
     who = await principal()
-    cards = await _cards([video for video in found if who.may_see(audience_of(video))])
+    seen = [it for it in found.values() if who.may_see(audience_of(it))]
+    cards = await _cards(seen, seen_by=who)
     poll = progress_view(cards, is_news=True)
     return await render_template("library/_progress.html", cards=cards, progress=poll)
+
+
+def asked_query(
+    args: Mapping[str, str],
+    category_names: Mapping[int, str],
+    *,
+    seen_by: Principal,
+    sorts: Collection[Sort],
+) -> LibraryQuery:
+    """What the address of a library asks for, in one of these orders."""
+    text = one_line(args.get("q", ""))[:MAX_QUERY_LENGTH]
+    category_id = next((it for it in category_names if str(it) == args.get("category")), None)
+    sort = next((it for it in sorts if it.value == args.get("sort")), None)
+    if sort is None or (sort is Sort.RELEVANCE and not text):
+        sort = Sort.RELEVANCE if text else Sort.NEWEST
+    return LibraryQuery(
+        text=text,
+        category_id=category_id,
+        status=next((it for it in VideoStatus if it.value == args.get("status")), None),
+        tag=one_line(args.get("tag", ""))[:MAX_TAG_LENGTH],
+        sort=sort,
+        seen_by=seen_by,
+    )
+
+
+async def asked_page(
+    query: LibraryQuery, args: Mapping[str, str], *, limit: int
+) -> tuple[LibraryPage, Cursors]:
+    """The page of a query's answer that the address asks for, and where that is."""
+    place = Cursors(
+        after=Cursor.parse(args.get("after", ""), query),
+        before=Cursor.parse(args.get("before", ""), query),
+    )
+    async with _turn(query, web_context().searches):
+        page = await list_videos(query, limit=limit, after=place.after, before=place.before)
+    return page, place
+
+
+async def work_on(videos: Sequence[Video]) -> dict[UUID, Work]:
+    """How far those of these videos are that are being processed."""
+    return await read_work([it.id for it in videos if it.status is VideoStatus.PROCESSING])
+
+
+def one_line(text: str) -> str:
+    """What was typed as one line, without what the database can't store."""
+    return " ".join(text.replace("\0", " ").split())
 
 
 @asynccontextmanager
@@ -89,31 +136,6 @@ async def _turn(query: LibraryQuery, searches: asyncio.Semaphore) -> AsyncIterat
         searches.release()
 
 
-async def _cards(videos: list[Video]) -> list[VideoCard]:
-    processing = [video.id for video in videos if video.status is VideoStatus.PROCESSING]
-    work = await read_work(processing)
-    return [video_card(video, work.get(video.id)) for video in videos]
-
-
-def _query(
-    args: Mapping[str, str], category_names: Mapping[int, str], *, seen_by: Principal
-) -> LibraryQuery:
-    text = " ".join(args.get("q", "").replace("\0", " ").split())[:MAX_QUERY_LENGTH]
-    category_id = next((it for it in category_names if str(it) == args.get("category")), None)
-    sort = next((it for it in Sort if it.value == args.get("sort")), None)
-    if sort is None or (sort is Sort.RELEVANCE and not text):
-        sort = Sort.RELEVANCE if text else Sort.NEWEST
-    return LibraryQuery(
-        text=text,
-        category_id=category_id,
-        status=next((it for it in VideoStatus if it.value == args.get("status")), None),
-        tag=" ".join(args.get("tag", "").replace("\0", " ").split())[:MAX_TAG_LENGTH],
-        sort=sort,
-        seen_by=seen_by,
-        is_own=args.get("own") == OWN and _has_own(seen_by),
-    )
-
-
-def _has_own(who: Principal) -> bool:
-    """Whether there can be videos that they have published."""
-    return who.account_id is not None and who.may(Action.PUBLISH)
+async def _cards(videos: list[Video], *, seen_by: Principal) -> list[VideoCard]:
+    work = await work_on(videos)
+    return [video_card(video, work.get(video.id), seen_by=seen_by) for video in videos]

@@ -2,21 +2,24 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from quart import url_for
 
+from portal.accounts.permissions import ANYONE, Action, Principal
 from portal.database.models import Video
 from portal.database.states import VideoStatus
 from portal.text import shown
 from portal.videos.library import COUNT_CAP, LibraryPage, Work
-from portal.videos.library_queries import LibraryQuery, Sort
+from portal.videos.library_queries import Cursor, LibraryQuery, Sort
 from portal.web.pages.access_views import badge_words
 from portal.web.pages.formatting import Moment, clock, moment, whole_seconds
 from portal.web.pages.status_views import STATUS_WORDS, poster_url, storyboard_url
 
-# In an address: only what who asks has published.
-OWN = "on"
+LIBRARY, TABLE = "library.index", "table.index"
+# In the address of a table: what everyone has published, for who may change all of it.
+EVERYONES = "all"
 STAGE_WORDS = {"probing": "Examining", "transcoding": "Converting", "finishing": "Checking"}
 SORT_WORDS = {
     Sort.RELEVANCE: "Best match",
@@ -24,6 +27,17 @@ SORT_WORDS = {
     Sort.OLDEST: "Oldest first",
     Sort.TITLE: "Title A–Z",  # noqa: RUF001 - a dash
     Sort.LONGEST: "Longest first",
+}
+# What a table offers beside them.
+TABLE_SORT_WORDS = SORT_WORDS | {
+    Sort.TITLE_LAST: "Title Z–A",  # noqa: RUF001 - a dash
+    Sort.SHORTEST: "Shortest first",
+    Sort.LARGEST: "Largest first",
+    Sort.SMALLEST: "Smallest first",
+    Sort.STATE: "Failed first",
+    Sort.STATE_LAST: "Ready first",
+    Sort.VISIBILITY: "Private first",
+    Sort.VISIBILITY_LAST: "Unlisted first",
 }
 
 
@@ -45,6 +59,8 @@ class VideoCard:
     created: Moment
     badge: str
     failure: str
+    # For who may change it; else empty.
+    edit_url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +74,31 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LibraryView:
-    """The form as it was sent, how much was found, and the addresses of other pages of it."""
+class Cursors:
+    """After or before which video a page of the library is."""
 
+    after: Cursor | None = None
+    before: Cursor | None = None
+
+
+NO_CURSORS = Cursors()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryView:
+    """The form as it was sent, how much was found, and the addresses of other pages of it.
+
+    What is done to videos on the page is sent to `acts_url`, which leads back to it.
+    """
+
+    url: str
+    acts_url: str
     text: str
     tag: str
     categories: list[Choice]
     statuses: list[Choice]
     sorts: list[Choice]
-    is_own: bool
+    whose: list[Choice]
     is_filtered: bool
     is_empty: bool
     count_words: str
@@ -87,25 +119,41 @@ class ProgressView:
 
 
 def library_view(
-    query: LibraryQuery, page: LibraryPage, *, category_names: Mapping[int, str]
+    query: LibraryQuery,
+    page: LibraryPage,
+    *,
+    category_names: Mapping[int, str],
+    place: Cursors = NO_CURSORS,
+    endpoint: str = LIBRARY,
+    whose: str = "",
 ) -> LibraryView:
-    """Everything around the cards."""
+    """Everything around the videos, as cards or, at another endpoint, in a table."""
+    url = partial(listing_url, endpoint=endpoint, whose=whose)
     return LibraryView(
+        url=url_for(endpoint),
+        acts_url=listing_url(
+            query,
+            endpoint="selection.act",
+            at=endpoint,
+            whose=whose,
+            after=str(place.after or ""),
+            before=str(place.before or ""),
+        ),
         text=query.text,
         tag=query.tag,
         categories=_choices(category_names.items(), query.category_id, every="All categories"),
         statuses=_choices(STATUS_WORDS.items(), query.status, every="Any status"),
-        sorts=_sorts(query),
-        is_own=query.is_own,
+        sorts=_sorts(query, TABLE_SORT_WORDS if endpoint == TABLE else SORT_WORDS),
+        whose=_whose(query, whose) if endpoint == TABLE else [],
         is_filtered=query.is_filtered,
         is_empty=not page.videos and page.is_first,
         count_words=_count_words(page.total),
         filter_words=f"for “{shown(query.text)}”" if query.text else "",
-        without_tag_url=_url(query, tag=""),
-        clear_url=_url(LibraryQuery(is_own=query.is_own)),
-        first_url=None if page.is_first else _url(query),
-        previous_url=_url(query, before=str(page.previous)) if page.previous else None,
-        next_url=_url(query, after=str(page.next)) if page.next else None,
+        without_tag_url=url(query, tag=""),
+        clear_url=url(LibraryQuery()),
+        first_url=None if page.is_first else url(query),
+        previous_url=url(query, before=str(page.previous)) if page.previous else None,
+        next_url=url(query, after=str(page.next)) if page.next else None,
     )
 
 
@@ -121,8 +169,9 @@ def progress_view(cards: Sequence[VideoCard], *, is_news: bool) -> ProgressView:
     )
 
 
-def video_card(video: Video, work: Work | None) -> VideoCard:
-    """A video as the library shows it."""
+def video_card(video: Video, work: Work | None, *, seen_by: Principal = ANYONE) -> VideoCard:
+    """A video as the library shows it, for whom it may offer to change it."""
+    may_edit = seen_by.may(Action.EDIT, owner_id=video.owner_id)
     return VideoCard(
         id=str(video.id),
         url=url_for("pages.video", video_id=video.id),
@@ -140,6 +189,7 @@ def video_card(video: Video, work: Work | None) -> VideoCard:
         created=moment(video.created_at),
         badge=badge_words(video),
         failure=video.failure_message or "",
+        edit_url=url_for("workshop.workshop", video_id=video.id) if may_edit else "",
     )
 
 
@@ -163,18 +213,28 @@ def _choices(named: Iterable[tuple[object, str]], chosen: object, *, every: str)
     return [Choice("", every, chosen is None), *choices]
 
 
-def _sorts(query: LibraryQuery) -> list[Choice]:
+def _whose(query: LibraryQuery, whose: str) -> list[Choice]:
+    """Whose videos a table has, for who may change those of others."""
+    if query.seen_by.account_id is None or not query.seen_by.sees_all:
+        return []
+    return [
+        Choice("", "My videos", not whose),
+        Choice(EVERYONES, "All videos", whose == EVERYONES),
+    ]
+
+
+def _sorts(query: LibraryQuery, named: Mapping[Sort, str]) -> list[Choice]:
     """The orders; the first is the one that goes without saying, and has no value.
 
     That is the newest first, unless there is something to match.
     """
     usual = Sort.RELEVANCE if query.text else Sort.NEWEST
     others = [
-        Choice(it.value, SORT_WORDS[it], it is query.sort, is_hidden=it is usual)
-        for it in SORT_WORDS
+        Choice(it.value, words, it is query.sort, is_hidden=it is usual)
+        for it, words in named.items()
         if it is not Sort.RELEVANCE
     ]
-    return [Choice("", SORT_WORDS[usual], usual is query.sort), *others]
+    return [Choice("", named[usual], usual is query.sort), *others]
 
 
 def _count_words(total: int) -> str:
@@ -183,17 +243,18 @@ def _count_words(total: int) -> str:
     return "1 video" if total == 1 else f"{total:,} videos" if total else "No videos"
 
 
-def _url(query: LibraryQuery, **changes: str) -> str:
-    """The shortest address of a query: what goes without saying is left out."""
+def listing_url(query: LibraryQuery, *, endpoint: str, **changes: str) -> str:
+    """The shortest address of a query, as a library or a table."""
+    named: dict[str, Any] = {**_parameters(query), **changes}
+    return url_for(endpoint, **{name: text for name, text in named.items() if text})
+
+
+def _parameters(query: LibraryQuery) -> dict[str, str]:
     default_sort = Sort.RELEVANCE if query.text else Sort.NEWEST
-    parameters = {
+    return {
         "q": query.text,
         "category": str(query.category_id or ""),
         "status": query.status or "",
         "tag": query.tag,
-        "own": OWN if query.is_own else "",
         "sort": "" if query.sort is default_sort else query.sort.value,
-        **changes,
     }
-    named: dict[str, Any] = {name: text for name, text in parameters.items() if text}
-    return url_for("library.index", **named)

@@ -1,8 +1,8 @@
-/** Tells assistive technology, politely, what has just happened on the page of a video. */
+/** Tells assistive technology, politely, what has just happened on the page. */
 
 /** @param {string} words */
 export function announce(words) {
-  const region = document.querySelector("[data-detail-live]");
+  const region = document.querySelector("[data-detail-live], [data-library-live]");
   if (!region) return;
   // The same words twice are news the second time, too.
   region.textContent = "";

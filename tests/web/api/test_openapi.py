@@ -130,7 +130,7 @@ UNDOCUMENTED = {
     "the document as a page": {"docs.docs"},
     "page": {
         *("embedding.embed", "library.index", "pages.upload", "pages.video", "workshop.workshop"),
-        *("deletion.confirm_deletion", "deletion.deleted"),
+        *("deletion.confirm_deletion", "table.index"),
     },
     "fragment of a page": {
         *("embedding.stage", "library.progress", "pages.status", "workshop.facts"),

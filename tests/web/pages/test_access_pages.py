@@ -536,14 +536,14 @@ async def test_pages_of_access_are_valid_html(people: dict[str, Sender], tmp_pat
     video = await eds_video(title=EVIL, **PRIVATE, signed_in_only=True, embed_origins=[SITE])
     address, ed = f"/videos/{video.id}", people["ed"]
     texts = {
-        "own": await page(ed, "/?own=on"),
+        "own": await page(ed, "/videos"),
         "video": await page(ed, address),
         "workshop": await page(ed, f"{address}/edit"),
         "faults": await send(ed, f"{address}/access", form(video, EVIL, embedOrigins=EVIL)),
         "conflict": await send(ed, f"{address}/access", {"visibility": "public"}, 409),
         "upload": await page(ed, "/upload"),
         "embed": await page(ed, f"/embed/{video.id}"),
-        "own-empty": await page(people["eve"], "/?own=on"),
+        "own-empty": await page(people["eve"], "/videos"),
     }
     for name, text in texts.items():
         assert "<script>alert" not in text, name

@@ -1,6 +1,7 @@
 """Every page and fragment is valid HTML, as html-validate reads the WHATWG's text."""
 
 from pathlib import Path
+from uuid import uuid4
 
 from api_client import Client
 from front_end import STATIC, install_tools, run_node
@@ -44,7 +45,8 @@ async def _pages() -> dict[str, str]:
         "missing": "/videos/none",
         "edit": f"/videos/{ready.id}/edit",
         "delete": f"/videos/{ready.id}/delete",
-        "deleted": "/videos/deleted",
+        "table": "/videos",
+        "told": "/videos?did=deleted&done=1&undo=" + str(uuid4()),
         **{name: f"/videos/{video.id}" for name, video in videos.items()},
     }
 

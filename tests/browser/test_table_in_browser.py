@@ -1,0 +1,148 @@
+"""My videos as people use them: sorting, choosing rows, undoing a deletion; the menu of a card."""
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+from chromium import OpenPage, axe_findings, photograph_at_widths, suits_everyone
+from library_rows import Rows
+from playwright.async_api import Page, expect
+from running_portal import LivePortal, fresh_portal
+
+LONG = "A recording of the whole of last autumn's harvest festival, with the speeches, uncut"
+FAILURE = (
+    "UPDATE videos SET failure_code = 'damaged', has_poster = false,"
+    " failure_message = 'The file is damaged. Export it again, then upload it.'"
+    " WHERE status = 'failed'"
+)
+
+
+@pytest.fixture
+async def shelf(services: dict[str, str]) -> AsyncIterator[LivePortal]:
+    """An open portal with a handful of videos in its database and nobody at work."""
+    async with fresh_portal(services) as portal:
+        rows = Rows(portal.environ["DATABASE_URL"])
+        for number, title in enumerate(("Anton", "Berta", LONG, "Dora"), start=1):
+            await rows.add(number, title, status="failed" if number == 2 else "ready")
+        await rows.run(FAILURE)
+        yield portal
+
+
+async def titles(page: Page) -> list[str]:
+    return await page.locator("tbody .videos__title").all_inner_texts()
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+async def test_videos_are_chosen_changed_deleted_and_brought_back(
+    page: Page, shelf: LivePortal, scheme: str
+) -> None:
+    await page.emulate_media(color_scheme=scheme)
+    await page.goto(f"{shelf.base_url}/videos")
+    await suits_everyone(page, f"table-{scheme}")
+    await page.set_viewport_size({"width": 1440, "height": 900})
+    await page.get_by_role("link", name="Title").click()
+    assert await titles(page) == [LONG, "Anton", "Berta", "Dora"]
+    head = page.get_by_role("columnheader", name="Title")
+    await expect(head).to_have_attribute("aria-sort", "ascending")
+
+    bar = page.get_by_role("group", name="Change the selected videos")
+    await expect(bar).to_be_hidden()
+    await page.get_by_role("checkbox", name="Select Anton").check()
+    await page.get_by_role("checkbox", name="Select Berta").check()
+    await expect(bar.get_by_role("status")).to_have_text("2 selected")
+    await bar.locator("summary", has_text="Tags").click()
+    await bar.get_by_label("Tags").fill("harvest")
+    assert await axe_findings(page) == []
+    await photograph_at_widths(page, f"table-selection-{scheme}")
+    await bar.get_by_role("button", name="Add tags").click()
+    told = page.locator(".toast__words")
+    await expect(told).to_have_text("Tags added to 2 videos.")
+    await expect(told).to_be_focused()
+    # In place: the order stays, and nothing is chosen any more.
+    await expect(bar).to_be_hidden()
+    assert (await titles(page))[0] == LONG
+
+    every = page.get_by_role("checkbox", name="Select all on this page")
+    await every.check()
+    await expect(bar.get_by_role("status")).to_have_text("4 selected")
+    await page.get_by_role("checkbox", name="Select Dora").uncheck()
+    await expect(every).to_have_js_property("indeterminate", True)
+    await bar.get_by_role("button", name="Delete").click()
+    dialog = page.get_by_role("dialog", name="Delete 3 videos?")
+    await expect(dialog.get_by_role("button", name="Keep")).to_be_focused()
+    assert await axe_findings(page) == []
+    await page.keyboard.press("Escape")
+    await expect(bar.get_by_role("button", name="Delete")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await dialog.get_by_role("button", name="Delete").click()
+    await expect(told).to_have_text("3 videos deleted.")
+    await expect(told).to_be_focused()
+    assert await titles(page) == ["Dora"]
+    await suits_everyone(page, f"table-undo-{scheme}")
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await expect(told).to_have_text("3 videos brought back.")
+    await expect(page.get_by_role("checkbox", name="Select Berta")).to_be_visible()
+
+
+async def test_several_are_deleted_and_brought_back_on_a_phone_without_scripts(
+    open_page: OpenPage, shelf: LivePortal
+) -> None:
+    page = await open_page(width=360, java_script_enabled=False, has_touch=True, is_mobile=True)
+    await page.goto(f"{shelf.base_url}/videos?sort=title")
+    await page.get_by_label("Select Anton").tap()
+    await page.get_by_label("Select Dora").tap()
+    await page.get_by_role("button", name="Delete").tap()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Delete 2 videos?")
+    await page.get_by_role("button", name="Delete 2 videos").tap()
+    await expect(page.get_by_text("2 videos deleted.")).to_be_visible()
+    assert await titles(page) == [LONG, "Berta"]
+    await page.get_by_role("button", name="Undo").tap()
+    await expect(page.get_by_text("2 videos brought back.")).to_be_visible()
+    assert page.url.startswith(f"{shelf.base_url}/videos?sort=title")
+
+
+async def test_menu_of_a_card(open_page: OpenPage, shelf: LivePortal) -> None:
+    page = await open_page(permissions=["clipboard-read", "clipboard-write"])
+    await page.goto(shelf.base_url)
+    card = page.locator(".card", has_text="Anton")
+    button = card.locator("summary")
+    # By keyboard alone: it is there once it has the focus.
+    await card.get_by_role("link", name="Anton").focus()
+    await page.keyboard.press("Tab")
+    await expect(button).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(card.get_by_role("link", name="Edit")).to_be_visible()
+    await photograph_at_widths(page, "card-menu")
+    for width in (360, 1440):
+        await page.set_viewport_size({"width": width, "height": 900})
+        box = await card.locator(".menu__items").bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= width
+        assert await axe_findings(page) == []
+    await page.keyboard.press("Escape")
+    await expect(button).to_be_focused()
+    await expect(card.get_by_role("link", name="Edit")).to_be_hidden()
+
+    await button.click()
+    await card.get_by_role("button", name="Copy link").click()
+    await expect(page.locator("[data-library-live]")).to_have_text("Link copied")
+    copied = await page.evaluate("navigator.clipboard.readText()")
+    assert re.fullmatch(rf"{shelf.base_url}/videos/[0-9a-f-]{{36}}", copied)
+
+    await card.get_by_role("link", name="Delete").click()
+    dialog = page.get_by_role("dialog", name="Delete this video?")
+    await expect(dialog).to_contain_text("Anton")
+    await dialog.get_by_role("button", name="Delete video").click()
+    told = page.locator(".toast__words")
+    await expect(told).to_have_text("1 video deleted.")
+    await expect(card).to_have_count(0)
+    await suits_everyone(page, "card-undo")
+    await page.get_by_role("button", name="Undo").click()
+    await expect(told).to_have_text("1 video brought back.")
+    await expect(card).to_be_visible()
+    assert page.url == f"{shelf.base_url}/"
+    # All of the card still leads to the video.
+    await card.locator(".card__media").click()
+    await page.wait_for_url(copied)

@@ -1,0 +1,201 @@
+"""Several videos changed at once: each under its own rules, and what came of it is told."""
+
+import html
+import re
+from collections.abc import Mapping
+from urllib.parse import urlencode
+from uuid import UUID, uuid4
+
+import pytest
+from account_pages import FORM_TYPE, page
+from library_pages import add_video
+from page_rows import READY
+from quart import Quart
+from signed_in import Sender, make_account, signed_in
+
+from portal.database.account_models import Account, AuditEvent
+from portal.database.models import Video
+from portal.database.states import Role, Visibility
+from portal.videos.metadata import MAX_TAGS_LENGTH
+from portal.web.pages.told import MAX_SELECTED
+
+pytestmark = pytest.mark.shared_app
+
+
+@pytest.fixture
+async def ann() -> Account:
+    """The first owner."""
+    return await make_account("ann")
+
+
+@pytest.fixture
+async def ed(app: Quart, ann: Account) -> Sender:
+    """An editor's browser."""
+    return await signed_in(app, await make_account("ed", Role.EDITOR))
+
+
+async def eds(title: str, number: int = 0, **values: object) -> Video:
+    """A video of the editor's."""
+    return await add_video(title, number, owner_id=(await Account.get(role="editor")).id, **values)
+
+
+async def act(
+    sender: Sender, action: str, *videos: Video, path: str = "/videos/selected", **fields: str
+) -> str:
+    """What the page tells after an action on these videos."""
+    return told(await page(sender, await send(sender, action, *videos, path=path, **fields)))
+
+
+async def send(
+    sender: Sender, action: str, *videos: Video, path: str = "/videos/selected", **fields: str
+) -> str:
+    """Where an action leads."""
+    form = {"action": action, "id": [str(it.id) for it in videos], **fields}
+    response = await post(sender, path, form)
+    assert response[0] == 303
+    return response[1]
+
+
+async def post(sender: Sender, path: str, form: Mapping[str, object]) -> tuple[int, str]:
+    """The status, and the address or the page."""
+    data, headers = urlencode(form, doseq=True), {"Content-Type": FORM_TYPE}
+    response = await sender.post(path, data=data, headers=headers)
+    text = str(await response.get_data(as_text=True))
+    return response.status_code, response.headers.get("Location", text)
+
+
+def told(text: str) -> str:
+    """What a page tells of an action."""
+    found = re.search(r'class="toast__words"[^>]*>([^<]*)<', text)
+    return html.unescape(found[1]) if found else ""
+
+
+def undo_ids(text: str) -> set[UUID]:
+    """The videos that a page offers to bring back."""
+    toast = text[text.index('class="toast"') : text.index("data-acts-trouble")]
+    return {UUID(it) for it in re.findall(r'name="id" value="([^"]+)"', toast)}
+
+
+async def test_tags_are_added_and_removed(anyone: Sender) -> None:
+    one, two = await add_video("One", 1, tags="Sea, sun"), await add_video("Two", 2)
+    assert await act(anyone, "add-tags", one, two, tags=" sea , Rock ") == "Tags added to 2 videos."
+    assert [(await Video.get(id=it.id)).tags for it in (one, two)] == [
+        "Sea, sun, Rock",
+        "sea, Rock",
+    ]
+    assert await act(anyone, "remove-tags", one, tags="SEA,rock") == "Tags removed from 1 video."
+    assert (await Video.get(id=one.id)).tags == "sun"
+    # The search knows, too, and the log.
+    assert "Two" in await page(anyone, "/videos?tag=rock")
+    assert "One" not in await page(anyone, "/videos?tag=rock")
+    assert await AuditEvent.filter(action="video.edited").count() == 3
+
+
+async def test_video_without_room_for_more_tags_is_told(anyone: Sender) -> None:
+    full = await add_video("Full", 1, tags="x" * (MAX_TAGS_LENGTH - 2))
+    words = await act(anyone, "add-tags", full, await add_video("Other", 2), tags="sea")
+    assert words == "Tags added to 1 video. 1 has no room for more tags."
+    assert (await Video.get(id=full.id)).tags == full.tags
+
+
+async def test_category_and_visibility_are_set(ed: Sender) -> None:
+    one, two = await eds("One", 1, category_ids=[1, 2]), await eds("Two", 2, signed_in_only=True)
+    assert await act(ed, "category", one, two, category="3") == "Category set for 2 videos."
+    words = await act(ed, "visibility", one, two, visibility="private")
+    assert words == "Visibility set for 2 videos."
+    for video in await Video.all():
+        assert (video.category_ids, video.visibility) == ([3], Visibility.PRIVATE)
+
+
+async def test_what_belongs_to_someone_else_is_left_alone(
+    app: Quart, ed: Sender, ann: Account
+) -> None:
+    own, anns = await eds("Ed's"), await add_video("Ann's", 1, owner_id=ann.id, tags="a")
+    hidden = await add_video("Ann's own", 2, owner_id=ann.id, visibility=Visibility.PRIVATE)
+    words = await act(ed, "add-tags", own, anns, hidden, tags="b")
+    assert words == ("Tags added to 1 video. 1 belongs to someone else. 1 is not there any more.")
+    for action in ("delete", "undo", "visibility", "category"):
+        said = await act(ed, action, anns, visibility="private", category="2")
+        assert said in (
+            "1 belongs to someone else.",
+            "Too late to undo: 1 video was removed for good.",
+        )
+    kept = await Video.get(id=anns.id)
+    assert (kept.tags, kept.visibility, kept.deleted_at) == ("a", Visibility.PUBLIC, None)
+    # An admin may.
+    assert (
+        await act(await signed_in(app, ann), "add-tags", own, tags="c") == "Tags added to 1 video."
+    )
+
+
+async def test_form_that_says_too_little_changes_nothing(anyone: Sender) -> None:
+    video = await add_video("One", tags="a")
+    assert "choose videos first" in await act(anyone, "add-tags", tags="b")
+    for action, fields in (
+        ("add-tags", {"tags": " , "}),
+        ("category", {"category": "999"}),
+        ("visibility", {"visibility": "secret"}),
+    ):
+        assert "say first what to set" in await act(anyone, action, video, **fields)
+    for action in ("add-tags", "ask"):
+        told_of = await act(anyone, action, Video(id=uuid4()), tags="b")
+        assert told_of == "1 is not there any more."
+    assert (await Video.get(id=video.id)).tags == "a"
+
+
+async def test_no_more_than_a_page_at_once(anyone: Sender) -> None:
+    videos = [await add_video(f"{number}", number) for number in range(MAX_SELECTED + 1)]
+    words = await act(anyone, "add-tags", *videos, tags="all")
+    assert words == f"Tags added to {MAX_SELECTED} videos."
+
+
+async def test_answer_leads_back_to_the_page_and_nowhere_else(anyone: Sender) -> None:
+    video = await add_video("One")
+    path = "/videos/selected?q=one&sort=title&_external=1&_scheme=x&next=//evil.example"
+    address = await send(anyone, "add-tags", video, path=path, tags="b")
+    assert address == "/videos?q=one&sort=title&did=tags-added&done=1"
+    path = "/videos/selected?at=library.index&at=//evil.example"
+    address = await send(anyone, "add-tags", video, path=path, tags="c")
+    assert address == "/?did=tags-added&done=1"
+
+
+async def test_deletion_asks_once_and_is_undone(anyone: Sender) -> None:
+    one, two = await add_video("One <1>", 1, **READY), await add_video("Two", 2, **READY)
+    ids = [str(one.id), str(two.id)]
+    status, question = await post(anyone, "/videos/selected?q=", {"action": "ask", "id": ids})
+    assert status == 200
+    assert "Delete 2 videos?" in question
+    assert "One &lt;1&gt;" in question
+    text = await page(anyone, await send(anyone, "delete", one, two))
+    assert told(text) == "2 videos deleted."
+    assert undo_ids(text) == {one.id, two.id}
+    for path in ("/", "/videos"):
+        assert "Two" not in await page(anyone, path)
+    assert await act(anyone, "undo", one, two) == "2 videos brought back."
+    # Pressed twice, or by two.
+    assert await act(anyone, "undo", one) in (
+        "1 video brought back.",
+        "Too late to undo: 1 video was removed for good.",
+    )
+    assert "Two" in await page(anyone, "/")
+    actions = await AuditEvent.all().order_by("id").values_list("action", flat=True)
+    assert list(actions) == ["video.deleted"] * 2 + ["video.restored"] * 2
+
+
+async def test_who_may_not_delete_may_not_undo(app: Quart, ed: Sender, ann: Account) -> None:
+    owner = await signed_in(app, ann)
+    anns = await add_video("Ann's", owner_id=ann.id)
+    await send(owner, "delete", anns)
+    viewer = await signed_in(app, await make_account("vi", Role.VIEWER))
+    assert await act(ed, "undo", anns) == "1 belongs to someone else."
+    status, _ = await post(viewer, "/videos/selected", {"action": "undo", "id": str(anns.id)})
+    assert status == 403
+    assert (await Video.get(id=anns.id)).deleted_at is not None
+    assert await act(owner, "undo", anns) == "1 video brought back."
+
+
+async def test_what_an_address_tells_is_never_anyones_words(anyone: Sender) -> None:
+    for query in ("did=x", "did=deleted&done=-1", "did=deleted&done=%C2%B2&undo=javascript:1"):
+        text = await page(anyone, f"/videos?{query}")
+        assert told(text) == ""
+        assert 'value="undo"' not in text

@@ -1,0 +1,198 @@
+"""My videos: a table of what someone may change, sorted, searched and paged as the library is."""
+
+import html
+import re
+
+import pytest
+from account_pages import page
+from library_pages import FAILED, LibraryHtml, add_video, all_titles, read
+from page_rows import READY
+from quart import Quart
+from signed_in import Sender, make_account, signed_in, token_of
+from signed_in import program as program_of
+
+from portal.database.account_models import Account
+from portal.database.states import Role, Visibility
+from portal.web.pages.told import MAX_SELECTED
+
+pytestmark = pytest.mark.shared_app
+
+TABLE = "/videos"
+
+
+@pytest.fixture
+async def ann() -> Account:
+    """The first owner."""
+    return await make_account("ann")
+
+
+@pytest.fixture
+async def ed(ann: Account) -> Account:
+    """An editor."""
+    return await make_account("ed", Role.EDITOR)
+
+
+def tabs_of(text: str) -> list[str]:
+    """The names of the tabs above the library, the open one with a star."""
+    found = re.findall(r'<a class="tab"\s+href="[^"]+"\s*(aria-current="page")?\s*>([^<]+)<', text)
+    return [f"{name}{'*' if current else ''}" for current, name in found]
+
+
+def heads_of(found: LibraryHtml) -> dict[str, tuple[str, str]]:
+    """How each column is sorted, and the address that sorts by it."""
+    head = r'class="videos__(\w+)"\s*(?:aria-sort="(\w+)")?\s*>\s*<a[^>]* href="([^"]+)"'
+    found_heads = re.findall(head, found.text)
+    return {name: (sort, html.unescape(url)) for name, sort, url in found_heads}
+
+
+async def test_editor_finds_all_own_videos_and_no_others(
+    app: Quart, ann: Account, ed: Account
+) -> None:
+    for number, visibility in enumerate(Visibility):
+        await add_video(f"Ed {visibility}", number, owner_id=ed.id, visibility=visibility)
+    await add_video("Ann public", 4, owner_id=ann.id)
+    for account, own in ((ed, {"Ed public", "Ed unlisted", "Ed private"}), (ann, {"Ann public"})):
+        sender = await signed_in(app, account)
+        found = await read(sender, TABLE)
+        assert set(found.titles) == own
+        assert "<h1>My videos</h1>" in found.text
+        assert tabs_of(found.text) == ["All videos", "My videos*"]
+        assert f"{len(own)} video" in found.text
+        whole = await read(sender)
+        assert tabs_of(whole.text) == ["All videos*", "My videos"]
+        assert len(whole.titles) == 4
+    everyones = await read(await signed_in(app, ann), TABLE, whose="all")
+    assert len(everyones.titles) == 4
+    # Who may change their own alone is not offered others'.
+    asked = await read(await signed_in(app, ed), TABLE, whose="all")
+    assert set(asked.titles) == {"Ed public", "Ed unlisted", "Ed private"}
+    assert 'name="whose"' not in asked.text
+
+
+async def test_row_says_what_there_is_to_know(app: Quart, ed: Account) -> None:
+    ready = {**READY, "visibility": Visibility.UNLISTED, "owner_id": ed.id}
+    video = await add_video("<b>Quoted</b>", 1, **ready)
+    await add_video("Broken", 0, owner_id=ed.id, **FAILED)
+    text = await page(await signed_in(app, ed), TABLE)
+    [first, second] = re.findall(r'<tr id="row-.*?</tr>', text, re.DOTALL)
+    assert f'href="/videos/{video.id}/edit">&lt;b&gt;Quoted&lt;/b&gt;</a>' in first
+    assert re.search(r"Ready.*Unlisted.*1:02:05.*1\.2 MB.*4 Mar 2026", first, re.DOTALL)
+    assert f'src="/videos/{video.id}/poster.jpg' in first
+    assert re.search(r"Failed.*It is damaged\.", second, re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("column", "there", "back"),
+    [
+        ("title", "Anton Berta Caesar", "Caesar Berta Anton"),
+        ("state", "Caesar Anton Berta", "Berta Anton Caesar"),
+        ("visibility", "Berta Anton Caesar", "Caesar Anton Berta"),
+        ("length", "Berta Caesar Anton", "Anton Caesar Berta"),
+        ("size", "Caesar Anton Berta", "Berta Anton Caesar"),
+        ("date", "Berta Anton Caesar", "Caesar Anton Berta"),
+    ],
+)
+async def test_columns_sort_from_either_end(
+    anyone: Sender, column: str, there: str, back: str
+) -> None:
+    await add_video(
+        "Caesar", 0, size_bytes=90, duration_s=5, **{**FAILED, "visibility": "unlisted"}
+    )
+    await add_video("Anton", 1, size_bytes=80)
+    ready = {**READY, "visibility": "private", "duration_s": 60.0}
+    await add_video("Berta", 2, size_bytes=7, **ready)
+    sort, url = heads_of(await read(anyone, TABLE, sort="oldest"))[column]
+    assert sort == ("ascending" if column == "date" else "")
+    first = await read(anyone, url)
+    sort, url = heads_of(first)[column]
+    assert first.titles == there.split()
+    other = heads_of(await read(anyone, url))[column][0]
+    assert {sort, other} == {"ascending", "descending"}
+    assert (await read(anyone, url)).titles == back.split()
+
+
+@pytest.mark.parametrize("sort", ["state", "visibility-last", "largest", "title-last", "shortest"])
+async def test_every_order_is_paged_through_without_loss(anyone: Sender, sort: str) -> None:
+    wanted = {f"Video {number}" for number in range(MAX_SELECTED + 2)}
+    for number in range(MAX_SELECTED + 2):
+        await add_video(f"Video {number}", number, size_bytes=number // 3, duration_s=number // 7)
+    first = await read(anyone, TABLE, sort=sort)
+    assert first.next is not None
+    second = await read(anyone, first.next)
+    assert sorted(first.titles + second.titles) == sorted(wanted)
+    assert second.previous is not None
+    assert (await read(anyone, second.previous)).titles == first.titles
+
+
+async def test_search_filters_and_order_stay_among_own_videos(
+    app: Quart, ann: Account, ed: Account
+) -> None:
+    for number, title in enumerate(("Sea one", "Sea two", "Hill")):
+        await add_video(title, number, owner_id=ed.id, tags="coast", category_ids=[3], **READY)
+    await add_video("Sea of Ann", 9, owner_id=ann.id, tags="coast", category_ids=[3], **READY)
+    sender = await signed_in(app, ed)
+    assert (await read(sender, TABLE, q="sea")).titles == ["Sea two", "Sea one"]
+    sorted_titles = (await read(sender, TABLE, tag="coast", sort="title")).titles
+    assert sorted_titles == ["Hill", "Sea one", "Sea two"]
+    query = {"q": "sea", "tag": "coast", "category": "3", "status": "ready"}
+    text = (await read(sender, TABLE, **query)).text
+    assert 'class="results__clear" href="/videos"' in text
+    without_tag = re.search(r'class="tag-filter" href="([^"]+)"', text)
+    assert without_tag is not None
+    assert html.unescape(without_tag[1]) == "/videos?q=sea&category=3&status=ready"
+    nothing = (await read(sender, TABLE, q="xyzzy")).text
+    assert 'href="/videos">Clear search and filters' in nothing
+
+
+async def test_pages_of_own_videos_hold_own_videos(app: Quart, ann: Account, ed: Account) -> None:
+    for number in range(MAX_SELECTED + 2):
+        await add_video(f"Ed {number}", number, owner_id=ed.id)
+        await add_video(f"Ann {number}", number, owner_id=ann.id)
+    sender = await signed_in(app, ed)
+    first = await read(sender, TABLE)
+    assert first.next is not None
+    second = await read(sender, first.next)
+    assert second.titles == ["Ed 1", "Ed 0"]
+    assert second.first == TABLE
+
+
+async def test_who_has_published_nothing_yet_is_led_to_it(app: Quart, ed: Account) -> None:
+    text = await page(await signed_in(app, ed), TABLE)
+    assert "You have not published anything yet" in text
+    assert text.count('<a class="button" href="/upload">') == 1
+    assert tabs_of(text) == ["All videos", "My videos*"]
+    assert 'role="search"' not in text
+
+
+async def test_portal_without_accounts_has_a_table_of_all_videos(anyone: Sender) -> None:
+    await add_video("Everyone's", **READY)
+    found = await read(anyone, TABLE)
+    assert found.titles == ["Everyone's"]
+    assert "<h1>Manage videos</h1>" in found.text
+    assert tabs_of(found.text) == ["All videos", "Manage*"]
+    # Until there are accounts nothing can be hidden from anyone.
+    assert 'name="visibility"' not in found.text
+    assert await all_titles(anyone) == ["Everyone's"]
+
+
+async def test_who_may_not_publish_has_no_table(app: Quart, anyone: Sender, ann: Account) -> None:
+    await add_video("Everyone's")
+    viewer = await signed_in(app, await make_account("vi", Role.VIEWER))
+    for sender, status in ((viewer, 403), (anyone, 303)):
+        assert (await sender.get(TABLE)).status_code == status
+        assert tabs_of((await read(sender)).text) == []
+
+
+async def test_program_that_asks_for_the_library_sees_no_tabs(app: Quart, ann: Account) -> None:
+    await add_video("Everyone's")
+    assert tabs_of(await page(program_of(app, await token_of(ann)), "/")) == []
+
+
+async def test_cards_offer_to_change_what_may_be_changed(
+    app: Quart, anyone: Sender, ann: Account, ed: Account
+) -> None:
+    video = await add_video("Ann's", owner_id=ann.id, **READY)
+    edit, delete = f'href="/videos/{video.id}/edit"', f'href="/videos/{video.id}/delete"'
+    for account, offered in ((ann, True), (ed, False), (None, False)):
+        text = await page(await signed_in(app, account) if account else anyone, "/")
+        assert (edit in text, delete in text) == (offered, offered)
