@@ -32,6 +32,7 @@ class AuditAction(StrEnum):
     OTHER_SESSIONS_ENDED = "account.other_sessions_ended"
     LINK_MADE = "account.link_made"
     ACCOUNT_ADDED = "account.added"
+    NAME_CHANGED = "account.name_changed"
     ROLE_CHANGED = "account.role_changed"
     ACCOUNT_DISABLED = "account.disabled"
     ACCOUNT_ENABLED = "account.enabled"

@@ -11,6 +11,7 @@ from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Principal
 from portal.database.account_models import (
     MAX_EMAIL_LENGTH,
+    MAX_NAME_LENGTH,
     Account,
     OneTimeLink,
     Session,
@@ -25,10 +26,13 @@ from portal.errors import (
     LastOwner,
     NotAllowed,
 )
+from portal.text import is_blank
 
 logger = logging.getLogger(__name__)
 
 EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+")
+# Control characters, and lone surrogates, which the database can't store.
+NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class AccountsExist:
@@ -52,14 +56,28 @@ def plain_email(email: str) -> str:
     return email.strip().lower().replace("\0", "")[:MAX_EMAIL_LENGTH]
 
 
-async def add(email: str, role: Role, *, password_hash: str | None = None) -> Account:
+def plain_name(name: str) -> str:
+    """The name of a person as it is kept: a line of text, or nothing.
+
+    Raises `InvalidRequest` for one that is too long.
+    """
+    line = " ".join(NOT_IN_NAMES.sub(" ", name).split())
+    if len(line) > MAX_NAME_LENGTH:
+        message = f"Give a name of at most {MAX_NAME_LENGTH} characters."
+        raise InvalidRequest([FieldError("/name", message)])
+    return "" if is_blank(line) else line
+
+
+async def add(
+    email: str, role: Role, *, password_hash: str | None = None, name: str = ""
+) -> Account:
     """Make an account. The first has to be an owner's, who gets the videos that are there.
 
-    Raises `InvalidRequest` for what is no address, or `AccountExists`.
+    Raises `InvalidRequest` for what is no address or no name, or `AccountExists`.
     """
     async with transaction():
         await rows.lock_accounts()
-        account = await add_locked(email, role, password_hash=password_hash)
+        account = await add_locked(email, role, password_hash=password_hash, name=name)
         await _note(AuditAction.ACCOUNT_ADDED, account, role=role.value)
         return account
 
@@ -70,6 +88,7 @@ async def add_locked(
     *,
     password_hash: str | None = None,
     has_own_word_for_email: bool = False,
+    name: str = "",
 ) -> Account:
     """As `add`, where accounts are locked already; how it came to be is for who calls to note."""
     email = _checked(email)
@@ -82,6 +101,7 @@ async def add_locked(
         id=uuid4(),
         email=email,
         role=role,
+        name=plain_name(name),
         password_hash=password_hash,
         has_own_word_for_email=has_own_word_for_email,
     )
@@ -175,6 +195,25 @@ async def heir_of(account: Account, *, by: Principal) -> Account:
     if heir is None:
         raise LastOwner
     return heir
+
+
+async def rename(account_id: UUID, name: str) -> None:
+    """Give an account another name, or none. Raises `InvalidRequest` for one that is too long."""
+    name = plain_name(name)
+    async with transaction():
+        account = await Account.filter(id=account_id).select_for_update().get_or_none()
+        if account is None:
+            raise AccountNotFound
+        if account.name == name:
+            return
+        await Account.filter(id=account_id).update(name=name)
+        await _note(AuditAction.NAME_CHANGED, account)
+
+
+async def name_of(account_id: UUID | None) -> str:
+    """The name of an account; empty without one."""
+    account = await Account.get_or_none(id=account_id).only("name") if account_id else None
+    return account.name if account else ""
 
 
 async def set_password(account: Account, password_hash: str, **detail: str) -> None:

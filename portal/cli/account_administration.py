@@ -20,7 +20,7 @@ from portal.database.states import Role
 from portal.errors import NotFound
 
 # Of accounts and tokens, what is shown: neither hashes nor digests.
-ACCOUNT = ("id", "email", "role", "is_disabled", "created_at", "seen_at")
+ACCOUNT = ("id", "email", "name", "role", "is_disabled", "created_at", "seen_at")
 TOKEN = ("id", "name", "scopes", "created_at", "expires_at", "used_at")
 
 
@@ -64,7 +64,7 @@ async def list_accounts(config: Config) -> list[Row]:
 
 
 async def add_account(
-    config: Config, *, email: str, role: str, password: str | None
+    config: Config, *, email: str, role: str, password: str | None, name: str
 ) -> AddedAccount:
     """Make an account, with a password or with a link to choose one.
 
@@ -76,7 +76,7 @@ async def add_account(
         password_hash = await Passwords().choose(password, email=plain)
     async with open_database(config):
         is_first = not await people.list_accounts()
-        account = await people.add(email, Role(role), password_hash=password_hash)
+        account = await people.add(email, Role(role), password_hash=password_hash, name=name)
         link = None if password_hash else await _offer(config, account)
         return AddedAccount(account.email, is_first, link)
 

@@ -48,14 +48,17 @@ def list_command(as_json: bool, data_dir: Path | None) -> None:
 @accounts.command("add")
 @click.argument("email")
 @click.option("--role", required=True, type=ROLES, help="What it may do.")
+@click.option("--name", default="", help="What viewers read beside its videos.")
 @click.option(
     "--password-stdin", is_flag=True, help="Read its password from standard input; make no link."
 )
 @data_dir_option
-def add_command(email: str, role: str, password_stdin: bool, data_dir: Path | None) -> None:
+def add_command(
+    email: str, role: str, name: str, password_stdin: bool, data_dir: Path | None
+) -> None:
     """Add an account, and print a link to choose its password. The first has to be an owner's."""
     password = _read_password() if password_stdin else None
-    added = ask(data_dir, add_account, email=email, role=role, password=password)
+    added = ask(data_dir, add_account, email=email, role=role, password=password, name=name)
     click.echo(f"{added.email} has an account with the role {role}.", err=True)
     if added.is_first:
         click.echo(

@@ -24,10 +24,12 @@ class Account(Model):
     """A person. Without a password hash the password is still to be chosen, by a one-time link.
 
     `has_own_word_for_email` is of who was invited and typed any address: nobody has looked whose.
+    The name is what viewers read beside their videos; empty if they are to read none.
     """
 
     id = fields.UUIDField(primary_key=True)
     email = fields.CharField(max_length=MAX_EMAIL_LENGTH, unique=True)
+    name = fields.CharField(max_length=MAX_NAME_LENGTH, default="", db_default="")
     role = fields.CharEnumField(Role, max_length=10)
     password_hash: str | None = fields.TextField(null=True)
     is_disabled = fields.BooleanField(default=False)

@@ -34,7 +34,14 @@ from single_sign_on import (
 from portal.accounts import links, people
 from portal.accounts.oidc import identities
 from portal.accounts.oidc.sign_ons import LIFE_S
-from portal.database.account_models import Account, Identity, OneTimeLink, Session, SignOn
+from portal.database.account_models import (
+    MAX_NAME_LENGTH,
+    Account,
+    Identity,
+    OneTimeLink,
+    Session,
+    SignOn,
+)
 from portal.database.states import Role
 
 # No two people of the provider's are alike.
@@ -130,6 +137,28 @@ async def test_who_has_an_account_signs_in_and_goes_on(
     assert session.address == "198.51.100.7"
     await edith.refresh_from_db()
     assert edith.seen_at is not None
+
+
+async def test_name_is_taken_over_once_where_there_is_none(
+    app: Quart, issuer: str, olga: Account
+) -> None:
+    edith = await make_account("edith", Role.EDITOR)
+    subject = await someone(issuer, edith.email, name="Edith\0 Hill")
+    assert is_signed_in(await Visitor(app).sign_in(subject))
+    await edith.refresh_from_db()
+    assert edith.name == "Edith Hill"
+    await tell(issuer, subject, email=edith.email, email_verified=True, name="Someone")
+    assert is_signed_in(await Visitor(app).sign_in(subject))
+    named = await make_account("ed", Role.EDITOR)
+    await people.rename(named.id, "Ed")
+    assert is_signed_in(
+        await Visitor(app).sign_in(await someone(issuer, named.email, name=["Eduard"]))
+    )
+    async with with_provider(app, issuer, oidc_default_role="viewer") as newcomers:
+        new = await someone(issuer, "nina@example.org", name="N" * 200)
+        assert is_signed_in(await Visitor(newcomers).sign_in(new))
+    found = await Account.all().order_by("email").values_list("name", flat=True)
+    assert list(found) == ["Ed", "Edith Hill", "N" * MAX_NAME_LENGTH, ""]
 
 
 async def test_who_comes_again_is_known_by_the_subject(

@@ -63,12 +63,14 @@ async def test_first_account_closes_the_portal(app: Quart, environ: dict[str, st
     ended = await portal(environ, "accounts", "list")
     assert "no accounts" in ended.out
 
-    added = await portal(environ, "accounts", "add", " Ann@Example.org", "--role", "owner")
+    named = ("--name", " Ann  Hill")
+    added = await portal(environ, "accounts", "add", " Ann@Example.org", "--role", "owner", *named)
 
     assert "ann@example.org has an account with the role owner." in added.err
     assert "from now on changes need an account, and all videos" in added.err
     assert (await Sender(app).post("/api/videos/presign", **PRESIGN)).status_code == 401
     account = await people.get("ann@example.org")
+    assert account.name == "Ann Hill"
     assert (await Video.get(id=video.id)).owner_id == account.id
     assert await choose(app, welcome(added)) == 303
     assert await choose(app, welcome(added)) == 404
@@ -106,7 +108,7 @@ async def test_accounts_are_listed_without_secrets(app: Quart, environ: dict[str
 
     assert [account["email"] for account in found["accounts"]] == [ann[0], bob[0]]
     assert set(found["accounts"][0]) == {
-        *("id", "email", "role", "is_disabled", "has_password", "created_at", "seen_at")
+        *("id", "email", "name", "role", "is_disabled", "has_password", "created_at", "seen_at")
     }
 
 

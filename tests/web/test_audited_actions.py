@@ -189,6 +189,13 @@ async def test_accounts_changed(owner: Sender, olga: Account, edith: Account) ->
     )
 
 
+async def test_name(owner: Sender, olga: Account) -> None:
+    renamed = await the_line(owner.post("/account/name", form={"name": "Olga"}), 303)
+    assert renamed == line("account.name_changed", olga, **about(olga))
+    await leaves_nothing(owner.post("/account/name", form={"name": " Olga "}), 303)
+    await leaves_nothing(owner.post("/account/name", form={"name": "o" * 101}), 422)
+
+
 async def test_api_tokens(owner: Sender, olga: Account) -> None:
     making = send_fields(
         owner, "/account/tokens", name="Nightly", scopes=["videos:write", "videos:read"]
@@ -316,6 +323,7 @@ async def test_single_sign_on(app: Quart, olga: Account) -> None:
         issuer=issuer,
         subject="1",
         email="anna@example.org",
+        name="",
         role=Role.VIEWER,
         has_mapped_role=True,
     )
@@ -372,6 +380,7 @@ CHANGES: dict[str, Callable[[Account], Awaitable[Any]]] = {
     "/people/{edith}/reset": lambda _: OneTimeLink.all().count(),
     "/people/invitations": lambda _: OneTimeLink.all().count(),
     "/account/tokens": lambda _: ApiToken.all().count(),
+    "/account/name": lambda _: Account.all().order_by("email").values("name"),
     "/account/password": lambda _: Account.all().order_by("email").values("password_hash"),
     "/account/sessions/end-others": lambda _: Session.all().count(),
     "/sign-out": lambda _: Session.all().count(),

@@ -6,7 +6,7 @@ from typing import Any
 
 from portal.accounts.people import EMAIL, plain_email
 from portal.config import Config
-from portal.database.account_models import MAX_SUBJECT_LENGTH
+from portal.database.account_models import MAX_NAME_LENGTH, MAX_SUBJECT_LENGTH
 from portal.database.states import Role
 from portal.errors import SingleSignOnRefused
 
@@ -20,13 +20,14 @@ UNVERIFIED = (
 class Person:
     """Who signs in, by the provider.
 
-    `email` is empty unless the provider has verified it. `role` is what an account gets that is
-    made now, if one may be; with `has_mapped_role` also one that is there.
+    `email` is empty unless the provider has verified it, `name` unless there is one. `role` is what
+    an account gets that is made now, if one may be; with `has_mapped_role` also one that is there.
     """
 
     issuer: str
     subject: str
     email: str
+    name: str
     role: Role | None
     has_mapped_role: bool
 
@@ -42,6 +43,7 @@ def read(claims: Mapping[str, Any], config: Config) -> Person:
         issuer=str(claims["iss"]),
         subject=subject,
         email=email,
+        name=_name(claims),
         role=_role(claims, config),
         has_mapped_role=bool(config.oidc_roles),
     )
@@ -66,6 +68,11 @@ def _verified_email(claims: Mapping[str, Any]) -> str:
     # as the Kelvin sign, whose lower case is a plain k.
     is_same = plain == email.lower() and plain.isascii() == email.isascii()
     return plain if is_same and EMAIL.fullmatch(plain) else ""
+
+
+def _name(claims: Mapping[str, Any]) -> str:
+    name = claims.get("name")
+    return name[:MAX_NAME_LENGTH] if isinstance(name, str) else ""
 
 
 def _require_domain(email: str, domains: tuple[str, ...]) -> None:

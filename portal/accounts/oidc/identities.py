@@ -81,6 +81,8 @@ async def _bound_now(person: Person, signed_in_id: UUID | None) -> Account:
     await Identity.create(
         id=uuid4(), issuer=person.issuer, subject=person.subject, account_id=account.id
     )
+    if person.name and not account.name:
+        await Account.filter(id=account.id).update(name=people.plain_name(person.name))
     await _note(AuditAction.ACCOUNT_BOUND, account, person)
     _log("Account bound to single sign-on", "account_bound", account)
     return account
@@ -93,7 +95,7 @@ async def _made(person: Person) -> Account:
             f"There is no account of {person.email} here. Ask an owner or admin of this portal for "
             "an invitation."
         )
-    account = await people.add_locked(person.email, person.role)
+    account = await people.add_locked(person.email, person.role, name=person.name)
     await _note(AuditAction.ACCOUNT_ADDED, account, person, role=person.role.value)
     return account
 

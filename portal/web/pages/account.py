@@ -30,6 +30,7 @@ blueprint = Blueprint("account", __name__)
 
 # What the page says has been done, by the word for it in the address.
 DONE = {
+    "name": "Your name is changed.",
     "password": "Your password is changed. Everywhere else you are signed out.",
     "session": "Signed out there.",
     "others": "Everywhere else you are signed out.",
@@ -42,6 +43,20 @@ DONE = {
 async def account() -> str:
     """All of it."""
     return await _page(await require_person())
+
+
+@blueprint.post("/account/name")
+@policy(Policy.OWN_ACCOUNT)
+async def change_name() -> ResponseReturnValue:
+    """Say by what name viewers are told whose videos these are, or that they aren't."""
+    person, sent = await require_person(), await request.form
+    typed = sent.get("name", "")
+    try:
+        await people.rename((await _own_account(person)).id, typed)
+    except InvalidRequest as exc:
+        faults = {"own_name": exc.by_field["name"]}
+        return await _page(person, faults=faults, own_name=typed), exc.status
+    return redirect(_address("name"), 303)
 
 
 @blueprint.post("/account/password")
@@ -134,7 +149,14 @@ async def _page(person: Principal, **more: object) -> str:
     A new token comes with a `first_call` to try it.
     """
     found, config = await _own_account(person), web_context().config
-    given = {"faults": {}, "typed": TokenForm(), "new_token": "", "first_call": "", **more}
+    given = {
+        "faults": {},
+        "own_name": found.name,
+        "typed": TokenForm(),
+        "new_token": "",
+        "first_call": "",
+        **more,
+    }
     return await render_template(
         "accounts/account.html",
         email=found.email,

@@ -24,6 +24,7 @@ WORDS: dict[str, tuple[str, str]] = {
     AuditAction.LINK_MADE: ("Links for passwords", "made a link to choose a password for {}"),
     AuditAction.ACCOUNT_ADDED: ("Accounts added", "added the account {}"),
     AuditAction.ROLE_CHANGED: ("Roles changed", "changed the role of {}"),
+    AuditAction.NAME_CHANGED: ("Names", "changed the name of {}"),
     AuditAction.ACCOUNT_DISABLED: ("Accounts disabled", "disabled {}"),
     AuditAction.ACCOUNT_ENABLED: ("Accounts enabled", "enabled {}"),
     AuditAction.ACCOUNT_REMOVED: ("Accounts removed", "removed {}"),

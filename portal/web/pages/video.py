@@ -8,6 +8,7 @@ from contextlib import suppress
 from quart import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 
+from portal.accounts.people import name_of
 from portal.database.models import Video
 from portal.errors import NothingToRetry, Unavailable
 from portal.videos import publishing
@@ -67,6 +68,7 @@ async def video(video_id: str) -> str:
     return await render_template(
         "videos/detail.html",
         summary=summary_view(found, await web_context().categories.names()),
+        by=await name_of(found.owner_id),
         share=share_view(found, config),
         captions=caption_names(progress),
         status=status_view(found, progress, config=config),
