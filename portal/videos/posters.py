@@ -20,7 +20,7 @@ from portal.accounts.audit import AuditAction, note
 from portal.database.connection import transaction
 from portal.database.lease import first_end
 from portal.database.models import PosterRequest, Rendition, Video
-from portal.database.rows import NOW, lock_present, lock_video
+from portal.database.rows import NOW, lock_video
 from portal.database.states import PosterState, RenditionState, VideoStatus
 from portal.errors import NotPlayable, StorageUnavailable, Unavailable
 from portal.processing.removal import remove_again

@@ -25,9 +25,7 @@ SELECT id AS key, id::text, title, description, category_ids, tags, file_name, s
 FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
 """  # noqa: S608 - put together from constants
 AUDIENCE_COLUMNS = ("visibility", "signed_in_only", "owner_id")
-AUDIENCE = (
-    f"SELECT {', '.join(AUDIENCE_COLUMNS)} FROM videos WHERE id = %s AND {IS_PRESENT}"  # noqa: S608
-)
+AUDIENCE = f"SELECT {', '.join(AUDIENCE_COLUMNS)} FROM videos WHERE id = %s AND {IS_PRESENT}"  # noqa: S608
 # Where a ready video's files are that an address of an attempt means: there, or where they were
 # moved to. An older master playlist always means the present one.
 SERVED = f"""

@@ -24,9 +24,7 @@ export function copyLink(button, signal) {
 async function copyAddress(button) {
   const isCopied = await copied(button.dataset.copies ?? "", button);
   announce(
-    isCopied
-      ? "Link copied"
-      : "Copying is not allowed here: open the video, and copy its address",
+    isCopied ? "Link copied" : "Copying is not allowed here: open the video, and copy its address",
   );
 }
 

@@ -23,6 +23,7 @@ from portal.videos.deletion import delete_undoably, fetch_with_deleted, undo_del
 from portal.videos.editing import recorded, save_metadata
 from portal.videos.metadata import EditableMetadata, TagsTooLong, with_tags, without_tags
 from portal.videos.publishing import fetch_videos, parse_video_id
+from portal.videos.rows import audience_of
 from portal.videos.visibility import recorded_access, save_access
 from portal.web.access import Policy, policy, principal
 from portal.web.context import web_context
@@ -30,7 +31,6 @@ from portal.web.pages.library import one_line
 from portal.web.pages.library_views import LIBRARY, TABLE
 from portal.web.pages.told import MAX_SELECTED, Did, Outcome, told_arguments
 from portal.web.server.response_cache import forget_shared
-from portal.web.videos import audience_of
 
 blueprint = Blueprint("selection", __name__)
 
