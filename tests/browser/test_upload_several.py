@@ -177,10 +177,11 @@ async def test_list_and_details_suit_everyone_in_any_state(
     await page.get_by_role("combobox", name="Categories").click()
     await page.get_by_role("option", name="Music", exact=True).click()
     assert await axe_findings(page) == []
+    if width < 500:
+        # A thumb meets nothing that is smaller than 44 px.
+        assert await page.evaluate(SMALL_TARGETS) == []
     await photograph(page, f"upload-categories-{width}-{scheme}")
     if width < 500:
-        # By touch, too: a thumb meets nothing that is smaller than 44 px.
-        assert await page.evaluate(SMALL_TARGETS) == []
         await page.get_by_role("button", name="Remove Music").tap()
         await expect(chosen_categories(page)).to_have_count(0)
         await page.get_by_role("combobox", name="Categories").tap()
