@@ -38,6 +38,7 @@ async def test_components_suit_everyone_in_every_state(
     page = await open_page(color_scheme=scheme, reduced_motion="reduce")
     await page.route("**/components", lambda route: route.fulfill(body=components))
     await page.goto("/components")
+    await page.locator(".card__menu summary").first.click()
     await _show_states(page)
     await suits_everyone(page, f"components-{scheme}")
 
