@@ -186,7 +186,7 @@ async def test_visibility_of_one_is_used_for_all(
     await expect(visibility).to_have_value("unlisted")
     posts = record_requests(owner, "/api/videos?", method="POST")
     await publish_button(owner).click()
-    await expect(owner.get_by_text("All 2 videos are published.")).to_be_visible()
+    await expect(owner.get_by_text("2 videos are published.")).to_be_visible()
     assert posts == [f"{portal.base_url}/api/videos?visibility=unlisted"] * 2
     await owner.goto(f"{portal.base_url}/videos")
     await expect(owner.locator(".card", has_text="plain").get_by_text("Unlisted")).to_be_visible()

@@ -201,7 +201,7 @@ async def test_two_files_stay_as_they_are_for_who_closes_it_and_go_on_together(
         await expect(refusal).to_contain_text(SIGNED_OUT)
     await refusal.get_by_role("link", name="Sign in").click()
     await sign_in(owner)
-    await expect(owner.get_by_text("All 2 videos are published.")).to_be_visible()
+    await expect(owner.get_by_text("2 videos are published.")).to_be_visible()
 
 
 async def test_another_person_is_told_and_nothing_is_done_in_their_name(

@@ -66,7 +66,7 @@ async def test_one_of_the_list_is_open_and_all_are_published_with_one_press(
         await expect(chosen_categories(page)).to_have_text(["Music"])
 
     await page.get_by_role("button", name="Publish 3 videos").click()
-    await expect(page.get_by_text("All 3 videos are published.")).to_be_visible()
+    await expect(page.get_by_text("3 videos are published.")).to_be_visible()
     await expect(page.get_by_role("link", name="Open", exact=True)).to_have_count(3)
     await expect(details(page)).to_be_hidden()
     heard = await said(page, until="“film 3” is published.")

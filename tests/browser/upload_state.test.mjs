@@ -97,7 +97,7 @@ test("a published video makes place for the next one's details", () => {
   state = after(state, published(1));
   assert.equal(state.open, 0);
   assert.equal(submitOf(state).isHidden, true);
-  assert.equal(batchOf(state).count, "All 3 videos are published.");
+  assert.equal(batchOf(state).count, "3 videos are published.");
 });
 
 test("unsuitable files and the same file again are told beside good ones", () => {

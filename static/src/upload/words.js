@@ -166,7 +166,7 @@ export function batchOf({ uploads, overall }) {
 /** @param {Upload[]} uploads */
 function countInWords(uploads) {
   const published = uploads.filter(({ publishing }) => publishing === "published").length;
-  if (published === uploads.length) return `All ${uploads.length} videos are published.`;
+  if (published === uploads.length) return `${uploads.length} videos are published.`;
   if (published) return `${published} of ${uploads.length} published`;
   const sent = uploads.filter(({ phase }) => phase === "sent").length;
   return `${sent} of ${uploads.length} uploaded`;
