@@ -21,6 +21,14 @@ async function bundle() {
     entryPoints: {
       app: "src/main.js",
       style: "css/main.css",
+      // Of one kind of page each, which links it itself.
+      api: "css/api.css",
+      "multi-select": "css/multi-select.css",
+      player: "css/player.css",
+      table: "css/table.css",
+      upload: "css/upload.css",
+      "upload-list": "css/upload-list.css",
+      workshop: "css/workshop.css",
       // A worker of the upload page, started by its address.
       preflight: "src/preflight/file-facts.js",
     },

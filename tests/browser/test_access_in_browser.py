@@ -189,7 +189,7 @@ async def test_visibility_of_one_is_used_for_all(
     await expect(owner.get_by_text("2 videos are published.")).to_be_visible()
     assert posts == [f"{portal.base_url}/api/videos?visibility=unlisted"] * 2
     await owner.goto(f"{portal.base_url}/videos")
-    await expect(owner.locator(".card", has_text="plain").get_by_text("Unlisted")).to_be_visible()
+    await expect(owner.get_by_role("row", name="plain").get_by_text("Unlisted")).to_be_visible()
 
 
 async def test_video_made_private_by_keyboard_is_gone_for_others_at_once(

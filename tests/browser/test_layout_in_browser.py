@@ -45,7 +45,7 @@ async def test_logo_stands_at_the_same_place_on_every_page(
     edges = {path: await left_edge(page, portal.base_url + path) for path in ("/sign-in", "/")}
     for path in ("/set-up", "/sign-in"):
         await page.request.post(f"{portal.base_url}{path}", form=OWNER)
-    pages = ["/", "/?mine=1", "/upload", "/api/docs", "/account", "/people", "/audit", "/none"]
+    pages = ["/", "/videos", "/upload", "/api/docs", "/account", "/people", "/audit", "/none"]
     of_the_video = [f"/videos/{video}{path}" for path in ("", "/edit", "/access", "/delete")]
     for path in [*pages, *of_the_video]:
         edges[f"own {path}"] = await left_edge(page, portal.base_url + path)
@@ -94,6 +94,6 @@ async def test_what_is_pressed_is_large_enough_for_a_thumb(
     await page.request.post(f"{portal.base_url}/set-up", form=OWNER)
     await page.request.post(f"{portal.base_url}/sign-in", form=OWNER)
     of_the_video = [f"/videos/{video}{path}" for path in ("", "/edit", "/delete")]
-    for path in ["/", "/?own=on", "/upload", "/account", "/people", "/audit", *of_the_video]:
+    for path in ["/", "/videos", "/upload", "/account", "/people", "/audit", *of_the_video]:
         await page.goto(portal.base_url + path)
         assert await page.evaluate(SMALL_TARGETS) == [], path
