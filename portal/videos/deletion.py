@@ -18,13 +18,13 @@ from portal.database.connection import server_time, transaction
 from portal.database.deletion_models import Tombstone
 from portal.database.models import Attempt, PosterRequest, Upload, Video
 from portal.database.move_models import Move
-from portal.database.rows import NOW, lock_present, lock_video
+from portal.database.rows import NOW, lock_video
 from portal.database.states import PosterState
 from portal.errors import VideoNotFound
 from portal.processing.removal import promise_removal
 from portal.queue.app import Queue
 from portal.queue.jobs import cancel_job
-from portal.videos.rows import fetch_overdue
+from portal.videos.rows import fetch_overdue, locked_video
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ async def delete_video(video_id: UUID, *, queue: Queue) -> None:
     Raises `VideoNotFound` when there is no such video, or someone else has just deleted it.
     """
     async with transaction():
-        video = await _present(video_id)
+        video = await locked_video(video_id)
         await _remove(video, queue)
         await _note_deleted(video)
 
@@ -50,7 +50,7 @@ async def delete_undoably(video_id: UUID) -> None:
     do; what is left is stopped and removed once the time is over.
     """
     async with transaction():
-        video = await _present(video_id)
+        video = await locked_video(video_id)
         await Video.filter(id=video_id).update(deleted_at=NOW)
         await _note_deleted(video)
 
@@ -95,13 +95,6 @@ async def was_deleted(video_id: UUID) -> bool:
     """Whether there was a video with this id, for as long as that is remembered."""
     is_there = await Video.exists(id=video_id, deleted_at__not_isnull=True)
     return is_there or await Tombstone.exists(video_id=video_id)
-
-
-async def _present(video_id: UUID) -> Video:
-    video = await lock_present(video_id)
-    if video is None:
-        raise VideoNotFound
-    return video
 
 
 def _is_over(video: Video, now: datetime) -> bool:

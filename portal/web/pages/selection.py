@@ -61,7 +61,7 @@ class Typed:
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class Operation:
     """What a button of the form does: who may, and the change that it makes of what was typed."""
 
     did: Did
@@ -75,22 +75,22 @@ async def act() -> ResponseReturnValue:
     """Do to each chosen video what the form asks for, or ask whether they are to be deleted."""
     sent = await request.form
     ids = list(dict.fromkeys(filter(None, map(parse_video_id, sent.getlist("id")))))[:MAX_SELECTED]
-    deed = DEEDS.get(sent.get("action", ""))
+    operation = OPERATIONS.get(sent.get("action", ""))
     if not ids:
         return _back(Did.NOTHING, {})
-    if deed is None:
+    if operation is None:
         return await _question(ids)
     try:
-        change = deed.change(await _typed(sent))
+        change = operation.change(await _typed(sent))
     except Incomplete:
         return _back(Did.INCOMPLETE, {})
     # Before, so that it holds if this ends halfway. Only a change of who may see what waits for
     # what other processes keep.
-    forget_shared(request.scope, is_less_seen=deed.did is Did.VISIBILITY)
-    outcomes = await _do(deed, change, ids)
+    forget_shared(request.scope, is_less_seen=operation.did is Did.VISIBILITY)
+    outcomes = await _do(operation, change, ids)
     done = [str(it) for it, outcome in outcomes.items() if outcome is Outcome.DONE]
-    undo_ids = done if deed.did is Did.DELETED else []
-    return _back(deed.did, Counter(outcomes.values()), undo_ids=undo_ids)
+    undo_ids = done if operation.did is Did.DELETED else []
+    return _back(operation.did, Counter(outcomes.values()), undo_ids=undo_ids)
 
 
 async def _typed(sent: MultiDict[str, str]) -> Typed:
@@ -102,10 +102,10 @@ async def _typed(sent: MultiDict[str, str]) -> Typed:
     )
 
 
-async def _do(deed: Deed, change: Change, ids: list[UUID]) -> dict[UUID, Outcome]:
+async def _do(operation: Operation, change: Change, ids: list[UUID]) -> dict[UUID, Outcome]:
     who = await principal()
-    found = await (fetch_with_deleted if deed.did is Did.RESTORED else fetch_videos)(ids)
-    return {it: await _outcome(found.get(it), deed.action, change, by=who) for it in ids}
+    found = await (fetch_with_deleted if operation.did is Did.RESTORED else fetch_videos)(ids)
+    return {it: await _outcome(found.get(it), operation.action, change, by=who) for it in ids}
 
 
 async def _outcome(
@@ -199,11 +199,11 @@ def _set_visibility(typed: Typed) -> Change:
     return change
 
 
-DEEDS = {
-    "delete": Deed(Did.DELETED, Action.DELETE, lambda _: lambda it: delete_undoably(it.id)),
-    "undo": Deed(Did.RESTORED, Action.DELETE, lambda _: lambda it: undo_deletion(it.id)),
-    "add-tags": Deed(Did.TAGS_ADDED, Action.EDIT, _add_tags),
-    "remove-tags": Deed(Did.TAGS_REMOVED, Action.EDIT, _remove_tags),
-    "category": Deed(Did.CATEGORY, Action.EDIT, _set_category),
-    "visibility": Deed(Did.VISIBILITY, Action.EDIT, _set_visibility),
+OPERATIONS = {
+    "delete": Operation(Did.DELETED, Action.DELETE, lambda _: lambda it: delete_undoably(it.id)),
+    "undo": Operation(Did.RESTORED, Action.DELETE, lambda _: lambda it: undo_deletion(it.id)),
+    "add-tags": Operation(Did.TAGS_ADDED, Action.EDIT, _add_tags),
+    "remove-tags": Operation(Did.TAGS_REMOVED, Action.EDIT, _remove_tags),
+    "category": Operation(Did.CATEGORY, Action.EDIT, _set_category),
+    "visibility": Operation(Did.VISIBILITY, Action.EDIT, _set_visibility),
 }
