@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from http.cookies import SimpleCookie
 from itertools import count
+from time import monotonic
 from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
@@ -35,6 +36,7 @@ from portal.storage.keys import upload_id
 from portal.web.app import create_app
 from portal.web.server import stack
 from portal.web.server.credentials import PLAIN_COOKIE
+from portal.web.server.response_cache import MAX_AGE_S, ResponseCache
 
 PASSWORD = "four calm green boats"
 # Reserved for documentation (RFC 5737).
@@ -53,6 +55,22 @@ TABLES = (
 OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}
 # Of videos: no two are alike.
 _numbers = count(1)
+
+
+class _CacheTime:
+    """A clock by which what one test left in the response cache is too old for the next."""
+
+    def __init__(self) -> None:
+        self._ahead_s = 0.0
+
+    def __call__(self) -> float:
+        return monotonic() + self._ahead_s
+
+    def move_on(self) -> None:
+        self._ahead_s += 2 * MAX_AGE_S
+
+
+_cache_time = _CacheTime()
 
 
 @asynccontextmanager
@@ -76,8 +94,9 @@ async def one_app(
     async with fresh_database(dict(services)) as environ:
         with pytest.MonkeyPatch.context() as patch:
             hash_quickly(patch)
-            # No other process gives anything out.
-            patch.setattr(stack, "ResponseCache", partial(stack.ResponseCache, hold_s=0))
+            # No other process gives anything out, and no test what another one left.
+            in_this_test = partial(ResponseCache, hold_s=0, clock=_cache_time)
+            patch.setattr(stack, "ResponseCache", in_this_test)
             for name in CREDENTIALS:
                 patch.setenv(name, environ[name])
             app = create_app(replace(Config.from_env(environ), **NO_LIMITS, **changes))
@@ -90,6 +109,7 @@ async def one_app(
 @asynccontextmanager
 async def as_new(app: Quart) -> AsyncIterator[Quart]:
     """That app as one without accounts and videos, for a test, which may `configure` it."""
+    _cache_time.move_on()
     context = app.extensions["portal"]
     # It would know for good that there are accounts.
     anew = {"accounts_exist": AccountsExist(), "passwords": Passwords()}

@@ -139,7 +139,7 @@ async def test_edit_of_a_video_that_was_deleted_says_so(
     assert response.status == 202
     await form.get_by_label("Title").fill("Too late")
     await save(form)
-    await expect(form.get_by_role("alert")).to_contain_text("deleted meanwhile")
+    await expect(form.get_by_role("alert")).to_contain_text("no longer available")
     await expect(form.get_by_label("Title")).to_have_value("Too late")
     main = page.get_by_role("main")
     await expect(main.get_by_role("link")).to_have_text(["Go to the library"])
@@ -175,7 +175,7 @@ async def test_what_was_typed_outlives_a_video_that_is_deleted_elsewhere(
     response = await (await open_page()).request.post(f"/api/videos/{video}/deletion")
     assert response.status == 202
     await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    await expect(form.get_by_role("alert")).to_contain_text("deleted meanwhile")
+    await expect(form.get_by_role("alert")).to_contain_text("no longer available")
     await expect(form.get_by_label("Description")).to_have_value("A long text")
     await expect(page.locator("#status, #share, #save-button")).to_have_count(0)
 
