@@ -265,8 +265,8 @@ async def test_nothing_moves_when_the_player_comes(open_page: OpenPage, film: st
     await page.add_init_script(LAYOUT_SHIFTS)
     await open_player(page, f"/videos/{film}")
     await play_past(page, 0.5)
-    # Rounding of a pixel is no move that anyone sees.
-    assert sum(await page.evaluate("window.layoutShifts")) < 1e-4
+    # Rounding of a pixel is no move that anyone sees; what people see begins at 0.02.
+    assert sum(await page.evaluate("window.layoutShifts")) < 1e-3
 
 
 async def test_player_fits_a_narrow_page_and_every_control_stays_inside(

@@ -21,7 +21,8 @@ def byline(text: str) -> str:
     """Below the title of a video's page."""
     found = re.search(r'<p class="video-page__byline">.*?</p>', text, re.DOTALL)
     assert found is not None
-    return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", found[0]).split()))
+    shown = re.sub(r'<span id="captions"\s+hidden>.*?</span>', "", found[0], flags=re.DOTALL)
+    return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", shown).split()))
 
 
 @pytest.fixture
