@@ -150,7 +150,7 @@ async def test_edit_of_a_video_that_was_deleted_says_so(
     await expect(form.get_by_label("Title")).to_have_value("Too late")
     main = page.get_by_role("main")
     await expect(main.get_by_role("link")).to_have_text(["Go to the library"])
-    await expect(main.get_by_role("button")).to_have_count(0)
+    await expect(form.get_by_role("button", name=SAVE)).to_have_count(0)
 
 
 @pytest.mark.parametrize("act", ["edit", "look again", "go back"])
