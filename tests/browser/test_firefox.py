@@ -20,7 +20,7 @@ from chromium import (
 from playwright.async_api import Browser, Page, async_playwright, expect
 from running_portal import LivePortal
 from turns import in_turn
-from upload_page import fill_in, press_publish, start_upload
+from upload_page import fill_in, open_video, press_publish, start_upload
 from workshop_page import open_workshop
 
 pytestmark = pytest.mark.slow
@@ -74,6 +74,7 @@ async def test_video_is_uploaded_published_and_played(page: Page, short_video: P
     await start_upload(page, short_video)
     await fill_in(page, title="Sent by Firefox")
     await press_publish(page, title="Sent by Firefox")
+    await open_video(page, "Sent by Firefox")
     await expect(page.locator("video")).to_be_visible(timeout=TRANSCODE_TIMEOUT_MS)
     await play_past(page, 0.5)
     # By Media Source Extensions, not as a file.
