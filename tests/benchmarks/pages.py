@@ -118,7 +118,7 @@ async def _load(browser: Browser, base_url: str, page_of: PageOf, slowdown: floa
         for part in page_of.without:
             await page.route(f"**/*{part}*", lambda route: route.abort())
         answers: list[Response] = []
-        page.on("response", answers.append)
+        page.on("response", lambda answer: answers.append(answer))  # it has to be a function
         await page.add_init_script(OBSERVE)
         await page.goto(page_of.path, wait_until="networkidle")
         vitals = await page.evaluate("vitals")
