@@ -85,17 +85,22 @@ async def emptied(database_url: str) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def one_app(
-    services: Mapping[str, str], *, prepare: Callable[[Quart], None] | None = None, **changes: Any
+    services: Mapping[str, str],
+    *,
+    prepare: Callable[[Quart], None] | None = None,
+    cache_clock: Callable[[], float] = _cache_time,
+    **changes: Any,
 ) -> AsyncIterator[Quart]:
     """An app for many tests, in which passwords are cheap and nobody asks too often.
 
-    There can be one at a time in a process. `prepare` adds to it before it is started.
+    There can be one at a time in a process. `prepare` adds to it before it is started;
+    `cache_clock` tells its response cache the time.
     """
     async with fresh_database(dict(services)) as environ:
         with pytest.MonkeyPatch.context() as patch:
             hash_quickly(patch)
             # No other process gives anything out, and no test what another one left.
-            in_this_test = partial(ResponseCache, hold_s=0, clock=_cache_time)
+            in_this_test = partial(ResponseCache, hold_s=0, clock=cache_clock)
             patch.setattr(stack, "ResponseCache", in_this_test)
             for name in CREDENTIALS:
                 patch.setenv(name, environ[name])

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from functools import partial
 
 import pytest
 from quart import Quart
@@ -21,9 +20,8 @@ from signed_in import (
 from portal.database.account_models import Account
 from portal.database.models import Video
 from portal.database.states import Role
-from portal.web.server import stack
 from portal.web.server.credentials import PLAIN_COOKIE, SECURE_COOKIE
-from portal.web.server.response_cache import MAX_AGE_S, ResponseCache
+from portal.web.server.response_cache import MAX_AGE_S
 
 
 class Clock:
@@ -40,10 +38,8 @@ CLOCK = Clock()
 
 @pytest.fixture(scope="module")
 async def shared_app(services: dict[str, str]) -> AsyncIterator[Quart]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stack, "ResponseCache", partial(ResponseCache, clock=CLOCK))
-        async with one_app(services) as app:
-            yield app
+    async with one_app(services, cache_clock=CLOCK) as app:
+        yield app
 
 
 @pytest.fixture
