@@ -52,7 +52,7 @@ async def test_qualities_that_come_later_reach_whoever_is_watching(
     await play_past(page, 0.5)
     await page.evaluate(INTERRUPTIONS)
 
-    await expect(remaining).to_be_hidden()
+    await expect(remaining).to_be_hidden(timeout=COMPLETION_TIMEOUT_S * 1000)
 
     assert await player.evaluate("video => video.isConnected"), "the player was replaced"
     await wait_for(page, f"video.videoRenditions.length > {before}")

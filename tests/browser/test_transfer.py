@@ -160,7 +160,8 @@ async def test_offline_browser_waits_and_goes_on_by_itself(
     await _arrived(engine, site, big_file)
     assert stored
     assert [_taken(site).count(part) for part in stored] == [1] * len(stored)
-    assert await engine.troubles() == []
+    # A request may fail before the browser tells that it is offline.
+    assert set(await engine.troubles()) <= {"no answer"}
 
 
 @pytest.mark.slow
