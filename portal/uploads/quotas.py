@@ -40,12 +40,14 @@ class Quota:
 class Usage:
     """What an account has published in the last 24 hours and keeps, as far as that is limited.
 
-    `free_at` is when it may publish again; None if that is now.
+    `free_at` is when it may publish again; None if that is now. `undoable_bytes` are of deleted
+    videos that can be brought back: their room is free for something new.
     """
 
     quota: Quota
     videos: int = 0
     stored_bytes: int = 0
+    undoable_bytes: int = 0
     free_at: datetime | None = None
 
     @property
@@ -123,6 +125,7 @@ async def require_start(
     """
     usage = await _locked_usage(account_id, quota, key=key)
     usage.require_room(size_bytes)
+    await _take_room(account_id, usage, size_bytes)
 
 
 async def video_refusal(
@@ -136,6 +139,7 @@ async def video_refusal(
     usage = await _locked_usage(account_id, quota, key=upload.key)
     if upload.size_bytes is None:
         usage.require_room(size_bytes, is_removed=True)
+        await _take_room(account_id, usage, size_bytes)
     refusal = usage.refusal()
     if refusal:
         await quota_rows.keep(upload.key, size_bytes)
@@ -149,6 +153,13 @@ async def _locked_usage(account_id: UUID | None, quota: Quota, *, key: str) -> U
     return await _usage(account_id, quota, key=key)
 
 
+async def _take_room(account_id: UUID | None, usage: Usage, size_bytes: int) -> None:
+    """End what can be undone where this takes its room: else undoing would exceed the quota."""
+    left_bytes = usage.left_bytes
+    if account_id and left_bytes is not None and size_bytes + usage.undoable_bytes > left_bytes:
+        await quota_rows.end_undo(account_id)
+
+
 async def _usage(account_id: UUID | None, quota: Quota, *, key: str = "") -> Usage:
     if not (account_id and quota):
         return Usage(NO_QUOTA)
@@ -159,4 +170,10 @@ async def _usage(account_id: UUID | None, quota: Quota, *, key: str = "") -> Usa
 
 
 def _read(row: Row, quota: Quota) -> Usage:
-    return Usage(quota, row["videos"], row["stored_bytes"], row["free_at"])
+    return Usage(
+        quota,
+        videos=row["videos"],
+        stored_bytes=row["stored_bytes"],
+        undoable_bytes=row["undoable_bytes"],
+        free_at=row["free_at"],
+    )

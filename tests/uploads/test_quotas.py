@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 from api_client import RAW_FILE, answered, metadata, problem, put, rows, run_sql
@@ -24,9 +25,11 @@ from portal.accounts.permissions import EVERYONES
 from portal.database.account_models import Account
 from portal.database.deletion_models import Tombstone
 from portal.database.models import Rendition, Upload, Video
+from portal.errors import VideoNotFound
 from portal.storage.errors import ObjectMissing
 from portal.transcoding.packaging.master import Kind
 from portal.uploads.quotas import Quota
+from portal.videos.deletion import delete_undoably, undo_deletion
 from portal.web.composition import WebContext
 
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
@@ -305,6 +308,24 @@ async def test_renditions_take_room_and_deleting_frees_it(app: Quart, edith: Acc
     assert (await no_room(await create(sender, key)))["used"] == SIZE + 100
     assert (await sender.post(f"/api/videos/{video['id']}/deletion")).status_code == 202
     assert (await publish(sender)).status_code == 201
+
+
+async def test_room_of_a_deletion_is_free_at_once_and_only_then_final(
+    app: Quart, edith: Account
+) -> None:
+    limit(app, stored_bytes=3 * SIZE)
+    sender = await signed_in(app, edith)
+    first, second = [UUID((await answered(await publish(sender), 201))["id"]) for _ in range(2)]
+    await delete_undoably(first)
+    assert (await publish(sender)).status_code == 201
+    await undo_deletion(first)
+    await delete_undoably(first)
+    await delete_undoably(second)
+    assert (await publish(sender)).status_code == 201
+    for video_id in (first, second):
+        with pytest.raises(VideoNotFound):
+            await undo_deletion(video_id)
+    assert await Video.present().count() == 2
 
 
 async def test_repeated_publishing_counts_once(app: Quart, edith: Account) -> None:
