@@ -23,10 +23,10 @@ Object.defineProperty(window, "localStorage", {
 """
 
 
-def make_film(folder: Path) -> Path:
-    """24 s of 854x480, the first half red and the second blue, English and German."""
+def make_film(folder: Path, *, size: str = "854x480") -> Path:
+    """24 s, the first half red and the second blue, English and German."""
     half = FILM_S // 2
-    colours = [f"color=c={name}:s=854x480:r=10:d={half}" for name in ("red", "blue")]
+    colours = [f"color=c={name}:s={size}:r=10:d={half}" for name in ("red", "blue")]
     subtitles = []
     for name, words in (("en", "Good morning."), ("de", "Guten Morgen.")):
         path = folder / f"{name}.srt"

@@ -1,4 +1,4 @@
-"""The main journeys in Debian's Firefox: its media and its forms are its own."""
+"""The main journeys in Debian's Firefox: its media, its captions and its forms are its own."""
 
 import os
 import shutil
@@ -8,6 +8,13 @@ from pathlib import Path
 
 import firefox_bridge
 import pytest
+from captions import (
+    await_captions_above_controls,
+    caption_rows,
+    hide_controls,
+    show_captions,
+    show_controls,
+)
 from chromium import (
     READY_SEARCH,
     TIMEOUT_MS,
@@ -17,6 +24,7 @@ from chromium import (
     play_past,
     run,
 )
+from player_page import make_film, wait_for
 from playwright.async_api import Browser, Page, async_playwright, expect
 from running_portal import LivePortal
 from turns import in_turn
@@ -24,6 +32,8 @@ from upload_page import fill_in, open_video, press_publish, start_upload
 from workshop_page import open_workshop
 
 pytestmark = pytest.mark.slow
+# Of "body {}", which Playwright puts into each page that it photographs by WebDriver BiDi.
+PHOTOGRAPHED = "sha256-YjaKGiklmzC6wjXA513HAMmzus8VE61XCOT"
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +65,13 @@ async def firefox_browser(firefox: Path) -> AsyncIterator[Browser]:
         await browser.close()
 
 
+@pytest.fixture(scope="module")
+async def small_film(publish: Publish, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The id of a film with captions that takes little to encode."""
+    path = make_film(tmp_path_factory.mktemp("film"), size="320x180")
+    return await publish(path, "A small film", until="ready")
+
+
 @pytest.fixture
 async def page(
     firefox_browser: Browser, live_portal: LivePortal, complaints: Complaints
@@ -80,6 +97,21 @@ async def test_video_is_uploaded_published_and_played(page: Page, short_video: P
     # By Media Source Extensions, not as a file.
     assert (await page.locator("video").evaluate("video => video.currentSrc")).startswith("blob:")
     assert await page.locator("video").evaluate("video => video.videoWidth") == 320
+
+
+@pytest.mark.complaint(PHOTOGRAPHED)
+async def test_captions_make_way_for_the_controls(page: Page, small_film: str) -> None:
+    await show_captions(page, f"/videos/{small_film}")
+    await hide_controls(page)
+    alone = await caption_rows(page)
+    await show_controls(page)
+    beside = await await_captions_above_controls(page)
+    assert min(beside) < min(alone)
+    await page.set_viewport_size({"width": 360, "height": 740})
+    assert await await_captions_above_controls(page)
+    await page.keyboard.press("f")
+    await wait_for(page, "document.fullscreenElement")
+    assert await await_captions_above_controls(page)
 
 
 async def test_title_is_edited(page: Page, publish: Publish, notes: Path) -> None:

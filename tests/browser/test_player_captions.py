@@ -1,24 +1,28 @@
 """Captions beside the controls: not dimmed by their scrim, and never under the seek bar."""
 
-import asyncio
-import io
-
-import av
 import pytest
+from captions import (
+    await_captions_above_controls,
+    caption_rows,
+    hide_controls,
+    show_captions,
+    show_controls,
+    top_of_controls,
+)
 from chromium import OpenPage, play_past
-from player_page import choose, open_player, wait_for
-from playwright.async_api import Page, expect
+from player_page import open_player, wait_for
+from playwright.async_api import FloatRect, Locator, Page, expect
 
-# So that what is white in a picture of the player is its captions.
-BARE_CONTROLS = """() => {
-    const { style } = document.querySelector("media-controller");
-    for (const name of ["primary-color", "range-thumb-background", "range-bar-color"])
-        style.setProperty(`--media-${name}`, "transparent");
+CAPTIONS = "[data-player-captions]"
+# As hls.js makes them of CEA-608: two rows at the top on the left, one below on the right.
+PLACED = """() => {
+    const track = document.querySelector("video").addTextTrack("captions");
+    track.mode = "showing";
+    const add = (text, placed) => track.addCue(Object.assign(new VTTCue(0, 20, text), placed));
+    add("first", { line: 1, align: "left", position: 10 });
+    add("second", { line: 2, align: "left", position: 10 });
+    add("<i>last</i>", { line: 15, align: "left", position: 60 });
 }"""
-WHITE = 200
-EDGE = 3
-TIMEOUT_S = 20
-CONTROLLER = "document.querySelector('media-controller')"
 
 
 @pytest.mark.parametrize(
@@ -34,17 +38,14 @@ async def test_captions_make_way_for_the_controls_undimmed(
     open_page: OpenPage, film: str, path: str, width: int, height: int, is_fullscreen: bool
 ) -> None:
     page = await open_page(width=width, height=height)
-    await _show_captions(page, path.format(film))
+    await show_captions(page, path.format(film))
     if is_fullscreen:
         await page.keyboard.press("f")
         await wait_for(page, "document.fullscreenElement")
-    await _hide_controls(page)
-    alone = await _caption_rows(page)
-    await _show_controls(page)
-    top = await _top_of_controls(page)
-    async with asyncio.timeout(TIMEOUT_S):
-        while max(beside := await _caption_rows(page), default=top) >= top:
-            pass  # they are on their way
+    await hide_controls(page)
+    alone = await caption_rows(page)
+    await show_controls(page)
+    beside = await await_captions_above_controls(page)
     assert min(beside) < min(alone)
 
 
@@ -52,60 +53,42 @@ async def test_captions_stay_where_they_are_with_less_motion(
     open_page: OpenPage, film: str
 ) -> None:
     page = await open_page(reduced_motion="reduce")
-    await _show_captions(page, f"/videos/{film}")
-    await _hide_controls(page)
-    alone = await _caption_rows(page)
-    assert max(alone) < await _top_of_controls(page)
-    await _show_controls(page)
-    assert await _caption_rows(page) == alone
+    await show_captions(page, f"/videos/{film}")
+    await hide_controls(page)
+    alone = await caption_rows(page)
+    assert max(alone) < await top_of_controls(page)
+    await show_controls(page)
+    assert await caption_rows(page) == alone
 
 
-async def _show_captions(page: Page, address: str) -> None:
-    await open_player(page, address)
-    await page.evaluate(BARE_CONTROLS)
-    await choose(page, "Captions", "English")
-    await page.keyboard.press("Escape")
-    await expect(page.locator("media-settings-menu")).to_be_hidden()
-    # The menu has scrolled the page below its header.
-    await page.evaluate("scrollTo(0, 0)")
-    await play_past(page, 1)
-    await wait_for(page, "[...video.textTracks].some((track) => track.activeCues?.length)")
-
-
-async def _hide_controls(page: Page) -> None:
-    await page.evaluate("document.activeElement.blur()")
-    box = await page.locator("video").bounding_box()
-    assert box is not None
-    await page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + box["height"] * 0.5)
-    await wait_for(page, f"{CONTROLLER}.hasAttribute('userinactive')")
-    await expect(page.locator(".player__bar")).to_have_css("opacity", "0")
-
-
-async def _show_controls(page: Page) -> None:
-    await page.locator("video").evaluate("(video) => video.pause()")
-    await expect(page.locator(".player__bar")).to_have_css("opacity", "1")
-
-
-async def _top_of_controls(page: Page) -> float:
-    player = await page.locator("media-controller").bounding_box()
-    bar = await page.locator("media-time-range").bounding_box()
-    assert player is not None
-    assert bar is not None
-    return bar["y"] - player["y"]
-
-
-async def _caption_rows(page: Page) -> list[int]:
-    """The rows of the player's picture in which something is white, but for its edges."""
-    png = await page.locator("media-controller").screenshot()
-    with av.open(io.BytesIO(png)) as container:
-        picture = next(container.decode(video=0)).reformat(format="rgb24")
-    plane = picture.planes[0]
-    pixels, stride = bytes(plane), plane.line_size
-    middle = slice(picture.width // 4 * 3, picture.width // 4 * 9)
-    rows = [pixels[row * stride :][middle] for row in range(picture.height)]
-    return [
-        number
-        for number, row in enumerate(rows)
-        if EDGE < number < picture.height - EDGE
-        and any(min(row[at : at + 3]) > WHITE for at in range(0, len(row), 3))
+async def test_captions_stand_where_they_say(page: Page, film: str) -> None:
+    await open_player(page, f"/videos/{film}")
+    await page.evaluate(PLACED)
+    await play_past(page, 0.5)
+    captions = page.locator(CAPTIONS)
+    first, second, last = [
+        await _place(captions.locator("p", has_text=text)) for text in ("first", "second", "last")
     ]
+    assert first["x"] == second["x"] < last["x"]
+    assert first["y"] < first["y"] + first["height"] <= second["y"] + 1
+    assert last["y"] > second["y"] + second["height"] * 5
+
+
+async def test_fullscreen_of_a_phone_draws_the_captions_itself(page: Page, film: str) -> None:
+    await show_captions(page, f"/videos/{film}")
+    await expect(page.locator(CAPTIONS)).to_have_text("Good morning.")
+    await page.locator("video").evaluate(
+        """(video) => {
+            Object.defineProperty(video, "webkitDisplayingFullscreen", { value: true });
+            video.dispatchEvent(new Event("webkitbeginfullscreen"));
+        }"""
+    )
+    await expect(page.locator(CAPTIONS)).to_be_hidden()
+    await hide_controls(page)
+    assert await caption_rows(page)
+
+
+async def _place(text: Locator) -> FloatRect:
+    box = await text.bounding_box()
+    assert box is not None
+    return box

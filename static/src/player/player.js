@@ -4,6 +4,7 @@
  * fetched when there is a player on the page; until then the poster stands in its place.
  */
 
+import { drawCaptions } from "./captions.js";
 import { listenToKeys } from "./keyboard.js";
 import { keysDialog } from "./keys-dialog.js";
 import { mendMenus } from "./menus.js";
@@ -35,6 +36,7 @@ class Player {
     this.box = box;
     this.signal = signal;
     this.controller = /** @type {HTMLElement} */ (box.querySelector("media-controller"));
+    this.captions = /** @type {HTMLElement} */ (box.querySelector("[data-player-captions]"));
     this.trouble = /** @type {HTMLElement} */ (box.querySelector("[data-player-trouble]"));
     this.waiting = /** @type {HTMLElement} */ (box.querySelector("[data-player-waiting]"));
     signal.addEventListener("abort", () => this.#stream?.close());
@@ -50,11 +52,12 @@ class Player {
   }
 
   async start() {
-    const { video, signal, controller } = this;
+    const { video, signal, controller, captions } = this;
     this.#obeyAddress();
     restoreSettings(video, signal);
     keepPosition(video, signal);
     keepCaptions(controller, video, signal);
+    drawCaptions(captions, video, signal);
     listenToKeys(controller, video, this.#keyActions(), signal);
     listenToTaps(controller, video, signal);
     await this.#open(startPosition_s(video));

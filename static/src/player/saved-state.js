@@ -1,4 +1,5 @@
 /** The state that a viewer left the player in: it is restored, and saved as they change it. */
+import { isCaptions } from "./captions.js";
 import { position_s, savePosition, saveSettings, settings } from "./local-storage.js";
 import { parseStartTime_s } from "./start-time.js";
 
@@ -117,9 +118,4 @@ function showOnly(tracks, wanted) {
  */
 function nameOf({ language, label }) {
   return language || label;
-}
-
-/** @param {TextTrack} track */
-function isCaptions({ kind }) {
-  return kind === "subtitles" || kind === "captions";
 }

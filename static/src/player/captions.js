@@ -1,0 +1,111 @@
+/**
+ * Draws the captions. Browsers draw them below the controls, and not all let them be moved. The
+ * tracks stay "showing", so that menus know which one it is, and so do players of the browser's own
+ * (a phone's fullscreen, Picture-in-Picture), which draw captions themselves. A style sheet hides
+ * the browser's captions as long as there are these.
+ */
+
+// As many as CEA-608 has. Only such captions say where they stand; subtitles do not.
+const ROWS = 15;
+const HANDED_OVER = [
+  "webkitbeginfullscreen",
+  "webkitendfullscreen",
+  "enterpictureinpicture",
+  "leavepictureinpicture",
+];
+const ANCHORS = { start: 0, left: 0, center: 0.5, end: 1, right: 1 };
+
+/** @param {TextTrack} track */
+export function isCaptions({ kind }) {
+  return kind === "subtitles" || kind === "captions";
+}
+
+/**
+ * @param {HTMLElement} box
+ * @param {HTMLVideoElement} video
+ * @param {AbortSignal} signal
+ */
+export function drawCaptions(box, video, signal) {
+  const { textTracks } = video;
+  const draw = () => box.replaceChildren(...rowsOf(shownCues(textTracks)));
+  for (const name of ["change", "removetrack"]) {
+    textTracks.addEventListener(name, draw, { signal });
+  }
+  const follow = (/** @type {TextTrack} */ track) =>
+    track.addEventListener("cuechange", draw, { signal });
+  textTracks.addEventListener("addtrack", ({ track }) => track && follow(track), { signal });
+  for (const name of HANDED_OVER) {
+    video.addEventListener(name, () => box.toggleAttribute("hidden", isElsewhere(video)), {
+      signal,
+    });
+  }
+}
+
+/** @param {HTMLVideoElement & { webkitDisplayingFullscreen?: boolean }} video */
+function isElsewhere(video) {
+  return Boolean(video.webkitDisplayingFullscreen) || document.pictureInPictureElement === video;
+}
+
+/** @param {TextTrackList} tracks */
+function shownCues(tracks) {
+  const shown = [...tracks].filter((track) => isCaptions(track) && track.mode === "showing");
+  const cues = shown.flatMap(({ activeCues }) => [...(activeCues ?? [])]);
+  return cues.filter((cue) => cue instanceof VTTCue);
+}
+
+/** @param {VTTCue[]} cues */
+function rowsOf(cues) {
+  /** @type {Map<number, HTMLElement>} */
+  const rows = new Map();
+  for (const cue of cues) {
+    const number = rowOf(cue);
+    const row = rows.get(number) ?? document.createElement("div");
+    rows.set(number, row);
+    row.style.gridRow = String(number);
+    // What came first stays at the bottom.
+    row.prepend(drawn(cue));
+  }
+  return rows.values();
+}
+
+/**
+ * @param {VTTCue} cue
+ * @returns {number} from 1 at the top
+ */
+function rowOf({ line, snapToLines }) {
+  if (line === "auto") return ROWS;
+  if (!snapToLines) return within(Math.ceil((line / 100) * ROWS));
+  return within(line < 0 ? ROWS + 1 + line : line);
+}
+
+/** @param {number} row */
+function within(row) {
+  return Math.min(Math.max(row, 1), ROWS);
+}
+
+/** @param {VTTCue} cue */
+function drawn(cue) {
+  const paragraph = document.createElement("p");
+  const text = document.createElement("span");
+  text.append(cue.getCueAsHTML());
+  paragraph.append(text);
+  const { left, width } = extent(cue);
+  Object.assign(paragraph.style, {
+    marginLeft: `${left}%`,
+    width: `${width}%`,
+    textAlign: cue.align,
+  });
+  return paragraph;
+}
+
+/**
+ * In percent of the picture's width: as wide as fits beside the position (WebVTT, section 7.2).
+ * @param {VTTCue} cue
+ */
+function extent({ align, position }) {
+  const anchor = ANCHORS[align];
+  const at = position === "auto" ? anchor * 100 : position;
+  const room = { 0: 100 - at, 0.5: 2 * Math.min(at, 100 - at), 1: at };
+  const width = room[/** @type {keyof typeof room} */ (anchor)];
+  return { left: at - anchor * width, width };
+}
