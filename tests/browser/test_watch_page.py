@@ -49,6 +49,11 @@ async def test_times_in_the_description_lead_the_player(page: Page, watched: str
     await times.last.click()
     await play_past(page, 1.0)
     assert page.url == watched
+    # The link has the focus; the player still hears its keys.
+    await page.keyboard.press("m")
+    await wait_for(page, "!video.muted && video.currentTime >= 1")
+    await page.keyboard.press("0")
+    await wait_for(page, "video.currentTime < 1")
 
 
 async def test_times_in_the_description_work_in_a_new_tab(

@@ -1,9 +1,9 @@
 /**
  * The keys of the big video sites. Letters, digits and the space bar work on the whole page while
- * nothing on it has the focus; keys that scroll work only inside the player. What has its own
- * use for a key keeps it: fields, buttons and links, open menus, the volume slider. Where letters
- * are switched off, no key that writes anything does anything, and none works outside the player
- * (WCAG 2.1.4).
+ * nothing on it has the focus, or a time in the description, from which it plays; keys that scroll
+ * work only inside the player. What has its own use for a key keeps it: fields, buttons and links,
+ * open menus, the volume slider. Where letters are switched off, no key that writes anything does
+ * anything, and none works outside the player (WCAG 2.1.4).
  */
 
 const STEP_S = 5;
@@ -77,7 +77,7 @@ function commandFor(event, controller, hasLetterKeys) {
   if (document.querySelector("dialog[open]")) return null;
   const path = event.composedPath().filter((node) => node instanceof Element);
   const isInside = path.includes(controller);
-  const isNowhere = path[0] === document.body || path[0]?.id === "main";
+  const isNowhere = path[0]?.matches("body, #main, [data-seek]");
   const isForAll = hasLetterKeys && isNowhere && !SCROLLING.has(event.key);
   if (!isInside && !isForAll) return null;
   if (!hasLetterKeys && event.key.length === 1 && event.key !== " ") return null;
@@ -95,7 +95,7 @@ function commandFor(event, controller, hasLetterKeys) {
 function hasOwnUse(element, key) {
   if (element.matches(FIELDS) || element.matches("[role=menu]")) return true;
   if (element.localName === "media-volume-range") return key.startsWith("Arrow");
-  return key === " " && element.matches("a, button, summary, [role=button]");
+  return key === " " && element.matches("a:not([data-seek]), button, summary, [role=button]");
 }
 
 /** @param {HTMLVideoElement} video */
