@@ -6,6 +6,12 @@ import psycopg
 
 from portal.database.search import search_columns
 
+# A picture, for posters that are in no storage.
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8ff"
+    "ff3f0005fe02fea7359b810000000049454e44ae426082"
+)
+
 
 class Rows:
     """Writes videos straight into the database of a portal."""

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from chromium import READY_SEARCH, OpenPage, axe_findings, photograph_at_widths, record_requests
-from library_rows import Rows
+from library_rows import PIXEL, Rows
 from playwright.async_api import Page, Route, expect
 from running_portal import LivePortal, fresh_portal
 
@@ -17,10 +17,6 @@ STATES = {
     "later-page": "?after=0-x",
 }
 WIDTHS = (320, 360, 768, 1440, 2560)
-PIXEL = bytes.fromhex(
-    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8ff"
-    "ff3f0005fe02fea7359b810000000049454e44ae426082"
-)
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from chromium import OpenPage, axe_findings, photograph_at_widths, suits_everyone
-from library_rows import Rows
+from chromium import OpenPage, axe_findings, photograph, photograph_at_widths, suits_everyone
+from library_rows import PIXEL, Rows
 from playwright.async_api import Page, expect
 from running_portal import LivePortal, fresh_portal
 
@@ -83,6 +83,54 @@ async def test_videos_are_chosen_changed_deleted_and_brought_back(
     await page.keyboard.press("Enter")
     await expect(told).to_have_text("3 videos brought back.")
     await expect(page.get_by_role("checkbox", name="Select Berta")).to_be_visible()
+
+
+PLACES = """() => [...document.querySelectorAll("tbody tr, thead th, [name=tags]")].map((it) => {
+    const { x, y, width, height } = it.getBoundingClientRect();
+    return [x, y, width, height];
+})"""
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+async def test_rows_change_while_videos_are_processed(
+    open_page: OpenPage, shelf: LivePortal, width: int
+) -> None:
+    page = await open_page(width=width)
+    rows = Rows(shelf.environ["DATABASE_URL"])
+    first = await rows.add(101, "First in the making", status="processing")
+    second = await rows.add(102, "Second in the making", status="processing")
+    await page.route("**/poster.jpg*", lambda route: route.fulfill(body=PIXEL))
+    await page.goto(f"{shelf.base_url}/videos")
+    row, other = page.locator(f"#row-{first}"), page.locator(f"#row-{second}")
+    await expect(row.locator(".videos__state")).to_contain_text("Waiting for its turn")
+    await row.get_by_role("checkbox").check()
+    menu = page.get_by_role("group", name="Change the selected videos")
+    await menu.locator("summary", has_text="Tags").click()
+    await row.get_by_role("checkbox").focus()
+    size, places = await row.locator("data").text_content(), await page.evaluate(PLACES)
+
+    await rows.begin(first, 41.7)
+    await expect(row.locator(".videos__state")).to_contain_text("Converting · 41 %")
+    assert await page.evaluate(PLACES) == places
+    await rows.finish(first, "ready")
+    await expect(row.locator("img")).to_be_visible()
+    await expect(row.locator(".videos__state")).to_have_text("Ready")
+    await expect(row.locator(".videos__length")).to_have_text("1:15")
+    await expect(page.locator("[data-library-live]")).to_have_text(
+        "“First in the making” is ready."
+    )
+    assert await page.evaluate(PLACES) == places
+    await expect(row.get_by_role("checkbox")).to_be_checked()
+    await expect(row.get_by_role("checkbox")).to_be_focused()
+    await expect(menu.get_by_role("status")).to_have_text("1 selected")
+    await expect(menu.get_by_label("Tags")).to_be_visible()
+    assert await row.locator("data").text_content() == size
+
+    await photograph(page, f"table-processing-{width}")
+    await rows.finish(second, "failed")
+    await rows.run(FAILURE)
+    await expect(other).to_contain_text("The file is damaged.")
+    await expect(page.locator("#library-poll")).not_to_have_attribute("hx-get", re.compile("."))
 
 
 async def test_several_are_deleted_and_brought_back_on_a_phone_without_scripts(

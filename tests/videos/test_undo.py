@@ -57,7 +57,8 @@ async def test_deleted_video_is_hidden_everywhere_and_comes_back_whole(
     fragments = [f"/videos/{video.id}/{it}" for it in ("status", "facts", "share", "related")]
     fragments.append(f"/embed/{video.id}/stage")
     calls = [f"/api/videos/{video.id}{it}" for it in ("", "/transcode", "/metadata", "/access")]
-    lists = ["/", f"/?q={video.title}", "/videos", f"/library/progress?id={video.id}"]
+    polls = [f"/library/progress?id={video.id}", f"/videos/progress?id={video.id}"]
+    lists = ["/", f"/?q={video.title}", "/videos", *polls]
 
     async def statuses(paths: list[str]) -> set[int]:
         return {(await client.get(path)).status_code for path in paths}

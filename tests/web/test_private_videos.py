@@ -117,6 +117,9 @@ async def test_progress_of_cards_is_told_to_the_audience_alone(
     for name in PEOPLE:
         page = await text_of(await cast.senders[name][0].get(f"/library/progress?{query}"))
         assert listed(page) == {it for it in AUDIENCES if cast.may_see(name, it)}, name
+    for name in ("admin", "its editor", "another editor"):
+        page = await text_of(await cast.senders[name][0].get(f"/videos/progress?{query}"))
+        assert listed(page) == {it for it in AUDIENCES if cast.may_see(name, it)}, name
 
 
 @pytest.mark.parametrize("audience", AUDIENCES)

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from uuid import UUID
 
 from quart import Blueprint, render_template, request
+from werkzeug.datastructures import MultiDict
 
 from portal.accounts.permissions import Principal
 from portal.database.models import Video
@@ -64,11 +65,9 @@ async def index() -> str:
 async def progress() -> str:
     """The cards of videos that were being processed, and the element that asks for them again."""
     allow_sharing(request.scope)
-    asked = [parse_video_id(text) for text in request.args.getlist("id")[:PAGE_SIZE]]
-    found = await fetch_videos([video_id for video_id in asked if video_id])
     who = await principal()
-    seen = [it for it in found.values() if who.may_see(audience_of(it))]
-    cards = await _cards(seen, seen_by=who)
+    videos = await polled_videos(request.args, seen_by=who, limit=PAGE_SIZE)
+    cards = await _cards(videos, seen_by=who)
     poll = progress_view(cards, is_news=True)
     return await render_template("library/_progress.html", cards=cards, progress=poll)
 
@@ -107,6 +106,15 @@ async def asked_page(
     async with _turn(query, web_context().searches):
         page = await list_videos(query, limit=limit, after=place.after, before=place.before)
     return page, place
+
+
+async def polled_videos(
+    args: MultiDict[str, str], *, seen_by: Principal, limit: int
+) -> list[Video]:
+    """The videos that a page asks for again, as far as they are there for who asks."""
+    asked = [parse_video_id(text) for text in args.getlist("id")[:limit]]
+    found = await fetch_videos([video_id for video_id in asked if video_id])
+    return [it for it in found.values() if seen_by.may_see(audience_of(it))]
 
 
 async def work_on(videos: Sequence[Video]) -> dict[UUID, Work]:

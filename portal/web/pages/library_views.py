@@ -112,7 +112,7 @@ class LibraryView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressView:
-    """`url` polls the cards that are still being processed; None when all are final."""
+    """`url` polls the videos that are still being processed; None when all are final."""
 
     url: str | None
     news: str
@@ -157,14 +157,16 @@ def library_view(
     )
 
 
-def progress_view(cards: Sequence[VideoCard], *, is_news: bool) -> ProgressView:
+def progress_view(
+    cards: Sequence[VideoCard], *, is_news: bool, endpoint: str = "library.progress"
+) -> ProgressView:
     """Which of these to poll again; with `is_news` also the announcement of those that are final,
     since they were not when they were last polled.
     """
     unfinished = [card.id for card in cards if card.status == VideoStatus.PROCESSING]
     final = [card for card in cards if card.status != VideoStatus.PROCESSING]
     return ProgressView(
-        url=url_for("library.progress", id=unfinished) if unfinished else None,
+        url=url_for(endpoint, id=unfinished) if unfinished else None,
         news=" ".join(_news(card) for card in final) if is_news else "",
     )
 

@@ -134,7 +134,7 @@ UNDOCUMENTED = {
     },
     "fragment of a page": {
         *("embedding.stage", "library.progress", "pages.status", "workshop.facts"),
-        *("pages.remaining", "pages.share", "pages.related"),
+        *("table.progress", "pages.remaining", "pages.share", "pages.related"),
         *("posters.poster", "access.panel"),
     },
     "page of accounts": {

@@ -40,6 +40,7 @@ async def _pages() -> dict[str, str]:
         "found": "/?q=quoted&tag=sea&category=1&sort=title",
         "nothing": "/?q=%3Cxyzzy%3E",
         "progress": f"/library/progress?id={working.id}&id={ready.id}",
+        "rows": f"/videos/progress?id={working.id}&id={ready.id}&id={failed.id}",
         "upload": "/upload",
         "docs": "/api/docs",
         "missing": "/videos/none",

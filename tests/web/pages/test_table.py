@@ -6,12 +6,13 @@ import re
 import pytest
 from account_pages import page
 from library_pages import FAILED, LibraryHtml, add_video, all_titles, read
-from page_rows import READY
+from page_rows import READY, make_attempt
 from quart import Quart
 from signed_in import Sender, make_account, signed_in, token_of
 from signed_in import program as program_of
 
 from portal.database.account_models import Account
+from portal.database.models import Video
 from portal.database.states import Role, Visibility
 from portal.web.pages.told import MAX_SELECTED
 
@@ -79,6 +80,28 @@ async def test_row_says_what_there_is_to_know(app: Quart, ed: Account) -> None:
     assert re.search(r"Ready.*Unlisted.*1:02:05.*1\.2 MB.*4 Mar 2026", first, re.DOTALL)
     assert f'src="/videos/{video.id}/poster.jpg' in first
     assert re.search(r"Failed.*It is damaged\.", second, re.DOTALL)
+
+
+async def test_rows_in_the_making_are_polled_until_they_are_final(app: Quart, ed: Account) -> None:
+    sender = await signed_in(app, ed)
+    first = await add_video("First", 2, owner_id=ed.id)
+    second = await add_video("Second", 1, owner_id=ed.id)
+    await add_video("Done", 0, owner_id=ed.id, **READY)
+    await make_attempt(first, percent=41.7)
+    address = f"/videos/progress?id={first.id}&id={second.id}"
+    text = html.unescape(await page(sender, TABLE))
+    assert f'hx-get="{address}"' in text
+    assert "Converting · 41 %" in text
+    await Video.filter(id=first.id).update(**READY)
+    text = await page(sender, address)
+    assert f'hx-target="#row-{first.id}"' in text
+    assert f"/videos/{first.id}/poster.jpg" in text
+    assert "“First” is ready." in text
+    assert f'hx-get="/videos/progress?id={second.id}"' in text
+    await Video.filter(id=second.id).update(**FAILED)
+    text = await page(sender, f"/videos/progress?id={second.id}")
+    assert "It is damaged." in text
+    assert "hx-get" not in text
 
 
 @pytest.mark.parametrize(
