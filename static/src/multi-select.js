@@ -65,11 +65,28 @@ class MultiSelect {
     list.addEventListener("mousedown", (event) => event.preventDefault(), { signal });
     list.addEventListener("click", (event) => this.#clicked(event), { signal });
     chips.addEventListener("click", (event) => this.#removed(event), { signal });
+    query.addEventListener("blur", () => this.#close(), { signal });
+    document.addEventListener("pointerup", (event) => this.#tapped(event), { signal });
     const box = element(root, ".multi__box");
-    box.addEventListener("click", ({ target }) => target === box && query.focus(), { signal });
-    const left = (/** @type {FocusEvent} */ { relatedTarget }) =>
-      !(relatedTarget instanceof Node && root.contains(relatedTarget)) && this.#close();
-    root.addEventListener("focusout", left, { signal });
+    box.addEventListener("mousedown", (event) => this.#boxPressed(event), { signal });
+  }
+
+  /** All of what looks like a field is one. @param {MouseEvent} event */
+  #boxPressed(event) {
+    if (event.target instanceof Element && event.target.closest("input, button")) return;
+    event.preventDefault();
+    this.query.focus();
+    this.#open();
+  }
+
+  /**
+   * A finger's tap elsewhere: Safari leaves the focus where it is then. One that scrolls the page
+   * doesn't end in this event.
+   * @param {PointerEvent} event
+   */
+  #tapped({ pointerType, target }) {
+    const isInside = target instanceof Node && this.root.contains(target);
+    if (pointerType !== "mouse" && !isInside) this.#close();
   }
 
   /** @param {KeyboardEvent} event */
@@ -128,6 +145,7 @@ class MultiSelect {
   }
 
   #open() {
+    const wasOpen = this.isOpen;
     const wanted = plain(this.query.value);
     for (const { option, words } of this.#choices) option.hidden = !plain(words).includes(wanted);
     const isEmpty = this.#shown.length === 0;
@@ -136,6 +154,13 @@ class MultiSelect {
     this.query.setAttribute("aria-expanded", String(!isEmpty));
     if (isEmpty) this.#say("Nothing matches.");
     if (this.#active?.option.hidden) this.#activate(null);
+    if (!wasOpen) this.#reveal();
+  }
+
+  /** Scrolls until all of the list is seen; where there is no room for it, at least the field. */
+  #reveal() {
+    this.list.scrollIntoView({ block: "nearest" });
+    this.query.scrollIntoView({ block: "nearest" });
   }
 
   #close() {
@@ -172,6 +197,8 @@ class MultiSelect {
       this.#open();
     }
     this.#draw();
+    // One more line of chips moves it down.
+    if (this.isOpen) this.#reveal();
     box.dispatchEvent(new Event("input", { bubbles: true }));
     this.#say(`${words} ${box.checked ? "chosen" : "removed"}, ${this.#chosen.length} altogether.`);
   }
