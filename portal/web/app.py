@@ -37,6 +37,7 @@ from portal.web.pages import access as access_pages
 from portal.web.pages import (
     account,
     audit,
+    bulk_actions,
     deletion,
     downloads,
     editing,
@@ -45,7 +46,6 @@ from portal.web.pages import (
     people,
     playback_link_forms,
     posters,
-    selection,
     signing_in,
     single_sign_on,
     table,
@@ -70,7 +70,16 @@ UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/p/,/sign-in/oidc"
 API = (videos, transcodes, docs, metadata, api_access, uploads, playback_links)
 PAGES = (
     *(account, deletion, downloads, editing, embedding, library, people, posters, signing_in),
-    *(access_pages, audit, playback_link_forms, selection, single_sign_on, table, video, workshop),
+    *(
+        access_pages,
+        audit,
+        bulk_actions,
+        playback_link_forms,
+        single_sign_on,
+        table,
+        video,
+        workshop,
+    ),
 )
 FILES_AND_STATE = (health, metrics_page, playback, site, static_files)
 

@@ -55,9 +55,9 @@ async def test_videos_are_chosen_changed_deleted_and_brought_back(
     assert await axe_findings(page) == []
     await photograph_at_widths(page, f"table-selection-{scheme}")
     await bar.get_by_role("button", name="Add tags").click()
-    told = page.locator(".toast__words")
-    await expect(told).to_have_text("Tags added to 2 videos.")
-    await expect(told).to_be_focused()
+    toast = page.locator(".toast__message")
+    await expect(toast).to_have_text("Tags added to 2 videos.")
+    await expect(toast).to_be_focused()
     # In place: the order stays, and nothing is chosen any more.
     await expect(bar).to_be_hidden()
     assert (await titles(page))[0] == LONG
@@ -75,13 +75,13 @@ async def test_videos_are_chosen_changed_deleted_and_brought_back(
     await expect(bar.get_by_role("button", name="Delete")).to_be_focused()
     await page.keyboard.press("Enter")
     await dialog.get_by_role("button", name="Delete").click()
-    await expect(told).to_have_text("3 videos deleted.")
-    await expect(told).to_be_focused()
+    await expect(toast).to_have_text("3 videos deleted.")
+    await expect(toast).to_be_focused()
     assert await titles(page) == ["Dora"]
     await suits_everyone(page, f"table-undo-{scheme}")
     await page.keyboard.press("Tab")
     await page.keyboard.press("Enter")
-    await expect(told).to_have_text("3 videos brought back.")
+    await expect(toast).to_have_text("3 videos brought back.")
     await expect(page.get_by_role("checkbox", name="Select Berta")).to_be_visible()
 
 
@@ -189,12 +189,12 @@ async def test_menu_of_a_card(open_page: OpenPage, shelf: LivePortal) -> None:
     dialog = page.get_by_role("dialog", name="Delete this video?")
     await expect(dialog).to_contain_text("Anton")
     await dialog.get_by_role("button", name="Delete video").click()
-    told = page.locator(".toast__words")
-    await expect(told).to_have_text("1 video deleted.")
+    toast = page.locator(".toast__message")
+    await expect(toast).to_have_text("1 video deleted.")
     await expect(card).to_have_count(0)
     await suits_everyone(page, "card-undo")
     await page.get_by_role("button", name="Undo").click()
-    await expect(told).to_have_text("1 video brought back.")
+    await expect(toast).to_have_text("1 video brought back.")
     await expect(card).to_be_visible()
     assert page.url == f"{shelf.base_url}/"
     # All of the card still leads to the video.

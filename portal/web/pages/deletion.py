@@ -1,4 +1,4 @@
-"""Deleting one video: the question, and the deed. Several are deleted from a `selection`."""
+"""Deleting one video: the question, and the deed. `bulk_actions` deletes several."""
 
 from quart import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
@@ -9,7 +9,7 @@ from portal.videos import publishing
 from portal.videos.deletion import delete_undoably, was_deleted
 from portal.web.access import Policy, policy
 from portal.web.pages.library_views import TABLE
-from portal.web.pages.told import Did, Outcome, told_arguments
+from portal.web.pages.toasts import ActionResult, ToastKind, toast_arguments
 from portal.web.server.response_cache import forget_shared
 
 blueprint = Blueprint("deletion", __name__)
@@ -43,5 +43,5 @@ async def delete(video_id: str) -> WerkzeugResponse:
         if not await was_deleted(parsed):
             raise
     forget_shared(request.scope, is_less_seen=False)
-    told = told_arguments(Did.DELETED, {Outcome.DONE: 1}, undo_ids=[video_id])
-    return redirect(url_for(TABLE, **told), 303)
+    toast = toast_arguments(ToastKind.DELETED, {ActionResult.DONE: 1}, undo_ids=[video_id])
+    return redirect(url_for(TABLE, **toast), 303)

@@ -31,7 +31,7 @@ from portal.web.pages.library_views import (
     progress_view,
     video_card,
 )
-from portal.web.pages.told import told_view
+from portal.web.pages.toasts import toast_of
 from portal.web.server.response_cache import allow_sharing
 
 blueprint = Blueprint("library", __name__)
@@ -56,7 +56,7 @@ async def index() -> str:
         library=library_view(query, page, category_names=names, place=place),
         cards=cards,
         progress=progress_view(cards, is_news=False),
-        told=told_view(request.args),
+        toast=toast_of(request.args),
     )
 
 

@@ -88,11 +88,11 @@ NO_CURSORS = Cursors()
 class LibraryView:
     """The form as it was sent, how much was found, and the addresses of other pages of it.
 
-    What is done to videos on the page is sent to `acts_url`, which leads back to it.
+    What is done to videos on the page is sent to `bulk_action_url`, which leads back to it.
     """
 
     url: str
-    acts_url: str
+    bulk_action_url: str
     text: str
     tag: str
     categories: list[Choice]
@@ -131,9 +131,9 @@ def library_view(
     url = partial(listing_url, endpoint=endpoint, whose=whose)
     return LibraryView(
         url=url_for(endpoint),
-        acts_url=listing_url(
+        bulk_action_url=listing_url(
             query,
-            endpoint="selection.act",
+            endpoint="bulk_actions.apply",
             at=endpoint,
             whose=whose,
             after=str(place.after or ""),

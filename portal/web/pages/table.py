@@ -22,7 +22,7 @@ from portal.web.pages.library_views import (
     progress_view,
 )
 from portal.web.pages.table_views import VISIBILITY_WORDS, VideoRow, columns, video_row
-from portal.web.pages.told import MAX_SELECTED, told_view
+from portal.web.pages.toasts import MAX_SELECTED, toast_of
 
 blueprint = Blueprint("table", __name__)
 
@@ -52,7 +52,7 @@ async def index() -> str:
         categories=names,
         visibilities=VISIBILITY_WORDS.items() if who.account_id else [],
         may_delete=who.may(Action.DELETE, owner_id=who.account_id),
-        told=told_view(args),
+        toast=toast_of(args),
     )
 
 

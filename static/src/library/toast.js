@@ -5,11 +5,11 @@
  * @param {AbortSignal} signal
  */
 export function toast(element, signal) {
-  const shown_s = Number(element.dataset.toast);
+  const timeout_s = Number(element.dataset.toast);
   const timer = setTimeout(() => {
     // Whose focus it has goes on from the page's content.
     if (element.contains(document.activeElement)) document.getElementById("main")?.focus();
     element.remove();
-  }, shown_s * 1000);
+  }, timeout_s * 1000);
   signal.addEventListener("abort", () => clearTimeout(timer));
 }

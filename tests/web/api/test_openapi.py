@@ -158,7 +158,7 @@ UNDOCUMENTED = {
         *("editing.save_details", "deletion.delete", "posters.replace_poster"),
         *("access.save", "access.save_panel"),
         *("posters.replace_poster_fragment", "playback_links.make", "playback_links.revoke"),
-        *("posters.send_picture", "posters.send_picture_fragment", "selection.act"),
+        *("posters.send_picture", "posters.send_picture_fragment", "bulk_actions.apply"),
     },
     "as oembed.com documents it": {"embedding.oembed"},
     "for process supervisors and load balancers": {"health.healthz", "health.readyz"},

@@ -14,7 +14,7 @@ from signed_in import program as program_of
 from portal.database.account_models import Account
 from portal.database.models import Video
 from portal.database.states import Role, Visibility
-from portal.web.pages.told import MAX_SELECTED
+from portal.web.pages.toasts import MAX_SELECTED
 
 pytestmark = pytest.mark.shared_app
 

@@ -17,7 +17,7 @@ from portal.database.account_models import Account, AuditEvent
 from portal.database.models import Video
 from portal.database.states import Role, Visibility
 from portal.videos.metadata import MAX_TAGS_LENGTH
-from portal.web.pages.told import MAX_SELECTED
+from portal.web.pages.toasts import MAX_SELECTED
 
 pytestmark = pytest.mark.shared_app
 
@@ -43,7 +43,9 @@ async def act(
     sender: Sender, action: str, *videos: Video, path: str = "/videos/selected", **fields: str
 ) -> str:
     """What the page tells after an action on these videos."""
-    return told(await page(sender, await send(sender, action, *videos, path=path, **fields)))
+    return toast_message(
+        await page(sender, await send(sender, action, *videos, path=path, **fields))
+    )
 
 
 async def send(
@@ -64,15 +66,15 @@ async def post(sender: Sender, path: str, form: Mapping[str, object]) -> tuple[i
     return response.status_code, response.headers.get("Location", text)
 
 
-def told(text: str) -> str:
+def toast_message(text: str) -> str:
     """What a page tells of an action."""
-    found = re.search(r'class="toast__words"[^>]*>([^<]*)<', text)
+    found = re.search(r'class="toast__message"[^>]*>([^<]*)<', text)
     return html.unescape(found[1]) if found else ""
 
 
 def undo_ids(text: str) -> set[UUID]:
     """The videos that a page offers to bring back."""
-    toast = text[text.index('class="toast"') : text.index("data-acts-trouble")]
+    toast = text[text.index('class="toast"') : text.index("data-bulk-error")]
     return {UUID(it) for it in re.findall(r'name="id" value="([^"]+)"', toast)}
 
 
@@ -167,7 +169,7 @@ async def test_deletion_asks_once_and_is_undone(anyone: Sender) -> None:
     assert "Delete 2 videos?" in question
     assert "One &lt;1&gt;" in question
     text = await page(anyone, await send(anyone, "delete", one, two))
-    assert told(text) == "2 videos deleted."
+    assert toast_message(text) == "2 videos deleted."
     assert undo_ids(text) == {one.id, two.id}
     for path in ("/", "/videos"):
         assert "Two" not in await page(anyone, path)
@@ -197,5 +199,5 @@ async def test_who_may_not_delete_may_not_undo(app: Quart, ed: Sender, ann: Acco
 async def test_what_an_address_tells_is_never_anyones_words(anyone: Sender) -> None:
     for query in ("did=x", "did=deleted&done=-1", "did=deleted&done=%C2%B2&undo=javascript:1"):
         text = await page(anyone, f"/videos?{query}")
-        assert told(text) == ""
+        assert toast_message(text) == ""
         assert 'value="undo"' not in text

@@ -9,7 +9,7 @@ const SIGNED_OUT = "You are signed out. Sign in, then try again.";
  * @param {HTMLElement} form
  * @param {AbortSignal} signal
  */
-export function actingForm(form, signal) {
+export function bulkForm(form, signal) {
   /** @param {string} name @param {(event: Event) => void} handle */
   const on = (name, handle) => form.addEventListener(name, handle, { signal });
   on("htmx:before:request", () => {
@@ -30,7 +30,7 @@ function refusal(status) {
 
 /** @param {string} words */
 function say(words) {
-  const place = document.querySelector("[data-acts-trouble]");
+  const place = document.querySelector("[data-bulk-error]");
   if (!(place instanceof HTMLElement)) return;
   place.textContent = words;
   place.hidden = !words;
