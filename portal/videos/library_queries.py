@@ -48,7 +48,7 @@ class Sort(StrEnum):
 class Order:
     """A unique order: by an expression, then by id; `backwards` also tiers.
 
-    Long libraries are walked along the expression's index; those without one are for few videos.
+    Long libraries are walked along the index of the expression and the id, which each order has.
     `parse` reads a value of it, and raises `ValueError` or `OverflowError`.
     """
 

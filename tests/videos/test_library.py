@@ -6,9 +6,12 @@ import pytest
 from api_client import UNKNOWN_VIDEO_ID, Client
 from library_pages import FAILED, add_video, all_titles, read, titles
 from page_rows import READY, make_attempt
+from tortoise.transactions import in_transaction
 
+from portal.database.connection import execute, fetch_rows
 from portal.database.models import Video
 from portal.videos import library
+from portal.videos.library_queries import ORDERS
 from portal.web.pages.library import PAGE_SIZE
 
 pytestmark = pytest.mark.shared_app
@@ -174,6 +177,16 @@ async def test_poll_for_nothing_ends(client: Client, query: str) -> None:
     text = (await read(client, f"/library/progress{query}")).text
     assert 'id="library-poll"' in text
     assert "hx-get" not in text
+
+
+@pytest.mark.parametrize("key", sorted({it.key for it in ORDERS.values()}))
+async def test_every_order_is_walked_along_an_index(client: Client, key: str) -> None:
+    plan = f"EXPLAIN SELECT id FROM videos ORDER BY {key}, id LIMIT 1"
+    # Of an empty table a plan may read all; in an order of no index it has to sort.
+    async with in_transaction():
+        await execute("SET LOCAL enable_seqscan = off")
+        lines = [row["QUERY PLAN"] for row in await fetch_rows(plan)]
+    assert [line for line in lines if "Sort" in line] == [], lines
 
 
 async def test_best_match_goes_without_saying_for_a_form_without_scripts(client: Client) -> None:
