@@ -80,6 +80,13 @@ async def test_speed_is_chosen_from_the_menu(player: Page) -> None:
     await wait_for(player, "video.playbackRate === 1.5")
 
 
+async def switch_captions(page: Page, expected: str) -> None:
+    """Press their key, until that is done and remembered, which is a task of its own."""
+    await page.keyboard.press("c")
+    await wait_for(page, expected)
+    await page.evaluate("new Promise((resolve) => setTimeout(resolve))")
+
+
 async def test_captions_show_in_the_chosen_language_and_again_next_time(player: Page) -> None:
     shown = "[...video.textTracks].filter((track) => track.mode === 'showing')"
     assert await read(player, f"{shown}.length") == 0
@@ -88,8 +95,7 @@ async def test_captions_show_in_the_chosen_language_and_again_next_time(player: 
     await wait_for(player, f"{shown}[0]?.activeCues?.[0]?.text === 'Guten Morgen.'")
     await player.reload()
     await wait_for(player, f"{shown}[0]?.language === 'de'")
-    await player.keyboard.press("c")
-    await wait_for(player, f"{shown}.length === 0")
+    await switch_captions(player, f"{shown}.length === 0")
     await player.reload()
     await wait_for(player, "video.textTracks.length === 3")
     assert await read(player, f"{shown}.length") == 0
@@ -105,12 +111,10 @@ async def test_captions_without_a_language_come_back_only_if_they_were_on(
     shown = f"{captions}.filter((track) => track.mode === 'showing')"
     await open_player(page, f"/videos/{video_id}")
     await wait_for(page, f"{captions}[0]?.language === ''")
-    await page.keyboard.press("c")
-    await wait_for(page, f"{shown}.length === 1")
+    await switch_captions(page, f"{shown}.length === 1")
     await page.reload()
     await wait_for(page, f"{shown}.length === 1")
-    await page.keyboard.press("c")
-    await wait_for(page, f"{shown}.length === 0")
+    await switch_captions(page, f"{shown}.length === 0")
     await page.reload()
     await wait_for(page, f"{captions}.length === 1")
     await play_past(page, 0.5)
