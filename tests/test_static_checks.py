@@ -51,6 +51,14 @@ def test_templates_hold_no_inline_script_or_style() -> None:
         assert " hx-on" not in text, path
 
 
+def test_fields_are_drawn_by_the_components_alone() -> None:
+    for path in sorted((ROOT / "templates").rglob("*.html")):
+        if path.name not in {"_components.html", "_multi_select.html"}:
+            text = path.read_text(encoding="utf-8")
+            assert "field__label" not in text, path
+            assert 'class="input select"' not in text, path
+
+
 def test_distances_are_those_of_the_grid() -> None:
     for path in sorted((STATIC / "css").glob("*.css")):
         text = path.read_text(encoding="utf-8")

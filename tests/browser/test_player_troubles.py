@@ -1,8 +1,10 @@
 """The player when things go wrong: it goes on by itself, or says what happened in plain words."""
 
+import asyncio
+
 import pytest
 from chromium import OpenPage, photograph, photograph_at_widths, play_past
-from player_page import NO_MEDIA_SOURCE, read, wait_for
+from player_page import NO_MEDIA_SOURCE, open_player, read, wait_for
 from playwright.async_api import Page, Route, expect
 
 # Browsers report each address that failed.
@@ -30,6 +32,33 @@ async def test_goes_on_by_itself_when_segments_failed_for_a_while(page: Page, fi
     assert refused
     await expect(waiting).to_be_hidden()
     await expect(page.locator("[data-player-trouble]")).to_be_hidden()
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+async def test_wait_for_the_stream_is_shown_until_it_goes_on(
+    open_page: OpenPage, film: str, motion: str
+) -> None:
+    page = await open_page(reduced_motion=motion)
+    await open_player(page, f"/videos/{film}")
+    loading = page.locator("media-controller").get_by_role("status").filter(has_text="Loading")
+    await expect(loading).to_have_count(1)
+    shown = loading.locator("span")
+    await expect(shown).to_be_hidden()
+    may_go_on = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await may_go_on.wait()
+        await route.continue_()
+
+    await page.route(SEGMENTS, hold)
+    await read(page, "void ((video.muted = true), (video.currentTime = 20), video.play())")
+    await expect(shown).to_be_visible()
+    count = await shown.evaluate("it => it.getAnimations().length")
+    assert count == (0 if motion == "reduce" else 1)
+    await photograph_at_widths(page, f"player-loading-{motion}")
+    may_go_on.set()
+    await expect(shown).to_be_hidden()
+    await play_past(page, 20.3)
 
 
 async def test_stream_out_of_reach_is_asked_for_again_and_found_by_itself(

@@ -18,14 +18,14 @@ let lastWords = "";
  */
 export function posterTool(element, signal) {
   // Before anything else reads a form.
-  element.addEventListener("submit", (event) => prepare(element, event), { capture: true, signal });
+  element.addEventListener("submit", prepare, { capture: true, signal });
   element.addEventListener("htmx:response:error", (event) => failed(element, event), { signal });
   element.addEventListener("htmx:error", () => failed(element), { signal });
   follow(element);
 }
 
-/** @param {HTMLElement} element @param {SubmitEvent} event */
-function prepare(element, event) {
+/** @param {SubmitEvent} event */
+function prepare(event) {
   const form = event.target;
   if (!(form instanceof HTMLFormElement)) return;
   const time = form.querySelector("input[name=time]");
@@ -34,7 +34,7 @@ function prepare(element, event) {
   if (!isBusy && !isTooLarge(form)) return;
   event.stopPropagation();
   event.preventDefault();
-  if (!isBusy) refuse(element);
+  if (!isBusy) refuse(form);
 }
 
 /** @param {HTMLFormElement} form whether it would send a file that the portal doesn't take */
@@ -44,12 +44,12 @@ function isTooLarge(form) {
   return size > Number(form.dataset.largest ?? Infinity);
 }
 
-/** Says at the field that its file is too large. @param {HTMLElement} element */
-function refuse(element) {
-  const file = element.querySelector("input[type=file]");
-  const fault = element.querySelector("[data-fault]");
-  if (!(file instanceof HTMLElement) || !(fault instanceof HTMLElement)) return;
-  fault.textContent = fault.dataset.tooLarge ?? "";
+/** Says at the field that its file is too large. @param {HTMLFormElement} form */
+function refuse(form) {
+  const file = form.querySelector("input[type=file]");
+  const fault = form.querySelector(".field__error");
+  if (!(file instanceof HTMLElement) || !fault) return;
+  fault.textContent = form.dataset.tooLarge ?? "";
   file.setAttribute("aria-invalid", "true");
   file.focus();
   announce(fault.textContent);

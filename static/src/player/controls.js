@@ -11,7 +11,6 @@ import "media-chrome/media-airplay-button";
 import "media-chrome/media-captions-button";
 import "media-chrome/media-cast-button";
 import "media-chrome/media-fullscreen-button";
-import "media-chrome/media-loading-indicator";
 import "media-chrome/media-mute-button";
 import "media-chrome/media-pip-button";
 import "media-chrome/media-play-button";

@@ -15,12 +15,23 @@ export function mendMenus(controller, renditions, signal) {
   const qualities = controller.querySelector("media-rendition-menu");
   if (!(menu instanceof HTMLElement) || !(qualities instanceof HTMLElement)) return;
   for (const each of [menu, ...menu.querySelectorAll("[slot=submenu]")]) {
-    each.shadowRoot?.querySelector("button[part~=back]")?.setAttribute("role", "menuitem");
+    nameBack(each);
     leaveFocusInside(/** @type {HTMLElement} */ (each));
   }
   nameAutomatic(qualities, renditions);
   putAutomaticFirst(qualities);
   closeFromOutside(controller, menu, signal);
+}
+
+/**
+ * The button is called by the words on it, as who speaks to the browser would call it.
+ * @param {Element} menu
+ */
+function nameBack(menu) {
+  const back = menu.shadowRoot?.querySelector("button[part~=back]");
+  back?.setAttribute("role", "menuitem");
+  const title = menu.querySelector("[slot=title]")?.textContent;
+  if (title) back?.setAttribute("aria-label", `${title}: back`);
 }
 
 /**
