@@ -27,7 +27,7 @@ from portal.web.pages.playback_link_views import LIVES, MAX_SHOWN
 
 SECTION = re.compile(r'<section id="links".*?</section>', re.DOTALL)
 FIELD = re.compile(
-    r'<select([^>]*\bname="life"[^>]*)>.*?<p class="field__error" id="link-life-error">(.*?)</p>',
+    r'<select([^>]*\bname="life"[^>]*)>.*?<p class="field__error"\s+id="link-life-error">(.*?)</p>',
     re.DOTALL,
 )
 pytestmark = pytest.mark.shared_app
