@@ -69,17 +69,9 @@ UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/p/,/sign-in/oidc"
 # In the order in which the API's description lists them.
 API = (videos, transcodes, docs, metadata, api_access, uploads, playback_links)
 PAGES = (
-    *(account, deletion, downloads, editing, embedding, library, people, posters, signing_in),
-    *(
-        access_pages,
-        audit,
-        bulk_actions,
-        playback_link_forms,
-        single_sign_on,
-        table,
-        video,
-        workshop,
-    ),
+    *(access_pages, account, audit, bulk_actions, deletion, downloads, editing, embedding),
+    *(library, people, playback_link_forms, posters, signing_in, single_sign_on, table),
+    *(video, workshop),
 )
 FILES_AND_STATE = (health, metrics_page, playback, site, static_files)
 
