@@ -44,10 +44,8 @@ FITTING = (
     (r"\w+ /people.*", Policy.ADMINISTER),
     (r"GET /audit", Policy.ADMINISTER),
     (r"GET /audit\.jsonl", Policy.AUDIT),
-    (
-        r"GET /(upload|videos)|POST /videos/selected|POST /api/(uploads|videos|videos/presign)",
-        Policy.PUBLISH,
-    ),
+    (r"GET /(upload|videos(/progress)?)|POST /videos/selected", Policy.PUBLISH),
+    (r"POST /api/(uploads|videos(/presign)?)", Policy.PUBLISH),
     (r"\w+ /api/uploads/.+", Policy.OWN_UPLOAD),
     (r"\w+ .+/(delete|deletion)", Policy.DELETE),
     (r"GET /(hls|embed)/.+|GET .+/(poster.jpg|storyboard.vtt)", Policy.PLAY),
@@ -246,7 +244,7 @@ async def test_pages_lead_who_is_not_signed_in_to_the_form_and_back(app: Quart) 
             fragment = await nobody.get(address, headers={"HX-Request": "true"})
             assert fragment.status_code == 401
             assert "Location" not in fragment.headers
-    assert led == 2 * 11
+    assert led == 2 * 12
     assert (await nobody.post(f"/videos/{video_id}/edit")).status_code == 401
 
 
