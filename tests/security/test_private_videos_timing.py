@@ -19,6 +19,8 @@ PAIRS = 150
 MOST_RATIO = 1.12
 # Of chance alone: with six addresses and two people, one such result in a million runs.
 LEAST_P = 1e-7
+# Noise may hide a difference once, or show one that is none.
+LOOKS = 3
 PATHS = (
     "/api/videos/{}",
     "/api/videos/{}/metadata",
@@ -65,16 +67,20 @@ def mann_whitney_p(first: list[float], second: list[float]) -> float:
     return 1 - erf(z / sqrt(2))
 
 
+def tells(ratio: float, p: float) -> bool:
+    """Whether time tells a private id from an unknown one."""
+    return p < LEAST_P and not 1 / MOST_RATIO < ratio < MOST_RATIO
+
+
 async def findings(cast: Cast, video_id: str) -> list[object]:
     """The addresses at which time tells of a private video; looked at again before it is said."""
     found: list[object] = []
     for name in ("nobody", "another editor"):
         asked = [("GET", path) for path in PATHS] + (list(CHANGES) if name != "nobody" else [])
         for method, path in asked:
-            for _ in range(3):
+            for _ in range(LOOKS):
                 ratio, p = await compare(cast.senders[name][0], method, path, video_id)
-                is_told = p < LEAST_P and not 1 / MOST_RATIO < ratio < MOST_RATIO
-                if not is_told:
+                if not tells(ratio, p):
                     break
             else:
                 found.append((name, method, path, round(ratio, 3), p))
@@ -104,6 +110,7 @@ async def test_one_query_more_would_be_noticed(
 
         monkeypatch.setattr(videos, "require_visible", faulty)
         sender = cast.senders["nobody"][0]
-        ratio, p = await compare(sender, "GET", PATHS[0], str(video.id))
-        assert p < LEAST_P
-        assert not 1 / MOST_RATIO < ratio < MOST_RATIO
+        looks = []
+        while len(looks) < LOOKS and not any(tells(*it) for it in looks):
+            looks.append(await compare(sender, "GET", PATHS[0], str(video.id)))
+        assert any(tells(*it) for it in looks), looks
