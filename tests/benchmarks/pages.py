@@ -3,6 +3,7 @@
 Starts a portal, publishes a video, and opens each page again and again at a quarter of the
 processor's speed. Tells for each page its kilobytes by kind, those of text as gzip packs them, the
 largest contentful paint (LCP) and the cumulative layout shift (CLS): medians. Media is not counted.
+A page of one word tells what of the LCP is the browser's and the machine's.
 
     python tests/benchmarks/pages.py [--rounds 5] [--slowdown 4]
 
@@ -24,7 +25,7 @@ from benchmark_portal import measured_portal
 sys.path.insert(0, str(Path(__file__).parent.parent / "browser"))
 
 from chromium import CHROMIUM_ARGUMENTS, find_chromium, publish_file  # uses what is there
-from playwright.async_api import Browser, Response, async_playwright
+from playwright.async_api import Browser, Response, Route, async_playwright
 from running_portal import final_status, make_video, storyboard
 
 # Of what the browser tells apart.
@@ -46,6 +47,7 @@ new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) vitals.cls += entry.value;
 }).observe({ type: "layout-shift", buffered: true });
 """
+ONE_WORD = "/one-word"
 WITHOUT_PLAYER = ("chunk-player-", "chunk-hls-stream-", "chunk-controls-")
 
 
@@ -101,6 +103,7 @@ def _options() -> argparse.Namespace:
 
 def _pages(video_id: str) -> list[PageOf]:
     return [
+        PageOf("one word", ONE_WORD),
         PageOf("library", "/"),
         PageOf("upload", "/upload"),
         PageOf("watch, without the player", f"/videos/{video_id}", WITHOUT_PLAYER),
@@ -115,6 +118,7 @@ async def _load(browser: Browser, base_url: str, page_of: PageOf, slowdown: floa
         page = await context.new_page()
         session = await context.new_cdp_session(page)
         await session.send("Emulation.setCPUThrottlingRate", {"rate": slowdown})
+        await page.route(f"**{ONE_WORD}", _answer_one_word)
         for part in page_of.without:
             await page.route(f"**/*{part}*", lambda route: route.abort())
         answers: list[Response] = []
@@ -126,6 +130,10 @@ async def _load(browser: Browser, base_url: str, page_of: PageOf, slowdown: floa
             await _weigh(answer, load)
     load.lcp_ms, load.cls = vitals["lcp_ms"], vitals["cls"]
     return load
+
+
+async def _answer_one_word(route: Route) -> None:
+    await route.fulfill(body="<!doctype html><p>Word", content_type="text/html")
 
 
 async def _weigh(response: Response, load: Load) -> None:
