@@ -124,7 +124,6 @@ async def require_start(
     Runs in the transaction that records the size, from when on it counts as stored.
     """
     usage = await _locked_usage(account_id, quota, key=key)
-    usage.require_room(size_bytes)
     await _take_room(account_id, usage, size_bytes)
 
 
@@ -138,8 +137,7 @@ async def video_refusal(
     """
     usage = await _locked_usage(account_id, quota, key=upload.key)
     if upload.size_bytes is None:
-        usage.require_room(size_bytes, is_removed=True)
-        await _take_room(account_id, usage, size_bytes)
+        await _take_room(account_id, usage, size_bytes, is_removed=True)
     refusal = usage.refusal()
     if refusal:
         await quota_rows.keep(upload.key, size_bytes)
@@ -153,8 +151,11 @@ async def _locked_usage(account_id: UUID | None, quota: Quota, *, key: str) -> U
     return await _usage(account_id, quota, key=key)
 
 
-async def _take_room(account_id: UUID | None, usage: Usage, size_bytes: int) -> None:
-    """End what can be undone where this takes its room: else undoing would exceed the quota."""
+async def _take_room(
+    account_id: UUID | None, usage: Usage, size_bytes: int, *, is_removed: bool = False
+) -> None:
+    """Require room, and end what can be undone where this takes its: undoing would exceed it."""
+    usage.require_room(size_bytes, is_removed=is_removed)
     left_bytes = usage.left_bytes
     if account_id and left_bytes is not None and size_bytes + usage.undoable_bytes > left_bytes:
         await quota_rows.end_undo(account_id)

@@ -155,7 +155,7 @@ async def test_frame_is_the_one_that_is_shown_at_that_time(poster: Poster) -> No
     shown = {}
     for number, time_s in enumerate(frames, start=1):
         await poster.ask(str(time_s))
-        await poster.make(number)
+        assert (await poster.make(number)).state is PosterState.DONE
         shown[time_s] = await poster.shade(number)
     assert shown == pytest.approx(frames, abs=0.5)
 
