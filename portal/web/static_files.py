@@ -5,9 +5,12 @@ Their names carry a hash of their content, so that browsers may keep them for ev
 
 import mimetypes
 import re
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 
-from quart import Blueprint, Response, request, send_from_directory
+from quart import Blueprint, Response, request
 
 from portal.errors import NotFound
 from portal.web.access import Policy, policy
@@ -30,32 +33,52 @@ TYPES = {
 }
 
 
+@dataclass(frozen=True)
+class BuiltFile:
+    """A file as it is sent; `encoding` is empty for a plain one."""
+
+    content: bytes
+    encoding: str
+    etag: str
+
+
 @blueprint.get("/static/<name>")
 @policy(Policy.ANYONE)
 async def static_file(name: str) -> Response:
     """A built file, in the best encoding that the browser takes."""
     if not NAME.fullmatch(name) or name.endswith(tuple(ENCODINGS.values())):
         raise NotFound
-    encoding = _encoding(static_dist_dir() / name)
-    response = await send_from_directory(
-        static_dist_dir(),
-        name + ENCODINGS.get(encoding, ""),
-        mimetype=file_type(name),
-        cache_timeout=MAX_AGE_S,
-    )
-    if encoding:
-        response.headers["Content-Encoding"] = encoding
-    response.headers["Vary"] = "Accept-Encoding"
-    return response
-
-
-def _encoding(path: Path) -> str:
-    """The first coding that both sides have, or none."""
     accepted = request.accept_encodings
-    for name, ending in ENCODINGS.items():
-        if accepted[name] > 0 and path.with_name(path.name + ending).exists():
-            return name
-    return ""
+    file = built_file(
+        static_dist_dir() / name, tuple(coding for coding in ENCODINGS if accepted[coding] > 0)
+    )
+    response = Response(file.content, mimetype=file_type(name))
+    if file.encoding:
+        response.headers["Content-Encoding"] = file.encoding
+    response.headers["Vary"] = "Accept-Encoding"
+    response.headers["Cache-Control"] = f"public, max-age={MAX_AGE_S}, immutable"
+    response.set_etag(file.etag)
+    return await response.make_conditional(
+        request, accept_ranges=True, complete_length=len(file.content)
+    )
+
+
+# Kept, for they are few, small and never change: a page asks for thirty of them at once.
+@lru_cache(maxsize=512)
+def built_file(path: Path, accepted: tuple[str, ...]) -> BuiltFile:
+    """What is sent to who takes these encodings, best first; NotFound where there is no file."""
+    for encoding in accepted:
+        packed = path.with_name(path.name + ENCODINGS[encoding])
+        if packed.exists():
+            return _read(packed, encoding)
+    if not path.is_file():
+        raise NotFound
+    return _read(path, encoding="")
+
+
+def _read(path: Path, encoding: str) -> BuiltFile:
+    content = path.read_bytes()
+    return BuiltFile(content, encoding, etag=sha256(content).hexdigest()[:16])
 
 
 def file_type(name: str) -> str:
