@@ -123,11 +123,12 @@ async def _load(browser: Browser, base_url: str, page_of: PageOf, slowdown: floa
         page = await context.new_page()
         session = await context.new_cdp_session(page)
         await session.send("Emulation.setCPUThrottlingRate", {"rate": slowdown})
-        # Not by Playwright's routes, which would hold up every request for a round trip.
-        await session.send("Network.enable")
-        await session.send(
-            "Network.setBlockedURLs", {"urls": [f"*{part}*" for part in page_of.without]}
-        )
+        if page_of.without:
+            # Not by Playwright's routes, which would hold up every request for a round trip.
+            await session.send("Network.enable")
+            await session.send(
+                "Network.setBlockedURLs", {"urls": [f"*{part}*" for part in page_of.without]}
+            )
         answers: list[Response] = []
         page.on("response", lambda answer: answers.append(answer))  # it has to be a function
         await page.add_init_script(OBSERVE)

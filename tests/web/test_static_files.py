@@ -32,7 +32,7 @@ async def test_browser_gets_the_best_encoding_it_takes(
     assert response.status_code == 200
     assert response.headers.get("Content-Encoding") == encoding
     assert response.content_type == "text/javascript; charset=utf-8"
-    assert "max-age=31536000" in response.headers["Cache-Control"]
+    assert response.headers["Cache-Control"] == "public, max-age=31536000, immutable"
     assert response.headers["Vary"] == "Accept-Encoding"
 
 
@@ -42,6 +42,23 @@ async def test_encoded_and_plain_file_are_the_same(client: Client) -> None:
     content = await encoded.get_data(as_text=False)
     assert gzip.decompress(content) == await plain.get_data(as_text=False)
     assert plain.headers["ETag"] != encoded.headers["ETag"]
+
+
+async def test_file_that_the_browser_has_is_not_sent_again(client: Client) -> None:
+    first = await client.get(_path("style.css"), headers={"Accept-Encoding": "br"})
+    headers = {"Accept-Encoding": "br", "If-None-Match": first.headers["ETag"]}
+    again = await client.get(_path("style.css"), headers=headers)
+    assert (again.status_code, await again.get_data()) == (304, b"")
+    plain = await client.get(_path("style.css"), headers={**headers, "Accept-Encoding": ""})
+    assert plain.status_code == 200
+
+
+async def test_part_of_a_file_can_be_asked_for(client: Client) -> None:
+    path = _path("style.css")
+    whole = await (await client.get(path)).get_data(as_text=False)
+    part = await client.get(path, headers={"Range": "bytes=10-19"})
+    assert (part.status_code, await part.get_data(as_text=False)) == (206, whole[10:20])
+    assert part.headers["Content-Range"] == f"bytes 10-19/{len(whole)}"
 
 
 @pytest.mark.parametrize("name", ["nothing.js", "manifest.json.gz", "..%2Fpackage.json", ".."])

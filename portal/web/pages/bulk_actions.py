@@ -158,6 +158,14 @@ def _listing_arguments() -> dict[str, Any]:
     return {name: request.args[name] for name in LISTING_PARAMETERS if name in request.args}
 
 
+def _delete(_values: FormValues) -> Change:
+    return lambda video: delete_undoably(video.id)
+
+
+def _undo(_values: FormValues) -> Change:
+    return lambda video: undo_deletion(video.id)
+
+
 def _edited(alter: Callable[[EditableMetadata], EditableMetadata]) -> Change:
     async def change(video: Video) -> None:
         version = str(video.metadata_version)
@@ -200,12 +208,8 @@ def _set_visibility(values: FormValues) -> Change:
 
 
 BULK_ACTIONS = {
-    "delete": BulkAction(
-        ToastKind.DELETED, Action.DELETE, lambda _: lambda it: delete_undoably(it.id)
-    ),
-    "undo": BulkAction(
-        ToastKind.RESTORED, Action.DELETE, lambda _: lambda it: undo_deletion(it.id)
-    ),
+    "delete": BulkAction(ToastKind.DELETED, Action.DELETE, _delete),
+    "undo": BulkAction(ToastKind.RESTORED, Action.DELETE, _undo),
     "add-tags": BulkAction(ToastKind.TAGS_ADDED, Action.EDIT, _add_tags),
     "remove-tags": BulkAction(ToastKind.TAGS_REMOVED, Action.EDIT, _remove_tags),
     "category": BulkAction(ToastKind.CATEGORY, Action.EDIT, _set_category),
