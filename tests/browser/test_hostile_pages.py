@@ -162,6 +162,6 @@ async def test_editing_keeps_every_character(watched: Page, hostile: Hostile) ->
     await watched.goto(f"{hostile.portal.base_url}/videos/{hostile.waiting[title]}/edit")
     assert await watched.locator("#title").input_value() == title
     await watched.locator("#save-button").click()
-    await expect(watched.get_by_text("Saved.")).to_be_visible()
+    await expect(watched.locator("#details").get_by_text("Saved.")).to_be_visible()
     record = await read(hostile.portal.base_url, hostile.waiting[title])
     assert record["title"] == title
