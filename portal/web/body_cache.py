@@ -24,12 +24,16 @@ class CachedBody:
     body: bytes
     etag: str
 
-    async def answer(self, *, content_type: str, cache_control: str) -> Response:
+    async def answer(
+        self, *, content_type: str, cache_control: str, accept_ranges: bool = False
+    ) -> Response:
         """The answer to the current request; 304 if that names the body's ETag."""
         response = Response(self.body, content_type=content_type)
         response.headers["Cache-Control"] = cache_control
         response.set_etag(self.etag)
-        return await response.make_conditional(request)
+        # Without a length Quart answers no part of it.
+        length = len(self.body) if accept_ranges else None
+        return await response.make_conditional(request, accept_ranges, length)
 
 
 class BodyCache:
@@ -61,7 +65,7 @@ class BodyCache:
         return made
 
 
-def cached_body(text: str) -> CachedBody:
-    """This text as a body."""
-    body = text.encode()
+def cached_body(content: str | bytes) -> CachedBody:
+    """This content, text as UTF-8, as a body."""
+    body = content.encode() if isinstance(content, str) else content
     return CachedBody(body, generate_etag(body))

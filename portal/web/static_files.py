@@ -5,16 +5,16 @@ Their names carry a hash of their content, so that browsers may keep them for ev
 
 import mimetypes
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 
 from quart import Blueprint, Response, request
+from werkzeug.utils import get_content_type
 
 from portal.errors import NotFound
 from portal.web.access import Policy, policy
 from portal.web.assets import static_dist_dir
+from portal.web.body_cache import CachedBody, cached_body
 
 blueprint = Blueprint("static_files", __name__)
 
@@ -33,52 +33,40 @@ TYPES = {
 }
 
 
-@dataclass(frozen=True)
-class BuiltFile:
-    """A file as it is sent; `encoding` is empty for a plain one."""
-
-    content: bytes
-    encoding: str
-    etag: str
-
-
 @blueprint.get("/static/<name>")
 @policy(Policy.ANYONE)
 async def static_file(name: str) -> Response:
     """A built file, in the best encoding that the browser takes."""
     if not NAME.fullmatch(name) or name.endswith(tuple(ENCODINGS.values())):
         raise NotFound
-    accepted = request.accept_encodings
-    file = built_file(
-        static_dist_dir() / name, tuple(coding for coding in ENCODINGS if accepted[coding] > 0)
+    encoding = _encoding(static_dist_dir() / name)
+    file = _built_file(static_dist_dir() / (name + ENCODINGS.get(encoding, "")))
+    response = await file.answer(
+        content_type=get_content_type(file_type(name), "utf-8"),
+        cache_control=f"public, max-age={MAX_AGE_S}, immutable",
+        accept_ranges=True,
     )
-    response = Response(file.content, mimetype=file_type(name))
-    if file.encoding:
-        response.headers["Content-Encoding"] = file.encoding
+    if encoding:
+        response.headers["Content-Encoding"] = encoding
     response.headers["Vary"] = "Accept-Encoding"
-    response.headers["Cache-Control"] = f"public, max-age={MAX_AGE_S}, immutable"
-    response.set_etag(file.etag)
-    return await response.make_conditional(
-        request, accept_ranges=True, complete_length=len(file.content)
-    )
+    return response
+
+
+def _encoding(path: Path) -> str:
+    """The first coding that both sides have, or none."""
+    accepted = request.accept_encodings
+    for name, ending in ENCODINGS.items():
+        if accepted[name] > 0 and path.with_name(path.name + ending).exists():
+            return name
+    return ""
 
 
 # Kept, for they are few, small and never change: a page asks for thirty of them at once.
 @lru_cache(maxsize=512)
-def built_file(path: Path, accepted: tuple[str, ...]) -> BuiltFile:
-    """What is sent to who takes these encodings, best first; NotFound where there is no file."""
-    for encoding in accepted:
-        packed = path.with_name(path.name + ENCODINGS[encoding])
-        if packed.exists():
-            return _read(packed, encoding)
+def _built_file(path: Path) -> CachedBody:
     if not path.is_file():
         raise NotFound
-    return _read(path, encoding="")
-
-
-def _read(path: Path, encoding: str) -> BuiltFile:
-    content = path.read_bytes()
-    return BuiltFile(content, encoding, etag=sha256(content).hexdigest()[:16])
+    return cached_body(path.read_bytes())
 
 
 def file_type(name: str) -> str:
