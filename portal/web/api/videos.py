@@ -1,12 +1,11 @@
 """The four documented calls: categories, presigning, creating a video, reading its record."""
 
-import hashlib
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from quart import Blueprint, Response, request, url_for
+from quart import Blueprint, Response, url_for
 from quart.blueprints import BlueprintSetupState
 from quart_schema import document_querystring, document_request, document_response, tag_blueprint
 from werkzeug.routing import BaseConverter
@@ -34,6 +33,7 @@ from portal.web.api.video_shapes import (
     RetrievedVideo,
     created_video,
 )
+from portal.web.body_cache import cached_body
 from portal.web.context import web_context
 from portal.web.playback_addresses import master_url, signed_addresses
 from portal.web.videos import read_record
@@ -138,10 +138,7 @@ async def get_video(id: str) -> Response:
     record = await read_record(id)
     address = await _playback_url(record)
     body = RetrievedVideo(**record, playback_url=address).model_dump_json()
-    response = Response(body, content_type="application/json")
-    response.headers["Cache-Control"] = "no-cache"
-    response.set_etag(hashlib.blake2b(body.encode(), digest_size=12).hexdigest())
-    return await response.make_conditional(request)
+    return await cached_body(body).answer(content_type="application/json", cache_control="no-cache")
 
 
 def _visibility(config: Config) -> Visibility:
