@@ -221,6 +221,14 @@ def short_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def slow_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight seconds that must be encoded, so that a page can be opened before it is ready."""
+    return make_video(
+        tmp_path_factory.mktemp("media") / "slow.mp4", seconds=8, size="640x360", copyable=False
+    )
+
+
+@pytest.fixture(scope="session")
 def long_video(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Busy enough that its transcoding can be interrupted."""
     return make_video(

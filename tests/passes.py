@@ -98,9 +98,7 @@ async def kill_ffmpeg(pass_: asyncio.Task[Any]) -> None:
 
     async def is_killed() -> bool:
         assert not pass_.done(), "the pass ended before its ffmpeg could be killed"
-        encoders = [
-            child for child in psutil.Process().children(recursive=True) if _is_encoder(child)
-        ]
+        encoders = [child for child in psutil.Process().children() if _is_encoder(child)]
         for child in encoders:
             child.kill()
         return bool(encoders)

@@ -30,8 +30,11 @@ TEMPLATE = "portal_template"
 PAUSE_STEP_S = 0.02
 # How much longer than on a quiet machine anything may take: only a failure waits that long.
 SLOWDOWN = 10
+# Processes that tests run in, at most, without two being given the same port.
+WORKERS = 4
 
 Condition = Callable[[], object | Awaitable[object]]
+_given_ports: set[int] = set()
 
 
 @asynccontextmanager
@@ -129,7 +132,7 @@ async def process(
         if child.returncode is None:
             child.terminate()
         try:
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(15 * SLOWDOWN):
                 await child.wait()
         except TimeoutError:
             child.kill()
@@ -164,10 +167,16 @@ async def longest_pause_s(work: asyncio.Task[Any]) -> float:
 
 
 def free_port() -> int:
-    """A port nobody listens on at the moment."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """A port nobody listens on, and that no other test of this run is given."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    while True:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = int(listener.getsockname()[1])
+        # Linux gives ports of one parity only.
+        if port // 2 % WORKERS == worker % WORKERS and port not in _given_ports:
+            _given_ports.add(port)
+            return port
 
 
 def run_ffmpeg(path: Path, *arguments: str) -> Path:

@@ -30,6 +30,7 @@ from portal.accounts.permissions import ANYONE, Principal
 from portal.accounts.secrets import digest
 from portal.config import Config
 from portal.database.account_models import Account
+from portal.database.connection import execute
 from portal.database.models import Upload, Video
 from portal.database.states import Role, Scope
 from portal.storage.keys import upload_id
@@ -150,6 +151,11 @@ async def make_account(name: str, role: Role = Role.OWNER, *, has_password: bool
 def person(account: Account) -> Principal:
     """Who acts with an account in a browser, where nothing depends on the session."""
     return Principal(account_id=account.id, role=account.role, email=account.email)
+
+
+async def renew_failures() -> None:
+    """Have all tries to sign in that failed be of this moment, however long they took."""
+    await execute("UPDATE sign_in_failures SET at = clock_timestamp()")
 
 
 async def session_of(account: Account, *, address: str = ADDRESS) -> str:

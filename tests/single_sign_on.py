@@ -19,6 +19,8 @@ from portal.web.cookies import SIGN_ON
 
 LEAVE, CALLBACK = "/sign-in/oidc", "/sign-in/oidc/callback"
 # `oidc-provider-mock` takes any client, but does not decode what RFC 6749 has encoded.
+# However busy the machine is.
+TIMEOUT_S = 60
 SETTINGS = {"oidc_client_id": "portal", "oidc_client_secret": "a-secret"}
 
 
@@ -42,7 +44,7 @@ async def provider_process() -> AsyncIterator[str]:
 
 async def tell(issuer: str, subject: str, **claims: Any) -> None:
     """Tell `oidc-provider-mock` what to claim of a person."""
-    async with httpx.AsyncClient() as http:
+    async with httpx.AsyncClient(timeout=TIMEOUT_S) as http:
         answer = await http.put(f"{issuer}/users/{subject}", json=claims)
     assert answer.status_code == 204, answer.text
 
@@ -52,7 +54,7 @@ async def with_provider(app: Quart, issuer: str, **settings: Any) -> AsyncIterat
     """That app with single sign-on by this provider, and with these settings."""
     context = app.extensions["portal"]
     config = replace(context.config, oidc_issuer=issuer, **{**SETTINGS, **settings})
-    async with httpx.AsyncClient() as http:
+    async with httpx.AsyncClient(timeout=TIMEOUT_S) as http:
         provider = Provider(config, http)
         app.extensions["portal"] = replace(context, config=config, provider=provider)
         try:
@@ -104,7 +106,7 @@ class Visitor:
 
 async def approved(address: str, subject: str = "", **form: str) -> str:
     """Where the provider leads back to, when this person has signed in there."""
-    async with httpx.AsyncClient() as http:
+    async with httpx.AsyncClient(timeout=TIMEOUT_S) as http:
         if subject or form:
             answer = await http.post(address, data={"sub": subject, **form})
         else:

@@ -87,7 +87,7 @@ async def test_session_unused_for_thirty_days_is_void(ann: Account) -> None:
 async def test_use_is_recorded_once_a_minute(ann: Account) -> None:
     secret = await session_of(ann)
     await person_of(secret)
-    await execute(AGE, "50 seconds")
+    await execute(AGE, "20 seconds")
     before = (await Session.get(digest=digest(secret))).seen_at
     await person_of(secret)
     assert (await Session.get(digest=digest(secret))).seen_at == before

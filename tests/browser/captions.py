@@ -16,7 +16,7 @@ BARE_CONTROLS = """() => {
 }"""
 WHITE = 200
 EDGE = 3
-TIMEOUT_S = 20
+TIMEOUT_S = 120
 CONTROLLER = "document.querySelector('media-controller')"
 
 

@@ -58,7 +58,7 @@ def make_untagged_film(folder: Path, source: Path) -> Path:
     return run_ffmpeg(folder / "untagged.mp4", *inputs, *mapping)
 
 
-async def wait_for(page: Page | Frame, condition: str, *, timeout_s: float = 20) -> None:
+async def wait_for(page: Page | Frame, condition: str, *, timeout_s: float = 120) -> None:
     """Wait until an expression about `video`, the page's video, is true."""
     script = f"() => {{ const video = document.querySelector('video'); return {condition}; }}"
     await page.wait_for_function(script, timeout=timeout_s * 1000)

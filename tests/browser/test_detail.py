@@ -251,7 +251,7 @@ async def test_addresses_are_copied_and_that_is_told(open_page: OpenPage, ready_
     ):
         await page.get_by_role("button", name=f"Copy {name}").click()
         live = page.locator("[data-detail-live]")
-        await expect(live).to_have_text(re.compile("copied$"))
+        await expect(live).to_have_text(re.compile(rf"^{re.escape(name)} copied$", re.IGNORECASE))
         copied = await page.evaluate("navigator.clipboard.readText()")
         assert copied.endswith(ending)
     assert f'/embed/{ready_video}"' in copied

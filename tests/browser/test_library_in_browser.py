@@ -56,6 +56,15 @@ async def test_published_videos_are_shown(page: Page, ready_video: str, failed_v
     await expect(page).to_have_url(f"/videos/{ready_video}")
 
 
+# In one go: the keys of a busy machine come too far apart to be one stretch of typing.
+TYPE = """(field, text) => {
+    for (const data of text) {
+        field.value += data;
+        field.dispatchEvent(new InputEvent("input", { bubbles: true, data }));
+    }
+}"""
+
+
 async def test_typing_updates_results_and_address_in_one_history_entry(
     page: Page, shelf: LivePortal
 ) -> None:
@@ -64,12 +73,13 @@ async def test_typing_updates_results_and_address_in_one_history_entry(
     await expect(page.locator("#results")).to_contain_text("40 videos")
     entries = await page.evaluate("history.length")
     field = page.get_by_role("searchbox")
-    await field.press_sequentially("holi", delay=20)
+    await field.focus()
+    await field.evaluate(TYPE, "holi")
     await expect(page.locator("#results")).to_contain_text("for “holi”")
     await expect(page).to_have_url(f"{shelf.base_url}/?q=holi")
     assert asked == [f"{shelf.base_url}/?q=holi"]
     await expect(page.locator(".card").first).to_contain_text("Holiday")
-    await field.press_sequentially("day 3", delay=20)
+    await field.evaluate(TYPE, "day 3")
     await expect(page).to_have_url(f"{shelf.base_url}/?q=holiday+3")
     await expect(field).to_be_focused()
     await expect(field).to_have_value("holiday 3")

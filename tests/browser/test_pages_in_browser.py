@@ -174,14 +174,14 @@ async def test_pages_are_readable_without_scripts(
 @pytest.mark.slow
 @pytest.mark.complaint("status of 503")
 async def test_failed_poll_leaves_the_page_and_polling_goes_on(
-    page: Page, publish: Publish, short_video: Path
+    page: Page, publish: Publish, slow_video: Path
 ) -> None:
 
     async def refuse(route: Route) -> None:
         await route.fulfill(status=503, content_type="text/html", body="<p id=status>Broken</p>")
 
     await page.route("**/status", refuse)
-    video_id = await publish(short_video, "Polled through trouble")
+    video_id = await publish(slow_video, "Polled through trouble")
     async with page.expect_response("**/status") as first:
         await page.goto(f"/videos/{video_id}")
     async with page.expect_response("**/status") as second:
@@ -195,7 +195,7 @@ async def test_failed_poll_leaves_the_page_and_polling_goes_on(
 @pytest.mark.slow
 @pytest.mark.complaint("status of 429")
 async def test_polls_wait_as_long_as_a_busy_portal_asks(
-    page: Page, publish: Publish, short_video: Path
+    page: Page, publish: Publish, slow_video: Path
 ) -> None:
     asked_at: list[float] = []
 
@@ -204,7 +204,7 @@ async def test_polls_wait_as_long_as_a_busy_portal_asks(
         await route.fulfill(status=429, headers={"Retry-After": "5"}, body="Slower.")
 
     await page.route("**/status", refuse)
-    await page.goto(f"/videos/{await publish(short_video, 'Polled politely')}")
+    await page.goto(f"/videos/{await publish(slow_video, 'Polled politely')}")
 
     await until(lambda: len(asked_at) > 1, timeout_s=60)
     # Every other second otherwise.
@@ -325,6 +325,10 @@ async def test_everything_that_can_be_used_is_reached_and_shows_the_focus(
     page: Page, addresses: dict[str, str], name: str
 ) -> None:
     await page.goto(addresses[name])
+    if name == "library":
+        # A card whose video gets ready is replaced.
+        polling = page.locator("#library-poll[hx-get]")
+        await expect(polling).to_have_count(0, timeout=TRANSCODE_TIMEOUT_MS)
     if name in ("ready", "embed"):
         # Brought to life by then.
         await expect(page.locator("media-mute-button")).to_have_attribute("tabindex", "0")

@@ -186,6 +186,8 @@ async def test_slider_of_the_time_moves_once_for_a_key(player: Page) -> None:
 
 
 async def test_preview_shows_the_picture_of_that_time(player: Page) -> None:
+    loaded = "[...video.textTracks].some((it) => it.kind === 'metadata' && it.cues?.length)"
+    await wait_for(player, loaded)
     bar = await player.locator("media-time-range").bounding_box()
     assert bar is not None
     for share, words, channel in ((0.27, "0:06", 0), (0.77, "0:18", 2)):

@@ -28,7 +28,7 @@ async def test_goes_on_by_itself_when_segments_failed_for_a_while(page: Page, fi
     await photograph(page, "player-reconnecting")
     await page.unroute(SEGMENTS)
     # The next try may be a quarter of a minute away.
-    await play_past(page, 1, timeout_s=45)
+    await play_past(page, 1)
     assert refused
     await expect(waiting).to_be_hidden()
     await expect(page.locator("[data-player-trouble]")).to_be_hidden()

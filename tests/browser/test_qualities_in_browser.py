@@ -50,6 +50,7 @@ async def test_qualities_that_come_later_reach_whoever_is_watching(
     player = await page.locator("video").element_handle()
     assert player is not None
     await play_past(page, 0.5)
+    await wait_for(page, "video.buffered.length && video.buffered.end(0) > 20")
     await page.evaluate(INTERRUPTIONS)
 
     await expect(remaining).to_be_hidden(timeout=COMPLETION_TIMEOUT_S * 1000)

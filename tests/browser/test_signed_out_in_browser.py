@@ -128,7 +128,7 @@ async def test_parts_go_on_while_the_dialog_is_open_and_afterwards(
     await choose(owner, big_file)
     await dialog_of(owner).wait_for()
     await slow_down(owner, 0)
-    await asyncio.wait_for(has_three.wait(), 60)
+    await asyncio.wait_for(has_three.wait(), 300)
     await expect(dialog_of(owner)).to_be_visible()
     await expect(details(owner).get_by_role("alert")).to_have_count(0)
     await sign_in(owner)

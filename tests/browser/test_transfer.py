@@ -69,6 +69,7 @@ async def _engine(context: BrowserContext) -> Engine:
 
 async def _arrived(engine: Engine, site: Site, path: Path, *, name: str = "one") -> None:
     """It ends, storage has exactly this file, and progress was honest."""
+    site.network.limit_bps = 0
     await engine.until("sent", "failed", name=name)
     assert await engine.get("state", name=name) == "sent", await engine.troubles(name=name)
     await engine.check_progress(path.stat().st_size, name=name)
@@ -431,10 +432,19 @@ async def test_file_changed_during_upload_is_told_at_once_and_goes_on_when_it_is
     path = tmp_path / "growing.mp4"
     path.write_bytes(big_file.read_bytes())
     chosen = path.stat()
+    may_go_on = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await may_go_on.wait()
+        await route.continue_()
+
+    # A file that changes shows when a part of it is opened.
+    await engine.page.route(re.compile("/parts/[45]$"), hold)
     await _begin_slowly(engine, site, path, taken=1)
     with path.open("ab") as file:
         file.write(b"more")
     os.utime(path, (1, 1))
+    may_go_on.set()
     await engine.until("failed")
     code = await engine.page.evaluate("() => uploads.runs.one.transfer.trouble.code")
     assert code == "file_unreadable"
@@ -477,6 +487,8 @@ async def _begin_slowly(engine: Engine, site: Site, path: Path, *, taken: int) -
     site.network.limit_bps = SLOW_BPS
     await engine.start(path)
     await until(lambda: len(_taken(site)) >= taken, timeout_s=20)
+    # What is left must not be over too soon.
+    site.network.limit_bps = MIB
 
 
 async def _interrupted(site: Site, upload_id: str) -> tuple[set[int], set[int]]:

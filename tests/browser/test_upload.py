@@ -101,15 +101,16 @@ async def test_video_is_published_from_details_filled_in_during_upload(
     await publish_button(page).click()
     await expect(place).to_contain_text("Publishes by itself when uploaded")
     await expect(page.get_by_text("Keep this page open.")).to_be_visible()
+    await slow_down(page, 0)
     await open_video(page, "my holiday film")
     await expect(page.get_by_text("By the sea.")).to_be_visible()
 
 
 async def test_status_is_polled_until_video_plays(
-    page: Page, publish: Publish, short_video: Path
+    page: Page, publish: Publish, slow_video: Path
 ) -> None:
     polls = record_requests(page, "/status")
-    await page.goto(f"/videos/{await publish(short_video, 'Played to the end')}")
+    await page.goto(f"/videos/{await publish(slow_video, 'Played to the end')}")
 
     await expect(page.locator("video")).to_be_visible(timeout=TRANSCODE_TIMEOUT_MS)
     assert polls
@@ -170,7 +171,7 @@ async def test_upload_is_retried_with_new_address_when_storage_refuses(
 
 @pytest.mark.complaint("status of 503")
 async def test_busy_portal_is_asked_again_by_itself(page: Page, short_video: Path) -> None:
-    busy = refuse_with(503, "storage_unavailable", retry_after_s=1)
+    busy = refuse_with(503, "storage_unavailable", retry_after_s=5)
     await page.route("**/api/videos/presign", busy, times=1)
     await start_upload(page, short_video)
     await expect(line(page, short_video.name)).to_contain_text("The portal is busy")

@@ -30,7 +30,7 @@ from upload_page import (
 
 @pytest.fixture(scope="session")
 def films(short_video: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Three videos, each a second long on a slow line."""
+    """Three videos, each seconds long on a slow line."""
     folder = tmp_path_factory.mktemp("films")
     return [padded(short_video, folder / f"film_{n}.mp4", 200_000) for n in (1, 2, 3)]
 
@@ -65,6 +65,7 @@ async def test_one_of_the_list_is_open_and_all_are_published_with_one_press(
         await expect(form.get_by_label("Tags")).to_have_value("sea, sun")
         await expect(chosen_categories(page)).to_have_text(["Music"])
 
+    await slow_down(page, 0)
     await page.get_by_role("button", name="Publish 3 videos").click()
     await expect(page.get_by_text("3 videos are published.")).to_be_visible()
     await expect(page.get_by_role("link", name="Open", exact=True)).to_have_count(3)

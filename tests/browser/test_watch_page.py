@@ -52,6 +52,7 @@ async def test_times_in_the_description_lead_the_player(page: Page, watched: str
     # The link has the focus; the player still hears its keys.
     await page.keyboard.press("m")
     await wait_for(page, "!video.muted && video.currentTime >= 1")
+    await page.locator("video").evaluate("video => video.pause()")
     await page.keyboard.press("0")
     await wait_for(page, "video.currentTime < 1")
 

@@ -10,7 +10,7 @@ from running_portal import run_ffmpeg
 
 STORAGE = "**/videos/*.mp4?*"  # the signed address a file is PUT to
 CREATION = "**/api/videos?*"  # where a video is published, for who is to see it
-SLOW_BPS = 400_000
+SLOW_BPS = 80_000
 _PICTURE = ("-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30:duration=1")
 _SOUND = ("-f", "lavfi", "-i", "sine=duration=1")
 _H264 = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p")

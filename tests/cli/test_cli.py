@@ -108,7 +108,7 @@ async def test_doctor_looks_at_the_provider_of_single_sign_on(live_portal: LiveP
         assert ended.code == 1
         assert f"FAIL  Single sign-on: {words}" in ended.out
         assert "Set OIDC_ISSUER to exactly the address" in ended.out
-        assert "5ec7e7" not in ended.out + ended.err
+        assert "secret-5ec7e7" not in ended.out + ended.err
 
 
 @pytest.mark.parametrize(

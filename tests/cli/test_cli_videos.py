@@ -141,7 +141,7 @@ async def test_queue_shows_waiting_stalled_and_leases(
     [waiting] = [line for line in out.splitlines() if second["id"] in line]
     assert "todo" in waiting
     [lease] = [line for line in out.splitlines() if "here:42" in line]
-    assert "12" in lease
+    assert lease.split()[:3] == ["here:42", "transcoding", "12"]
     found = await document(environ, "queue")
     assert {row["status"]: row["jobs"] for row in found["counts"]} == {"doing": 1, "todo": 1}
     _, out, _ = await portal(environ, "queue", "--limit", "1")

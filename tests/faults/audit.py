@@ -240,7 +240,7 @@ def _check_files(work_dir: Path, findings: Findings) -> None:
 
 
 async def _check_processes(scene: Scene, findings: Findings) -> None:
-    for _ in range(50):
+    for _ in range(600):
         left = _left_running(scene)
         if not left:
             return

@@ -128,7 +128,7 @@ async def test_look_whose_end_nobody_heard_of_does_not_hold_the_encode_up(
 @pytest.mark.parametrize(
     "sign_of_life",
     [
-        "UPDATE attempts SET outcome = NULL, lease_expires_at = now() + interval '10 s'",
+        "UPDATE attempts SET outcome = NULL, lease_expires_at = now() + interval '1 hour'",
         "UPDATE attempts SET finished_at = now() - interval '5 s'",
         "UPDATE procrastinate_events SET at = now() - interval '5 s' WHERE type = 'started'",
     ],
@@ -182,8 +182,8 @@ async def test_workers_that_live_renew_their_leases_before_recovery_after_an_out
     monkeypatch.setattr(recovery, "limit_ends", away_once)
     monkeypatch.setattr(recovery, "recover_abandoned", recovered)
     monkeypatch.setattr(recovery, "RECOVERY_INTERVAL_S", 0.01)
-    monkeypatch.setattr(recovery, "LEASE_S", 2)
-    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.5)
+    monkeypatch.setattr(recovery, "LEASE_S", 6)
+    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.1)
     monkeypatch.setattr(heartbeat, "RENEWAL_S", 0)
     recovering = asyncio.create_task(recover_forever(queue, asyncio.Event()))
     beating = asyncio.create_task(Heartbeat(attempt).beat_forever())

@@ -159,7 +159,7 @@ async def test_upload_that_outlasts_its_address_is_taken(
 ) -> None:
     """An address is checked when a request begins; a slow line need not be quick."""
     key = (await presign(client))["key"]
-    address = await resources.storage.public.presign_put(key, content_type="video/mp4", ttl_s=2)
+    address = await resources.storage.public.presign_put(key, content_type="video/mp4", ttl_s=10)
 
     async def slowly() -> AsyncIterator[bytes]:
         yield bytes(MIB)

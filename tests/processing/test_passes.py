@@ -157,7 +157,7 @@ async def killed(pass_: Coroutine[Any, Any, object]) -> None:
 async def test_pass_after_a_failed_one_is_cautious(
     client: Client, resources: WebContext, tmp_path: Path
 ) -> None:
-    file = make_video(tmp_path / "short.mp4", seconds=1, size="854x480", copyable=False)
+    file = make_video(tmp_path / "short.mp4", seconds=10, size="854x480", copyable=False)
     video = await published_file(client, resources, file)
     await killed(make_playable(video, resources, tmp_path))
 

@@ -21,7 +21,7 @@ from portal.videos.deletion import delete_video
 from portal.web.composition import WebContext
 
 JOBS = "SELECT id, task_name, queue_name, status::text FROM procrastinate_jobs ORDER BY id"
-SOON_S = 10
+SOON_S = 60
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from signed_in import (
     make_account,
     person,
     program,
+    renew_failures,
     session_in,
     session_of,
     try_to_sign_in,
@@ -151,9 +152,11 @@ async def test_other_accounts_are_not_slowed_down_by_an_attack(app: Quart, olga:
 async def test_waiting_is_told_and_worth_it(app: Quart, olga: Account) -> None:
     """Six guesses; the seventh try, after what Retry-After says, is looked at."""
     sender = Sender(app, OWN_PAGE, ATTACKER)
-    answers = [await try_to_sign_in(sender, olga.email, "a guess") for _ in range(6)]
-    assert answers[-1].status_code == 429
-    wait_s = int(answers[-1].headers["Retry-After"])
+    for _ in range(6):
+        await renew_failures()
+        answer = await try_to_sign_in(sender, olga.email, "a guess")
+    assert answer.status_code == 429
+    wait_s = int(answer.headers["Retry-After"])
     assert wait_s == 1
     await execute("UPDATE sign_in_failures SET at = at - %s * interval '1 second'", wait_s)
     assert (await try_to_sign_in(sender, olga.email)).status_code == 303

@@ -9,6 +9,7 @@ from api_client import answered
 from guarded_routes import Things, routes
 from private_videos import AUDIENCES, Cast, make_ready, told
 from quart import Quart
+from running_portal import until
 from signed_in import Sender, text_of
 
 from portal.database.models import Video
@@ -124,17 +125,21 @@ async def test_made_private_while_fifty_poll_it(resources: WebContext, cast: Cas
                     wrong.append((path, is_private, answer.status_code))
             step += 1
 
+    async def go_on() -> None:
+        enough = seen[is_private] + 45
+        await until(lambda: seen[is_private] >= enough, timeout_s=30, interval_s=0.05)
+
     changing = False
     async with asyncio.TaskGroup() as group:
         for number in range(POLLERS):
             group.create_task(poll(number))
         for _ in range(ROUNDS):
             for wanted in ("private", "public"):
-                await asyncio.sleep(0.7)
+                await go_on()
                 changing = True
                 await put_visibility(sender, video, wanted)
                 since, is_private, changing = monotonic(), wanted == "private", False
-        await asyncio.sleep(0.7)
+        await go_on()
         ended.set()
     assert wrong == []
     assert min(seen) > 200

@@ -68,10 +68,10 @@ async def site(app: Quart, provider: SmallProvider) -> AsyncIterator[Quart]:
 
 
 def clock_of(site: Quart, *, ahead_s: float = 0) -> None:
-    """Have time pass for what is kept of the provider."""
-    provider = site.extensions["portal"].provider
+    """Set the time for what is kept of the provider; it stands still."""
+    provider, now_s = site.extensions["portal"].provider, monotonic() + ahead_s
     for kept in (provider._endpoints, provider._keys):
-        kept._clock = lambda: monotonic() + ahead_s
+        kept._clock = lambda: now_s
 
 
 async def is_refused(answer: Response, *, status: int = 403) -> bool:
@@ -368,12 +368,12 @@ async def test_wrong_client_is_told_and_the_secret_is_not(
     site: Quart, provider: SmallProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with with_provider(
-        site, provider.issuer, oidc_client_id=CLIENT_ID, oidc_client_secret="wrong-5ec7e7"
+        site, provider.issuer, oidc_client_id=CLIENT_ID, oidc_client_secret="wrong-5ecret7"
     ) as app:
         answer = await Visitor(app).sign_in()
     assert await is_refused(answer, status=503)
     assert "does not accept this portal" in await text_of(answer)
-    assert "5ec7e7" not in await text_of(answer) + caplog.text
+    assert "5ecret7" not in await text_of(answer) + caplog.text
 
 
 @pytest.mark.parametrize("methods", [["client_secret_post"], ["client_secret_basic", "x"], []])

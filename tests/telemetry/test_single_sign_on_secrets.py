@@ -47,7 +47,7 @@ async def test_traces_and_logs_have_neither_codes_nor_states(
 
     sent = query_of(left.headers["Location"])
     hidden = {
-        *(CLIENT_SECRET, "5ec7e7", session),
+        *(CLIENT_SECRET, "made-up", session),
         *(sent["state"], sent["nonce"], query_of(there.headers["Location"])["code"]),
         *(provider.sent[0]["code_verifier"], *provider.tokens),
     }

@@ -1,6 +1,7 @@
 """What the tests do with the engine: make the renditions of a source, and play what came out."""
 
 import io
+import resource
 import shutil
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
@@ -208,6 +209,12 @@ async def put_storyboard(published: Published, sink: FolderSink) -> None:
         on_progress=ignore,
     )
     assert has_storyboard
+
+
+def cpu_of_children_s() -> float:
+    """What all processes that this one began and saw end have computed."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 async def rejection(source: Path | str, limits: SourceLimits | None = None) -> RejectCode:

@@ -111,6 +111,7 @@ async def test_completion_waits_for_the_file_that_another_one_is_making(
     client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Storage has forgotten the parts, and the file does not show yet."""
+    monkeypatch.setattr(uploads, "SETTLE_TIMEOUT_S", 60)
     upload = await started(client, 3)
     await abort_behind(resources, upload)
     missed, head = asyncio.Event(), Storage.head
@@ -210,7 +211,7 @@ async def test_discarding_waits_for_a_creation_under_way_and_then_refuses(
     await run_sql(
         config.database_url,
         "CREATE FUNCTION linger() RETURNS trigger LANGUAGE plpgsql AS $$"
-        " BEGIN PERFORM pg_sleep(1); RETURN NEW; END $$;"
+        " BEGIN PERFORM pg_sleep(5); RETURN NEW; END $$;"
         "CREATE TRIGGER trap BEFORE INSERT ON videos FOR EACH ROW EXECUTE FUNCTION linger()",
     )
     creation = asyncio.create_task(client.post("/api/videos", json=metadata(done["key"])))

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import aiohttp
 import pytest
 from aged_videos import put_output
-from api_client import Client, metadata, problem, published, rows, run_sql
+from api_client import Client, metadata, problem, published, rows, run_sql, until_found
 from page_rows import READY, make_row
 from passes import ready_video
 from running_portal import LivePortal, create, final_status, process, until
@@ -140,7 +140,10 @@ async def test_removal_may_be_repeated(resources: WebContext, deleted: dict[str,
     await removal.remove_files(uuid4(), storage=resources.storage)
 
 
-async def test_removal_looks_again_after_someone_may_have_written(resources: WebContext) -> None:
+async def test_removal_looks_again_after_someone_may_have_written(
+    resources: WebContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(removal, "SETTLE_S", 3600)
     video = await make_row(**READY)
     await deletion.delete_video(video.id, queue=resources.queue)
     await removal.remove_again(video.id, video.storage_key, queue=resources.queue)
@@ -177,7 +180,11 @@ async def test_deletion_in_the_middle_of_transcoding_leaves_nothing(
         # The worker is free again: the next video becomes ready.
         assert await stored(storage, video["id"], video["storageKey"]) == []
         jobs = "SELECT status::text FROM procrastinate_jobs WHERE status IN ('todo', 'doing')"
-        assert await rows(web.environ["DATABASE_URL"], jobs) == []
+
+        async def are_done() -> bool:
+            return not await rows(web.environ["DATABASE_URL"], jobs)
+
+        await until(are_done, timeout_s=10)
 
 
 async def _has_segments(storage: Storage, video_id: str) -> bool:
@@ -190,12 +197,16 @@ async def test_video_deleted_while_it_waits_is_never_transcoded(
     video = await create(web.base_url, short_video)
     other = await create(web.base_url, short_video)
     await delete(web, video["id"])
+    ran = """
+        SELECT args->>'video_id' FROM procrastinate_jobs
+        WHERE status = 'succeeded' AND task_name = 'portal:transcode'
+    """
     async with process("worker", web.environ):
         assert await final_status(web.base_url, other["id"]) == "ready"
         await until_removed(web.environ)
+        await until_found(web.environ["DATABASE_URL"], ran)
     assert await stored(storage, video["id"], video["storageKey"]) == []
-    ran = "SELECT args->>'video_id' FROM procrastinate_jobs WHERE status = 'succeeded'"
-    jobs = await rows(web.environ["DATABASE_URL"], f"{ran} AND task_name = 'portal:transcode'")
+    jobs = await rows(web.environ["DATABASE_URL"], ran)
     assert jobs == [(other["id"],)]
 
 

@@ -207,6 +207,7 @@ async def test_searches_leave_half_of_the_databases_connections_to_others(
         return await list_videos(query, **named)
 
     monkeypatch.setattr(library_pages, "list_videos", list_slowly)
+    monkeypatch.setattr(library_pages, "TURN_TIMEOUT_S", 60)
     half = config.database_pool_size // 2
     searches = [asyncio.create_task(titles(client, q=f"holi {it}")) for it in range(2 * half)]
     await until(lambda: asyncio.sleep(0, len(asked) >= half), timeout_s=20)

@@ -14,6 +14,12 @@ NOWHERE = "http://127.0.0.1:9"
 WORKS = {"database": "ok", "storage": "ok"}
 
 
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, what answers does so in time."""
+    monkeypatch.setattr("portal.web.health.CHECK_TIMEOUT_S", 30)
+
+
 async def readiness(client: Client) -> tuple[int, dict[str, str]]:
     response = await client.get("/readyz")
     return response.status_code, await response.get_json()

@@ -205,13 +205,6 @@ async def test_without_a_database_the_process_still_answers_in_time(
 
 async def test_a_frozen_database_holds_no_scrape_up(config: Config, impatient: None) -> None:
     async with app_client(config, metrics=True) as client:
-        assert (await scrape(client)).value("portal_up", part="database") == 1
-        query = """
-            SELECT pid FROM pg_stat_activity
-            WHERE datname = current_database() AND pid <> pg_backend_pid()
-        """
-        backends = [pid for (pid,) in await rows(config.database_url, query)]
-        assert backends
 
         async def is_up(*, wanted: bool) -> bool:
             began = monotonic()
@@ -219,9 +212,16 @@ async def test_a_frozen_database_holds_no_scrape_up(config: Config, impatient: N
             assert monotonic() - began < SOON_S
             return found.value("portal_up", part="database") == float(wanted)
 
-        for pid in backends:
-            os.kill(pid, signal.SIGSTOP)
+        await until(lambda: is_up(wanted=True), timeout_s=40)
+        query = """
+            SELECT pid FROM pg_stat_activity WHERE datname = current_database()
+              AND pid <> pg_backend_pid() AND usename = current_user
+        """
+        backends = [pid for (pid,) in await rows(config.database_url, query)]
+        assert backends
         try:
+            for pid in backends:
+                os.kill(pid, signal.SIGSTOP)
             await until(lambda: is_up(wanted=False), timeout_s=40)
         finally:
             for pid in backends:
@@ -254,9 +254,16 @@ async def test_several_web_processes_count_together_and_transcodes_are_measured(
         assert await final_status(portal.base_url, video["id"]) == "ready"
         for _ in range(asked):
             await get(portal.base_url, "/api/categories")
+        name = "portal_http_requests_total"
+
+        async def are_counted() -> bool:
+            found = Scrape(await get(portal.base_url, "/metrics"))
+            return found.total(name, route="/api/categories", status="200") >= asked
+
+        # A request is counted after its answer.
+        await until(are_counted, timeout_s=10)
         for _ in range(5):
             found = Scrape(await get(portal.base_url, "/metrics"))
-            name = "portal_http_requests_total"
             assert found.total(name, route="/api/categories", status="200") == asked
             assert found.value("portal_uploads_total", event="published") == 1
             uploaded_bytes = found.value("portal_uploaded_bytes_total")

@@ -13,7 +13,7 @@ import av
 import pytest
 from api_client import Client, published, run_sql
 from page_rows import make_attempt, make_rendition
-from running_portal import LivePortal, create, final_status, read
+from running_portal import LivePortal, create, final_status, read, storyboard
 from video_output import MASTER, MEDIA, PLAYLIST_TYPE, READY, STORYBOARD, Output
 from yarl import URL
 
@@ -345,6 +345,7 @@ async def test_storyboard_leads_to_signed_sprites_and_keeps_their_parts(
 async def test_storyboard_of_a_transcoded_video_shows_real_pictures(
     live_portal: LivePortal, video: dict[str, Any], http: aiohttp.ClientSession
 ) -> None:
+    await storyboard(live_portal.base_url, video["id"])
     own = f"{live_portal.base_url}/videos/{video['id']}/storyboard.vtt"
     text, _ = await fetched(http, own)
     [first, *_] = [line for line in text.splitlines() if "#xywh=" in line]

@@ -68,17 +68,21 @@ async def test_address_in_storage_ends_with_its_life(
     app: Quart, resources: WebContext, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A segment, a sprite and a poster; what is signed for another file does not open them."""
-    monkeypatch.setattr(playlists, "PRIVATE_URL_TTL_S", LIFE_S)
     video, sender = await make_ready(resources, cast.editor), cast.senders["its editor"][0]
     folder = f"/{output_prefix(video.id, 1)}"
     paths = [f"{folder}low/00000.m4s", f"{folder}storyboard-000.jpg"]
     paths.append(f"/videos/{video.id}/poster.jpg")
-    given = [(await sender.get(path)).headers["Location"] for path in paths]
-    signed_at = monotonic()
+
+    async def addresses() -> list[str]:
+        return [(await sender.get(path)).headers["Location"] for path in paths]
+
+    given = await addresses()
     assert [await status_of(it) for it in given] == [(200, SEGMENT)] * 3
     other = await make_ready(resources, cast.editor)
     assert (await status_of(given[0].replace(str(video.id), str(other.id))))[0] in REFUSED
     assert (await status_of(given[0].partition("?")[0]))[0] in REFUSED
+    monkeypatch.setattr(playlists, "PRIVATE_URL_TTL_S", LIFE_S)
+    given, signed_at = await addresses(), monotonic()
     await until(lambda: monotonic() > signed_at + LIFE_S + 1, timeout_s=LIFE_S + 5)
     refused = await asyncio.gather(*(status_of(it) for it in given))
     assert all(status in REFUSED for status, _ in refused)

@@ -13,8 +13,8 @@ from serving import Serve, begin_range, cut
 
 from portal.transcoding.encoding.source_proxy import proxied
 
-SIGNED = "?X-Amz-Credential=KEYID&X-Amz-Signature=5ec7e7"
-SECRETS = ("KEYID", "5ec7e7")
+SIGNED = "?X-Amz-Credential=KEYID&X-Amz-Signature=5ecret7"
+SECRETS = ("KEYID", "5ecret7")
 
 
 def seen_of_children() -> dict[str, str]:

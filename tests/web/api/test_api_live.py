@@ -33,8 +33,11 @@ async def http(web: LivePortal) -> AsyncIterator[aiohttp.ClientSession]:
 
 
 async def uploaded(http: aiohttp.ClientSession) -> str:
-    async with http.post("/api/videos/presign", data=GOOD, headers=JSON) as response:
-        upload = await response.json()
+    upload: dict[str, Any] = {}
+    while "key" not in upload:
+        async with http.post("/api/videos/presign", data=GOOD, headers=JSON) as response:
+            assert response.status in (200, 503)
+            upload = await response.json(content_type=None)
     headers = {"Content-Type": "video/mp4"}
     async with http.put(upload["uploadUrl"], data=RAW_FILE, headers=headers) as response:
         assert response.status == 200
@@ -44,9 +47,13 @@ async def uploaded(http: aiohttp.ClientSession) -> str:
 async def create(
     http: aiohttp.ClientSession, body: dict[str, Any]
 ) -> tuple[int, str | None, dict[str, Any]]:
-    async with http.post("/api/videos", json=body) as response:
-        answer = await response.json(content_type=None)
-        return response.status, response.headers.get("Location"), answer
+    """Ask for it, again while a busy machine's portal says that it can't just now."""
+    while True:
+        async with http.post("/api/videos", json=body) as response:
+            answer = await response.json(content_type=None)
+            if response.status != 503:
+                return response.status, response.headers.get("Location"), answer
+        await asyncio.sleep(1)
 
 
 async def test_fifty_equal_creations_at_once_keep_one_record_and_one_job(
@@ -115,7 +122,7 @@ async def test_body_far_over_the_limit_is_refused_before_it_is_sent(web: LivePor
     reader, writer = await asyncio.open_connection(host, int(port))
     head = "POST /api/videos HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
     writer.write(f"{head}Content-Length: 5000000000\r\n\r\n{{".encode())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         assert (await reader.readline()).split()[1] == b"413"
     writer.close()
 

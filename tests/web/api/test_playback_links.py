@@ -74,7 +74,7 @@ async def test_link_has_the_addresses_of_a_stream_and_a_player(app: Quart, edith
     assert found.account_id is None
     expires_at = datetime.fromisoformat(link["expiresAt"])
     assert found.expires_at == expires_at
-    assert abs(expires_at - before - timedelta(days=1)) < timedelta(seconds=5)
+    assert abs(expires_at - before - timedelta(days=1)) < timedelta(minutes=5)
     assert "no-store" in response.headers["Cache-Control"]
     with pytest.raises(PlaybackTokenRefused):
         await verified(app, link["embedUrl"], await ready_video(edith))
@@ -133,7 +133,7 @@ async def test_links_live_from_a_minute_to_a_year(app: Quart, edith: Account, li
     video, sender = await ready_video(edith), await signed_in(app, edith)
     link = await made(sender, video, expiresInSeconds=life_s)
     left = datetime.fromisoformat(link["expiresAt"]) - datetime.now(UTC)
-    assert life_s - 10 < left.total_seconds() <= life_s
+    assert life_s - 50 < left.total_seconds() <= life_s
 
 
 @pytest.mark.parametrize("life_s", [MIN_LIFE_S - 1, 0, -60, MAX_LIFE_S + 1, 10**30])

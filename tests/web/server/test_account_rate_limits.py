@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ from portal.database.states import Role
 from portal.web.app import create_app
 from portal.web.server import rate_limit
 from portal.web.server.credentials import PLAIN_COOKIE, SECURE_COOKIE, credential_digests
-from portal.web.server.rate_limit import IDENTIFIED_S, Accounts
+from portal.web.server.rate_limit import IDENTIFIED_S, Accounts, TokenBuckets
 from portal.web.server.request_context import state_of
 
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
@@ -37,10 +38,14 @@ LIMIT = 4
 
 @asynccontextmanager
 async def limited(config: Config) -> AsyncIterator[Quart]:
-    """An app in which each client may change something four times a minute."""
-    app = create_app(replace(config, rate_limit_changes=LIMIT))
-    async with app.test_app():
-        yield app
+    """An app in which each client may change something four times; nothing is given back, for the
+    limits' clock stands still.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rate_limit, "TokenBuckets", partial(TokenBuckets, clock=lambda: 0.0))
+        app = create_app(replace(config, rate_limit_changes=LIMIT))
+        async with app.test_app():
+            yield app
 
 
 async def change(sender: Sender) -> int:

@@ -3,8 +3,10 @@
 import asyncio
 import re
 import time
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from ipaddress import ip_network
 from typing import Any
 
@@ -19,6 +21,7 @@ from portal.client.calls import Api
 from portal.concurrency.retry import Backoff
 from portal.config import Config
 from portal.errors import PortalError, TooManyRequests
+from portal.web.server import rate_limit
 from portal.web.server.asgi import SAFE_METHODS
 from portal.web.server.rate_limit import MAX_CLIENTS, Budget, TokenBuckets, budget_of
 
@@ -89,8 +92,13 @@ def test_taking_costs_next_to_nothing() -> None:
     assert (time.process_time() - begun_at) / 20_000 < 50e-6
 
 
-def limited(config: Config, **limits: int) -> AbstractAsyncContextManager[Client]:
-    return app_client(config, trusted_proxies=(ip_network(PROXY),), **limits)
+@asynccontextmanager
+async def limited(config: Config, **limits: int) -> AsyncIterator[Client]:
+    """An app in which nothing is given back, for the limits' clock stands still."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rate_limit, "TokenBuckets", partial(TokenBuckets, clock=Clock()))
+        async with app_client(config, trusted_proxies=(ip_network(PROXY),), **limits) as client:
+            yield client
 
 
 def of(client: str) -> dict[str, object]:
