@@ -77,6 +77,8 @@ async def page(
     firefox_browser: Browser, live_portal: LivePortal, complaints: Complaints
 ) -> AsyncIterator[Page]:
     """A page on the portal; it may not complain."""
+    # So Firefox calls a request whose page is left meanwhile, a poll for example.
+    complaints.expected.append("NetworkError when attempting to fetch resource")
     viewport = {"width": 1280, "height": 900}
     async with await firefox_browser.new_context(
         base_url=live_portal.base_url, viewport=viewport
