@@ -46,11 +46,18 @@ async def send_part(client: Client, upload: dict[str, Any], number: int, data: b
 
 async def put_to(address: str, data: bytes) -> tuple[int, str]:
     """PUT to a signed address; returns status and ETag."""
-    async with (
-        aiohttp.ClientSession() as session,
-        session.put(URL(address, encoded=True), data=io.BytesIO(data)) as response,
-    ):
-        return response.status, response.headers.get("ETag", "").strip('"')
+    for is_last in (False, False, True):
+        try:
+            async with (
+                aiohttp.ClientSession() as session,
+                session.put(URL(address, encoded=True), data=io.BytesIO(data)) as response,
+            ):
+                return response.status, response.headers.get("ETag", "").strip('"')
+        except aiohttp.ClientOSError:
+            # Who refuses closes the connection before it has read everything.
+            if is_last:
+                raise
+    raise AssertionError
 
 
 async def look(client: Client, upload: dict[str, Any]) -> dict[str, Any]:
