@@ -3,7 +3,6 @@
 import asyncio
 import io
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -23,6 +22,7 @@ import pytest
 from bundled_parts import embedded_services
 from psycopg import sql
 
+from portal.bundled import addresses
 from portal.config import Config
 from portal.database.connection import migrate
 
@@ -170,9 +170,7 @@ def free_port() -> int:
     """A port nobody listens on, and that no other test of this run is given."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     while True:
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            port = int(listener.getsockname()[1])
+        port = addresses.free_port("127.0.0.1")
         # Linux gives ports of one parity only.
         if port // 2 % WORKERS == worker % WORKERS and port not in _given_ports:
             _given_ports.add(port)

@@ -158,6 +158,11 @@ async def renew_failures() -> None:
     await execute("UPDATE sign_in_failures SET at = clock_timestamp()")
 
 
+async def pass_time(seconds: float) -> None:
+    """Have all tries to sign in that failed be so much older."""
+    await execute("UPDATE sign_in_failures SET at = at - %s * interval '1 second'", seconds)
+
+
 async def session_of(account: Account, *, address: str = ADDRESS) -> str:
     """What the cookie of a new session holds."""
     return await sessions.begin(account.id, device="a test", address=address)

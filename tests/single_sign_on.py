@@ -18,9 +18,9 @@ from portal.accounts.oidc.provider import Provider
 from portal.web.cookies import SIGN_ON
 
 LEAVE, CALLBACK = "/sign-in/oidc", "/sign-in/oidc/callback"
-# `oidc-provider-mock` takes any client, but does not decode what RFC 6749 has encoded.
-# However busy the machine is.
+# For an answer of the provider, however busy the machine is.
 TIMEOUT_S = 60
+# `oidc-provider-mock` takes any client, but does not decode what RFC 6749 has encoded.
 SETTINGS = {"oidc_client_id": "portal", "oidc_client_secret": "a-secret"}
 
 
@@ -54,7 +54,7 @@ async def with_provider(app: Quart, issuer: str, **settings: Any) -> AsyncIterat
     """That app with single sign-on by this provider, and with these settings."""
     context = app.extensions["portal"]
     config = replace(context.config, oidc_issuer=issuer, **{**SETTINGS, **settings})
-    async with httpx.AsyncClient(timeout=TIMEOUT_S) as http:
+    async with httpx.AsyncClient() as http:
         provider = Provider(config, http)
         app.extensions["portal"] = replace(context, config=config, provider=provider)
         try:

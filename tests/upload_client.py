@@ -8,6 +8,7 @@ from api_client import Client, answered, presign, problem, rows
 from quart import Response
 from yarl import URL
 
+from portal.concurrency.retry import Backoff, retry
 from portal.web.composition import WebContext
 
 MIB = 1024**2
@@ -46,18 +47,16 @@ async def send_part(client: Client, upload: dict[str, Any], number: int, data: b
 
 async def put_to(address: str, data: bytes) -> tuple[int, str]:
     """PUT to a signed address; returns status and ETag."""
-    for is_last in (False, False, True):
-        try:
-            async with (
-                aiohttp.ClientSession() as session,
-                session.put(URL(address, encoded=True), data=io.BytesIO(data)) as response,
-            ):
-                return response.status, response.headers.get("ETag", "").strip('"')
-        except aiohttp.ClientOSError:
-            # Who refuses closes the connection before it has read everything.
-            if is_last:
-                raise
-    raise AssertionError
+
+    async def send() -> tuple[int, str]:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.put(URL(address, encoded=True), data=io.BytesIO(data)) as response,
+        ):
+            return response.status, response.headers.get("ETag", "").strip('"')
+
+    # Who refuses closes the connection before it has read everything.
+    return await retry(send, on=(aiohttp.ClientOSError,), backoff=Backoff(first_s=0.1), attempts=3)
 
 
 async def look(client: Client, upload: dict[str, Any]) -> dict[str, Any]:

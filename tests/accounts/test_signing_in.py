@@ -14,6 +14,7 @@ from signed_in import (
     PASSWORD,
     WAITING,
     make_account,
+    pass_time,
     person,
     person_of,
     renew_failures,
@@ -30,7 +31,7 @@ from portal.accounts.signing_in import (
 )
 from portal.config import Config
 from portal.database.account_models import Account, Session, SignInFailure
-from portal.database.connection import execute, fetch_rows
+from portal.database.connection import fetch_rows
 from portal.database.states import Role
 from portal.errors import SignInRefused, TooManyTries
 
@@ -47,7 +48,6 @@ CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON sign_in_failures
   DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait_for_disk();
 """
 QUICK_COMMITS = "DROP FUNCTION IF EXISTS wait_for_disk CASCADE"
-PASS_TIME = "UPDATE sign_in_failures SET at = at - %s * interval '1 second'"
 
 
 class Door:
@@ -87,10 +87,6 @@ async def outcome(work: Awaitable[str]) -> str | int:
     except TooManyTries as exc:
         return int(exc.headers["Retry-After"])
     return "in"
-
-
-async def pass_time(seconds: float) -> None:
-    await execute(PASS_TIME, seconds)
 
 
 async def connect() -> None:

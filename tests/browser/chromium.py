@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from front_end import install_tools
-from playwright.async_api import ConsoleMessage, Error, Page, Request
+from playwright.async_api import ConsoleMessage, Error, Page, Request, Route
 from running_portal import create
 
 OpenPage = Callable[..., Awaitable[Page]]
@@ -113,6 +113,18 @@ def record_requests(page: Page, part: str = "", *, method: str = "") -> list[str
 
     page.on("request", note)
     return asked
+
+
+async def hold_requests(page: Page, address: str | re.Pattern[str]) -> asyncio.Event:
+    """Hold what the page asks for there from now on, until the event is set."""
+    may_go_on = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await may_go_on.wait()
+        await route.continue_()
+
+    await page.route(address, hold)
+    return may_go_on
 
 
 async def photograph(page: Page, name: str) -> None:

@@ -11,11 +11,12 @@ from chromium import (
     TRANSCODE_TIMEOUT_MS,
     OpenPage,
     axe_findings,
+    hold_requests,
     play_past,
     record_requests,
     suits_everyone,
 )
-from playwright.async_api import Locator, Page, Route, expect
+from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal, fresh_portal
 from upload_page import (
     STORAGE,
@@ -216,13 +217,7 @@ async def test_video_made_private_by_keyboard_is_gone_for_others_at_once(
     await expect(form.get_by_label("Sites that may embed it")).to_be_focused()
     await owner.keyboard.type("https://blog.example.org")
     await owner.keyboard.press("Tab")
-    may_go_on = asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        await may_go_on.wait()
-        await route.continue_()
-
-    await owner.route("**/access/panel", hold, times=1)
+    may_go_on = await hold_requests(owner, "**/access/panel")
     await owner.keyboard.press("Enter")
     await expect(form.get_by_role("button", name="Saving…")).to_be_focused()
     may_go_on.set()

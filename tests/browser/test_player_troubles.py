@@ -1,9 +1,7 @@
 """The player when things go wrong: it goes on by itself, or says what happened in plain words."""
 
-import asyncio
-
 import pytest
-from chromium import OpenPage, photograph, photograph_at_widths, play_past
+from chromium import OpenPage, hold_requests, photograph, photograph_at_widths, play_past
 from player_page import NO_MEDIA_SOURCE, open_player, read, wait_for
 from playwright.async_api import Page, Route, expect
 
@@ -44,13 +42,7 @@ async def test_wait_for_the_stream_is_shown_until_it_goes_on(
     await expect(loading).to_have_count(1)
     shown = loading.locator("span")
     await expect(shown).to_be_hidden()
-    may_go_on = asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        await may_go_on.wait()
-        await route.continue_()
-
-    await page.route(SEGMENTS, hold)
+    may_go_on = await hold_requests(page, SEGMENTS)
     await read(page, "void ((video.muted = true), (video.currentTime = 20), video.play())")
     await expect(shown).to_be_visible()
     count = await shown.evaluate("it => it.getAnimations().length")

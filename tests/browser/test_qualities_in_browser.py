@@ -1,13 +1,12 @@
 """A long video in a browser: watched early, while its other qualities are still being made."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
-from chromium import Publish, play_past, record_requests
+from chromium import Publish, hold_requests, play_past, record_requests
 from passes import make_source
 from player_page import open_player, read, wait_for
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Page, expect
 
 COMPLETION_TIMEOUT_S = 600
 # A busy machine's decoder may wait as well, and hls.js then nudges it by a tenth of a second; but
@@ -73,14 +72,9 @@ async def test_qualities_that_come_later_reach_whoever_is_watching(
 async def test_quality_that_comes_before_the_stream_does_not_change_where_it_begins(
     page: Page, ready_video: str, awaited: str, streams: int
 ) -> None:
-    is_added = asyncio.Event()
     opened = record_requests(page, "master.m3u8")
 
-    async def hold(route: Route) -> None:
-        await is_added.wait()
-        await route.continue_()
-
-    await page.route(awaited, hold)
+    is_added = await hold_requests(page, awaited)
     async with page.expect_request(awaited):
         await page.goto(f"/videos/{ready_video}?t=1")
     await page.evaluate("document.body.dispatchEvent(new Event('quality-added'))")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import Complaints
+from chromium import Complaints, hold_requests
 from playwright.async_api import Browser, BrowserContext, Page, Route
 from running_portal import until
 from upload_engine import MIB, PART_BYTES, PART_CONCURRENCY, Engine
@@ -432,14 +432,8 @@ async def test_file_changed_during_upload_is_told_at_once_and_goes_on_when_it_is
     path = tmp_path / "growing.mp4"
     path.write_bytes(big_file.read_bytes())
     chosen = path.stat()
-    may_go_on = asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        await may_go_on.wait()
-        await route.continue_()
-
     # A file that changes shows when a part of it is opened.
-    await engine.page.route(re.compile("/parts/[45]$"), hold)
+    may_go_on = await hold_requests(engine.page, re.compile("/parts/[45]$"))
     await _begin_slowly(engine, site, path, taken=1)
     with path.open("ab") as file:
         file.write(b"more")

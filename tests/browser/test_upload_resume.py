@@ -1,13 +1,12 @@
 """Going on with an upload of an earlier visit, with everything that was typed."""
 
-import asyncio
 import os
 import re
 from pathlib import Path
 
 import pytest
-from chromium import record_requests
-from playwright.async_api import BrowserContext, Page, Route, expect
+from chromium import hold_requests, record_requests
+from playwright.async_api import BrowserContext, Page, expect
 from upload_page import (
     STORAGE,
     choose,
@@ -134,13 +133,7 @@ async def test_file_that_was_away_for_a_moment_goes_on_where_it_was(
 ) -> None:
     sent = record_requests(page, method="PUT")
     late_parts = re.compile("/parts/[3-9]$")
-    go_on = asyncio.Event()
-
-    async def hold(route: Route) -> None:
-        await go_on.wait()
-        await route.continue_()
-
-    await page.route(late_parts, hold)
+    go_on = await hold_requests(page, late_parts)
     chosen = large_film.stat()
     await open_upload(page)
     async with page.expect_request_finished(lambda put: "partNumber=2" in put.url):

@@ -19,7 +19,7 @@ from portal.bundled.data_folder import load_environment
 
 # On a busy machine; alone it takes two.
 READY_LIMIT_S = 120.0
-STOP_LIMIT_S = 30.0
+STOP_LIMIT_S = 10.0
 
 
 async def fail(data: Path, port: int = 0, **environ: str) -> str:

@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any, TypeVar
 
 import aiohttp
@@ -209,10 +209,8 @@ def make_folders(folder: Path) -> None:
 
 def check_nothing_runs(folder: Path) -> None:
     """Fail when a process of the stack in this folder is left; some take a moment to end."""
-    deadline = monotonic() + 60
-    while (left := processes_of(folder)) and monotonic() < deadline:
-        sleep(0.1)
-    assert not left, f"left running after the end: {left}"
+    _, left = psutil.wait_procs(processes_of(folder), timeout=60)
+    assert not left, f"left running after the end: {[it.cmdline() for it in left]}"
 
 
 @contextmanager

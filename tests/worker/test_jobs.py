@@ -67,7 +67,7 @@ async def worker_in_mid_transcode(portal: LivePortal) -> AsyncIterator[asyncio.s
 async def test_stopped_worker_hands_its_video_back_at_once(web: LivePortal, long: Record) -> None:
     async with worker_in_mid_transcode(web) as worker:
         worker.terminate()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(8):
             assert await worker.wait() == 0
     assert await rows(web, "SELECT outcome FROM attempts") == [("handed_back",)]
     assert await rows(web, ENCODES) == [("todo",)]

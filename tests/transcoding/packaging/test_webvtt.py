@@ -148,16 +148,17 @@ async def test_a_large_track_holds_nobody_up(tmp_path: Path) -> None:
     (tmp_path / rung.name).mkdir()
     cues = [Cue(start_s=float(at), end_s=at + 1.0, text="a\n" * 50_000) for at in range(20)]
     (tmp_path / command.subtitle_file(rung)).write_text(webvtt(cues))
-    pauses_s: list[float] = []
     # A busy machine may hold it up once; work that blocks does so every time.
-    while len(pauses_s) < 3 and min(pauses_s, default=1.0) >= 1.0:
+    for _ in range(3):
         upload = SegmentUpload(FolderSink(tmp_path / "sink"), tmp_path, video_names=())
         finishing = asyncio.create_task(finish_subtitles(rung, upload, duration_s=120.0))
-        pauses_s.append(await longest_pause_s(finishing))
+        pause_s = await longest_pause_s(finishing)
         finished = await finishing
         assert finished is not None
         assert finished.size_bytes > 1_000_000
-    assert min(pauses_s) < 1.0, pauses_s
+        if pause_s < 1.0:
+            break
+    assert pause_s < 1.0
 
 
 CUES = (

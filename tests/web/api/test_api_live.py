@@ -33,11 +33,8 @@ async def http(web: LivePortal) -> AsyncIterator[aiohttp.ClientSession]:
 
 
 async def uploaded(http: aiohttp.ClientSession) -> str:
-    upload: dict[str, Any] = {}
-    while "key" not in upload:
-        async with http.post("/api/videos/presign", data=GOOD, headers=JSON) as response:
-            assert response.status in (200, 503)
-            upload = await response.json(content_type=None)
+    status, _, upload = await ask(http, "/api/videos/presign", data=GOOD, headers=JSON)
+    assert status == 200
     headers = {"Content-Type": "video/mp4"}
     async with http.put(upload["uploadUrl"], data=RAW_FILE, headers=headers) as response:
         assert response.status == 200
@@ -47,9 +44,15 @@ async def uploaded(http: aiohttp.ClientSession) -> str:
 async def create(
     http: aiohttp.ClientSession, body: dict[str, Any]
 ) -> tuple[int, str | None, dict[str, Any]]:
-    """Ask for it, again while a busy machine's portal says that it can't just now."""
+    return await ask(http, "/api/videos", json=body)
+
+
+async def ask(
+    http: aiohttp.ClientSession, path: str, **options: Any
+) -> tuple[int, str | None, dict[str, Any]]:
+    """Status, Location and body of a POST, made again while a busy portal answers 503."""
     while True:
-        async with http.post("/api/videos", json=body) as response:
+        async with http.post(path, **options) as response:
             answer = await response.json(content_type=None)
             if response.status != 503:
                 return response.status, response.headers.get("Location"), answer

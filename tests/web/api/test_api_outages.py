@@ -61,7 +61,7 @@ async def test_database_away_gives_503_within_seconds_to_everyone(config: Config
     async with app_client(config, database_url=f"postgresql://x@{NOWHERE}/x") as client:
         begun_at = monotonic()
         *answers, page = await asyncio.gather(*(ask() for ask in requests(client)), client.get("/"))
-        assert monotonic() - begun_at < 3 * FEW_SECONDS
+        assert monotonic() - begun_at < FEW_SECONDS
         for response in answers:
             await expect_unavailable(response, "database_unavailable")
         assert page.status_code == 503
@@ -127,7 +127,7 @@ async def test_storage_away_gives_503_within_seconds_and_writes_nothing(
     async with app_client(config, **storage_at(NOWHERE)) as other:
         begun_at = monotonic()
         response = await other.post("/api/videos", json=body)
-        assert monotonic() - begun_at < 3 * FEW_SECONDS
+        assert monotonic() - begun_at < FEW_SECONDS
         await expect_unavailable(response, "storage_unavailable")
         assert await counts(config.database_url) == (0, 0)
         assert (await other.get("/api/categories")).status_code == 200
@@ -156,7 +156,7 @@ async def test_storage_that_never_answers_gives_503_in_bounded_time(
         body = metadata(await uploaded(client))
     with silent_server() as address:
         async with app_client(config, **storage_at(address)) as client:
-            async with asyncio.timeout(3 * FEW_SECONDS):
+            async with asyncio.timeout(FEW_SECONDS):
                 response = await client.post("/api/videos", json=body)
             await expect_unavailable(response, "storage_unavailable")
 
