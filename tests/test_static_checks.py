@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
 from front_end import STATIC, install_tools, run, run_node
 
 ROOT = STATIC.parent
@@ -57,6 +58,22 @@ def test_fields_are_drawn_by_the_components_alone() -> None:
             text = path.read_text(encoding="utf-8")
             assert "field__label" not in text, path
             assert 'class="input select"' not in text, path
+
+
+MARKUP = ("<progress", "<dialog", 'class="notice', 'class="empty"')
+
+
+@pytest.mark.parametrize("markup", MARKUP)
+def test_components_are_drawn_by_their_macros_alone(markup: str) -> None:
+    for path in sorted((ROOT / "templates").rglob("*.html")):
+        if path.name != "_components.html":
+            assert not re.search(markup + "(?!_)", path.read_text(encoding="utf-8")), path
+
+
+def test_sizes_of_text_are_those_of_the_scale() -> None:
+    for path in sorted((STATIC / "css").glob("*.css")):
+        given = re.findall(r"(?:font-size|font): ([^;]+);", path.read_text(encoding="utf-8"))
+        assert [it for it in given if re.search(r"\d(?:px|rem)\b", it)] == [], path.name
 
 
 def test_distances_are_those_of_the_grid() -> None:

@@ -16,6 +16,18 @@ DOCS = ROOT / "docs"
 SOURCE = (DOCS / "components.html").read_text(encoding="utf-8")
 MACROS = (ROOT / "templates/_components.html").read_text(encoding="utf-8")
 
+# What shared templates draw, which take no state: selector, which of them, and its state.
+DRAWN_STATES = [
+    ("media-settings-menu-item", 0, "hover"),
+    ("media-settings-menu-item", 1, "focus-visible"),
+    (".menu__item", 1, "hover"),
+    (".menu__item", 2, "focus-visible"),
+    (".card", 1, "hover"),
+    (".card__link", 2, "focus-visible"),
+    (".entry .button", 0, "hover"),
+    (".entry .button", 1, "focus-visible"),
+]
+
 
 @pytest.fixture
 async def components(app: Quart, page: Page, film: str) -> str:
@@ -58,9 +70,9 @@ async def test_components_suit_everyone_in_every_state(
 async def _show_states(page: Page) -> None:
     """Make elements look as they do below a pointer, with the focus of the keyboard, or open."""
     await page.locator(".card__menu").first.evaluate("it => { it.open = true; }")
-    entries = page.locator("media-settings-menu-item")
-    for entry, state in ((0, "hover"), (1, "focus-visible")):
-        await entries.nth(entry).evaluate("(it, state) => { it.dataset.state = state; }", state)
+    for selector, number, state in DRAWN_STATES:
+        element = page.locator(selector).nth(number)
+        await element.evaluate("(it, state) => { it.dataset.state = state; }", state)
     session = await page.context.new_cdp_session(page)
     await session.send("DOM.enable")
     await session.send("CSS.enable")

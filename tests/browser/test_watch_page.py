@@ -83,9 +83,14 @@ async def test_address_is_shared_with_a_time_and_the_frame_with_its_options(
     )
     await share.get_by_label("Embedded size").select_option("full")
     await expect(code).to_have_value(re.compile(r'style="width: 100%; aspect-ratio: 640 / 360"'))
-    await share.get_by_label("Time to start at").fill("soon")
-    await expect(share.get_by_label("Time to start at")).to_have_attribute("aria-invalid", "true")
-    await expect(address).to_have_value(watched)
+    time = share.get_by_label("Time to start at")
+    # No time at all, none that a clock shows, and one after the end.
+    for wrong in ("soon", "0:99", "9:59"):
+        await time.fill(wrong)
+        await expect(time).to_have_attribute("aria-invalid", "true")
+        await expect(address).to_have_value(watched)
+        await time.fill("0:01")
+        await expect(time).to_have_attribute("aria-invalid", "false")
     await share.get_by_label("Start at", exact=True).uncheck()
     await share.get_by_label("plays by itself").uncheck()
     await share.get_by_label("Embedded size").select_option("")

@@ -3,16 +3,19 @@
 import gzip
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from api_client import Client
-from page_rows import make_row
+from page_rows import READY, make_row
 
 from portal.web.assets import load_manifest, static_dist_dir
 
 LINKED = re.compile(r'(?:src|href)="(/static/[^"]+\.(?:js|css))"')
 # Not what `import()` fetches when it is wanted.
 IMPORTED = re.compile(r'(?:import|from)"\./([^"]+\.js)"')
+# With what belongs to it: captions, menus and the list of keys.
+PLAYER = re.compile(rb'<div class="player" id="player">.*?</noscript>\s*</div>', re.DOTALL)
 
 pytestmark = pytest.mark.shared_app
 
@@ -67,23 +70,26 @@ async def test_nothing_else_is_served(client: Client, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "scripts", "limit_bytes"),
+    ("path", "row", "scripts", "limit_bytes"),
     [
-        ("/", ("preview",), 31_500),
-        ("/upload", ("page",), 57_000),
-        ("/videos/{}", ("share", "seek", "copy"), 30_000),
-        ("/videos/{}/edit", ("edit-form", "access", "poster", "dialog"), 35_000),
+        ("/", {}, ("preview",), 31_500),
+        ("/upload", {}, ("page",), 57_000),
+        ("/videos/{}", {}, ("share", "seek", "copy"), 30_000),
+        ("/videos/{}", READY, ("share", "seek", "copy"), 30_000),
+        ("/videos/{}/edit", {}, ("edit-form", "access", "poster", "dialog"), 35_000),
+        ("/videos/{}/edit", READY, ("edit-form", "access", "poster", "dialog"), 35_000),
     ],
 )
 async def test_page_is_light(
-    client: Client, path: str, scripts: tuple[str, ...], limit_bytes: int
+    client: Client, path: str, row: dict[str, Any], scripts: tuple[str, ...], limit_bytes: int
 ) -> None:
     """Text as gzip packs it: the document, what it links, and the scripts it asks for itself.
 
-    The player and its style come once a video can be watched, and are not in it.
+    The player, its markup and its style come once a video can be watched, and are not in it.
     """
-    video = await make_row()
+    video = await make_row(**row)
     page = await (await client.get(path.format(video.id))).get_data(as_text=False)
+    page = PLAYER.sub(b"", page)
     linked = [name.rpartition("/")[2] for name in LINKED.findall(page.decode())]
     assert linked
     weight = len(gzip.compress(page, 9))
@@ -94,6 +100,18 @@ async def test_page_is_light(
         assert response.headers["Content-Encoding"] == "gzip"
         weight += len(await response.get_data(as_text=False))
     assert weight < limit_bytes
+
+
+async def test_font_is_the_site_s_own_and_small(client: Client) -> None:
+    style = await (await client.get(_path("style.css"))).get_data(as_text=True)
+    fonts = re.findall(r'@font-face\{[^}]*url\("?\./([^")]+)"?\)', style)
+    assert len(fonts) == 2
+    for name in fonts:
+        response = await client.get(f"/static/{name}")
+        assert response.content_type == "font/woff2"
+        assert len(await response.get_data(as_text=False)) <= 40_000
+    # It never changes a page that is shown already.
+    assert style.count("font-display:optional") == 2
 
 
 def _chunk(name: str) -> str:

@@ -21,7 +21,7 @@ from portal.web.pages.library_views import video_card
 from portal.web.pages.quota_views import own_quota
 from portal.web.pages.status_views import remaining_view, status_view
 from portal.web.pages.upload_views import limits_in_words
-from portal.web.pages.video_views import caption_names, share_view, summary_view
+from portal.web.pages.video_views import languages_view, share_view, summary_view
 from portal.web.server.response_cache import allow_sharing
 from portal.web.videos import read_progress, read_video
 
@@ -70,7 +70,7 @@ async def video(video_id: str) -> str:
         summary=summary_view(found, await web_context().categories.names()),
         by=await name_of(found.owner_id),
         share=share_view(found, config),
-        captions=caption_names(progress),
+        languages=languages_view(progress),
         status=status_view(found, progress, config=config),
         remaining=remaining_view(found, progress),
         may_edit=await may_edit(found),
@@ -101,9 +101,11 @@ async def remaining(video_id: str) -> str:
 async def share(video_id: str) -> str:
     """The fragment with a video's addresses; a page fetches it once the video plays."""
     found = await read_video(video_id)
-    captions = caption_names(await read_progress(found.id))
+    languages = languages_view(await read_progress(found.id))
     view = share_view(found, web_context().config)
-    return await render_template("videos/_share.html", share=view, captions=captions, is_news=True)
+    return await render_template(
+        "videos/_share.html", share=view, languages=languages, is_news=True
+    )
 
 
 @blueprint.get("/videos/<video_id>/related")

@@ -71,6 +71,14 @@ class TrackView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LanguagesView:
+    """Names of a video's captions, and of its sound tracks that have a language."""
+
+    captions: list[str]
+    sound: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FactsView:
     """What is known of a video; `changed` is when a person last changed it, None if nobody did."""
 
@@ -156,10 +164,13 @@ def share_view(video: Video, config: Config) -> ShareView:
     )
 
 
-def caption_names(progress: Progress) -> list[str]:
-    """What the captions of a video are called; those that can be switched on."""
-    captions = [it for it in progress.renditions if it.kind is Kind.SUBTITLES]
-    return [_track_name(it) for it in captions if it.state is RenditionStage.COMPLETE]
+def languages_view(progress: Progress) -> LanguagesView:
+    """What the tracks of a video are called that can be chosen by now."""
+    done = [it for it in progress.renditions if it.state is RenditionStage.COMPLETE]
+    return LanguagesView(
+        captions=[_track_name(it) for it in done if it.kind is Kind.SUBTITLES],
+        sound=[_track_name(it) for it in done if it.kind is Kind.AUDIO and it.language],
+    )
 
 
 def _embed_code(video: Video) -> str:

@@ -59,12 +59,13 @@ function update(form, changed) {
   const time = control(form, "time");
   const starts = control(form, "starts");
   if (!(time instanceof HTMLInputElement) || !(starts instanceof HTMLInputElement)) return;
-  const now_s = Math.floor(player()?.currentTime ?? 0);
-  if (changed === starts && starts.checked) time.value = formatClock(now_s);
+  const { currentTime = 0, duration = NaN } = player() ?? {};
+  if (changed === starts && starts.checked) time.value = formatClock(Math.floor(currentTime));
   if (changed === time) starts.checked = true;
   const start_s = parseStartTime_s(time.value);
-  time.setAttribute("aria-invalid", String(starts.checked && start_s === null));
-  const wanted_s = starts.checked ? Math.floor(start_s ?? 0) : 0;
+  const isInIt = start_s !== null && !(start_s >= duration);
+  time.setAttribute("aria-invalid", String(starts.checked && !isInIt));
+  const wanted_s = starts.checked && isInIt ? Math.floor(start_s) : 0;
   write("page-address", (address) => withTime(address, wanted_s));
   write("embed-code", (code) => embedCode(code, form, wanted_s));
 }

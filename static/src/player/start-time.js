@@ -1,7 +1,7 @@
 /** Reads a start time as people write it in an address: 90, 90s, 1m30s, 1:30 or 1:02:03. */
 
 const IN_WORDS = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?$/;
-const BY_THE_CLOCK = /^(?:(\d+):)?(\d{1,3}):(\d{2}(?:\.\d+)?)$/;
+const BY_THE_CLOCK = /^(?:(\d+):)?(\d{1,3}):([0-5]\d(?:\.\d+)?)$/;
 
 /**
  * @param {string | null} text

@@ -21,7 +21,7 @@ def byline(text: str) -> str:
     """Below the title of a video's page."""
     found = re.search(r'<p class="video-page__byline">.*?</p>', text, re.DOTALL)
     assert found is not None
-    shown = re.sub(r'<span id="captions"\s+hidden>.*?</span>', "", found[0], flags=re.DOTALL)
+    shown = re.sub(r'<span id="\w+"\s+hidden>.*?</span>', "", found[0], flags=re.DOTALL)
     return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", shown).split()))
 
 

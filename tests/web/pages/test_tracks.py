@@ -41,7 +41,9 @@ async def test_captions_and_sound_are_named_by_language(client: Client) -> None:
     assert "Sound English · en · default · 128 kbit/s Commentary · 128 kbit/s" in found
     assert "Captions English · en Deutsch · de · Waiting to be made" in found
     for path in ("", "/share"):
-        assert "Captions: English" in await words(client, f"/videos/{video.id}{path}")
+        found = await words(client, f"/videos/{video.id}{path}")
+        assert "Captions: English Sound: English" in found
+        assert "Commentary" not in found
 
 
 async def test_video_without_captions_and_sound_says_so_to_who_edits_it(client: Client) -> None:
