@@ -98,8 +98,8 @@ async def finish(attempt: OpenAttempt, *, queue: Queue) -> bool:
         return await _queue_next(attempt.video, queue)
 
 
-async def finish_storyboard(attempt: OpenAttempt, *, is_made: bool, queue: Queue) -> bool:
-    """Record whether there is a storyboard now; likewise.
+async def finish_storyboard(attempt: OpenAttempt, *, queue: Queue) -> bool:
+    """Record that there is a storyboard now; likewise.
 
     The attempt goes without a trace: it made no rendition. If the video was moved meanwhile, the
     storyboard lies where nobody looks for it, and is made again.
@@ -111,7 +111,7 @@ async def finish_storyboard(attempt: OpenAttempt, *, is_made: bool, queue: Queue
         if video and video.published_attempt != attempt.video.published_attempt:
             await found.update(storyboard_tries=F("storyboard_tries") - 1)
             return await _queue_next(attempt.video, queue, is_sure=True)
-        await found.update(has_storyboard=is_made, storyboard_tries=None)
+        await found.update(has_storyboard=True, storyboard_tries=None)
         return await _queue_next(attempt.video, queue)
 
 

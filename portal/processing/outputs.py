@@ -1,15 +1,24 @@
-"""Where a pass puts what it makes: its attempt's folder, or that of the attempt that began it."""
+"""Where a pass puts what it makes: its attempt's folder, or that of the attempt that began it.
+
+And how a finished rendition is read again.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from portal.database.connection import retry_outage
+from portal.database.models import Rendition
 from portal.processing import attempts
 from portal.processing.attempts import OpenAttempt
 from portal.storage.bucket import Storage
 from portal.storage.keys import output_prefix
-from portal.transcoding.packaging.hls import PLAYLIST_NAME
+from portal.transcoding.encoding.thumbnails import RenditionFiles
+from portal.transcoding.packaging.hls import (
+    PLAYLIST_NAME,
+    media_playlist_name,
+    parse_media_playlist,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +45,14 @@ class StorageSink:
         folder = self.folders.get(rendition, self.folder)
         key = output_prefix(self.attempt.video_id, folder) + name
         await self.storage.put(key, data, content_type=content_type)
+
+
+async def open_rendition(row: Rendition, storage: Storage) -> RenditionFiles:
+    """The files of a complete rendition. Raises `ObjectMissing` or `PlaylistError`."""
+    folder = output_prefix(row.video_id, row.attempt_number or 0)
+    text = await storage.get(folder + media_playlist_name(row.name))
+
+    async def read(uri: str) -> bytes:
+        return await storage.get(f"{folder}{row.name}/{uri}")
+
+    return RenditionFiles(playlist=parse_media_playlist(text.decode()), read=read)

@@ -19,7 +19,6 @@ import psycopg
 from portal.concurrency.task_group import task_group
 from portal.database.connection import retry_outage
 from portal.database.lease import LeaseLost
-from portal.database.models import Video
 from portal.database.states import Outcome
 from portal.errors import DatabaseUnavailable, Unavailable
 from portal.processing import attempts, completion, renditions
@@ -28,12 +27,11 @@ from portal.processing.encoding_pass import EncodingPass, Made
 from portal.processing.giving_way import GaveWay
 from portal.processing.heartbeat import Heartbeat
 from portal.processing.masters import put_master, write_master
-from portal.processing.outputs import StorageSink
+from portal.processing.outputs import StorageSink, open_rendition
 from portal.processing.removal import remove_again
 from portal.processing.source_reading import SourceInterrupted, checked_source
 from portal.processing.sources import SourceChanged
 from portal.processing.tools import Tools
-from portal.storage.bucket import Storage
 from portal.storage.keys import output_prefix
 from portal.telemetry.spans import span
 from portal.text import error_words
@@ -47,13 +45,10 @@ from portal.transcoding.errors import (
     TranscodeFailed,
     without_signatures,
 )
-from portal.transcoding.packaging.hls import (
-    MediaPlaylist,
-    media_playlist_name,
-    parse_media_playlist,
-)
+from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.planning.ladder import Plan, plan_renditions
 from portal.transcoding.planning.notes import Note
+from portal.transcoding.planning.storyboard import plan_storyboard
 from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.probe import probe
 
@@ -145,8 +140,8 @@ class Pass:
         """Make what the attempt was begun for; True when nothing is left to do."""
         attempt, queue = self.attempt, self.tools.queue
         if attempt.makes_storyboard:
-            is_made = await self._under_lease(self._make_storyboard)
-            finish = partial(completion.finish_storyboard, attempt, is_made=is_made, queue=queue)
+            await self._under_lease(self._make_storyboard)
+            finish = partial(completion.finish_storyboard, attempt, queue=queue)
         else:
             await self._under_lease(self._later_pass)
             finish = partial(completion.finish, attempt, queue=queue)
@@ -235,20 +230,21 @@ class Pass:
             planned = {rung.name for rung in plan.video}
             await renditions.forget(attempt, set(attempt.wanted) - planned)
             wanted = tuple(name for name in attempt.wanted if name in planned)
-            reference = await _reference(attempt.video, self.tools.storage)
+            lowest = await renditions.lowest_complete(attempt.video)
+            reference = (await open_rendition(lowest, self.tools.storage)).playlist
             return await self._make(source_url, found, heartbeat, plan, wanted, reference=reference)
 
-    async def _make_storyboard(self, heartbeat: Heartbeat) -> bool:
+    async def _make_storyboard(self, heartbeat: Heartbeat) -> None:
         video, tools = self.attempt.video, self.tools
-        async with self._probed_source() as (source_url, found):
-            return await make_storyboard(
-                source_url,
-                found,
-                duration_s=video.duration_s or found.duration_s,
-                sink=StorageSink(tools.storage, self.attempt, folder=video.published_attempt or 0),
-                work_dir=tools.work_dir,
-                on_progress=heartbeat.report,
-            )
+        lowest = await open_rendition(await renditions.lowest_complete(video), tools.storage)
+        size, duration_s = (video.width or 1, video.height or 1), lowest.playlist.duration_s
+        await make_storyboard(
+            lowest,
+            plan_storyboard(*size, duration_s=duration_s),
+            sink=StorageSink(tools.storage, self.attempt, folder=video.published_attempt or 0),
+            work_dir=tools.work_dir,
+            on_progress=heartbeat.report,
+        )
 
     async def _make(
         self,
@@ -295,15 +291,6 @@ class Pass:
             raise EncoderNeeded(plan, expected_s=pace * plan.encode_s(wanted))
         await renditions.plan(self.attempt, plan, wanted=wanted)
         return wanted
-
-
-async def _reference(video: Video, storage: Storage) -> MediaPlaylist:
-    """The playlist of a rendition that is there already."""
-    lowest = await renditions.lowest_complete(video)
-    prefix = output_prefix(video.id, lowest.attempt_number or 0)
-    return parse_media_playlist(
-        (await storage.get(prefix + media_playlist_name(lowest.name))).decode()
-    )
 
 
 def _reason(exc: BaseException) -> Failure | None:

@@ -22,7 +22,7 @@ from portal.transcoding.encoding.transcode import PassOutput
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.ladder import Plan
 from portal.transcoding.planning.notes import Note
-from portal.transcoding.planning.storyboard import plan_storyboard
+from portal.transcoding.planning.storyboard import is_quickly_made
 from portal.transcoding.probing.facts import Probe
 
 # Columns of a rendition that is planned.
@@ -81,7 +81,9 @@ async def publish(
     makes the storyboard is queued in the same transaction. Raises `LeaseLost`.
     """
     video = attempt.video
-    storyboard = plan_storyboard(source.video, duration_s=made.duration_s)
+    lowest = next(it for it in made.renditions if it.kind is Kind.VIDEO)
+    key_distance_s = source.video.max_key_distance_s if lowest.copied else None
+    is_quick = is_quickly_made(lowest, duration_s=made.duration_s, key_distance_s=key_distance_s)
     async with transaction():
         await lock_video(video.id)
         await attempts.publish(attempt, media_s=made.duration_s)
@@ -90,7 +92,7 @@ async def publish(
         changed = await Video.filter(id=video.id, status=VideoStatus.PROCESSING).update(
             status=VideoStatus.READY,
             published_attempt=attempt.number,
-            complete_job_id=await defer_completion(video, queue, is_quick=storyboard.is_quick),
+            complete_job_id=await defer_completion(video, queue, is_quick=is_quick),
             duration_s=made.duration_s,
             width=source.video.width,
             height=source.video.height,

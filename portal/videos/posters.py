@@ -23,6 +23,7 @@ from portal.database.models import PosterRequest, Rendition, Video
 from portal.database.rows import NOW, lock_video
 from portal.database.states import PosterState, RenditionState, VideoStatus
 from portal.errors import NotPlayable, StorageUnavailable, Unavailable
+from portal.processing.outputs import open_rendition
 from portal.processing.removal import remove_again
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_poster
@@ -170,15 +171,12 @@ async def _picture(video: Video, request: PosterRequest, storage: Storage, work_
 
 
 async def _frame(video: Video, time_s: float, storage: Storage, work_dir: Path) -> bytes:
-    rendition = await _best(video)
-    folder = output_prefix(video.id, rendition.attempt_number or 0)
-    text = await storage.get(folder + hls.media_playlist_name(rendition.name))
-    playlist = hls.parse_media_playlist(text.decode())
+    best = await open_rendition(await _best(video), storage)
+    playlist = best.playlist
     # Which segment is playing at this time; the last one when it is later than all.
     place = min(bisect_right(playlist.starts_s, time_s, lo=1), len(playlist.segments)) - 1
-    folder += f"{rendition.name}/"
-    init = await storage.get(folder + (playlist.map_uri or ""))
-    segment = await storage.get(folder + playlist.segments[place].uri)
+    init = await best.read(hls.INIT_NAME)
+    segment = await best.read(playlist.segments[place].uri)
     with TemporaryDirectory(dir=work_dir) as own:
         at_s = time_s - playlist.starts_s[place]
         return await cut_frame(init, segment, at_s=at_s, work_dir=Path(own))

@@ -16,7 +16,7 @@ from decoded_media import Heard, Shown, listen, look
 from portal.transcoding.encoding.continuation import OnMade, tell_nobody
 from portal.transcoding.encoding.progress import OnProgress, Stage
 from portal.transcoding.encoding.segment_upload import Sink
-from portal.transcoding.encoding.thumbnails import make_storyboard
+from portal.transcoding.encoding.thumbnails import RenditionFiles, make_storyboard
 from portal.transcoding.encoding.transcode import (
     Kept,
     PassOutput,
@@ -37,6 +37,7 @@ from portal.transcoding.packaging.master import (
 )
 from portal.transcoding.planning.ladder import Plan, plan_renditions
 from portal.transcoding.planning.notes import Note
+from portal.transcoding.planning.storyboard import plan_storyboard
 from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.probe import SourceLimits, probe
 
@@ -200,15 +201,20 @@ async def transcode(source_url: str, *, sink: Sink, **options: Any) -> Result:
 
 async def put_storyboard(published: Published, sink: FolderSink) -> None:
     """As the pass after the first does, but into a sink of its own: what is published is shared."""
-    has_storyboard = await make_storyboard(
-        str(published.path),
-        published.result.source,
-        duration_s=published.result.duration_s,
+    folder, lowest = published.folder, published.result.output.renditions[0]
+
+    async def read(uri: str) -> bytes:
+        return (folder / lowest.name / uri).read_bytes()
+
+    files = RenditionFiles(playlist=playlist(folder, lowest.name), read=read)
+    video = published.result.source.video
+    await make_storyboard(
+        files,
+        plan_storyboard(video.width, video.height, duration_s=files.playlist.duration_s),
         sink=sink,
         work_dir=sink.folder.parent,
         on_progress=ignore,
     )
-    assert has_storyboard
 
 
 def cpu_of_children_s() -> float:

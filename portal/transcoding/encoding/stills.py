@@ -1,20 +1,15 @@
-"""Compose the ffmpeg commands that make pictures: posters, thumbnails and their sprites. Pure.
+"""Compose the ffmpeg commands that make pictures: posters, and sprites of thumbnails. Pure.
 
-Pictures come from key frames, which decode by themselves, wherever the source has enough of them:
-few packets are decoded then, and none has to wait for the renditions.
+A first poster comes from key frames, which decode by themselves, wherever the source has enough of
+them: few packets are decoded then, and it need not wait for the renditions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 from portal.transcoding.encoding.command import BARE, general_options, source_input
 from portal.transcoding.encoding.filters import still_filters
-from portal.transcoding.planning.storyboard import (
-    SPRITE_PATTERN,
-    THUMBNAIL_PATTERN,
-    TILING,
-    Storyboard,
-)
+from portal.transcoding.planning.storyboard import TILING
 from portal.transcoding.probing.facts import Probe
 
 POSTER_CANDIDATE = "poster-candidate.jpg"
@@ -56,25 +51,27 @@ def poster_arguments(source_url: str, probe: Probe) -> Iterator[tuple[str, ...]]
         )
 
 
-def thumbnail_arguments(source_url: str, probe: Probe, storyboard: Storyboard) -> tuple[str, ...]:
-    """Write a thumbnail for every interval of a storyboard."""
-    options = _KEY_FRAMES_ONLY if storyboard.from_key_frames else ()
-    size = (storyboard.width, storyboard.height)
-    filters = ",".join((storyboard.thinning, *still_filters(probe.video, size)))
+def sprite_arguments(
+    source_name: str,
+    sprite_name: str,
+    size: tuple[int, int],
+    numbers: Sequence[int],
+    *,
+    from_keys: bool,
+) -> tuple[str, ...]:
+    """Tile frames of a file of our own, counted from 0 as they are shown, scaled to this size.
+
+    `from_keys` decodes and counts IDR pictures only.
+    """
+    chosen = "+".join(f"eq(n,{number})" for number in numbers)
+    filters = f"select='{chosen}',scale={size[0]}:{size[1]}:out_range=pc,setsar=1,{TILING}"
+    options = _KEY_FRAMES_ONLY if from_keys else ()
     return (
         *general_options(),
-        *("-max_error_rate", "1"),
-        *source_input(source_url, probe, *options),
-        *("-map", f"0:{probe.video.index}", *BARE, "-vf", filters),
-        *_jpegs(THUMBNAIL_PATTERN, "3"),
+        *(*options, "-protocol_whitelist", "file", "-f", "mov", "-i", f"file:{source_name}"),
+        *("-map", "0:v:0", *BARE, "-vf", filters),
+        *_jpegs(sprite_name, "5", "-frames:v", "1", "-update", "1"),
     )
-
-
-def sprite_arguments() -> tuple[str, ...]:
-    """Tile the thumbnails of a storyboard, for a run in the working folder."""
-    thumbnails = ("-f", "image2", "-protocol_whitelist", "file", "-i", THUMBNAIL_PATTERN)
-    sprites = _jpegs(SPRITE_PATTERN, "5", "-start_number", "0")
-    return (*general_options(), *thumbnails, "-vf", TILING, *sprites)
 
 
 def frame_arguments(source_name: str, frame_name: str, *, number: int) -> tuple[str, ...]:

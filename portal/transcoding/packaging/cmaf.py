@@ -6,7 +6,7 @@ Limits: one track and one movie fragment to a segment, as the HLS muxer writes t
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import add
 
 _DATA_OFFSET, _FIRST_SAMPLE_FLAGS = 0x000001, 0x000004
@@ -81,6 +81,18 @@ def frames_until(init_segment: bytes, segment: bytes, at_s: float) -> int:
     shown_at = _read_run(segment).shown_at
     first, ticks = min(shown_at), time_scale(init_segment)
     return max(1, sum((at - first) / ticks <= at_s for at in shown_at))
+
+
+def shown_frames(init_segment: bytes, segment: bytes) -> list[tuple[float, bool]]:
+    """When each frame is shown, in seconds after the first, and whether it is an IDR picture.
+
+    In the order in which they are shown. Raises SegmentError.
+    """
+    run, ticks = _read_run(segment), time_scale(init_segment)
+    ends = accumulate(run.sizes_bytes, initial=run.first_at)
+    are_idr = [_is_idr(segment[start:end]) for start, end in pairwise(ends)]
+    shown = sorted(zip(run.shown_at, are_idr, strict=True))
+    return [((at - shown[0][0]) / ticks, is_idr) for at, is_idr in shown]
 
 
 def _read_run(segment: bytes) -> "_Run":

@@ -20,11 +20,12 @@ _TIMES = re.compile(r"(?:(\d+):)?(\d\d):(\d\d\.\d{3}) --> (?:(\d+):)?(\d\d):(\d\
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cue:
-    """A text and when it is shown."""
+    """A text and when it is shown; `identifier` is a line, or empty."""
 
     start_s: float
     end_s: float
     text: str
+    identifier: str = ""
 
 
 def parse_webvtt(text: str) -> list[Cue]:
@@ -53,8 +54,12 @@ def _seconds(hours: str | None, minutes: str, seconds: str) -> float:
 
 def webvtt(cues: Iterable[Cue], *, header: Sequence[str] = (_HEADER,)) -> str:
     """Write a file."""
-    blocks = (f"{_clock(cue.start_s)} --> {_clock(cue.end_s)}\n{cue.text}\n" for cue in cues)
-    return "\n".join(["\n".join(header) + "\n", *blocks])
+    return "\n".join(["\n".join(header) + "\n", *map(_block, cues)])
+
+
+def _block(cue: Cue) -> str:
+    identifier = f"{cue.identifier}\n" if cue.identifier else ""
+    return f"{identifier}{_clock(cue.start_s)} --> {_clock(cue.end_s)}\n{cue.text}\n"
 
 
 def segment_webvtt(cues: Sequence[Cue], *, duration_s: float) -> Iterator[tuple[float, str]]:

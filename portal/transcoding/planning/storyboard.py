@@ -1,71 +1,91 @@
-"""The storyboard: thumbnails for the seek bar, tiled into sprites, with their WebVTT. Pure."""
+"""The storyboard: thumbnails for the seek bar, tiled into sprites, with their WebVTT. Pure.
 
-import math
+Thumbnails are frames of a rendition, so they have the times that players show them at. Those of a
+storyboard are at most its interval apart, and each stands for what is nearest to it.
+"""
+
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
-from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, webvtt
-from portal.transcoding.probing.facts import VideoTrack
+from portal.transcoding.packaging.master import FinishedRendition
+from portal.transcoding.packaging.webvtt import Cue, webvtt
+from portal.transcoding.probing.cuts import SEGMENT_S
 
 STORYBOARD_NAME = "storyboard.vtt"
-THUMBNAIL_PATTERN = "thumbnail-%05d.jpg"
 SPRITE_PATTERN = "storyboard-%03d.jpg"
 # A line of a storyboard that names a part of a sprite.
 SPRITE_LINE = re.compile(r"^(?P<name>[a-z0-9-]+\.jpg)(?=#xywh=)", re.MULTILINE)
-_TILE = re.compile(r"([a-z0-9-]+\.jpg)#xywh=(\d+),(\d+),(\d+),(\d+)")
+_TILE = re.compile(
+    r"^([\d.]+)\n.+ --> .+\n([a-z0-9-]+\.jpg)#xywh=(\d+),(\d+),(\d+),(\d+)$", re.MULTILINE
+)
 _BOX_LONG_SIDE, _BOX_SHORT_SIDE = 192, 108
 _COLUMNS, _ROWS = 5, 5
-# The filter that makes sprites of thumbnails.
+TILES = _COLUMNS * _ROWS
+# The filter that makes a sprite of frames.
 TILING = f"tile={_COLUMNS}x{_ROWS}"
 # About a hundred thumbnails, but not denser than once a second or sparser than every ten.
 _THUMBNAILS = 100
 _MIN_INTERVAL_S, _MAX_INTERVAL_S = 1.0, 10.0
-# Key frames this far apart tell enough of a video that takes long to decode. What has few pixels,
-# as a minute of 1080p30, is decoded whole where they are much further apart than thumbnails; those
-# of phones are about a second apart.
-_MAX_KEY_DISTANCE_S = 20.0
-_MAX_KEY_DISTANCE_INTERVALS = 1.5
+# IDR pictures this far apart are enough of any video: half of it is the largest error.
+_CLOSE_S = 3.0
+# Times of playlists are rounded.
+_ROUNDING_S = 0.001
+# Pixels that are decoded as soon as a minute of 1080p30.
 _FEW_PIXELS = 4_000_000_000
+# An offered time lies inside its frame, however times are rounded on the way.
+_INSIDE_FRAME_S = 0.002
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Storyboard:
-    """One thumbnail for every `interval_s`, `width` x `height` pixels.
-
-    `from_key_frames` means that only those are decoded, `is_quick` that no encoder's turn need be
-    waited for.
-    """
+    """Thumbnails of `width` x `height` pixels, at most `interval_s` apart."""
 
     interval_s: float
     width: int
     height: int
-    from_key_frames: bool
-    is_quick: bool
 
     @property
-    def thinning(self) -> str:
-        """The filter that leaves one frame for each interval, from about its middle.
+    def before_first_s(self) -> float:
+        """The time after which the first thumbnail is chosen, as others are after the last."""
+        return -self.interval_s / 2
 
-        They are tiled afterwards: ffmpeg reports no progress until every output has had a frame,
-        and a sprite has one when all its thumbnails are there.
+    def chosen(self, times_s: Sequence[float], *, last_s: float, next_s: float) -> list[float]:
+        """Of frames' times those that leave no gap above the interval, where there are enough.
+
+        `last_s` is that of the thumbnail before, `next_s` that of the next frame that can be one.
         """
-        return f"fps=fps=1/{self.interval_s:g}:start_time=0:eof_action=pass"
+        found = []
+        for at_s, following_s in pairwise([*times_s, next_s]):
+            if following_s - last_s > self.interval_s + _ROUNDING_S:
+                found.append(at_s)
+                last_s = at_s
+        return found
 
-    def vtt(self, *, duration_s: float, thumbnails: int) -> str:
+    def shows_enough(self, key_distance_s: float) -> bool:
+        """Whether frames this far apart, at most, can be all there is to choose from."""
+        return key_distance_s <= max(_CLOSE_S, self.interval_s)
+
+    def vtt(self, times_s: Sequence[float], *, duration_s: float) -> str:
         """The WebVTT that says where in which sprite the thumbnail for a time is.
 
-        A video may end before the middle of an interval; the thumbnail before it then stays.
+        Its cues are identified by the thumbnails' own times.
         """
-        count = max(1, min(thumbnails, math.ceil(duration_s / self.interval_s)))
-        ends_s = [*(self.interval_s * (number + 1) for number in range(count - 1)), duration_s]
+        middles_s = ((before + after) / 2 for before, after in pairwise(times_s))
+        bounds_s = pairwise([0.0, *middles_s, duration_s])
         return webvtt(
-            Cue(start_s=self.interval_s * number, end_s=end_s, text=self._address(number))
-            for number, end_s in enumerate(ends_s)
+            Cue(
+                start_s=start_s,
+                end_s=end_s,
+                text=self._address(number),
+                identifier=f"{at_s:.6f}",
+            )
+            for number, (at_s, (start_s, end_s)) in enumerate(zip(times_s, bounds_s, strict=True))
         )
 
     def _address(self, number: int) -> str:
-        sprite, place = divmod(number, _COLUMNS * _ROWS)
+        sprite, place = divmod(number, TILES)
         row, column = divmod(place, _COLUMNS)
         x, y = column * self.width, row * self.height
         return f"{SPRITE_PATTERN % sprite}#xywh={x},{y},{self.width},{self.height}"
@@ -73,7 +93,7 @@ class Storyboard:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tile:
-    """A thumbnail: the time that it is of, and where in which sprite it is, in pixels."""
+    """A thumbnail: a time when its frame is shown, and where in which sprite it is, in pixels."""
 
     at_s: float
     sprite: str
@@ -89,43 +109,46 @@ class Tile:
 
 
 def spread_tiles(text: str, count: int) -> list[Tile]:
-    """So many thumbnails of a storyboard's WebVTT, from one end of the video to the other."""
-    tiles = [tile for cue in parse_webvtt(text) if (tile := _tile(cue))]
-    return _spread(tiles, count)
+    """So many thumbnails of a storyboard's WebVTT, from one end of the video to the other.
 
-
-def _tile(cue: Cue) -> Tile | None:
-    found = _TILE.fullmatch(cue.text)
-    if found is None:
-        return None
-    x, y, width, height = map(int, found.groups()[1:])
-    # Thumbnails are from about the middle of their intervals.
-    at_s = (cue.start_s + cue.end_s) / 2
-    return Tile(at_s=at_s, sprite=found[1], x=x, y=y, width=width, height=height)
-
-
-def _spread(tiles: Sequence[Tile], count: int) -> list[Tile]:
-    """From the middle of each of `count` equal parts; all if there are no more."""
+    Each is from the middle of one of `count` equal parts; all, if there are no more. None of
+    storyboards whose cues have no identifiers: those don't tell which frame a thumbnail shows.
+    """
+    tiles = [_tile(*found.groups()) for found in _TILE.finditer(text)]
     if len(tiles) <= count:
-        return list(tiles)
+        return tiles
     return [tiles[(2 * number + 1) * len(tiles) // (2 * count)] for number in range(count)]
 
 
-def plan_storyboard(video: VideoTrack, *, duration_s: float) -> Storyboard:
-    """The storyboard for a video of this duration made from this track."""
-    is_upright = video.height > video.width
+def _tile(at_s: str, sprite: str, *place: str) -> Tile:
+    x, y, width, height = map(int, place)
+    inside_s = float(at_s) + _INSIDE_FRAME_S
+    return Tile(at_s=inside_s, sprite=sprite, x=x, y=y, width=width, height=height)
+
+
+def plan_storyboard(width: int, height: int, *, duration_s: float) -> Storyboard:
+    """The storyboard for a video of this size and duration."""
+    is_upright = height > width
     box = (_BOX_SHORT_SIDE, _BOX_LONG_SIDE) if is_upright else (_BOX_LONG_SIDE, _BOX_SHORT_SIDE)
-    shrink = min(box[0] / video.width, box[1] / video.height)
+    shrink = min(box[0] / width, box[1] / height)
     interval_s = min(max(duration_s / _THUMBNAILS, _MIN_INTERVAL_S), _MAX_INTERVAL_S)
-    pixels = video.coded_width * video.coded_height * float(video.fps) * duration_s
-    is_soon_decoded = pixels <= _FEW_PIXELS
-    apart_s = interval_s * _MAX_KEY_DISTANCE_INTERVALS if is_soon_decoded else _MAX_KEY_DISTANCE_S
-    key_distance_s = video.max_key_distance_s
-    has_keys = key_distance_s is not None and key_distance_s <= apart_s
     return Storyboard(
         interval_s=round(interval_s, 1),
-        width=max(2, round(video.width * shrink)),
-        height=max(2, round(video.height * shrink)),
-        from_key_frames=has_keys,
-        is_quick=has_keys or is_soon_decoded,
+        width=max(2, round(width * shrink)),
+        height=max(2, round(height * shrink)),
     )
+
+
+def is_quickly_made(
+    lowest: FinishedRendition, *, duration_s: float, key_distance_s: float | None
+) -> bool:
+    """Whether no encoder's turn need be waited for to make a storyboard of a video.
+
+    `lowest` is its smallest rendition, `key_distance_s` the longest between this one's IDR
+    pictures, None for one that was encoded.
+    """
+    storyboard = plan_storyboard(lowest.width or 1, lowest.height or 1, duration_s=duration_s)
+    if storyboard.shows_enough(key_distance_s or SEGMENT_S):
+        return True
+    pixels = (lowest.width or 0) * (lowest.height or 0) * (lowest.fps or 0) * duration_s
+    return pixels <= _FEW_PIXELS

@@ -1,23 +1,27 @@
 """The storyboard: each cue leads to a thumbnail inside a sprite, of the time it stands for."""
 
+import io
 import math
 import re
+from bisect import bisect_right
 from itertools import pairwise
 from pathlib import Path
 
 import av
 import pytest
 from media_recipes import MakeMedia, card
-from published import FolderSink, Publish, PublishCard, Published, put_storyboard
+from published import FolderSink, Publish, PublishCard, Published, playlist, put_storyboard
+from published import frames as frames_of
 
-from portal.transcoding.planning.storyboard import STORYBOARD_NAME
+from portal.transcoding.encoding.frames import cut_frame
+from portal.transcoding.packaging.hls import INIT_NAME
+from portal.transcoding.planning.storyboard import STORYBOARD_NAME, plan_storyboard, spread_tiles
 
 Place = tuple[float, float, str, tuple[int, int, int, int]]
 _CUE = re.compile(
-    r"(\d\d):(\d\d):(\d\d\.\d{3}) --> (\d\d):(\d\d):(\d\d\.\d{3})\n"
+    r"[\d.]+\n(\d\d):(\d\d):(\d\d\.\d{3}) --> (\d\d):(\d\d):(\d\d\.\d{3})\n"
     r"(storyboard-\d{3}\.jpg)#xywh=(\d+),(\d+),(\d+),(\d+)\n"
 )
-WHITE = 235
 
 
 def places(folder: Path) -> list[Place]:
@@ -32,23 +36,6 @@ def places(folder: Path) -> list[Place]:
         found.append((starts_s, ends_s, match[7], (x, y, width, height)))
     assert len(found) == text.count("-->"), "a cue of another form"
     return found
-
-
-def luma(path: Path, place: tuple[int, int, int, int]) -> float:
-    """The mean of a thumbnail's middle, from 0 to 1 of full range."""
-    x, y, width, height = place
-    with av.open(str(path)) as container:
-        frame = next(container.decode(video=0))
-    plane = frame.planes[0]
-    assert x + width <= plane.width, "beyond the sprite"
-    assert y + height <= plane.height, "beyond the sprite"
-    data = memoryview(plane)
-    rows = range(y + height // 4, y + height * 3 // 4)
-    left, right = x + width // 4, x + width * 3 // 4
-    total = sum(
-        sum(data[row * plane.line_size + left : row * plane.line_size + right]) for row in rows
-    )
-    return total / (len(rows) * (right - left)) / 255
 
 
 async def checked_storyboard(published: Published, sink: FolderSink) -> list[Place]:
@@ -67,34 +54,90 @@ async def checked_storyboard(published: Published, sink: FolderSink) -> list[Pla
     return found
 
 
-FADES = {
-    # Brightness rises evenly from black to white over the whole source.
-    "a minute": (60, "5", 1.0),
-    "four minutes": (240, "2", 2.4),
-    "twenty minutes": (1200, "1", 10.0),
+# Each frame has its number in bars, from the lowest bit on: light for one, dark for zero.
+BITS, BAR_PX = 13, 16
+NUMBERED = (
+    f"nullsrc=s={BITS * BAR_PX}x120:r=25:d=200,format=gray,"
+    f"geq=lum='if(mod(floor(N/pow(2,floor(X/{BAR_PX}))),2),220,40)'"
+)
+HEVC = "open-gop=1:bframes=4:scenecut=0:log-level=error:keyint={0}:min-keyint={0}"
+ENCODERS = {
+    "h264": ("-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-sc_threshold", "0"),
+    "hevc": ("-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1"),
 }
 
 
-@pytest.mark.parametrize("kind", FADES)
-@pytest.mark.slow
-async def test_each_thumbnail_is_of_the_time_it_stands_for(
-    kind: str, make_media: MakeMedia, publish: Publish, sink: FolderSink
+def number(plane: av.video.plane.VideoPlane, x: int, y: int, width: int, height: int) -> int:
+    """Which frame a part of a picture shows."""
+    row = memoryview(plane)[(y + height // 2) * plane.line_size :]
+    middles = (x + (2 * bit + 1) * width // (2 * BITS) for bit in range(BITS))
+    return sum((row[middle] > 128) << bit for bit, middle in enumerate(middles))
+
+
+def picture(content: bytes) -> av.video.plane.VideoPlane:
+    with av.open(io.BytesIO(content)) as container:
+        return next(container.decode(video=0)).planes[0]
+
+
+@pytest.mark.parametrize("key_distance_s", [2, 10])
+@pytest.mark.parametrize("codec", ENCODERS)
+async def test_thumbnails_and_offered_frames_are_what_players_show_then(
+    codec: str,
+    key_distance_s: int,
+    make_media: MakeMedia,
+    publish: Publish,
+    sink: FolderSink,
+    tmp_path: Path,
 ) -> None:
-    duration_s, rate, interval_s = FADES[kind]
+    frames = str(25 * key_distance_s)
+    options = ("-x265-params", HEVC.format(frames)) if codec == "hevc" else ("-g", frames)
     source = make_media(
-        f"fade {kind}.mp4",
-        *("-f", "lavfi", "-i", f"color=white:s=160x90:r={rate}:d={duration_s}"),
-        *("-vf", f"fade=in:st=0:d={duration_s}", "-c:v", "libx264", "-preset", "ultrafast"),
-        *("-pix_fmt", "yuv420p", "-g", "9999"),
+        f"{codec} {frames}.mp4",
+        *("-f", "lavfi", "-i", NUMBERED, "-pix_fmt", "yuv420p", *ENCODERS[codec], *options),
     )
     published = await publish(source)
+    assert published.result.renditions[0].copied == (codec == "h264")
     found = await checked_storyboard(published, sink)
-    assert len(found) == pytest.approx(duration_s / interval_s, abs=1)
-    # JPEG and 8 bits are good for about half a percent of the way from black to white.
-    fuzz_s = 0.01 * duration_s
     for starts_s, ends_s, sprite, place in found:
-        at_s = luma(sink.folder / sprite, place) * duration_s
-        assert starts_s - fuzz_s <= at_s <= ends_s + fuzz_s
+        at_s = number(picture((sink.folder / sprite).read_bytes()), *place) / 25
+        assert max(at_s - starts_s, ends_s - at_s) <= 1.5
+    shown = frames_of(published.folder, published.result.renditions[0].name)
+    offered = spread_tiles((sink.folder / STORYBOARD_NAME).read_text(), 6)
+    assert len(offered) == 6
+    for tile in offered:
+        sprite = picture((sink.folder / tile.sprite).read_bytes())
+        thumbnail = number(sprite, tile.x, tile.y, tile.width, tile.height)
+        poster = picture(await cut(published, tile.at_s, tmp_path))
+        [player] = [it for it in shown if 0 <= tile.at_s - it.time < 0.04]
+        numbers = [number(it, 0, 0, it.width, it.height) for it in (poster, player.planes[0])]
+        assert numbers == [thumbnail, thumbnail]
+
+
+async def cut(published: Published, at_s: float, work_dir: Path) -> bytes:
+    """The poster of this time."""
+    name = published.result.renditions[0].name
+    files = playlist(published.folder, name)
+    place = bisect_right(files.starts_s, at_s) - 1
+    read = [
+        (published.folder / name / uri).read_bytes()
+        for uri in (INIT_NAME, files.segments[place].uri)
+    ]
+    return await cut_frame(*read, at_s=at_s - files.starts_s[place], work_dir=work_dir)
+
+
+@pytest.mark.parametrize(
+    ("duration_s", "interval_s"),
+    [(60, 1.0), (240, 2.4), (1200, 10.0)],
+)
+def test_thumbnails_are_at_most_their_interval_apart(duration_s: int, interval_s: float) -> None:
+    storyboard = plan_storyboard(1280, 720, duration_s=duration_s)
+    assert storyboard.interval_s == interval_s
+    times_s = [number / 25 for number in range(duration_s * 25)]
+    end_s = duration_s + interval_s / 2
+    chosen = storyboard.chosen(times_s, last_s=storyboard.before_first_s, next_s=end_s)
+    assert len(chosen) == pytest.approx(duration_s / interval_s, abs=2)
+    gaps = pairwise([-chosen[0], *chosen, 2 * duration_s - chosen[-1]])
+    assert max(after - at for at, after in gaps) <= interval_s + 0.002
 
 
 @pytest.mark.parametrize(
