@@ -492,7 +492,7 @@ async def test_frames_of_the_whole_video_are_offered(poster: Poster) -> None:
     await Video.filter(id=poster.video.id).update(has_storyboard=True)
     page = await poster.fragment()
     times = re.findall(r'name="time"\s+value="([\d.]+)"', page)
-    assert times == ["1.500", "3.500", "5.500", "7.500", "9.500", "11.500"]
+    assert times == ["1.502", "3.502", "5.502", "7.502", "9.502", "11.502"]
     assert 'aria-label="Use the frame at 0:10"' in page
     folder = f"/hls/{poster.video.id}/{poster.video.published_attempt}"
     assert f'href="{folder}/storyboard-000.jpg"' in page
@@ -502,10 +502,10 @@ async def test_frames_of_the_whole_video_are_offered(poster: Poster) -> None:
     assert await poster.shade() == pytest.approx(35, abs=0.5)
 
 
-# A thumbnail for each of twelve seconds.
-STORYBOARD = Storyboard(
-    interval_s=1, width=192, height=108, from_key_frames=False, is_quick=True
-).vtt(duration_s=12, thumbnails=12)
+# A thumbnail from the middle of each of twelve seconds.
+STORYBOARD = Storyboard(interval_s=1, width=192, height=108).vtt(
+    [number + 0.5 for number in range(12)], duration_s=12
+)
 
 
 async def test_page_without_storage_offers_no_frames(client: Client, resources: WebContext) -> None:
