@@ -3,7 +3,6 @@
 import asyncio
 from math import log2
 from time import monotonic
-from typing import Any
 
 import pytest
 from quart import Quart
@@ -13,12 +12,8 @@ from signed_in import (
     PASSWORD,
     Sender,
     browser,
-    make_account,
-    pass_time,
     person,
     program,
-    renew_failures,
-    session_in,
     session_of,
     try_to_sign_in,
 )
@@ -26,7 +21,7 @@ from signed_in import (
 from portal.accounts import links
 from portal.accounts.passwords import Passwords
 from portal.accounts.signing_in import FREE_TRIES_OF_ACCOUNT, FREE_TRIES_OF_ADDRESS
-from portal.database.account_models import Account, SignInFailure
+from portal.database.account_models import Account
 from portal.database.states import Role
 
 GUESSES = 200
@@ -57,45 +52,6 @@ def allowed(free: int, began_at: float) -> int:
     return free + int(log2(monotonic() - began_at + 1))
 
 
-async def attack(app: Quart, tries: list[dict[str, Any]]) -> list[int]:
-    """The statuses of tries sent all at once."""
-    sent = (
-        try_to_sign_in(Sender(app, OWN_PAGE, it["address"]), it["email"], it["password"])
-        for it in tries
-    )
-    return [answer.status_code for answer in await asyncio.gather(*sent)]
-
-
-async def test_guesses_at_once_are_no_more_guesses(
-    app: Quart, olga: Account, guessed: Guessed
-) -> None:
-    """Two hundred at once at one account from as many addresses, with the right one among them."""
-    began_at = monotonic()
-    tries = [
-        {"address": f"192.0.2.{it}", "email": olga.email, "password": f"guess {it} of many"}
-        for it in range(GUESSES)
-    ]
-    tries[GUESSES // 2]["password"] = PASSWORD
-    statuses = await attack(app, tries)
-    assert FREE_TRIES_OF_ACCOUNT <= guessed.count <= allowed(FREE_TRIES_OF_ACCOUNT, began_at)
-    assert statuses.count(429) == GUESSES - guessed.count
-    assert await SignInFailure.all().count() <= guessed.count
-
-
-async def test_one_address_gets_no_more_by_trying_many_accounts(
-    app: Quart, olga: Account, guessed: Guessed
-) -> None:
-    """Two hundred at once from one address, each at another account."""
-    began_at = monotonic()
-    tries = [
-        {"address": ATTACKER, "email": f"{it}@example.org", "password": PASSWORD}
-        for it in range(GUESSES)
-    ]
-    statuses = await attack(app, tries)
-    assert FREE_TRIES_OF_ADDRESS <= guessed.count <= allowed(FREE_TRIES_OF_ADDRESS, began_at)
-    assert statuses.count(429) == GUESSES - guessed.count
-
-
 async def test_one_client_is_one_address_whatever_it_says(
     app: Quart, olga: Account, guessed: Guessed
 ) -> None:
@@ -116,50 +72,6 @@ async def test_one_client_is_one_address_whatever_it_says(
     statuses = await asyncio.gather(*map(guess, range(GUESSES)))
     assert FREE_TRIES_OF_ADDRESS <= guessed.count <= allowed(FREE_TRIES_OF_ADDRESS, began_at)
     assert statuses.count(429) == GUESSES - guessed.count
-
-
-async def test_person_gets_in_where_they_are_known_during_an_attack(
-    app: Quart, olga: Account
-) -> None:
-    """Two hundred guesses from a hundred addresses, and ten times the right password at home."""
-    await session_of(olga, address=ADDRESS)
-
-    async def come_home() -> list[str]:
-        home = Sender(app, OWN_PAGE, ADDRESS)
-        return [session_in(await try_to_sign_in(home, olga.email)) for _ in range(10)]
-
-    tries = [
-        {"address": f"192.0.2.{it % 100}", "email": olga.email, "password": "a guess"}
-        for it in range(GUESSES)
-    ]
-    statuses, cookies = await asyncio.gather(attack(app, tries), come_home())
-    assert set(statuses) == {422, 429}
-    assert all(cookies)
-
-
-async def test_other_accounts_are_not_slowed_down_by_an_attack(app: Quart, olga: Account) -> None:
-    """Two hundred guesses at one account; another one signs in from elsewhere at the first try."""
-    other = await make_account("other", Role.EDITOR)
-    tries = [
-        {"address": ATTACKER, "email": olga.email, "password": "a guess"} for _ in range(GUESSES)
-    ]
-    _, answer = await asyncio.gather(
-        attack(app, tries), try_to_sign_in(Sender(app, OWN_PAGE, ADDRESS), other.email)
-    )
-    assert answer.status_code == 303
-
-
-async def test_waiting_is_told_and_worth_it(app: Quart, olga: Account) -> None:
-    """Six guesses; the seventh try, after what Retry-After says, is looked at."""
-    sender = Sender(app, OWN_PAGE, ATTACKER)
-    for _ in range(6):
-        await renew_failures()
-        answer = await try_to_sign_in(sender, olga.email, "a guess")
-    assert answer.status_code == 429
-    wait_s = int(answer.headers["Retry-After"])
-    assert wait_s == 1
-    await pass_time(wait_s)
-    assert (await try_to_sign_in(sender, olga.email)).status_code == 303
 
 
 @pytest.mark.parametrize("is_known", [True, False])

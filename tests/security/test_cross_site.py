@@ -1,6 +1,5 @@
 """Forged requests (CSRF): another site's page has a signed-in browser send something."""
 
-import re
 from typing import Any
 
 import pytest
@@ -15,12 +14,10 @@ from signed_in import (
     person_of,
     session_in,
     session_of,
-    signed_in,
     token_of,
     try_to_sign_in,
 )
 
-from portal.accounts import people
 from portal.accounts.permissions import ANYONE
 from portal.database.account_models import Account, ApiToken
 from portal.database.models import Video
@@ -97,29 +94,6 @@ async def test_signed_in_browser_is_no_tool_of_other_sites(
     assert token
 
 
-async def test_cookie_is_found_however_it_is_written(app: Quart, olga: Account) -> None:
-    """Eight spellings of the header: what counts as a session must tell where it comes from, and
-    gets answers that nothing keeps.
-    """
-    session = await session_of(olga)
-    for before, between, after in (
-        ("", "=", ""),
-        ("a=b; ", "=", ""),
-        ("", " =", ""),
-        ("", "\t=\t", ""),
-        ("", '="', '"'),
-        ("a; ", "=", "; b"),
-        ('a="; ', "=", ""),
-        (f"{PLAIN_COOKIE}=; ", " = ", ""),
-    ):
-        cookie = {"Cookie": f"{before}{PLAIN_COOKIE}{between}{session}{after}"}
-        forged = await Sender(app).post("/sign-out", headers=cookie)
-        assert forged.status_code == 403, cookie
-        page = await Sender(app).get("/", headers=cookie)
-        assert page.headers["Cache-Control"] == "private, no-store", cookie
-    assert (await person_of(session)).is_signed_in
-
-
 async def test_nobody_is_signed_in_by_another_site(app: Quart, olga: Account) -> None:
     """Login forgery: an attacker's own password or link, sent by a victim's browser: ten
     senders, three forms."""
@@ -151,29 +125,3 @@ async def test_own_pages_work_in_new_and_old_browsers(app: Quart, olga: Account)
         out = await sender.post("/sign-out", headers={"Cookie": f"{PLAIN_COOKIE}={session}"})
         assert out.status_code == 303
         assert await person_of(session) == ANYONE
-
-
-async def test_reading_from_another_site_changes_nothing(app: Quart, olga: Account) -> None:
-    """Every GET of a signed-in browser, led there by another site's page."""
-    video = await make_video(olga)
-    session = await session_of(olga)
-    before = {it.id: it.role for it in await people.list_accounts()}
-    headers = {"Cookie": f"{PLAIN_COOKIE}={session}", **SENDERS["another site"]}
-    for rule in app.url_map.iter_rules():
-        if "GET" in (rule.methods or set()):
-            path = re.sub(r"<[^>]+>", str(video.id), rule.rule)
-            answer = await Sender(app).get(path, headers=headers)
-            assert "Access-Control-Allow-Credentials" not in answer.headers
-            assert "Set-Cookie" not in answer.headers
-    assert (await person_of(session)).is_signed_in
-    assert await Video.exists(id=video.id)
-    assert {it.id: it.role for it in await people.list_accounts()} == before
-
-
-async def test_page_of_an_account_is_not_framed(app: Quart, olga: Account) -> None:
-    """Clickjacking: six pages that a frame of another site must not show."""
-    sender = await signed_in(app, olga)
-    for path in ("/account", "/people", "/sign-in", "/welcome/none", "/set-up", "/upload"):
-        answer = await sender.get(path)
-        assert answer.headers["X-Frame-Options"] == "DENY", path
-        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"], path

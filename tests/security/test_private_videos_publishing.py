@@ -1,17 +1,15 @@
 """Attacks on what is not public yet, or is said to be so: creation, processing, frames."""
 
 import asyncio
-from typing import Any
 
 import pytest
 from api_client import answered, metadata, problem, put
 from private_videos import Cast, make_ready
 from quart import Quart
-from signed_in import Sender, program, text_of, token_of
+from signed_in import Sender, program, token_of
 
 from portal.database.models import Video
-from portal.database.states import VideoStatus, Visibility
-from portal.videos.library_queries import Sort
+from portal.database.states import Visibility
 from portal.web.composition import WebContext
 
 HOSTILE_ORIGINS = (
@@ -79,19 +77,6 @@ async def test_hostile_sites_in_the_database_stay_out_of_the_header(
     assert await ancestors(nobody, video) == f"'self' {good}"
 
 
-async def test_hostile_sites_are_not_recorded(resources: WebContext, cast: Cast) -> None:
-    """The same nineteen by the API: refused, each with its place."""
-    video, sender = await make_ready(resources, cast.editor), cast.senders["its editor"][0]
-    for text in HOSTILE_ORIGINS:
-        body = {"visibility": "public", "signedInOnly": False, "embedOrigins": [text]}
-        address, headers = f"/api/videos/{video.id}/access", {"If-Match": "*"}
-        answer = await sender.ask("PUT", address, json=body, headers=headers)
-        found = await problem(answer, 422, "validation_failed")
-        assert found["errors"][0]["pointer"] == "/embedOrigins/0", text
-    found = await Video.get(id=video.id)
-    assert (found.visibility, found.embed_origins) == (Visibility.PRIVATE, [])
-
-
 @pytest.mark.parametrize(
     "query",
     [
@@ -133,40 +118,3 @@ async def test_creation_sent_again_changes_no_visibility(publisher: Sender) -> N
     )
     assert sorted(it.status_code for it in answers) == [200, 200, 200, 201]
     assert await Video.filter(visibility=Visibility.PUBLIC).count() == 0
-
-
-async def test_private_upload_is_at_no_moment_public(cast: Cast, publisher: Sender) -> None:
-    """Eight private creations, while four strangers ask for all that is new without a pause."""
-    seen: list[object] = []
-    asked, ended = 0, asyncio.Event()
-
-    async def look(sender: Sender) -> None:
-        nonlocal asked
-        while not ended.is_set():
-            for path in ("/", "/?status=processing", "/?q=harbour", f"/?sort={Sort.TITLE.value}"):
-                page = await text_of(await sender.get(path))
-                asked += 1
-                seen.extend(it for it in ("Harbour", "harbour.mp4") if it in page)
-
-    async def publish() -> None:
-        for state in VideoStatus:
-            body = metadata(await uploaded(publisher))
-            answer = await publisher.post("/api/videos?visibility=private", json=body)
-            video_id = (await answered(answer, 201))["id"]
-            # What a worker writes, one after the other.
-            for columns in states_of(state):
-                await Video.filter(id=video_id).update(**columns)
-                await asyncio.sleep(0.05)
-        ended.set()
-
-    strangers = [cast.senders[it][0] for it in ("nobody", "viewer", "another editor")]
-    await asyncio.gather(publish(), *(look(it) for it in strangers))
-    assert seen == []
-    assert asked > 20
-    assert "Harbour" in await text_of(await cast.senders["its editor"][0].get("/"))
-
-
-def states_of(last: VideoStatus) -> list[dict[str, Any]]:
-    """What is written to a video on its way to a state."""
-    ready = {"published_attempt": 1, "has_poster": True, "has_storyboard": True}
-    return [{"width": 16, "height": 9}, ready, {"status": last}]

@@ -1,16 +1,13 @@
 """Attacks on the response cache: one person's page is never given to another."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 from quart import Quart
 from signed_in import (
     Sender,
     browser,
-    make_account,
     make_video,
-    one_app,
     program,
     session_of,
     text_of,
@@ -19,7 +16,6 @@ from signed_in import (
 
 from portal.database.account_models import Account
 from portal.database.models import Video
-from portal.database.states import Role
 from portal.web.server.credentials import PLAIN_COOKIE, SECURE_COOKIE
 from portal.web.server.response_cache import MAX_AGE_S
 
@@ -34,12 +30,6 @@ class Clock:
 
 
 CLOCK = Clock()
-
-
-@pytest.fixture(scope="module")
-async def shared_app(services: dict[str, str]) -> AsyncIterator[Quart]:
-    async with one_app(services, cache_clock=CLOCK) as app:
-        yield app
 
 
 @pytest.fixture
@@ -75,16 +65,6 @@ def marks(page: str) -> set[str]:
     return {
         it for it in ("olga@example.org", "edith@example.org", "/edit", "/delete") if it in page
     }
-
-
-async def test_pages_are_shared_at_all(app: Quart, video: Video) -> None:
-    """Else nothing below would be attacked: what strangers get is not made anew."""
-    path = f"/videos/{video.id}"
-    await become_popular(app, path)
-    await Video.filter(id=video.id).update(title="Another title")
-    assert "Another title" not in await text_of(await stranger(app).get(path))
-    CLOCK.now_s += MAX_AGE_S
-    assert "Another title" in await text_of(await stranger(app).get(path))
 
 
 async def test_signed_in_and_anonymous_requests_by_turns(
@@ -159,43 +139,3 @@ async def test_page_of_someone_is_not_planted_for_all(
                 assert marks(await text_of(answer)) == set(), (headers, path)
     # At least where the spelling is right there was something to plant.
     assert planted > 10
-
-
-async def test_answer_to_a_wrong_token_is_not_everyones(
-    app: Quart, olga: Account, video: Video
-) -> None:
-    """A refusal at each of four popular addresses, first to ask when a new answer is due."""
-    paths = paths_of(video)
-    await become_popular(app, *paths)
-    for path in paths:
-        CLOCK.now_s += MAX_AGE_S
-        refused, shown = await asyncio.gather(
-            program(app, "portal_wrong").get(path), stranger(app).get(path)
-        )
-        assert (refused.status_code, shown.status_code) == (401, 200)
-        assert (await stranger(app).get(path)).status_code == 200
-
-
-async def test_who_signs_out_is_a_stranger_at_once(app: Quart, olga: Account, video: Video) -> None:
-    """Twice at four popular addresses: with the old cookie, and without any."""
-    session = await session_of(olga)
-    paths = paths_of(video)
-    await become_popular(app, *paths)
-    sender = browser(app, session)
-    assert "olga@example.org" in await text_of(await sender.get("/"))
-    await sender.post("/sign-out")
-    for path in paths:
-        for who in (sender, Sender(app, {}, sender.address)):
-            assert marks(await text_of(await who.get(path))) == set(), path
-
-
-async def test_open_pages_are_not_given_out_once_the_portal_is_closed(app: Quart) -> None:
-    """Pages with everyone's buttons, popular while the portal was open: gone in two seconds."""
-    video = await make_video(None)
-    paths = paths_of(video)
-    await become_popular(app, *paths)
-    assert "/edit" in await text_of(await stranger(app).get(paths[1]))
-    await make_account("olga", Role.OWNER)
-    CLOCK.now_s += MAX_AGE_S
-    for path in paths:
-        assert marks(await text_of(await stranger(app).get(path))) == set(), path

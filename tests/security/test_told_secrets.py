@@ -5,10 +5,8 @@ could read.
 """
 
 import re
-from html.parser import HTMLParser
 
 from api_client import rows, run_sql
-from command_line import portal
 from quart import Quart, Response
 from signed_in import (
     OWN_PAGE,
@@ -16,7 +14,6 @@ from signed_in import (
     Sender,
     browser,
     make_account,
-    make_video,
     person,
     program,
     send_fields,
@@ -179,58 +176,6 @@ async def test_database_holds_no_secret(app: Quart, olga: Account) -> None:
     kept = "".join(life.told[table] for (table,) in tables)
     assert olga.email in kept
     assert [it for it in life.secrets if it in kept] == []
-
-
-async def test_commands_show_no_secret(app: Quart, services: dict[str, str], olga: Account) -> None:
-    """Five commands that list and describe, in words and as JSON."""
-    video = await make_video(olga)
-    link = await links.invite(Role.EDITOR, by=person(olga))
-    secrets = {await session_of(olga), await token_of(olga), link, PASSWORD}
-    hidden = {*secrets, *map(digest, secrets), olga.password_hash or ""}
-    environ = {**services, "DATABASE_URL": app.extensions["portal"].config.database_url}
-    for command in (
-        ("videos", "show", str(video.id)),
-        ("videos", "show", str(video.id), "--json"),
-        ("videos", "list", "--json"),
-        ("accounts", "list", "--json"),
-        ("tokens", "list", "--json"),
-    ):
-        ended = await portal(environ, *command)
-        assert ended.code == 0, ended.err
-        assert [it for it in hidden if it in ended.out + ended.err] == [], command
-
-
-class Elsewhere(HTMLParser):
-    """The addresses of a page that a browser may ask for with the page's own as referrer."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.found: list[str] = []
-        self.policies: list[str] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        names = ("href", "src", "action", "hx-get", "poster", "data")
-        self.found += [given[name] for name in names if given.get(name)]
-        if tag == "meta" and given.get("name") == "referrer":
-            self.policies.append(given["content"])
-
-
-async def test_address_of_a_link_goes_nowhere_else(app: Quart, olga: Account) -> None:
-    """The page of a one-time link: no other site is named, and none would be told its address."""
-    secret = await links.invite(Role.EDITOR, by=person(olga))
-    answer = await Sender(app).get(f"/welcome/{secret}")
-    page = Elsewhere(await text_of(answer))
-    assert len(page.found) > 5
-    assert [it for it in page.found if not re.match(r"/[^/]|/$|#", it)] == []
-    assert [it for it in page.found if secret in it] == [f"/welcome/{secret}"]
-    policies = [*page.policies, answer.headers["Referrer-Policy"]]
-    assert policies[0] in ("same-origin", "no-referrer")
-    used = await Sender(app).post(
-        f"/welcome/{secret}", form={"email": "a@example.org", "password": NEW}
-    )
-    assert used.headers["Location"] == "/"
 
 
 async def test_what_shows_a_secret_is_kept_by_nobody(app: Quart, olga: Account) -> None:
