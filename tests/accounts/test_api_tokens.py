@@ -57,13 +57,6 @@ async def test_what_is_not_the_token_is_refused(ann: Account) -> None:
     assert not await is_refused(secret)
 
 
-async def test_session_secret_under_a_tokens_name_is_no_token(ann: Account) -> None:
-    """The digests lie in tables of their own; the prefix alone is no wall between them."""
-    await session_of(ann)
-    await execute("UPDATE sessions SET digest = %s", digest(f"{TOKEN_PREFIX}x"))
-    assert await is_refused(f"{TOKEN_PREFIX}x")
-
-
 async def test_token_lasts_its_days_and_for_ever_without_any(ann: Account) -> None:
     short = await api_tokens.create(ann.id, name="short", scopes=[Scope.READ], days=1)
     lasting = await api_tokens.create(ann.id, name="lasting", scopes=[Scope.READ])

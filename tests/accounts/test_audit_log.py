@@ -2,22 +2,19 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from uuid import uuid4
 
 import pytest
 from api_client import rows, run_sql
 from audit_lines import about, add_lines, lines, told, video_of
-from page_rows import make_row
 from signed_in import ADDRESS, make_account, person
 
-from portal.accounts import audit, audit_log, audit_rows, people
+from portal.accounts import audit_rows, people
 from portal.accounts.audit import REFUSALS_AN_HOUR, AuditAction, act_as, note, note_refused
-from portal.accounts.audit_log import BATCH, AuditQuery, read_all, read_page
+from portal.accounts.audit_log import AuditQuery, read_all, read_page
 from portal.accounts.passwords import Passwords
 from portal.accounts.permissions import ANYONE, EVERYONES
 from portal.accounts.signing_in import require_password
 from portal.config import Config
-from portal.database.account_models import AuditEvent
 from portal.database.states import Role
 from portal.errors import SignInRefused
 
@@ -74,30 +71,6 @@ async def test_failed_tries_of_an_hour_leave_so_many_lines_and_their_number() ->
     assert len(await lines()) == REFUSALS_AN_HOUR + 1
 
 
-async def test_lines_of_failed_tries_go_on_after_an_hour(config: Config) -> None:
-    for number in range(REFUSALS_AN_HOUR):
-        await note_refused(f"{number}@example.org")
-    await run_sql(
-        config.database_url,
-        "UPDATE audit_events SET at = at - interval '1 hour' WHERE id = "
-        "(SELECT min(id) FROM audit_events)",
-    )
-    await note_refused("next@example.org")
-    await note_refused("one.too.many@example.org")
-    found = await lines()
-    assert len(found) == REFUSALS_AN_HOUR + 1
-    assert found[-1]["objectName"] == "next@example.org"
-    assert found[-1]["detail"] == {"unlisted": "1"}
-
-
-async def test_crowd_at_once_is_counted_to_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit, "REFUSALS_AN_HOUR", 3)
-    await asyncio.gather(*(note_refused(f"{number}@example.org") for number in range(40)))
-    found = await lines()
-    unlisted = sum(int(it["detail"].get("unlisted", "0")) for it in found)
-    assert (len(found), unlisted) == (3, 37)
-
-
 @pytest.mark.parametrize(
     ("typed", "kept"),
     [
@@ -140,25 +113,6 @@ async def test_pages_stay_the_same_while_lines_are_added(config: Config) -> None
     assert len(seen) == 25
 
 
-async def test_page_that_ends_with_the_oldest_line_leads_no_further(config: Config) -> None:
-    await add_lines(config.database_url, 10)
-    assert (await read_page(AuditQuery(), limit=10)).older is None
-    assert (await read_page(AuditQuery(), limit=9)).older is not None
-    [oldest, *_] = await ids()
-    assert (await read_page(AuditQuery(), limit=9, before=oldest)).events == []
-
-
-async def test_all_lines_are_read_once_and_none_that_comes_later(config: Config) -> None:
-    await add_lines(config.database_url, 2 * BATCH + 1)
-    found = list[int]()
-    async for event in read_all(AuditQuery()):
-        found.append(event.id)
-        if len(found) % BATCH == 1:
-            await note(AuditAction.SIGNED_IN)
-    assert len(found) == len(set(found)) == 2 * BATCH + 1
-    assert found == sorted(found)
-
-
 async def test_lines_are_found_by_action_person_object_and_time(config: Config) -> None:
     await add_lines(config.database_url, 14)
     ann = await make_account("ann")
@@ -180,30 +134,6 @@ async def test_lines_are_found_by_action_person_object_and_time(config: Config) 
     )
     yesterday = datetime.now(UTC) - timedelta(days=1)
     assert await ids(AuditQuery(since=yesterday)) == added[1:]
-
-
-async def test_lines_are_pruned_by_their_age(
-    config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(audit_rows, "PRUNE_BATCH", 4)
-    await add_lines(config.database_url, 20)
-    numbers = await ids()
-    aged = "UPDATE audit_events SET at = now() - interval '{}' WHERE id {};"
-    old = aged.format("30 days 1 minute", f"<= {numbers[9]}")
-    young = aged.format("29 days 23 hours", f"= {numbers[10]}")
-    await run_sql(config.database_url, old + young)
-    assert await audit_rows.prune(keep_days=30) == 10
-    assert await ids() == numbers[10:]
-    assert await audit_rows.prune(keep_days=30) == 0
-
-
-async def test_videos_that_are_gone_keep_the_name_that_they_had() -> None:
-    video, gone, unknown = await make_row(), uuid4(), uuid4()
-    for video_id in (video.id, gone, unknown):
-        await note(AuditAction.VIDEO_EDITED, video_id)
-    await note(AuditAction.VIDEO_DELETED, gone, detail={"title": "Harbour"})
-    titles = await audit_log.titles_of(await AuditEvent.all())
-    assert titles == {str(video.id): (video.title, True), str(gone): ("Harbour", False)}
 
 
 async def test_queries_of_a_large_log_use_its_indexes(config: Config) -> None:

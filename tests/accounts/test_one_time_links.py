@@ -15,7 +15,7 @@ from portal.accounts.secrets import digest
 from portal.database.account_models import Account, OneTimeLink
 from portal.database.connection import execute
 from portal.database.states import Role
-from portal.errors import AccountExists, InvalidRequest, LinkNotValid, NotAllowed
+from portal.errors import AccountExists, InvalidRequest, LinkNotValid
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -112,22 +112,6 @@ async def test_link_ends_after_seven_days(
     assert await links.list_invitations() == []
 
 
-async def test_newer_link_takes_the_place_of_the_older(ann: Account, passwords: Passwords) -> None:
-    bob = await make_account("bob", Role.EDITOR)
-    older, other = [await links.offer_password(it.id, by=person(ann)) for it in (bob, ann)]
-    newer = await links.offer_password(bob.id, by=person(ann))
-    assert await refused(links.look_up(older))
-    assert (await accept(newer, passwords)).id == bob.id
-    assert (await links.look_up(other)).email == ann.email
-
-
-async def test_invitations_do_not_replace_each_other(ann: Account) -> None:
-    secrets = [await links.invite(Role.EDITOR, by=person(ann)) for _ in range(3)]
-    assert [await links.look_up(it) for it in secrets] == [Offer("", Role.EDITOR)] * 3
-    newest, *_ = await links.list_invitations()
-    assert newest.digest == digest(secrets[-1])
-
-
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
@@ -156,22 +140,6 @@ async def test_disabled_accounts_link_is_void(ann: Account, passwords: Passwords
     assert await refused(accept(secret, passwords))
 
 
-async def test_account_disabled_while_its_link_is_used_stays_as_it_was(
-    ann: Account, passwords: Passwords, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bob = await make_account("bob", Role.EDITOR)
-    secret = await links.offer_password(bob.id, by=person(ann))
-    hash_password = Passwords.hash
-
-    async def disable_first(self: Passwords, password: str) -> str:
-        await people.disable(bob.id, by=person(ann))
-        return await hash_password(self, password)
-
-    monkeypatch.setattr(Passwords, "hash", disable_first)
-    assert await refused(accept(secret, passwords))
-    assert (await Account.get(id=bob.id)).password_hash == bob.password_hash
-
-
 async def test_revoked_invitation_is_void_and_only_invitations_are_revoked(
     ann: Account, passwords: Passwords
 ) -> None:
@@ -181,21 +149,3 @@ async def test_revoked_invitation_is_void_and_only_invitations_are_revoked(
         await links.revoke_invitation(link.id)
     assert await refused(accept(invitation, passwords))
     assert (await links.look_up(offer)).email == ann.email
-
-
-@pytest.mark.parametrize("secret", ["", "x", "x" * 43, "\0", "\ud800", "é" * 200, "x" * 100_000])
-async def test_link_that_was_never_made_is_not_valid(
-    ann: Account, passwords: Passwords, secret: str
-) -> None:
-    await links.invite(Role.OWNER, by=person(ann))
-    assert await refused(links.look_up(secret))
-    assert await refused(accept(secret, passwords))
-
-
-@pytest.mark.parametrize("role", [Role.EDITOR, Role.VIEWER])
-async def test_who_does_not_administer_invites_nobody(ann: Account, role: Role) -> None:
-    by = person(await make_account("bob", role))
-    for wanted in Role:
-        with pytest.raises(NotAllowed):
-            await links.invite(wanted, by=by)
-    assert await links.list_invitations() == []

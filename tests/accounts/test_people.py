@@ -196,14 +196,6 @@ async def test_who_does_not_administer_changes_nobody(change: str, role: Role | 
     assert not (await Account.get(id=victim.id)).is_disabled
 
 
-@pytest.mark.parametrize("change", CHANGES)
-async def test_account_that_is_not_there_is_told(change: str) -> None:
-    ann, bob = await make_account("ann"), await make_account("bob")
-    await people.remove(bob.id, by=person(ann))
-    with pytest.raises(AccountNotFound):
-        await CHANGES[change](bob, person(ann))
-
-
 async def test_removed_accounts_videos_go_to_who_removes_it() -> None:
     await make_account("ann")
     bob, carl = await make_account("bob", Role.ADMIN), await make_account("carl", Role.EDITOR)
@@ -264,16 +256,6 @@ async def test_another_role_counts_at_once_for_sessions_and_tokens() -> None:
         assert (await program_of(token)).role is role
 
 
-async def test_link_made_for_a_lesser_role_opens_no_greater_one() -> None:
-    """Who could make a link for an editor could not for the owner that the editor has become."""
-    ann, carl = await make_account("ann"), await make_account("carl", Role.EDITOR)
-    admin = person(await make_account("bob", Role.ADMIN))
-    link = await links.offer_password(carl.id, by=admin)
-    await people.change_role(carl.id, Role.OWNER, by=person(ann))
-    with pytest.raises(LinkNotValid):
-        await links.look_up(link)
-
-
 async def test_another_password_ends_sessions_and_links() -> None:
     ann = await make_account("ann")
     session, link = await session_of(ann), await links.offer_password(ann.id, by=person(ann))
@@ -281,16 +263,3 @@ async def test_another_password_ends_sessions_and_links() -> None:
     assert await person_of(session) == ANYONE
     with pytest.raises(LinkNotValid):
         await links.look_up(link)
-
-
-async def test_accounts_are_listed_by_address_and_known_for_good() -> None:
-    exist = people.AccountsExist()
-    assert not await exist()
-    for name in ("carl", "ann", "bob"):
-        await make_account(name)
-    assert [it.email.partition("@")[0] for it in await people.list_accounts()] == [
-        *("ann", "bob", "carl")
-    ]
-    assert await exist()
-    await Account.all().delete()
-    assert await exist()

@@ -2,17 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable
-from contextvars import copy_context
 from math import log2
 from time import monotonic
 from typing import Any
 
 import pytest
-from api_client import run_sql, until_found
+from api_client import run_sql
 from signed_in import (
     ADDRESS,
     PASSWORD,
-    WAITING,
     make_account,
     pass_time,
     person,
@@ -21,16 +19,15 @@ from signed_in import (
     session_of,
 )
 
-from portal.accounts import people, sessions, signing_in
+from portal.accounts import people, signing_in
 from portal.accounts.passwords import Passwords
-from portal.accounts.permissions import ANYONE
 from portal.accounts.signing_in import (
     FREE_TRIES_OF_ACCOUNT,
     FREE_TRIES_OF_ADDRESS,
     MAX_WAIT_S,
 )
 from portal.config import Config
-from portal.database.account_models import Account, Session, SignInFailure
+from portal.database.account_models import Account, SignInFailure
 from portal.database.connection import fetch_rows
 from portal.database.states import Role
 from portal.errors import SignInRefused, TooManyTries
@@ -141,16 +138,6 @@ async def test_waits_double_from_the_sixth_failure_to_a_minute(door: Door) -> No
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
-async def test_wait_gets_shorter_as_time_passes(door: Door) -> None:
-    await door.fail(FREE_TRIES_OF_ACCOUNT + 6)
-    for passed_s, left_s in ((0, 60), (20, 40), (59, 1)):
-        await renew_failures()
-        await pass_time(passed_s)
-        assert await outcome(door.enter()) == left_s
-    await pass_time(1)
-    assert await outcome(door.enter()) == "in"
-
-
 async def test_try_that_comes_too_early_does_not_count(door: Door) -> None:
     failures, wait_s = FREE_TRIES_OF_ACCOUNT + 5, 32
     await door.fail(failures)
@@ -175,13 +162,6 @@ async def test_failures_are_forgotten_after_an_hour_and_with_success(door: Door)
         assert await outcome(door.enter(WRONG, address=ELSEWHERE)) == "refused"
 
 
-async def test_failures_from_many_addresses_add_up(door: Door) -> None:
-    for number in range(FREE_TRIES_OF_ACCOUNT):
-        assert await outcome(door.enter(WRONG, address=f"192.0.2.{number}")) == "refused"
-    await renew_failures()
-    assert await outcome(door.enter(address="192.0.2.99")) == 1
-
-
 async def test_address_the_account_does_not_have_is_slowed_the_same(door: Door) -> None:
     nobody = {"email": "nobody@example.org"}
     for _ in range(FREE_TRIES_OF_ACCOUNT):
@@ -204,14 +184,6 @@ async def test_where_the_person_is_signed_in_others_failures_slow_nobody_down(
     assert await outcome(door.enter(address=ELSEWHERE)) == 60
 
 
-async def test_known_address_is_known_for_its_own_account_alone(door: Door) -> None:
-    bob = await make_account("bob", Role.EDITOR)
-    await session_of(bob, address=ELSEWHERE)
-    await door.fail(FREE_TRIES_OF_ACCOUNT + 6, address=ELSEWHERE)
-    await renew_failures()
-    assert await outcome(door.enter(address=ELSEWHERE)) == 60
-
-
 async def test_address_is_slowed_whoever_it_tries(ann: Account, door: Door) -> None:
     """One password for many accounts, also where someone is signed in."""
     await session_of(ann, address=ELSEWHERE)
@@ -225,19 +197,6 @@ async def test_address_is_slowed_whoever_it_tries(ann: Account, door: Door) -> N
     await door.fail(8, email="next@example.org", address=ELSEWHERE)
     await renew_failures()
     assert await outcome(door.enter(address=ELSEWHERE)) == 60
-
-
-async def test_own_account_does_not_wash_an_address_clean(door: Door) -> None:
-    """Between guesses at others' accounts one signs in to one's own."""
-    await make_account("mallory", Role.VIEWER)
-    for number in range(FREE_TRIES_OF_ADDRESS):
-        email = f"{number}@example.org"
-        assert await outcome(door.enter(WRONG, email=email, address=ELSEWHERE)) == "refused"
-        if number % 3 == 0:
-            own = door.enter(email="mallory@example.org", address=ELSEWHERE)
-            assert await outcome(own) == "in"
-    await renew_failures()
-    assert await outcome(door.enter(address=ELSEWHERE)) == 1
 
 
 @pytest.mark.parametrize("is_durable", [False, True])
@@ -261,23 +220,6 @@ async def test_tries_at_once_get_no_more_than_tries_one_by_one(
     assert await SignInFailure.all().count() == door.looked_at
 
 
-async def test_tries_at_once_that_come_too_early_make_nobody_wait_longer(door: Door) -> None:
-    """While someone hammers, the wait of who has the right password gets shorter all the same."""
-    await connect()
-    await door.fail(FREE_TRIES_OF_ACCOUNT + 6)
-    await pass_time(30)
-    looked_at = door.looked_at
-    for _ in range(3):
-        found = await asyncio.gather(
-            *(outcome(door.enter(WRONG, address=f"192.0.2.{number}")) for number in range(100))
-        )
-        assert {type(it) for it in found} == {int}
-        assert max(map(int, found)) <= 30
-    assert door.looked_at == looked_at
-    await pass_time(30)
-    assert await outcome(door.enter()) == "in"
-
-
 async def test_password_changed_meanwhile_lets_nobody_in(ann: Account, door: Door) -> None:
     """The old password is being looked at while a new one is chosen."""
     is_right = door.passwords.is_right
@@ -289,39 +231,3 @@ async def test_password_changed_meanwhile_lets_nobody_in(ann: Account, door: Doo
 
     door.passwords.is_right = change_meanwhile  # type: ignore[method-assign]
     assert await outcome(door.enter()) == "refused"
-
-
-async def test_account_disabled_meanwhile_lets_nobody_in(ann: Account, door: Door) -> None:
-    """Not even once it is enabled again."""
-    owner = await make_account("olga")
-    is_right = door.passwords.is_right
-
-    async def disable_meanwhile(password: str, kept: str | None) -> bool:
-        found = await is_right(password, kept)
-        await people.disable(ann.id, by=person(owner))
-        return found
-
-    door.passwords.is_right = disable_meanwhile  # type: ignore[method-assign]
-    assert await outcome(door.enter()) == "refused"
-
-
-async def test_change_of_an_account_waits_for_who_signs_in_and_not_the_other_way_round(
-    ann: Account, door: Door, config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each would wait for what the other holds, unless both take it in the same order."""
-    olga = person(await make_account("olga"))
-    # A task that is made inside the transaction would be part of it.
-    outside, begin, changes = copy_context(), sessions.begin, list[asyncio.Task[None]]()
-
-    async def begin_meanwhile(*arguments: Any, **more: Any) -> str:
-        disabling = people.disable(ann.id, by=olga)
-        changes.append(asyncio.create_task(disabling, context=outside))
-        await until_found(config.database_url, WAITING)
-        return await begin(*arguments, **more)
-
-    monkeypatch.setattr(sessions, "begin", begin_meanwhile)
-    secret = await door.enter()
-    await asyncio.gather(*changes)
-    assert len(changes) == 1
-    assert await person_of(secret) == ANYONE
-    assert await Session.all().count() == 0

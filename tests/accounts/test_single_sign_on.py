@@ -18,7 +18,6 @@ from signed_in import (
     session_in,
     session_of,
     text_of,
-    try_to_sign_in,
 )
 from single_sign_on import (
     LEAVE,
@@ -180,11 +179,6 @@ async def test_who_comes_again_is_known_by_the_subject(
     assert await Account.all().count() == 2
 
 
-async def test_password_goes_on_working(app: Quart, issuer: str, olga: Account) -> None:
-    assert is_signed_in(await Visitor(app).sign_in(await someone(issuer, olga.email)))
-    assert session_in(await try_to_sign_in(Sender(app), olga.email))
-
-
 async def test_session_that_the_browser_had_ends(app: Quart, issuer: str, olga: Account) -> None:
     """A new identifier, as by password."""
     earlier = await session_of(olga)
@@ -219,12 +213,6 @@ async def test_address_has_to_be_verified(
         assert "does not say that it has verified" in await refused(app, subject)
     assert await Identity.all().count() == 0
     assert await Account.all().count() == 1
-
-
-async def test_without_any_address_nobody_gets_in(app: Quart, issuer: str, olga: Account) -> None:
-    subject = f"person-{next(_numbers)}"
-    await tell(issuer, subject, email_verified=True)
-    assert "does not say that it has verified" in await refused(app, subject)
 
 
 async def test_disabled_account_stays_out(app: Quart, issuer: str, olga: Account) -> None:
@@ -275,20 +263,6 @@ async def test_account_with_an_address_that_nobody_checked_is_bound_by_its_own_s
         assert "Use single sign-on" not in page
 
 
-async def test_who_has_no_password_is_not_asked_for_it(
-    app: Quart, issuer: str, olga: Account
-) -> None:
-    async with with_provider(app, issuer, oidc_default_role="editor") as app:
-        session = session_in(await Visitor(app).sign_in(await someone(issuer)))
-        page = await text_of(await Visitor(app, session).get("/account"))
-    assert "You have no password" in page
-    assert "Change your password" not in page
-    assert 'id="current"' not in page
-    page = await text_of(await Visitor(app, await session_of(olga)).get("/account"))
-    assert 'id="current"' in page
-    assert "Single sign-on" in page
-
-
 async def test_only_listed_domains_get_in(app: Quart, issuer: str, olga: Account) -> None:
     """Whether they have an account or not, and also who was bound before."""
     edith = await make_account("edith", Role.EDITOR)
@@ -323,51 +297,6 @@ async def test_address_that_changes_hands_brings_no_account_along(
 MAP: dict[str, Any] = {"oidc_roles": (("admins", "admin"), ("staff", "editor"), ("all", "viewer"))}
 
 
-@pytest.mark.parametrize(
-    ("groups", "role"),
-    [
-        (["all", "admins", "staff"], Role.ADMIN),
-        (["staff"], Role.EDITOR),
-        ("staff", Role.EDITOR),
-        (["owner", "Admins", "all", 5, None, {"a": "admins"}], Role.VIEWER),
-    ],
-)
-async def test_newcomers_get_the_highest_role_that_is_mapped(
-    app: Quart, issuer: str, olga: Account, groups: object, role: Role
-) -> None:
-    async with with_provider(app, issuer, **MAP) as app:
-        answer = await Visitor(app).sign_in(await someone(issuer, groups=groups))
-    assert (await person_of(session_in(answer))).role is role
-
-
-@pytest.mark.parametrize("groups", [[], ["owner"], ["strangers"], None, "", {"admins": 1}, 7])
-async def test_without_a_mapped_group_newcomers_get_what_all_get(
-    app: Quart, issuer: str, olga: Account, groups: object
-) -> None:
-    subject = await someone(issuer, groups=groups)
-    async with with_provider(app, issuer, **MAP) as app:
-        assert "There is no account" in await refused(app, subject)
-    async with with_provider(app, issuer, **MAP, oidc_default_role="viewer") as app:
-        answer = await Visitor(app).sign_in(subject)
-        assert (await person_of(session_in(answer))).role is Role.VIEWER
-
-
-async def test_groups_may_stand_deeper_in_the_claims(
-    app: Quart, issuer: str, olga: Account
-) -> None:
-    """As Keycloak has roles, and as others have names that look like addresses."""
-    subject = await someone(
-        issuer, **{"realm_access": {"roles": ["staff"]}, "https://films.example/roles": ["admins"]}
-    )
-    for claim, role in (
-        ("realm_access.roles", Role.EDITOR),
-        ("https://films.example/roles", Role.ADMIN),
-    ):
-        async with with_provider(app, issuer, **MAP, oidc_role_claim=claim) as app:
-            answer = await Visitor(app).sign_in(subject)
-        assert (await person_of(session_in(answer))).role is role
-
-
 async def test_map_counts_with_each_sign_in(app: Quart, issuer: str, olga: Account) -> None:
     """Up, down, and not at all where nothing is mapped and newcomers get nothing."""
     edith = await make_account("edith", Role.EDITOR)
@@ -386,24 +315,6 @@ async def test_map_counts_with_each_sign_in(app: Quart, issuer: str, olga: Accou
     assert await role_with(["staff"], **MAP) is Role.EDITOR
     assert await role_with([], **MAP) is Role.EDITOR
     assert await role_with([], **MAP, oidc_default_role="viewer") is Role.VIEWER
-
-
-async def test_links_end_with_a_role_that_the_map_changes(
-    app: Quart, issuer: str, olga: Account
-) -> None:
-    edith = await make_account("edith", Role.EDITOR)
-    in_a_day = "now() + interval '1 day'"
-    await run_sql(
-        app.extensions["portal"].config.database_url,
-        "INSERT INTO one_time_links (id, digest, account_id, created_at, expires_at) "
-        f"VALUES (gen_random_uuid(), 'x', '{edith.id}', now(), {in_a_day})",
-    )
-    async with with_provider(app, issuer, **MAP) as app:
-        await Visitor(app).sign_in(await someone(issuer, edith.email, groups=["staff"]))
-        assert await OneTimeLink.all().count() == 1
-        await identities.unbind(edith.id)
-        await Visitor(app).sign_in(await someone(issuer, edith.email, groups=["admins"]))
-        assert await OneTimeLink.all().count() == 0
 
 
 async def test_owners_stay_owners_and_are_made_only_where_that_is_said(

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import psycopg
 import pytest
-from api_client import Client, counts, metadata, presign, problem, published, rows, run_sql
+from api_client import Client, metadata, presign, problem, published, rows, run_sql
 from database_proxy import DatabaseProxy
 from passes import make_playable
 from psycopg import sql
@@ -100,27 +100,6 @@ async def test_creation_over_a_line_cut_at_any_byte_makes_one_video_with_one_job
     assert answers[503], answers
 
 
-@pytest.mark.parametrize("seed", seeds(1, soak=30))
-async def test_creations_while_backends_are_terminated_make_one_video_each(
-    rng: Random, client: Client, config: Config
-) -> None:
-    answers: Counter[int] = Counter()
-    keys = await uploaded_keys(client, CREATIONS)
-
-    async def create(key: str) -> list[str]:
-        """By two clients at once, who must be told of the same video."""
-        return list(await asyncio.gather(*(insist(client, key, answers) for _ in range(2))))
-
-    creations = asyncio.gather(*(create(key) for key in keys))
-    kills_until = monotonic() + TIMEOUT_S
-    while not creations.done() and monotonic() < kills_until:
-        await run_sql(config.database_url, KILL_SOME)
-        await asyncio.sleep(rng.uniform(0.0, 0.1))
-    for first, second in await creations:
-        assert first == second
-    assert await rows(config.database_url, MISCOUNTED) == [(CREATIONS,) * 3]
-
-
 def named(config: Config) -> sql.Identifier:
     return sql.Identifier(config.database_url.partition("?")[0].rpartition("/")[2])
 
@@ -147,25 +126,6 @@ async def test_database_out_of_connections_gives_503_and_all_come_back(
         return {it.status_code for it in answers} == {200}
 
     await until(are_answered, timeout_s=TIMEOUT_S)
-
-
-async def test_demoted_database_gives_503_and_is_left_for_its_successor(
-    services: dict[str, str], client: Client, config: Config
-) -> None:
-    """As after a failover: the former primary takes no writes; connections to it are of no use."""
-    [first, second] = await uploaded_keys(client, 2)
-    name = named(config)
-    demote = sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = {}")
-    await execute(services, demote.format(name, sql.SQL("on")))
-    await run_sql(config.database_url, "SET default_transaction_read_only = off;" + KILL_ALL)
-    await expect_unavailable(await client.post("/api/videos", json=metadata(first)))
-    named_file = {"fileName": "a.mp4", "contentType": "video/mp4"}
-    await expect_unavailable(await client.post("/api/videos/presign", json=named_file))
-    await execute(services, demote.format(name, sql.SQL("off")))
-    answers: Counter[int] = Counter()
-    for key in (first, second):
-        await insist(client, key, answers)
-    assert await counts(config.database_url) == (2, 2)
 
 
 @pytest.mark.parametrize("seed", seeds(1, soak=50))

@@ -11,31 +11,23 @@ from aged_videos import (
     age_uploads,
     ended_attempt,
     hence,
-    put_master,
     put_output,
     tidy,
     video_with_history,
 )
-from api_client import RAW_FILE, Client, metadata, presign, problem, published, put, rows, uploaded
-from page_rows import make_attempt, make_row
-from running_portal import process, until
+from api_client import RAW_FILE, Client, metadata, presign, problem, published, put, uploaded
 from storage_proxy import soaked
-from stored_objects import stored, unreachable
+from stored_objects import stored
 from upload_client import content, look, multipart_uploads, send_part, sign, started
 
 from portal.config import Config
 from portal.database.deletion_models import Deletion, Tombstone
-from portal.database.lease import LeaseLost
 from portal.database.models import Attempt, Upload, Video
 from portal.database.states import Outcome, VideoStatus
-from portal.errors import StorageUnavailable
 from portal.maintenance.janitor import Cutoffs, Tidied
-from portal.maintenance.rows import BATCH
-from portal.processing import attempts, removal
-from portal.processing.attempts import OpenAttempt
-from portal.storage.bucket import open_storage
+from portal.processing import removal
 from portal.storage.errors import ObjectMissing
-from portal.videos import deletion, publishing
+from portal.videos import deletion
 from portal.web.composition import WebContext
 
 repeated = pytest.mark.parametrize("seed", [*range(6), *map(soaked, range(6, 200))])
@@ -47,15 +39,6 @@ async def is_stored(resources: WebContext, key: str) -> bool:
     except ObjectMissing:
         return False
     return True
-
-
-async def old_uploads(resources: WebContext, count: int) -> list[str]:
-    """So many that nobody goes on with; returns their keys."""
-    keys = [f"videos/{uuid4().hex}.mp4" for _ in range(count)]
-    names = {"file_name": "a.mp4", "content_type": "video/mp4"}
-    await Upload.bulk_create([Upload(key=key, **names) for key in keys])
-    await age_uploads(resources, "2 days")
-    return keys
 
 
 async def remove_now(video: Video, resources: WebContext) -> None:
@@ -194,43 +177,6 @@ async def test_nothing_is_swept_while_the_video_has_work_to_come(
     assert await stored(resources.storage, video.id) == sorted(used + unused)
 
 
-async def test_nothing_is_swept_before_players_and_workers_are_done_with_it(
-    resources: WebContext,
-) -> None:
-    """A player may hold old playlists for as long as their addresses are valid."""
-    video, used, _ = await video_with_history(resources)
-    hours = 30
-    patient = replace(resources, config=replace(resources.config, playback_url_ttl_s=hours * 3600))
-    just_now = datetime.now(UTC)
-    await make_attempt(video, 5, lease_expires_at=just_now, outcome=Outcome.FAILED)
-    assert (await tidy(patient, now=hence(hours=hours - 1))).objects == 0
-    assert (await tidy(patient, now=hence(hours=hours + 1))).objects > 0
-    assert await stored(resources.storage, video.id) == used
-
-
-async def test_worker_that_wakes_up_can_not_publish_what_was_swept(resources: WebContext) -> None:
-    """Its attempt was never closed: the video failed when it had no try left."""
-    video = await make_row(status=VideoStatus.FAILED)
-    await ended_attempt(video, 1, None)
-    await put_output(resources, video, 1, "360p/00000.m4s")
-    await tidy(resources)
-    await publishing.retry_transcode(video, queue=resources.queue)
-    sleeper = await Attempt.get(video_id=video.id, number=1)
-    woken = OpenAttempt(id=sleeper.id, video=video, number=1)
-    with pytest.raises(LeaseLost):
-        await attempts.publish(woken, media_s=1)
-    assert await stored(resources.storage, video.id) == []
-
-
-async def test_video_without_a_master_playlist_is_left_to_the_doctor(resources: WebContext) -> None:
-    video, used, unused = await video_with_history(resources)
-    master = next(key for key in used if key.endswith("master.m3u8"))
-    await resources.storage.delete(master)
-    assert (await tidy(resources)).objects == 0
-    await put_master(resources, video, "360p/playlist.m3u8", "audio/playlist.m3u8")
-    assert (await tidy(resources)).objects == len(unused)
-
-
 async def test_file_put_after_its_video_was_deleted_goes_too(
     client: Client, resources: WebContext
 ) -> None:
@@ -264,28 +210,6 @@ async def test_objects_of_others_in_the_bucket_are_left_alone(resources: WebCont
         await resources.storage.delete(key)
 
 
-async def test_more_than_a_batch_is_removed(resources: WebContext) -> None:
-    count = 2 * BATCH + 5
-    await old_uploads(resources, count)
-    assert (await tidy(resources)).uploads == count
-    assert not await Upload.exists()
-
-
-async def test_outage_of_storage_is_told_and_over_in_the_next_round(
-    client: Client, resources: WebContext
-) -> None:
-    key = await uploaded(client)
-    await age_uploads(resources, "2 days")
-    async with open_storage(unreachable(resources.config)) as away:
-        with pytest.raises(StorageUnavailable):
-            await tidy(replace(resources, storage=away))
-    # Decided, though not yet carried out: nobody can make a video of it any more.
-    assert (await client.post("/api/videos", json=metadata(key))).status_code in (201, 409)
-    await tidy(resources)
-    video = await Video.get_or_none(upload_id=key)
-    assert await is_stored(resources, key) == (video is not None)
-
-
 # Races. Each may end either way, but never with a video whose file is gone.
 
 
@@ -317,102 +241,3 @@ async def test_upload_published_this_moment_is_whole_or_refused(
         assert status in (201, 409, 422), f"seed {seed}"
         assert await is_stored(resources, key) == (status == 201), f"seed {seed}"
         assert await Video.exists(upload_id=key) == (status == 201), f"seed {seed}"
-
-
-@repeated
-async def test_upload_completed_this_moment_is_whole_or_gone(
-    client: Client, resources: WebContext, seed: int, rng: Random
-) -> None:
-    upload = await started(client, 3)
-    await send_part(client, upload, 1, b"abc")
-    await age_uploads(resources, "8 days")
-
-    async def complete_soon() -> int:
-        await asyncio.sleep(rng.uniform(0, 0.02))
-        path = f"/api/uploads/{upload['uploadId']}/complete"
-        return (await client.post(path)).status_code
-
-    status, _ = await asyncio.gather(complete_soon(), tidy(resources))
-    created = await client.post("/api/videos", json=metadata(upload["key"]))
-    if created.status_code == 201:
-        assert status == 200, f"seed {seed}"
-        assert await content(resources, upload["key"]) == b"abc"
-    else:
-        assert created.status_code in (409, 422), f"seed {seed}"
-        assert not await is_stored(resources, upload["key"])
-        assert await multipart_uploads(resources, upload["key"]) == []
-
-
-@repeated
-async def test_video_retried_this_moment_keeps_its_new_attempt(
-    resources: WebContext, rng: Random
-) -> None:
-    video = await make_row(status=VideoStatus.FAILED)
-    await ended_attempt(video, 1, Outcome.FAILED)
-    await ended_attempt(video, 2, None)
-    await put_output(resources, video, 1, *(f"360p/{number:05}.m4s" for number in range(5)))
-
-    async def retry() -> list[str]:
-        await asyncio.sleep(rng.uniform(0, 0.05))
-        await publishing.retry_transcode(video, queue=resources.queue)
-        attempt = await attempts.begin(video.id, worker="test")
-        assert attempt is not None
-        new = await put_output(resources, video, attempt.number, "360p/00000.m4s")
-        await attempts.publish(attempt, media_s=1)
-        return new
-
-    [new], *_ = await asyncio.gather(retry(), tidy(resources), tidy(resources))
-    # The embedded server may show late what is written beside the last file that is removed.
-    await until(lambda: is_stored(resources, new), timeout_s=15)
-
-
-async def test_deletion_and_janitor_at_once_leave_nothing(resources: WebContext) -> None:
-    video, _, _ = await video_with_history(resources)
-    await asyncio.gather(tidy(resources), deletion.delete_video(video.id, queue=resources.queue))
-    await remove_now(video, resources)
-    assert await stored(resources.storage, video.id) == []
-
-
-async def test_killed_janitor_is_continued_by_the_next(
-    client: Client, resources: WebContext, environ: dict[str, str]
-) -> None:
-    keys = await old_uploads(resources, 150)
-    for key in keys:
-        await resources.storage.put(key, b"x", content_type="video/mp4")
-    video, used, _ = await video_with_history(resources)
-    safe = await published(client)
-
-    async def has_begun() -> bool:
-        return await Upload.all().count() < len(keys)
-
-    async with process("worker", environ) as worker:
-        await until(has_begun, timeout_s=60, interval_s=0.01)
-        worker.kill()
-        await worker.wait()
-    await tidy(resources)
-
-    for key in keys:
-        assert not await is_stored(resources, key)
-    assert not await Upload.filter(key__in=keys).exists()
-    assert await stored(resources.storage, video.id) == used
-    assert await is_stored(resources, safe["storageKey"])
-
-
-async def test_many_workers_tidy_up_once_an_hour(
-    client: Client, resources: WebContext, environ: dict[str, str]
-) -> None:
-    key = await uploaded(client)
-    await age_uploads(resources, "2 days")
-    query = "SELECT args->>'timestamp', status::text FROM procrastinate_jobs WHERE task_name = %s"
-    hours: list[str] = []
-
-    async def all_over() -> bool:
-        jobs = await rows(environ["DATABASE_URL"], query, "portal:janitor")
-        hours[:] = [hour for hour, _ in jobs]
-        is_over = bool(jobs) and all(status == "succeeded" for _, status in jobs)
-        return is_over and not await Upload.exists(key=key)
-
-    async with process("worker", environ), process("worker", environ):
-        await until(all_over, timeout_s=80)
-    assert len(hours) == len(set(hours))
-    assert not await is_stored(resources, key)

@@ -1,13 +1,12 @@
 """A database that is away for longer than a lease costs no attempt, and ends no worker."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-import psycopg
 import pytest
 from api_client import Client, published, rows, run_sql
 from database_proxy import DatabaseProxy
@@ -18,12 +17,10 @@ from portal.config import Config
 from portal.database import connection
 from portal.database.connection import open_database
 from portal.database.lease import LeaseLost
-from portal.processing import attempts, completion, heartbeat
+from portal.processing import attempts, heartbeat
 from portal.processing.attempts import LEASE_S, OpenAttempt
 from portal.processing.heartbeat import Heartbeat
 from portal.web.composition import WebContext
-
-Begin = Callable[[UUID], Awaitable[OpenAttempt | None]]
 
 SETTLED_S = 120
 # Longer than a lease, and than anyone waits for a connection.
@@ -32,11 +29,6 @@ OUTCOMES = "SELECT outcome::text FROM attempts ORDER BY number"
 IS_ENCODED = "SELECT 1 FROM attempts WHERE stage <> 'probing' OR outcome IS NOT NULL"
 IS_READY = "SELECT 1 FROM videos WHERE status = 'ready'"
 LEASE_END = "SELECT lease_expires_at FROM attempts"
-READY_LACKING_ONE = """
-UPDATE videos SET status = 'ready', published_attempt = 1, complete_job_id = transcode_job_id;
-INSERT INTO renditions (video_id, kind, name, position, state, tries, copied, is_default)
-SELECT id, 'video', '240p', 0, 'planned', 0, false, false FROM videos
-"""
 
 
 @pytest.fixture
@@ -57,10 +49,6 @@ async def video_id(client: Client) -> UUID:
 
 async def begin_first_pass(video_id: UUID) -> OpenAttempt | None:
     return await attempts.begin(video_id, worker="test")
-
-
-async def begin_later_pass(video_id: UUID) -> OpenAttempt | None:
-    return await completion.begin(video_id, worker="test")
 
 
 async def test_lease_that_ran_out_in_an_outage_is_renewed_when_nobody_else_took_it(
@@ -95,19 +83,6 @@ async def test_lease_that_ran_out_in_an_outage_is_renewed_when_nobody_else_took_
         await asyncio.wait_for(beating, 20)
 
 
-@pytest.mark.parametrize("begin", [begin_first_pass, begin_later_pass])
-async def test_attempt_whose_beginning_was_not_confirmed_is_handed_back(
-    begin: Begin, proxy: DatabaseProxy, config: Config, video_id: UUID
-) -> None:
-    if begin is begin_later_pass:
-        await run_sql(config.database_url, READY_LACKING_ONE)
-    proxy.lose_answer(b"COMMIT")
-    with pytest.raises(psycopg.OperationalError):
-        await begin(video_id)
-    assert await rows(config.database_url, OUTCOMES) == [("handed_back",)]
-    assert await begin(video_id) is not None
-
-
 @pytest.mark.parametrize("outage_s", [3, pytest.param(LONG_OUTAGE_S, marks=pytest.mark.soak)])
 async def test_worker_lives_through_an_outage_and_publishes_what_it_made(
     outage_s: int,
@@ -134,26 +109,3 @@ async def test_worker_lives_through_an_outage_and_publishes_what_it_made(
     # A storyboard that was begun meanwhile is handed back.
     [first, *_] = await rows(resources.config.database_url, OUTCOMES)
     assert first == ("published",)
-
-
-@pytest.mark.soak
-async def test_worker_that_is_told_to_end_in_an_outage_ends(
-    proxied: tuple[DatabaseProxy, Config], environ: dict[str, str], tmp_path: Path
-) -> None:
-    proxy, config = proxied
-    environ = {**environ, "DATABASE_URL": config.database_url}
-    async with process("worker", environ, log_dir=tmp_path) as worker:
-        log = tmp_path / "worker.log"
-        await until_logged("Worker begins", log)
-        proxy.go_away()
-        await until_logged("Database away", log)
-        worker.terminate()
-        async with asyncio.timeout(30):
-            await worker.wait()
-
-
-async def until_logged(words: str, log: Path) -> None:
-    async def is_logged() -> bool:
-        return words in log.read_text()
-
-    await until(is_logged, timeout_s=SETTLED_S)

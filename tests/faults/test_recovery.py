@@ -15,7 +15,6 @@ from running_portal import until
 from portal.config import Config
 from portal.maintenance import recovery
 from portal.maintenance.recovery import finish_left_running, recover_abandoned, recover_forever
-from portal.maintenance.rows import limit_ends
 from portal.processing import attempts, heartbeat
 from portal.processing.heartbeat import Heartbeat
 from portal.videos import posters
@@ -102,29 +101,6 @@ async def test_job_whose_work_is_done_does_not_hold_the_next_one_up(
     assert job.task_name == "portal:complete"
 
 
-async def test_look_whose_end_nobody_heard_of_does_not_hold_the_encode_up(
-    video_id: UUID, database_url: str, queue: App
-) -> None:
-    await run_sql(
-        database_url,
-        f"""
-        {DEAD_WORKER}
-        SELECT procrastinate_defer_jobs_v1(ARRAY[ROW('transcode', 'portal:encode', -10,
-            'video:{video_id}', NULL, jsonb_build_object('video_id', '{video_id}'), NULL
-        )::procrastinate_job_to_defer_v1]);
-        UPDATE videos SET encode_job_id = (SELECT max(id) FROM procrastinate_jobs);
-        UPDATE procrastinate_workers SET last_heartbeat = now();""",
-    )
-    # Its worker may be about to say so.
-    assert await finish_left_running(queue) == 0
-    await run_sql(database_url, "UPDATE procrastinate_events SET at = at - interval '60 s'")
-    assert await finish_left_running(queue) == 1
-    job = await queue.job_manager.fetch_job(queues=["transcode"], worker_id=7)
-    assert job is not None
-    assert job.task_name == "portal:encode"
-    assert await recover_abandoned(queue) == 0
-
-
 @pytest.mark.parametrize(
     "sign_of_life",
     [
@@ -147,16 +123,6 @@ async def test_job_of_a_worker_that_lives_is_left_alone_as_long_as_it_may_run(
     )
     assert await finish_left_running(queue) == 0
     await run_sql(database_url, MINUTES_LATER)
-    assert await finish_left_running(queue) == 1
-
-
-async def test_side_job_of_a_worker_that_lives_is_left_alone(
-    video_id: UUID, database_url: str, queue: App
-) -> None:
-    await ask_for_poster(video_id, database_url, queue)
-    await run_sql(database_url, "UPDATE procrastinate_workers SET last_heartbeat = now()")
-    assert await finish_left_running(queue) == 0
-    await run_sql(database_url, "DELETE FROM procrastinate_workers")
     assert await finish_left_running(queue) == 1
 
 
@@ -196,41 +162,6 @@ async def test_workers_that_live_renew_their_leases_before_recovery_after_an_out
     beating.cancel()
     await asyncio.wait({recovering, beating})
     assert await rows(database_url, JOBS) == [("portal:transcode", "doing")]
-
-
-@pytest.mark.parametrize("jump", ["1 day", "-1 day"])
-async def test_clock_of_the_database_that_jumps_holds_nothing_up(
-    jump: str, video_id: UUID, database_url: str, queue: App
-) -> None:
-    """The clock is set back by a day, or ahead: what was written down shifts the other way."""
-    await run_sql(
-        database_url,
-        f"""
-        {DEAD_WORKER}
-        INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at,
-            started_at) VALUES ('{video_id}', 1, 'gone', 'transcoding', 50,
-            now() + interval '{jump}', now() + interval '{jump}');
-        UPDATE procrastinate_events SET at = at + interval '{jump}';
-        UPDATE procrastinate_workers SET last_heartbeat = now() + interval '{jump}'""",
-    )
-    await limit_ends()
-    # The lease may last as long as any, and no longer.
-    ends_sooner = "UPDATE attempts SET lease_expires_at = lease_expires_at - interval '20 s'"
-    await run_sql(database_url, ends_sooner)
-    assert await recover_abandoned(queue) == 1
-    assert await rows(database_url, JOBS) == [("portal:transcode", "todo")]
-
-
-@pytest.mark.parametrize(("pause", "is_over"), [("1 day", True), ("20 s", False)])
-@pytest.mark.usefixtures("video_id")
-async def test_pause_asked_for_by_a_worker_ahead_of_time_is_cut_short(
-    pause: str, is_over: bool, database_url: str
-) -> None:
-    wait = f"UPDATE procrastinate_jobs SET scheduled_at = now() + interval '{pause}'"
-    await run_sql(database_url, wait)
-    await limit_ends()
-    found = await rows(database_url, "SELECT scheduled_at <= now() FROM procrastinate_jobs")
-    assert found == [(is_over,)]
 
 
 async def test_poster_can_be_asked_for_after_a_worker_died_with_the_last_one(

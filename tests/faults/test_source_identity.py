@@ -40,13 +40,6 @@ async def proxy(
         yield proxy
 
 
-@pytest.fixture
-def environ(environ: dict[str, str], seaweed: SeaweedServer, proxy: StorageProxy) -> dict[str, str]:
-    other = seaweed.environ if proxy.target == seaweed.endpoint_url else {}
-    address = {"S3_ENDPOINT_URL": proxy.url, "S3_PUBLIC_ENDPOINT_URL": proxy.url}
-    return {**environ, **other, **address}
-
-
 @pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return make_video(tmp_path_factory.mktemp("media") / "short.mp4").read_bytes()
@@ -149,18 +142,6 @@ async def test_file_replaced_in_the_middle_of_a_later_pass_fails_only_what_is_mi
     assert (await client.get(f"/hls/{video.id}/1/master.m3u8")).status_code == 200
 
 
-async def test_file_replaced_before_creation_is_the_one_that_is_published(
-    client: Client, resources: WebContext, short: bytes, tmp_path: Path
-) -> None:
-    upload = await presign(client)
-    assert await send(upload["uploadUrl"], b"not this one") == 200
-    assert await send(upload["uploadUrl"], short) == 200
-    record = await (await client.post("/api/videos", json=metadata(upload["key"]))).get_json()
-    assert record["sizeBytes"] == len(short)
-    video = await make_playable(await Video.get(id=record["id"]), resources, tmp_path)
-    assert video.status is VideoStatus.READY
-
-
 async def test_replaced_file_is_not_offered_as_the_original(
     config: Config, short: bytes, tmp_path: Path
 ) -> None:
@@ -207,15 +188,3 @@ async def test_identities_that_an_earlier_version_recorded_are_known(
     for etag in ("0123456789abcdef0123456789abcdef", "0123-7", "abc/12", ""):
         video.source_etag = etag
         assert not await holds_source(video, resources.storage)
-
-
-async def test_file_that_differs_only_in_its_middle_is_noticed_when_sent_later(
-    client: Client, resources: WebContext
-) -> None:
-    content = Random(1).randbytes(4 * END_BYTES)  # noqa: S311
-    video, address = await created(client, content)
-    assert await holds_source(video, resources.storage)
-    await another_second()
-    middle = len(content) // 2
-    assert await send(address, content[:middle] + b"else" + content[middle + 4 :]) == 200
-    assert not await holds_source(video, resources.storage)

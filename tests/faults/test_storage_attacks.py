@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
@@ -10,18 +10,13 @@ import aiohttp
 import pytest
 from api_client import Client, counts, faults, metadata, presign, problem
 from running_portal import until
-from seaweed import SeaweedServer
-from storage_proxy import send, soaked
+from storage_proxy import send
 from upload_client import (
-    MIB,
     PART_BYTES,
     complete,
     content,
-    look,
     multipart_id,
-    put_to,
     send_part,
-    sign,
     started,
 )
 from yarl import URL
@@ -35,15 +30,6 @@ OWN, SECRET = b"the attacker's own file", b"somebody else's file"
 REFUSALS = range(400, 500)
 # The embedded server says that the clocks differ too much.
 EXPIRED = (400, 403)
-
-
-@pytest.fixture(params=["embedded", soaked("seaweed")])
-def environ(request: pytest.FixtureRequest, environ: dict[str, str]) -> dict[str, str]:
-    """Settings for each of the servers; the other one is started only where it is asked for."""
-    if request.param == "embedded":
-        return environ
-    seaweed: SeaweedServer = request.getfixturevalue("seaweed")
-    return {**environ, **seaweed.environ}
 
 
 @dataclass(frozen=True)
@@ -117,23 +103,6 @@ async def test_address_of_a_put_is_good_for_nothing_else(
         assert await content(resources, victim["key"]) == SECRET, name
 
 
-async def test_address_of_a_part_is_good_for_nothing_else(
-    client: Client, resources: WebContext
-) -> None:
-    upload, victim = await started(client, len(OWN)), await presign(client)
-    assert await send(victim["uploadUrl"], SECRET) == 200
-    address = await sign(client, upload, 1)
-    others = {name: it for name, it in ATTACKS.items() if "Content-Type" not in it.headers}
-    for name, it in others.items():
-        status, body = await attack(it, address, victim["uploadUrl"])
-        assert status in REFUSALS, name
-        assert SECRET not in body, name
-    for size in (len(OWN) - 1, len(OWN) + 1, PART_BYTES):
-        assert (await put_to(address, bytes(size)))[0] in REFUSALS
-    assert (await look(client, upload))["parts"] == []
-    assert (await put_to(address, OWN))[0] == 200
-
-
 async def test_address_that_has_expired_is_refused_and_another_one_finishes_the_upload(
     client: Client, resources: WebContext
 ) -> None:
@@ -152,27 +121,6 @@ async def test_address_that_has_expired_is_refused_and_another_one_finishes_the_
 
 async def _is_refused(address: str, data: bytes = OWN) -> bool:
     return await send(address, data) in EXPIRED
-
-
-async def test_upload_that_outlasts_its_address_is_taken(
-    client: Client, resources: WebContext
-) -> None:
-    """An address is checked when a request begins; a slow line need not be quick."""
-    key = (await presign(client))["key"]
-    address = await resources.storage.public.presign_put(key, content_type="video/mp4", ttl_s=10)
-
-    async def slowly() -> AsyncIterator[bytes]:
-        yield bytes(MIB)
-        await until(lambda: _is_refused(address), timeout_s=20)
-        yield bytes(MIB)
-
-    headers = {"Content-Type": "video/mp4", "Content-Length": str(2 * MIB)}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.put(URL(address, encoded=True), data=slowly(), headers=headers) as answer,
-    ):
-        assert answer.status == 200, await answer.text()
-    assert (await resources.storage.head(key)).size_bytes == 2 * MIB
 
 
 async def test_file_over_the_limit_is_refused_and_removed(config: Config) -> None:

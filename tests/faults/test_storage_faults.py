@@ -6,25 +6,20 @@ An intact source ends up ready once the fault has passed, and no fault of storag
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import Any
-from uuid import uuid4
 
 import aiohttp
 import pytest
 from aged_videos import hence, tidy
-from api_client import Client, counts, metadata, presign, problem, published, rows, uploaded
-from audit import Accepted, Scene, audit, is_settled
-from fault_injection import Source, long_source, publish, short_source
+from api_client import Client, counts, metadata, presign, problem, uploaded
 from passes import make_playable
 from quart import Response
-from running_portal import make_video, process, run_portal, until
+from running_portal import make_video, until
 from storage_proxy import (
     BRISK,
-    FIRST_SOAK_SEED,
     Asked,
     Fault,
     StorageProxy,
@@ -53,11 +48,6 @@ from portal.web.composition import WebContext
 async def proxy(services: dict[str, str]) -> AsyncIterator[StorageProxy]:
     async with storage_proxy(services["S3_ENDPOINT_URL"]) as proxy:
         yield proxy
-
-
-@pytest.fixture
-def environ(environ: dict[str, str], proxy: StorageProxy) -> dict[str, str]:
-    return {**environ, "S3_ENDPOINT_URL": proxy.url, "S3_PUBLIC_ENDPOINT_URL": proxy.url}
 
 
 @pytest.fixture(scope="module")
@@ -214,12 +204,6 @@ async def test_calls_of_a_worker_that_are_never_answered_cost_no_attempt(
     assert Outcome.FAILED not in outcomes
 
 
-async def test_video_is_created_without_a_listing(client: Client, proxy: StorageProxy) -> None:
-    # Lists are late at some servers, and slow at the embedded one.
-    await published(client)
-    assert proxy.count("LIST .*") == 0
-
-
 async def test_deletion_that_storage_lists_too_late_for_is_finished_by_the_janitor(
     client: Client, resources: WebContext, proxy: StorageProxy, transcoding: Transcoding
 ) -> None:
@@ -249,51 +233,3 @@ async def removed(video: Video, resources: WebContext) -> None:
         return not await Deletion.exists(video_id=video.id)
 
     await until(is_settled, timeout_s=30)
-
-
-@dataclass
-class Editors:
-    """A portal as users run it, in bad weather, and what it has confirmed."""
-
-    environ: dict[str, str]
-    folder: Path
-    pids: list[int]
-    accepted: list[Accepted] = field(default_factory=list)
-
-    async def publish(self, source: Source, delay_s: float) -> None:
-        await asyncio.sleep(delay_s)
-        self.accepted.append(await publish(self.environ["PUBLIC_URL"], source))
-
-
-@pytest.fixture
-async def editors(
-    environ: dict[str, str], proxy: StorageProxy, resources: WebContext
-) -> AsyncIterator[Editors]:
-    bucket = f"weather-{uuid4().hex}"
-    await resources.storage._client.create_bucket(Bucket=bucket)
-    with TemporaryDirectory(prefix="portal-weather-") as folder:
-        own = {"S3_BUCKET": bucket, "TMPDIR": folder, "WORK_DIR": f"{folder}/work"}
-        async with (
-            run_portal({**environ, **own}, worker=False) as portal,
-            process("worker", portal.environ) as worker,
-        ):
-            yield Editors(portal.environ, Path(folder), [portal.web_pid, worker.pid])
-
-
-@pytest.mark.parametrize("seed", seeds(0, soak=13))
-async def test_everything_published_in_bad_weather_is_ready_in_the_end(
-    seed: int, rng: Random, editors: Editors, proxy: StorageProxy, tmp_path: Path
-) -> None:
-    faults = (*BRISK, Fault.SLOW, Fault.TOO_MANY)
-    videos, limit = (4, 60) if seed >= FIRST_SOAK_SEED else (2, 10)
-    proxy.choose = weather(rng, faults, share=0.2, limit=limit)
-    sources = [short_source(tmp_path), long_source(tmp_path)]
-    async with asyncio.TaskGroup() as group:
-        for number in range(videos):
-            group.create_task(editors.publish(sources[number % 2], rng.uniform(0, 5)))
-    environ = {**editors.environ, "S3_ENDPOINT_URL": proxy.target}
-    await until(lambda: is_settled(environ), timeout_s=400, interval_s=0.3)
-    settled = {"folder": editors.folder, "accepted": editors.accepted}
-    await audit(Scene(environ=environ, **settled, roots=lambda: editors.pids))
-    failed = "SELECT error_code, error_detail FROM attempts WHERE outcome = 'failed'"
-    assert await rows(environ["DATABASE_URL"], failed) == []

@@ -7,10 +7,8 @@ from dataclasses import replace
 import pytest
 from database_proxy import DatabaseProxy, database_proxy
 
-from portal.concurrency.retry import Backoff
 from portal.config import Config
-from portal.database import connection
-from portal.database.connection import fetch_rows, open_database, retry_outage, transaction
+from portal.database.connection import fetch_rows, open_database, transaction
 
 POOL_SIZE = 2
 # More turns of the loop than it takes to get a connection and begin.
@@ -54,37 +52,4 @@ async def test_transaction_cancelled_at_any_moment_gives_its_connection_back() -
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.wait({task})
-    assert await ask_all_at_once() == [7] * POOL_SIZE
-
-
-@pytest.mark.usefixtures("proxy")
-async def test_task_cancelled_in_the_moment_its_connection_comes_is_cancelled() -> None:
-    for turns in range(5 * TURNS):
-        may_end = asyncio.Event()
-        held = [asyncio.create_task(hold(may_end)) for _ in range(POOL_SIZE)]
-        task = asyncio.create_task(ask())
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
-        may_end.set()
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        is_told = task.cancel()
-        await asyncio.wait({task, *held})
-        assert task.cancelled() == is_told, turns
-
-
-async def hold(may_end: asyncio.Event) -> None:
-    async with transaction():
-        await may_end.wait()
-
-
-async def test_transaction_whose_begin_is_cut_off_can_be_repeated(
-    proxy: DatabaseProxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "BACKOFF", Backoff(first_s=0.1))
-    assert await ask() == 7
-    for _ in range(POOL_SIZE):
-        proxy.cut_after(0)
-        assert await retry_outage(ask, timeout_s=60) == 7
-    assert proxy.cuts == POOL_SIZE
     assert await ask_all_at_once() == [7] * POOL_SIZE

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import aiohttp
 import pytest
@@ -24,13 +24,10 @@ from passes import (
     ready_video,
     states,
     variants,
-    with_subtitles,
 )
 from running_portal import (
     LivePortal,
     create,
-    final_status,
-    longest_pause_s,
     make_video,
     process,
     read,
@@ -39,12 +36,10 @@ from running_portal import (
 
 from portal.database.models import Attempt, Rendition, Video
 from portal.database.states import VideoStatus
-from portal.processing import completion, heartbeat, masters
+from portal.processing import completion, masters
 from portal.processing.sources import identify
-from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing
 from portal.transcoding.errors import FailCode, TranscodeFailed
-from portal.transcoding.planning.notes import Note
 from portal.videos.deletion import delete_video
 from portal.web.composition import WebContext
 
@@ -98,51 +93,12 @@ async def test_long_video_is_playable_before_its_ladder_is_complete(
     assert video.transcode_job_id == playable.transcode_job_id
 
 
-@pytest.mark.slow
-async def test_later_segments_begin_where_the_first_ones_do(
-    resources: WebContext, playable: Video, tmp_path: Path
-) -> None:
-    await make_missing(playable, resources, tmp_path)
-
-    async def durations(attempt: int, name: str) -> list[str]:
-        text = await resources.storage.get(f"hls/{playable.id}/{attempt}/{name}/playlist.m3u8")
-        return [line for line in text.decode().splitlines() if line.startswith("#EXTINF")]
-
-    first = await durations(1, EARLY[0])
-    assert len(first) > 10
-    assert [await durations(2, name) for name in LATER] == [first] * len(LATER)
-
-
 async def test_short_video_is_made_in_one_pass(
     client: Client, resources: WebContext, short_video: Path, tmp_path: Path
 ) -> None:
     video = await ready_video(client, resources, short_video, tmp_path)
     assert set((await states(video)).values()) == {"complete"}
     assert video.complete_job_id is None
-
-
-@pytest.mark.soak
-async def test_huge_subtitles_cost_neither_the_video_nor_the_lease(
-    client: Client, resources: WebContext, short_video: Path, tmp_path: Path
-) -> None:
-    """More than a worker reads in, in short lines."""
-    lines = "a\n" * 25_000
-    cues = (
-        f"{number}\n00:00:00,{number * 10:03} --> 00:00:00,{number * 10 + 9:03}\n{lines}"
-        for number in range(100)
-    )
-    text = tmp_path / "huge.srt"
-    text.write_text("\n".join(cues))
-    file = with_subtitles(short_video, text, tmp_path / "huge.mp4")
-    video = await published_file(client, resources, file)
-
-    making = asyncio.create_task(make_playable(video, resources, tmp_path))
-    assert await longest_pause_s(making) < 2.0
-
-    assert (await making).notes == [Note.SUBTITLES_LEFT_OUT]
-    assert set(await states(video)) == {"180p", "audio"}
-    [attempt] = await Attempt.filter(video_id=video.id)
-    assert (attempt.outcome, attempt.worker) == ("published", "test")
 
 
 async def killed(pass_: Coroutine[Any, Any, object]) -> None:
@@ -235,58 +191,6 @@ async def test_pass_whose_lease_was_lost_writes_what_is_complete_and_no_more(
     assert (await Video.get(id=playable.id)).complete_job_id is not None
 
 
-class LateStorage:
-    """Stores the first master playlist when it may, and never answers that it has."""
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-        self.is_asked, self.may_store, self.has_stored = (asyncio.Event() for _ in range(3))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._storage, name)
-
-    async def put(self, key: str, data: bytes | Path, **options: Any) -> None:
-        is_late = key.endswith("/master.m3u8") and not self.is_asked.is_set()
-        if is_late:
-            self.is_asked.set()
-            await self.may_store.wait()
-        await self._storage.put(key, data, **options)
-        if is_late:
-            self.has_stored.set()
-            await asyncio.Event().wait()
-
-
-@pytest.mark.slow
-async def test_playlist_that_a_frozen_worker_overwrote_is_written_again(
-    client: Client,
-    resources: WebContext,
-    playable: Video,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(heartbeat, "RENEWAL_S", 0.1)
-    whole = await master(client, playable)
-    sound = Rendition.filter(video_id=playable.id, name="audio")
-    await sound.update(state="planned")
-    frozen = replace(await begun(playable.id), wanted=())
-    late = LateStorage(resources.storage)
-    late_resources = replace(resources, storage=cast("Storage", late))
-    making = asyncio.create_task(pass_of(frozen, late_resources, tmp_path).make_missing())
-    async with asyncio.timeout(30):
-        await late.is_asked.wait()
-        # Meanwhile another completes a rendition.
-        await sound.update(state="complete")
-        await masters.put_master(playable, resources.storage)
-        late.may_store.set()
-        await late.has_stored.wait()
-        assert await master(client, playable) != whole
-
-        await Attempt.filter(id=frozen.id).update(outcome="failed")
-        await making
-
-    assert await master(client, playable) == whole
-
-
 @pytest.mark.slow
 async def test_deleted_video_gets_no_playlist(
     resources: WebContext, playable: Video, tmp_path: Path
@@ -311,22 +215,6 @@ async def test_playlist_that_a_killed_worker_did_not_write_is_written_by_the_nex
     await Video.filter(id=playable.id).update(complete_job_id=playable.complete_job_id)
     assert await make_missing(playable, resources, tmp_path) is True
     assert await master(client, playable) == whole
-
-
-async def test_what_serves_the_bucket_may_keep_all_but_the_growing_playlist(
-    resources: WebContext, playable: Video
-) -> None:
-    folder = f"hls/{playable.id}/1/"
-    assert await _kept_for(resources, folder + "master.m3u8") == "public, max-age=5"
-    segment = folder + f"{EARLY[0]}/00000.m4s"
-    assert await _kept_for(resources, segment) == "public, max-age=31536000"
-
-
-async def _kept_for(resources: WebContext, key: str) -> str:
-    address = await resources.storage.internal.presign_get(key, ttl_s=60)
-    async with aiohttp.ClientSession() as session, session.get(address) as answer:
-        assert answer.status == 200
-        return answer.headers["Cache-Control"]
 
 
 @asynccontextmanager
@@ -435,15 +323,3 @@ async def test_storage_outage_during_completion_costs_no_try(web: LivePortal, so
     tries = "SELECT DISTINCT tries FROM renditions WHERE state = 'planned'"
     assert await rows(database_url, tries) == [(0,)]
     assert await rows(database_url, "SELECT status FROM videos") == [("ready",)]
-
-
-@pytest.mark.slow
-async def test_every_video_is_playable_before_any_ladder_is_completed(
-    web: LivePortal, source: Path
-) -> None:
-    videos = [await create(web.base_url, source) for _ in range(2)]
-    async with process("worker", web.environ):
-        for video in videos:
-            assert await final_status(web.base_url, video["id"], timeout_s=90) == "ready"
-    begun_at = "SELECT number FROM attempts ORDER BY started_at LIMIT 2"
-    assert await rows(web.environ["DATABASE_URL"], begun_at) == [(1,), (1,)]

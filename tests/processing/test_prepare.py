@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from api_client import Client, rows
 from hostile_files import same_picture
-from passes import EARLY, LATER, begun, make_source, pass_of, published_file, ready_video, states
+from passes import EARLY, LATER, make_source, pass_of, published_file, states
 
 from portal.database.models import Attempt, Rendition, Video
 from portal.database.states import VideoStatus
@@ -17,7 +17,6 @@ from portal.processing.tools import Tools
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.probing.probe import SourceLimits
-from portal.videos.deletion import delete_video
 from portal.web.composition import WebContext
 
 JOBS = "SELECT id, task_name, queue_name, status::text FROM procrastinate_jobs ORDER BY id"
@@ -110,22 +109,6 @@ async def test_look_neither_counts_as_an_attempt_nor_forgives_any(
     assert (attempt.number, attempt.is_cautious) == (3, True)
 
 
-@pytest.mark.parametrize("loss", ["taken over", "deleted"])
-async def test_look_that_lost_its_lease_queues_nothing(
-    loss: str, client: Client, resources: WebContext, source: Path, tmp_path: Path
-) -> None:
-    video = await published_file(client, resources, source)
-    attempt = await attempts.begin(video.id, worker="w")
-    assert attempt is not None
-    if loss == "deleted":
-        await delete_video(video.id, queue=resources.queue)
-    else:
-        await Attempt.filter(id=attempt.id).update(outcome="failed")
-    await pass_of(attempt, resources, tmp_path).prepare()
-    assert "portal:encode" not in {task for _, task, _, _ in await queued(resources)}
-    assert not await Rendition.exists()
-
-
 async def test_pictures_that_are_stored_once_are_refused_by_the_time_they_would_take(
     client: Client, resources: WebContext, tmp_path: Path
 ) -> None:
@@ -139,29 +122,6 @@ async def test_pictures_that_are_stored_once_are_refused_by_the_time_they_would_
     assert time.monotonic() - began < SOON_S
     assert (video.status, video.failure_code) == (VideoStatus.FAILED, "too_much_work")
     assert "24 h" in (video.failure_message or "")
-
-
-async def test_pass_that_shows_to_be_too_much_work_is_ended(
-    client: Client,
-    resources: WebContext,
-    source: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    playable = await ready_video(client, resources, source, tmp_path)
-    monkeypatch.setattr(pace, "JUDGED_AFTER_S", 0.1)
-    monkeypatch.setattr(pace, "TOLERANCE", 0.00001)
-    created = await published_file(client, resources, source)
-
-    await service.make_playable(created.id, tools_for(created, resources, tmp_path))
-    video = await Video.get(id=created.id)
-    assert (video.status, video.failure_code) == (VideoStatus.FAILED, "too_much_work")
-
-    await pass_of(await begun(playable.id), resources, tmp_path).make_missing()
-    video = await Video.get(id=playable.id)
-    assert (video.status, video.complete_job_id) == (VideoStatus.READY, None)
-    failed = await Rendition.filter(video_id=playable.id, state="failed")
-    assert {(it.name, it.error_code) for it in failed} == {(it, "too_much_work") for it in LATER}
 
 
 async def test_too_much_work_is_told_by_the_time_that_ffmpeg_works(

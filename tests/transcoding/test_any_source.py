@@ -15,7 +15,6 @@ from portal.transcoding.packaging.cmaf import SegmentError, avc_codec, inspect_s
 from portal.transcoding.packaging.hls import (
     PlaylistError,
     Segment,
-    bandwidths_bps,
     iframe_playlist,
     media_playlist,
     parse_media_playlist,
@@ -24,7 +23,6 @@ from portal.transcoding.packaging.hls import (
 )
 from portal.transcoding.packaging.webvtt import parse_webvtt, segment_webvtt
 from portal.transcoding.planning.ladder import capped_fps, plan_renditions
-from portal.transcoding.planning.tracks import language_tag
 from portal.transcoding.probing.facts import AudioTrack, Track
 
 sides = st.integers(2, 16_384)
@@ -76,16 +74,6 @@ def test_every_picture_gets_a_ladder_that_rises(
         assert not lower.copied
 
 
-@given(width=sides, height=sides, duration_s=st.floats(0.04, 1e6), cautious=st.booleans())
-def test_what_comes_first_is_part_of_the_plan(
-    width: int, height: int, duration_s: float, *, cautious: bool
-) -> None:
-    plan = plan_renditions(a_probe(width, height, duration_s=duration_s))
-    first = plan.first_pass(cautious=cautious)
-    assert first
-    assert set(first) <= {rung.name for rung in plan.video}
-
-
 @given(st.lists(st.tuples(words, languages), max_size=6))
 def test_no_name_of_a_track_leaves_its_attribute(
     tracks: list[tuple[str | None, str | None]],
@@ -120,12 +108,6 @@ def test_no_name_of_a_track_leaves_its_attribute(
     assert "evil.example" not in "".join(re.findall(r'URI="([^"]*)"', master))
 
 
-@given(languages)
-def test_a_language_is_a_tag_or_none(language: str | None) -> None:
-    tag = language_tag(language)
-    assert tag is None or re.fullmatch(r"[A-Za-z0-9-]{2,60}", tag)
-
-
 segments = st.lists(
     st.builds(
         Segment,
@@ -150,13 +132,6 @@ def test_a_media_playlist_is_read_as_it_was_written(
         assert one.duration_s == pytest.approx(other.duration_s, abs=1e-6)
     assert (read.map_uri, read.target_duration_s, read.complete) == (map_uri, target_s, True)
     assert target_duration_s([read]) <= target_s + 1
-
-
-@given(segments)
-def test_the_peak_is_no_less_than_the_average(written: list[Segment]) -> None:
-    sizes = [1_000 * (place + 1) for place in range(len(written))]
-    peak, average = bandwidths_bps(written, sizes_bytes=sizes, target_duration_s=4)
-    assert peak >= average >= 0
 
 
 @given(segments)

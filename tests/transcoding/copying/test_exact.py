@@ -1,6 +1,5 @@
 """A copy holds every packet of its source at its own time, whatever the timing."""
 
-import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,18 +66,6 @@ async def test_every_packet_keeps_its_bytes_and_its_times(
     assert copied.report.duration_s == pytest.approx(copied.playlist(VIDEO).duration_s)
 
 
-async def test_without_an_edit_list_only_the_first_frame_moves(
-    make_video: MakeMedia, tmp_path: Path
-) -> None:
-    source = make_video("no edits.mp4", *GROUPS, "-use_editlist", "0", duration_s=5, audio_s=0)
-    copied = await copy(source, tmp_path)
-
-    video, own = copied.units(VIDEO), copied.source_units(VIDEO)
-    assert video[0].shown_s == 0
-    assert float(own[0].shown_s) == pytest.approx(2 / 30, abs=0.001)
-    assert video[1:] == own[1:]
-
-
 async def test_segments_begin_where_the_rule_says(make_video: MakeMedia, tmp_path: Path) -> None:
     keys = ("-g", "999", "-force_key_frames", "0,1,3.9,7,9.5,10,11,14", "-bf", "2")
     copied = await copy(make_video("irregular keys.mp4", *keys, duration_s=16), tmp_path)
@@ -103,21 +90,6 @@ async def test_each_segment_decodes_after_the_init_segment_alone(
         assert written == segments | {"init.mp4", "playlist.m3u8"}
 
 
-@pytest.mark.parametrize("audio_s", [5.0, 21.0])
-async def test_sound_may_be_shorter_or_longer(
-    make_video: MakeMedia, tmp_path: Path, audio_s: float
-) -> None:
-    source = make_video(f"sound {audio_s}.mp4", *GROUPS, duration_s=12, audio_s=audio_s)
-    copied = await copy(source, tmp_path)
-
-    assert not copied.report.dropped
-    assert copied.units(SOUND) == copied.source_units(SOUND)
-    assert copied.report.duration_s == pytest.approx(12)
-    sound = copied.playlist(SOUND)
-    assert sound.duration_s == pytest.approx(audio_s, abs=0.05)
-    assert max(segment.duration_s for segment in sound.segments) < 4.05
-
-
 async def test_nothing_of_the_sources_metadata_is_copied(
     make_video: MakeMedia, tmp_path: Path
 ) -> None:
@@ -133,16 +105,3 @@ async def test_nothing_of_the_sources_metadata_is_copied(
         assert b"Secret" not in init
         assert b"+48.2" not in init
         assert b"\x55\xc4" in init, "the language is undetermined"
-
-
-async def test_the_init_segment_delays_by_its_edit_list_and_begins_at_zero(
-    make_video: MakeMedia, tmp_path: Path
-) -> None:
-    await copy(make_video("exact plain.mp4", *GROUPS, duration_s=12), tmp_path)
-
-    for name, media_time in ((VIDEO, 1024), (SOUND, 1024)):
-        init = (tmp_path / name / "init.mp4").read_bytes()
-        edits = struct.unpack_from(">4xIIiHH", init, init.index(b"elst") + 4)
-        assert edits == (1, 0, media_time, 1, 0)
-        segment = (tmp_path / name / "00000.m4s").read_bytes()
-        assert struct.unpack_from(">Q", segment, segment.index(b"tfdt") + 8) == (0,)

@@ -103,25 +103,6 @@ async def test_two_sample_entries_are_refused(
     assert caught.value.reason == "parameter_sets"
 
 
-async def test_a_hole_is_refused(make_video: MakeMedia, write: Write, tmp_path: Path) -> None:
-    content = bytearray(make_video("refused hole.mp4", *GROUPS, duration_s=4).read_bytes())
-    middle = (content.index(b"mdat") + content.index(b"moov")) // 2
-    content[middle : middle + 4000] = bytes(4000)
-    with pytest.raises(CopyUndeliverable) as caught:
-        await copy(write(bytes(content)), tmp_path)
-    assert caught.value.reason == "damaged"
-
-
-async def test_a_truncated_file_is_refused(
-    make_video: MakeMedia, write: Write, tmp_path: Path
-) -> None:
-    source = make_video("refused cut.mp4", *GROUPS, "-movflags", "+faststart", duration_s=4)
-    content = source.read_bytes()
-    with pytest.raises(CopyUndeliverable) as caught:
-        await copy(write(content[: len(content) * 7 // 10]), tmp_path)
-    assert caught.value.reason in {"truncated", "damaged"}
-
-
 DROPPED = {
     "gaps": ("-af", "aselect='not(between(t,3,3.5))'"),
     "codec": ("-ac", "6"),

@@ -10,7 +10,6 @@ import pytest
 from aiohttp import web
 from copied import VIDEO, copy
 from media_recipes import MakeMedia
-from published import Write
 from serving import Eventually, Hanging, Serve, begin_range, cancel, cut
 
 from portal.transcoding.errors import CopyUndeliverable, FailCode, TranscodeFailed
@@ -101,12 +100,6 @@ async def test_a_source_that_breaks_off_for_good_is_no_damaged_one(
     assert "secret" not in caught.value.detail
 
 
-async def test_a_source_that_is_not_there_is_unreachable(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(TranscodeFailed) as caught:
-        await copy(source, tmp_path, address=str(tmp_path / "missing.mp4"))
-    assert caught.value.code == FailCode.SOURCE_UNREACHABLE
-
-
 LIMITS = {
     FailCode.STALLED: {"stall_s": 0.5},
     FailCode.TIMED_OUT: {"timeout_s": 0.5},
@@ -153,17 +146,3 @@ async def test_a_file_that_kills_its_copy_is_encoded_and_a_killed_one_tried_agai
         children()[0].send_signal(number)
         with pytest.raises(expected):
             await task
-
-
-async def test_what_is_no_video_is_unreadable(source: Path, write: Write, tmp_path: Path) -> None:
-    with pytest.raises(CopyUndeliverable) as caught:
-        await copy(source, tmp_path, address=str(write(b"no video at all" * 100)))
-    assert caught.value.reason == "unreadable"
-
-
-async def test_a_folder_that_cannot_be_written_is_not_the_sources_fault(
-    source: Path, tmp_path: Path
-) -> None:
-    (tmp_path / VIDEO).write_text("in the way")
-    with pytest.raises(FileExistsError):
-        await copy(source, tmp_path)

@@ -162,20 +162,3 @@ async def test_what_does_not_fit_is_not_gone_on_with(make_media: MakeMedia, tmp_
     [low, *_] = result.renditions
     with pytest.raises(NotContinuable, match="other renditions"):
         await make_pass(path, kept=record.kept(sink, "2-", 2), wanted=[low.name], **options)
-
-
-async def test_what_a_whole_film_leaves_to_do_is_its_last_segment(
-    make_video: MakeMedia, tmp_path: Path
-) -> None:
-    """It lasts as long as any other here."""
-    path, sink = (
-        make_video("even.mp4", "-level:v", "5.1", duration_s=12),
-        FolderSink(tmp_path / "sink"),
-    )
-    record, options = Record(), {"sink": sink, "work_dir": tmp_path}
-    await make_pass(path, on_made=record, **options)
-    assert record.whole() == 3
-    result = await make_pass(path, kept=record.kept(sink, "2-"), **options)
-    for each in result.renditions:
-        assert [it.uri for it in playlist(sink.folder, each.name).segments][2] == "2-00002.m4s"
-        assert len(times_s(sink.folder, each.name)) == 12 * 30

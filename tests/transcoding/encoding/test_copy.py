@@ -1,7 +1,6 @@
 """A source that every player takes is copied as it is; any doubt, and it is encoded."""
 
 import io
-from collections.abc import Callable
 from pathlib import Path
 
 import av
@@ -9,12 +8,9 @@ import pytest
 from media_recipes import (
     COPYABLE,
     CORNERS,
-    X265,
     MakeMedia,
-    as_yuv,
     beeps,
     card,
-    lavfi,
     make_card,
     with_late,
 )
@@ -62,69 +58,11 @@ async def test_the_others_are_cut_where_the_copied_one_has_key_frames(
     check_published(published, corners=CORNERS, in_sync=True)
 
 
-async def test_a_copied_source_with_no_rung_below_has_its_pictures_too(
-    publish_card: PublishCard,
-) -> None:
-    picture = card(size="320x180")
-    published = await publish_card("small copy.mp4", *COPYABLE, picture=picture)
-
-    assert [each.copied for each in published.result.renditions] == [True]
-    assert published.result.output.has_poster
-    check_published(published, corners=CORNERS, in_sync=True)
-
-
-INTERLACED = ("-flags", "+ilme+ildct", "-x264-params", "tff=1")
-Make = Callable[[MakeMedia], Path]
-
-
 def made(name: str, *options: str, **recipe: object) -> object:
     def make(media: MakeMedia) -> Path:
         return make_card(media, f"no copy {name}.mp4", *COPYABLE, *options, **recipe)
 
     return pytest.param(make, id=name)
-
-
-def remuxed(name: str, *before: str) -> object:
-    def make(media: MakeMedia) -> Path:
-        target = f"no copy {name}.mp4"
-        return media(target, *before, "-i", str(copyable(media)), "-c", "copy")
-
-    return pytest.param(make, id=name)
-
-
-def noisy(media: MakeMedia) -> Path:
-    inputs = lavfi("testsrc2=s=544x306:r=25:d=3,noise=alls=60:allf=t")
-    codec = ("-c:v", "libx264", "-preset", "ultrafast", "-qp", "10", "-pix_fmt", "yuv420p")
-    return media("no copy noisy.mp4", *inputs, *codec, *COPYABLE)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        made("11 s between key frames", "-g", "275", picture=card(duration_s=11.5)),
-        made("11 s from the last key frame", "-g", "275", picture=card(duration_s=22)),
-        remuxed("rotation 90", "-display_rotation", "90"),
-        remuxed("rotation 180", "-display_rotation", "180"),
-        remuxed("mirrored", "-display_hflip"),
-        remuxed("upside down", "-display_vflip"),
-        made("oblong pixels", yuv=f"{as_yuv()},setsar=4/3"),
-        made("422", yuv=as_yuv("yuv422p")),
-        made("10 bit", yuv=as_yuv("yuv420p10le")),
-        made("pq", yuv=as_yuv().replace("color_trc=bt709", "color_trc=smpte2084")),
-        made("hlg", yuv=as_yuv().replace("color_trc=bt709", "color_trc=arib-std-b67")),
-        pytest.param(noisy, id="far too many bits"),
-        made("open groups", "-x264-params", "open-gop=1:bframes=3:scenecut=0"),
-        remuxed("starts within a group", "-ss", "1.2"),
-        made("interlaced", *INTERLACED, picture=card(size="544x304")),
-        made("fragmented", "-movflags", "frag_keyframe+empty_moov"),
-        made("above 60 fps", picture=card(rate="100")),
-        made("hevc", codec=X265),
-    ],
-)
-@pytest.mark.slow
-async def test_what_not_every_player_takes_is_encoded(make: Make, make_media: MakeMedia) -> None:
-    assert (await top_of_plan(copyable(make_media))).copied, "the same without the property"
-    assert not (await top_of_plan(make(make_media))).copied
 
 
 async def test_a_late_picture_is_copied_and_shown_from_the_start(
@@ -215,13 +153,3 @@ async def test_a_copy_whose_beginning_does_not_decode_is_told(
         await make_pass(
             damaged, wanted=[top.name], sink=FolderSink(tmp_path / "sink"), work_dir=tmp_path
         )
-
-
-@pytest.mark.slow
-async def test_without_copying_everything_is_encoded(half_open: Path, tmp_path: Path) -> None:
-    sink = FolderSink(tmp_path / "sink")
-
-    result = await make_pass(half_open, may_copy=False, sink=sink, work_dir=tmp_path / "work")
-
-    assert not any(each.copied for each in result.renditions)
-    assert not any(rung.copied for rung in result.plan.audio)

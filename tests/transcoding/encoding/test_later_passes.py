@@ -1,18 +1,14 @@
 """A video is made in passes: playable early, and complete later with everything aligned."""
 
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import run_program
-from hls_checks import variants
 from media_recipes import COPYABLE, CORNERS, MakeMedia, as_yuv, beeps, card, make_card
 from published import FolderSink, Published, Result, make_pass, playlist
 from published_checks import check_published
 
-from portal.transcoding.encoding.ffmpeg import ffmpeg_path
 from portal.transcoding.packaging.hls import (
     MediaPlaylist,
     Segment,
@@ -83,11 +79,6 @@ async def test_the_first_pass_of_a_long_source_makes_only_what_is_needed_to_watc
     assert first.duration_s == pytest.approx(61, abs=0.1)
 
 
-async def test_a_short_source_is_made_in_one_pass(make_media: MakeMedia) -> None:
-    plan = plan_renditions(await probe(str(make_card(make_media, "card.mp4"))))
-    assert plan.first_pass() == ("240p", "306p")
-
-
 VARIABLE = "select='not(mod(n,3))+lt(mod(n,40),15)',"
 
 
@@ -124,29 +115,6 @@ async def test_a_later_pass_joins_on_to_the_first(
     assert not second.audio
     assert not second.output.has_poster
     check_published(together(source, tmp_path, first, second), corners=CORNERS, in_sync=True)
-
-
-@pytest.mark.slow
-async def test_the_master_of_both_passes_leads_to_both_folders(
-    make_media: MakeMedia, tmp_path: Path
-) -> None:
-    source = ten_seconds(make_media, "constant")
-    first, second = await in_two_passes(source, tmp_path)
-    entries = [("", each) for each in first.output.renditions]
-    entries += [("../2/", each) for each in second.output.renditions]
-    master = master_playlist(entries)
-    (tmp_path / "1" / MASTER_NAME).write_text(master)
-
-    assert sorted(variants(master)) == sorted(
-        ["360p/playlist.m3u8"] + [f"../2/{name}/playlist.m3u8" for name in ("240p", "480p", "720p")]
-    )
-    named = [*variants(master), *re.findall(r'URI="([^"]*)"', master)]
-    assert all((tmp_path / "1" / uri).resolve().is_file() for uri in named)
-    played = await run_program(
-        *(ffmpeg_path(), "-v", "error", "-i", str(tmp_path / "1" / MASTER_NAME)),
-        *("-map", "0:v", "-map", "0:a", "-f", "null", "-"),
-    )
-    assert played == (0, "", "")
 
 
 async def test_a_pass_of_one_rendition_alone_makes_just_that(

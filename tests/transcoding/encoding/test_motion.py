@@ -98,26 +98,3 @@ async def test_screen_recordings_stand_still_for_as_long_as_they_did(
     published = await publish_card(f"screen {pix_fmt} {sound}.mp4", *AS_IT_COMES, **recipe)
     assert [picture.time_s for picture in published.top] == pytest.approx(times_s, abs=0.001)
     check_published(published, corners=CORNERS, in_sync=sound)
-
-
-@pytest.mark.slow
-async def test_bursts_above_sixty_a_second_are_thinned_out(publish_card: PublishCard) -> None:
-    picture = card(size="320x180", rate="240", duration_s=7)
-    chosen = "select='if(lt(mod(t,3),1),1,not(mod(n,8)))',"
-    recipe = {"picture": picture, "yuv": chosen + as_yuv()}
-    published = await publish_card("bursts.mp4", *AS_IT_COMES, **recipe)
-    gaps_s = [b.time_s - a.time_s for a, b in pairwise(published.top)]
-    assert min(gaps_s) > 0.75 / 60 - 0.001
-    assert max(gaps_s) < 0.06
-    check_published(published, corners=CORNERS, in_sync=True)
-
-
-async def test_a_rate_of_huge_parts_is_kept(publish_card: PublishCard) -> None:
-    """As cameras that count ticks of a clock of their own write it."""
-    picture = card(size="320x180", rate="23040000/767849", duration_s=1)
-    recipe = {"picture": picture, "yuv": as_yuv("yuv422p")}
-    published = await publish_card("huge.mp4", "-video_track_timescale", "23040000", **recipe)
-    assert published.result.source.video.constant_rate
-    times_s = [number * 767849 / 23040000 for number in range(len(published.top))]
-    assert len(times_s) == len(published.source_pictures)
-    assert [picture.time_s for picture in published.top] == pytest.approx(times_s, abs=0.001)

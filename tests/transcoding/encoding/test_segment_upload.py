@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from media_recipes import MakeMedia
 from published import FolderSink, everything, transcode
-from serving import Eventually, FindProcesses, Serve, begin_range, cancel, cut
+from serving import Eventually, FindProcesses, Serve, begin_range, cut
 
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.errors import FailCode, TranscodeFailed
@@ -82,21 +82,6 @@ async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
         await transcode(address, sink=sink, work_dir=work_dir, choose=everything_once_examined)
     assert MASTER_NAME not in sink.names
     assert not processes_naming(address)
-
-
-async def test_cancelling_leaves_no_process_and_no_file(
-    long_video: Path,
-    sink: FolderSink,
-    work_dir: Path,
-    processes_naming: FindProcesses,
-    eventually: Eventually,
-) -> None:
-    task = asyncio.create_task(transcode(str(long_video), sink=sink, work_dir=work_dir))
-    await eventually(lambda: sink.names)
-    await cancel(task)
-    assert not processes_naming(str(long_video))
-    assert not list(work_dir.iterdir())
-    assert MASTER_NAME not in sink.names
 
 
 class SlowSink:

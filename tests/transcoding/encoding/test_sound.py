@@ -2,7 +2,7 @@
 
 import pytest
 from hls_checks import attributes
-from media_recipes import CORNERS, MakeMedia, card, lavfi, make_card, tone, with_late
+from media_recipes import CORNERS, MakeMedia, card, lavfi, make_card, tone
 from published import Publish, PublishCard, Published
 from published_checks import check_published
 
@@ -83,20 +83,6 @@ async def test_five_channels_become_two_and_none_gets_lost(
     assert Note.SURROUND_DOWNMIXED in published.result.notes
 
 
-async def test_left_stays_left(publish_card: PublishCard) -> None:
-    sound = "aevalsrc=exprs='0.5*sin(2*PI*500*t)|0':c=stereo:s=44100:d=3"
-    heard = (await publish_card("left.mp4", picture=SHORT, sound=sound)).sounds["audio"]
-    assert heard.level(1, 2, 0) > 0.2
-    assert heard.level(1, 2, 1) < 0.01
-
-
-async def test_one_channel_stays_one_at_its_own_loudness(publish_card: PublishCard) -> None:
-    published = await publish_card("mono.mp4", picture=SHORT, sound=tone(500, duration_s=3))
-    assert 'CHANNELS="1"' in published.master
-    # The generator's amplitude is an eighth, four times that is a half.
-    assert published.sounds["audio"].level(1, 2) == pytest.approx(0.5 / 2**0.5, rel=0.05)
-
-
 @pytest.mark.parametrize("rate_hz", [8_000, 11_025, 32_000, 88_200, 96_000])
 @pytest.mark.slow
 async def test_pitch_and_length_do_not_depend_on_the_sample_rate(
@@ -108,18 +94,6 @@ async def test_pitch_and_length_do_not_depend_on_the_sample_rate(
     heard = published.sounds["audio"]
     assert heard.frequency_hz(1, 3) == pytest.approx(500, abs=1)
     assert heard.end_s == pytest.approx(4, abs=0.1)
-
-
-async def test_sound_that_begins_late_is_silent_until_then(
-    make_media: MakeMedia, publish: Publish
-) -> None:
-    film = make_card(make_media, "with tone.mp4", sound=tone(500, duration_s=5))
-    source = with_late(make_media, "late tone.mp4", film, "0:a", 1.5)
-    heard = (await publish(source)).sounds["audio"]
-    assert heard.start_s == pytest.approx(0, abs=0.022)
-    assert heard.level(0.1, 1.4) < 0.001
-    assert heard.level(1.6, 6) > 0.3
-    assert heard.onsets_s() == [pytest.approx(1.5, abs=0.03)]
 
 
 async def test_a_hole_in_the_sound_does_not_move_what_follows(

@@ -7,9 +7,8 @@ from pathlib import Path
 import aiohttp
 import psutil
 import pytest
-from aiohttp import web
 from published import FolderSink, Publish, transcode
-from serving import Serve, begin_range, cut
+from serving import Serve
 
 from portal.transcoding.encoding.source_proxy import proxied
 
@@ -64,34 +63,6 @@ async def test_neither_arguments_nor_environment_of_a_child_tell_the_address(
     assert outline(sink.folder) == outline(read_by_path.folder)
 
 
-@pytest.mark.slow
-async def test_a_source_that_fails_now_and_then_is_still_read_to_its_end(
-    plain: Path, serve: Serve, sink: FolderSink, work_dir: Path
-) -> None:
-    content = plain.read_bytes()
-    asked = 0
-
-    async def unsteady(request: web.Request) -> web.StreamResponse:
-        """Every second answer is a 503, every fourth breaks off in its middle."""
-        nonlocal asked
-        asked += 1
-        if asked > 6 and asked % 2:
-            return web.Response(status=503)
-        is_broken = asked > 6 and asked % 4 == 0
-        start, response = await begin_range(request, len(content))
-        if is_broken and len(content) - start > 200_000:
-            await response.write(content[start : (start + len(content)) // 2])
-            cut(request)
-            return response
-        with suppress(ConnectionError):
-            await response.write(content[start:])
-        return response
-
-    result = await transcode(await serve(unsteady) + SIGNED, sink=sink, work_dir=work_dir)
-    assert asked > 8, "nothing failed"
-    assert result.duration_s == pytest.approx(10, abs=0.1)
-
-
 async def test_others_on_the_machine_learn_nothing_from_the_proxy() -> None:
     async with proxied(f"https://files.example/source.mp4{SIGNED}") as source:
         assert "files.example" not in source.name
@@ -112,12 +83,6 @@ async def test_others_on_the_machine_learn_nothing_from_the_proxy() -> None:
     async with aiohttp.ClientSession() as session:
         with pytest.raises(aiohttp.ClientConnectionError):
             await session.get(source.name, proxy=proxy)
-
-
-async def test_a_path_needs_no_proxy(tmp_path: Path) -> None:
-    async with proxied(str(tmp_path / "a.mp4")) as source:
-        assert source.name == str(tmp_path / "a.mp4")
-        assert not source.environ
 
 
 @pytest.mark.parametrize(

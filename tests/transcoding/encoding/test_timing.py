@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-import av
 import pytest
 from decoded_media import open_media
 from media_recipes import (
@@ -207,16 +206,3 @@ async def test_a_later_pass_begins_its_segments_with_the_same_frames(
 
     assert len(made.starts_s) >= 3
     assert playlist(sink.folder, last).starts_s == pytest.approx(made.starts_s, abs=1e-4)
-
-
-async def test_even_decoding_times_do_not_hide_that_pictures_were_cut_out(
-    make_media: MakeMedia,
-) -> None:
-    plain = make_card(make_media, "even.mp4", "-bf", "0", sound=None)
-    moved = ("-bsf:v", "setts=dts=DTS:pts='PTS+if(gte(N,20),0.04/TB,0)'")
-    cut = make_media("cut out.mp4", "-i", str(plain), "-c", "copy", *moved)
-    with av.open(str(cut)) as container:
-        stream = container.streams.video[0]
-        assert stream.average_rate == stream.base_rate == 25
-    assert (await probe(str(plain))).video.constant_rate
-    assert not (await probe(str(cut))).video.constant_rate

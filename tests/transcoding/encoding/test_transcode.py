@@ -11,17 +11,14 @@ from published import (
     FolderSink,
     Publish,
     Reports,
-    Write,
     files_in,
     frames,
     playlist,
-    put_storyboard,
     transcode,
 )
 
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.encoding.thumbnails import POSTER_NAME
-from portal.transcoding.errors import SourceRejected
 from portal.transcoding.packaging.master import MASTER_NAME
 
 
@@ -87,22 +84,6 @@ async def test_playlists_come_after_what_they_name(plain: Path, publish: Publish
     assert sum(rendition.size_bytes for rendition in result.output.renditions) == on_disk
 
 
-async def test_every_kind_of_file_has_its_content_type(
-    plain: Path, publish: Publish, sink: FolderSink
-) -> None:
-    published = await publish(plain)
-    await put_storyboard(published, sink)
-    content_types = published.sink.content_types | sink.content_types
-    by_suffix = {Path(name).suffix: kind for name, kind in content_types.items()}
-    assert by_suffix == {
-        ".m3u8": "application/vnd.apple.mpegurl",
-        ".m4s": "video/iso.segment",
-        ".mp4": "video/mp4",
-        ".jpg": "image/jpeg",
-        ".vtt": "text/vtt; charset=utf-8",
-    }
-
-
 async def test_progress_never_falls_and_ends_at_100(
     plain: Path, sink: FolderSink, work_dir: Path, reports: Reports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,12 +145,6 @@ async def test_oblong_pixels_become_square_ones(make_video: MakeMedia, publish: 
         assert stream.sample_aspect_ratio in (None, 1)
 
 
-async def test_odd_sizes_become_even_ones(make_video: MakeMedia, publish: Publish) -> None:
-    source = make_video("odd.mp4", "-vf", "scale=321:243,setsar=1", "-pix_fmt", "yuv444p")
-    frame = frames((await publish(source)).folder, "243p", 0)[0]
-    assert (frame.width, frame.height, frame.format.name) == (320, 242, "yuv420p")
-
-
 async def test_120_frames_a_second_become_exactly_60(
     make_video: MakeMedia, publish: Publish
 ) -> None:
@@ -179,11 +154,3 @@ async def test_120_frames_a_second_become_exactly_60(
     assert len(decoded) == 120
     gaps = {(b.pts - a.pts) * b.time_base for a, b in pairwise(decoded)}
     assert gaps == {Fraction(1, 60)}
-
-
-async def test_a_refused_source_writes_nothing(
-    write: Write, sink: FolderSink, work_dir: Path
-) -> None:
-    with pytest.raises(SourceRejected):
-        await transcode(str(write(b"no video")), sink=sink, work_dir=work_dir)
-    assert sink.names == []

@@ -1,13 +1,7 @@
 """The master playlist: what players choose from, and where they start."""
 
-from fractions import Fraction
-
-import pytest
 from examples import a_sound, a_text, a_video, here
 from hls_checks import attributes, variants
-
-from portal.transcoding.packaging.hls import sign_playlist
-from portal.transcoding.packaging.master import master_playlist
 
 
 def test_it_starts_with_a_middle_rung_and_counts_the_audio_in() -> None:
@@ -65,29 +59,3 @@ def test_each_video_has_its_i_frames() -> None:
         ("240p/iframes.m3u8", "30000", "426x240"),
         ("360p/iframes.m3u8", "70000", "640x360"),
     ]
-
-
-def test_what_lies_elsewhere_is_found_there() -> None:
-    text = master_playlist(
-        [("", a_video(360, 700_000)), ("../2/", a_video(720, 2_000_000)), ("", a_sound())]
-    )
-    assert list(variants(text)) == ["../2/720p/playlist.m3u8", "360p/playlist.m3u8"]
-    assert 'URI="../2/720p/iframes.m3u8"' in text
-    assert 'URI="audio/playlist.m3u8"' in text
-
-
-def test_signing_reaches_every_group_and_nothing_else() -> None:
-    master = here(a_video(720, 1), a_sound(), a_text("subtitles-1", "en", "English"))
-    signed = sign_playlist(master, lambda uri: f"/signed/{uri}")
-    assert 'URI="/signed/audio/playlist.m3u8"' in signed
-    assert 'URI="/signed/subtitles-1/playlist.m3u8"' in signed
-    assert 'URI="/signed/720p/iframes.m3u8"' in signed
-    assert "\n/signed/720p/playlist.m3u8\n" in signed
-    assert 'GROUP-ID="audio"' in signed
-    assert signed.replace("/signed/", "") == master
-
-
-@pytest.mark.parametrize("rate", ["24000/1001", "30", "60000/1001", "1/10"])
-def test_the_frame_rate_is_told_to_three_places(rate: str) -> None:
-    (variant,) = variants(here(a_video(720, 1, fps=Fraction(rate)))).values()
-    assert float(variant["FRAME-RATE"]) == pytest.approx(float(Fraction(rate)), abs=0.0005)

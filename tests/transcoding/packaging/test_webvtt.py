@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hls_checks import attributes, variants
 from media_recipes import COPYABLE, CORNERS, MakeMedia, card, make_card, with_subtitles
-from published import FolderSink, Publish, Published, playlist, transcode
+from published import FolderSink, Publish, Published, transcode
 from published_checks import check_published
 from running_portal import longest_pause_s
 
@@ -82,13 +82,6 @@ async def test_each_cue_has_its_time_and_text(subtitled: Published) -> None:
             assert end_s == pytest.approx(expected_end_s, abs=0.002)
 
 
-async def test_the_files_say_what_time_it_is(subtitled: Published) -> None:
-    first = (subtitled.folder / "subtitles-1" / "00000.vtt").read_text("utf-8")
-    assert first.startswith("WEBVTT\nX-TIMESTAMP-MAP=")
-    assert "MPEGTS:0" in first.split("\n")[1]
-    assert "LOCAL:00:00:00.000" in first.split("\n")[1]
-
-
 async def test_the_master_offers_both_languages_and_forces_none(subtitled: Published) -> None:
     lines = [line for line in subtitled.master.splitlines() if "TYPE=SUBTITLES" in line]
     offered = [attributes(line) for line in lines]
@@ -101,13 +94,6 @@ async def test_the_master_offers_both_languages_and_forces_none(subtitled: Publi
     assert groups == {offered[0]["GROUP-ID"]}
 
 
-async def test_subtitles_last_as_long_as_the_video(subtitled: Published) -> None:
-    for name in ("subtitles-1", "subtitles-2"):
-        written = playlist(subtitled.folder, name)
-        assert written.duration_s == pytest.approx(subtitled.result.duration_s, abs=0.01)
-        assert written.map_uri is None
-
-
 async def test_a_copied_top_has_subtitles_too(make_media: MakeMedia, publish: Publish) -> None:
     plain = make_card(make_media, "to be copied.mp4", *COPYABLE, picture=card(size="320x180"))
     source = with_subtitles(make_media, "copied and subtitled.mp4", plain, srt(GERMAN))
@@ -116,14 +102,6 @@ async def test_a_copied_top_has_subtitles_too(make_media: MakeMedia, publish: Pu
     words = read((published.folder / "subtitles-1" / "00000.vtt").read_text("utf-8"))
     assert [cue[2] for cue in words] == [text for _, _, text in GERMAN]
     check_published(published, corners=CORNERS, in_sync=True)
-
-
-async def test_a_track_without_a_single_cue_does_no_harm(
-    make_media: MakeMedia, publish: Publish
-) -> None:
-    plain, text = make_card(make_media, "card.mp4"), srt(((50.0, 51.0, "after the end"),))
-    source = with_subtitles(make_media, "late text.mp4", plain, text, options=("-t", "7"))
-    check_published(await publish(source), corners=CORNERS, in_sync=True)
 
 
 async def test_a_track_that_is_too_large_is_left_out_and_noted(
@@ -177,13 +155,6 @@ def test_a_cue_on_a_boundary_is_in_both_segments() -> None:
     assert [length_s for length_s, _ in segments] == [60.0, 40.0]
     assert [cue[2] for cue in read(segments[0][1])] == ["one", "across\ntwo lines"]
     assert read(segments[1][1]) == [(59.0, 61.0, "across\ntwo lines")]
-
-
-def test_a_segment_without_cues_is_a_valid_file() -> None:
-    ((length_s, text),) = segment_webvtt([], duration_s=12.5)
-    assert length_s == 12.5
-    assert text.startswith("WEBVTT\n")
-    assert read(text) == []
 
 
 @pytest.mark.parametrize(

@@ -38,12 +38,6 @@ def test_rungs_are_even_fit_the_source_and_rise_in_size_and_rate(width: int, hei
     assert len({rung.name for rung in rungs}) == len(rungs)
 
 
-@pytest.mark.parametrize(("width", "height"), [s for s in SIZES if 240 <= min(s) <= 2160])
-def test_the_shape_is_kept(width: int, height: int) -> None:
-    for rung in plan_ladder(a_probe(width, height)):
-        assert rung.width / rung.height == pytest.approx(width / height, rel=0.02)
-
-
 @pytest.mark.parametrize(
     ("width", "height", "names"),
     [
@@ -62,11 +56,6 @@ def test_standard_sizes_below_the_source_and_its_own_on_top(
     assert [rung.name for rung in plan_ladder(a_probe(width, height))] == names.split()
 
 
-def test_a_portrait_rung_is_the_landscape_rung_on_its_side() -> None:
-    landscape, portrait = plan_ladder(a_probe(1920, 1080)), plan_ladder(a_probe(1080, 1920))
-    assert [(r.width, r.height) for r in landscape] == [(r.height, r.width) for r in portrait]
-
-
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
@@ -79,19 +68,6 @@ def test_rates_are_exact_and_above_60_whole_frames_are_left_out(source: str, exp
     assert {rung.fps for rung in rungs} == {Fraction(expected)}
 
 
-def test_audio_is_planned_only_when_there_is_some() -> None:
-    assert plan_renditions(a_probe(640, 360)).audio == ()
-    (audio,) = plan_renditions(a_probe(640, 360, audio=[a_track()])).audio
-    assert (audio.channels, audio.bitrate_bps) == (2, 128_000)
-    assert audio.is_default
-
-
-def test_one_channel_stays_one() -> None:
-    (audio,) = plan_renditions(a_probe(640, 360, audio=[a_track(channels=1)])).audio
-    assert audio.channels == 1
-    assert audio.bitrate_bps < 128_000
-
-
 def test_tracks_have_names_languages_and_labels_of_their_own() -> None:
     tracks = [a_track("eng"), a_track("deu"), a_track("eng"), a_track(None), a_track("zz-q!")]
     audio = plan_renditions(a_probe(640, 360, audio=tracks)).audio
@@ -100,13 +76,6 @@ def test_tracks_have_names_languages_and_labels_of_their_own() -> None:
     assert audio[0].label == "English"
     assert audio[1].label == "German"
     assert len({rung.label for rung in audio}) == len({rung.name for rung in audio}) == 5
-
-
-@pytest.mark.parametrize("title", ['Director "X"', "two\nlines", "#EXT-X-ENDLIST\r\n", '",URI="x'])
-def test_a_title_cannot_write_tags(title: str) -> None:
-    tracks = [a_track("eng", title=title), a_track("deu", title=title)]
-    for rung in plan_renditions(a_probe(640, 360, audio=tracks)).audio:
-        assert not set('"\r\n') & set(rung.label)
 
 
 def test_subtitles_keep_the_sources_order_and_none_is_forced_on_anyone() -> None:
@@ -146,17 +115,6 @@ def test_no_rendition_takes_more_than_the_source_is_worth(
         share = rung.width * rung.height / (1280 * 720)
         assert most_bits <= 1.001 * worth * share**0.75 * 1_200_000 * duration_s
     assert rungs[-1].max_bitrate_bps > 100_000
-
-
-def test_codecs_of_which_nothing_is_known_and_unknown_rates_have_the_usual_caps() -> None:
-    usual = [rung.max_bitrate_bps for rung in plan_ladder(a_probe(1280, 720, bitrate_bps=None))]
-    rates = {"codec": "prores", "bitrate_bps": 1_000}
-    assert [rung.max_bitrate_bps for rung in plan_ladder(a_probe(1280, 720, **rates))] == usual
-
-
-def test_a_still_picture_is_left_enough_for_its_key_frames() -> None:
-    top = plan_ladder(a_probe(1920, 1080, profile=None, bitrate_bps=10_000))[-1]
-    assert top.max_bitrate_bps == 300_000
 
 
 @pytest.mark.parametrize(

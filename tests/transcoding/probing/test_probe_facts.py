@@ -8,7 +8,6 @@ import pytest
 from media_recipes import MakeMedia, with_late
 from mp4_writer import FRAME_MS, box, movie, picture_entry, sample_sizes, track
 from published import Write
-from serving import Serve
 
 from portal.transcoding.probing.probe import probe
 
@@ -73,15 +72,6 @@ async def test_bytes_that_samples_share_count_once_and_are_not_copied(
     assert found.closed_gops is not shared
 
 
-async def test_frames_that_are_reordered_are_timed_over_http_too(
-    make_video: MakeMedia, serve: Serve
-) -> None:
-    source = make_video("keys.mp4", "-g", "15", "-bf", "2", duration_s=4)
-    assert b"ctts" in source.read_bytes()
-    video = (await probe(await serve(source))).video
-    assert (video.constant_rate, video.fps, video.grid_lead) == (True, 30, 0)
-
-
 OPEN = {
     "open": ("-x264-params", "open-gop=1:keyint=15:bframes=2"),
     "periodic": ("-x264-params", "intra-refresh=1:keyint=15"),
@@ -122,18 +112,6 @@ async def test_a_fragmented_source_has_no_index_to_tell_from(
     assert (video.duration_s, video.frame_count, video.max_key_distance_s) == (None, None, None)
     assert video.grid_lead is None
     assert not video.closed_gops
-
-
-async def test_a_hybrid_source_has_no_complete_index(make_media: MakeMedia, plain: Path) -> None:
-    source = make_media("hybrid.mp4", "-i", str(plain), "-c", "copy", "-movflags", "+frag_keyframe")
-    assert (await probe(str(source))).video.frame_count is None
-
-
-async def test_transparency_and_full_range_are_told(make_video: MakeMedia) -> None:
-    clear = make_video("clear.mov", "-c:v", "qtrle", "-pix_fmt", "argb", duration_s=0.2)
-    assert (await probe(str(clear))).video.has_alpha
-    full = make_video("full.mp4", "-vf", "scale=out_range=pc", "-color_range", "pc", duration_s=0.2)
-    assert (await probe(str(full))).video.full_range
 
 
 async def test_tracks_are_listed_with_their_names_and_the_default_first(
