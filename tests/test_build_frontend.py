@@ -24,11 +24,6 @@ def static(tmp_path: Path) -> Path:
     return copy
 
 
-def test_finished_build_is_kept(static: Path) -> None:
-    build_hook().build(static)
-    assert load_manifest(static / "dist") == {"app.js": "app-1.js"}
-
-
 @pytest.mark.parametrize("source", ["src/main.js", "css/tokens.css", "package-lock.json", "src"])
 def test_newer_source_calls_for_a_build(static: Path, source: str) -> None:
     os.utime(static / source, (3_000, 3_000))
@@ -40,9 +35,3 @@ def test_interrupted_build_calls_for_another(static: Path) -> None:
     assert not build_hook().is_fresh(static)
     with pytest.raises(FrontEndNotBuilt, match="npm ci"):
         load_manifest(static / "dist")
-
-
-def test_npm_failure_is_told_in_its_own_words(static: Path) -> None:
-    (static / "package.json").write_text("not json", encoding="utf-8")
-    with pytest.raises(build_hook().FrontEndBuildError, match=r"(?s)npm-cli.js ci.*JSON"):
-        build_hook().build(static)

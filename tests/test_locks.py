@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
@@ -58,44 +57,3 @@ def test_lock_pins_every_package_by_hash_and_names_no_registry(name: str) -> Non
     packages = [block for block in blocks if block and not block.startswith("#")]
     assert len(packages) >= len(wanted(name))
     assert all("--hash=sha256:" in block for block in packages)
-
-
-def test_locks_agree_with_each_other() -> None:
-    production = locked("requirements.txt")
-    for name in ("requirements-otel.txt", "requirements-test.txt", "requirements-build.txt"):
-        for package, versions in locked(name).items():
-            assert versions == production.get(package, versions), f"{package} in {name}"
-
-
-@pytest.mark.parametrize("name", EXTRAS)
-def test_lock_covers_what_is_needed_indirectly(name: str) -> None:
-    """As the installed packages tell it, where they are of the locked version."""
-    versions = locked(name)
-    waiting, seen = wanted(name), set[str]()
-    while waiting:
-        requirement = waiting.pop()
-        package = canonicalize_name(requirement.name)
-        assert package in versions, f"{requirement} is missing in {name}: run .ci/lock"
-        key = f"{package}{sorted(requirement.extras)}"
-        if key in seen:
-            continue
-        seen.add(key)
-        waiting += _needs(requirement, versions[package])
-    assert len(seen) > len(wanted(name))
-
-
-def _needs(requirement: Requirement, versions: set[str]) -> list[Requirement]:
-    try:
-        installed = distribution(requirement.name)
-    except PackageNotFoundError:
-        return []
-    if installed.version not in versions:
-        return []
-    needs = map(Requirement, installed.requires or ())
-    return [it for it in needs if _applies(it, requirement.extras)]
-
-
-def _applies(needed: Requirement, extras: set[str]) -> bool:
-    if needed.marker is None:
-        return True
-    return any(needed.marker.evaluate({"extra": extra}) for extra in ("", *extras))

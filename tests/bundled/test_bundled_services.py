@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import stat
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
@@ -18,18 +17,14 @@ import psycopg
 import pytest
 from api_client import rows, run_sql
 from botocore.config import Config as ClientConfig
-from botocore.exceptions import ClientError
 from bundled_parts import embedded_services
 from running_portal import until
 
-from portal.bundled.addresses import check_port, free_port, reachable_host
+from portal.bundled.addresses import free_port
 from portal.bundled.data_folder import load_environment, open_data_folder, save_environment
-from portal.bundled.errors import UpError
 from portal.bundled.object_store import remove_unfinished_uploads
 from portal.bundled.services import start_embedded
 from portal.processes.supervisor import running_children
-
-PART_BYTES = 5 * 1024**2
 
 
 @asynccontextmanager
@@ -106,26 +101,6 @@ async def test_another_account_is_refused_even_with_the_socket_open(tmp_path: Pa
     assert b"Peer authentication failed" in told
 
 
-@pytest.mark.parametrize(
-    "name", ["with spaces", 'ein\'fach, "so" ü%', "long" + "/deep" * 40], ids=str.split
-)
-@pytest.mark.slow
-async def test_any_folder_name_will_do(tmp_path: Path, name: str) -> None:
-    for _ in range(2):  # the second time with what the first one left
-        async with embedded_services(tmp_path / name, storage=False) as environ:
-            assert await rows(environ["DATABASE_URL"], "SELECT 1") == [(1,)]
-
-
-@pytest.mark.slow
-async def test_a_short_socket_folder_is_removed_in_the_end(tmp_path: Path) -> None:
-    data = tmp_path / "deep/" / ("x" * 120)
-    async with embedded_services(data, storage=False):
-        short = (data / "run").readlink()
-        assert mode(short) == 0o700
-    assert not short.exists()
-    assert not (data / "run").is_symlink()
-
-
 @pytest.mark.slow
 async def test_a_killed_database_comes_back_with_all_that_was_committed(tmp_path: Path) -> None:
     folder = open_data_folder(tmp_path)
@@ -146,24 +121,6 @@ async def is_back(environ: dict[str, str]) -> bool:
         return await rows(environ["DATABASE_URL"], "SELECT seven FROM kept") == [(7,)]
     except psycopg.OperationalError:
         return False
-
-
-async def test_storage_refuses_what_is_not_signed(services: dict[str, str]) -> None:
-    async with aiohttp.ClientSession() as session:
-        for path in ("/", "/portal", "/portal/videos/a.mp4"):
-            async with session.get(services["S3_ENDPOINT_URL"] + path) as answer:
-                assert answer.status in (400, 403)
-
-
-async def test_what_is_written_shows_at_once(services: dict[str, str]) -> None:
-    async with s3(services) as client:
-        for number in range(5):
-            key = f"fresh/{number}/{time.time_ns()}.ts"
-            with pytest.raises(ClientError):
-                await client.head_object(Bucket="portal", Key=key)
-            await client.put_object(Bucket="portal", Key=key, Body=b"x" * number)
-            head = await client.head_object(Bucket="portal", Key=key)
-            assert head["ContentLength"] == number
 
 
 @pytest.mark.parametrize(
@@ -195,50 +152,6 @@ async def test_many_first_uploads_at_once_all_arrive(rounds: int, tmp_path: Path
         assert {path.stat().st_size for path in uploads.iterdir()} == {23}
 
 
-async def test_head_of_a_large_object_reads_none_of_it(tmp_path: Path) -> None:
-    bucket = tmp_path / "objects" / "portal"
-    bucket.mkdir(parents=True)
-    with (bucket / "large.mp4").open("wb") as file:
-        file.truncate(64 * 1024**3)  # takes no room on the disk
-    async with embedded_services(tmp_path, database=False) as environ, s3(environ) as client:
-        began = time.monotonic()
-        head = await client.head_object(Bucket="portal", Key="large.mp4")
-
-    assert head["ContentLength"] == 64 * 1024**3
-    assert time.monotonic() - began < 20  # its checksum would take a minute
-
-
-async def test_a_request_may_carry_many_cookies(services: dict[str, str]) -> None:
-    async with s3(services) as client:
-        await client.put_object(Bucket="portal", Key="cookies.txt", Body=b"x")
-        address = await client.generate_presigned_url(
-            "get_object", Params={"Bucket": "portal", "Key": "cookies.txt"}
-        )
-    async with (
-        aiohttp.ClientSession() as session,
-        session.get(address, headers={"Cookie": "a=" + "b" * 20_000}) as answer,
-    ):
-        assert answer.status == 200
-
-
-async def test_parts_may_come_in_any_order(services: dict[str, str]) -> None:
-    async with s3(services) as client:
-        where = {"Bucket": "portal", "Key": "videos/parts.mp4"}
-        upload = (await client.create_multipart_upload(**where))["UploadId"]
-        parts = []
-        for number in (3, 1, 2):
-            body = bytes([number]) * PART_BYTES
-            part = {"PartNumber": number, "UploadId": upload}
-            etag = (await client.upload_part(**where, **part, Body=body))["ETag"]
-            parts.append({"PartNumber": number, "ETag": etag})
-        listed = sorted(parts, key=lambda part: part["PartNumber"])
-        await client.complete_multipart_upload(
-            **where, UploadId=upload, MultipartUpload={"Parts": listed}
-        )
-        head = await client.head_object(**where)
-    assert head["ContentLength"] == 3 * PART_BYTES
-
-
 async def test_unfinished_uploads_of_a_killed_server_are_removed(tmp_path: Path) -> None:
     folder = tmp_path / "portal" / "videos"
     folder.mkdir(parents=True)
@@ -262,27 +175,8 @@ async def test_the_settings_can_be_read_back_by_the_owner_only(tmp_path: Path) -
     assert mode(tmp_path / "data" / "env") == 0o600
 
 
-def test_a_folder_that_never_ran_has_no_settings(tmp_path: Path) -> None:
-    with pytest.raises(UpError, match="is no data folder"):
-        load_environment(tmp_path)
-
-
 def test_the_next_free_port_is_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as busy:
         port = busy.getsockname()[1]
         assert free_port("127.0.0.1", [port]) != port
     assert free_port("127.0.0.1", [port]) == port
-
-
-@pytest.mark.parametrize(
-    ("host", "told"),
-    [("no.such.host.invalid", "is unknown"), ("192.0.2.7", "is no address of this machine")],
-)
-def test_a_host_that_cannot_be_listened_on_is_told(host: str, told: str) -> None:
-    with pytest.raises(UpError, match=told):
-        check_port(host, 8000)
-
-
-def test_all_addresses_are_published_as_one_that_can_be_reached() -> None:
-    assert reachable_host("127.0.0.1") == "127.0.0.1"
-    assert reachable_host("0.0.0.0") not in ("0.0.0.0", "")  # noqa: S104  # what is tested

@@ -10,12 +10,10 @@ from pathlib import Path
 import command_line
 import psutil
 import pytest
-from api_client import rows, run_sql
 from running_portal import answers, call, until
 from running_up import CHILDREN, TIMEOUT_S, environment, running
 
 from portal.bundled.addresses import free_port
-from portal.bundled.data_folder import load_environment
 
 # On a busy machine; alone it takes two.
 READY_LIMIT_S = 120.0
@@ -58,18 +56,6 @@ async def test_from_an_empty_folder_to_an_open_address_and_back(tmp_path: Path) 
     assert (code, took_s < STOP_LIMIT_S) == (0, True)
     await until_gone(list(children.values()))
     assert "Traceback" not in portal.said
-
-
-@pytest.mark.slow
-async def test_what_was_stored_is_there_after_a_restart(tmp_path: Path) -> None:
-    async with running(tmp_path):
-        # By the settings left for other shells.
-        database_url = load_environment(tmp_path)["DATABASE_URL"]
-        await run_sql(database_url, "CREATE TABLE kept AS SELECT 7 AS seven")
-    async with running(tmp_path) as portal:
-        assert await rows(database_url, "SELECT seven FROM kept") == [(7,)]
-        code, took_s = await portal.stop(signal.SIGTERM)
-    assert (code, took_s < STOP_LIMIT_S) == (0, True)
 
 
 @pytest.mark.slow
@@ -149,19 +135,6 @@ async def test_a_child_that_does_not_end_is_killed_within_the_limit(tmp_path: Pa
     await until_gone(list(children.values()))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param("my videos", id="spaces"),
-        pytest.param("long" + "/deep" * 40, id="long", marks=pytest.mark.soak),
-    ],
-)
-@pytest.mark.slow
-async def test_any_data_folder_will_do(tmp_path: Path, name: str) -> None:
-    async with running(tmp_path / name) as portal:
-        assert await portal.status("/readyz") == 200
-
-
 @pytest.mark.slow
 async def test_parts_the_user_brings_are_used_instead(
     environ: dict[str, str], tmp_path: Path
@@ -181,14 +154,6 @@ async def test_a_port_in_use_is_told_in_one_line(tmp_path: Path) -> None:
     assert f"port {port} on 127.0.0.1 is in use: choose another with --port" in told
 
 
-async def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-
-    told = one_line(await fail(tmp_path / "file" / "data"))
-
-    assert "cannot be used: Not a directory" in told
-
-
 async def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     # Root may write to any folder but those that the kernel makes up.
@@ -197,11 +162,3 @@ async def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Pat
     told = one_line(await fail(folder))
 
     assert "Permission denied" in told or "Operation not permitted" in told
-
-
-@pytest.mark.slow
-async def test_a_bad_setting_ends_the_start_and_is_named(tmp_path: Path) -> None:
-    told = await fail(tmp_path, LOG_LEVEL="LOUD")
-
-    assert "portal up: migrate failed" in told
-    assert "LOG_LEVEL" in told

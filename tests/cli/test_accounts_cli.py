@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from command_line import Ended, portal
@@ -14,7 +14,6 @@ from running_portal import LivePortal
 from signed_in import PASSWORD, Sender, make_account, program, token_of, try_to_sign_in
 
 from portal.accounts import people
-from portal.bundled.data_folder import open_data_folder, save_environment
 from portal.config import Config
 from portal.database.account_models import Account, ApiToken, Identity
 from portal.database.connection import open_database
@@ -130,38 +129,6 @@ async def test_roles_and_states_are_changed(app: Quart, environ: dict[str, str])
     assert (await program(app, token).post("/api/videos/presign", **PRESIGN)).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "command", [("role", "viewer"), ("disable",), ("remove", "--yes"), ("remove",)]
-)
-@pytest.mark.slow
-async def test_last_owner_stays(app: Quart, environ: dict[str, str], command: Any) -> None:
-    await make_account("ann")
-    await make_account("bob", Role.ADMIN)
-    name, *more = command
-    refused = await portal(environ, "accounts", name, "ann@example.org", *more)
-    assert told(refused) == "Error: This is the last owner. Make someone else an owner first."
-    ann = await people.get("ann@example.org")
-    assert (ann.role, ann.is_disabled) == (Role.OWNER, False)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        *(("accounts", name) for name in ("disable", "enable", "reset", "remove")),
-        ("accounts", "role", "viewer"),
-        ("tokens", "add", "--name", "ci", "--scope", "admin"),
-    ],
-)
-@pytest.mark.slow
-async def test_unknown_addresses_are_told(
-    app: Quart, environ: dict[str, str], command: tuple[str, ...]
-) -> None:
-    await make_account("ann")
-    group, name, *more = command
-    refused = await portal(environ, group, name, "eve@example.org", *more)
-    assert told(refused) == "Error: There is no such account."
-
-
 async def test_reset_leaves_the_password_until_the_link_is_used(
     app: Quart, environ: dict[str, str]
 ) -> None:
@@ -170,19 +137,6 @@ async def test_reset_leaves_the_password_until_the_link_is_used(
     assert (await try_to_sign_in(Sender(app), "ann@example.org")).status_code == 303
     assert await choose(app, path, "another calm green boat") == 303
     assert (await try_to_sign_in(Sender(app), "ann@example.org")).status_code == 422
-
-
-@pytest.mark.slow
-async def test_reset_tells_of_a_disabled_account(app: Quart, environ: dict[str, str]) -> None:
-    await make_account("ann")
-    bob = await make_account("bob", Role.EDITOR)
-    await Account.filter(id=bob.id).update(is_disabled=True)
-    ended = await portal(environ, "accounts", "reset", "bob@example.org")
-    assert "works once it is enabled" in ended.err
-    path = welcome(ended)
-    assert await choose(app, path) == 404
-    await portal(environ, "accounts", "enable", "bob@example.org")
-    assert await choose(app, path) == 303
 
 
 async def test_unbind_lets_another_of_the_provider_have_the_account(
@@ -251,36 +205,6 @@ async def test_token_is_printed_once_and_works_until_revoked(
     assert not await ApiToken.exists()
 
 
-@pytest.mark.parametrize("token_id", [str(UUID(int=7)), "nonsense"])
-@pytest.mark.slow
-async def test_unknown_tokens_are_told(app: Quart, environ: dict[str, str], token_id: str) -> None:
-    refused = await portal(environ, "tokens", "revoke", token_id)
-    assert "There is no API token with this id." in told(refused)
-
-
-@pytest.mark.slow
-async def test_faults_of_a_token_are_told(app: Quart, environ: dict[str, str]) -> None:
-    await make_account("ann")
-    add = ("tokens", "add", "ann@example.org", "--scope", "admin", "--name")
-    assert "Give a name of 1 to 100 characters" in told(await portal(environ, *add, " "))
-    ended = await portal(environ, *add, "ci", "--scope", "everything")
-    assert ended.code == 2
-    assert "'everything' is not one of" in ended.err
-
-
-@pytest.mark.slow
-async def test_commands_take_the_settings_of_a_data_folder(
-    app: Quart, environ: dict[str, str], tmp_path: Path
-) -> None:
-    folder = tmp_path / "data"
-    public_url = "https://videos.example.org"
-    save_environment(open_data_folder(folder), {**environ, "PUBLIC_URL": public_url})
-    data_dir = ("--data-dir", str(folder))
-    added = await portal({}, "accounts", "add", "ann@example.org", "--role", "owner", *data_dir)
-    assert added.out.startswith(f"{public_url}/welcome/")
-    assert await document({}, "tokens", "list", *data_dir) == {"tokens": []}
-
-
 @pytest.fixture
 async def closed(web: LivePortal, config: Config) -> LivePortal:
     """A running portal without a worker, whose only account is an owner's."""
@@ -330,21 +254,3 @@ async def test_publish_tells_what_to_do_about_a_token(
     lacking = await portal({**environ, "PORTAL_TOKEN": secret}, *publish)
     assert lacking.code == 1
     assert "lacks the scope videos:read" in lacking.err.splitlines()[-1]
-
-
-@pytest.mark.parametrize(
-    ("url", "secret", "words"),
-    [
-        ("http://127.0.0.1:9", "portal_a\nCookie: b", "This is no API token."),
-        ("http://user:password@127.0.0.1:9", "portal_a", "not both"),
-    ],
-)
-@pytest.mark.slow
-async def test_publish_refuses_what_it_can_not_send(
-    short_video: Path, url: str, secret: str, words: str
-) -> None:
-    publish = ("publish", str(short_video), "--category", "1", "--url", url, "--token", secret)
-    line = told(await portal({}, *publish))
-    assert words in line
-    assert secret not in line
-    assert "password@" not in line

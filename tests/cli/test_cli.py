@@ -28,17 +28,6 @@ async def test_publish_prints_an_address_that_plays(
     assert await first_segment(playback_url)
 
 
-async def test_publish_without_waiting_prints_the_id(
-    live_portal: LivePortal, short_video: Path
-) -> None:
-    environ = {"PORTAL_URL": live_portal.base_url}
-    ended = await portal(environ, "publish", str(short_video), "--category", "1", "--no-wait")
-
-    assert ended.code == 0, ended.err
-    record = await read(live_portal.base_url, ended.out.strip())
-    assert record["title"] == short_video.stem
-
-
 async def test_publish_passes_on_what_the_portal_refuses(
     live_portal: LivePortal, short_video: Path
 ) -> None:
@@ -46,28 +35,6 @@ async def test_publish_passes_on_what_the_portal_refuses(
 
     assert ended.code == 1
     assert "/title: Shorten this to at most 200 characters." in ended.err
-
-
-async def test_publish_lists_the_categories_when_one_is_unknown(
-    live_portal: LivePortal, short_video: Path
-) -> None:
-    ended = await publish(live_portal, short_video, "--category", "Knitting")
-
-    assert ended.code == 1
-    assert "There is no category 'Knitting'" in ended.err
-    assert "Travel & Events" in ended.err
-
-
-@pytest.mark.slow
-async def test_publish_says_that_a_video_failed(live_portal: LivePortal, tmp_path: Path) -> None:
-    notes = tmp_path / "notes.mov"
-    notes.write_text("no video at all")
-
-    ended = await publish(live_portal, notes, "--category", "1")
-
-    assert ended.code == 1
-    assert "could not be converted" in ended.err
-    assert live_portal.base_url in ended.err
 
 
 @pytest.mark.parametrize("name", ["film.avi", "film"])
@@ -155,11 +122,3 @@ async def test_bad_settings_are_all_named_at_once(command: str) -> None:
     assert ended.code == 1
     for name in ("DATABASE_URL", "PORT", "LOG_LEVEL"):
         assert name in ended.err
-
-
-@pytest.mark.slow
-async def test_worker_says_that_the_database_is_away() -> None:
-    ended = await portal({"DATABASE_URL": "postgresql://x@127.0.0.1:9/x"}, "worker")
-
-    assert ended.code == 1
-    assert "database" in ended.err

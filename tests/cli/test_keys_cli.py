@@ -15,7 +15,7 @@ from portal.config import Config
 from portal.database.models import Video
 from portal.errors import PlaybackTokenRefused
 from portal.videos.playback_tokens import header_of
-from portal.videos.signing_keys import ROTATED_AFTER_S, SETTLE_S, rotate
+from portal.videos.signing_keys import ROTATED_AFTER_S, SETTLE_S
 
 
 async def made(client: Client, video: Video) -> tuple[str, str]:
@@ -73,19 +73,6 @@ async def test_rotation_by_a_command_reaches_a_portal_that_runs(
     assert (found[0]["retired_at"], found[1]["retired_at"] is None) == (None, False)
 
 
-async def test_key_that_does_not_sign_yet_is_told(
-    app: Quart, client: Client, config: Config, environ: dict[str, str]
-) -> None:
-    await made(client, await ready_video())
-    new = await rotate()
-    # The command may take longer to start than this lasts.
-    await age_keys(config, -3600)
-    table = await portal(environ, "keys", "list")
-    rows = [re.split(r"  +", line) for line in table.out.splitlines()[1:]]
-    assert [row[1] for row in rows if row[0] == new] == ["signs soon"]
-    assert [row[1] for row in rows if row[0] != new] == ["signs"]
-
-
 @pytest.mark.parametrize("how", ["--yes", "asked"])
 async def test_revoked_keys_are_gone_with_their_links(
     app: Quart, client: Client, config: Config, environ: dict[str, str], how: str
@@ -113,11 +100,3 @@ async def test_revoked_keys_are_gone_with_their_links(
     _, new = await made(client, video)
     assert new.startswith(header_of(kid))
     assert await verifies(app, new, video)
-
-
-async def test_command_without_a_database_says_so(environ: dict[str, str]) -> None:
-    away = {**environ, "DATABASE_URL": "postgresql://portal@127.0.0.1:1/portal"}
-    for arguments in (("list",), ("rotate",), ("rotate", "--revoke", "--yes")):
-        ended = await portal(away, "keys", *arguments)
-        assert (ended.code, ended.out) == (1, "")
-        assert "The database cannot be used" in ended.err

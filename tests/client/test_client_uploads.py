@@ -62,12 +62,6 @@ async def test_large_file_arrives_in_parts(api: Api, site: Site, large_file: Pat
     assert (upload["state"], upload["partCount"]) == ("stored", 5)
 
 
-async def test_small_file_goes_at_once(api: Api, site: Site, tmp_path: Path) -> None:
-    file = tmp_path / "small.mp4"
-    file.write_bytes(b"small")
-    assert await arrived_whole(site, await sent(api, file), file)
-
-
 async def test_parts_that_break_off_are_sent_again(api: Api, site: Site, large_file: Path) -> None:
     before = site.network.cuts
     site.network.cut_at([PART_BYTES // 2, 3 * PART_BYTES])
@@ -104,30 +98,6 @@ async def test_line_that_always_breaks_ends_in_words(
     site.network.cut_at(range(0, 100 * LARGE_BYTES, PART_BYTES // 2))
     with pytest.raises(click.ClickException, match="could not be sent"):
         await sent(api, large_file)
-
-
-@pytest.mark.slow
-async def test_later_parts_wait_for_an_earlier_one(
-    api: Api, large_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As the window allows: storage would have to keep them in memory."""
-    monkeypatch.setattr(uploads, "WINDOW_BYTES", 2 * PART_BYTES)
-    under_way: set[int] = set()
-    widest = 0
-    put = uploads._PartSender._put
-
-    async def watched(sender: object, part: uploads._Part, address: str) -> int:
-        nonlocal widest
-        under_way.add(part.number)
-        widest = max(widest, max(under_way) - min(under_way))
-        try:
-            return await put(sender, part, address)  # type: ignore[arg-type]
-        finally:
-            under_way.discard(part.number)
-
-    monkeypatch.setattr(uploads._PartSender, "_put", watched)
-    await sent(api, large_file)
-    assert widest == 1
 
 
 async def test_answers_without_words_are_asked_for_again_or_told(

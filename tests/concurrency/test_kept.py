@@ -38,13 +38,6 @@ async def test_value_is_fetched_once_for_all_and_again_when_it_is_old() -> None:
     assert await kept.get(max_age_s=0) == 3
 
 
-async def test_age_counts_from_before_the_fetch() -> None:
-    source = Source()
-    kept = Kept(source.fetch, clock=source.clock)
-    assert await kept.get(max_age_s=1) is None
-    assert await kept.get(max_age_s=1) == 2
-
-
 async def test_failure_is_told_and_not_kept() -> None:
     source = Source()
     kept = Kept(source.fetch, clock=source.clock)

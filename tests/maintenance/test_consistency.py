@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -15,13 +14,12 @@ from page_rows import READY, make_rendition
 from passes import make_missing, make_playable, ready_video
 from running_portal import create, run_portal, until
 from stored_objects import stored, with_own_bucket
-from upload_client import multipart_uploads, started
+from upload_client import started
 
 from portal.database.models import Rendition, Video
 from portal.database.states import Outcome, RenditionState, VideoStatus
 from portal.maintenance.consistency.compare import compare
 from portal.maintenance.consistency.findings import Difference, Report
-from portal.maintenance.consistency.merging import OutOfOrder, merged
 from portal.storage.keys import output_prefix
 from portal.videos import deletion, posters
 from portal.web.composition import WebContext
@@ -167,29 +165,6 @@ async def test_nothing_is_made_again_of_another_file(resources: WebContext, grow
     assert (await Video.get(id=grown.id)).status is VideoStatus.READY
 
 
-async def test_outdated_master_playlist_is_written_again(
-    resources: WebContext, grown: Video
-) -> None:
-    """As a worker leaves it that is killed before it wrote the grown one."""
-    await put_master(resources, grown, "360p/playlist.m3u8")
-    assert await differences(resources) == {"master_outdated": 1}
-    assert await fixed(resources) == 0
-    assert await differences(resources) == {}
-    master = await resources.storage.get(output_prefix(grown.id, 1) + "master.m3u8")
-    assert b"../2/720p/playlist.m3u8" in master
-
-
-async def test_sound_of_old_videos_is_not_written_out_of_their_playlist(
-    resources: WebContext, grown: Video
-) -> None:
-    await put_output(resources, grown, 1, "audio/playlist.m3u8", "audio/00000.m4s")
-    await resources.storage.delete(output_prefix(grown.id, 1) + "master.m3u8")
-    report = await compared(resources, fix=True)
-    [example] = report.counts[Difference.MASTER_MISSING].examples
-    assert "audio is in no row" in example
-    assert report.left == 1
-
-
 async def test_missing_source_is_told_and_can_not_be_repaired(
     client: Client, resources: WebContext
 ) -> None:
@@ -257,21 +232,6 @@ async def test_work_and_jobs_that_do_not_fit_are_put_right(
     assert await differences(resources) == {}
 
 
-async def test_uploads_that_nobody_goes_on_with_are_told(
-    client: Client, resources: WebContext
-) -> None:
-    upload = await started(client, 3)
-    strange = f"videos/{uuid4().hex}.mp4"
-    await resources.storage.multiparts.create(strange, content_type="video/mp4")
-    late = hence(hours=27)
-    assert await differences(resources) == {}
-    assert await differences(resources, now=late) == {"upload_abandoned": 1, "multipart_stale": 1}
-    assert await fixed(resources, now=late) == 0
-    assert await differences(resources, now=late) == {}
-    for key in (upload["key"], strange):
-        assert await multipart_uploads(resources, key) == []
-
-
 @pytest.mark.slow
 async def test_command_prints_some_of_each_kind_and_its_exit_code_tells(
     client: Client, resources: WebContext, environ: dict[str, str]
@@ -312,21 +272,3 @@ async def test_nothing_is_told_of_a_portal_at_work(
 
         await until(is_ready, timeout_s=120)
     assert await differences(resources) == {}
-
-
-async def test_streams_are_read_side_by_side_and_only_in_order() -> None:
-    async def stream(*keys: str) -> AsyncIterator[tuple[str, str]]:
-        for key in keys:
-            yield key, key.upper()
-
-    found = [each async for each in merged(stream("a", "b", "d"), stream("b", "c", "e", "f"))]
-    assert found == [
-        ("a", "A", None),
-        ("b", "B", "B"),
-        ("c", None, "C"),
-        ("d", "D", None),
-        ("e", None, "E"),
-        ("f", None, "F"),
-    ]
-    with pytest.raises(OutOfOrder):
-        [each async for each in merged(stream("a"), stream("b", "a"))]

@@ -118,13 +118,6 @@ async def test_a_killed_child_is_started_again(lines: Lines) -> None:
         assert children.pid("one") not in (None, pid)
 
 
-def test_pauses_grow_up_to_a_minute() -> None:
-    pauses = [RestartPolicy().pause_s(failures) for failures in range(1, 20)]
-
-    assert all(pause_s <= 60 for pause_s in pauses)
-    assert max(pauses[:2]) < 3 < 30 <= min(pauses[7:])
-
-
 async def test_a_child_that_keeps_dying_is_restarted_and_the_others_run_on(
     lines: Lines, tmp_path: Path
 ) -> None:
@@ -168,25 +161,6 @@ async def test_a_child_that_must_start_and_does_not_ends_all_and_is_named(lines:
     assert "end one" in lines  # the others were asked, not killed
 
 
-async def test_a_child_that_must_start_may_die_as_often_as_any_once_it_was_ready(
-    lines: Lines,
-) -> None:
-    spec = child("one", "print('here')", lines.output, must_start=True)
-    async with running_children(policy=QUICK) as children:
-        await children.start(spec)
-        await until(lambda: len(lines) >= 6)
-
-
-async def test_a_child_that_ran_for_long_is_failing_no_more(lines: Lines, tmp_path: Path) -> None:
-    failing = tmp_path / "failing"
-    policy = RestartPolicy(first_s=0.01, settled_s=0.1)
-    async with running_children(policy=policy, failing=failing) as children:
-        code = "import time; print('here'); time.sleep(0.5)"
-        await children.start(child("one", code, lines.output))
-        for text in ("", "one\n") * 2:
-            await until(lambda text=text: failing.read_text() == text)
-
-
 async def test_a_child_that_never_gets_ready_has_failed(lines: Lines) -> None:
     options = {"ready": never, "ready_timeout_s": 0.3, "must_start": True}
     spec = child("idle", POLITE, lines.output, **options)
@@ -194,27 +168,6 @@ async def test_a_child_that_never_gets_ready_has_failed(lines: Lines) -> None:
     with pytest.raises(ChildError, match=r"idle .* not ready within 0\.3 s"):
         async with running_children(policy=QUICK) as children:
             await children.start(spec)
-
-
-async def test_a_program_that_is_missing_is_told_at_once(lines: Lines) -> None:
-    ghost = {"name": "ghost", "argv": ("/nonexistent/ghost",), "environ": {}}
-    spec = ChildSpec(**ghost, output=lines.output, must_start=True)
-
-    with pytest.raises(ChildError, match=r"ghost cannot be started: .*No such file"):
-        async with running_children() as children:
-            await children.start(spec)
-
-
-async def test_what_cannot_be_written_down_stops_no_restart(lines: Lines, tmp_path: Path) -> None:
-    """As on a full disk, which is when children die."""
-    record = tmp_path / "children"
-    async with polite(lines, record=record) as children:
-        record.unlink()
-        record.mkdir()
-        pid = children.pid("one")
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        await until(lambda: children.pid("one") not in (None, pid))
 
 
 async def test_a_child_that_will_not_end_is_killed_with_what_it_started(lines: Lines) -> None:
@@ -232,47 +185,10 @@ async def test_a_child_that_will_not_end_is_killed_with_what_it_started(lines: L
     assert "end one" in lines
 
 
-async def test_stopping_now_waits_for_nobody(lines: Lines) -> None:
-    async with polite(lines, STUBBORN, stop_signals=((signal.SIGTERM, 60),)) as children:
-        asyncio.get_running_loop().call_later(0.1, children.stop_now)
-        began = time.monotonic()
-
-    assert time.monotonic() - began < 30
-
-
-async def test_the_error_of_the_block_arrives_as_it_was_raised(lines: Lines) -> None:
-    with pytest.raises(ZeroDivisionError):  # noqa: PT012  # as above
-        async with running_children() as children:
-            await children.start(child("one", POLITE, lines.output))
-            raise ZeroDivisionError
-
-
-async def test_cancelling_the_block_ends_the_children(lines: Lines) -> None:
-
-    async def block() -> None:
-        async with polite(lines):
-            await asyncio.Event().wait()
-
-    task = asyncio.create_task(block())
-    await until(lambda: lines)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert lines[-1] == "end one"
-
-
 async def test_a_single_run_that_fails_is_told_with_its_last_lines(lines: Lines) -> None:
     spec = child("migrate", DYING, lines.output)
 
     with pytest.raises(ChildError, match=r"(?s)migrate failed \(exit status 3\).*no disk"):
-        async with running_children() as children:
-            await children.run(spec)
-
-
-async def test_a_single_run_has_a_time_limit(lines: Lines) -> None:
-    spec = child("slow", POLITE, lines.output, ready_timeout_s=0.2)
-
-    with pytest.raises(ChildError, match="slow did not finish"):
         async with running_children() as children:
             await children.run(spec)
 
@@ -294,15 +210,6 @@ async def test_a_log_file_stays_small_and_keeps_the_last_lines(tmp_path: Path) -
 
     assert (tmp_path / "loud.log").stat().st_size <= 1000
     assert (tmp_path / "loud.1.log").read_text().strip() == "2" * 1500
-
-
-async def test_a_log_file_tells_only_of_the_latest_life(tmp_path: Path) -> None:
-    log = LogFile(tmp_path / "two.log")
-    async with running_children() as children:
-        await children.run(child("two", "print('before')", log))
-        await children.run(child("two", "print('after')", log))
-
-    assert log.tail() == ["after"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the children")

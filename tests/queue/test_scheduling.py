@@ -1,6 +1,6 @@
 """Whose turn it is in the queue, and that people are told the truth about it."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from random import Random
@@ -102,21 +102,6 @@ async def test_files_are_looked_into_without_regard_to_encodes_and_small_ones_fi
     assert await next_video(queue, PREPARE_QUEUE) is None
 
 
-async def test_time_waited_for_the_look_counts_for_the_encode(queue: WebContext) -> None:
-    since = datetime.now(UTC)
-    looked_into = await waiting(queue, GB, NOW)
-    other = await waiting(queue, GB, since + timedelta(seconds=60), expected_s=10)
-    async with transaction():
-        await defer_encode(looked_into, queue.queue, expected_s=10)
-    assert await next_video(queue, PREPARE_QUEUE) == looked_into.id
-    await run_sql(
-        queue.config.database_url,
-        "UPDATE procrastinate_jobs SET status = 'succeeded' WHERE status = 'doing'",
-    )
-    assert await next_video(queue) == looked_into.id
-    assert await next_video(queue) == other.id
-
-
 async def test_quick_storyboard_does_not_wait_for_the_end_of_the_job_that_queued_it(
     queue: WebContext,
 ) -> None:
@@ -125,15 +110,6 @@ async def test_quick_storyboard_does_not_wait_for_the_end_of_the_job_that_queued
     async with transaction():
         await defer_completion(video, queue.queue, is_quick=True)
     assert await next_video(queue, PREPARE_QUEUE) == video.id
-
-
-@pytest.mark.parametrize(("priority", "more"), [(look_priority, 10**7), (encode_priority, 1)])
-def test_videos_alike_are_served_in_the_order_they_came(
-    priority: Callable[..., int], more: int
-) -> None:
-    first = priority(1000, since=NOW)
-    assert first > priority(1000, since=NOW + timedelta(seconds=1))
-    assert first > priority(1000 + more, since=NOW)
 
 
 def test_ladders_wait_for_every_first_pass_and_priorities_fit_the_queue() -> None:

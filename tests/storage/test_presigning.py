@@ -62,17 +62,6 @@ async def test_address_ends_with_its_credentials(storage: Storage) -> None:
     assert HOUR_S - SLACK_S < await storage.public.address_life_s(12 * HOUR_S) <= HOUR_S
 
 
-async def test_short_address_keeps_its_life(storage: Storage) -> None:
-    assert said(await storage.public.presign_get(KEY, ttl_s=600))[0] == 600
-    assert await storage.public.address_life_s(600) == 600
-
-
-async def test_credentials_with_time_left_are_kept(storage: Storage, role: Role) -> None:
-    await storage.public.address_life_s(600)
-    role.issue("second", expires_in_s=600)
-    assert said(await storage.public.presign_get(KEY, ttl_s=12 * HOUR_S))[1] == "first"
-
-
 async def test_credentials_are_refreshed_before_they_end(role: Role, config: Config) -> None:
     role.issue("first", expires_in_s=700)
     async with open_storage(config) as storage:
@@ -88,10 +77,3 @@ async def test_expired_credentials_sign_nothing(role: Role, config: Config) -> N
     async with open_storage(config) as storage:
         with pytest.raises(StorageDenied):
             await storage.public.presign_get(KEY, ttl_s=60)
-
-
-async def test_credentials_without_an_end_sign_for_all_the_time(config: Config) -> None:
-    async with open_storage(config) as storage:
-        address = await storage.public.presign_get(KEY, ttl_s=12 * HOUR_S)
-        assert parse_qs(urlsplit(address).query)["X-Amz-Expires"] == [str(12 * HOUR_S)]
-        assert await storage.public.address_life_s(12 * HOUR_S) == 12 * HOUR_S

@@ -10,8 +10,6 @@ from running_portal import create, final_status, free_port, run_portal, until
 from running_up import REPOSITORY
 from trace_collector import collecting
 
-from portal.config import Config, ConfigError, is_tracing_wanted
-
 DATABASE = {"DATABASE_URL": "postgresql://portal@db/portal"}
 REQUEST_ID = "the-request-that-is-traced"
 
@@ -64,39 +62,6 @@ async def test_a_collector_that_is_away_costs_nothing_but_the_traces(
     async with run_portal({**environ, **nowhere}) as portal:
         video = await create(portal.base_url, notes)
         assert await final_status(portal.base_url, video["id"]) == "failed"
-
-
-@pytest.mark.parametrize(
-    ("variables", "is_wanted"),
-    [
-        ({}, False),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, True),
-        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://collector:4318/v1/traces"}, True),
-        ({"OTEL_TRACES_EXPORTER": "otlp"}, True),
-        ({"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c"}, False),
-        ({"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c"}, False),
-    ],
-)
-def test_standard_variables_decide(variables: dict[str, str], is_wanted: bool) -> None:
-    assert is_tracing_wanted(variables) == is_wanted
-    assert Config.from_env({**DATABASE, **variables})
-
-
-@pytest.mark.parametrize(
-    ("variables", "named"),
-    [
-        ({"OTEL_TRACES_EXPORTER": "zipkin"}, "OTEL_TRACES_EXPORTER="),
-        (
-            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
-            "OTEL_EXPORTER_OTLP_PROTOCOL=",
-        ),
-    ],
-)
-def test_what_is_not_supported_is_named(variables: dict[str, str], named: str) -> None:
-    with pytest.raises(ConfigError) as raised:
-        Config.from_env({**DATABASE, **variables})
-    (fault,) = raised.value.faults
-    assert fault.startswith(named)
 
 
 WITHOUT_PACKAGES = """

@@ -18,7 +18,6 @@ from portal.config import Config, ConfigError
 from portal.errors import CrossSiteRequest, FieldError, InvalidRequest
 from portal.storage.objects import StoredPart
 from portal.storage.presigning import _attachment
-from portal.text import split_tags
 from portal.uploads.parts import (
     MAX_FILE_BYTES,
     MAX_PARTS,
@@ -35,8 +34,7 @@ from portal.web.api.metadata_shapes import VideoMetadata
 from portal.web.api.upload_shapes import StartUploadRequest
 from portal.web.api.video_shapes import CreatedVideo, CreateVideoRequest, PresignRequest
 from portal.web.pages.editing_views import typed_metadata
-from portal.web.pages.embedding import frame_size
-from portal.web.pages.formatting import clock, queue_words, size, time_left
+from portal.web.pages.formatting import size
 from portal.web.pages.links import linked
 from portal.web.server.origins import require_same_origin
 
@@ -151,37 +149,6 @@ def test_a_larger_file_never_reads_as_a_smaller_one(one: int, other: int) -> Non
 def _bytes(words: str) -> float:
     number, unit = words.split()
     return float(number) * 1000 ** ("bytes", "kB", "MB", "GB", "TB").index(unit)
-
-
-@given(st.floats(0, 1e9))
-def test_times_are_told(seconds: float) -> None:
-    parts = [int(part) for part in clock(seconds).split(":")]
-    told = sum(part * 60**place for place, part in enumerate(reversed(parts)))
-    assert abs(told - seconds) <= 0.5 or (told == 1 and seconds < 0.5)
-    assert (time_left(seconds) or "").endswith("left")
-
-
-@given(st.none() | st.integers(-10, 10**9))
-def test_a_place_in_the_queue_is_told(position: int | None) -> None:
-    assert queue_words(position)
-
-
-@given(texts)
-def test_tags_are_shown_without_blanks_around_them(text: str) -> None:
-    tags = split_tags(text)
-    assert all(tag and tag == tag.strip() and "," not in tag for tag in tags)
-    assert split_tags(",".join(tags)) == tags
-
-
-@given(*(st.none() | st.integers(1, 100_000) for _ in range(4)))
-def test_a_frame_fits_where_it_is_to_go(
-    width: int | None, height: int | None, max_width: int | None, max_height: int | None
-) -> None:
-    found = frame_size(width, height, limits=(max_width, max_height))
-    assert found[0] >= 1
-    assert found[1] >= 1
-    assert max_width is None or found[0] <= max_width
-    assert max_height is None or found[1] <= max(max_height, 1)
 
 
 @given(texts)

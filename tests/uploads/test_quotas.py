@@ -8,17 +8,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from api_client import RAW_FILE, answered, metadata, problem, put, rows, run_sql
+from api_client import RAW_FILE, answered, metadata, problem, put, run_sql
 from quart import Quart, Response
 from signed_in import (
     Sender,
-    browser,
-    program,
-    session_of,
     signed_in,
-    token_of,
 )
-from upload_client import PART_BYTES, abort_behind, multipart_uploads, put_to
 
 from portal.accounts import people
 from portal.accounts.permissions import EVERYONES
@@ -66,14 +61,6 @@ async def publish(sender: Sender, data: bytes = RAW_FILE) -> Response:
 async def start(sender: Sender, size_bytes: int, key: str = "") -> Response:
     key = key or (await answered(await presign(sender)))["key"]
     return await sender.post("/api/uploads", json={"key": key, "sizeBytes": size_bytes})
-
-
-async def sent_in_parts(sender: Sender, upload: dict[str, Any], data: bytes) -> None:
-    """Send the one part of a small file, and have the file made of it."""
-    path = f"/api/uploads/{upload['uploadId']}"
-    address = (await answered(await sender.post(f"{path}/parts/1")))["uploadUrl"]
-    assert (await put_to(address, data))[0] == 200
-    assert (await answered(await sender.post(f"{path}/complete")))["state"] == "stored"
 
 
 async def at_once(ask: Callable[[], Awaitable[Response]], count: int = MANY) -> list[int]:
@@ -139,18 +126,6 @@ async def test_file_refused_for_its_day_is_published_on_the_next(
     assert (await create(sender, key)).status_code == 201
 
 
-async def test_file_kept_for_another_day_takes_room(app: Quart, edith: Account) -> None:
-    limit(app, videos=1, stored_bytes=2 * SIZE)
-    sender = await signed_in(app, edith)
-    keys = [await uploaded(sender) for _ in range(3)]
-    assert (await create(sender, keys[0])).status_code == 201
-    await no_more_videos(await create(sender, keys[1]))
-    await no_more_videos(await create(sender, keys[1]))
-    await no_room(await create(sender, keys[2]))
-    await age(app, DAY)
-    assert (await create(sender, keys[1])).status_code == 201
-
-
 async def test_day_is_the_last_24_hours(app: Quart, edith: Account) -> None:
     limit(app, videos=1)
     sender = await signed_in(app, edith)
@@ -161,18 +136,6 @@ async def test_day_is_the_last_24_hours(app: Quart, edith: Account) -> None:
     assert timedelta(0) < left <= timedelta(minutes=1)
     await age(app, timedelta(minutes=1))
     assert (await publish(sender)).status_code == 201
-
-
-async def test_lowered_limit_says_when_enough_has_passed(app: Quart, edith: Account) -> None:
-    sender = await signed_in(app, edith)
-    for _ in range(3):
-        assert (await publish(sender)).status_code == 201
-        await age(app, timedelta(hours=1))
-    limit(app, videos=2)
-    refusal = await no_more_videos(await presign(sender))
-    assert (refusal["limit"], refusal["used"]) == (2, 3)
-    second = (await Video.all().order_by("created_at"))[1]
-    assert datetime.fromisoformat(refusal["freeAt"]) == second.created_at + DAY
 
 
 async def test_deleted_video_counts_until_its_day_is_over(app: Quart, edith: Account) -> None:
@@ -199,39 +162,6 @@ async def test_twenty_at_once_publish_as_many_as_the_day_takes(app: Quart, edith
     assert all([await is_stored(app, key) for key in keys])
 
 
-async def test_twenty_at_once_publish_as_much_as_there_is_room_for(
-    app: Quart, edith: Account
-) -> None:
-    limit(app, stored_bytes=7 * SIZE + SIZE - 1)
-    sender = await signed_in(app, edith)
-    keys = [await uploaded(sender) for _ in range(MANY)]
-    waiting = iter(keys)
-    statuses = await at_once(lambda: create(sender, next(waiting)))
-    assert statuses == [*[201] * 7, *[409] * 13]
-    published = {video.upload_id for video in await Video.all()}
-    assert {key for key in keys if await is_stored(app, key)} == published
-
-
-async def test_twenty_large_files_at_once_start_as_much_as_there_is_room_for(
-    app: Quart, edith: Account
-) -> None:
-    limit(app, stored_bytes=5 * PART_BYTES)
-    sender = await signed_in(app, edith)
-    keys = [(await answered(await presign(sender)))["key"] for _ in range(MANY)]
-    waiting = iter(keys)
-    statuses = await at_once(lambda: start(sender, PART_BYTES, next(waiting)))
-    assert statuses == [*[201] * 5, *[409] * 15]
-    context: WebContext = app.extensions["portal"]
-    begun = [len(await multipart_uploads(context, key)) for key in keys]
-    assert sorted(begun) == [*[0] * 15, *[1] * 5]
-
-
-async def test_upload_addresses_asked_for_at_once_take_no_room(app: Quart, edith: Account) -> None:
-    limit(app, videos=1, stored_bytes=SIZE)
-    sender = await signed_in(app, edith)
-    assert await at_once(lambda: presign(sender)) == [200] * MANY
-
-
 async def test_room_is_used_up_to_the_last_byte(app: Quart, edith: Account) -> None:
     limit(app, stored_bytes=SIZE)
     sender = await signed_in(app, edith)
@@ -256,30 +186,6 @@ async def test_large_file_that_does_not_fit_does_not_begin(app: Quart, edith: Ac
     assert (await start(sender, 100, key)).status_code == 201
     # To ask again is no second upload.
     assert (await start(sender, 100, key)).status_code == 200
-
-
-async def test_file_in_parts_has_its_room_from_its_start(app: Quart, edith: Account) -> None:
-    limit(app, stored_bytes=2 * SIZE)
-    sender = await signed_in(app, edith)
-    waiting = await uploaded(sender)
-    upload = await answered(await start(sender, SIZE), 201)
-    assert (await publish(sender)).status_code == 201
-    await no_room(await create(sender, waiting))
-    await sent_in_parts(sender, upload, RAW_FILE)
-    # What was let in is not turned away for renditions that have come in between.
-    await with_rendition(app, 500)
-    assert (await create(sender, upload["key"])).status_code == 201
-    assert (await no_room(await presign(sender)))["used"] == 2 * SIZE + 500
-
-
-async def test_upload_that_storage_lost_starts_anew_in_its_own_room(
-    app: Quart, edith: Account
-) -> None:
-    limit(app, stored_bytes=SIZE)
-    sender = await signed_in(app, edith)
-    upload = await answered(await start(sender, SIZE), 201)
-    await abort_behind(app.extensions["portal"], upload)
-    assert (await start(sender, SIZE, upload["key"])).status_code == 201
 
 
 async def test_upload_that_is_given_up_frees_its_room(app: Quart, edith: Account) -> None:
@@ -328,35 +234,6 @@ async def test_room_of_a_deletion_is_free_at_once_and_only_then_final(
     assert await Video.present().count() == 2
 
 
-async def test_repeated_publishing_counts_once(app: Quart, edith: Account) -> None:
-    limit(app, videos=1, stored_bytes=SIZE)
-    sender = await signed_in(app, edith)
-    key = await uploaded(sender)
-    assert await at_once(lambda: create(sender, key)) == [*[200] * (MANY - 1), 201]
-    assert (await create(sender, key)).status_code == 200
-    assert await is_stored(app, key)
-
-
-async def test_tokens_and_sessions_share_the_quota_of_their_account(
-    app: Quart, edith: Account
-) -> None:
-    limit(app, videos=2)
-    one, two = program(app, await token_of(edith)), program(app, await token_of(edith))
-    person = browser(app, await session_of(edith))
-    assert [(await publish(it)).status_code for it in (one, person)] == [201, 201]
-    for sender in (one, two, person):
-        await no_more_videos(await presign(sender))
-
-
-async def test_other_accounts_have_their_own(app: Quart, olga: Account, edith: Account) -> None:
-    limit(app, videos=1, stored_bytes=SIZE)
-    for account in (edith, olga):
-        sender = await signed_in(app, account)
-        assert (await publish(sender)).status_code == 201
-        # All roles alike.
-        await no_more_videos(await presign(sender))
-
-
 async def test_removed_accounts_videos_count_for_whoever_has_them(
     app: Quart, olga: Account, edith: Account
 ) -> None:
@@ -364,54 +241,6 @@ async def test_removed_accounts_videos_count_for_whoever_has_them(
     assert (await publish(await signed_in(app, edith))).status_code == 201
     await people.remove(edith.id, by=EVERYONES)
     assert (await no_room(await presign(await signed_in(app, olga))))["used"] == SIZE
-
-
-async def test_nothing_more_is_asked_without_quotas(
-    app: Quart, edith: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("portal.uploads.quota_rows.fetch_rows", None)
-    monkeypatch.setattr("portal.uploads.quota_rows.execute", None)
-    sender = await signed_in(app, edith)
-    assert (await publish(sender)).status_code == 201
-    assert (await start(sender, 5)).status_code == 201
-
-
-async def test_account_with_many_videos_waits_for_nothing(app: Quart, edith: Account) -> None:
-    """What an account keeps is added up for each file; 5,000 videos are no pause."""
-    limit(app, videos=10_000, stored_bytes=10**12)
-    url = app.extensions["portal"].config.database_url
-    await run_sql(url, MANY_VIDEOS.format(edith.id))
-    sender = await signed_in(app, edith)
-    clock, took_s = asyncio.get_running_loop().time, []
-    # The quickest counts: the machine may have other things to do.
-    for _ in range(5):
-        begun_at = clock()
-        assert (await publish(sender)).status_code == 201
-        took_s.append(clock() - begun_at)
-    assert min(took_s) < 2
-    assert (await rows(url, "SELECT count(*) FROM videos"))[0] == (5005,)
-
-
-MANY_VIDEOS = """
-WITH made AS (
-  INSERT INTO uploads (key, file_name, content_type, owner_id, created_at, size_bytes)
-  SELECT 'videos/' || replace(gen_random_uuid()::text, '-', '') || '.mp4', 'a.mp4', 'video/mp4',
-         '{0}', now(), 1000
-  FROM generate_series(1, 5000) RETURNING key
-), videos AS (
-  INSERT INTO videos (id, title, description, category_ids, tags, file_name, storage_key,
-                      transcode_job_id, status, size_bytes, source_etag, notes, has_poster,
-                      has_storyboard, forgiven_attempts, metadata_version, poster_version, owner_id,
-                      search, sort_title, created_at, updated_at)
-  SELECT gen_random_uuid(), 'a', '', '{{1}}', '', 'a.mp4', key, 1000000 + row_number() OVER (),
-         'failed', 1000, 'e', '{{}}', false, false, 0, 1, 0, '{0}', '', 'a', now(), now()
-  FROM made RETURNING id
-)
-INSERT INTO renditions (video_id, kind, name, position, state, tries, copied, size_bytes,
-                        is_default)
-SELECT id, 'video', number || 'p', number, 'complete', 0, false, 100, false
-FROM videos, generate_series(1, 8) AS number
-"""
 
 
 async def test_open_portal_has_no_quotas(app: Quart) -> None:

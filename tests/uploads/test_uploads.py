@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from api_client import Client, faults, metadata, presign, problem, published, put, send
+from api_client import Client, faults, metadata, presign, problem, published, send
 from upload_client import (
     MIB,
     PART_BYTES,
@@ -15,7 +15,6 @@ from upload_client import (
     complete,
     content,
     look,
-    multipart_id,
     part_numbers,
     put_to,
     refused_completion,
@@ -81,39 +80,6 @@ async def test_starting_again_answers_what_is_stored_so_far(client: Client) -> N
     assert answer == await look(client, upload)
 
 
-async def test_another_size_is_refused(client: Client) -> None:
-    upload = await started(client, len(FILE))
-    await problem(await start(client, upload["key"], len(FILE) + 1), 409, "upload_already_started")
-    assert (await look(client, upload))["sizeBytes"] == len(FILE)
-    done = await stored(client, b"all of it")
-    await problem(await start(client, done["key"], 5), 409, "upload_already_started")
-
-
-async def test_starting_what_is_stored_answers_that_it_is(client: Client) -> None:
-    done = await stored(client, b"all of it")
-    again = await start(client, done["key"], 9)
-    assert again.status_code == 200
-    assert await again.get_json() == done
-
-
-async def test_file_put_at_once_is_seen_as_stored(client: Client) -> None:
-    upload = await presign(client)
-    assert (await look(client, upload))["state"] == "pending"
-    assert await put(upload["uploadUrl"], b"whole") == 200
-    seen = await look(client, upload)
-    assert (seen["state"], seen["sizeBytes"], seen["parts"]) == ("stored", 5, [])
-    assert (await complete(client, upload))["state"] == "stored"
-    assert (await start(client, upload["key"], 5)).status_code == 200
-
-
-async def test_pending_upload_has_no_size_and_cannot_be_completed(client: Client) -> None:
-    upload = await presign(client)
-    seen = await look(client, upload)
-    assert seen["state"] == "pending"
-    assert seen["sizeBytes"] is seen["partSizeBytes"] is seen["partCount"] is None
-    await refused_completion(client, upload, "upload_not_started")
-
-
 async def test_missing_parts_are_named(client: Client) -> None:
     upload = await started(client, 12 * PART_BYTES)
     nothing = await refused_completion(client, upload, "parts_missing")
@@ -128,13 +94,6 @@ async def test_missing_parts_are_named(client: Client) -> None:
     assert (await look(client, upload))["state"] == "uploading"
 
 
-async def test_at_most_a_thousand_missing_parts_are_listed(client: Client) -> None:
-    upload = await started(client, 5_000 * PART_BYTES)
-    answer = await refused_completion(client, upload, "parts_missing")
-    assert answer["missingParts"] == list(range(1, 1_001))
-    assert "1-5000" in answer["detail"]
-
-
 async def test_storage_refuses_a_part_of_another_size(client: Client) -> None:
     upload = await started(client, len(FILE))
     address = await sign(client, upload, 1)
@@ -142,58 +101,6 @@ async def test_storage_refuses_a_part_of_another_size(client: Client) -> None:
         assert (await put_to(address, bytes(size)))[0] == 403, size
     assert (await put_to(address, bytes(PART_BYTES)))[0] == 200
     assert await part_numbers(client, upload) == [1]
-
-
-async def test_part_of_another_size_does_not_count(client: Client, resources: WebContext) -> None:
-    """Such a part can only come from someone with storage's own credentials."""
-    upload = await started(client, len(FILE))
-    for number in (1, 3):
-        await send_part(client, upload, number, FILE)
-    storage = resources.storage
-    await storage._client.upload_part(
-        Bucket=storage.bucket,
-        Key=upload["key"],
-        UploadId=await multipart_id(resources, upload["key"]),
-        PartNumber=2,
-        Body=b"short",
-    )
-    assert await part_numbers(client, upload) == [1, 3]
-    refusal = await refused_completion(client, upload, "parts_missing")
-    assert refusal["missingParts"] == [2]
-
-
-async def test_address_of_a_part_opens_nothing_else(client: Client) -> None:
-    upload = await started(client, len(FILE))
-    address = await sign(client, upload, 2)
-    other = (await presign(client))["key"]
-    for was, becomes in (("partNumber=2", "partNumber=1"), (upload["key"], other)):
-        assert was in address
-        tampered = address.replace(was, becomes)
-        assert (await put_to(tampered, bytes(PART_BYTES)))[0] == 403
-    own = URL(address, encoded=True)
-    async with aiohttp.ClientSession() as session, session.get(own) as response:
-        assert response.status == 403
-
-
-async def test_part_may_be_sent_again(client: Client, resources: WebContext) -> None:
-    upload = await started(client, len(FILE))
-    for number in (1, 1, 3, 3, 2, 1):
-        await send_part(client, upload, number, FILE)
-    await complete(client, upload)
-    assert await content(resources, upload["key"]) == FILE
-
-
-async def test_part_numbers_end_with_the_file(client: Client) -> None:
-    upload = await started(client, len(FILE))
-    for number in ("0", "4", "10001", "-1", "01", "1.0", "x", "%00", "9" * 6_000):
-        path = f"/api/uploads/{upload['uploadId']}/parts/{number}"
-        await problem(await client.post(path), 404, "part_not_found")
-
-
-async def test_part_of_an_upload_that_is_not_under_way_has_no_address(client: Client) -> None:
-    for upload in (await presign(client), await stored(client, b"x")):
-        path = f"/api/uploads/{upload['key'][7:39]}/parts/1"
-        await problem(await client.post(path), 409, "upload_not_started")
 
 
 async def test_completing_again_answers_the_same(client: Client) -> None:
@@ -221,14 +128,6 @@ async def test_upload_that_storage_has_lost_is_started_anew(
     assert await content(resources, upload["key"]) == b"new"
 
 
-async def test_lost_object_is_no_stored_one(client: Client, resources: WebContext) -> None:
-    done = await stored(client, b"abc")
-    await resources.storage.delete(done["key"])
-    assert (await look(client, done))["state"] == "pending"
-    await refused_completion(client, done, "upload_gone")
-    assert (await start(client, done["key"], 3)).status_code == 201
-
-
 async def test_discarded_upload_leaves_nothing(client: Client) -> None:
     upload = await started(client, len(FILE))
     await send_part(client, upload, 1, FILE)
@@ -253,15 +152,6 @@ async def test_discarding_removes_a_file_no_video_uses(
     assert "discarded" in answer["detail"]
     with pytest.raises(ObjectMissing):
         await resources.storage.head(done["key"])
-
-
-async def test_file_put_after_its_upload_was_discarded_becomes_no_video(client: Client) -> None:
-    """The address is good for some time still."""
-    upload = await presign(client)
-    assert (await client.delete(f"/api/uploads/{upload['key'][7:39]}")).status_code == 204
-    assert await put(upload["uploadUrl"], b"late") == 200
-    body = metadata(upload["key"])
-    await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
 
 
 async def test_file_of_a_video_is_out_of_reach(client: Client, resources: WebContext) -> None:
@@ -308,16 +198,6 @@ async def test_sizes_no_storage_takes_are_refused(client: Client, size: int) -> 
     assert set(found) == {"/sizeBytes"}
 
 
-async def test_largest_file_is_divided_within_storages_limits(config: Config) -> None:
-    async with create_app(replace(config, max_source_bytes=0)).test_app() as app:
-        client = app.test_client()
-        upload = await started(client, 5 * 1024**4)
-        assert upload["partCount"] <= 10_000
-        assert upload["partSizeBytes"] % MIB == 0
-        assert upload["partSizeBytes"] * upload["partCount"] >= 5 * 1024**4
-        await sign(client, upload, upload["partCount"])
-
-
 async def test_file_above_the_portals_limit_is_refused(config: Config) -> None:
     async with create_app(replace(config, max_source_bytes=1_000)).test_app() as app:
         client = app.test_client()
@@ -358,13 +238,3 @@ async def expect_unknown(client: Client, path: str) -> None:
     await problem(await client.get(path), 404, "upload_not_issued")
     for call in ("complete", "parts/1"):
         await problem(await client.post(f"{path}/{call}"), 404, "upload_not_issued")
-
-
-async def test_storages_own_name_of_an_upload_is_only_in_part_addresses(
-    client: Client, resources: WebContext
-) -> None:
-    upload = await started(client, 3)
-    name = await multipart_id(resources, upload["key"])
-    assert name
-    assert name not in str(upload)
-    assert name not in str(await look(client, upload))

@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 from api_client import Client, metadata, presign, problem, rows, run_sql
 from quart import Quart, Response
-from raw_clients import silent_server
 from running_portal import free_port, until
 from upload_client import (
     PART_BYTES,
     abort_behind,
-    ask_to_complete,
     complete,
     content,
     look,
@@ -22,7 +20,6 @@ from upload_client import (
     multipart_uploads,
     part_numbers,
     put_to,
-    refused_completion,
     send_part,
     sign,
     start,
@@ -32,12 +29,10 @@ from upload_client import (
 
 from portal.config import Config
 from portal.database import connection
-from portal.storage import calls as storage_calls
 from portal.storage.bucket import Storage, open_storage
 from portal.storage.errors import ObjectMissing
 from portal.storage.objects import ObjectInfo
 from portal.uploads import service as uploads
-from portal.uploads.rows import row_with_key
 from portal.web.app import create_app
 from portal.web.composition import WebContext
 
@@ -62,16 +57,6 @@ async def storage_at(address: str, app: Quart) -> AsyncIterator[None]:
     app.extensions["portal"] = resources
 
 
-async def test_simultaneous_starts_end_with_one_upload(
-    client: Client, resources: WebContext
-) -> None:
-    key = (await presign(client))["key"]
-    answers = await asyncio.gather(*(start(client, key, 5) for _ in range(8)))
-    assert sorted(answer.status_code for answer in answers) == [*[200] * 7, 201]
-    assert len({str(await answer.get_json()) for answer in answers}) == 1
-    assert await multipart_uploads(resources, key) == [await multipart_id(resources, key)]
-
-
 async def test_simultaneous_starts_with_different_sizes_agree_on_one(
     client: Client, resources: WebContext
 ) -> None:
@@ -81,19 +66,6 @@ async def test_simultaneous_starts_with_different_sizes_agree_on_one(
     (winner,) = [await answer.get_json() for answer in answers if answer.status_code == 201]
     assert await look(client, {"key": key}) == winner
     assert await multipart_uploads(resources, key) == [await multipart_id(resources, key)]
-
-
-async def test_simultaneous_restarts_of_a_lost_upload_end_with_one(
-    client: Client, resources: WebContext
-) -> None:
-    upload = await started(client, 5)
-    lost = await multipart_id(resources, upload["key"])
-    await abort_behind(resources, upload)
-    answers = await asyncio.gather(*(start(client, upload["key"], 5) for _ in range(4)))
-    assert sorted(answer.status_code for answer in answers) == [200, 200, 200, 201]
-    found = await multipart_id(resources, upload["key"])
-    assert found != lost
-    assert await multipart_uploads(resources, upload["key"]) == [found]
 
 
 async def test_simultaneous_completions_all_succeed(client: Client, resources: WebContext) -> None:
@@ -142,18 +114,6 @@ async def test_completion_whose_answer_was_lost_may_be_repeated(
     await resources.storage.multiparts.complete(upload["key"], name, parts)
     assert (await look(client, upload))["state"] == "stored"
     assert (await start(client, upload["key"], 3)).status_code == 200
-    assert (await complete(client, upload))["state"] == "stored"
-    assert (await client.post("/api/videos", json=metadata(upload["key"]))).status_code == 201
-
-
-async def test_completion_repeated_after_the_database_went_away_in_the_middle(
-    client: Client, config: Config
-) -> None:
-    upload = await started(client, 3)
-    await send_part(client, upload, 1, b"abc")
-    await run_sql(config.database_url, REFUSE)
-    await problem(await ask_to_complete(client, upload), 503, "database_unavailable")
-    await run_sql(config.database_url, "DROP FUNCTION refuse() CASCADE")
     assert (await complete(client, upload))["state"] == "stored"
     assert (await client.post("/api/videos", json=metadata(upload["key"]))).status_code == 201
 
@@ -232,18 +192,6 @@ async def lock_is_held(config: Config, key: str) -> None:
     await until(is_locked, timeout_s=FEW_SECONDS, interval_s=0.02)
 
 
-async def test_start_during_a_creation_does_not_touch_the_video(
-    client: Client, resources: WebContext
-) -> None:
-    done = await stored(client, b"abc")
-    begun = await row_with_key(done["key"])
-    assert (await client.post("/api/videos", json=metadata(done["key"]))).status_code == 201
-    # As a start does that looked before the creation and records after it.
-    assert not await uploads._create(begun, 3, resources.storage, no_quota)
-    assert await multipart_uploads(resources, done["key"]) == []
-    assert await multipart_id(resources, done["key"]) is None
-
-
 async def test_discarding_goes_on_where_an_outage_of_storage_broke_it_off(
     app: Quart, client: Client, resources: WebContext
 ) -> None:
@@ -258,20 +206,6 @@ async def test_discarding_goes_on_where_an_outage_of_storage_broke_it_off(
     assert len(await multipart_uploads(resources, upload["key"])) == 1
     assert (await client.delete(path)).status_code == 204
     assert await multipart_uploads(resources, upload["key"]) == []
-
-
-async def test_start_that_was_overtaken_by_a_discarding_is_undone(
-    client: Client, resources: WebContext
-) -> None:
-    key = (await presign(client))["key"]
-    begun = await row_with_key(key)
-    assert (await client.delete(f"/api/uploads/{key[7:39]}")).status_code == 204
-    assert not await uploads._create(begun, 3, resources.storage, no_quota)
-    assert await multipart_uploads(resources, key) == []
-
-
-async def no_quota() -> None:
-    """Requires nothing of an account."""
 
 
 def calls(client: Client, upload: dict[str, Any]) -> list[Callable[[], Awaitable[Response]]]:
@@ -303,18 +237,6 @@ async def test_storage_away_gives_503_within_seconds(app: Quart, client: Client)
         await complete(client, upload)
 
 
-async def test_storage_that_never_answers_gives_503_in_bounded_time(
-    app: Quart, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ones = [await started(client, 3) for _ in range(4)]
-    assert storage_calls.CALL_TIMEOUT_S < FEW_SECONDS
-    monkeypatch.setattr(storage_calls, "CALL_TIMEOUT_S", 0.3)
-    with silent_server() as silent:
-        async with storage_at(f"http://{silent}", app), asyncio.timeout(FEW_SECONDS):
-            for at, upload in enumerate(ones):
-                await problem(await calls(client, upload)[at](), 503, "storage_unavailable")
-
-
 async def test_database_away_gives_503(
     client: Client, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -341,17 +263,3 @@ async def test_part_that_broke_off_does_not_count(client: Client) -> None:
     assert (await look(client, upload))["parts"] == []
     assert (await put_to(address, bytes(PART_BYTES)))[0] == 200
     assert await part_numbers(client, upload) == [1]
-
-
-async def test_more_parts_than_a_page_holds_are_all_seen(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("portal.storage.multipart.PARTS_PAGE", 2)
-    upload = await started(client, 7 * 3 * PART_BYTES)
-    data = bytes(PART_BYTES)
-    sent = [1, 2, 4, 5, 6]
-    for number in sent:
-        assert (await put_to(await sign(client, upload, number), data))[0] == 200
-    assert await part_numbers(client, upload) == sent
-    refusal = await refused_completion(client, upload, "parts_missing")
-    assert refusal["missingParts"] == [3, *range(7, 22)]

@@ -1,11 +1,9 @@
 """A deleted video is gone at once, and nothing of it stays in storage, whatever happens."""
 
-import asyncio
-import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import aiohttp
 import pytest
@@ -24,7 +22,6 @@ from portal.maintenance.recovery import recover_side_jobs
 from portal.processing import removal
 from portal.processing.removal import Unsettled
 from portal.storage.bucket import Storage, open_storage
-from portal.storage.objects import LIST_LIMIT
 from portal.videos import deletion
 from portal.web.composition import WebContext
 
@@ -123,23 +120,6 @@ async def test_worker_removes_every_object_of_a_deleted_video_and_of_no_other(
     assert await stored(resources.storage, other.id, other.storage_key) == kept
 
 
-@pytest.mark.slow
-async def test_more_objects_than_storage_lists_at_once_are_removed(resources: WebContext) -> None:
-    video = await make_row(**READY)
-    names = (f"720p/{number:05}.m4s" for number in range(LIST_LIMIT + 50))
-    await put_output(resources, video, 1, *names)
-    await deletion.delete_video(video.id, queue=resources.queue)
-    await removal.remove_files(video.id, storage=resources.storage)
-    assert await stored(resources.storage, video.id) == []
-    assert not await Deletion.exists()
-
-
-async def test_removal_may_be_repeated(resources: WebContext, deleted: dict[str, Any]) -> None:
-    for _ in range(2):
-        await removal.remove_files(UUID(deleted["id"]), storage=resources.storage)
-    await removal.remove_files(uuid4(), storage=resources.storage)
-
-
 async def test_removal_looks_again_after_someone_may_have_written(
     resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,14 +138,6 @@ async def test_removal_looks_again_after_someone_may_have_written(
     await put_output(resources, video, 1, "720p/00001.m4s")
     await removal.remove_again(video.id, video.storage_key, queue=resources.queue)
     assert await Deletion.exists(video_id=video.id)
-
-
-async def test_only_one_of_two_deletions_at_once_succeeds(client: Client) -> None:
-    record = await published(client)
-    path = f"/api/videos/{record['id']}/deletion"
-    answers = await asyncio.gather(*(client.post(path) for _ in range(4)))
-    assert sorted(answer.status_code for answer in answers) == [202, 404, 404, 404]
-    assert await Deletion.all().count() == 1
 
 
 @pytest.mark.slow
@@ -236,42 +208,6 @@ async def test_killed_removal_is_taken_up_by_the_next_worker(
     assert await stored(storage, video["id"], video["storageKey"]) == []
 
 
-@pytest.mark.soak
-async def test_worker_killed_with_its_transcode_does_not_hold_the_removal_up(
-    web: LivePortal, storage: Storage, long_video: Path
-) -> None:
-    video = await create(web.base_url, long_video)
-    async with process("worker", web.environ) as worker:
-        await until(lambda: _has_segments(storage, video["id"]), timeout_s=30)
-        worker.kill()
-        assert await worker.wait() == -signal.SIGKILL
-    await delete(web, video["id"])
-    # What the passing of the leases looks like, without waiting for it.
-    await run_sql(
-        web.environ["DATABASE_URL"],
-        "UPDATE deletions SET lease_expires_at = now() - interval '1 s', settles_at = now()",
-    )
-    async with process("worker", web.environ):
-        await until_removed(web.environ)
-    assert await stored(storage, video["id"], video["storageKey"]) == []
-
-
-async def test_removal_that_waited_long_is_not_queued_again_while_it_runs(
-    resources: WebContext, deleted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await run_sql(resources.config.database_url, IN_THE_MIDDLE)
-    list_some, recovered = resources.storage.list_some, []
-
-    async def look_around_first(prefix: str) -> list[str]:
-        recovered.append(await recover_side_jobs(resources.queue))
-        return await list_some(prefix)
-
-    monkeypatch.setattr(resources.storage, "list_some", look_around_first)
-    async with resources.queue.open_async():
-        await removal.remove_files(UUID(deleted["id"]), storage=resources.storage)
-    assert recovered == [0]
-
-
 @pytest.mark.usefixtures("deleted")
 async def test_lost_job_of_a_removal_is_replaced(resources: WebContext) -> None:
     database_url = resources.config.database_url
@@ -296,14 +232,3 @@ async def test_page_asks_before_it_deletes(client: Client) -> None:
     page = str(await (await client.get(response.headers["Location"])).get_data(as_text=True))
     assert "1 video deleted." in page
     assert (await client.get(f"/videos/{video.id}")).status_code == 404
-
-
-async def test_page_says_to_whoever_deletes_twice_that_it_was_deleted(client: Client) -> None:
-    video = await make_row()
-    for _ in range(2):
-        response = await client.post(f"/videos/{video.id}/delete")
-        assert response.status_code == 303
-        assert response.headers["Location"].startswith("/videos?did=deleted")
-    for never in (uuid4(), "none"):
-        response = await client.post(f"/videos/{never}/delete")
-        assert response.status_code == 404

@@ -2,18 +2,15 @@
 
 import asyncio
 import re
-from time import process_time
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from api_client import Client, faults, metadata, problem, published
+from api_client import Client, faults, problem, published
 from page_rows import READY, make_row
 from quart import Response
 
 from portal.database.models import Video
-from portal.errors import FieldError
-from portal.web.pages.editing_views import edit_form
 
 pytestmark = pytest.mark.shared_app
 
@@ -88,12 +85,6 @@ async def test_get_answers_304_until_something_was_changed(client: Client) -> No
     assert (await client.get(path, headers={"If-None-Match": etag})).status_code == 200
 
 
-async def test_put_without_if_match_changes_nothing(client: Client) -> None:
-    record = await published(client)
-    await problem(await put(client, record, BODY, None), 428, "precondition_required")
-    assert (await read(client, record))[0]["title"] == record["title"]
-
-
 @pytest.mark.parametrize("etag", ['"99"', 'W/"1"', '"x"', "nonsense", '"1-"'])
 async def test_put_over_another_version_changes_nothing(client: Client, etag: str) -> None:
     record = await published(client)
@@ -142,39 +133,6 @@ async def test_metadata_keeps_the_rules_of_creation(client: Client) -> None:
     assert (await read(client, record))[0]["title"] == record["title"]
 
 
-@pytest.mark.parametrize("etag", ['"99"', '"x"', '"\u00ff"', "nonsense"])
-async def test_what_is_wrong_is_told_before_a_conflict(client: Client, etag: str) -> None:
-    record = await published(client)
-    body = {**BODY, "categoryIds": [32_768]}
-    assert set(await faults(await put(client, record, body, etag))) == {"/categoryIds/0"}
-
-
-async def test_unknown_video_has_no_metadata(client: Client) -> None:
-    await problem(await client.get("/api/videos/none/metadata"), 404, "video_not_found")
-    await problem(await put(client, {"id": "none"}, BODY, "*"), 404, "video_not_found")
-
-
-async def test_creation_sent_again_after_an_edit_keeps_the_edit(client: Client) -> None:
-    record = await published(client)
-    assert (await put(client, record, BODY, "*")).status_code == 200
-    assert (await put(client, record, {**BODY, "title": "Third"}, "*")).status_code == 200
-    response = await client.post("/api/videos", json=metadata(record["storageKey"]))
-    assert response.status_code == 200
-    assert (await response.get_json())["title"] == "Third"
-    assert (await response.get_json())["id"] == record["id"]
-
-
-async def test_creation_with_other_metadata_conflicts_after_an_edit_too(client: Client) -> None:
-    record = await published(client)
-    await put(client, record, BODY, "*")
-    now = await client.post("/api/videos", json=metadata(record["storageKey"], **BODY))
-    assert now.status_code == 200
-    for change in ({"title": "Never said"}, {"fileName": "other.mp4"}):
-        body = metadata(record["storageKey"], **change)
-        await problem(await client.post("/api/videos", json=body), 409, "key_already_used")
-    assert (await read(client, record))[0] == BODY
-
-
 async def test_form_saves_and_leads_back_without_scripts(client: Client) -> None:
     video = await make_row(description="Old")
     page = await html(await client.get(f"/videos/{video.id}/edit"))
@@ -205,24 +163,6 @@ async def test_form_with_faults_says_so_beside_fields_and_keeps_what_was_typed(
         assert 'value="' + "x" * 501 in page
         assert 'name="base.title" value="Video 1"' in page
     assert (await Video.get(id=video.id)).title == "Video 1"
-
-
-async def test_form_with_too_many_categories_says_so(client: Client) -> None:
-    video = await make_row()
-    response = await send_form(client, f"/videos/{video.id}/edit", video, categoryIds=[""] * 5_000)
-    assert re.search(r'id="categories-error"\s*>Give at most 64.', await html(response, 422))
-
-
-async def test_form_with_thousands_of_faults_is_made_at_once() -> None:
-    count = 5_000
-    typed = {"title": "", "description": "", "categoryIds": [""] * count, "tags": ""}
-    errors = [FieldError(f"/categoryIds/{number}", "Wrong.") for number in range(count)]
-    started_s = process_time()
-    faults = [*errors, FieldError("/title", "Wrong.")]
-    form = edit_form("id", {}, base=typed, typed=typed, errors=faults)
-    # Each fault looked for among all categories takes several seconds.
-    assert process_time() - started_s < 0.5
-    assert form.faults == {"categoryIds": "Wrong.", "title": "Give the video a title."}
 
 
 async def test_changes_of_other_fields_by_two_editors_are_both_kept(client: Client) -> None:
@@ -296,13 +236,6 @@ async def test_choice_of_a_conflict_is_saved_with_the_rest(
     assert (found.title, found.description, found.tags) == (title, "Mine", "theirs")
 
 
-async def test_form_sent_again_after_a_lost_answer_is_no_conflict(client: Client) -> None:
-    former = await make_row()
-    for _ in range(2):
-        assert (await send_form(client, f"/videos/{former.id}/edit", former)).status_code == 303
-    assert (await Video.get(id=former.id)).metadata_version == 2
-
-
 async def test_of_forms_sent_at_the_same_moment_each_change_is_kept(client: Client) -> None:
     former = await make_row(tags="")
     forms = [{**fields_of(former), "tags": f"tag {number}"} for number in range(8)]
@@ -311,16 +244,6 @@ async def test_of_forms_sent_at_the_same_moment_each_change_is_kept(client: Clie
     assert [answer.status_code for answer in answers] == [200] * 8
     tags = (await Video.get(id=former.id)).tags.split(", ")
     assert sorted(tags) == [f"tag {number}" for number in range(8)]
-
-
-async def test_saved_form_comes_back_with_the_head_of_its_page(client: Client) -> None:
-    video = await make_row()
-    response = await send_form(client, f"/videos/{video.id}/edit/details", video)
-    assert "video-changed" in response.headers["HX-Trigger"]
-    text = await html(response)
-    assert ">New</h1>" in text
-    assert 'hx-swap-oob="outerHTML"' in text
-    assert "Saved." in text
 
 
 async def test_form_that_does_not_say_what_it_was_made_from_overwrites_nothing(
@@ -344,19 +267,6 @@ async def test_page_links_categories_tags_and_addresses_of_the_description(clien
     link = 'href="https://example.org/a?b=1&amp;c=2" rel="nofollow noopener ugc"'
     assert link in page
     assert "&lt;script&gt;" in page
-
-
-async def test_addresses_to_copy_are_those_that_others_reach(client: Client) -> None:
-    waiting = await make_row(1)
-    ready = await make_row(2, **READY, title='A "quoted" title')
-    page = await html(await client.get(f"/videos/{waiting.id}/share"))
-    assert re.search(rf'value="http[^"]*/videos/{waiting.id}"', page)
-    assert "embed" not in page
-    page = await html(await client.get(f"/videos/{ready.id}/share"))
-    assert f"/hls/{ready.id}/1/master.m3u8" in page
-    assert f"/embed/{ready.id}&#34;" in page
-    assert "height=&#34;1137&#34;" in page
-    assert "A &amp;#34;quoted&amp;#34; title" in page
 
 
 async def test_library_finds_a_video_by_what_it_says_now(client: Client) -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 from api_client import UNKNOWN_VIDEO_ID, Client
 from library_pages import FAILED, add_video, all_titles, read, titles
-from page_rows import READY, make_attempt
+from page_rows import READY
 from tortoise.transactions import in_transaction
 
 from portal.database.connection import execute, fetch_rows
@@ -121,34 +121,6 @@ async def _add_equals(count: int) -> None:
         await add_video(number=number // 3, **{**text, **duration})
 
 
-async def test_page_after_a_deleted_video_goes_on_where_it_stood(client: Client) -> None:
-    for number in range(PAGE_SIZE + 2):
-        await add_video(f"Video {number}", number)
-    page = await read(client)
-    await Video.filter(title=page.titles[-1]).delete()
-    assert page.next is not None
-    assert (await read(client, page.next)).titles == ["Video 1", "Video 0"]
-
-
-async def test_end_of_the_library_leads_back(client: Client) -> None:
-    await add_video("Only one", 5)
-    page = await read(client, "/?after=0-00000000000000000000000000000000-0")
-    assert page.titles == []
-    assert "That was all" in page.text
-    assert page.first == "/"
-
-
-async def test_page_polls_once_for_all_cards_in_the_making(client: Client) -> None:
-    first, second = await add_video("First", 1), await add_video("Second", 2)
-    await add_video("Ready", 3, **READY)
-    await make_attempt(first, percent=41.7)
-    text = (await read(client)).text
-    assert text.count('hx-trigger="every') == 1
-    assert f"/library/progress?id={second.id}&amp;id={first.id}" in text
-    assert "Converting · 41 %" in text
-    assert "Waiting for its turn" in text
-
-
 async def test_poll_brings_cards_and_ends_when_all_are_final(client: Client) -> None:
     first, second = await add_video("First", 1), await add_video("Second", 2)
     address = f"/library/progress?id={first.id}&id={second.id}"
@@ -162,12 +134,6 @@ async def test_poll_brings_cards_and_ends_when_all_are_final(client: Client) -> 
     text = (await read(client, f"/library/progress?id={second.id}")).text
     assert "“Second” could not be processed." in text
     assert "hx-get" not in text
-
-
-async def test_worker_that_died_is_not_shown_as_working(client: Client) -> None:
-    video = await add_video("Abandoned")
-    await make_attempt(video, lease_expires_at=video.created_at)
-    assert "Waiting for its turn" in (await read(client)).text
 
 
 @pytest.mark.parametrize(
@@ -187,16 +153,3 @@ async def test_every_order_is_walked_along_an_index(client: Client, key: str) ->
         await execute("SET LOCAL enable_seqscan = off")
         lines = [row["QUERY PLAN"] for row in await fetch_rows(plan)]
     assert [line for line in lines if "Sort" in line] == [], lines
-
-
-async def test_best_match_goes_without_saying_for_a_form_without_scripts(client: Client) -> None:
-    await add_video("Title holiday", 1)
-    await add_video("Newer", 2, tags="holiday")
-    page = await read(client)
-    # The order that is shown before anything is typed has no value of its own to send.
-    assert re.search(r'<option value=""\s+selected>Newest first<', page.text)
-    assert await titles(client, q="holiday", sort="") == ["Title holiday", "Newer"]
-    page = await read(client, q="holiday", sort="newest")
-    assert page.titles == ["Newer", "Title holiday"]
-    assert re.search(r'<option value="newest"\s+selected>Newest first<', page.text)
-    assert re.search(r'<option value="">Best match<|<option value=""\s*>Best match<', page.text)

@@ -1,9 +1,6 @@
 """What holds of searching and paging through the library for whatever they are given."""
 
 import re
-from datetime import UTC, datetime
-from typing import Any
-from uuid import UUID
 
 import psycopg
 import pytest
@@ -67,18 +64,3 @@ def test_any_text_is_a_place_or_none(text: str, sort: Sort, query: str) -> None:
         place = Cursor.parse(candidate, asked)
         if place is not None:
             assert Cursor.parse(str(place), asked) == place
-
-
-times = st.datetimes(min_value=datetime(1970, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
-places = st.one_of(
-    st.tuples(st.sampled_from([Sort.NEWEST, Sort.OLDEST]), times),
-    st.tuples(st.just(Sort.LONGEST), st.floats(allow_nan=False, allow_infinity=False)),
-    st.tuples(st.just(Sort.TITLE), storable),
-)
-
-
-@given(places, st.uuids())
-def test_a_place_in_any_order_is_found_again(place: tuple[Sort, Any], video_id: UUID) -> None:
-    sort, value = place
-    cursor = Cursor(0, value, video_id)
-    assert Cursor.parse(str(cursor), LibraryQuery(sort=sort)) == cursor

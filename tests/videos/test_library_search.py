@@ -2,26 +2,21 @@
 
 # ruff: noqa: RUF001 - words of many languages
 
-import asyncio
 import random
-from typing import Any
 from uuid import uuid4
 
 import pytest
-from api_client import Client, published, run_sql
+from api_client import Client, run_sql
 from library_pages import FAILED, add_video, all_titles, read, titles
 from older_databases import old_video, older_database
 from page_rows import READY
-from running_portal import until
 from tortoise.connection import get_connection
 
-from portal.config import Config
 from portal.database.connection import migrate, open_database
 from portal.database.models import Video
 from portal.videos import library
-from portal.videos.library import LibraryPage, list_videos
+from portal.videos.library import list_videos
 from portal.videos.library_queries import LibraryQuery, Sort
-from portal.web.pages import library as library_pages
 
 
 @pytest.mark.parametrize(
@@ -124,25 +119,6 @@ async def test_hostile_addresses_are_pages_like_others(client: Client, typed: st
             assert page.titles == ["Holiday"]
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        "category=99&status=lost&sort=best&after=none",
-        "category=1.5&after=0-zz-1",
-        "after=7-00000000000000000000000000000000-1",
-        "after=0-00000000000000000000000000000000-99999999999999999999999",
-        "sort=longest&after=0-00000000000000000000000000000000-nan",
-        "category=%ff%fe&after=%ff",
-        "sort=relevance",
-        "before=0-00000000000000000000000000000000-0",
-        "q=holiday&q=other&category=1&category=2",
-    ],
-)
-async def test_what_cannot_be_had_is_ignored(client: Client, query: str) -> None:
-    await add_video("Holiday \ufffd\ufffd")
-    assert (await read(client, f"/?{query}")).titles == ["Holiday \ufffd\ufffd"]
-
-
 @pytest.mark.parametrize("many", [False, True], ids=["few", "many"])
 async def test_search_agrees_with_a_plain_reading_of_every_video(
     client: Client, monkeypatch: pytest.MonkeyPatch, many: bool
@@ -193,40 +169,6 @@ def _expected(
     return [title for _, _, title in sorted(found)]
 
 
-async def test_searches_leave_half_of_the_databases_connections_to_others(
-    client: Client, config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await add_video("Holiday")
-    asked: list[LibraryQuery] = []
-    may_answer = asyncio.Event()
-
-    async def list_slowly(query: LibraryQuery, **named: Any) -> LibraryPage:
-        if query.text:
-            asked.append(query)
-            await may_answer.wait()
-        return await list_videos(query, **named)
-
-    monkeypatch.setattr(library_pages, "list_videos", list_slowly)
-    monkeypatch.setattr(library_pages, "TURN_TIMEOUT_S", 60)
-    half = config.database_pool_size // 2
-    searches = [asyncio.create_task(titles(client, q=f"holi {it}")) for it in range(2 * half)]
-    await until(lambda: asyncio.sleep(0, len(asked) >= half), timeout_s=20)
-    assert await titles(client) == ["Holiday"]
-    assert await titles(client, status="failed") == []
-    assert len(asked) == half
-    monkeypatch.setattr(library_pages, "TURN_TIMEOUT_S", 0.01)
-    assert (await client.get("/?q=late")).status_code == 503
-    may_answer.set()
-    assert await asyncio.gather(*searches) == [[]] * 2 * half
-    assert await titles(client, q="holi") == ["Holiday"]
-
-
-async def test_published_video_is_found_at_once(client: Client) -> None:
-    await published(client, title="Café de Paris", tags="Nuit, Ville", description="Filmé à l’aube")
-    for query in ({"q": "cafe"}, {"q": "aube"}, {"tag": "ville"}):
-        assert await titles(client, **query) == ["Café de Paris"]
-
-
 @pytest.mark.parametrize("fields", [None, ["tags", "title"]], ids=["whole-row", "some-fields"])
 async def test_edited_video_is_found_by_its_new_words_alone(
     client: Client, fields: list[str] | None
@@ -238,15 +180,6 @@ async def test_edited_video_is_found_by_its_new_words_alone(
     assert await titles(client, q="before") == []
     assert await titles(client, tag="old") == []
     assert await titles(client, q="afte", tag="new") == ["After"]
-
-
-async def test_saving_other_fields_leaves_the_search_document_alone(client: Client) -> None:
-    video = await add_video("Holiday")
-    await Video.filter(id=video.id).update(title="Never indexed")
-    video.title = "Only in memory"
-    video.size_bytes = 2
-    await video.save(update_fields=["size_bytes"])
-    assert await titles(client, q="holiday") == ["Never indexed"]
 
 
 async def test_indexes_serve_search_and_category(client: Client) -> None:

@@ -12,8 +12,8 @@ from portal.text import split_tags
 from portal.videos.editing import WAYS
 from portal.videos.merging import merge
 from portal.videos.metadata import EditableMetadata
-from portal.videos.visibility import MAX_EMBED_ORIGINS, mergeable
 from portal.videos.visibility import WAYS as ACCESS_WAYS
+from portal.videos.visibility import mergeable
 
 BASE = EditableMetadata(title="Base", description="a\nb", category_ids=(1, 2), tags="x, y")
 
@@ -69,11 +69,6 @@ def test_sets_that_together_break_a_rule_are_a_conflict() -> None:
     assert merged.metadata == mine
 
 
-def test_tags_are_taken_away_entirely_without_a_conflict() -> None:
-    merged = both(base=BASE, mine=replace(BASE, tags="x"), theirs=replace(BASE, tags="y"))
-    assert (merged.metadata.tags, merged.conflicts) == ("", ())
-
-
 METADATA = st.builds(
     EditableMetadata,
     title=st.sampled_from(["a", "b", "c"]),
@@ -127,21 +122,3 @@ def test_sites_that_either_added_or_took_away_count(
     found = merge(ACCESS_WAYS, **fields)
     assert found.conflicts == (() if merged else ("embed_origins",))
     assert found.values["embed_origins"] == tuple(merged or mine)
-
-
-def test_more_sites_than_there_may_be_are_a_conflict() -> None:
-    sites = [f"https://{number}.example" for number in range(MAX_EMBED_ORIGINS + 1)]
-    mine, theirs = (
-        mergeable("public", some, signed_in_only=False) for some in (sites[:-1], sites[1:])
-    )
-    base = mergeable("public", sites[1:-1], signed_in_only=False)
-    assert merge(ACCESS_WAYS, base=base, mine=mine, theirs=theirs).conflicts == ("embed_origins",)
-
-
-def test_whom_private_means_is_part_of_the_visibility() -> None:
-    base, mine, theirs = (
-        mergeable(visibility, [], signed_in_only=everyone)
-        for visibility, everyone in (("private", False), ("private", True), ("public", False))
-    )
-    found = merge(ACCESS_WAYS, base=base, mine=mine, theirs=theirs)
-    assert found.conflicts == ("visibility",)

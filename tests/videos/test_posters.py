@@ -2,7 +2,7 @@
 
 import io
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +13,15 @@ from page_rows import READY, make_row
 from passes import published_file, ready_video
 from quart import Response
 from running_portal import process, run_ffmpeg, until
-from stored_objects import stored, unreachable
+from stored_objects import stored
 from werkzeug.datastructures import FileStorage
 
 from portal.database.deletion_models import Deletion
 from portal.database.models import PosterRequest, Video
 from portal.database.states import PosterState
-from portal.errors import NotPlayable, StorageUnavailable
 from portal.processing import removal
-from portal.storage.bucket import open_storage
-from portal.transcoding.encoding.frames import cut_frame
 from portal.transcoding.encoding.pictures import fit_picture
-from portal.transcoding.errors import PictureFault, TranscodeFailed
+from portal.transcoding.errors import PictureFault
 from portal.transcoding.planning.storyboard import Storyboard
 from portal.videos import deletion, posters
 from portal.videos.poster_rows import fetch_picture
@@ -181,18 +178,6 @@ async def test_job_that_runs_again_writes_nothing_twice_and_tidies_up(poster: Po
     assert await storage.head(poster.key(1)) == written
 
 
-async def test_request_that_kills_its_workers_fails(poster: Poster) -> None:
-    await poster.ask("1")
-    await PosterRequest.all().update(state="working", tries=posters.MAX_TRIES)
-    request = await poster.make()
-    assert (request.state, request.error_code) == (PosterState.FAILED, "worker_lost")
-    page = await poster.fragment("?watched=1")
-    assert "couldn’t be cut" in page  # noqa: RUF001 - as shown
-    assert "hx-get" not in page
-    assert "be cut" not in await poster.fragment()
-    assert await poster.stored() == ["poster.jpg"]
-
-
 @pytest.mark.slow
 async def test_killed_worker_leaves_its_request_to_the_next(
     poster: Poster, environ: dict[str, str]
@@ -210,18 +195,6 @@ async def test_killed_worker_leaves_its_request_to_the_next(
 
     async with process("worker", environ):
         await until(is_done, timeout_s=15)
-
-
-@pytest.mark.slow
-async def test_outage_of_storage_is_waited_for_and_counts_as_no_try(poster: Poster) -> None:
-    await poster.ask("1")
-    async with open_storage(unreachable(poster.resources.config)) as nowhere:
-        away = replace(poster, resources=replace(poster.resources, storage=nowhere))
-        with pytest.raises(StorageUnavailable):
-            await away.make()
-    request = await PosterRequest.get(video_id=poster.video.id)
-    assert (request.state, request.tries) == (PosterState.WAITING, 0)
-    assert (await poster.make()).state is PosterState.DONE
 
 
 async def test_rendition_that_can_not_be_read_fails_with_words(poster: Poster) -> None:
@@ -277,19 +250,6 @@ async def test_time_that_is_none_is_refused(client: Client, time: str) -> None:
     video = await make_row(**READY)
     assert (await ask(client, video, time)).status_code == 422
     assert not await PosterRequest.exists()
-
-
-async def test_video_without_frames_has_none_to_take(client: Client, resources: WebContext) -> None:
-    video = await make_row()
-    assert (await ask(client, video, "1")).status_code == 409
-    with pytest.raises(NotPlayable):
-        await posters.request_poster(video.id, time_s=1, queue=resources.queue)
-
-
-async def test_segment_that_is_none_can_not_be_cut(tmp_path: Path) -> None:
-    for segment in (b"", b"x" * 100, b"\0\0\0\x08moof"):
-        with pytest.raises(TranscodeFailed):
-            await cut_frame(b"", segment, at_s=0, work_dir=tmp_path)
 
 
 @pytest.mark.slow
@@ -466,26 +426,6 @@ async def test_picture_that_can_not_be_decoded_is_told_at_its_field(
     assert await fetch_picture(poster.video.id) is None
 
 
-async def test_later_request_voids_the_picture_that_waits(
-    poster: Poster, pictures: dict[str, bytes]
-) -> None:
-    await send_picture(poster.client, poster.video, pictures["jpeg"], PICTURES[0])
-    await poster.ask("1")
-    assert await fetch_picture(poster.video.id) is None
-    await poster.make(1)
-    assert await poster.version() == 0
-    assert (await poster.make(2)).state is PosterState.DONE
-    assert await poster.stored() == ["poster-2.jpg"]
-
-
-async def test_other_addresses_take_no_body_of_that_size(
-    client: Client, pictures: dict[str, bytes]
-) -> None:
-    video = await make_row(**READY)
-    response = await send_picture(client, video, pictures["large"], "poster")
-    assert response.status_code == 413
-
-
 async def test_frames_of_the_whole_video_are_offered(poster: Poster) -> None:
     key = f"{poster.key(0).rpartition('/')[0]}/storyboard.vtt"
     await poster.resources.storage.put(key, STORYBOARD.encode(), content_type="text/vtt")
@@ -506,10 +446,3 @@ async def test_frames_of_the_whole_video_are_offered(poster: Poster) -> None:
 STORYBOARD = Storyboard(interval_s=1, width=192, height=108).vtt(
     [number + 0.5 for number in range(12)], duration_s=12
 )
-
-
-async def test_page_without_storage_offers_no_frames(client: Client, resources: WebContext) -> None:
-    video = await make_row(**READY, has_storyboard=True)
-    response = await client.get(f"/videos/{video.id}/edit")
-    assert response.status_code == 200
-    assert "Or one of these frames" not in str(await response.get_data(as_text=True))

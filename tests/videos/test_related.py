@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from api_client import Client
 from page_rows import READY, make_row
-from tortoise.backends.psycopg.client import PsycopgClient
 
 from portal.accounts.permissions import ANYONE, EVERYONES
 from portal.database.models import Video
@@ -54,23 +53,3 @@ async def test_video_like_no_other_offers_nothing(client: Client) -> None:
     await make(1, "sea", 1)
     assert await related_titles(await make(2, "", 2)) == []
     assert await related_titles(await make(3, "' | 'x, %s", 3)) == []
-
-
-async def test_however_many_tags_there_are_two_queries_are_asked(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    video = await make(1, "a, b, c, d, e", 1, 2, 3)
-    await make(2, "a, b, c, d, e", 1, 2, 3)
-    asked: list[str] = []
-    noting = _noting(PsycopgClient.execute_query, asked)
-    monkeypatch.setattr(PsycopgClient, "execute_query", noting)
-    assert await related_titles(video) == ["Video 2"]
-    assert len(asked) == 2
-
-
-def _noting(run: Any, asked: list[str]) -> Any:
-    async def noted(connection: Any, query: str, *values: Any, **named: Any) -> Any:
-        asked.append(query)
-        return await run(connection, query, *values, **named)
-
-    return noted

@@ -6,7 +6,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from api_client import Client, metadata, problem, published, rows, run_sql, until_found
+from api_client import Client, problem, rows, run_sql, until_found
 from page_rows import READY, make_row
 from passes import ready_video
 from running_portal import LivePortal, create, final_status, process, until
@@ -16,17 +16,13 @@ from portal.config import Config
 from portal.database.deletion_models import Deletion, Tombstone
 from portal.database.models import Upload, Video
 from portal.errors import VideoNotFound
-from portal.maintenance.recovery import limit_ends
 from portal.storage.bucket import open_storage
 from portal.videos.deletion import (
     UNDO_S,
-    delete_undoably,
-    delete_video,
     finish_deletions,
     undo_deletion,
 )
 from portal.videos.metrics_rows import read_figures
-from portal.videos.publishing import is_issued
 from portal.web.composition import WebContext
 
 LATER = "UPDATE videos SET deleted_at = deleted_at - make_interval(secs => %s)"
@@ -79,17 +75,6 @@ async def test_deleted_video_is_hidden_everywhere_and_comes_back_whole(
     assert await stored(resources.storage, video.id, video.storage_key) == kept
 
 
-async def test_key_of_a_deleted_video_is_void(client: Client) -> None:
-    record = await published(client)
-    await delete(client, UUID(record["id"]))
-    assert not await is_issued(record["storageKey"])
-    answer = await client.post("/api/videos", json=metadata(record["storageKey"]))
-    await problem(answer, 422, "validation_failed")
-    await undo_deletion(UUID(record["id"]))
-    again = await client.post("/api/videos", json=metadata(record["storageKey"]))
-    assert again.status_code == 200
-
-
 async def test_deletion_is_final_once_its_time_is_over(
     client: Client, resources: WebContext
 ) -> None:
@@ -112,21 +97,6 @@ async def test_deletion_is_final_once_its_time_is_over(
     assert await is_there(client, other.id)
 
 
-async def test_who_deletes_again_has_the_whole_time_again(
-    client: Client, resources: WebContext
-) -> None:
-    video = await make_row(**READY)
-    await delete(client, video.id)
-    await undo_deletion(video.id)
-    # Twice is once.
-    await undo_deletion(video.id)
-    await pass_time(resources)
-    await delete(client, video.id)
-    assert await finish_deletions(queue=resources.queue) == 0
-    await undo_deletion(video.id)
-    assert await is_there(client, video.id)
-
-
 async def test_of_undoing_and_removing_at_once_one_wins(
     client: Client, resources: WebContext
 ) -> None:
@@ -147,21 +117,6 @@ async def test_of_undoing_and_removing_at_once_one_wins(
         assert (undone is None) is not await Deletion.exists(video_id=video.id)
 
 
-async def test_two_who_delete_and_two_who_undo_at_once(
-    client: Client, resources: WebContext
-) -> None:
-    video = await make_row(**READY)
-    both = (delete_undoably(video.id), delete_undoably(video.id))
-    deleted = await asyncio.gather(*both, return_exceptions=True)
-    assert sorted(type(it).__name__ for it in deleted) == ["NoneType", "VideoNotFound"]
-    await asyncio.gather(undo_deletion(video.id), undo_deletion(video.id))
-    assert await is_there(client, video.id)
-    # A program's deletion is for good.
-    await delete_video(video.id, queue=resources.queue)
-    with pytest.raises(VideoNotFound):
-        await undo_deletion(video.id)
-
-
 async def test_counts_leave_deleted_videos_out(client: Client, resources: WebContext) -> None:
     videos = [await make_row(number, **READY) for number in range(3)]
     await delete(client, videos[0].id)
@@ -169,17 +124,6 @@ async def test_counts_leave_deleted_videos_out(client: Client, resources: WebCon
     assert "2 videos" in text
     [row] = (await read_figures(())).videos
     assert (row["status"], row["videos"]) == ("ready", 2)
-
-
-async def test_deletion_of_a_clock_that_was_ahead_ends_all_the_same(
-    client: Client, resources: WebContext
-) -> None:
-    video = await make_row(**READY)
-    await delete(client, video.id)
-    await pass_time(resources, -7200)
-    await limit_ends()
-    await pass_time(resources)
-    assert await finish_deletions(queue=resources.queue) == 1
 
 
 @pytest.mark.slow

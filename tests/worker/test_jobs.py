@@ -1,8 +1,6 @@
 """The worker's promises: nothing stuck, nothing doubled, and honest reasons for what failed."""
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,9 +13,6 @@ import pytest
 from api_client import ENCODING, until_found
 from running_portal import LivePortal, create, final_status, process, read, until
 
-from portal.worker.run import remove_leftovers
-
-ENCODES = "SELECT status FROM procrastinate_jobs WHERE task_name = 'portal:encode'"
 # Attempts of the only video that workers left behind, of which they said no more.
 LEFT_ATTEMPTS = """
 INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at, started_at,
@@ -64,59 +59,6 @@ async def worker_in_mid_transcode(portal: LivePortal) -> AsyncIterator[asyncio.s
 
 
 @pytest.mark.slow
-async def test_stopped_worker_hands_its_video_back_at_once(web: LivePortal, long: Record) -> None:
-    async with worker_in_mid_transcode(web) as worker:
-        worker.terminate()
-        async with asyncio.timeout(8):
-            assert await worker.wait() == 0
-    assert await rows(web, "SELECT outcome FROM attempts") == [("handed_back",)]
-    assert await rows(web, ENCODES) == [("todo",)]
-    before = await read(web.base_url, long["id"])
-    assert before["status"] == "processing"
-
-    record = await worked_on(web, long)
-    assert record["status"] == "ready"
-    assert record["transcodeJobId"] == before["transcodeJobId"]
-    assert record["playbackUrl"].endswith(f"/hls/{long['id']}/2/master.m3u8")
-
-
-@pytest.mark.slow
-async def test_killed_worker_is_taken_over_within_its_lease(web: LivePortal, long: Record) -> None:
-    async with worker_in_mid_transcode(web) as worker:
-        worker.kill()
-        assert await worker.wait() == -signal.SIGKILL
-    assert await rows(web, ENCODES) == [("doing",)]
-
-    async with process("worker", web.environ):
-        taken_over = "SELECT 1 FROM attempts WHERE number = 2"
-        await until_found(web.environ["DATABASE_URL"], taken_over)
-        assert await final_status(web.base_url, long["id"]) == "ready"
-    outcomes = "SELECT outcome, error_code FROM attempts WHERE number < 3 ORDER BY number"
-    assert await rows(web, outcomes) == [("failed", "worker_lost"), ("published", None)]
-    jobs = "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'portal:{}'"
-    assert await rows(web, jobs.format("transcode")) == [(1,)]
-    assert await rows(web, jobs.format("encode")) == [(1,)]
-
-
-@pytest.mark.slow
-async def test_frozen_worker_finds_its_lease_lost_and_discards_its_work(
-    web: LivePortal, long: Record
-) -> None:
-    async with worker_in_mid_transcode(web) as worker:
-        worker.send_signal(signal.SIGSTOP)
-        # What a passing of the lease looks like, without waiting for it.
-        await run_sql(web, "UPDATE attempts SET lease_expires_at = now() - interval '1 s'")
-        await run_sql(web, "UPDATE procrastinate_events SET at = at - interval '60 s'")
-        before = await worked_on(web, long)
-        worker.send_signal(signal.SIGCONT)
-        worker.terminate()
-        await worker.wait()
-    assert await read(web.base_url, long["id"]) == before
-    assert before["status"] == "ready"
-    assert before["playbackUrl"].endswith("/2/master.m3u8")
-
-
-@pytest.mark.slow
 async def test_video_that_kills_every_worker_fails_after_three_attempts(
     web: LivePortal, short: Record
 ) -> None:
@@ -149,15 +91,6 @@ async def test_file_that_is_no_video_fails_with_its_reason(web: LivePortal, tmp_
     [(code, message)] = await rows(web, "SELECT failure_code, failure_message FROM videos")
     assert code == "not_a_video"
     assert "MP4" in message
-
-
-@pytest.mark.slow
-async def test_source_replaced_after_creation_is_not_transcoded(
-    web: LivePortal, short: Record
-) -> None:
-    await run_sql(web, "UPDATE videos SET source_etag = '\"another\"'")
-    assert (await worked_on(web, short))["status"] == "failed"
-    assert await rows(web, "SELECT failure_code FROM videos") == [("source_changed",)]
 
 
 @pytest.mark.parametrize(
@@ -212,22 +145,6 @@ async def test_killed_worker_leaves_no_ffmpeg_and_its_folder_is_removed(web: Liv
     await until(ffmpeg_is_gone, timeout_s=10)
     async with process("worker", web.environ):
         await until(is_removed, timeout_s=15)
-
-
-@pytest.mark.slow
-def test_starting_worker_removes_also_what_its_own_process_id_left(tmp_path: Path) -> None:
-    """In a container every worker is process 1."""
-    of_this_id, of_a_living, of_a_dead = (
-        tmp_path / f"worker-{name}" for name in (os.getpid(), os.getppid(), "gone")
-    )
-    for folder in (of_this_id, of_a_living, of_a_dead):
-        (folder / "tmpabc").mkdir(parents=True)
-        (folder / "tmpabc" / "00001.m4s").write_bytes(b"left")
-
-    remove_leftovers(tmp_path)
-
-    assert list(tmp_path.iterdir()) == [of_a_living]
-    assert (of_a_living / "tmpabc" / "00001.m4s").read_bytes() == b"left"
 
 
 def _processes_mentioning(text: str) -> list[int]:

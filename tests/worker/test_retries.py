@@ -1,12 +1,10 @@
 """Jobs that failed wait, for longer each time, and no longer than they have to."""
 
-import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
-import psycopg
 import pytest
 from api_client import Client, published, rows, run_sql
 from command_line import portal
@@ -17,10 +15,7 @@ from stored_objects import unreachable
 from portal.database.models import Attempt
 from portal.database.states import Outcome
 from portal.errors import StorageUnavailable
-from portal.maintenance.rows import limit_ends
 from portal.processing import attempts
-from portal.processing.attempts import LEASE_S, HeldByAnother
-from portal.processing.source_reading import SourceInterrupted
 from portal.queue.rows import resume_paused
 from portal.storage.bucket import open_storage
 from portal.transcoding.errors import DiskFull
@@ -63,14 +58,6 @@ def test_pauses_of_an_outage_grow_to_ten_minutes(exception: Exception) -> None:
         assert 290 <= pause_s(exception, tried=tried) <= 600
 
 
-def test_other_pauses_do_not_grow() -> None:
-    assert pause_s(asyncio.CancelledError(), tried=100) <= 0
-    assert pause_s(RuntimeError(), tried=100) <= 5
-    assert pause_s(SourceInterrupted(), tried=100) <= 10
-    assert pause_s(psycopg.OperationalError(), tried=100) <= 10
-    assert pause_s(HeldByAnother(), tried=100) <= LEASE_S
-
-
 async def paused(client: Client, resources: WebContext) -> int:
     job_id = int((await published(client))["transcodeJobId"])
     await run_sql(resources.config.database_url, PAUSED.format(id=job_id))
@@ -80,14 +67,6 @@ async def paused(client: Client, resources: WebContext) -> int:
 async def waits(job_id: int, resources: WebContext) -> bool:
     [(is_waiting,)] = await rows(resources.config.database_url, WAITS, job_id)
     return bool(is_waiting)
-
-
-async def test_pause_of_ten_minutes_is_no_wrong_clock(
-    client: Client, resources: WebContext
-) -> None:
-    job_id = await paused(client, resources)
-    await limit_ends()
-    assert await waits(job_id, resources)
 
 
 async def test_job_that_succeeds_ends_the_pauses_of_those_that_failed_before(
@@ -102,12 +81,6 @@ async def test_job_that_succeeds_ends_the_pauses_of_those_that_failed_before(
     later = int((await published(client))["transcodeJobId"])
     await run_sql(resources.config.database_url, SUCCEEDED.format(id=later))
     assert await resume_paused(after_success=True) == 1
-    assert not await waits(job_id, resources)
-
-
-async def test_worker_that_starts_ends_all_pauses(client: Client, resources: WebContext) -> None:
-    job_id = await paused(client, resources)
-    assert await resume_paused(after_success=False) == 1
     assert not await waits(job_id, resources)
 
 
