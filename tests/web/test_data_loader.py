@@ -6,9 +6,8 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from api_client import Client, published, rows, run_sql
+from api_client import Client, published, rows
 from running_portal import until
-from tortoise.exceptions import OperationalError
 
 from portal.config import Config
 from portal.database.connection import Row
@@ -48,20 +47,6 @@ async def test_a_hundred_who_ask_at_once_cost_one_query(video_ids: list[UUID]) -
     assert queries == 1
 
 
-async def test_an_asker_that_goes_away_takes_nothing_from_the_others(video_ids: list[UUID]) -> None:
-    loader = DataLoader(fetch_records)
-    leaving, staying = (asyncio.create_task(loader.load(video_ids[0])) for _ in range(2))
-    await asyncio.sleep(0)
-
-    leaving.cancel()
-
-    record = await staying
-    assert record is not None
-    assert record["id"] == str(video_ids[0])
-    with pytest.raises(asyncio.CancelledError):
-        await leaving
-
-
 async def test_a_read_sees_what_was_committed_before_it_was_asked_for(
     video_ids: list[UUID], config: Config
 ) -> None:
@@ -78,18 +63,3 @@ async def test_a_read_sees_what_was_committed_before_it_was_asked_for(
     assert late is not None
     assert late["title"] == "Renamed"
     assert await early is not None
-
-
-async def test_a_failed_query_is_told_to_all_who_asked_and_forgotten(
-    video_ids: list[UUID], config: Config
-) -> None:
-    loader = DataLoader(fetch_records)
-    await run_sql(config.database_url, "ALTER TABLE videos RENAME TO hidden")
-
-    answers = await asyncio.gather(
-        *(loader.load(video_id) for video_id in video_ids), return_exceptions=True
-    )
-
-    assert [type(answer) for answer in answers] == [OperationalError] * 3
-    await run_sql(config.database_url, "ALTER TABLE hidden RENAME TO videos")
-    assert await loader.load(video_ids[0]) is not None

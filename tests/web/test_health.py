@@ -1,14 +1,11 @@
 """What supervisors and load balancers are told."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
 from api_client import Client, app_client
-from running_portal import until
 
 from portal.config import Config
-from portal.storage.bucket import Storage
 
 NOWHERE = "http://127.0.0.1:9"
 WORKS = {"database": "ok", "storage": "ok"}
@@ -76,60 +73,3 @@ async def test_storage_that_is_away_and_restarted_is_told_as_such(
     changes = {"failing_processes_file": failing, "s3_endpoint_url": NOWHERE}
     async with app_client(config, **changes) as client:
         assert await readiness(client) == (503, {"database": "ok", "storage": "restarting"})
-
-
-async def test_health_is_not_cached_by_anyone(client: Client) -> None:
-    for path in ("/healthz", "/readyz"):
-        assert (await client.get(path)).headers["Cache-Control"] == "no-store"
-
-
-async def test_those_who_ask_at_once_share_one_check(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    checks: list[int] = []
-    may_answer = asyncio.Event()
-    check = Storage.check_bucket
-
-    async def check_slowly(storage: Storage) -> None:
-        checks.append(1)
-        await may_answer.wait()
-        await check(storage)
-
-    monkeypatch.setattr(Storage, "check_bucket", check_slowly)
-    paths = [f"/readyz?{number}" for number in range(20)]
-    asking = [asyncio.create_task(client.get(path)) for path in paths]
-    await until(lambda: checks, timeout_s=20)
-    # Of those who wait one may go.
-    asking.pop(0).cancel()
-    assert (await client.get("/healthz")).status_code == 200
-    may_answer.set()
-    assert {(await answer).status_code for answer in asking} == {200}
-    assert len(checks) == 1
-
-
-async def test_who_asks_alone_always_gets_a_new_answer(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    works = True
-
-    async def check(storage: Storage) -> None:
-        if not works:
-            raise ConnectionError
-
-    monkeypatch.setattr(Storage, "check_bucket", check)
-    for works in (True, False, True, True, False, False, True):
-        assert (await client.get("/readyz")).status_code == (200 if works else 503)
-
-
-async def test_what_is_not_reachable_is_logged_now_and_then(
-    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def fail(storage: Storage) -> None:
-        raise ConnectionError
-
-    monkeypatch.setattr(Storage, "check_bucket", fail)
-    for _ in range(20):
-        assert (await client.get("/readyz")).status_code == 503
-    lines = [it.getMessage() for it in caplog.records if "not reachable" in it.getMessage()]
-    # None, if another test had the first one logged.
-    assert len(lines) <= 1

@@ -1,15 +1,12 @@
 """What Prometheus is told, by whom it may be asked, and that it survives what it reports on."""
 
-import asyncio
-import os
-import signal
 from pathlib import Path
 from time import monotonic
 from uuid import UUID, uuid4
 
 import aiohttp
 import pytest
-from api_client import Client, app_client, published, rows, run_sql
+from api_client import Client, app_client, published, run_sql
 from prometheus_client.parser import text_string_to_metric_families
 from running_portal import create, final_status, free_port, run_portal, until
 from upload_client import stored
@@ -19,7 +16,6 @@ from portal.database.states import Outcome
 from portal.processing import attempts
 from portal.processing.attempts import Failure
 from portal.web import service_metrics
-from portal.web.service_metrics import ServiceFigures
 
 TOKEN = "a-token-for-the-test"
 JOBS = "portal_jobs"
@@ -201,40 +197,6 @@ async def test_without_a_database_the_process_still_answers_in_time(
     assert found.value("portal_up", part="database") == 0
     assert found.value("portal_http_requests_in_flight") == 1
     assert found.value("portal_videos", status="ready") is None
-
-
-async def test_a_frozen_database_holds_no_scrape_up(config: Config, impatient: None) -> None:
-    async with app_client(config, metrics=True) as client:
-
-        async def is_up(*, wanted: bool) -> bool:
-            began = monotonic()
-            found = await scrape(client)
-            assert monotonic() - began < SOON_S
-            return found.value("portal_up", part="database") == float(wanted)
-
-        await until(lambda: is_up(wanted=True), timeout_s=40)
-        query = """
-            SELECT pid FROM pg_stat_activity WHERE datname = current_database()
-              AND pid <> pg_backend_pid() AND usename = current_user
-        """
-        backends = [pid for (pid,) in await rows(config.database_url, query)]
-        assert backends
-        try:
-            for pid in backends:
-                os.kill(pid, signal.SIGSTOP)
-            await until(lambda: is_up(wanted=False), timeout_s=40)
-        finally:
-            for pid in backends:
-                os.kill(pid, signal.SIGCONT)
-        await until(lambda: is_up(wanted=True), timeout_s=40)
-
-
-async def test_many_scrapes_are_one_question_to_the_database(config: Config) -> None:
-    async with app_client(config, metrics=True):
-        figures = ServiceFigures()
-        found = await asyncio.gather(*(figures.read() for _ in range(100)))
-        assert found[0] is not None
-        assert all(each is found[0] for each in found)
 
 
 async def get(base_url: str, path: str) -> str:

@@ -132,17 +132,6 @@ async def test_real_player_decodes_the_video(video: dict[str, Any]) -> None:
     assert sounds >= 1
 
 
-async def test_unchanged_playlist_is_not_sent_again(
-    video: dict[str, Any], http: aiohttp.ClientSession
-) -> None:
-    for address in (video["playbackUrl"], (await media_playlists(http, video))[0]):
-        _, headers = await fetched(http, address)
-        given = {"If-None-Match": headers["Etag"]}
-        async with http.get(address, headers=given) as response:
-            assert response.status == 304
-            assert response.headers["Access-Control-Allow-Origin"] == "*"
-
-
 async def test_everything_but_published_playlists_is_not_found(
     live_portal: LivePortal, video: dict[str, Any], http: aiohttp.ClientSession
 ) -> None:
@@ -163,18 +152,6 @@ async def test_everything_but_published_playlists_is_not_found(
     ]
     for address in paths:
         assert await status_of(http, address) == 404, address
-
-
-async def test_failed_video_has_no_playback_address(
-    live_portal: LivePortal, http: aiohttp.ClientSession, tmp_path: Path
-) -> None:
-    file = tmp_path / "broken.mp4"
-    file.write_bytes(b"this is no video")
-    created = await create(live_portal.base_url, file)
-    assert await final_status(live_portal.base_url, created["id"]) == "failed"
-    assert (await read(live_portal.base_url, created["id"]))["playbackUrl"] == ""
-    own = f"{live_portal.base_url}/hls/{created['id']}/1/master.m3u8"
-    assert await status_of(http, own) == 404
 
 
 async def test_output_of_an_unpublished_attempt_stays_hidden(
@@ -221,35 +198,6 @@ async def test_address_of_before_a_move_leads_to_where_it_lies_now(
         return
     assert response.status_code == 302
     assert response.headers["Location"] == f"/hls/{output.video_id}/{place}/{name}"
-
-
-async def test_only_what_was_moved_is_found_by_an_older_address(
-    client: Client, output: Output
-) -> None:
-    await output.change("published_attempt = 2")
-    video = await Video.get(id=output.video_id)
-    await make_rendition(video, "180p", attempt_number=2)
-    for number in (1, 2):
-        await make_attempt(video, number, outcome=Outcome.PUBLISHED)
-    for name, status in (("master.m3u8", 302), ("180p/one.m4s", 404), ("poster.jpg", 404)):
-        assert (await client.get(f"/hls/{video.id}/1/{name}")).status_code == status
-
-
-async def test_playlist_missing_from_storage_is_not_found(client: Client, output: Output) -> None:
-    assert (await client.get(f"/{output.folder}/low/media.m3u8")).status_code == 200
-    assert (await client.get(f"/{output.folder}/high/media.m3u8")).status_code == 404
-
-
-async def test_init_segment_is_signed_too(
-    client: Client, output: Output, resources: WebContext
-) -> None:
-    response = await client.get(f"/{output.folder}/low/media.m3u8")
-    init, segment = sorted(addresses(await response.get_data(as_text=True), "none"))
-    folder = f"{resources.config.s3_endpoint_url}/{resources.config.s3_bucket}/{output.folder}/low/"
-    assert init.partition("?")[0] == f"{folder}init.mp4"
-    assert segment.partition("?")[0] == f"{folder}one.m4s"
-    for address in (init, segment):
-        assert f"X-Amz-Expires={resources.config.playback_url_ttl_s}" in address
 
 
 async def test_playlist_is_signed_once_for_all_who_ask(

@@ -78,32 +78,6 @@ async def test_site_without_its_own_has_neither(client: Client) -> None:
         assert address not in await _page(client, "/")
 
 
-@pytest.mark.parametrize(
-    ("environ", "remedy"),
-    [
-        ({"SITE_ACCENT": "red"}, "give a colour like #3448e6"),
-        ({"SITE_ACCENT": "#12345"}, "give a colour like #3448e6"),
-        ({"SITE_ACCENT": "#ffcc00"}, "too light to be read on a light page, #"),
-        ({"SITE_NAME": "x" * 41}, "give at most 40 characters"),
-        ({"SITE_LOGO": "/nowhere/logo.svg"}, "give the path of a file"),
-        ({"SITE_LOGO": __file__}, "give the path of a file that is .svg, .png, .webp"),
-    ],
-)
-def test_setting_that_is_no_good_is_refused_with_the_remedy(
-    environ: dict[str, str], remedy: str
-) -> None:
-    with pytest.raises(ConfigError, match=next(iter(environ))) as raised:
-        Config.from_env(DATABASE | environ)
-    assert remedy in str(raised.value)
-
-
-def test_colour_that_is_offered_instead_is_taken() -> None:
-    with pytest.raises(ConfigError) as raised:
-        Config.from_env(DATABASE | {"SITE_ACCENT": "#ffcc00"})
-    offered = str(raised.value).partition("light page, ")[2][:7]
-    assert Config.from_env(DATABASE | {"SITE_ACCENT": offered}).site_accent == offered
-
-
 def test_logo_is_small_enough_for_every_page(tmp_path: Path) -> None:
     path = tmp_path / "logo.png"
     path.write_bytes(bytes(100_001))

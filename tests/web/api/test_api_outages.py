@@ -11,11 +11,8 @@ from api_client import (
     app_client,
     counts,
     metadata,
-    presign,
     problem,
     published,
-    rows,
-    run_sql,
     uploaded,
 )
 from psycopg import sql
@@ -30,10 +27,6 @@ from portal.videos import publishing
 FEW_SECONDS = 12
 NOWHERE = "127.0.0.1:9"
 PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
-KILL_ALL = """
-SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid() AND usename = current_user
-"""
 
 
 def requests(client: Client) -> list[Callable[[], Awaitable[Response]]]:
@@ -82,38 +75,6 @@ async def test_portal_recovers_by_itself_from_a_start_before_its_database(
         await until(lambda: is_answered(client, "/api/categories"), timeout_s=FEW_SECONDS)
         assert (await client.post("/api/videos/presign", json=PRESIGN)).status_code == 200
     await execute(services, sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
-
-
-async def test_pooled_connections_that_died_are_replaced_unnoticed(
-    client: Client, config: Config
-) -> None:
-    record = await published(client)
-    address = f"/api/videos/{record['id']}"
-    await asyncio.gather(*(client.get(address) for _ in range(config.database_pool_size * 2)))
-    await run_sql(config.database_url, KILL_ALL)
-    assert (await client.get(address)).status_code == 200
-    await run_sql(config.database_url, KILL_ALL)
-    again = await client.post("/api/videos", json=metadata(record["storageKey"]))
-    assert again.status_code == 200
-
-
-async def test_database_that_refuses_connections_for_a_while_is_used_again(
-    services: dict[str, str], config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
-    name = config.database_url.partition("?")[0].rpartition("/")[2]
-    switch = sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS {}")
-
-    async def allow_connections(allowed: bool) -> None:
-        await execute(services, switch.format(sql.Identifier(name), sql.Literal(allowed)))
-
-    async with app_client(config) as client:
-        address = f"/api/videos/{(await published(client))['id']}"
-        await allow_connections(False)
-        await execute(services, sql.SQL(KILL_ALL.replace("current_database()", "{}")).format(name))
-        await expect_unavailable(await client.get(address), "database_unavailable")
-        await allow_connections(True)
-        await until(lambda: is_answered(client, address), timeout_s=FEW_SECONDS)
 
 
 async def is_answered(client: Client, address: str) -> bool:
@@ -167,13 +128,3 @@ async def test_retry_of_a_creation_needs_no_storage(client: Client, config: Conf
         again = await other.post("/api/videos", json=metadata(record["storageKey"]))
         assert again.status_code == 200
         assert await again.get_json() == record
-
-
-async def test_key_is_not_handed_out_when_it_cannot_be_recorded(
-    client: Client, config: Config
-) -> None:
-    await presign(client)
-    await run_sql(config.database_url, "ALTER TABLE uploads ADD CHECK (false) NOT VALID")
-    response = await client.post("/api/videos/presign", json=PRESIGN)
-    assert "uploadUrl" not in await problem(response, 500, "internal_error")
-    assert len(await rows(config.database_url, "SELECT key FROM uploads")) == 1

@@ -104,17 +104,6 @@ async def test_list_has_the_links_that_work_the_newest_first(app: Quart, edith: 
     assert set(live) == {UUID(second["id"])}
 
 
-async def test_revoked_link_is_gone_at_once(app: Quart, edith: Account) -> None:
-    video, sender = await ready_video(edith), await signed_in(app, edith)
-    kept, link = await made(sender, video), await made(sender, video)
-    address = f"{links_of(video)}/{link['id']}"
-    response = await sender.ask("DELETE", address)
-    assert (response.status_code, await response.get_data()) == (204, b"")
-    assert await playback_links.fetch_live_links([UUID(link["id"])]) == {}
-    assert [it["id"] for it in await listed(sender, video)] == [kept["id"]]
-    await problem(await sender.ask("DELETE", address), 404, "playback_link_not_found")
-
-
 @pytest.mark.parametrize("link_id", ["none", "0", "%00", str(UUID(int=0)), "{upper}", "{hex}"])
 async def test_link_that_is_not_there_is_not_found(
     app: Quart, edith: Account, link_id: str
@@ -128,14 +117,6 @@ async def test_link_that_is_not_there_is_not_found(
     assert len(await listed(sender, video)) == 1
 
 
-@pytest.mark.parametrize("life_s", [MIN_LIFE_S, 3600, MAX_LIFE_S])
-async def test_links_live_from_a_minute_to_a_year(app: Quart, edith: Account, life_s: int) -> None:
-    video, sender = await ready_video(edith), await signed_in(app, edith)
-    link = await made(sender, video, expiresInSeconds=life_s)
-    left = datetime.fromisoformat(link["expiresAt"]) - datetime.now(UTC)
-    assert life_s - 50 < left.total_seconds() <= life_s
-
-
 @pytest.mark.parametrize("life_s", [MIN_LIFE_S - 1, 0, -60, MAX_LIFE_S + 1, 10**30])
 async def test_other_lives_are_refused(app: Quart, edith: Account, life_s: int) -> None:
     video, sender = await ready_video(edith), await signed_in(app, edith)
@@ -143,18 +124,6 @@ async def test_other_lives_are_refused(app: Quart, edith: Account, life_s: int) 
     words = "Give 60 to 31,536,000 seconds, a minute to a year."
     assert await faults(answer) == {"/expiresInSeconds": words}
     assert await listed(sender, video) == []
-
-
-@pytest.mark.parametrize("life", [None, "3600", 3600.5, True, [], {}, 1e999])
-async def test_what_is_no_number_of_seconds_is_refused(
-    app: Quart, edith: Account, life: object
-) -> None:
-    video, sender = await ready_video(edith), await signed_in(app, edith)
-    answer = await sender.post(links_of(video), json={"expiresInSeconds": life})
-    if life == 1e999:
-        await problem(answer, 400, "malformed_json")
-    else:
-        assert await faults(answer) == {"/expiresInSeconds": "Give an integer."}
 
 
 async def test_life_has_to_be_said(app: Quart, edith: Account) -> None:
@@ -175,17 +144,6 @@ async def test_video_that_is_not_ready_has_no_links_yet(
     told = await problem(await sender.post(links_of(video), json=LIFE), 409, "not_playable")
     assert told["detail"] == "This video can't be played yet. Make a link once it is ready."
     assert await listed(sender, video) == []
-
-
-async def test_video_that_is_transcoded_anew_keeps_its_links(app: Quart, edith: Account) -> None:
-    video, sender = await ready_video(edith), await signed_in(app, edith)
-    link = await made(sender, video)
-    await Video.filter(id=video.id).update(status=VideoStatus.PROCESSING, published_attempt=None)
-    [found] = await listed(sender, video)
-    assert (found["playbackUrl"], found["embedUrl"]) == ("", link["embedUrl"])
-    await Video.filter(id=video.id).update(status=VideoStatus.READY, published_attempt=3)
-    [found] = await listed(sender, video)
-    assert found["playbackUrl"] == link["playbackUrl"].replace("/1/master", "/3/master")
 
 
 async def test_no_more_than_a_thousand_links_also_when_asked_at_once(
@@ -214,61 +172,6 @@ async def test_no_more_than_a_thousand_links_also_when_asked_at_once(
 async def fill(resources: WebContext, video: Video, count: int) -> None:
     statement = FILL.format(id=video.id, count=count)
     await run_sql(resources.config.database_url, statement)
-
-
-async def test_who_may_not_edit_the_video_is_refused(app: Quart, edith: Account) -> None:
-    video = await ready_video(edith)
-    link = await made(await signed_in(app, edith), video)
-    mallory = await make_account("mallory", Role.EDITOR)
-    viewer = await make_account("victor", Role.VIEWER)
-    calls = [("POST", ""), ("GET", ""), ("DELETE", f"/{link['id']}")]
-    others = [
-        (Sender(app), 401, "not_signed_in"),
-        (await signed_in(app, mallory), 403, "not_allowed"),
-        (program(app, await token_of(mallory)), 403, "not_allowed"),
-        (await signed_in(app, viewer), 403, "not_allowed"),
-        (program(app, await token_of(edith, [Scope.READ])), 403, "insufficient_scope"),
-        (program(app, await token_of(edith, [Scope.DELETE])), 403, "insufficient_scope"),
-    ]
-    for sender, status, code in others:
-        for method, rest in calls:
-            body = {"json": LIFE} if method == "POST" else {}
-            answer = await sender.ask(method, links_of(video) + rest, **body)
-            await problem(answer, status, code)
-    assert [it["id"] for it in await listed(await signed_in(app, edith), video)] == [link["id"]]
-
-
-async def test_link_of_another_video_is_not_found_by_its_own(app: Quart, edith: Account) -> None:
-    """An editor names the link of someone else's video below a video of their own."""
-    mallory = await make_account("mallory", Role.EDITOR)
-    own, others = await ready_video(mallory), await ready_video(edith)
-    link = await made(await signed_in(app, edith), others)
-    sender = await signed_in(app, mallory)
-    answer = await sender.ask("DELETE", f"{links_of(own)}/{link['id']}")
-    await problem(answer, 404, "playback_link_not_found")
-    assert (await sender.post(f"/videos/{own.id}/links/{link['id']}/revoke")).status_code == 303
-    live = await playback_links.fetch_live_links([UUID(link["id"])])
-    assert live == {UUID(link["id"]): others.id}
-    assert await listed(sender, own) == []
-
-
-async def test_video_that_is_not_there_has_no_links(app: Quart, edith: Account) -> None:
-    sender = await signed_in(app, edith)
-    for video_id in (str(uuid4()), "none"):
-        path = f"/api/videos/{video_id}/playback-links"
-        for method, rest in (("POST", ""), ("GET", ""), ("DELETE", f"/{uuid4()}")):
-            body = {"json": LIFE} if method == "POST" else {}
-            await problem(await sender.ask(method, path + rest, **body), 404, "video_not_found")
-
-
-async def test_open_portal_makes_links_for_anyone(app: Quart) -> None:
-    video, nobody = await ready_video(), Sender(app)
-    link = await made(nobody, video)
-    [found] = await listed(nobody, video)
-    assert (found["id"], found["madeBy"]) == (link["id"], None)
-    response = await nobody.get(links_of(video))
-    assert response.headers["Cache-Control"] == "no-store"
-    assert (await nobody.ask("DELETE", f"{links_of(video)}/{link['id']}")).status_code == 204
 
 
 async def test_link_outlives_the_account_and_ends_with_the_video(

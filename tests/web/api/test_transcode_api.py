@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-from api_client import UNKNOWN_VIDEO_ID, Client, answered, counts, problem, rows
+from api_client import Client, answered, counts, problem, rows
 from page_rows import make_attempt, make_rendition, make_row
 
 from portal.config import Config
@@ -153,13 +152,6 @@ async def test_failed_video_says_why(client: Client) -> None:
     assert body["failure"] == {"code": "transcode_failed", "message": "It did not work."}
 
 
-@pytest.mark.parametrize("video_id", ["none", UNKNOWN_VIDEO_ID])
-async def test_unknown_video_has_no_document(client: Client, video_id: str) -> None:
-    for ask in (client.get, client.post):
-        response = await ask(f"/api/videos/{video_id}/transcode")
-        await problem(response, 404, "video_not_found")
-
-
 async def test_failed_video_is_tried_again_from_the_start(client: Client, config: Config) -> None:
     video = await make_row(**FAILED)
     for number in (1, 2, 3):
@@ -211,43 +203,3 @@ async def test_video_without_a_failure_has_nothing_to_retry(client: Client, conf
         response = await client.post(f"/api/videos/{video.id}/transcode")
         await problem(response, 409, "nothing_to_retry")
     assert (await counts(config.database_url))[1] == 0
-
-
-async def test_form_without_scripts_leads_back_to_the_page(client: Client) -> None:
-    video = await make_row(**FAILED)
-    for _ in range(2):  # pressed twice is no error
-        response = await client.post(f"/videos/{video.id}/retry")
-        assert response.status_code == 303
-        assert response.headers["Location"] == f"/videos/{video.id}"
-    assert (await Video.get(id=video.id)).status is VideoStatus.PROCESSING
-
-
-async def test_form_with_scripts_gets_the_fragment_alone(client: Client) -> None:
-    video = await make_row(**FAILED)
-    response = await client.post(f"/videos/{video.id}/status")
-    html = await response.get_data(as_text=True)
-    assert response.status_code == 200
-    assert html.count("<section") == 1
-    assert "Waiting for its turn" in html
-    assert 'hx-trigger="every 2s"' in html
-
-
-async def test_form_of_a_ready_video_gets_the_line_below_the_player(client: Client) -> None:
-    video = await make_row(**READY)
-    await make_rendition(video, "720p", **{**PLANNED, "state": RenditionState.FAILED})
-    response = await client.post(f"/videos/{video.id}/remaining")
-    html = await response.get_data(as_text=True)
-    assert "More qualities are waiting to be made: 720p" in html
-    assert "<video" not in html
-
-
-async def test_other_sites_cannot_ask_for_another_try(client: Client) -> None:
-    headers = {"Sec-Fetch-Site": "cross-site"}
-    video = await make_row(**FAILED)
-    response = await client.post(f"/api/videos/{video.id}/transcode", headers=headers)
-    await problem(response, 403, "cross_site_request")
-    for form in ("retry", "status", "remaining"):
-        page = await client.post(f"/videos/{video.id}/{form}", headers=headers)
-        assert page.status_code == 403
-        assert page.mimetype == "text/html"
-    assert (await Video.get(id=video.id)).status is VideoStatus.FAILED

@@ -1,16 +1,13 @@
 """Who may see a video, on the pages: the panel, its form, the badges, and what the heads tell."""
 
-import asyncio
 import html
 import re
 from itertools import count
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 from account_pages import FORM_TYPE, answered, page, send
-from front_end import STATIC, install_tools, run_node
 from page_rows import READY, make_row
 from quart import Quart
 from signed_in import (
@@ -24,7 +21,6 @@ from signed_in import (
 from portal.database.account_models import Account
 from portal.database.models import Video
 from portal.database.states import Role, Visibility
-from portal.web.server.response_cache import MAX_AGE_S, POPULAR
 
 EVIL = "<script>alert(1)</script>\"'"
 SITE = "https://blog.example.org"
@@ -117,96 +113,7 @@ def fault_in(text: str, field: str) -> str:
 # Who is offered it.
 
 
-async def test_panel_is_for_who_may_edit_the_video(people: dict[str, Sender]) -> None:
-    video = await eds_video()
-    for name, sender in people.items():
-        text = await page(sender, f"/videos/{video.id}")
-        assert (f'href="/videos/{video.id}/edit"' in text) is (name in ("ann", "ada", "ed")), name
-        assert "Visible to:" not in text
-    for name in ("ann", "ada", "ed"):
-        assert 'id="access"' in await page(people[name], f"/videos/{video.id}/edit")
-
-
-@pytest.mark.parametrize(
-    ("name", "of_public", "of_private"),
-    [("eve", 403, 404), ("vi", 403, 403), ("nobody", 401, 401)],
-)
-async def test_who_may_not_edit_a_video_is_refused_its_access(
-    people: dict[str, Sender], name: str, of_public: int, of_private: int
-) -> None:
-    for values, status in (({}, of_public), (PRIVATE, of_private)):
-        video = await eds_video(**values)
-        before = await recorded(video)
-        for route in ROUTES:
-            path = f"/videos/{video.id}/{route}"
-            is_gone = status == 404 and route == PANEL
-            await send(people[name], path, form(video, "unlisted"), 410 if is_gone else status)
-        assert await recorded(video) == before
-
-
-@pytest.mark.parametrize("route", ROUTES)
-async def test_access_of_an_unknown_video_is_not_found(
-    people: dict[str, Sender], route: str
-) -> None:
-    for video_id in ("5d0e3b8a-2c41-4f6b-9a57-0c1d2e3f4a5b", "none"):
-        path = f"/videos/{video_id}/{route}"
-        fields = {"visibility": "public"}
-        await send(people["ann"], path, fields, 410 if route == PANEL else 404)
-
-
 # What it says.
-
-
-@pytest.mark.parametrize(
-    ("values", "name", "words"),
-    [
-        ({}, "ed", "everyone"),
-        (UNLISTED, "ed", "everyone who has the address"),
-        (PRIVATE, "ed", "you, admins and owners"),
-        (PRIVATE, "ada", "who published it, admins and owners"),
-        ({**PRIVATE, "signed_in_only": True}, "ed", "everyone with an account"),
-    ],
-)
-async def test_section_says_who_sees_the_video(
-    people: dict[str, Sender], values: dict[str, Any], name: str, words: str
-) -> None:
-    video = await eds_video(**values)
-    text = await page(people[name], f"/videos/{video.id}/edit")
-    assert state_of(text) == f"Visible to: {words}"
-
-
-async def test_each_choice_says_who_sees_such_a_video(people: dict[str, Sender]) -> None:
-    video = await eds_video()
-    for name, private in (("ed", "You"), ("ann", "Who published it")):
-        words = words_of(await page(people[name], f"/videos/{video.id}/edit"))
-        assert "Public Everyone. It is listed in the library." in words
-        assert "Unlisted Everyone who has the address." in words
-        assert f"Private {private}, admins and owners. Everyone with an account, too" in words
-
-
-async def test_panel_shows_what_is_recorded(people: dict[str, Sender]) -> None:
-    sites = [SITE, "https://*.example.com"]
-    video = await eds_video(**PRIVATE, signed_in_only=True, embed_origins=sites)
-    for path in ("edit", "access/panel"):
-        text = await page(people["ed"], f"/videos/{video.id}/{path}")
-        assert chosen_in(text) == ["private", "signedInOnly"]
-        assert sites_in(text) == "\n".join(sites)
-
-
-@pytest.mark.parametrize(
-    ("origins", "words"),
-    [
-        (("*",), "any site"),
-        (("none",), "no other site"),
-        (("https://a.example", "https://b.example"), "https://a.example, https://b.example"),
-    ],
-)
-async def test_panel_names_the_setting_that_counts_for_no_sites(
-    app: Quart, anyone: Sender, origins: tuple[str, ...], words: str
-) -> None:
-    configure(app, embed_origins=origins)
-    text = await page(anyone, f"/videos/{(await eds_video()).id}/edit")
-    assert f"Left empty: {words}, as the portal is set up." in words_of(text)
 
 
 async def test_portal_without_accounts_says_that_private_is_not_yet(anyone: Sender) -> None:
@@ -216,11 +123,6 @@ async def test_portal_without_accounts_says_that_private_is_not_yet(anyone: Send
     line = "This portal has no accounts yet: until then everyone sees private videos."
     assert line in words_of(text)
     await make_account("ann")
-
-
-async def test_portal_with_accounts_says_nothing_of_that(people: dict[str, Sender]) -> None:
-    text = await page(people["ed"], f"/videos/{(await eds_video(**PRIVATE)).id}/edit")
-    assert "no accounts yet" not in text
 
 
 # Saving.
@@ -256,47 +158,8 @@ async def test_panel_saves_and_brings_the_head_of_the_page_along(people: dict[st
     assert await recorded(video) == (Visibility.PRIVATE, False, [])
 
 
-async def test_form_can_be_sent_again_after_it_was_saved(people: dict[str, Sender]) -> None:
-    video = await eds_video()
-    text = await send(people["ed"], *_panel(video), form(video, "private"), 200)
-    again = {**base_in(text), "visibility": "unlisted"}
-    await send(people["ed"], *_panel(video), again, 200)
-    assert await recorded(video) == (Visibility.UNLISTED, False, [])
-
-
 def _panel(video: Video) -> tuple[str]:
     return (f"/videos/{video.id}/access/panel",)
-
-
-@pytest.mark.parametrize("visibility", ["public", "unlisted"])
-async def test_box_for_everyone_signed_in_counts_for_private_alone(
-    people: dict[str, Sender], visibility: str
-) -> None:
-    video = await eds_video(**PRIVATE, signed_in_only=True)
-    sent = form(video, visibility, signedInOnly="on")
-    await send(people["ed"], *_panel(video), sent, 200)
-    assert await recorded(video) == (Visibility(visibility), False, [])
-
-
-@pytest.mark.parametrize("change", ["private", "deleted", "deleted by the API"])
-async def test_page_that_is_given_to_many_is_gone_at_once(
-    people: dict[str, Sender], change: str
-) -> None:
-    video, nobody = await eds_video(), people["nobody"]
-    path = f"/videos/{video.id}"
-    for _ in range(POPULAR):
-        await page(nobody, path)
-    await asyncio.sleep(MAX_AGE_S)
-    # From now on the answer to the first is given to all.
-    for _ in range(POPULAR):
-        await page(nobody, path)
-    if change == "private":
-        await send(people["ed"], *_panel(video), form(video, "private"), 200)
-    elif change == "deleted":
-        await send(people["ed"], f"{path}/delete", {}, 303)
-    else:
-        await people["ed"].post(f"/api{path}/deletion")
-    await page(nobody, path, 404)
 
 
 # Conflicts.
@@ -346,35 +209,6 @@ async def test_what_only_one_of_two_changed_is_merged_in_silence(
     section = words_of(text[text.index('id="access"') :])
     assert "Saved. Someone else’s change of who can see it was kept." in section  # noqa: RUF001 - as shown
     assert state_of(text) == "Visible to: you, admins and owners"
-
-
-async def test_page_of_a_video_that_is_hidden_meanwhile_says_what_it_says_of_a_deleted_one(
-    people: dict[str, Sender],
-) -> None:
-    hidden, deleted = await eds_video(**PRIVATE), await eds_video()
-    await send(people["ed"], f"/videos/{deleted.id}/delete", {}, 303)
-    for part in ("status", "remaining", "share", "related"):
-        texts = [
-            await page(people["vi"], f"/videos/{it.id}/{part}", 410) for it in (hidden, deleted)
-        ]
-        assert texts[0] == texts[1]
-        assert "This video is no longer available" in texts[0]
-    stages = [await page(people["vi"], f"/embed/{it.id}/stage", 410) for it in (hidden, deleted)]
-    assert stages[0] == stages[1]
-
-
-async def test_same_change_sent_twice_is_no_conflict(people: dict[str, Sender]) -> None:
-    video = await eds_video()
-    for _ in range(2):
-        await send(people["ed"], *_panel(video), form(video, "private"), 200)
-
-
-async def test_form_that_was_made_from_nothing_overwrites_nothing(
-    people: dict[str, Sender],
-) -> None:
-    video = await eds_video()
-    await send(people["ed"], *_panel(video), {"visibility": "private"}, 409)
-    assert await recorded(video) == (Visibility.PUBLIC, False, [])
 
 
 # What can't be saved.
@@ -442,41 +276,6 @@ async def test_private_video_has_no_address_for_others_to_play(people: dict[str,
             assert ("playback links are for that" in share) is is_private
 
 
-@pytest.mark.parametrize(
-    ("values", "badge"), [({}, ""), (UNLISTED, "Unlisted"), (PRIVATE, "Private")]
-)
-async def test_video_that_not_everyone_is_shown_says_so_in_words(
-    people: dict[str, Sender], values: dict[str, Any], badge: str
-) -> None:
-    video = await eds_video(**values)
-    for path in ("/", f"/videos/{video.id}", f"/videos/{video.id}/edit"):
-        text = await page(people["ed"], path)
-        found = re.findall(r"badge--visibility[^>]*>([^<]*)<", text)
-        assert found == ([badge] if badge else []), path
-    progress = await page(people["ed"], f"/library/progress?id={video.id}")
-    assert ("badge--visibility" in progress) is bool(badge)
-
-
-async def test_card_of_a_hidden_video_is_there_for_who_may_see_it(
-    people: dict[str, Sender],
-) -> None:
-    await eds_video(title="Kept private", **PRIVATE)
-    await eds_video(title="Without a listing", **UNLISTED)
-    await eds_video(title="For colleagues", **PRIVATE, signed_in_only=True)
-    seen = {
-        "ed": {"Kept private", "Without a listing", "For colleagues"},
-        "ann": {"Kept private", "Without a listing", "For colleagues"},
-        "ada": {"Kept private", "Without a listing", "For colleagues"},
-        "eve": {"For colleagues"},
-        "vi": {"For colleagues"},
-        "nobody": set(),
-    }
-    for name, titles in seen.items():
-        text = await page(people[name], "/")
-        assert set(re.findall(r'class="card__link" href="[^"]+">([^<]*)<', text)) == titles, name
-        assert text.count("badge--visibility") == len(titles), name
-
-
 async def test_head_tells_others_of_a_video_as_far_as_they_may_see_it(
     people: dict[str, Sender],
 ) -> None:
@@ -494,19 +293,6 @@ async def test_head_tells_others_of_a_video_as_far_as_they_may_see_it(
         assert "<title>A film" in head
 
 
-async def test_frame_of_a_private_video_opens_by_the_session(people: dict[str, Sender]) -> None:
-    video = await eds_video(title="A film", **PRIVATE)
-    for name, sender in people.items():
-        may_see = name in ("ann", "ada", "ed")
-        for path, refusal in ((f"/embed/{video.id}", 404), (f"/embed/{video.id}/stage", 410)):
-            text = await page(sender, path, 200 if may_see else refusal)
-            assert ("A film" in text) is may_see, name
-            assert (f"/hls/{video.id}/1/master.m3u8" in text) is may_see
-            assert 'rel="canonical"' not in text
-    shared = await eds_video(title="Everyone's")
-    assert 'rel="canonical"' in await page(people["nobody"], f"/embed/{shared.id}")
-
-
 # The upload page.
 
 
@@ -521,35 +307,4 @@ async def test_upload_form_begins_with_the_portals_setting(
     assert "Private: who published it, admins and owners, once there are accounts" in text
 
 
-async def test_upload_form_says_who_sees_a_private_video(people: dict[str, Sender]) -> None:
-    for name in ("ed", "ann"):
-        text = await page(people[name], "/upload")
-        assert "Public: everyone<" in text
-        assert "Unlisted: everyone who has the address<" in text
-        assert "Private: you, admins and owners<" in text
-
-
 # All of it.
-
-
-async def test_pages_of_access_are_valid_html(people: dict[str, Sender], tmp_path: Path) -> None:
-    video = await eds_video(title=EVIL, **PRIVATE, signed_in_only=True, embed_origins=[SITE])
-    address, ed = f"/videos/{video.id}", people["ed"]
-    texts = {
-        "own": await page(ed, "/videos"),
-        "video": await page(ed, address),
-        "workshop": await page(ed, f"{address}/edit"),
-        "faults": await send(ed, f"{address}/access", form(video, EVIL, embedOrigins=EVIL)),
-        "conflict": await send(ed, f"{address}/access", {"visibility": "public"}, 409),
-        "upload": await page(ed, "/upload"),
-        "embed": await page(ed, f"/embed/{video.id}"),
-        "own-empty": await page(people["eve"], "/videos"),
-    }
-    for name, text in texts.items():
-        assert "<script>alert" not in text, name
-        (tmp_path / f"{name}.html").write_text(text, encoding="utf-8")
-    program = install_tools() / "html-validate" / "bin" / "html-validate.mjs"
-    files = [str(tmp_path / f"{name}.html") for name in texts]
-    run_node(
-        str(program), "--config", str(STATIC / "htmlvalidate.json"), "--max-warnings", "0", *files
-    )

@@ -2,17 +2,14 @@
 
 import html
 import re
-from urllib.parse import urlencode
 
 import pytest
 from account_pages import answered, fault_of, page, send, value_of
-from page_rows import READY, make_row
 from quart import Quart
 from signed_in import (
     OWN_PAGE,
     PASSWORD,
     Sender,
-    configure,
     make_account,
     person,
     renew_failures,
@@ -21,9 +18,7 @@ from signed_in import (
     try_to_sign_in,
 )
 
-from portal.accounts import links, people
-from portal.accounts.signing_in import FREE_TRIES_OF_ADDRESS
-from portal.database.account_models import Account
+from portal.accounts import links
 from portal.database.states import Role
 
 NEW_PASSWORD = "eleven quiet harbours"
@@ -69,15 +64,6 @@ async def test_script_that_asks_for_problem_details_is_told_by_those_why_not(
     assert WRONG in await send(anyone, "/sign-in", {**form, "email": "ed@example.org"})
 
 
-async def test_page_of_a_refused_sign_in_does_not_tell_who_has_an_account(anyone: Sender) -> None:
-    await make_account("ann")
-    seen = set()
-    for name in ("ann", "bob"):
-        form = {"email": f"{name}@example.org", "password": "quite wrong indeed"}
-        seen.add((await send(anyone, "/sign-in", form)).replace(name, "NAME"))
-    assert len(seen) == 1
-
-
 async def test_sign_in_that_failed_too_often_says_how_long_to_wait(anyone: Sender) -> None:
     await make_account("ann")
     for _ in range(8):
@@ -89,66 +75,7 @@ async def test_sign_in_that_failed_too_often_says_how_long_to_wait(anyone: Sende
     assert value_of(text, "email") == "ann@example.org"
 
 
-async def test_sign_in_on_a_portal_without_accounts_leads_to_setting_them_up(
-    anyone: Sender,
-) -> None:
-    text = await page(anyone, "/sign-in")
-    assert "has no accounts yet" in text
-    assert '<a class="button" href="/set-up">' in text
-    assert 'type="password"' not in text
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "https://evil.example/",
-        "//evil.example/",
-        "///evil.example/",
-        "/\\evil.example",
-        "\\\\evil.example",
-        "/\t/evil.example",
-        "\n//evil.example",
-        "//[evil",
-        "javascript:alert(1)",
-        "evil",
-        "/%0d\r\nSet-Cookie: a=b",
-        "",
-    ],
-)
-async def test_next_never_leads_off_the_portal(app: Quart, anyone: Sender, address: str) -> None:
-    ann = await make_account("ann")
-    response = await try_to_sign_in(anyone, ann.email, next=address)
-    assert (response.status_code, response.headers["Location"]) == (303, "/")
-    again = await (await signed_in(app, ann)).get(f"/sign-in?{urlencode({'next': address})}")
-    assert (again.status_code, again.headers["Location"]) == (303, "/")
-
-
-async def test_next_leads_back_to_where_one_came_from(app: Quart, anyone: Sender) -> None:
-    ann = await make_account("ann")
-    response = await anyone.get("/people?done=role")
-    assert response.status_code == 303
-    form = await page(anyone, response.headers["Location"])
-    assert '<input type="hidden" name="next" value="/people?done=role">' in form
-    answer = await try_to_sign_in(anyone, ann.email, next="/people?done=role")
-    assert answer.headers["Location"] == "/people?done=role"
-    video = await make_row(**READY)
-    for path in (f"/videos/{video.id}", "/?q=sea&tag=a"):
-        text = html.unescape(await page(anyone, path))
-        assert f'href="/sign-in?{urlencode({"next": path}, safe="/?")}"' in text
-
-
 # One-time links and the first account.
-
-
-async def test_page_of_a_link_tells_other_sites_nothing_of_its_address(anyone: Sender) -> None:
-    ann = await make_account("ann")
-    secret = await links.invite(Role.EDITOR, by=person(ann))
-    text = await page(anyone, f"/welcome/{secret}")
-    assert '<meta name="referrer" content="same-origin">' in text
-    # Nor does what people may follow from there.
-    assert text.count(secret) == 1
-    assert f'<form class="panel__form" method="post" action="/welcome/{secret}"' in text
-    assert not re.findall(r'(?:href|src)="https?:', text)
 
 
 async def test_invited_learns_the_role_and_each_fault_beside_its_field(anyone: Sender) -> None:
@@ -203,54 +130,7 @@ async def test_first_account_is_made_on_the_machine_itself_alone(
         assert "has accounts already" in await page(sender, "/set-up", 404)
 
 
-async def test_first_account_is_not_made_through_a_proxy_that_says_nothing_of_itself(
-    app: Quart,
-) -> None:
-    configure(app, public_url="https://videos.example.org")
-    proxied = Sender(app, {**OWN_PAGE, "Host": "127.0.0.1:8000"}, "127.0.0.1")
-    assert 'type="password"' not in await page(proxied, "/set-up")
-
-
-async def test_first_accounts_faults_stand_beside_their_fields(here: Sender) -> None:
-    text = await send(here, "/set-up", {"email": "ann", "password": PASSWORD})
-    assert "like ann@example.org" in fault_of(text, "email")
-    assert value_of(text, "email") == "ann"
-    for password, words in (("short", "12 characters"), ("password1234", "easily guessed")):
-        form = {"email": "ann@example.org", "password": password}
-        text = await send(here, "/set-up", form)
-        assert words in fault_of(text, "password")
-        assert value_of(text, "password") == ""
-    assert not await Account.exists()
-
-
 # One's own account.
-
-
-async def test_password_is_changed_by_who_knows_it(app: Quart, anyone: Sender) -> None:
-    ann = await make_account("ann")
-    sender = await signed_in(app, ann)
-    elsewhere = await signed_in(app, ann)
-    path = "/account/password"
-    text = await send(sender, path, {"current": "wrong", "password": NEW_PASSWORD})
-    assert "not your password" in fault_of(text, "current")
-    text = await send(sender, path, {"current": PASSWORD, "password": "short"})
-    assert "12 characters" in fault_of(text, "password")
-    done = await sender.post(path, form={"current": PASSWORD, "password": NEW_PASSWORD})
-    assert done.status_code == 303
-    here = Sender(app, {**sender.headers, "Cookie": f"portal_session={session_in(done)}"})
-    assert "Your password is changed." in await page(here, done.headers["Location"])
-    assert (await elsewhere.get("/account")).status_code == 303
-    assert (await try_to_sign_in(anyone, ann.email, NEW_PASSWORD)).status_code == 303
-
-
-async def test_password_is_not_guessed_by_whoever_has_the_session(app: Quart) -> None:
-    sender, path = await signed_in(app, await make_account("ann")), "/account/password"
-    wrong = {"current": "wrong", "password": NEW_PASSWORD}
-    for _ in range(FREE_TRIES_OF_ADDRESS):
-        await send(sender, path, wrong)
-    await renew_failures()
-    text = await send(sender, path, {**wrong, "current": PASSWORD}, status=429)
-    assert "Try again in" in fault_of(text, "current")
 
 
 async def test_each_fault_of_a_token_is_told_and_what_was_typed_stays(app: Quart) -> None:
@@ -288,57 +168,7 @@ async def test_token_is_shown_once_with_a_line_to_try_it(app: Quart, anyone: Sen
     assert "Nightly" not in await page(sender, done.headers["Location"])
 
 
-async def test_line_to_try_a_token_is_within_its_scopes(app: Quart) -> None:
-    sender = await signed_in(app, await make_account("ann"))
-    for scope, path in (("admin", "/audit.jsonl"), ("videos:read", "/api/videos/VIDEO_ID")):
-        made = await send(sender, "/account/tokens", {"name": "a", "scopes": [scope]}, 200)
-        assert value_of(made, "first-call").endswith(path), scope
-
-
-async def test_scopes_that_an_account_has_no_use_for_are_not_offered(app: Quart) -> None:
-    ann = await make_account("ann")
-    offered = {}
-    for account in (
-        ann,
-        await make_account("ed", Role.EDITOR),
-        await make_account("vi", Role.VIEWER),
-    ):
-        text = await page(await signed_in(app, account), "/account")
-        offered[account.role] = re.findall(r'name="scopes"\s+value="([\w:]+)"', text)
-    every = ["videos:read", "videos:write", "videos:delete", "admin"]
-    assert offered == {Role.OWNER: every, Role.EDITOR: every[:-1], Role.VIEWER: every[:1]}
-
-
-async def test_other_sessions_are_listed_and_ended(app: Quart) -> None:
-    ann = await make_account("ann")
-    sender = await signed_in(app, ann)
-    others = [await signed_in(app, ann) for _ in range(2)]
-    text = await page(sender, "/account")
-    ends = re.findall(r'action="(/account/sessions/[0-9a-f-]{36}/end)"', text)
-    assert len(ends) == 2
-    assert text.count("This one") == 1
-    await sender.post(ends[0])
-    assert sorted([(await it.get("/account")).status_code for it in others]) == [200, 303]
-    done = await sender.post("/account/sessions/end-others")
-    assert [(await it.get("/account")).status_code for it in others] == [303, 303]
-    text = await page(sender, done.headers["Location"])
-    assert "Everywhere else you are signed out." in text
-    assert "end-others" not in text
-
-
 # People.
-
-
-async def test_owner_may_do_to_others_what_nobody_may_do_to_themselves(app: Quart) -> None:
-    ann = await make_account("ann")
-    ed = await make_account("ed", Role.EDITOR, has_password=False)
-    text = await page(await signed_in(app, ann), "/people")
-    assert "No password chosen yet" in text
-    for action in ("role", "disable", "reset", "remove"):
-        assert f'action="/people/{ed.id}/{action}"' in text
-        assert f'action="/people/{ann.id}/{action}"' not in text
-    assert "Remove ed@example.org for ever?" in text
-    assert "are then yours" in text
 
 
 async def test_admin_is_offered_nothing_about_owners(app: Quart) -> None:
@@ -358,20 +188,6 @@ async def test_admin_is_offered_nothing_about_owners(app: Quart) -> None:
         text = await send(sender, path, form, 403)
         assert "owner" in re.search(r'role="alert">.*?</div>', text, re.DOTALL)[0]  # type: ignore[index]
         assert "<h1>People</h1>" in text
-
-
-async def test_change_that_can_not_be_made_is_told_on_the_page(app: Quart) -> None:
-    ann = await make_account("ann")
-    ed = await make_account("ed", Role.EDITOR)
-    sender = await signed_in(app, ann)
-    for action, form in (("role", {"role": "editor"}), ("disable", {}), ("remove", {})):
-        assert "the last owner" in await send(sender, f"/people/{ann.id}/{action}", form, 409)
-    for path in (f"/people/{ed.id}/role", "/people/invitations"):
-        assert "Choose one of owner" in await send(sender, path, {"role": "king"})
-    await people.remove(ed.id, by=person(ann))
-    for action in ("role", "disable", "enable", "reset", "remove"):
-        text = await send(sender, f"/people/{ed.id}/{action}", {"role": "viewer"}, 404)
-        assert "no such account" in text
 
 
 async def test_changes_are_made_and_said(app: Quart) -> None:
@@ -410,13 +226,3 @@ async def test_new_links_are_shown_once_and_invitations_can_be_revoked(
     await sender.post(revoke[1])
     gone = re.sub(r"^https?://[^/]+", "", value_of(made, "new-link"))
     assert "not valid any more" in await page(anyone, gone, 404)
-
-
-async def test_disabled_account_is_enabled_before_it_gets_a_link(app: Quart) -> None:
-    ann = await make_account("ann")
-    ed = await make_account("ed", Role.EDITOR)
-    await people.disable(ed.id, by=person(ann))
-    text = await page(await signed_in(app, ann), "/people")
-    assert "Disabled" in text
-    assert f"/people/{ed.id}/enable" in text
-    assert f"/people/{ed.id}/reset" not in text

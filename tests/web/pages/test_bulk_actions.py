@@ -16,8 +16,6 @@ from signed_in import Sender, make_account, signed_in
 from portal.database.account_models import Account, AuditEvent
 from portal.database.models import Video
 from portal.database.states import Role, Visibility
-from portal.videos.metadata import MAX_TAGS_LENGTH
-from portal.web.pages.toasts import MAX_SELECTED
 
 pytestmark = pytest.mark.shared_app
 
@@ -93,13 +91,6 @@ async def test_tags_are_added_and_removed(anyone: Sender) -> None:
     assert await AuditEvent.filter(action="video.edited").count() == 3
 
 
-async def test_video_without_room_for_more_tags_is_told(anyone: Sender) -> None:
-    full = await add_video("Full", 1, tags="x" * (MAX_TAGS_LENGTH - 2))
-    words = await act(anyone, "add-tags", full, await add_video("Other", 2), tags="sea")
-    assert words == "Tags added to 1 video. 1 has no room for more tags."
-    assert (await Video.get(id=full.id)).tags == full.tags
-
-
 async def test_category_and_visibility_are_set(ed: Sender) -> None:
     one, two = await eds("One", 1, category_ids=[1, 2]), await eds("Two", 2, signed_in_only=True)
     assert await act(ed, "category", one, two, category="3") == "Category set for 2 videos."
@@ -145,22 +136,6 @@ async def test_form_that_says_too_little_changes_nothing(anyone: Sender) -> None
     assert (await Video.get(id=video.id)).tags == "a"
 
 
-async def test_no_more_than_a_page_at_once(anyone: Sender) -> None:
-    videos = [await add_video(f"{number}", number) for number in range(MAX_SELECTED + 1)]
-    words = await act(anyone, "add-tags", *videos, tags="all")
-    assert words == f"Tags added to {MAX_SELECTED} videos."
-
-
-async def test_answer_leads_back_to_the_page_and_nowhere_else(anyone: Sender) -> None:
-    video = await add_video("One")
-    path = "/videos/selected?q=one&sort=title&_external=1&_scheme=x&next=//evil.example"
-    address = await send(anyone, "add-tags", video, path=path, tags="b")
-    assert address == "/videos?q=one&sort=title&did=tags-added&done=1"
-    path = "/videos/selected?at=library.index&at=//evil.example"
-    address = await send(anyone, "add-tags", video, path=path, tags="c")
-    assert address == "/?did=tags-added&done=1"
-
-
 async def test_deletion_asks_once_and_is_undone(anyone: Sender) -> None:
     one, two = await add_video("One <1>", 1, **READY), await add_video("Two", 2, **READY)
     ids = [str(one.id), str(two.id)]
@@ -182,22 +157,3 @@ async def test_deletion_asks_once_and_is_undone(anyone: Sender) -> None:
     assert "Two" in await page(anyone, "/")
     actions = await AuditEvent.all().order_by("id").values_list("action", flat=True)
     assert list(actions) == ["video.deleted"] * 2 + ["video.restored"] * 2
-
-
-async def test_who_may_not_delete_may_not_undo(app: Quart, ed: Sender, ann: Account) -> None:
-    owner = await signed_in(app, ann)
-    anns = await add_video("Ann's", owner_id=ann.id)
-    await send(owner, "delete", anns)
-    viewer = await signed_in(app, await make_account("vi", Role.VIEWER))
-    assert await act(ed, "undo", anns) == "1 belongs to someone else."
-    status, _ = await post(viewer, "/videos/selected", {"action": "undo", "id": str(anns.id)})
-    assert status == 403
-    assert (await Video.get(id=anns.id)).deleted_at is not None
-    assert await act(owner, "undo", anns) == "1 video brought back."
-
-
-async def test_what_an_address_tells_is_never_anyones_words(anyone: Sender) -> None:
-    for query in ("did=x", "did=deleted&done=-1", "did=deleted&done=%C2%B2&undo=javascript:1"):
-        text = await page(anyone, f"/videos?{query}")
-        assert toast_message(text) == ""
-        assert 'value="undo"' not in text

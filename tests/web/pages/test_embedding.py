@@ -10,7 +10,6 @@ from test_links import Reader
 from test_pages import READY, make_row, read
 
 from portal.database.models import Video
-from portal.database.states import VideoStatus
 from portal.web.composition import WebContext
 from portal.web.pages.embedding import frame_size
 
@@ -56,23 +55,6 @@ async def test_only_the_player_page_may_be_framed(client: Client, suffix: str) -
     assert others.removesuffix("'none'") == policy.removesuffix("*")
 
 
-async def test_states_without_a_player_fit_a_frame(client: Client) -> None:
-    processing = await make_row()
-    failed = await make_row(2, status=VideoStatus.FAILED, failure_code="damaged")
-    for path, status, words in (
-        (f"/embed/{processing.id}", 200, "is being processed"),
-        (f"/embed/{failed.id}", 200, "can’t be played"),  # noqa: RUF001
-        (f"/embed/{uuid4()}", 404, "Video not found"),
-        ("/embed/nothing", 404, "Video not found"),
-    ):
-        response = await client.get(path)
-        assert response.status_code == status
-        html = await response.get_data(as_text=True)
-        assert words in html
-        assert "<nav" not in html
-        assert "X-Frame-Options" not in response.headers
-
-
 async def test_only_a_processing_video_is_asked_for_again(client: Client) -> None:
     video = await make_row()
     html = await read(client, f"/embed/{video.id}")
@@ -114,15 +96,6 @@ async def test_oembed_knows_only_addresses_of_ready_videos_here(
         str(ready.id),
     ):
         await oembed(client, 404, url=url)
-
-
-async def test_oembed_says_what_it_does_not_offer(client: Client, resources: WebContext) -> None:
-    video = await make_row(**READY)
-    url = f"{resources.config.public_url}/videos/{video.id}"
-    await oembed(client, 501, url=url, format="xml")
-    await oembed(client, 400)
-    for size in ("0", "-1", "wide", "9" * 30):
-        await oembed(client, 400, url=url, maxwidth=size)
 
 
 @pytest.mark.parametrize("host", ["attacker", "attacker.localhost:1"])
@@ -180,10 +153,3 @@ async def test_links_to_a_video_carry_its_title_poster_and_player(
     assert parse_qs(address.query) == {"url": [page], "format": ["json"]}
     found = await client.get(f"{address.path}?{address.query}")
     assert (await found.get_json())["title"] == NASTY
-
-
-async def test_links_to_a_video_in_the_making_promise_no_player(client: Client) -> None:
-    tags = Tags(await read(client, f"/videos/{(await make_row()).id}"))
-    assert "og:video" not in tags.meta
-    assert "og:image" not in tags.meta
-    assert not [link for link in tags.links if link["rel"] == "alternate"]

@@ -2,13 +2,12 @@
 
 import re
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
 import pytest
 from api_client import UNKNOWN_VIDEO_ID, Client
 from library_pages import FAILED
-from page_rows import NOW, READY, make_attempt, make_rendition, make_row
+from page_rows import READY, make_attempt, make_rendition, make_row
 
 from portal.database.models import Video
 from portal.database.states import RenditionState
@@ -53,13 +52,6 @@ async def test_processing_video_shows_percent_and_time_left(client: Client) -> N
     assert "about 2 min left" in html
 
 
-@pytest.mark.parametrize("values", [READY, FAILED], ids=["ready", "failed"])
-async def test_final_states_do_not_poll(client: Client, values: dict[str, Any]) -> None:
-    video = await make_row(**values)
-    for fragment in ("", "/status", "/facts", "/remaining", "/edit"):
-        assert 'hx-trigger="every' not in await read(client, f"/videos/{video.id}{fragment}")
-
-
 async def test_player_has_stream_and_shape(client: Client) -> None:
     video = await make_row(**READY)
     html = await read(client, f"/videos/{video.id}/status")
@@ -74,23 +66,6 @@ async def test_failed_video_says_why_with_its_code(client: Client) -> None:
     assert "It is damaged." in html
     assert "<code>damaged</code>" in html
     assert 'href="/upload"' in html
-
-
-async def test_facts_are_fetched_again_after_processing(client: Client) -> None:
-    video = await make_row()
-    assert "video-final from:body, quality-added from:body" in await read(
-        client, f"/videos/{video.id}/edit"
-    )
-    await Video.filter(id=video.id).update(**READY)
-    html = await read(client, f"/videos/{video.id}/facts")
-    assert "1080 × 1920" in html  # noqa: RUF001 - as shown
-    assert "1.2 MB" in html
-
-
-async def test_worker_that_died_is_not_shown_as_working(client: Client) -> None:
-    video = await make_row()
-    await make_attempt(video, lease_expires_at=NOW)
-    assert "Waiting for its turn" in await read(client, f"/videos/{video.id}/status")
 
 
 async def test_ready_video_tells_what_is_still_being_made(client: Client) -> None:
@@ -110,14 +85,6 @@ async def test_ready_video_tells_what_is_still_being_made(client: Client) -> Non
         whole = await read(client, f"/videos/{video.id}{page}")
         assert whole.count('id="remaining"') == 1
         assert whole.count('hx-trigger="every') == 1
-
-
-async def test_line_below_the_player_disappears_when_all_is_made(client: Client) -> None:
-    video = await make_row(**READY)
-    await make_rendition(video, "360p")
-    html = await read(client, f"/videos/{video.id}/remaining")
-    assert "hidden" in html
-    assert "hx-get" not in html
 
 
 async def test_quality_that_failed_is_named_with_a_way_to_try_again(client: Client) -> None:

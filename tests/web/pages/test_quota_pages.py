@@ -3,32 +3,25 @@
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from account_pages import page
-from front_end import STATIC, install_tools, run_node
 from quart import Quart
 from signed_in import (
-    Sender,
     make_account,
     make_upload,
     make_video,
-    program,
     signed_in,
-    token_of,
 )
 
 from portal.database.account_models import Account
 from portal.database.models import Upload, Video
 from portal.database.states import Role
-from portal.storage.keys import upload_id
 from portal.uploads.quotas import Quota
 from portal.web.pages.formatting import moment
 
 SIZE = 1_234_567
 GB = 10**9
-RULES = STATIC / "htmlvalidate.json"
 pytestmark = pytest.mark.shared_app
 
 
@@ -70,40 +63,6 @@ async def test_upload_page_says_how_much_is_used(app: Quart, edith: Account) -> 
     assert "notice--" not in text[text.index('class="quota') :][:60]
 
 
-async def test_line_names_what_is_limited_alone(app: Quart, edith: Account) -> None:
-    await with_videos(edith, 1)
-    sender = await signed_in(app, edith)
-    assert quota_of(await page(sender, "/upload")) == ""
-    limit(app, videos=10)
-    text = await page(sender, "/upload")
-    assert quota_of(text) == "1 of 10 videos in the last 24 hours"
-    assert left_on(text) == ("9", "")
-    limit(app, stored_bytes=GB)
-    text = await page(sender, "/upload")
-    assert quota_of(text) == "1.2 MB of 1.0 GB used"
-    assert left_on(text) == ("", str(GB - SIZE))
-
-
-@pytest.mark.parametrize(
-    ("quota", "is_near"),
-    [
-        (Quota(videos_per_day=5), True),
-        (Quota(videos_per_day=6), False),
-        (Quota(stored_bytes=5 * SIZE), True),
-        (Quota(stored_bytes=6 * SIZE), False),
-        (Quota(videos_per_day=100, stored_bytes=5 * SIZE), True),
-    ],
-)
-async def test_line_warns_from_four_fifths_on(
-    app: Quart, edith: Account, quota: Quota, is_near: bool
-) -> None:
-    limit(app, videos=quota.videos_per_day, stored_bytes=quota.stored_bytes)
-    await with_videos(edith, 4)
-    text = await page(await signed_in(app, edith), "/upload")
-    assert ("Not much is left" in quota_of(text)) is is_near
-    assert ('class="quota notice notice--busy"' in text) is is_near
-
-
 async def test_page_says_when_there_is_room_again_before_a_file_is_chosen(
     app: Quart, edith: Account
 ) -> None:
@@ -137,29 +96,6 @@ async def test_full_storage_says_to_delete_videos(app: Quart, edith: Account) ->
     assert quota_of(await page(sender, "/upload")) == "1.2 MB of 2.5 MB used"
 
 
-async def test_pages_with_quotas_are_valid_html(
-    app: Quart, olga: Account, edith: Account, tmp_path: Path
-) -> None:
-    await with_videos(edith, 3)
-    sender = await signed_in(app, edith)
-    for videos in (3, 4, 100):
-        limit(app, videos=videos, stored_bytes=10 * SIZE)
-        for path in ("upload", "account"):
-            text = await page(sender, f"/{path}")
-            (tmp_path / f"{path}-{videos}.html").write_text(text, encoding="utf-8")
-    text = await page(await signed_in(app, olga), "/people")
-    (tmp_path / "people.html").write_text(text, encoding="utf-8")
-    program = install_tools() / "html-validate" / "bin" / "html-validate.mjs"
-    files = map(str, sorted(tmp_path.glob("*.html")))
-    run_node(str(program), "--config", str(RULES), "--max-warnings", "0", *files)
-
-
-async def test_program_sees_its_accounts_quota_on_the_page(app: Quart, edith: Account) -> None:
-    limit(app, videos=2)
-    sender = program(app, await token_of(edith))
-    assert quota_of(await page(sender, "/upload")) == "0 of 2 videos in the last 24 hours"
-
-
 async def test_admins_see_everyones(app: Quart, olga: Account, edith: Account) -> None:
     await make_account("vera", Role.VIEWER)
     await with_videos(edith, 2)
@@ -172,29 +108,3 @@ async def test_admins_see_everyones(app: Quart, olga: Account, edith: Account) -
     assert "<span>2.5 MB of 1.0 GB used</span>" in entries["edith"]
     assert "<span>0 of 3 videos in the last 24 hours</span>" in entries["olga"]
     assert "in the last 24 hours" not in entries["vera"]
-
-
-async def test_who_may_not_publish_is_told_of_no_quota(app: Quart, olga: Account) -> None:
-    limit(app, videos=3)
-    vera = await make_account("vera", Role.VIEWER)
-    assert quota_of(await page(await signed_in(app, vera), "/account")) == ""
-    assert quota_of(await page(await signed_in(app, olga), "/account"))
-
-
-async def test_open_portal_shows_none(app: Quart) -> None:
-    limit(app, videos=3)
-    assert quota_of(await page(Sender(app), "/upload")) == ""
-
-
-async def test_reading_asks_nothing_of_quotas(
-    app: Quart, edith: Account, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    limit(app, videos=3, stored_bytes=GB)
-    await with_videos(edith, 1)
-    video = await Video.all().first()
-    assert video is not None
-    monkeypatch.setattr("portal.uploads.quota_rows.fetch_rows", None)
-    sender = await signed_in(app, edith)
-    uploaded = f"/api/uploads/{upload_id(video.upload_id)}"
-    for path in ("/", f"/videos/{video.id}", f"/api/videos/{video.id}", uploaded):
-        assert (await sender.get(path)).status_code == 200, path

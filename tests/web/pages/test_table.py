@@ -5,11 +5,10 @@ import re
 
 import pytest
 from account_pages import page
-from library_pages import FAILED, LibraryHtml, add_video, all_titles, read
+from library_pages import FAILED, LibraryHtml, add_video, read
 from page_rows import READY, make_attempt
 from quart import Quart
-from signed_in import Sender, make_account, signed_in, token_of
-from signed_in import program as program_of
+from signed_in import Sender, make_account, signed_in
 
 from portal.database.account_models import Account
 from portal.database.models import Video
@@ -167,55 +166,9 @@ async def test_search_filters_and_order_stay_among_own_videos(
     assert 'href="/videos">Clear search and filters' in nothing
 
 
-async def test_pages_of_own_videos_hold_own_videos(app: Quart, ann: Account, ed: Account) -> None:
-    for number in range(MAX_SELECTED + 2):
-        await add_video(f"Ed {number}", number, owner_id=ed.id)
-        await add_video(f"Ann {number}", number, owner_id=ann.id)
-    sender = await signed_in(app, ed)
-    first = await read(sender, TABLE)
-    assert first.next is not None
-    second = await read(sender, first.next)
-    assert second.titles == ["Ed 1", "Ed 0"]
-    assert second.first == TABLE
-
-
 async def test_who_has_published_nothing_yet_is_led_to_it(app: Quart, ed: Account) -> None:
     text = await page(await signed_in(app, ed), TABLE)
     assert "You have not published anything yet" in text
     assert len(re.findall(r'<a class="button"\s+href="/upload">', text)) == 1
     assert tabs_of(text) == ["All videos", "My videos*"]
     assert 'role="search"' not in text
-
-
-async def test_portal_without_accounts_has_a_table_of_all_videos(anyone: Sender) -> None:
-    await add_video("Everyone's", **READY)
-    found = await read(anyone, TABLE)
-    assert found.titles == ["Everyone's"]
-    assert "<h1>Manage videos</h1>" in found.text
-    assert tabs_of(found.text) == ["All videos", "Manage*"]
-    # Until there are accounts nothing can be hidden from anyone.
-    assert 'name="visibility"' not in found.text
-    assert await all_titles(anyone) == ["Everyone's"]
-
-
-async def test_who_may_not_publish_has_no_table(app: Quart, anyone: Sender, ann: Account) -> None:
-    await add_video("Everyone's")
-    viewer = await signed_in(app, await make_account("vi", Role.VIEWER))
-    for sender, status in ((viewer, 403), (anyone, 303)):
-        assert (await sender.get(TABLE)).status_code == status
-        assert tabs_of((await read(sender)).text) == []
-
-
-async def test_program_that_asks_for_the_library_sees_no_tabs(app: Quart, ann: Account) -> None:
-    await add_video("Everyone's")
-    assert tabs_of(await page(program_of(app, await token_of(ann)), "/")) == []
-
-
-async def test_cards_offer_to_change_what_may_be_changed(
-    app: Quart, anyone: Sender, ann: Account, ed: Account
-) -> None:
-    video = await add_video("Ann's", owner_id=ann.id, **READY)
-    edit, delete = f'href="/videos/{video.id}/edit"', f'href="/videos/{video.id}/delete"'
-    for account, offered in ((ann, True), (ed, False), (None, False)):
-        text = await page(await signed_in(app, account) if account else anyone, "/")
-        assert (edit in text, delete in text) == (offered, offered)

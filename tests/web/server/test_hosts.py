@@ -6,17 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.config import Config
-from portal.config.values import ANY_HOST
 from portal.web.server.hosts import is_own_host
 
 PUBLIC = "https://Portal.example.org:8443/films"
-OWN = (
-    *("portal.example.org", "portal.example.org:8443", "PORTAL.EXAMPLE.ORG:80"),
-    *("portal.example.org.", "127.0.0.1:8000", "192.168.1.20", "[::1]:8000", "[fe80::1]"),
-    *("localhost", "localhost:8000", "portal.localhost", "mybox", "mybox:8000", "web_server_1"),
-    *("mybox.local", "portal.internal:8000", "nas.home.arpa", "also.example", "also.example:1"),
-    "",
-)
 STRANGE = (
     *("evil.example", "evil.example:8000", "evil.example.", "portal.example.org.evil.example"),
     *("xportal.example.org", "example.org", "127.0.0.1.evil.example", "127.0.0.1.nip.io"),
@@ -27,23 +19,9 @@ STRANGE = (
 )
 
 
-@pytest.mark.parametrize("host", OWN)
-def test_own_names_addresses_and_names_of_private_networks_are_answered(host: str) -> None:
-    assert is_own_host(host, public_url=PUBLIC, allowed=("also.example",))
-
-
 @pytest.mark.parametrize("host", STRANGE)
 def test_names_that_anyone_may_own_are_not(host: str) -> None:
     assert not is_own_host(host, public_url=PUBLIC, allowed=("also.example",))
-
-
-def test_an_operator_may_allow_any_name() -> None:
-    assert all(is_own_host(host, public_url=PUBLIC, allowed=(ANY_HOST,)) for host in STRANGE)
-
-
-@given(st.text(max_size=80))
-def test_any_host_gets_an_answer(host: str) -> None:
-    is_own_host(host, public_url=PUBLIC)
 
 
 @given(st.from_regex(r"[a-z0-9-]{1,20}(\.[a-z0-9-]{1,20}){0,3}\.(com|example|net)", fullmatch=True))
