@@ -1,7 +1,6 @@
 """Who may see a video, as people set it and as others then find it."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -19,11 +18,8 @@ from chromium import (
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal, fresh_portal
 from upload_page import (
-    STORAGE,
     choose,
-    details,
     fill_in,
-    line,
     open_line,
     open_video,
     publish_button,
@@ -148,28 +144,6 @@ async def test_signed_in_browser_plays_a_private_video_and_its_frame(
     assert await status_for_nobody(frame) == 404
 
 
-async def test_unfinished_private_upload_goes_on_as_a_private_one(
-    owner: Page, portal: LivePortal, short_video: Path
-) -> None:
-    await owner.context.route(STORAGE, lambda route: route.abort())
-    await open_upload(owner, portal)
-    await choose(owner, short_video)
-    await expect(line(owner, short_video.name)).to_contain_text("trying again by itself")
-    await fill_in(owner, title="Continued")
-    await owner.get_by_label("Who can see it").select_option("private")
-    context = owner.context
-    await owner.close()
-    await context.unroute_all()
-    page = await context.new_page()
-    await open_upload(page, portal)
-    await expect(line(page, short_video.name)).to_contain_text("Unfinished")
-    await expect(page.get_by_label("Who can see it")).to_have_value("private")
-    await details(page).get_by_label("Choose the file again").set_input_files(short_video)
-    await publish_button(page).click()
-    await open_video(page, "Continued")
-    assert await status_for_nobody(page.url) == 404
-
-
 async def test_visibility_of_one_is_used_for_all(
     owner: Page, portal: LivePortal, upload_files: dict[str, Path]
 ) -> None:
@@ -244,19 +218,6 @@ async def test_video_made_private_by_keyboard_is_gone_for_others_at_once(
     await expect(other.locator(".summary__title")).to_have_text("By keyboard Unlisted")
 
 
-async def test_words_being_edited_stay_when_the_visibility_is_saved(
-    owner: Page, portal: LivePortal, short_video: Path
-) -> None:
-    form = await open_form(owner, await publish(owner, portal, short_video, "Edited"))
-    title = owner.get_by_role("form", name="Details").get_by_label("Title")
-    await title.fill("Half typed")
-    await form.get_by_role("radio", name=PRIVATE).check()
-    await form.get_by_role("button", name="Save").click()
-    await expect(state(owner)).to_have_text(YOURS)
-    await owner.wait_for_load_state("networkidle")
-    await expect(title).to_have_value("Half typed")
-
-
 async def test_conflict_and_fault_are_told_in_the_panel(
     open_page: OpenPage, owner: Page, portal: LivePortal, short_video: Path
 ) -> None:
@@ -291,20 +252,6 @@ async def test_conflict_and_fault_are_told_in_the_panel(
     assert await axe_findings(owner) == []
 
 
-async def test_signed_out_while_choosing_loses_nothing(
-    owner: Page, portal: LivePortal, short_video: Path
-) -> None:
-    form = await open_form(owner, await publish(owner, portal, short_video, "Signed out"))
-    await form.get_by_role("radio", name=PRIVATE).check()
-    await owner.context.clear_cookies()
-    await form.get_by_role("button", name="Save").click()
-    dialog = owner.get_by_role("dialog", name="Sign in again")
-    await dialog.get_by_role("textbox", name="Password").fill(PASSWORD)
-    await dialog.get_by_role("button", name="Sign in", exact=True).click()
-    # What was refused is sent again by itself.
-    await expect(state(owner)).to_have_text(YOURS)
-
-
 async def test_panel_works_without_scripts(
     open_page: OpenPage, owner: Page, portal: LivePortal, short_video: Path
 ) -> None:
@@ -323,44 +270,3 @@ async def test_panel_works_without_scripts(
     await expect(form.get_by_text("Saved.")).to_be_visible()
     await expect(state(page)).to_have_text(YOURS)
     assert await status_for_nobody(address) == 404
-
-
-async def test_search_among_own_videos_stays_among_them(
-    owner: Page, portal: LivePortal, short_video: Path
-) -> None:
-    await publish(owner, portal, short_video, "Zebra of mine")
-    await owner.goto(portal.base_url)
-    await owner.get_by_role("link", name="My videos").click()
-    await expect(owner.get_by_role("heading", level=1)).to_have_text("My videos")
-    await owner.get_by_role("searchbox").fill("zebra")
-    await owner.wait_for_url(re.compile(r"/videos\?q=zebra"))
-    await expect(owner.locator("tbody .videos__title")).to_have_text("Zebra of mine")
-    await owner.get_by_role("link", name="Clear search and filters").click()
-    await expect(owner.get_by_role("heading", level=1)).to_have_text("My videos")
-    assert owner.url == f"{portal.base_url}/videos"
-
-
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-async def test_pages_of_visibility_suit_everyone_at_any_width(
-    owner: Page, portal: LivePortal, short_video: Path, scheme: str
-) -> None:
-    await owner.emulate_media(color_scheme=scheme)
-    await owner.goto(f"{portal.base_url}/upload")
-    await suits_everyone(owner, f"access-upload-{scheme}")
-    title = f"A video with quite a long title, so that its badge stands below it {scheme}"
-    address = await publish(
-        owner, portal, short_video, title, "Unlisted: everyone who has the address"
-    )
-    await expect(owner.locator("video")).to_be_visible(timeout=TRANSCODE_TIMEOUT_MS)
-    await suits_everyone(owner, f"access-watch-{scheme}")
-    form = await open_form(owner, address)
-    await form.get_by_role("radio", name=PRIVATE).check()
-    await form.get_by_role("button", name="Save").click()
-    await expect(form.get_by_text("Saved")).to_be_visible()
-    await suits_everyone(owner, f"access-panel-{scheme}")
-    await form.get_by_label("Sites that may embed it").fill(f"https://{'long.' * 20}example.org/x")
-    await form.get_by_role("button", name="Save").click()
-    await expect(form.locator("#embed-origins-error")).not_to_be_empty()
-    await suits_everyone(owner, f"access-fault-{scheme}")
-    await owner.goto(f"{portal.base_url}/videos")
-    await suits_everyone(owner, f"access-own-{scheme}")

@@ -1,14 +1,12 @@
 """Accounts as people meet them: from an open portal to one with an owner and an invited editor."""
 
-import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from chromium import OpenPage, axe_findings, publish_file, suits_everyone
+from chromium import OpenPage, publish_file
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal, fresh_portal
-from upload_page import choose, fill_in, is_uploaded, open_video, press_publish, publish_button
 
 # Browsers report answers that refuse something.
 pytestmark = pytest.mark.complaint("status of (401|404|409|422)")
@@ -16,7 +14,6 @@ pytestmark = pytest.mark.complaint("status of (401|404|409|422)")
 OWNER = "ann@example.org"
 EDITOR = "ed@example.org"
 PASSWORD = "four calm green boats"
-SIGNED_OUT = "You are signed out. Sign in to go on"
 
 
 @pytest.fixture
@@ -58,26 +55,6 @@ async def open_at(page: Page, path: str) -> None:
     """Open a path of the portal that the page is on, and wait for its scripts."""
     await page.goto("/".join(page.url.split("/")[:3]) + path)
     await page.wait_for_load_state("networkidle")
-
-
-async def sign_out(page: Page) -> None:
-    """End the session, as someone would in another tab."""
-    await page.context.clear_cookies()
-
-
-async def close_dialog(page: Page) -> None:
-    """Don't sign in where one is asked to."""
-    dialog = page.get_by_role("dialog", name="Sign in again")
-    await dialog.get_by_role("button", name="Not now").click()
-
-
-async def sign_in_beside(page: Page, link: Locator) -> None:
-    """Sign in in another tab, which a link opens, and come back."""
-    async with page.context.expect_page() as opened:
-        await link.click(modifiers=["ControlOrMeta"])
-    other = await opened.value
-    await sign_in(other)
-    await other.close()
 
 
 def navigation(page: Page) -> Locator:
@@ -157,74 +134,6 @@ async def test_portal_is_closed_by_its_owner_who_invites_an_editor(
     await expect(page.locator(".entry", has_text=EDITOR)).to_be_visible()
 
 
-async def test_signed_out_while_publishing_loses_nothing(owner: Page, short_video: Path) -> None:
-    await open_at(owner, "/upload")
-    await sign_out(owner)
-    await choose(owner, short_video)
-    await close_dialog(owner)
-    trouble = owner.locator("[data-trouble]")
-    await expect(trouble).to_contain_text(SIGNED_OUT)
-    await fill_in(owner, title="Typed while signed out")
-    await sign_in_beside(owner, trouble.get_by_role("link", name="Sign in"))
-    await owner.get_by_role("button", name="Try again").click()
-    await is_uploaded(owner)
-    await sign_out(owner)
-    await publish_button(owner).click()
-    await close_dialog(owner)
-    refusal = owner.locator("[data-submit-trouble]")
-    await expect(refusal).to_contain_text(SIGNED_OUT)
-    assert await axe_findings(owner) == []
-    await sign_in_beside(owner, refusal.get_by_role("link", name="Sign in"))
-    await press_publish(owner, title="Typed while signed out")
-
-
-async def test_signed_out_while_editing_loses_nothing(
-    owner: Page, closed_portal: LivePortal, short_video: Path
-) -> None:
-    await publish(owner, short_video)
-    address = owner.url
-    await owner.get_by_role("link", name="Edit").click()
-    form = owner.get_by_role("form", name="Details")
-    await owner.wait_for_load_state("networkidle")
-    await form.get_by_label("Title").fill("Typed before")
-    await sign_out(owner)
-    await form.get_by_role("button", name="Save changes").click()
-    await close_dialog(owner)
-    trouble = form.get_by_role("alert")
-    await expect(trouble).to_contain_text(SIGNED_OUT)
-    await sign_in_beside(owner, trouble.get_by_role("link", name="Sign in"))
-    await expect(form.get_by_label("Title")).to_have_value("Typed before")
-    await form.get_by_role("button", name="Save changes").click()
-    await expect(owner.get_by_role("heading", level=1)).to_have_text("Typed before")
-
-    # In the same tab it is saved by itself.
-    await form.get_by_label("Title").fill("Typed again")
-    await sign_out(owner)
-    await form.get_by_role("button", name="Save changes").click()
-    dialog = owner.get_by_role("dialog", name="Sign in again")
-    await dialog.get_by_role("textbox", name="Password").fill(PASSWORD)
-    await dialog.get_by_role("button", name="Sign in", exact=True).click()
-    await expect(owner.get_by_role("heading", level=1)).to_have_text("Typed again")
-
-    # Who was signed out before pressing Edit signs in on the way.
-    await owner.goto(address)
-    await sign_out(owner)
-    await owner.get_by_role("link", name="Edit").click()
-    await owner.wait_for_url(re.compile(r"/sign-in\?next="))
-    await sign_in(owner)
-    assert owner.url == f"{address}/edit"
-
-
-async def publish(page: Page, path: Path) -> None:
-    """Publish a file by the upload page; afterwards its own page is shown."""
-    await open_at(page, "/upload")
-    await choose(page, path)
-    await fill_in(page, title="Before")
-    await publish_button(page).click()
-    await open_video(page, "Before")
-    await page.wait_for_load_state("networkidle")
-
-
 async def test_pages_of_accounts_work_without_scripts(open_page: OpenPage, owner: Page) -> None:
     base_url = "/".join(owner.url.split("/")[:3])
     page = await open_page(java_script_enabled=False)
@@ -272,37 +181,3 @@ async def test_password_is_shown_only_while_its_button_is_pressed(owner: Page) -
     field = owner.get_by_role("textbox", name="Your password now")
     await expect(field).to_be_focused()
     await expect(field).to_have_value("")
-
-
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-async def test_pages_of_accounts_suit_everyone_at_any_width(
-    open_page: OpenPage, portal: LivePortal, closed_portal: LivePortal, owner: Page, scheme: str
-) -> None:
-    page = await open_page(color_scheme=scheme)
-    # As through a proxy on the portal's machine.
-    proxied = await open_page(
-        color_scheme=scheme, extra_http_headers={"X-Forwarded-For": "203.0.113.1"}
-    )
-    await owner.emulate_media(color_scheme=scheme)
-    for place, address, name in (
-        (page, f"{portal.base_url}/set-up", "set-up"),
-        (proxied, f"{portal.base_url}/set-up", "set-up-elsewhere"),
-        (page, f"{closed_portal.base_url}/upload", "sign-in"),
-        (owner, f"{closed_portal.base_url}/account", "account"),
-        (owner, f"{closed_portal.base_url}/people", "people"),
-    ):
-        await place.goto(address)
-        await suits_everyone(place, f"accounts-{name}-{scheme}")
-    await owner.get_by_role("button", name="Make an invitation").click()
-    link = await owner.get_by_label("One-time link", exact=True).input_value()
-    await suits_everyone(owner, f"accounts-people-link-{scheme}")
-    await page.goto(link)
-    await suits_everyone(page, f"accounts-welcome-{scheme}")
-    await page.get_by_role("textbox", name="E-mail address").fill(
-        f"{'long.' * 20}{scheme}@a.example"
-    )
-    await page.get_by_role("textbox", name="Password").fill(PASSWORD)
-    await page.get_by_role("button", name="Choose password and sign in").click()
-    await owner.goto(f"{closed_portal.base_url}/people")
-    await owner.get_by_text("Remove …").first.click()
-    await suits_everyone(owner, f"accounts-people-question-{scheme}")

@@ -48,22 +48,6 @@ async def resize(area: Locator) -> None:
     assert await area.get_attribute("style") is not None
 
 
-async def test_changes_of_other_fields_are_merged_and_that_is_said(page: Page, video: str) -> None:
-    form = await open_form(page, video)
-    await change(page, video, title="A night at the sea", tags="test, browser, night")
-    await form.get_by_label("Description").fill("Mine")
-    await form.get_by_label("Tags").fill("browser")
-    await save(form)
-    await expect(page.get_by_role("heading", level=1)).to_have_text("A night at the sea")
-    words = "change of the title and the tags was kept."
-    await expect(form.get_by_text("Saved.")).to_contain_text(words)
-    await expect(page.locator("[data-detail-live]")).to_contain_text("Saved. Someone else")
-    await expect(form.get_by_label("Tags")).to_have_value("browser, night")
-    await page.reload()
-    await expect(form.get_by_label("Description")).to_have_value("Mine")
-    await expect(form.get_by_label("Title")).to_have_value("A night at the sea")
-
-
 @pytest.mark.parametrize("has_scripts", [True, False])
 async def test_who_conflicts_chooses_for_each_field_between_words(
     open_page: OpenPage, video: str, has_scripts: bool
@@ -100,18 +84,3 @@ async def test_who_conflicts_chooses_for_each_field_between_words(
     await expect(page.get_by_role("heading", level=1)).to_have_text("A night at the sea")
     await expect(form.get_by_label("Description")).to_have_value("Mine, and Theirs")
     assert forbidden == []
-
-
-async def test_choice_between_words_is_made_by_keyboard(page: Page, video: str) -> None:
-    form = await open_form(page, video)
-    await change(page, video, title="Theirs")
-    await form.get_by_label("Title").fill("Mine")
-    await save(form)
-    await expect(page.locator("#conflict")).to_be_focused()
-    await page.keyboard.press("Tab")
-    await expect(page.get_by_role("radio", name="Mine")).to_be_focused()
-    await page.keyboard.press("ArrowDown")
-    await expect(page.get_by_role("radio", name="Theirs")).to_be_checked()
-    await page.keyboard.press("Enter")
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Theirs")
-    await expect(form.get_by_text("Saved.")).to_be_visible()

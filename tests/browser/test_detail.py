@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from chromium import OpenPage, Publish, axe_findings, photograph, play_past, suits_everyone
+from chromium import OpenPage, Publish, play_past, suits_everyone
 from playwright.async_api import Dialog, Locator, Page, Route, expect
 from running_portal import run_ffmpeg
 from upload_page import choose_category
@@ -134,25 +134,6 @@ async def test_edit_that_can_not_be_sent_stays_in_the_form(page: Page, video: st
     await expect(page.get_by_role("heading", level=1)).to_have_text("Typed on a train")
 
 
-@pytest.mark.slow
-async def test_edit_of_a_video_that_was_deleted_says_so(
-    page: Page, open_page: OpenPage, video: str
-) -> None:
-    form = await begin_edit(page, video)
-    # What polls would find it out before.
-    await page.route(f"**/videos/{video}/*", find_nothing_new)
-    other = await open_page()
-    response = await other.request.post(f"/api/videos/{video}/deletion")
-    assert response.status == 202
-    await form.get_by_label("Title").fill("Too late")
-    await save(form)
-    await expect(form.get_by_role("alert")).to_contain_text("no longer available")
-    await expect(form.get_by_label("Title")).to_have_value("Too late")
-    main = page.get_by_role("main")
-    await expect(main.get_by_role("link")).to_have_text(["Go to the library"])
-    await expect(form.get_by_role("button", name=SAVE)).to_have_count(0)
-
-
 @pytest.mark.parametrize("act", ["edit", "look again", "go back"])
 async def test_page_of_a_video_that_is_deleted_elsewhere_says_only_that(
     page: Page, open_page: OpenPage, video: str, act: str
@@ -174,19 +155,6 @@ async def test_page_of_a_video_that_is_deleted_elsewhere_says_only_that(
     await expect(main).to_contain_text("deleted")
     assert "Go to the library" in await main.get_by_role("link").all_inner_texts()
     await expect(page.locator("#edit-link, #delete-link, #share")).to_have_count(0)
-
-
-async def test_what_was_typed_outlives_a_video_that_is_deleted_elsewhere(
-    page: Page, open_page: OpenPage, video: str
-) -> None:
-    form = await begin_edit(page, video)
-    await form.get_by_label("Description").fill("A long text")
-    response = await (await open_page()).request.post(f"/api/videos/{video}/deletion")
-    assert response.status == 202
-    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-    await expect(form.get_by_role("alert")).to_contain_text("no longer available")
-    await expect(form.get_by_label("Description")).to_have_value("A long text")
-    await expect(page.locator("#status, #share, #save-button")).to_have_count(0)
 
 
 async def test_metadata_can_be_edited_without_scripts(open_page: OpenPage, video: str) -> None:
@@ -227,56 +195,6 @@ async def test_delete_asks_in_a_dialog_by_keyboard(page: Page, video: str) -> No
     assert response is not None
     assert response.status == 404
     await expect(page.get_by_role("search")).to_be_visible()
-
-
-@pytest.mark.slow
-async def test_delete_asks_on_a_page_without_scripts(open_page: OpenPage, video: str) -> None:
-    page = await open_page(java_script_enabled=False)
-    await page.goto(f"/videos/{video}/edit")
-    await page.get_by_role("link", name="Delete").click()
-    await page.get_by_role("link", name="Keep it").click()
-    await page.get_by_role("link", name="Edit").click()
-    await page.get_by_role("link", name="Delete").click()
-    await page.get_by_role("button", name="Delete video").click()
-    await expect(page.get_by_text("1 video deleted.")).to_be_focused()
-
-
-@pytest.mark.slow
-async def test_addresses_are_copied_and_that_is_told(open_page: OpenPage, ready_video: str) -> None:
-    page = await open_page(permissions=["clipboard-read", "clipboard-write"])
-    await page.goto(f"/videos/{ready_video}")
-    await page.get_by_text("Share").click()
-    for name, ending in (
-        ("page address", f"/videos/{ready_video}"),
-        ("stream address (HLS)", "/master.m3u8"),
-        ("embed code", "</iframe>"),
-    ):
-        await page.get_by_role("button", name=f"Copy {name}").click()
-        live = page.locator("[data-detail-live]")
-        await expect(live).to_have_text(re.compile(rf"^{re.escape(name)} copied$", re.IGNORECASE))
-        copied = await page.evaluate("navigator.clipboard.readText()")
-        assert copied.endswith(ending)
-    assert f'/embed/{ready_video}"' in copied
-    assert 'title="A ready video"' in copied
-
-
-async def test_addresses_are_copied_without_the_clipboard_api(
-    open_page: OpenPage, ready_video: str
-) -> None:
-    page = await open_page()
-    # As on a page that is not secure.
-    await page.add_init_script("delete Navigator.prototype.clipboard")
-    await page.goto(f"/videos/{ready_video}")
-    await page.get_by_text("Share").click()
-    button = page.get_by_role("button", name="Copy page address")
-    await button.click()
-    await expect(page.locator("[data-detail-live]")).to_have_text("Page address copied")
-    await expect(button).to_be_focused()
-    # And where that is forbidden, too, the text is left selected.
-    await page.evaluate("document.execCommand = () => false")
-    await button.click()
-    await expect(page.locator("#page-address")).to_be_focused()
-    await expect(page.locator("[data-detail-live]")).to_contain_text("copy it with the keyboard")
 
 
 async def test_frame_under_the_playhead_becomes_the_poster(page: Page, ready_video: str) -> None:
@@ -340,63 +258,3 @@ async def test_frame_or_picture_is_chosen_as_the_poster(
     await expect(button).to_be_focused()
     await expect(tool.locator("img")).not_to_have_attribute("src", before or "")
     await suits_everyone(page, "poster-choices")
-
-
-@pytest.mark.slow
-@pytest.mark.complaint("Failed to load resource|Failed to fetch|htmx")
-async def test_poster_that_fails_or_can_not_be_asked_for_says_so(
-    page: Page, ready_video: str
-) -> None:
-    await open_video(page, f"{ready_video}/edit")
-    await page.route("**/poster/frame", lambda route: route.abort())
-    await page.get_by_role("button", name="Use this frame as poster").click()
-    await expect(page.locator("#poster")).to_contain_text("take that")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1440])
-@pytest.mark.slow
-async def test_every_state_of_editing_is_accessible_and_fits(
-    open_page: OpenPage, publish: Publish, notes: Path, scheme: str, width: int
-) -> None:
-    video = await publish(notes, "Before-" + "a-long-title" * 9)
-    page = await open_page(width=width, color_scheme=scheme, reduced_motion="reduce")
-
-    async def check(state: str) -> None:
-        found = await axe_findings(page) if width == 1440 else []
-        assert found == [], state
-        scrolled = await page.evaluate("document.documentElement.scrollWidth")
-        assert scrolled <= width, state
-        await photograph(page, f"detail-{state}-{width}-{scheme}")
-
-    form = await begin_edit(page, video)
-    await check("edit")
-    await form.get_by_label("Title").fill("")
-    await form.get_by_label("Tags").fill("x" * 501)
-    await save(form)
-    await expect(page.locator("#title-error")).not_to_be_empty()
-    await check("faults")
-    body = {"title": "Theirs", "description": "", "categoryIds": [3], "tags": "t" * 300}
-    changed = await page.request.put(
-        f"/api/videos/{video}/metadata", data=body, headers={"If-Match": "*"}
-    )
-    assert changed.status == 200
-    await form.get_by_label("Title").fill("Mine")
-    await form.get_by_label("Tags").fill("x" * 400)
-    await form.get_by_label("Description").fill("Mine, with a line.\nAnd another one. " * 9)
-    await save(form)
-    await expect(page.locator("#conflict")).to_be_visible()
-    await check("conflict")
-    await save(form)
-    await expect_saved(form)
-    await check("saved")
-    await page.get_by_role("link", name="Delete").click()
-    await expect(page.get_by_role("dialog")).to_be_visible()
-    await check("delete")
-    for name, address in {
-        "watch-page": f"/videos/{video}",
-        "delete-page": f"/videos/{video}/delete",
-        "missing": "/videos/none",
-    }.items():
-        await page.goto(address)
-        await check(name)

@@ -1,12 +1,11 @@
 """What all pages have in common stands at the same place on each."""
 
-import re
 from collections.abc import AsyncIterator
 
 import pytest
-from chromium import OpenPage, axe_findings, photograph
+from chromium import OpenPage
 from library_rows import Rows
-from playwright.async_api import Page, expect
+from playwright.async_api import Page
 from running_portal import LivePortal, fresh_database, run_portal
 
 pytestmark = pytest.mark.complaint("status of (404|405)")
@@ -50,28 +49,6 @@ async def test_logo_stands_at_the_same_place_on_every_page(
     for path in [*pages, *of_the_video]:
         edges[f"own {path}"] = await left_edge(page, portal.base_url + path)
     assert set(edges.values()) == {edges["/"]}, edges
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1440])
-async def test_error_stands_in_the_middle_of_its_page(
-    open_page: OpenPage, portal: LivePortal, width: int, scheme: str
-) -> None:
-    page = await open_page(width=width, color_scheme=scheme, reduced_motion="reduce")
-    await page.goto(f"{portal.base_url}/none")
-    heading = page.get_by_role("heading", level=1)
-    await expect(heading).to_have_text("Not Found")
-    box, main = await heading.bounding_box(), await page.get_by_role("main").bounding_box()
-    assert box is not None
-    assert main is not None
-    assert abs(box["x"] + box["width"] / 2 - (main["x"] + main["width"] / 2)) <= 1
-    assert await page.evaluate("document.documentElement.scrollWidth") <= width
-    assert await axe_findings(page) == []
-    await photograph(page, f"error-{width}-{scheme}")
-    search = page.get_by_role("main").get_by_role("searchbox")
-    await search.fill("sea")
-    await search.press("Enter")
-    await expect(page).to_have_url(re.compile("[?]q=sea"))
 
 
 # What is pressed, as large as what takes the finger for it: a label, for a hidden box. Links in

@@ -56,49 +56,6 @@ async def test_categories_are_searched_chosen_and_removed_by_keyboard(
     await expect(page.get_by_role("link", name="Open", exact=True)).to_have_count(0)
 
 
-async def test_list_of_categories_goes_with_the_focus(page: Page, short_video: Path) -> None:
-    await open_upload(page)
-    await choose(page, short_video)
-    field, options = category_field(page), page.get_by_role("option")
-    await field.focus()
-    await expect(page.get_by_role("listbox")).to_be_hidden()
-    await page.keyboard.press("ArrowDown")
-    await page.keyboard.press("Enter")
-    await expect(options.nth(1)).to_be_visible()
-    # Neither the list nor what is chosen in it lies between this field and the next.
-    await page.keyboard.press("Tab")
-    await expect(page.get_by_role("listbox")).to_be_hidden()
-    await expect(page.get_by_label("Description")).to_be_focused()
-    await field.focus()
-    await page.keyboard.type("a")
-    await expect(options.first).to_be_visible()
-    await page.keyboard.press("Shift+Tab")
-    await expect(page.locator(".multi").get_by_role("button", name="Remove")).to_be_focused()
-    await expect(page.get_by_role("listbox")).to_be_hidden()
-    await expect(field).to_have_value("")
-
-
-async def test_categories_are_chosen_with_a_mouse(page: Page, short_video: Path) -> None:
-    await open_upload(page)
-    await choose(page, short_video)
-    field, options = category_field(page), page.get_by_role("option")
-    await page.locator(".multi__box").click(position={"x": 4, "y": 4})
-    await expect(field).to_be_focused()
-    await options.nth(0).click()
-    await options.nth(2).click()
-    await expect(chosen_categories(page)).to_have_count(2)
-    await expect(options.nth(2)).to_be_visible()
-    # Beside the field in its box.
-    await page.locator(".multi__box").click(position={"x": 4, "y": 4})
-    await expect(options.nth(2)).to_be_visible()
-    await page.get_by_role("heading", level=1).click()
-    await expect(options.nth(2)).to_be_hidden()
-    await field.click()
-    await page.locator(".multi").get_by_role("button", name="Remove").first.click()
-    await expect(chosen_categories(page)).to_have_count(1)
-    await expect(page.get_by_role("listbox")).to_be_hidden()
-
-
 SCROLL_TO_THE_END = """(field) => {
     const bar = document.querySelector("[data-publish]").getBoundingClientRect();
     scrollBy(0, field.getBoundingClientRect().bottom - bar.top + 8);

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from chromium import OpenPage, publish_file, suits_everyone
+from chromium import OpenPage, publish_file
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal, final_status, fresh_portal
 
@@ -77,22 +77,3 @@ async def test_link_is_made_copied_and_revoked(open_page: OpenPage, place: Place
         await links(page).get_by_role("button", name="Revoke the link").first.press("Enter")
         await page.wait_for_url(f"{place.address}#links")
     await expect(links(page).get_by_role("listitem")).to_have_count(0)
-
-
-async def test_links_work_without_scripts(open_page: OpenPage, place: Place) -> None:
-    page = await sign_in(await open_page(java_script_enabled=False), place)
-    entry = await make(page, "1 day")
-    await expect(entry.get_by_label("Stream address (HLS)", exact=True)).to_be_visible()
-    await expect(entry.get_by_role("button", name="Copy")).to_have_count(0)
-    await entry.get_by_role("button", name="Revoke").click()
-    await expect(links(page).get_by_role("listitem")).to_have_count(0)
-
-
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-async def test_links_suit_everyone_at_any_width(
-    open_page: OpenPage, place: Place, scheme: str
-) -> None:
-    page = await sign_in(await open_page(color_scheme=scheme), place)
-    await make(page, "1 year")
-    await make(page, "7 days")
-    await suits_everyone(page, f"playback-links-{scheme}")

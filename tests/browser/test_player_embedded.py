@@ -49,18 +49,6 @@ async def test_plays_in_a_frame_of_another_site_without_storage(
     assert await frame.locator("nav, header, footer").count() == 0
 
 
-async def test_fills_the_frame_and_no_more(framed: ShowFramed, film: str) -> None:
-    frame = await framed(f"/embed/{film}")
-    await wait_for(frame, "video.readyState >= 2")
-    size = await frame.evaluate(
-        """() => {
-            const { width, height } = document.querySelector("video").getBoundingClientRect();
-            return [width, height, document.documentElement.scrollHeight];
-        }"""
-    )
-    assert size == [640, 360, 360]
-
-
 async def test_starts_by_itself_muted_where_the_address_says_so(
     framed: ShowFramed, film: str
 ) -> None:
@@ -76,17 +64,3 @@ async def test_pages_of_the_portal_refuse_to_be_framed(framed: ShowFramed, film:
         frame = await framed(path)
         assert await frame.locator("video, nav, form, main").count() == 0, path
         assert "film" not in await frame.content(), path
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("none", "Video not found"), ("failed", "This video can’t be played")],  # noqa: RUF001
-)
-@pytest.mark.slow
-@pytest.mark.complaint("status of 404")
-async def test_frame_without_a_video_says_why(
-    framed: ShowFramed, failed_video: str, name: str, words: str
-) -> None:
-    frame = await framed(f"/embed/{failed_video if name == 'failed' else name}")
-    await expect(frame.get_by_role("heading", level=1)).to_have_text(words)
-    assert await frame.locator("nav, header, footer").count() == 0

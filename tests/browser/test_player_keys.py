@@ -1,8 +1,7 @@
 """The list of the player's keys, and the switch that takes the single characters away."""
 
 import pytest
-from chromium import OpenPage, axe_findings, photograph
-from player_page import NO_STORAGE, open_player, read, wait_for
+from player_page import open_player, read, wait_for
 from playwright.async_api import Locator, Page, expect
 
 ADDRESSES = ["/videos/{}", "/embed/{}"]
@@ -88,26 +87,3 @@ async def _press_characters(page: Page, *others: str) -> None:
     assert await read(page, state) == before
     assert await page.evaluate("document.fullscreenElement") is None
     await expect(page.locator("dialog[open]")).to_have_count(0)
-
-
-async def test_switch_works_where_nothing_can_be_saved(
-    page: Page, film: str, keys: Locator
-) -> None:
-    await page.add_init_script(NO_STORAGE)
-    await open_player(page, f"/embed/{film}")
-    await page.keyboard.press("?")
-    await keys.get_by_role("switch").uncheck()
-    await page.keyboard.press("Escape")
-    await _press_characters(page)
-
-
-@pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1440)])
-async def test_axe_finds_nothing_in_the_keys(
-    open_page: OpenPage, film: str, scheme: str, width: int
-) -> None:
-    page = await open_page(width=width, color_scheme=scheme, reduced_motion="reduce")
-    await open_player(page, f"/videos/{film}")
-    await page.keyboard.press("?")
-    await expect(page.get_by_role("dialog")).to_be_visible()
-    assert await axe_findings(page) == []
-    await photograph(page, f"player-keys-{scheme}-{width}")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from chromium import Publish, hold_requests, play_past, record_requests
+from chromium import Publish, play_past
 from passes import make_source
 from player_page import open_player, read, wait_for
 from playwright.async_api import Page, expect
@@ -63,22 +63,3 @@ async def test_qualities_that_come_later_reach_whoever_is_watching(
     await read(page, f"void (video.videoRenditions.selectedIndex = {last})")
     best = await read(page, "video.videoRenditions.items.at(-1).lines")
     await wait_for(page, f"Math.abs(video.videoHeight - {best}) <= 4")
-
-
-@pytest.mark.parametrize(
-    ("awaited", "streams"), [("**/static/chunk-hls-stream-*.js", 1), ("**/master.m3u8", 2)]
-)
-@pytest.mark.slow
-async def test_quality_that_comes_before_the_stream_does_not_change_where_it_begins(
-    page: Page, ready_video: str, awaited: str, streams: int
-) -> None:
-    opened = record_requests(page, "master.m3u8")
-
-    is_added = await hold_requests(page, awaited)
-    async with page.expect_request(awaited):
-        await page.goto(f"/videos/{ready_video}?t=1")
-    await page.evaluate("document.body.dispatchEvent(new Event('quality-added'))")
-    is_added.set()
-    await wait_for(page, "video.readyState >= 2 && video.currentTime >= 1")
-    await play_past(page, 1.2)
-    assert len(opened) == streams

@@ -16,7 +16,6 @@ from upload_page import (
     fill_in,
     is_published,
     is_uploaded,
-    line,
     open_line,
     padded,
     press_publish,
@@ -34,7 +33,6 @@ OWNER = "ann@example.org"
 EDITOR = "ed@example.org"
 PASSWORD = "four calm green boats"
 MIB = 2**20
-SIGNED_OUT = "You are signed out. Sign in to go on."
 
 
 @pytest.fixture(scope="module")
@@ -139,71 +137,6 @@ async def test_parts_go_on_while_the_dialog_is_open_and_afterwards(
     await press_publish(owner, title="In parts")
 
 
-async def test_publishing_goes_on_by_keyboard_after_a_wrong_password(
-    owner: Page, short_video: Path
-) -> None:
-    await choose(owner, short_video)
-    await is_uploaded(owner)
-    await fill_in(owner, title="Typed before")
-    await sign_out(owner)
-    await publish_button(owner).focus()
-    await owner.keyboard.press("Enter")
-    dialog = dialog_of(owner)
-    email = dialog.get_by_label("E-mail address")
-    password = dialog.get_by_role("textbox", name="Password")
-    await expect(password).to_be_focused()
-    await expect(email).to_have_value(OWNER)
-    await expect(email).to_have_attribute("autocomplete", "username")
-    await expect(password).to_have_attribute("autocomplete", "current-password")
-    await owner.keyboard.type("wrong")
-    await owner.keyboard.press("Enter")
-    await expect(dialog.get_by_role("alert")).to_contain_text("don't belong together")
-    await expect(password).to_be_focused()
-    await expect(password).to_have_value("")
-    await suits_everyone(owner, "signed-out")
-    await owner.keyboard.type(PASSWORD)
-    await owner.keyboard.press("Enter")
-    await is_published(owner, "Typed before")
-
-
-async def test_two_files_stay_as_they_are_for_who_closes_it_and_go_on_together(
-    owner: Page, short_video: Path, second_video: Path
-) -> None:
-    await sign_out(owner)
-    await choose(owner, short_video, second_video)
-    await dialog_of(owner).wait_for()
-    await owner.keyboard.press("Escape")
-    names = [short_video.name, second_video.name]
-    trouble = details(owner).locator("[data-trouble]")
-    for name in names:
-        await open_line(owner, name)
-        await expect(trouble).to_contain_text(SIGNED_OUT)
-        await fill_in(owner)
-    await expect(dialog_of(owner)).to_have_count(0)
-    await suits_everyone(owner, "signed-out-files")
-
-    # Asked again, and given up again by its button.
-    await line(owner, names[1]).get_by_role("button", name="Try again").click()
-    await dialog_of(owner).get_by_role("button", name="Not now").click()
-    await expect(trouble).to_contain_text(SIGNED_OUT)
-
-    await trouble.get_by_role("link", name="Sign in").click()
-    await sign_in(owner)
-    await is_uploaded(owner, *names)
-    await sign_out(owner)
-    await publish_button(owner).click()
-    await dialog_of(owner).wait_for()
-    await expect(dialog_of(owner)).to_have_count(1)
-    await owner.keyboard.press("Escape")
-    refusal = details(owner).locator("[data-submit-trouble]")
-    for name in names:
-        await open_line(owner, name)
-        await expect(refusal).to_contain_text(SIGNED_OUT)
-    await refusal.get_by_role("link", name="Sign in").click()
-    await sign_in(owner)
-    await expect(owner.get_by_text("2 videos are published.")).to_be_visible()
-
-
 async def test_another_person_is_told_and_nothing_is_done_in_their_name(
     owner: Page, portal: LivePortal, open_page: OpenPage, big_file: Path, second_video: Path
 ) -> None:
@@ -255,39 +188,3 @@ async def make_editor(owner: Page, portal: LivePortal, open_page: OpenPage) -> N
     await guest.get_by_role("textbox", name="Password").fill(PASSWORD)
     await guest.get_by_role("button", name="Choose password and sign in").click()
     await guest.get_by_role("link", name="Account").wait_for()
-
-
-async def test_single_sign_on_in_another_tab_is_noticed_when_asked_for(
-    owner: Page, short_video: Path
-) -> None:
-    await sign_out(owner)
-    await choose(owner, short_video)
-    dialog = dialog_of(owner)
-    await dialog.get_by_role("button", name="Try again").click()
-    await expect(dialog.get_by_role("alert")).to_contain_text("still signed out")
-    async with owner.context.expect_page() as opened:
-        await dialog.get_by_role("link", name="Single sign-on").click()
-    other = await opened.value
-    await other.get_by_placeholder("sub").fill("ann")
-    await other.get_by_role("button", name="Authorize").click()
-    await expect(other.get_by_role("heading", level=1)).to_have_text("Account")
-    await other.close()
-    await dialog.get_by_role("button", name="Try again").click()
-    await is_uploaded(owner)
-
-
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-async def test_dialog_suits_everyone_at_any_width(
-    owner: Page, short_video: Path, scheme: str
-) -> None:
-    await owner.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of these
-    await sign_out(owner)
-    await choose(owner, short_video)
-    await dialog_of(owner).wait_for()
-    await suits_everyone(owner, f"sign-in-again-{scheme}")
-    # The keyboard stays in the dialog, and everything of it can be reached.
-    names = set()
-    for _ in range(9):
-        await owner.keyboard.press("Tab")
-        names.add(await owner.evaluate("document.activeElement.textContent.trim()"))
-    assert {"Show", "Sign in", "Not now", "Single sign-on in another tab", "Try again"} <= names

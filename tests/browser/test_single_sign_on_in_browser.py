@@ -82,15 +82,6 @@ async def test_owner_is_led_away_and_back_to_where_they_wanted_to_go(
     await expect(navigation.get_by_role("link", name="Sign in")).to_be_visible()
 
 
-async def test_newcomer_publishes_with_the_role_of_a_group(page: Page, portal: LivePortal) -> None:
-    await page.goto(f"{portal.base_url}/upload")
-    await sign_in(page, "ed")
-    await page.locator("[data-upload-form]").wait_for()
-    await expect(page.get_by_role("link", name="Account of ed@example.org")).to_be_visible()
-    await page.goto(f"{portal.base_url}/account")
-    await expect(page.locator("main")).to_contain_text("You have no password")
-
-
 async def test_who_is_refused_reads_why_and_takes_the_password(
     page: Page, portal: LivePortal
 ) -> None:
@@ -112,25 +103,3 @@ async def test_who_is_refused_reads_why_and_takes_the_password(
     await page.get_by_role("textbox", name="Password").fill(PASSWORD)
     await page.locator("main").get_by_role("button", name="Sign in", exact=True).click()
     await expect(page.get_by_role("link", name=f"Account of {OWNER}")).to_be_visible()
-
-
-async def test_form_with_the_button_fits_every_screen(page: Page, portal: LivePortal) -> None:
-    await page.goto(f"{portal.base_url}/sign-in")
-    for scheme in ("dark", "light"):
-        await page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]  # one of these
-        await suits_everyone(page, f"accounts-single-sign-on-{scheme}")
-    # By keyboard: from the password to the button of the form, and on to this one.
-    await page.get_by_role("textbox", name="Password").focus()
-    names = []
-    for _ in range(4):
-        await page.keyboard.press("Tab")
-        names.append(await page.evaluate("document.activeElement.textContent.trim()"))
-    assert BUTTON in names
-
-
-@pytest.mark.usefixtures("page")
-async def test_it_works_without_scripts(open_page: OpenPage, portal: LivePortal) -> None:
-    plain = await open_page(java_script_enabled=False)
-    await plain.goto(f"{portal.base_url}/sign-in?next=/account")
-    await sign_in(plain, "ann")
-    await plain.wait_for_url(f"{portal.base_url}/account")

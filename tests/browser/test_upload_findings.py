@@ -1,10 +1,8 @@
 """What the upload page says of a file before it is published, with files of many kinds."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from chromium import record_requests
 from playwright.async_api import Page, expect
 from upload_page import (
     choose,
@@ -74,51 +72,3 @@ async def test_refused_file_is_not_sent_on_and_another_can_be_chosen(
     await is_uploaded(page, "plain.mp4")
     await choose_category(page)
     await press_publish(page)
-
-
-@pytest.mark.slow
-async def test_reader_is_fetched_only_once_there_is_a_file(
-    page: Page, upload_files: dict[str, Path]
-) -> None:
-    fetched = record_requests(page, "preflight")
-    await open_upload(page)
-    await page.wait_for_load_state("networkidle")
-    assert fetched == []
-    await choose(page, upload_files["plain.mp4"])
-    await expect(page.locator("[data-facts]")).to_contain_text("H.264")
-    assert len(fetched) == 1
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [{"status": 404}, {"content_type": "text/javascript", "body": "throw new Error('broken')"}],
-    ids=["missing", "broken"],
-)
-@pytest.mark.slow
-@pytest.mark.complaint("Failed to load resource|page error")
-async def test_upload_goes_on_without_the_reader(
-    page: Page, upload_files: dict[str, Path], answer: dict[str, Any]
-) -> None:
-    await page.context.route("**/preflight-*.js", lambda route: route.fulfill(**answer))
-    await start_upload(page, upload_files["plain.mp4"])
-    await is_uploaded(page)
-    await expect(page.locator("[data-facts]")).to_be_empty()
-
-
-@pytest.mark.slow
-async def test_reader_that_never_answers_is_given_up(
-    page: Page, upload_files: dict[str, Path]
-) -> None:
-    silent = "addEventListener('message', () => { while (true); });"
-    await page.route(
-        "**/preflight-*.js",
-        lambda route: route.fulfill(content_type="text/javascript", body=silent),
-    )
-    await page.clock.install()
-    await start_upload(page, upload_files["plain.mp4"])
-    await is_uploaded(page)
-    await page.clock.run_for(11_000)
-    await page.unroute("**/preflight-*.js")
-    await choose(page, upload_files["silent.mp4"])
-    form = await open_line(page, "silent.mp4")
-    await expect(form.locator("[data-facts]")).to_contain_text("H.264")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from api_client import run_sql
 from chromium import OpenPage, record_requests, suits_everyone
-from command_line import portal as run_command
 from front_end import install_tools, run_node
 from playwright.async_api import Page, expect
 from running_portal import LivePortal, fresh_portal
@@ -17,8 +16,6 @@ from upload_page import (
     is_published,
     is_uploaded,
     line,
-    open_video,
-    padded,
     publish_button,
 )
 
@@ -112,68 +109,3 @@ async def test_editor_sees_the_day_fill_up_and_waits(
         await is_published(second)
         # Its pages would ask on after the end of the portal.
         await page.context.close()
-
-
-@pytest.mark.slow
-async def test_editor_sees_storage_fill_up_and_makes_room(
-    services: dict[str, str], open_page: OpenPage, short_video: Path, tmp_path: Path
-) -> None:
-    size_bytes = short_video.stat().st_size
-    large = padded(short_video, tmp_path / "large.mp4", size_bytes)
-    async with limited(services, max_stored_bytes=size_bytes + 1) as portal:
-        page = await owners_page(open_page, portal)
-        first, second = [await opened(page, portal) for _ in range(2)]
-        asked = record_requests(first, "/presign")
-        await choose(first, large)
-        await expect(first.locator("#file-error")).to_contain_text("your account has room for")
-        assert asked == []
-        await uploaded(second, short_video)
-        await uploaded(first, short_video)
-        await publish(first)
-        await open_video(first)
-        video = first.url
-
-        await publish(second)
-        trouble = second.get_by_role("alert")
-        await expect(trouble).to_contain_text("This file has to be uploaded again")
-        await expect(trouble).to_contain_text("The uploaded file was removed")
-        await suits_everyone(second, "quota-details-bytes")
-        near = await opened(page, portal)
-        await expect(near.locator(".quota")).to_contain_text("Not much is left")
-        await suits_everyone(near, "quota-near-bytes")
-        await near.goto(f"{portal.base_url}/account")
-        await suits_everyone(near, "quota-account")
-        await near.goto(f"{portal.base_url}/people")
-        await suits_everyone(near, "quota-people")
-
-        await first.goto(f"{video}/delete")
-        await first.get_by_role("button", name="Delete").click()
-        await second.get_by_role("button", name="Try again").click()
-        await is_uploaded(second)
-        await publish(second)
-        await is_published(second)
-        # Its pages would ask on after the end of the portal.
-        await page.context.close()
-
-
-@pytest.mark.slow
-async def test_command_line_prints_why_an_account_may_not_publish(
-    services: dict[str, str], short_video: Path
-) -> None:
-    async with limited(services, max_videos_per_day=1, max_stored_bytes=10**6) as portal:
-        environ = portal.environ
-        await run_command(environ, "accounts", "add", OWNER["email"], "--role", "owner")
-        scope = ("--scope", "videos:write")
-        made = await run_command(environ, "tokens", "add", OWNER["email"], "--name", "a", *scope)
-        token = next(word for word in made.out.split() if word.startswith("portal_"))
-        to_publish = ("publish", str(short_video), "--category", "1", "--no-wait")
-        settings = {"PORTAL_URL": portal.base_url, "PORTAL_TOKEN": token}
-        assert (await run_command(settings, *to_publish)).code == 0
-        ended = await run_command(settings, *to_publish)
-        assert ended.code == 1
-        assert "has published 1 video in the last 24 hours, and may publish 1." in ended.err
-        assert "The next has room after" in ended.err
-        await run_sql(environ["DATABASE_URL"], f"{A_DAY_LATER}, size_bytes = 1000000")
-        ended = await run_command(settings, *to_publish)
-        assert ended.code == 1
-        assert "uses 1.0 MB of 1.0 MB of storage: there is no room for a file." in ended.err
