@@ -257,15 +257,6 @@ def test_every_metric_is_documented() -> None:
     assert {name for name in documented if re.fullmatch(r"portal_\w+", name)} == made
 
 
-def test_what_is_promised_is_shown_by_tests_that_exist() -> None:
-    promises = [row for row in rows(text_of("docs/reliability.md")) if len(row) == 4]
-    assert len(promises) > 80
-    for *_, shown_by in promises:
-        files = re.findall(r"\]\(\.\./(tests/[^)]+\.py)\)", shown_by)
-        assert files, shown_by
-        assert all((ROOT / file).is_file() for file in files), shown_by
-
-
 def test_pages_name_no_module_that_may_move() -> None:
     for page in PAGES:
         if page.name not in ("architecture.md", "contributing.md"):
