@@ -199,7 +199,7 @@ class Config:
     max_videos_per_day: int = _integer("videos an account publishes in 24 hours", 0, 0, 10**6)
     max_stored_bytes: int = _integer("bytes an account keeps in storage", 0, 0, 10**14)
     upload_url_ttl_s: int = _integer("life of an upload address", 3600, 60, MAX_TTL_S)
-    playback_url_ttl_s: int = _integer("life of a segment's address", 43_200, 600, MAX_TTL_S)
+    playback_url_ttl_s: int = _integer("life of a segment's address", 3600, 600, MAX_TTL_S)
     keep_jobs_days: int = _integer("days that finished jobs are kept; 0 for ever", 30, 0, 36_500)
     audit_days: int = _integer("days that the audit log is kept; 0 for ever", 365, 0, 36_500)
     downloads: bool = _switch("whether pages offer the uploaded file")

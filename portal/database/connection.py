@@ -133,7 +133,6 @@ def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any
                 "models": [
                     "portal.database.models",
                     "portal.database.deletion_models",
-                    "portal.database.move_models",
                     "portal.database.account_models",
                 ],
                 "migrations": "portal.database.migrations",

@@ -67,13 +67,12 @@ class Upload(Model):
 class Video(Model):
     """A published video: what was submitted, and what became of its transcoding.
 
-    `upload_id` is the storage key of the raw file. `published_attempt` is the number of the
-    attempt that made the video ready and whose master playlist is played, or that of the folder
-    which all that was moved to since; it is set exactly when the status is ready.
-    `transcode_job_id` is the job that looks into the file, `encode_job_id` the one that the work
-    was left to, if it takes an encoder. `complete_job_id` is set while a ready video is being
-    completed: its storyboard first, whose tries so far are `storyboard_tries` until it is made or
-    given up, and then its ladder.
+    `upload_id` is the storage key of the raw file. `published_attempt` is the number of the attempt
+    that made the video ready and whose master playlist is played; it is set exactly when the status
+    is ready. `transcode_job_id` is the job that looks into the file, `encode_job_id` the one that
+    the work was left to, if it takes an encoder. `complete_job_id` is set while a ready video is
+    being completed: its storyboard first, whose tries so far are `storyboard_tries` until it is
+    made or skipped, and then its ladder.
     Attempts up to `forgiven_attempts` do not count: the editor asked for new ones after them.
 
     `metadata_version` counts the edits of title, description, categories and tags, from 1;
@@ -183,11 +182,9 @@ class Video(Model):
 class Attempt(Model):
     """One pass over a video's source; its output lives under `hls/<video id>/<number>/`.
 
-    Numbers ascend. One that moved what others made is far above the last, by chance
-    (`processing.moving`).
-
-    A worker renews the lease while it works; an attempt whose lease expired may be taken over (see
-    `maintenance.recovery`). The error is for the operator; editors are shown the video's failure.
+    Numbers ascend. A worker renews the lease while it works; an attempt whose lease expired may be
+    taken over (see `maintenance.recovery`). The error is for the operator; editors are shown the
+    video's failure.
     Of a swept attempt storage holds nothing but what is in use.
     """
 

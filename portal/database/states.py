@@ -14,18 +14,12 @@ class VideoStatus(StrEnum):
 class Outcome(StrEnum):
     """How an attempt ended; one without is running or abandoned.
 
-    HANDED_BACK ones don't count, nor do MOVED ones: those made nothing, they are the folder that
-    what was made before was moved to.
+    HANDED_BACK ones don't count.
     """
 
     PUBLISHED = "published"
     FAILED = "failed"
     HANDED_BACK = "handed_back"
-    MOVED = "moved"
-
-
-# Ends that are no try at making anything.
-UNCOUNTED = frozenset({Outcome.HANDED_BACK, Outcome.MOVED})
 
 
 class RenditionState(StrEnum):

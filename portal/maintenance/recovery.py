@@ -2,7 +2,7 @@
 
 The status of jobs is not enough: a job may stay in `doing` when its worker dies, or its row may be
 lost. What counts is a video with unfinished work that no live lease and no waiting job covers, and
-a removal, move or poster that was promised (a row), whose lease expired and that no waiting job
+a removal or poster that was promised (a row), whose lease expired and that no waiting job
 will do.
 A video that was deleted and not brought back in time is work of this kind, too: its row says so,
 and no job has to be kept for it.
@@ -24,7 +24,6 @@ from portal.database.connection import Row, fetch_rows, retry_outage, server_tim
 from portal.database.deletion_models import Deletion
 from portal.database.lease import renewed
 from portal.database.models import PosterRequest, Video
-from portal.database.move_models import Move
 from portal.database.rows import NOW, lock_video
 from portal.database.states import VideoStatus
 from portal.maintenance import rows
@@ -34,7 +33,6 @@ from portal.processing.attempts import LEASE_S
 from portal.queue.app import Queue, QueueUnavailable
 from portal.queue.enqueue import (
     defer_completion,
-    defer_move,
     defer_poster,
     defer_removal,
     defer_transcode,
@@ -46,9 +44,8 @@ from portal.videos.deletion import finish_deletions
 logger = logging.getLogger(__name__)
 
 RECOVERY_INTERVAL_S = 5
-PROMISES: Mapping[str, type[Deletion | Move | PosterRequest]] = {
+PROMISES: Mapping[str, type[Deletion | PosterRequest]] = {
     "removal": Deletion,
-    "move": Move,
     "poster": PosterRequest,
 }
 
@@ -81,7 +78,7 @@ async def recover_abandoned(queue: Queue) -> int:
 
 
 async def recover_side_jobs(queue: Queue) -> int:
-    """Likewise removals, moves and posters.
+    """Likewise removals and posters.
 
     A removal also waits for the lock that a dead worker's transcode still holds in the queue; a
     live one has found out within its lease that its video is gone.
@@ -140,8 +137,6 @@ async def _replace_side_job(row: Row, queue: Queue) -> None:
             return
         if kind == "removal":
             job_id = await defer_removal(video_id, queue)
-        elif kind == "move":
-            job_id = await defer_move(video_id, queue)
         else:
             job_id = await defer_poster(video_id, row["number"], queue)
         await promise.update(job_id=job_id, lease_expires_at=renewed(removal.LEASE_S))

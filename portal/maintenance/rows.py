@@ -24,11 +24,10 @@ SELECT key, multipart_id FROM uploads WHERE key = ANY(%s)
 UNION ALL
 SELECT storage_key, NULL FROM tombstones WHERE storage_key = ANY(%s)
 """
-# Final videos that stay where they are, and none of whose attempts was under way, or may have been,
+# Final videos, none of whose attempts was under way, or may have been,
 # since then.
 SETTLED = """
 (videos.status = 'failed' OR videos.status = 'ready' AND videos.complete_job_id IS NULL)
-AND NOT EXISTS (SELECT FROM moves WHERE moves.video_id = videos.id)
 AND NOT EXISTS (
   SELECT FROM attempts later WHERE later.video_id = videos.id
     AND greatest(later.started_at, later.lease_expires_at) > %s
@@ -103,7 +102,6 @@ LEFT_RUNNING = f"""
 SELECT job.id, job.task_name FROM procrastinate_jobs job
 WHERE job.status = 'doing' AND {IS_OF_NO_VIDEO}
   AND NOT EXISTS (SELECT 1 FROM deletions WHERE job_id = job.id)
-  AND NOT EXISTS (SELECT 1 FROM moves WHERE job_id = job.id)
   AND NOT EXISTS (
     SELECT 1 FROM poster_requests WHERE job_id = job.id AND state IN ('waiting', 'working')
   )
@@ -116,12 +114,10 @@ WHERE job.status = 'doing' AND {IS_OF_NO_VIDEO}
       AND abs(extract(epoch FROM now() - worker.last_heartbeat)) < {LEASE_S}
   ) OR ({ENDED_UNHEARD}))
 """  # noqa: S608
-# Removals, moves and posters whose lease expired and that no waiting job will see to.
+# Removals and posters whose lease expired and that no waiting job will see to.
 ABANDONED_SIDE_JOBS = f"""
 WITH promised AS (
   SELECT 'removal' AS kind, video_id, NULL::int AS number, job_id, lease_expires_at FROM deletions
-  UNION ALL
-  SELECT 'move', video_id, NULL, job_id, lease_expires_at FROM moves
   UNION ALL
   SELECT 'poster', video_id, number, job_id, lease_expires_at FROM poster_requests
   WHERE state IN ('waiting', 'working')
@@ -137,7 +133,7 @@ JOIN procrastinate_jobs job ON job.lock = 'video:' || deletions.video_id
 WHERE NOT {IS_LIVE} AND job.status = 'doing' AND job.id <> deletions.job_id
 """  # noqa: S608
 # Ends that lie further ahead than they can have been set: the longest pause of a job is ten
-# minutes, and the lease of a removal, a move or a poster, or the time it settles in, below two. A
+# minutes, and the lease of a removal or a poster, or the time it settles in, below two. A
 # deletion that can be undone happened.
 TOO_FAR_AHEAD = (
     """UPDATE videos SET deleted_at = now() WHERE deleted_at > now()""",
@@ -147,8 +143,6 @@ TOO_FAR_AHEAD = (
     WHERE scheduled_at > now() + interval '11 minutes' AND status = 'todo'""",
     """UPDATE deletions SET settles_at = now() WHERE settles_at > now() + interval '2 minutes'""",
     """UPDATE deletions SET lease_expires_at = now()
-    WHERE lease_expires_at > now() + interval '2 minutes'""",
-    """UPDATE moves SET lease_expires_at = now()
     WHERE lease_expires_at > now() + interval '2 minutes'""",
     """UPDATE poster_requests SET lease_expires_at = now()
     WHERE lease_expires_at > now() + interval '2 minutes' AND state IN ('waiting', 'working')""",

@@ -22,7 +22,7 @@ from portal.database.connection import OUTAGE_TIMEOUT_S, retry_outage, server_ti
 from portal.database.lease import LIVE, LeaseLost, first_end, renew
 from portal.database.models import Attempt, Rendition, Video
 from portal.database.rows import NOW, lock_video
-from portal.database.states import UNCOUNTED, Outcome, RenditionState, VideoStatus
+from portal.database.states import Outcome, RenditionState, VideoStatus
 from portal.database.totals import count_attempt
 from portal.processing import made_segments
 from portal.queue.app import Queue
@@ -96,7 +96,7 @@ async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
         if video is None or video.status is not VideoStatus.PROCESSING:
             return None
         earlier = await close_abandoned(video_id)
-        failed = [it for it in earlier if it.outcome not in UNCOUNTED]
+        failed = [it for it in earlier if it.outcome is not Outcome.HANDED_BACK]
         if sum(it.number > video.forgiven_attempts for it in failed) < MAX_ATTEMPTS:
             is_cautious = bool(failed)
             opened.append(await open_attempt(video, earlier, worker, is_cautious=is_cautious))

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from uuid import UUID
 
-from tortoise.expressions import F
 from tortoise.queryset import QuerySet
 
 from portal.database.connection import transaction
@@ -101,24 +100,18 @@ async def finish(attempt: OpenAttempt, *, queue: Queue) -> bool:
 async def finish_storyboard(attempt: OpenAttempt, *, queue: Queue) -> bool:
     """Record that there is a storyboard now; likewise.
 
-    The attempt goes without a trace: it made no rendition. If the video was moved meanwhile, the
-    storyboard lies where nobody looks for it, and is made again.
+    The attempt goes without a trace: it made no rendition.
     """
     async with transaction():
-        video = await lock_video(attempt.video.id)
+        await lock_video(attempt.video.id)
         await attempts.withdraw(attempt)
-        found = Video.filter(id=attempt.video.id)
-        if video and video.published_attempt != attempt.video.published_attempt:
-            await found.update(storyboard_tries=F("storyboard_tries") - 1)
-            return await _queue_next(attempt.video, queue, is_sure=True)
-        await found.update(has_storyboard=True, storyboard_tries=None)
+        await Video.filter(id=attempt.video.id).update(has_storyboard=True, storyboard_tries=None)
         return await _queue_next(attempt.video, queue)
 
 
-async def _queue_next(video: Video, queue: Queue, *, is_sure: bool = False) -> bool:
+async def _queue_next(video: Video, queue: Queue) -> bool:
     planned = Rendition.filter(video_id=video.id, state=RenditionState.PLANNED)
-    is_left = is_sure or await planned.exists()
-    job_id = await defer_completion(video, queue) if is_left else None
+    job_id = await defer_completion(video, queue) if await planned.exists() else None
     await Video.filter(id=video.id).update(complete_job_id=job_id)
     return job_id is None
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from portal.database.models import Video
 from portal.processing import renditions
 from portal.storage.bucket import MASTER_MAX_AGE_S, Storage
-from portal.storage.errors import ObjectMissing
 from portal.storage.keys import output_prefix
 from portal.transcoding.packaging.master import MASTER_NAME, FinishedRendition, master_playlist
 
@@ -46,15 +45,6 @@ async def _read(video: Video) -> _Wanted:
         return _Wanted("", [])
     prefix = output_prefix(found.id, found.published_attempt)
     return _Wanted(prefix, await renditions.complete(found))
-
-
-async def read_master(video: Video, storage: Storage) -> str:
-    """The master playlist of a video that has one; as it should be, if it is missing."""
-    try:
-        prefix = output_prefix(video.id, video.published_attempt or 0)
-        return (await storage.get(prefix + MASTER_NAME)).decode()
-    except ObjectMissing:
-        return master_playlist(await renditions.complete(video))
 
 
 async def write_master(storage: Storage, prefix: str, playlist: str) -> None:

@@ -21,7 +21,6 @@ SIDE_QUEUE = "chores"
 # Someone is looking on.
 POSTER_PRIORITY = 10
 # Addresses that were given out work until it is done.
-MOVE_PRIORITY = 5
 
 
 async def defer_transcode(video: Video, queue: Queue, *, since: datetime | None = None) -> int:
@@ -77,17 +76,6 @@ async def defer_poster(video_id: UUID, number: int, queue: Queue) -> int:
     lock, priority = f"poster:{video_id}", POSTER_PRIORITY
     return await _defer(
         "portal:poster", SIDE_QUEUE, video_id, queue, lock=lock, priority=priority, number=number
-    )
-
-
-async def defer_move(video_id: UUID, queue: Queue) -> int:
-    """Queue the job that moves what was made of a video; returns the job's id.
-
-    It has a lock of its own, and goes on beside a pass.
-    """
-    lock = f"move:{video_id}"
-    return await _defer(
-        "portal:move", SIDE_QUEUE, video_id, queue, lock=lock, priority=MOVE_PRIORITY
     )
 
 

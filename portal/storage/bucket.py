@@ -81,11 +81,6 @@ class Storage:
             CacheControl=f"public, max-age={max_age_s}",
         )
 
-    async def copy(self, source_key: str, key: str) -> None:
-        """Make an object a copy of another, headers and all, within storage; or `ObjectMissing`."""
-        source = {"Bucket": self.bucket, "Key": source_key}
-        await self._calls.call("copy_object", Key=key, CopySource=source)
-
     async def delete(self, key: str) -> None:
         """Remove an object; an object already gone is no error."""
         await self._calls.call("delete_object", Key=key)

@@ -17,7 +17,6 @@ from portal.accounts.audit import AuditAction, note
 from portal.database.connection import server_time, transaction
 from portal.database.deletion_models import Tombstone
 from portal.database.models import Attempt, PosterRequest, Upload, Video
-from portal.database.move_models import Move
 from portal.database.rows import NOW, lock_video
 from portal.database.states import PosterState
 from portal.errors import VideoNotFound
@@ -127,12 +126,9 @@ async def _remove(video: Video, queue: Queue) -> None:
 async def _stop_work(video: Video, queue: Queue) -> bool:
     """Cancel a video's jobs; whether someone may be writing files of it at this moment."""
     poster = await PosterRequest.get_or_none(video_id=video.id)
-    move = await Move.get_or_none(video_id=video.id)
     own = {video.transcode_job_id, video.encode_job_id, video.complete_job_id}
-    for job_id in {*own, poster and poster.job_id, move and move.job_id}:
+    for job_id in {*own, poster and poster.job_id}:
         if job_id is not None:
             await cancel_job(job_id, queue)
     is_cut = poster is not None and poster.state is PosterState.WORKING
-    return (
-        is_cut or move is not None or await Attempt.filter(video_id=video.id, outcome=None).exists()
-    )
+    return is_cut or await Attempt.filter(video_id=video.id, outcome=None).exists()

@@ -49,10 +49,6 @@ LEASE_S = 75
 ENOUGH_PIXELS_ACROSS = 1080
 
 
-class VideoMoved(Unavailable):
-    """A video's files went elsewhere while a poster was cut; it costs no try."""
-
-
 def poster_key(video_id: UUID, attempt: int, version: int) -> str:
     """Storage key of a version of a video's poster; 0 is the one that transcoding chose."""
     name = POSTER_NAME if version == 0 else f"poster-{version}.jpg"
@@ -119,9 +115,6 @@ async def make_poster(
                 await _finish(video, number, key, storage, queue)
             await _remove_unused(video_id, storage)
     except (TranscodeFailed, PictureRejected, ObjectMissing, hls.PlaylistError) as exc:
-        if isinstance(exc, ObjectMissing) and await _is_moved(video):
-            await _release(video_id, number)
-            raise VideoMoved from exc
         logger.warning("No poster was made: %s", exc, extra={"action": "poster_failed"})
         await _fail(video_id, number, exc)
     except TimeoutError as exc:
@@ -199,10 +192,8 @@ async def _finish(former: Video, number: int, key: str, storage: Storage, queue:
     """Make what was written the video's poster, unless the request is void by now."""
     async with transaction():
         video = await lock_video(former.id)
-        is_moved = video is not None and video.published_attempt != former.published_attempt
         request = PosterRequest.filter(video_id=former.id, number=number)
-        is_left = video is not None and not is_moved
-        is_current = is_left and bool(await request.update(state=PosterState.DONE))
+        is_current = video is not None and bool(await request.update(state=PosterState.DONE))
         if is_current:
             await Video.filter(id=former.id).update(
                 poster_version=number, has_poster=True, updated_at=NOW, changed_at=NOW
@@ -213,16 +204,6 @@ async def _finish(former: Video, number: int, key: str, storage: Storage, queue:
         await remove_again(former.id, former.storage_key, queue=queue)
     elif not is_current:
         await storage.delete(key)
-    if is_moved:
-        raise VideoMoved
-
-
-async def _is_moved(former: Video) -> bool:
-    return (
-        await Video.filter(id=former.id)
-        .exclude(published_attempt=former.published_attempt)
-        .exists()
-    )
 
 
 async def _remove_unused(video_id: UUID, storage: Storage) -> None:

@@ -26,27 +26,13 @@ FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
 """  # noqa: S608 - put together from constants
 AUDIENCE_COLUMNS = ("visibility", "signed_in_only", "owner_id")
 AUDIENCE = f"SELECT {', '.join(AUDIENCE_COLUMNS)} FROM videos WHERE id = %s AND {IS_PRESENT}"  # noqa: S608
-# Where a ready video's files are that an address of an attempt means: there, or where they were
-# moved to. An older master playlist always means the present one.
+# Who may see what an attempt wrote of a ready video: what it was published by, or a rendition.
 SERVED = f"""
-WITH asked AS (SELECT %s::uuid AS asked_id, %s AS number, %s AS rendition, %s AS is_master)
-SELECT visibility, signed_in_only, owner_id,
-       CASE WHEN asked.number = published_attempt THEN number ELSE place END AS place
-FROM asked
-JOIN videos ON videos.id = asked_id AND status = 'ready' AND {IS_PRESENT}
-LEFT JOIN renditions ON renditions.video_id = videos.id AND name = rendition AND state = 'complete'
-CROSS JOIN LATERAL (SELECT coalesce(attempt_number, published_attempt) AS place) present
-WHERE number IN (published_attempt, place) OR number < place AND EXISTS (
-  SELECT FROM attempts
-  WHERE video_id = videos.id AND attempts.number = asked.number
-    AND outcome IN ('published', 'moved')
-) AND (
-  is_master
-  OR number > forgiven_attempts AND EXISTS (
-    SELECT FROM attempts
-    WHERE video_id = videos.id AND attempts.number = place AND outcome = 'moved'
-  )
-)
+SELECT visibility, signed_in_only, owner_id
+FROM videos LEFT JOIN renditions
+  ON renditions.video_id = videos.id AND name = %s AND state = 'complete'
+WHERE videos.id = %s AND status = 'ready' AND {IS_PRESENT}
+  AND %s IN (published_attempt, attempt_number)
 """  # noqa: S608
 OVERDUE = """
 SELECT id FROM videos WHERE deleted_at <= now() - make_interval(secs => %s) ORDER BY deleted_at
@@ -114,15 +100,13 @@ async def fetch_overdue(undo_s: int) -> list[UUID]:
     return [row["id"] for row in await fetch_rows(OVERDUE, undo_s)]
 
 
-async def fetch_served(
-    video_id: UUID, attempt: int, rendition: str, *, is_master: bool
-) -> tuple[Audience, int] | None:
-    """Who may see what this attempt wrote of a rendition, and with which attempt that lies now.
+async def fetch_served(video_id: UUID, attempt: int, rendition: str) -> Audience | None:
+    """Who may see what this attempt wrote of a rendition; None if viewers get nothing of it.
 
-    The rendition is empty for what lies in none's folder. None if viewers get nothing of it.
+    The rendition is empty for what lies in none's folder.
     """
-    rows = await fetch_rows(SERVED, video_id, attempt, rendition, is_master)
-    return (audience_of(rows[0]), rows[0]["place"]) if rows else None
+    rows = await fetch_rows(SERVED, rendition, video_id, attempt)
+    return audience_of(rows[0]) if rows else None
 
 
 async def locked_video(video_id: UUID) -> Video:

@@ -18,8 +18,6 @@ from portal.database.connection import transaction
 from portal.database.models import Video
 from portal.database.states import Visibility
 from portal.errors import AccessChanged
-from portal.processing.moving import request_move
-from portal.queue.app import Queue
 from portal.text import is_site
 from portal.videos.merging import Merged, Values, Way, merge, united
 from portal.videos.rows import locked_video
@@ -87,12 +85,8 @@ def recorded_access(video: Video) -> VideoAccess:
     )
 
 
-async def save_access(
-    video_id: UUID, access: VideoAccess, *, version: str | None, queue: Queue
-) -> Video:
+async def save_access(video_id: UUID, access: VideoAccess, *, version: str | None) -> Video:
     """Write who may see a video over the version that was read; None for whatever is there.
-
-    What was made of one that becomes private is moved, so that no address given out leads to it.
 
     Raises:
         AccessChanged: something else is recorded by now.
@@ -103,13 +97,11 @@ async def save_access(
         present = recorded_access(video)
         if access != present and version not in (None, present.version):
             raise AccessChanged
-        await _record(video, access, queue=queue)
+        await _record(video, access)
     return video
 
 
-async def merge_access(
-    video_id: UUID, mine: VideoAccess, *, base: Values, queue: Queue
-) -> tuple[Video, Merged]:
+async def merge_access(video_id: UUID, mine: VideoAccess, *, base: Values) -> tuple[Video, Merged]:
     """Write what I made of `base` together with what others have made of it; the video after that.
 
     Nothing is written if there are conflicts. Raises `VideoNotFound` if the video was deleted.
@@ -119,7 +111,7 @@ async def merge_access(
         theirs = recorded_access(video)
         merged = merge(WAYS, base=base, mine=_parts(mine), theirs=_parts(theirs))
         if not merged.conflicts:
-            await _record(video, merged_access(merged), queue=queue)
+            await _record(video, merged_access(merged))
     return video, merged
 
 
@@ -139,7 +131,7 @@ def _parts(access: VideoAccess) -> Values:
     )
 
 
-async def _record(video: Video, access: VideoAccess, *, queue: Queue) -> None:
+async def _record(video: Video, access: VideoAccess) -> None:
     """Write who may see a video, and who said so; nothing if it is what is recorded."""
     present = recorded_access(video)
     if access == present:
@@ -149,8 +141,6 @@ async def _record(video: Video, access: VideoAccess, *, queue: Queue) -> None:
         "changed_at": datetime.now(UTC),
     }
     await video.update_from_dict(columns).save(update_fields=list(columns))
-    if access.visibility is Visibility.PRIVATE and present.visibility is not access.visibility:
-        await request_move(video.id, queue)
     await note(AuditAction.ACCESS_CHANGED, video.id, detail=_told(present, access))
     told = {"video_id": str(video.id), "visibility": access.visibility.value}
     logger.info("Access changed", extra={"action": "access", **told})

@@ -46,17 +46,14 @@ POSTER_MAX_AGE_S = 300
 async def output(video_id: UUID, attempt: int, name: str) -> WerkzeugResponse | Response:
     """What was made of a ready video; any player on any site may read it.
 
-    A playlist is sent, anything else is redirected to where it lies. What was moved since the
-    address was given out is redirected to its present address.
+    A playlist is sent, anything else is redirected to where it lies.
     """
     if not OUTPUT_NAME.fullmatch(name):
         raise NotFound
     # What lies in no rendition's folder is there in the published attempt's only.
     rendition, is_master = name.rpartition("/")[0], name == MASTER_NAME
-    audience, place = await read_served(video_id, attempt, rendition, is_master=is_master)
-    key = output_prefix(video_id, place) + name
-    if place != attempt:
-        return _moved(key)
+    audience = await read_served(video_id, attempt, rendition)
+    key = output_prefix(video_id, attempt) + name
     if not name.endswith(PLAYLIST_SUFFIX):
         response = await _redirect(key, is_private=audience.is_private)
         response.headers.update(OPEN_TO_ALL)
@@ -102,14 +99,6 @@ async def storyboard(video_id: UUID) -> Response:
         return await _open_to_all(found, VTT_TYPE, max_age_s=0)
     max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
     return await _open_to_all(await playlists.storyboard(key), VTT_TYPE, max_age_s)
-
-
-def _moved(key: str) -> WerkzeugResponse:
-    # Below the prefix that was asked, which may have leave to watch in it.
-    response = redirect(f"{request.root_path}/{key}")
-    response.headers["Cache-Control"] = _cache_control(0)
-    response.headers.update(OPEN_TO_ALL)
-    return response
 
 
 async def _redirect(key: str, *, is_private: bool, max_age_s: int = 0) -> WerkzeugResponse:

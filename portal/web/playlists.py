@@ -9,11 +9,17 @@ address that is soon worth nothing.
 """
 
 from collections.abc import Awaitable, Callable
+from math import ceil
 
+from portal.config import MAX_TTL_S
 from portal.errors import NotFound
 from portal.storage.bucket import Storage
 from portal.storage.errors import ObjectMissing
-from portal.transcoding.packaging.hls import playlist_uris, sign_playlist
+from portal.transcoding.packaging.hls import (
+    parse_media_playlist,
+    playlist_uris,
+    sign_playlist,
+)
 from portal.transcoding.planning.storyboard import SPRITE_LINE
 from portal.web.body_cache import BodyCache, CachedBody, cached_body
 
@@ -40,13 +46,18 @@ class Playlists:
         return cached_body(await self._text(key))
 
     async def media(self, key: str) -> CachedBody:
-        """A media playlist whose segments have signed addresses."""
+        """A media playlist whose segments have signed addresses.
+
+        They outlast the film by `url_ttl_s`: native players read a playlist once.
+        """
 
         async def signed() -> str:
             text = await self._text(key)
             folder = key.rpartition("/")[0]
             keys = {f"{folder}/{uri}" for uri in playlist_uris(text)}
-            addresses = await self._storage.public.presign_get_many(keys, ttl_s=self._url_ttl_s)
+            film_s = ceil(parse_media_playlist(text).duration_s)
+            ttl_s = min(self._url_ttl_s + film_s, MAX_TTL_S)
+            addresses = await self._storage.public.presign_get_many(keys, ttl_s=ttl_s)
             return sign_playlist(text, lambda uri: addresses[f"{folder}/{uri}"])
 
         return await self._cached(key, signed, is_signed=True)

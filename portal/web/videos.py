@@ -47,16 +47,13 @@ async def read_progress(video_id: UUID) -> Progress:
     return progress
 
 
-async def read_served(
-    video_id: UUID, attempt: int, rendition: str, *, is_master: bool
-) -> tuple[Audience, int]:
-    """Who may see what this attempt wrote of a rendition, and with which attempt that lies now.
+async def read_served(video_id: UUID, attempt: int, rendition: str) -> Audience:
+    """Who may see what this attempt wrote of a rendition, which is empty for what is in none.
 
-    The rendition is empty for what lies in none's folder. Raises `VideoNotFound` if viewers get
-    nothing of it, or who asks does not.
+    Raises `VideoNotFound` if viewers get nothing of it, or who asks does not.
     """
-    found = await rows.fetch_served(video_id, attempt, rendition, is_master=is_master)
-    return await _visible(found, found[0] if found else None)
+    audience = await rows.fetch_served(video_id, attempt, rendition)
+    return await _visible(audience, audience)
 
 
 def tell_new_audience(video: Video) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 from procrastinate import Blueprint, JobContext
 
 from portal.maintenance import janitor
-from portal.processing import moving, removal, service
+from portal.processing import removal, service
 from portal.processing.tools import Tools
 from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE
 from portal.telemetry.trace_context import traced_job
@@ -55,13 +55,6 @@ async def remove_files(context: JobContext, video_id: str, cause: Cause = None) 
     """Remove what storage holds of a deleted video."""
     with _work_on(context, video_id, cause) as tools:
         await removal.remove_files(UUID(video_id), storage=tools.storage)
-
-
-@tasks.task(name="move", queue=SIDE_QUEUE, pass_context=True, retry=Retries())
-async def move_output(context: JobContext, video_id: str, cause: Cause = None) -> None:
-    """Move what was made of a video that has become private."""
-    with _work_on(context, video_id, cause) as tools:
-        await moving.move_output(UUID(video_id), tools)
 
 
 @tasks.task(name="poster", queue=SIDE_QUEUE, pass_context=True, retry=Retries())

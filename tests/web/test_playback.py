@@ -12,13 +12,12 @@ import aiohttp
 import av
 import pytest
 from api_client import Client, published, run_sql
-from page_rows import make_attempt, make_rendition
+from page_rows import make_rendition
 from running_portal import LivePortal, create, final_status, read, storyboard
 from video_output import MASTER, MEDIA, PLAYLIST_TYPE, READY, STORYBOARD, Output
 from yarl import URL
 
 from portal.database.models import Rendition, Video
-from portal.database.states import Outcome
 from portal.storage.presigning import Presigner
 from portal.web.composition import WebContext
 
@@ -167,37 +166,6 @@ async def test_output_of_an_unpublished_attempt_stays_hidden(
         await unpublished.change(change)
         response = await client.get(f"/{unpublished.folder}/master.m3u8")
         assert response.status_code == status, change
-
-
-@pytest.mark.parametrize(
-    ("outcome", "changes", "name", "place"),
-    [
-        ("published", "", "master.m3u8", "5"),
-        ("published", "", "180p/one.m4s", "5"),
-        ("published", "", "storyboard-000.jpg", "5"),
-        ("moved", "", "master.m3u8", "5"),
-        ("published", "forgiven_attempts = 1", "master.m3u8", "5"),
-        # Made anew since then: another film, as far as players are concerned.
-        ("published", "forgiven_attempts = 1", "180p/one.m4s", None),
-        ("failed", "", "master.m3u8", None),
-        ("handed_back", "", "180p/one.m4s", None),
-        ("published", "status = 'failed'", "master.m3u8", None),
-    ],
-)
-async def test_address_of_before_a_move_leads_to_where_it_lies_now(
-    client: Client, output: Output, outcome: str, changes: str, name: str, place: str | None
-) -> None:
-    await output.change("published_attempt = 5" + (f", {changes}" if changes else ""))
-    video = await Video.get(id=output.video_id)
-    await make_rendition(video, "180p", attempt_number=5)
-    await make_attempt(video, 1, outcome=Outcome(outcome))
-    await make_attempt(video, 5, outcome=Outcome.MOVED)
-    response = await client.get(f"/hls/{output.video_id}/1/{name}")
-    if place is None:
-        assert response.status_code == 404
-        return
-    assert response.status_code == 302
-    assert response.headers["Location"] == f"/hls/{output.video_id}/{place}/{name}"
 
 
 async def test_playlist_is_signed_once_for_all_who_ask(

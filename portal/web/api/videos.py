@@ -38,6 +38,9 @@ from portal.web.context import web_context
 from portal.web.playback_addresses import master_url, signed_addresses
 from portal.web.videos import read_record
 
+# Of an address with leave to watch in it; whether that is still given is asked with each request.
+OWN_ADDRESS_LIFE_S = 12 * 3600
+
 blueprint = Blueprint("api_videos", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])
 
@@ -154,7 +157,7 @@ async def _playback_url(record: Row) -> str:
     own_id = await account_id() if is_private else None
     if own_id is None or attempt is None:
         return master_url(web.config, record["id"], attempt, is_private=is_private)
-    expires_at = account_token_expiry(datetime.now(UTC), web.config.playback_url_ttl_s)
+    expires_at = account_token_expiry(datetime.now(UTC), OWN_ADDRESS_LIFE_S)
     said = PlaybackToken(UUID(record["id"]), expires_at, account_id=own_id)
     token = await web.signing_keys.sign(said)
     return signed_addresses(web.config, said.video_id, attempt, token=token).playback_url

@@ -85,7 +85,7 @@ async def _save(video_id: str) -> _Sent:
     except InvalidRequest as exc:
         again = access_form(found, who, web.config, base=base, typed=typed, errors=exc.errors)
         return _Sent(found, again, exc.status)
-    video, merged = await merge_access(found.id, mine, base=base_access(base), queue=web.queue)
+    video, merged = await merge_access(found.id, mine, base=base_access(base))
     if merged.conflicts:
         asking = access_conflict_form(video, who, web.config, base=base, merged=merged)
         return _Sent(video, asking, 409)

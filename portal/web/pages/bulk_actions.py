@@ -199,10 +199,10 @@ def _set_visibility(values: FormValues) -> Change:
         raise IncompleteForm
 
     async def change(video: Video) -> None:
-        present, queue = recorded_access(video), web_context().queue
+        present = recorded_access(video)
         is_for_all = present.signed_in_only and visibility is Visibility.PRIVATE
         wanted = replace(present, visibility=visibility, signed_in_only=is_for_all)
-        await save_access(video.id, wanted, version=present.version, queue=queue)
+        await save_access(video.id, wanted, version=present.version)
 
     return change
 
