@@ -7,10 +7,9 @@ passwords have hashes that are cheap to verify.
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from http.cookies import SimpleCookie
 from itertools import count
-from time import monotonic
 from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
@@ -35,9 +34,7 @@ from portal.database.models import Upload, Video
 from portal.database.states import Role, Scope
 from portal.storage.keys import upload_id
 from portal.web.app import create_app
-from portal.web.server import stack
 from portal.web.server.credentials import PLAIN_COOKIE
-from portal.web.server.response_cache import MAX_AGE_S, ResponseCache
 
 PASSWORD = "four calm green boats"
 # Reserved for documentation (RFC 5737).
@@ -58,22 +55,6 @@ OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}
 _numbers = count(1)
 
 
-class _CacheTime:
-    """A clock by which what one test left in the response cache is too old for the next."""
-
-    def __init__(self) -> None:
-        self._ahead_s = 0.0
-
-    def __call__(self) -> float:
-        return monotonic() + self._ahead_s
-
-    def move_on(self) -> None:
-        self._ahead_s += 2 * MAX_AGE_S
-
-
-_cache_time = _CacheTime()
-
-
 @asynccontextmanager
 async def emptied(database_url: str) -> AsyncIterator[None]:
     """A database without accounts, videos, uploads and jobs afterwards.
@@ -89,20 +70,15 @@ async def one_app(
     services: Mapping[str, str],
     *,
     prepare: Callable[[Quart], None] | None = None,
-    cache_clock: Callable[[], float] = _cache_time,
     **changes: Any,
 ) -> AsyncIterator[Quart]:
     """An app for many tests, in which passwords are cheap and nobody asks too often.
 
-    There can be one at a time in a process. `prepare` adds to it before it is started;
-    `cache_clock` tells its response cache the time.
+    There can be one at a time in a process. `prepare` adds to it before it is started.
     """
     async with fresh_database(dict(services)) as environ:
         with pytest.MonkeyPatch.context() as patch:
             hash_quickly(patch)
-            # No other process gives anything out, and no test what another one left.
-            in_this_test = partial(ResponseCache, hold_s=0, clock=cache_clock)
-            patch.setattr(stack, "ResponseCache", in_this_test)
             for name in CREDENTIALS:
                 patch.setenv(name, environ[name])
             app = create_app(replace(Config.from_env(environ), **NO_LIMITS, **changes))
@@ -115,7 +91,6 @@ async def one_app(
 @asynccontextmanager
 async def as_new(app: Quart) -> AsyncIterator[Quart]:
     """That app as one without accounts and videos, for a test, which may `configure` it."""
-    _cache_time.move_on()
     context = app.extensions["portal"]
     # It would know for good that there are accounts.
     anew = {"accounts_exist": AccountsExist(), "passwords": Passwords()}

@@ -6,12 +6,9 @@ Views are given the same objects as others who ask at once, to look at.
 from typing import TypeVar
 from uuid import UUID
 
-from quart import request
-
 from portal.accounts.permissions import Audience
 from portal.database.connection import Row
 from portal.database.models import Video
-from portal.database.states import Visibility
 from portal.errors import VideoNotFound
 from portal.videos import rows
 from portal.videos.progress import Progress
@@ -19,7 +16,6 @@ from portal.videos.publishing import parse_video_id
 from portal.web.access import require_visible
 from portal.web.context import web_context
 from portal.web.data_loader import DataLoader
-from portal.web.server.response_cache import forget_shared
 
 Value = TypeVar("Value")
 
@@ -54,14 +50,6 @@ async def read_served(video_id: UUID, attempt: int, rendition: str) -> Audience:
     """
     audience = await rows.fetch_served(video_id, attempt, rendition)
     return await _visible(audience, audience)
-
-
-def tell_new_audience(video: Video) -> None:
-    """Declare that the current request changed who may see a video, so that caches forget it.
-
-    Only of one that is public now it is certain that no fewer may.
-    """
-    forget_shared(request.scope, is_less_seen=video.visibility is not Visibility.PUBLIC)
 
 
 async def _load(loader: DataLoader[UUID, Value], video_id: UUID | None) -> Value | None:

@@ -92,6 +92,8 @@ async def test_segments_come_from_storage_without_credentials(
         assert len(found) >= 2
         for address in found:
             assert address.startswith(live_portal.environ["S3_ENDPOINT_URL"])
+            # An hour longer than the video, which native players read the addresses of once.
+            assert 3600 < int(URL(address, encoded=True).query["X-Amz-Expires"]) < 3700
             async with http.get(URL(address, encoded=True)) as response:
                 assert response.status == 200
                 assert len(await response.read()) > 0

@@ -12,7 +12,6 @@ from portal.web.api.json_bodies import json_response, read_json, validated
 from portal.web.api.metadata_shapes import EditHeaders
 from portal.web.api.openapi import document_problems
 from portal.web.api.versions import version_read
-from portal.web.videos import tell_new_audience
 
 blueprint = Blueprint("api_access", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Access"])
@@ -48,7 +47,6 @@ async def put_access(id: str) -> Response:
     version = version_read(recorded_access(video).version)
     sent = validated(AccessRecord, await read_json())
     saved = await save_access(video.id, sent.value(), version=version)
-    tell_new_audience(saved)
     return _access(saved)
 
 

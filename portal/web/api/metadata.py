@@ -18,7 +18,6 @@ from portal.web.api.metadata_shapes import (
 from portal.web.api.openapi import document_problems
 from portal.web.api.versions import version_read
 from portal.web.context import web_context
-from portal.web.server.response_cache import forget_shared
 from portal.web.videos import read_video
 
 blueprint = Blueprint("api_metadata", __name__, url_prefix="/api")
@@ -72,7 +71,6 @@ async def delete(id: str) -> Response:
     web = web_context()
     video = await publishing.get_video(id)
     await delete_video(video.id, queue=web.queue)
-    forget_shared(request.scope, is_less_seen=False)
     return json_response(DeletedVideo(id=id), 202)
 
 

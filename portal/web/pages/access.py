@@ -24,7 +24,6 @@ from portal.web.pages.access_views import (
     typed_access,
 )
 from portal.web.pages.workshop import saved_fragment, workshop_page
-from portal.web.videos import tell_new_audience
 
 blueprint = Blueprint("access", __name__)
 
@@ -89,6 +88,5 @@ async def _save(video_id: str) -> _Sent:
     if merged.conflicts:
         asking = access_conflict_form(video, who, web.config, base=base, merged=merged)
         return _Sent(video, asking, 409)
-    tell_new_audience(video)
     saved = access_form(video, who, web.config, kept=merged.kept, is_saved=True)
     return _Sent(video, saved, 200, merged.kept)

@@ -30,7 +30,6 @@ from portal.web.context import web_context
 from portal.web.pages.library import one_line
 from portal.web.pages.library_views import LIBRARY, TABLE
 from portal.web.pages.toasts import MAX_SELECTED, ActionResult, ToastKind, toast_arguments
-from portal.web.server.response_cache import forget_shared
 
 blueprint = Blueprint("bulk_actions", __name__)
 
@@ -84,9 +83,6 @@ async def apply() -> ResponseReturnValue:
         change = action.change(await _form_values(sent))
     except IncompleteForm:
         return _redirect(ToastKind.INCOMPLETE, {})
-    # Before, so that it holds if this ends halfway. Only a change of who may see what waits for
-    # what other processes keep.
-    forget_shared(request.scope, is_less_seen=action.toast is ToastKind.VISIBILITY)
     results = await _do(action, change, ids)
     done = [str(it) for it, result in results.items() if result is ActionResult.DONE]
     undo_ids = done if action.toast is ToastKind.DELETED else []

@@ -1,6 +1,6 @@
 """Deleting one video: the question, and the deed. `bulk_actions` deletes several."""
 
-from quart import Blueprint, redirect, render_template, request, url_for
+from quart import Blueprint, redirect, render_template, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.errors import VideoNotFound
@@ -10,7 +10,6 @@ from portal.videos.deletion import delete_undoably, was_deleted
 from portal.web.access import Policy, policy
 from portal.web.pages.library_views import TABLE
 from portal.web.pages.toasts import ActionResult, ToastKind, toast_arguments
-from portal.web.server.response_cache import forget_shared
 
 blueprint = Blueprint("deletion", __name__)
 
@@ -42,6 +41,5 @@ async def delete(video_id: str) -> WerkzeugResponse:
         # Pressed twice, or pressed by two.
         if not await was_deleted(parsed):
             raise
-    forget_shared(request.scope, is_less_seen=False)
     toast = toast_arguments(ToastKind.DELETED, {ActionResult.DONE: 1}, undo_ids=[video_id])
     return redirect(url_for(TABLE, **toast), 303)

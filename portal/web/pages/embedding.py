@@ -26,7 +26,6 @@ from portal.web.fragments import fragment
 from portal.web.pages.status_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_url, status_view
 from portal.web.playback import OPEN_TO_ALL
 from portal.web.server.request_context import allow_framing, state_of
-from portal.web.server.response_cache import allow_sharing
 from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("embedding", __name__)
@@ -84,7 +83,6 @@ async def oembed() -> Response:
 async def _context(video_id: str) -> dict[str, object]:
     config = web_context().config
     allow_framing(request.scope, _framed_by(config.embed_origins))
-    allow_sharing(request.scope)
     found = await read_video(video_id)
     if found.embed_origins:
         # Whoever may have written them, nothing else gets into a header.

@@ -32,7 +32,6 @@ from portal.web.pages.library_views import (
     video_card,
 )
 from portal.web.pages.toasts import toast_of
-from portal.web.server.response_cache import allow_sharing
 
 blueprint = Blueprint("library", __name__)
 
@@ -46,7 +45,6 @@ MAX_TAG_LENGTH = 500
 @policy(Policy.WATCH)
 async def index() -> str:
     """The library; scripts ask for it, too, and take the results out of it."""
-    allow_sharing(request.scope)
     who, names = await principal(), await web_context().categories.names()
     query = asked_query(request.args, names, seen_by=who, sorts=SORT_WORDS)
     page, place = await asked_page(query, request.args, limit=PAGE_SIZE)
@@ -64,7 +62,6 @@ async def index() -> str:
 @policy(Policy.WATCH)
 async def progress() -> str:
     """The cards of videos that were being processed, and the element that asks for them again."""
-    allow_sharing(request.scope)
     who = await principal()
     videos = await polled_videos(request.args, seen_by=who, limit=PAGE_SIZE)
     cards = await _cards(videos, seen_by=who)

@@ -24,7 +24,6 @@ from portal.web.cookies import SESSION
 from portal.web.pages.account_views import ROLE_WORDS
 from portal.web.server.error_responses import PROBLEM_TYPE, problem_document
 from portal.web.server.request_context import state_of
-from portal.web.server.response_cache import forget_shared
 
 blueprint = Blueprint("signing_in", __name__)
 
@@ -133,8 +132,6 @@ async def make_first() -> ResponseReturnValue:
         account = await people.add_first(email, password_hash=password_hash)
     except InvalidRequest as exc:
         return await _set_up(email=email, faults=exc.by_field), 422
-    # What is private was shown to everyone until now.
-    forget_shared(request.scope)
     return await signed_in_anew(account, url_for("library.index"))
 
 

@@ -5,7 +5,7 @@ Every fragment has an address of its own; forms work without scripts, too.
 
 from contextlib import suppress
 
-from quart import Blueprint, redirect, render_template, request, url_for
+from quart import Blueprint, redirect, render_template, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.accounts.people import name_of
@@ -22,7 +22,6 @@ from portal.web.pages.quota_views import own_quota
 from portal.web.pages.status_views import remaining_view, status_view
 from portal.web.pages.upload_views import limits_in_words
 from portal.web.pages.video_views import languages_view, share_view, summary_view
-from portal.web.server.response_cache import allow_sharing
 from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("pages", __name__)
@@ -61,7 +60,6 @@ async def _storage_url() -> str:
 @policy(Policy.WATCH)
 async def video(video_id: str) -> str:
     """One video for who watches it: its player or its progress, and what it is about."""
-    allow_sharing(request.scope)
     found = await read_video(video_id)
     progress = await read_progress(found.id)
     config = web_context().config
@@ -82,7 +80,6 @@ async def video(video_id: str) -> str:
 @fragment()
 async def status(video_id: str) -> str:
     """The fragment with a video's state alone; it asks for itself again while processing."""
-    allow_sharing(request.scope)
     return await _status_fragment(await read_video(video_id))
 
 
@@ -91,7 +88,6 @@ async def status(video_id: str) -> str:
 @fragment()
 async def remaining(video_id: str) -> str:
     """The fragment with what is missing of a ready video; it asks for itself until done."""
-    allow_sharing(request.scope)
     return await _remaining_fragment(await read_video(video_id))
 
 
@@ -113,7 +109,6 @@ async def share(video_id: str) -> str:
 @fragment()
 async def related(video_id: str) -> str:
     """The fragment with other videos to watch; a page fetches it once its own is there."""
-    allow_sharing(request.scope)
     found = await read_video(video_id)
     others = await related_videos(found, seen_by=await principal(), limit=RELATED)
     cards = [video_card(other, None) for other in others]

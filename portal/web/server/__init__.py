@@ -1,4 +1,4 @@
-"""Everything between a client's connection and the framework: limits, checks, headers, the cache.
+"""Everything between a client's connection and the framework: limits, checks, headers.
 
 Begin with `stack`: it lists the ASGI middlewares in the order in which a request meets them.
 
@@ -10,9 +10,8 @@ Begin with `stack`: it lists the ASGI middlewares in the order in which a reques
 6. `OriginCheck`: a change that another site's page asks for is 403
 7. `ClientAddress`: whom the limits count the request for
 8. `ConcurrencyLimit`: more requests at once than a process can work on are 503
-9. `ResponseCache`: many who ask for the same share one response
-10. `RateLimit`: a client or an account that asks too much is 429
-11. `PlaybackPrefix`: takes the token out of an address with leave to watch in it
+9. `RateLimit`: a client or an account that asks too much is 429
+10. `PlaybackPrefix`: takes the token out of an address with leave to watch in it
 
 Each is an app around the next one, `(app, **settings)`, and can be left out or replaced there; they
 tell each other what they know by `request_context.state_of(scope)`. Before all of them come

@@ -54,12 +54,6 @@ class RequestState:
     was_asked: bool = False
     # Which sites may frame the response, as frame-ancestors has it; empty for none.
     framed_by: str = ""
-    # Whether the response is the same for everyone who asks.
-    is_shareable: bool = False
-    # Whether what was shared before is to be forgotten.
-    forgets_shared: bool = False
-    # Whether it showed something to people who may not see it any more.
-    is_less_seen: bool = False
     # Whether a middleware refused it: logged at DEBUG, and counted by `error_responses`.
     is_refused: bool = False
 

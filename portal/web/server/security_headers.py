@@ -1,7 +1,8 @@
-"""Security headers: one policy for every response.
+"""Security headers: one policy for every response, and nothing for caches of what is someone's own.
 
 The player page for other sites differs in one thing: some or all of them may frame it. What else
 others may load says so itself, by a Cross-Origin-Resource-Policy of its own.
+The answer to credentials is for who sent them, and no cache on its way may keep it.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from urllib.parse import urlsplit
 
 from portal.config import Config
 from portal.web.server.asgi import App, Headers, HTTPScope, Receive, Send, Start, on_start
+from portal.web.server.credentials import has_credentials
 from portal.web.server.request_context import state_of
 
 # Sets of sites that may frame something, whose headers are remembered.
 REMEMBERED = 256
+CACHE_CONTROL = b"cache-control"
+# What an answer depends on beside the address: who asks.
+VARY = (b"vary", b"Authorization, Cookie")
 
 
 class SecurityHeaders:
@@ -28,11 +33,20 @@ class SecurityHeaders:
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         def add(start: Start) -> None:
             added = self._policies.headers(state_of(scope).framed_by)
-            found = list(start["headers"])
+            found = _for_caches(list(start["headers"]), is_own=has_credentials(scope))
             names = {name for name, _ in found}
             start["headers"] = [*found, *(it for it in added if it[0] not in names)]
 
         await self._app(scope, receive, on_start(send, add))
+
+
+def _for_caches(headers: Headers, *, is_own: bool) -> Headers:
+    """What caches on the way are told: nothing but what says public is the same for everyone."""
+    said = b", ".join(value for name, value in headers if name == CACHE_CONTROL)
+    if is_own and b"private" not in said and b"no-store" not in said:
+        said = b"private, " + (said or b"no-store")
+        headers = [*(it for it in headers if it[0] != CACHE_CONTROL), (CACHE_CONTROL, said)]
+    return headers if b"public" in said else [*headers, VARY]
 
 
 class Policies:

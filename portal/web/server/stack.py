@@ -16,7 +16,6 @@ from portal.web.server.playback_prefix import PlaybackPrefix
 from portal.web.server.rate_limit import RateLimit
 from portal.web.server.request_context import RequestContext
 from portal.web.server.request_validation import RequestValidation
-from portal.web.server.response_cache import ResponseCache
 from portal.web.server.security_headers import Policies, SecurityHeaders
 
 Middleware = Callable[[App], App]
@@ -35,7 +34,6 @@ def middlewares(
         partial(OriginCheck, public_url=config.public_url),
         partial(ClientAddress, trusted_proxies=config.trusted_proxies),
         partial(ConcurrencyLimit, limit=config.max_concurrent_requests),
-        ResponseCache,
         partial(RateLimit, config=config),
         PlaybackPrefix,
     ]
