@@ -9,6 +9,7 @@ import { listenToKeys } from "./keyboard.js";
 import { keysDialog } from "./keys-dialog.js";
 import { mendMenus } from "./menus.js";
 import { keepCaptions, keepPosition, restoreSettings, startPosition_s } from "./saved-state.js";
+import { pictureSign } from "./sign.js";
 import { listenToTaps } from "./taps.js";
 import { WORDS } from "./troubles.js";
 
@@ -71,8 +72,9 @@ class Player {
     keepPosition(video, signal);
     keepCaptions(controller, video, signal);
     drawCaptions(captions, video, signal);
-    listenToKeys(controller, video, this.#keyActions(), signal);
-    listenToTaps(controller, video, signal);
+    const showSign = pictureSign(controller, signal);
+    listenToKeys(controller, video, { ...this.#keyActions(), showSign }, signal);
+    listenToTaps(controller, video, showSign, signal);
     await this.#open(startPosition_s(video));
     if (this.#isToldToPlay) video.play().catch(() => {}); // browsers may refuse to, with sound
   }
@@ -173,6 +175,7 @@ class Player {
       toggleCaptions: () => ask("mediatogglesubtitlesrequest"),
       showKeys: show,
       hasLetterKeys,
+      framesPerSecond: () => this.#stream?.framesPerSecond,
     };
   }
 
