@@ -145,7 +145,7 @@ async def test_page_polls_once_for_all_cards_in_the_making(client: Client) -> No
     text = (await read(client)).text
     assert text.count('hx-trigger="every') == 1
     assert f"/library/progress?id={second.id}&amp;id={first.id}" in text
-    assert "Converting · 41 %" in text
+    assert '">Converting · 41%</span>' in text
     assert "Waiting for its turn" in text
 
 
