@@ -33,7 +33,7 @@ SECRET_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class PlaybackToken:
-    """Leave to watch one video until `expires_at` (whole seconds).
+    """Permission to watch one video until `expires_at` (whole seconds).
 
     It is given by a playback link, or is an account's own; that one still stands, or may still
     watch, is for whoever takes the token to find out.

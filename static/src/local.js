@@ -6,6 +6,7 @@
 import { formatAgo, formatSize } from "./format.js";
 
 const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+const REFRESH_MS = 60_000;
 const language = format.resolvedOptions().locale;
 
 /**
@@ -15,12 +16,19 @@ const language = format.resolvedOptions().locale;
  */
 export const localTime = {
   selector: "time[data-local]",
-  start(element) {
+  start(element, signal) {
     const moment = new Date(element.getAttribute("datetime") ?? "");
     if (Number.isNaN(moment.getTime())) return;
     const isAgo = element.dataset.local === "ago";
     element.title = isAgo ? format.format(moment) : (element.textContent?.trim() ?? "");
-    show(element, isAgo ? formatAgo(moment, new Date()) : format.format(moment));
+    if (!isAgo) {
+      show(element, format.format(moment));
+      return;
+    }
+    const update = () => show(element, formatAgo(moment, new Date()));
+    update();
+    const timer = setInterval(update, REFRESH_MS);
+    signal.addEventListener("abort", () => clearInterval(timer));
   },
 };
 

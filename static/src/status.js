@@ -41,7 +41,7 @@ function announce(element) {
   if (!region) return;
   const words = element.dataset.announce ?? "";
   const quarter = Math.floor(Number(element.dataset.percent ?? 0) / 25) * 25;
-  const message = quarter > 0 && quarter < 100 ? `${words} ${quarter} %` : words;
+  const message = quarter > 0 && quarter < 100 ? `${words} ${quarter}%` : words;
   // The first text is on the page already; only changes are news.
   const isNews = region.getAttribute("data-said") !== null;
   if (region.getAttribute("data-said") === message) return;

@@ -1,8 +1,10 @@
 """A video's workshop: what is changed in place, by keyboard, without scripts, in every state."""
 
+import io
 import re
 from pathlib import Path
 
+import av
 import pytest
 from chromium import OpenPage, Publish, play_past, suits_everyone
 from playwright.async_api import Dialog, Locator, Page, Route, expect
@@ -195,6 +197,16 @@ async def test_delete_asks_in_a_dialog_by_keyboard(page: Page, video: str) -> No
     assert response is not None
     assert response.status == 404
     await expect(page.get_by_role("search")).to_be_visible()
+
+
+async def test_backdrop_leaves_no_lighter_strip_at_the_edge(page: Page, video: str) -> None:
+    await open_video(page, f"{video}/edit")
+    await page.get_by_role("link", name="Delete").click()
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    png = await page.screenshot(clip={"x": 1250, "y": 500, "width": 30, "height": 1})
+    with av.open(io.BytesIO(png)) as container:
+        row = bytes(next(container.decode(video=0)).reformat(format="gray").planes[0])[:30]
+    assert max(row) - min(row) <= 2
 
 
 async def test_frame_under_the_playhead_becomes_the_poster(page: Page, ready_video: str) -> None:

@@ -203,7 +203,7 @@ async def test_one_poll_updates_all_cards_and_stops(
     await link.focus()
     await link.hover()
     await rows.begin(first, 41.7)
-    await expect(card).to_contain_text("Converting · 41 %")
+    await expect(card).to_contain_text("Converting · 41%")
     assert all(first in url and second in url for url in polls)
 
     await _fail_once(page)

@@ -158,6 +158,15 @@ async def test_times_and_sizes_are_shown_as_the_reader_writes_them(
     await expect(size).to_have_text(re.compile(r"^\d+(,\d)?\skB$"))
 
 
+async def test_time_since_is_kept_up_while_the_page_is_open(page: Page, ready_video: str) -> None:
+    await page.clock.install()
+    await page.goto(f"/videos/{ready_video}")
+    moment = page.locator("time[data-local=ago]").first
+    await expect(moment).to_have_text(re.compile("now|second|minute"))
+    await page.clock.fast_forward("10:00:00")
+    await expect(moment).to_have_text("10 hours ago")
+
+
 @pytest.mark.slow
 async def test_pages_are_readable_without_scripts(
     open_page: OpenPage, ready_video: str, failed_video: str

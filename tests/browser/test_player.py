@@ -135,6 +135,9 @@ async def test_keys_work_without_a_click_on_the_player(player: Page) -> None:
         ("j", "video.currentTime === 0"),
         ("ArrowRight", "video.currentTime === 15"),
         ("ArrowLeft", "video.currentTime === 5"),
+        # It has 10 frames a second.
+        (".", "Math.abs(video.currentTime - 10.15) < 0.01"),
+        (",", "Math.abs(video.currentTime - 9.95) < 0.01"),
         ("7", "Math.abs(video.currentTime - 0.7 * video.duration) < 0.1"),
         ("m", "video.muted"),
         ("c", captions),
@@ -148,6 +151,22 @@ async def test_keys_work_without_a_click_on_the_player(player: Page) -> None:
         await player.keyboard.press(key)
         await wait_for(player, outcome)
     assert await player.evaluate("scrollY") == 0
+
+
+async def test_keys_say_on_the_picture_what_they_did(player: Page) -> None:
+    sign = player.locator("[data-player-sign]")
+    await player.locator("media-controller").focus()
+    for key, words in (
+        ("ArrowLeft", "−5 s"),  # noqa: RUF001 - a minus
+        ("l", "+10 s"),
+        (">", "1.25×"),  # noqa: RUF001 - a sign of multiplication
+        ("ArrowDown", "Volume 95%"),
+        ("m", "Muted"),
+    ):
+        await player.keyboard.press(key)
+        await expect(sign).to_have_text(words)
+        await expect(sign).to_be_visible()
+    await expect(sign).to_be_hidden(timeout=2_000)
 
 
 async def test_keys_that_scroll_the_page_belong_to_the_player_only_inside_it(player: Page) -> None:

@@ -9,7 +9,7 @@ from captions import (
     show_controls,
     top_of_controls,
 )
-from chromium import OpenPage, play_past
+from chromium import OpenPage, photograph, play_past
 from player_page import open_player, wait_for
 from playwright.async_api import FloatRect, Locator, Page, expect
 
@@ -59,6 +59,30 @@ async def test_captions_stay_where_they_are_with_less_motion(
     assert max(alone) < await top_of_controls(page)
     await show_controls(page)
     assert await caption_rows(page) == alone
+
+
+@pytest.mark.parametrize("width", [1440, 360])
+async def test_captions_make_way_for_preview_and_menu(
+    open_page: OpenPage, film: str, width: int
+) -> None:
+    page = await open_page(width=width, reduced_motion="reduce")
+    await show_captions(page, f"/videos/{film}")
+    text = page.locator(CAPTIONS).get_by_text("Good morning.")
+    await page.locator("media-time-range").hover()
+    preview = page.locator("media-time-range [part~='preview-box']")
+    await expect(preview).to_be_visible()
+    await photograph(page, f"player-preview-{width}")
+    if width > 500:
+        await expect(text).to_be_visible()
+        captions = await _place(text)
+        assert captions["y"] + captions["height"] <= (await _place(preview))["y"]
+    else:
+        await expect(text).to_be_hidden()
+    await page.locator("media-settings-menu-button").click()
+    await expect(text).to_be_hidden()
+    await photograph(page, f"player-menu-{width}")
+    await page.keyboard.press("Escape")
+    await expect(text).to_be_visible()
 
 
 async def test_captions_stand_where_they_say(page: Page, film: str) -> None:

@@ -9,7 +9,7 @@ ADDRESSES = ["/videos/{}", "/embed/{}"]
 
 @pytest.fixture
 def keys(page: Page) -> Locator:
-    return page.get_by_role("dialog", name="Keys of the player")
+    return page.get_by_role("dialog", name="Keyboard shortcuts")
 
 
 @pytest.mark.parametrize("path", ADDRESSES)

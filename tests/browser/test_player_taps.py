@@ -34,7 +34,7 @@ async def touched(open_page: OpenPage, film: str) -> Page:
 async def test_taps_at_a_side_add_up(
     touched: Page, times: int, share: float, position_s: float, words: str
 ) -> None:
-    sign = touched.locator("[data-player-leap]")
+    sign = touched.locator("[data-player-sign]")
     await touched.evaluate(TAP, [times, share])
     await expect(sign).to_have_text(words)
     await wait_for(touched, f"Math.abs(video.currentTime - {position_s}) < 0.2")
@@ -46,7 +46,7 @@ async def test_single_taps_and_taps_in_the_middle_move_nothing(touched: Page) ->
     await touched.evaluate(TAP, [1, 0.1])
     await touched.evaluate(TAP, [1, 0.9])
     assert await read(touched, "video.currentTime") == 12
-    await expect(touched.locator("[data-player-leap]")).to_be_hidden()
+    await expect(touched.locator("[data-player-sign]")).to_be_hidden()
 
 
 async def test_one_tap_shows_the_controls_and_two_leave_them_as_they_are(touched: Page) -> None:
@@ -66,5 +66,5 @@ async def test_page_does_not_zoom_and_mice_are_no_fingers(touched: Page) -> None
     box = await touched.locator("video").bounding_box()
     assert box is not None
     await touched.mouse.dblclick(box["x"] + box["width"] * 0.9, box["y"] + box["height"] / 3)
-    await expect(touched.locator("[data-player-leap]")).to_be_empty()
+    await expect(touched.locator("[data-player-sign]")).to_be_empty()
     assert await read(touched, "video.currentTime") < 20

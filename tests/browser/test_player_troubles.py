@@ -47,9 +47,13 @@ async def test_wait_for_the_stream_is_shown_until_it_goes_on(
     await expect(shown).to_be_visible()
     count = await shown.evaluate("it => it.getAnimations().length")
     assert count == (0 if motion == "reduce" else 1)
+    waiting = page.locator("[data-player-waiting]")
+    await expect(waiting).to_have_text("Waiting for the video…", timeout=5_000)
+    await expect(waiting).to_be_visible()
     await photograph_at_widths(page, f"player-loading-{motion}")
     may_go_on.set()
     await expect(shown).to_be_hidden()
+    await expect(waiting).to_be_empty()
     await play_past(page, 20.3)
 
 

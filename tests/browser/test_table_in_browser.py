@@ -115,7 +115,7 @@ async def test_rows_change_while_videos_are_processed(
     size, places = await row.locator("data").text_content(), await page.evaluate(PLACES)
 
     await rows.begin(first, 41.7)
-    await expect(row.locator(".videos__state")).to_contain_text("Converting · 41 %")
+    await expect(row.locator(".videos__state")).to_contain_text("Converting · 41%")
     assert await page.evaluate(PLACES) == places
     await rows.finish(first, "ready")
     await expect(row.locator("img")).to_be_visible()

@@ -76,7 +76,7 @@ async def test_address_is_shared_with_a_time_and_the_frame_with_its_options(
     await share.get_by_label("Time to start at").fill("0:01")
     await expect(share.get_by_label("Start at", exact=True)).to_be_checked()
     await expect(address).to_have_value(f"{watched}?t=1")
-    await share.get_by_label("plays by itself").check()
+    await share.get_by_label("Autoplay").check()
     await share.get_by_label("Embedded size").select_option("960")
     await expect(code).to_have_value(
         re.compile(r'src="[^"]+\?t=1&amp;autoplay=1&amp;muted=1" width="960" height="540"')
@@ -92,7 +92,7 @@ async def test_address_is_shared_with_a_time_and_the_frame_with_its_options(
         await time.fill("0:01")
         await expect(time).to_have_attribute("aria-invalid", "false")
     await share.get_by_label("Start at", exact=True).uncheck()
-    await share.get_by_label("plays by itself").uncheck()
+    await share.get_by_label("Autoplay").uncheck()
     await share.get_by_label("Embedded size").select_option("")
     await expect(code).to_have_value(plain)
 
@@ -102,17 +102,20 @@ async def test_share_stays_open_with_what_was_chosen_when_it_is_replaced(
 ) -> None:
     await page.get_by_text("Share").click()
     share = page.locator("#share")
+    opened = await share.element_handle()
+    assert opened is not None
     await share.get_by_label("Time to start at").fill("0:01")
-    await share.get_by_label("plays by itself").check()
+    await share.get_by_label("Autoplay").check()
     code = await share.get_by_label("Embed code", exact=True).input_value()
-    await share.get_by_label("plays by itself").focus()
+    await share.get_by_label("Autoplay").focus()
     async with page.expect_response("**/share"):
         # As at the end of processing.
         await page.evaluate("document.body.dispatchEvent(new Event('video-final'))")
-    await expect(share).to_have_attribute("open", "")
+    # It is the same, which was not folded up for a moment either.
+    assert await opened.evaluate("it => it.isConnected && it.open")
     await expect(share.get_by_label("Start at", exact=True)).to_be_checked()
-    await expect(share.get_by_label("plays by itself")).to_be_checked()
-    await expect(share.get_by_label("plays by itself")).to_be_focused()
+    await expect(share.get_by_label("Autoplay")).to_be_checked()
+    await expect(share.get_by_label("Autoplay")).to_be_focused()
     await expect(share.get_by_label("Page address", exact=True)).to_have_value(f"{watched}?t=1")
     await expect(share.get_by_label("Embed code", exact=True)).to_have_value(code)
 

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.shared_app
 async def test_new_installation_shows_the_ways_in(client: Client) -> None:
     page = await read(client)
     assert "No videos yet" in page.text
+    assert "in three steps" in page.text
     assert 'href="/upload"' in page.text
     assert "portal publish" in page.text
     assert 'href="/api/docs"' in page.text

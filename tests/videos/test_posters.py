@@ -223,7 +223,7 @@ async def test_poster_of_a_video_that_was_deleted_meanwhile_leaves_nothing(poste
 async def test_page_follows_a_request_and_tells_its_end(poster: Poster) -> None:
     response = await poster.ask("1", "poster/frame")
     fragment = str(await response.get_data(as_text=True))
-    assert "Waiting for the worker" in fragment
+    assert "Waiting for the worker…" in fragment
     assert f'hx-get="/videos/{poster.video.id}/poster?watched=1"' in fragment
     await poster.make()
     fragment = await poster.fragment("?watched=1")
@@ -343,7 +343,7 @@ async def test_picture_that_is_sent_becomes_the_poster(
         place = f"/videos/{poster.video.id}/edit?watched=1"
         assert response.headers["Location"] == f"{place}#poster"
     else:
-        assert "Waiting for the worker" in str(await response.get_data(as_text=True))
+        assert "Waiting for the worker…" in str(await response.get_data(as_text=True))
     request = await poster.make()
     assert (request.state, request.time_s) == (PosterState.DONE, None)
     assert await poster.stored() == ["poster-1.jpg"]

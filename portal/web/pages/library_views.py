@@ -50,7 +50,6 @@ class VideoCard:
     title: str
     status: str
     status_words: str
-    stage_words: str
     percent: int | None
     poster_url: str | None
     storyboard_url: str | None
@@ -179,8 +178,7 @@ def video_card(video: Video, work: Work | None, *, seen_by: Principal = ANYONE) 
         url=url_for("pages.video", video_id=video.id),
         title=shown(video.title),
         status=video.status.value,
-        status_words=STATUS_WORDS[video.status],
-        stage_words=_stage_words(video, work),
+        status_words=_status_words(video, work),
         percent=int(work.percent) if work and work.stage else None,
         poster_url=poster_url(video),
         storyboard_url=storyboard_url(video),
@@ -195,13 +193,13 @@ def video_card(video: Video, work: Work | None, *, seen_by: Principal = ANYONE) 
     )
 
 
-def _stage_words(video: Video, work: Work | None) -> str:
+def _status_words(video: Video, work: Work | None) -> str:
     if video.status is not VideoStatus.PROCESSING:
-        return ""
+        return STATUS_WORDS[video.status]
     if work is None or work.stage is None:
         return "Waiting for its turn"
     words = STAGE_WORDS.get(work.stage, "Processing")
-    return f"{words} · {int(work.percent)} %" if work.percent >= 1 else words
+    return f"{words} · {int(work.percent)}%" if work.percent >= 1 else words
 
 
 def _news(card: VideoCard) -> str:

@@ -20,8 +20,8 @@ from portal.web.request_bodies import MAX_PICTURE_BYTES
 
 OFFERED = 6
 WORDS = {
-    PosterState.WAITING: "Waiting for the worker …",
-    PosterState.WORKING: "Making the poster …",
+    PosterState.WAITING: "Waiting for the worker…",
+    PosterState.WORKING: "Making the poster…",
     PosterState.DONE: "The poster was replaced.",
     PosterState.FAILED: "The frame couldn’t be cut. Try again, or choose another one.",  # noqa: RUF001 - typography
 }

@@ -121,7 +121,7 @@ def status_view(video: Video, progress: Progress, *, config: Config) -> StatusVi
         announcement=words or STATUS_WORDS[video.status],
         stage_words=words,
         percent=None if is_waiting else int(work.percent),
-        figure=queue_words(work.queue_position) if is_waiting else f"{int(work.percent)} %",
+        figure=queue_words(work.queue_position) if is_waiting else f"{int(work.percent)}%",
         time_left=time_left(work.seconds_left),
         failure_message=video.failure_message or "Something went wrong while it was processed.",
         failure_code=video.failure_code,
@@ -178,7 +178,7 @@ def _work_words(work: JobProgress, unfinished: tuple[RenditionProgress, ...]) ->
     names = _names(unfinished)
     if work.stage is TranscodeStage.WAITING:
         return f"More qualities are waiting to be made: {names}"
-    return f"More qualities are being made: {names} – {int(work.percent)} %"  # noqa: RUF001 - a dash
+    return f"More qualities are being made: {names} – {int(work.percent)}%"  # noqa: RUF001 - a dash
 
 
 def _names(renditions: tuple[RenditionProgress, ...]) -> str:

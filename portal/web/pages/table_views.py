@@ -13,7 +13,7 @@ from portal.web.pages.library_views import TABLE, VideoCard, listing_url, video_
 # By the name of a column: its words, the order that choosing it gives, and the other way round.
 COLUMNS = {
     "title": ("Title", Sort.TITLE, Sort.TITLE_LAST),
-    "state": ("State", Sort.STATE, Sort.STATE_LAST),
+    "state": ("Status", Sort.STATE, Sort.STATE_LAST),
     "visibility": ("Visibility", Sort.VISIBILITY, Sort.VISIBILITY_LAST),
     "length": ("Length", Sort.LONGEST, Sort.SHORTEST),
     "size": ("Size", Sort.LARGEST, Sort.SMALLEST),

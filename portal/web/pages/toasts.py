@@ -49,7 +49,7 @@ MESSAGES = {
     ToastKind.CATEGORY: "Category set for {}.",
     ToastKind.VISIBILITY: "Visibility set for {}.",
     ToastKind.NOTHING: "Nothing was changed: choose videos first.",
-    ToastKind.INCOMPLETE: "Nothing was changed: say first what to set.",
+    ToastKind.INCOMPLETE: "Nothing was changed: choose a value first.",
 }
 # Of one video, and of several.
 FAILURE_MESSAGES = {

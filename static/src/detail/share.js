@@ -1,6 +1,6 @@
 /**
  * What is shared of a video: from which time, and how an embedded player looks and begins. Once the
- * video plays, the section is replaced; what was opened and chosen in it stays.
+ * video plays, the section is replaced; what was chosen in it stays.
  */
 
 import { formatClock } from "../format.js";
@@ -38,7 +38,6 @@ export function shareOptions(section, signal) {
  * @param {HTMLElement} to
  */
 function takeOver(from, to) {
-  if (from instanceof HTMLDetailsElement && to instanceof HTMLDetailsElement) to.open = from.open;
   for (const field of to.querySelectorAll("form [name]")) {
     const known = from.querySelector(`form [name="${field.getAttribute("name")}"]`);
     if (known instanceof HTMLInputElement && field instanceof HTMLInputElement) {

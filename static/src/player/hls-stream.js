@@ -73,6 +73,12 @@ export class HlsStream extends EventTarget {
     video.addEventListener("play", () => this.#bufferMore(), { signal });
   }
 
+  /** Of the quality that is shown, or is to be. @returns {number | undefined} */
+  get framesPerSecond() {
+    const { levels = [], currentLevel = 0 } = this.#hls ?? {};
+    return (levels[currentLevel] ?? levels[0])?.frameRate || undefined;
+  }
+
   /** @param {number | null} at_s where to start */
   open(at_s) {
     this.close();

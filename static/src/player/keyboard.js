@@ -6,10 +6,14 @@
  * anything, and none works outside the player (WCAG 2.1.4).
  */
 
+import { leapWords } from "./sign.js";
+
 const STEP_S = 5;
 const LEAP_S = 10;
 const VOLUME_STEP = 0.05;
 const SPEEDS = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2];
+// Where the stream doesn't say.
+const FRAMES_PER_S = 30;
 const SCROLLING = new Set(["ArrowUp", "ArrowDown", "Home", "End"]);
 const FIELDS = "input:not([type=range]), textarea, select, [contenteditable], [role=textbox]";
 
@@ -20,18 +24,25 @@ const FIELDS = "input:not([type=range]), textarea, select, [contenteditable], [r
  * @property {() => void} toggleCaptions
  * @property {() => void} showKeys
  * @property {() => boolean} hasLetterKeys
+ * @property {() => number | undefined} framesPerSecond
+ * @property {import("./sign.js").ShowSign} showSign
  */
 
-/** @typedef {(video: HTMLVideoElement, actions: Actions) => void} Command */
+/**
+ * Answers what is shown on the picture of what it did, if anything is.
+ * @typedef {(video: HTMLVideoElement, actions: Actions) => string | void} Command
+ */
 
 /** @type {Record<string, Command>} */
 const COMMANDS = {
   " ": togglePlay,
   k: togglePlay,
-  j: (video) => seek(video, video.currentTime - LEAP_S),
-  l: (video) => seek(video, video.currentTime + LEAP_S),
-  ArrowLeft: (video) => seek(video, video.currentTime - STEP_S),
-  ArrowRight: (video) => seek(video, video.currentTime + STEP_S),
+  j: (video) => leap(video, -LEAP_S),
+  l: (video) => leap(video, LEAP_S),
+  ArrowLeft: (video) => leap(video, -STEP_S),
+  ArrowRight: (video) => leap(video, STEP_S),
+  ",": (video, { framesPerSecond }) => stepFrame(video, -1, framesPerSecond()),
+  ".": (video, { framesPerSecond }) => stepFrame(video, 1, framesPerSecond()),
   ArrowUp: (video) => changeVolume(video, VOLUME_STEP),
   ArrowDown: (video) => changeVolume(video, -VOLUME_STEP),
   Home: (video) => seek(video, 0),
@@ -59,7 +70,8 @@ export function listenToKeys(controller, video, actions, signal) {
       event.preventDefault();
       // A slider in the player must not act on it, too.
       event.stopPropagation();
-      command(video, actions);
+      const words = command(video, actions);
+      if (words) actions.showSign(words);
     },
     { capture: true, signal },
   );
@@ -113,9 +125,31 @@ function seek(video, to_s) {
   video.currentTime = Math.min(Math.max(to_s, 0), video.duration);
 }
 
+/**
+ * @param {HTMLVideoElement} video
+ * @param {number} by_s
+ */
+function leap(video, by_s) {
+  seek(video, video.currentTime + by_s);
+  return leapWords(by_s);
+}
+
+/**
+ * @param {HTMLVideoElement} video
+ * @param {-1 | 1} direction
+ * @param {number} [framesPerSecond]
+ */
+function stepFrame(video, direction, framesPerSecond = FRAMES_PER_S) {
+  if (!video.paused) return;
+  const frame = Math.floor(video.currentTime * framesPerSecond);
+  // To the middle of the frame: rounding would miss its beginning.
+  seek(video, (frame + direction + 0.5) / framesPerSecond);
+}
+
 /** @param {HTMLVideoElement} video */
 function toggleMute(video) {
   video.muted = !video.muted;
+  return volumeWords(video);
 }
 
 /**
@@ -126,6 +160,12 @@ function changeVolume(video, by) {
   video.muted = false;
   // In hundredths: sums of fractions would never quite reach the ends.
   video.volume = Math.min(Math.max(Math.round((video.volume + by) * 100) / 100, 0), 1);
+  return volumeWords(video);
+}
+
+/** @param {HTMLVideoElement} video */
+function volumeWords({ muted, volume }) {
+  return muted ? "Muted" : `Volume ${Math.round(volume * 100)}%`;
 }
 
 /**
@@ -139,4 +179,5 @@ function changeSpeed(video, direction) {
       ? SPEEDS.find((speed) => speed > now)
       : [...SPEEDS].reverse().find((speed) => speed < now);
   if (next !== undefined) video.playbackRate = next;
+  return `${video.playbackRate}×`;
 }

@@ -5,6 +5,8 @@ const HLS_TYPE = "application/vnd.apple.mpegurl";
 
 /** The same interface as HlsStream; the browser chooses qualities and recovers by itself. */
 export class NativeStream extends EventTarget {
+  /** The browser doesn't tell. @type {number | undefined} */
+  framesPerSecond;
   #opened = new AbortController();
 
   /**

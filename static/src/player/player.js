@@ -9,6 +9,7 @@ import { listenToKeys } from "./keyboard.js";
 import { keysDialog } from "./keys-dialog.js";
 import { mendMenus } from "./menus.js";
 import { keepCaptions, keepPosition, restoreSettings, startPosition_s } from "./saved-state.js";
+import { pictureSign } from "./sign.js";
 import { listenToTaps } from "./taps.js";
 import { WORDS } from "./troubles.js";
 
@@ -22,9 +23,18 @@ export function startPlayer(element, signal) {
   return new Player(element, box, signal).start();
 }
 
+// A shorter wait than this isn't worth words; the line at the player's foot shows it.
+const PATIENCE_MS = 2_000;
+// What is buffered may be short of the whole by so much.
+const END_S = 0.05;
+
 class Player {
   /** @type {Stream | null} */
   #stream = null;
+  /** Whether what was asked for last did not come. */
+  #isCutOff = false;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #patience;
 
   /**
    * @param {HTMLVideoElement} video
@@ -39,10 +49,14 @@ class Player {
     this.captions = /** @type {HTMLElement} */ (box.querySelector("[data-player-captions]"));
     this.trouble = /** @type {HTMLElement} */ (box.querySelector("[data-player-trouble]"));
     this.waiting = /** @type {HTMLElement} */ (box.querySelector("[data-player-waiting]"));
-    signal.addEventListener("abort", () => this.#stream?.close());
+    signal.addEventListener("abort", () => this.#close());
     const retry = this.trouble.querySelector("button");
     retry?.addEventListener("click", () => this.#retry(), { signal });
     video.addEventListener("playing", () => this.#isWell(), { signal });
+    video.addEventListener("canplay", () => this.#endWait(), { signal });
+    for (const name of ["waiting", "seeking"]) {
+      video.addEventListener(name, () => this.#expectMore(), { signal });
+    }
     document.body.addEventListener("quality-added", () => this.#adoptQualities(), { signal });
     document.body.addEventListener(
       "storyboard-made",
@@ -58,8 +72,9 @@ class Player {
     keepPosition(video, signal);
     keepCaptions(controller, video, signal);
     drawCaptions(captions, video, signal);
-    listenToKeys(controller, video, this.#keyActions(), signal);
-    listenToTaps(controller, video, signal);
+    const showSign = pictureSign(controller, signal);
+    listenToKeys(controller, video, { ...this.#keyActions(), showSign }, signal);
+    listenToTaps(controller, video, showSign, signal);
     await this.#open(startPosition_s(video));
     if (this.#isToldToPlay) video.play().catch(() => {}); // browsers may refuse to, with sound
   }
@@ -115,7 +130,7 @@ class Player {
   /** @param {Stream} stream */
   #follow(stream) {
     const { signal } = this;
-    stream.addEventListener("recovered", () => this.#isWell(), { signal });
+    stream.addEventListener("recovered", () => this.#recovered(), { signal });
     stream.addEventListener("reconnecting", () => this.#reconnecting(), { signal });
     stream.addEventListener(
       "trouble",
@@ -160,17 +175,55 @@ class Player {
       toggleCaptions: () => ask("mediatogglesubtitlesrequest"),
       showKeys: show,
       hasLetterKeys,
+      framesPerSecond: () => this.#stream?.framesPerSecond,
     };
+  }
+
+  #close() {
+    clearTimeout(this.#patience);
+    this.#stream?.close();
+  }
+
+  /** Who still has something to watch need not know that there's no more. */
+  get #isShort() {
+    const { currentTime, duration, buffered, readyState } = this.video;
+    const last = buffered.length - 1;
+    // At the end browsers lack data, too, and don't always say that it's the end.
+    const isTheEnd =
+      last >= 0 && buffered.start(last) <= currentTime && buffered.end(last) >= duration - END_S;
+    return this.trouble.hidden && !isTheEnd && readyState < HTMLMediaElement.HAVE_FUTURE_DATA;
+  }
+
+  #endWait() {
+    clearTimeout(this.#patience);
+    this.waiting.textContent = "";
   }
 
   #isWell() {
     this.trouble.hidden = true;
-    this.waiting.hidden = true;
+    this.#endWait();
+  }
+
+  #recovered() {
+    this.#isCutOff = false;
+    this.#isWell();
+    // What came may be of the sound alone, or of another time.
+    if (!this.video.paused || this.video.seeking) this.#expectMore();
   }
 
   #reconnecting() {
-    // Who still has something to watch need not know.
-    if (this.video.readyState < HTMLMediaElement.HAVE_FUTURE_DATA) this.waiting.hidden = false;
+    this.#isCutOff = true;
+    this.#sayWhatIsWaitedFor();
+  }
+
+  #expectMore() {
+    clearTimeout(this.#patience);
+    this.#patience = setTimeout(() => this.#sayWhatIsWaitedFor(), PATIENCE_MS);
+  }
+
+  #sayWhatIsWaitedFor() {
+    if (!this.#isShort) return;
+    this.waiting.textContent = this.#isCutOff ? "Reconnecting…" : "Waiting for the video…";
   }
 
   /** @param {Trouble} trouble */
@@ -184,7 +237,7 @@ class Player {
     fill("text", text);
     fill("action", action);
     this.trouble.dataset.playerTrouble = trouble;
-    this.waiting.hidden = true;
+    this.#endWait();
     this.trouble.hidden = false;
   }
 

@@ -4,29 +4,31 @@
  * undoes with the second what it did with the first, and hears of no further ones. Only fingers
  * tap: a mouse that clicks twice has its own meaning.
  */
+import { leapWords } from "./sign.js";
+
 const STEP_S = 10;
 // Taps that are further apart than this are single ones.
 const PAUSE_MS = 350;
-const SIGN_MS = 700;
 // A finger that stays longer or goes further doesn't tap.
 const PRESS_MS = 400;
 const DRIFT_PX = 20;
 
 /** @typedef {-1 | 0 | 1} Side */
+/** @typedef {import("./sign.js").ShowSign} ShowSign */
 
 /**
  * @param {HTMLElement} controller
  * @param {HTMLVideoElement} video
+ * @param {ShowSign} showSign
  * @param {AbortSignal} signal
  */
-export function listenToTaps(controller, video, signal) {
-  const taps = new Taps(controller, video);
+export function listenToTaps(controller, video, showSign, signal) {
+  const taps = new Taps(controller, video, showSign);
   const options = { capture: true, signal };
   // Above the controller, which would act on a tap before.
   const frame = controller.parentElement ?? controller;
   frame.addEventListener("pointerdown", (event) => taps.down(event), options);
   frame.addEventListener("pointerup", (event) => taps.up(event), options);
-  signal.addEventListener("abort", () => taps.hideSign());
 }
 
 class Taps {
@@ -36,17 +38,16 @@ class Taps {
   #last_ms = Number.NEGATIVE_INFINITY;
   /** @type {Side} */
   #side = 0;
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  #hiding;
 
   /**
    * @param {HTMLElement} controller
    * @param {HTMLVideoElement} video
+   * @param {ShowSign} showSign
    */
-  constructor(controller, video) {
+  constructor(controller, video, showSign) {
     this.controller = controller;
     this.video = video;
-    this.sign = /** @type {HTMLElement} */ (controller.querySelector("[data-player-leap]"));
+    this.showSign = showSign;
   }
 
   /** @param {PointerEvent} event */
@@ -91,19 +92,10 @@ class Taps {
 
   /** @param {-1 | 1} side */
   #leap(side) {
-    const { video, sign } = this;
+    const { video } = this;
     if (!Number.isFinite(video.duration)) return;
     const to_s = video.currentTime + side * STEP_S;
     video.currentTime = Math.min(Math.max(to_s, 0), video.duration);
-    sign.textContent = `${side < 0 ? "−" : "+"}${(this.#count - 1) * STEP_S} s`;
-    sign.dataset.playerLeap = side < 0 ? "back" : "on";
-    sign.hidden = false;
-    clearTimeout(this.#hiding);
-    this.#hiding = setTimeout(() => this.hideSign(), SIGN_MS);
-  }
-
-  hideSign() {
-    clearTimeout(this.#hiding);
-    this.sign.hidden = true;
+    this.showSign(leapWords(side * (this.#count - 1) * STEP_S));
   }
 }

@@ -304,7 +304,7 @@ async def test_upload_form_begins_with_the_portals_setting(
     text = await page(anyone, "/upload")
     assert re.findall(r'<option value="(\w+)"\s+selected', text) == [default]
     assert f'data-default-visibility="{default}"' in text
-    assert "Private: who published it, admins and owners, once there are accounts" in text
+    assert "Private: only you and admins (needs accounts)" in text
 
 
 # All of it.

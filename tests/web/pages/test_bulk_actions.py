@@ -129,7 +129,7 @@ async def test_form_that_says_too_little_changes_nothing(anyone: Sender) -> None
         ("category", {"category": "999"}),
         ("visibility", {"visibility": "secret"}),
     ):
-        assert "say first what to set" in await act(anyone, action, video, **fields)
+        assert "choose a value first" in await act(anyone, action, video, **fields)
     for action in ("add-tags", "ask"):
         told_of = await act(anyone, action, Video(id=uuid4()), tags="b")
         assert told_of == "1 is not there any more."

@@ -77,7 +77,7 @@ async def test_ready_video_tells_what_is_still_being_made(client: Client) -> Non
     assert "More qualities are waiting to be made: 720p, 1080p" in waiting
     await make_attempt(video, 2, percent=43.2)
     html = await read(client, f"/videos/{video.id}/remaining")
-    assert "More qualities are being made: 720p, 1080p – 43 %" in html  # noqa: RUF001 - as shown
+    assert "More qualities are being made: 720p, 1080p – 43%" in html  # noqa: RUF001 - as shown
     assert f'hx-get="/videos/{video.id}/remaining"' in html
     assert 'hx-trigger="every 2s"' in html
     assert "<video" not in html
