@@ -57,7 +57,8 @@ class Presigner:
 
     async def presign_private_get(self, key: str, *, ttl_s: int) -> str:
         """As `presign_get`; no cache that others share keeps the object."""
-        return await self._presign_answer(key, ttl_s, {"cache-control": f"private, max-age={ttl_s}"})
+        headers = {"cache-control": f"private, max-age={ttl_s}"}
+        return await self._presign_answer(key, ttl_s, headers)
 
     async def presign_source(self, key: str, *, ttl_s: int) -> str:
         """As `presign_get`, of an uploaded file: nobody inflates it.
@@ -68,8 +69,15 @@ class Presigner:
         return await self._presign_answer(key, ttl_s, {"content-encoding": "identity"})
 
     async def presign_download(self, key: str, *, file_name: str, ttl_s: int) -> str:
-        """As `presign_get`; a browser saves the object under this name (RFC 6266)."""
-        headers = {"content-disposition": _attachment(file_name)}
+        """As `presign_source`; a browser saves the file under this name (RFC 6266).
+
+        Instead of the headers that the uploader sent, as `presign_private_get`.
+        """
+        headers = {
+            "cache-control": f"private, max-age={ttl_s}",
+            "content-disposition": _attachment(file_name),
+            "content-encoding": "identity",
+        }
         return await self._presign_answer(key, ttl_s, headers)
 
     async def _presign_answer(self, key: str, ttl_s: int, headers: dict[str, str]) -> str:
