@@ -51,7 +51,7 @@ async def test_owner_finds_who_has_guessed(
     await page.get_by_role("link", name="Audit log").click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Audit log")
     await expect(page.locator(".entry").first).to_contain_text(f"{OWNER} signed in")
-    await page.get_by_label("What was done").select_option("Failed tries to sign in")
+    await page.get_by_label("What was done").select_option("Failed sign-ins")
     await page.get_by_label("To what").fill("Nobody@example.org")
     await page.get_by_role("button", name="Show", exact=True).click()
     await expect(page.locator(".entry")).to_have_count(1)

@@ -157,7 +157,7 @@ async def test_publishing_goes_on_by_keyboard_after_a_wrong_password(
     await expect(password).to_have_attribute("autocomplete", "current-password")
     await owner.keyboard.type("wrong")
     await owner.keyboard.press("Enter")
-    await expect(dialog.get_by_role("alert")).to_contain_text("don't belong together")
+    await expect(dialog.get_by_role("alert")).to_contain_text("Wrong e-mail address")
     await expect(password).to_be_focused()
     await expect(password).to_have_value("")
     await suits_everyone(owner, "signed-out")

@@ -16,7 +16,7 @@ from portal.web.pages.formatting import Moment, moment
 # For each action how the form calls it, and what is said of who did it; {} is the object.
 WORDS: dict[str, tuple[str, str]] = {
     AuditAction.SIGNED_IN: ("Signing in", "signed in"),
-    AuditAction.SIGN_IN_REFUSED: ("Failed tries to sign in", "failed to sign in as {}"),
+    AuditAction.SIGN_IN_REFUSED: ("Failed sign-ins", "failed to sign in as {}"),
     AuditAction.SIGNED_OUT: ("Signing out", "signed out"),
     AuditAction.PASSWORD_CHANGED: ("New passwords", "chose a new password"),
     AuditAction.SESSION_ENDED: ("Sessions ended", "ended a session"),

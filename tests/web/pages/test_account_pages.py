@@ -27,7 +27,7 @@ from portal.database.account_models import Account
 from portal.database.states import Role
 
 NEW_PASSWORD = "eleven quiet harbours"
-WRONG = "belong together"
+WRONG = "Wrong e-mail address or password."
 
 
 # Signing in.
@@ -316,7 +316,7 @@ async def test_other_sessions_are_listed_and_ended(app: Quart) -> None:
     text = await page(sender, "/account")
     ends = re.findall(r'action="(/account/sessions/[0-9a-f-]{36}/end)"', text)
     assert len(ends) == 2
-    assert text.count("This one") == 1
+    assert text.count("This device") == 1
     await sender.post(ends[0])
     assert sorted([(await it.get("/account")).status_code for it in others]) == [200, 303]
     done = await sender.post("/account/sessions/end-others")

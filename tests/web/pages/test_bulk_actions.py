@@ -115,11 +115,12 @@ async def test_what_belongs_to_someone_else_is_left_alone(
     own, anns = await eds("Ed's"), await add_video("Ann's", 1, owner_id=ann.id, tags="a")
     hidden = await add_video("Ann's own", 2, owner_id=ann.id, visibility=Visibility.PRIVATE)
     words = await act(ed, "add-tags", own, anns, hidden, tags="b")
-    assert words == ("Tags added to 1 video. 1 belongs to someone else. 1 is not there any more.")
+    own_only = "1 was not changed: you can change only your own videos."
+    assert words == f"Tags added to 1 video. {own_only} 1 is not there any more."
     for action in ("delete", "undo", "visibility", "category"):
         said = await act(ed, action, anns, visibility="private", category="2")
         assert said in (
-            "1 belongs to someone else.",
+            own_only,
             "Too late to undo: 1 video was removed for good.",
         )
     kept = await Video.get(id=anns.id)
@@ -173,10 +174,10 @@ async def test_deletion_asks_once_and_is_undone(anyone: Sender) -> None:
     assert undo_ids(text) == {one.id, two.id}
     for path in ("/", "/videos"):
         assert "Two" not in await page(anyone, path)
-    assert await act(anyone, "undo", one, two) == "2 videos brought back."
+    assert await act(anyone, "undo", one, two) == "2 videos restored."
     # Pressed twice, or by two.
     assert await act(anyone, "undo", one) in (
-        "1 video brought back.",
+        "1 video restored.",
         "Too late to undo: 1 video was removed for good.",
     )
     assert "Two" in await page(anyone, "/")
@@ -189,11 +190,11 @@ async def test_who_may_not_delete_may_not_undo(app: Quart, ed: Sender, ann: Acco
     anns = await add_video("Ann's", owner_id=ann.id)
     await send(owner, "delete", anns)
     viewer = await signed_in(app, await make_account("vi", Role.VIEWER))
-    assert await act(ed, "undo", anns) == "1 belongs to someone else."
+    assert (await act(ed, "undo", anns)).endswith("you can change only your own videos.")
     status, _ = await post(viewer, "/videos/selected", {"action": "undo", "id": str(anns.id)})
     assert status == 403
     assert (await Video.get(id=anns.id)).deleted_at is not None
-    assert await act(owner, "undo", anns) == "1 video brought back."
+    assert await act(owner, "undo", anns) == "1 video restored."
 
 
 async def test_what_an_address_tells_is_never_anyones_words(anyone: Sender) -> None:
