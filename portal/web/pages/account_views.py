@@ -89,6 +89,7 @@ class PersonRow:
 
     id: str
     email: str
+    name: str
     role: str
     is_disabled: bool
     has_password: bool
@@ -178,6 +179,7 @@ def person_rows(
         PersonRow(
             id=str(it.id),
             email=shown(it.email),
+            name=shown(it.name),
             role=it.role.value,
             is_disabled=it.is_disabled,
             has_password=it.password_hash is not None,
