@@ -83,7 +83,7 @@ def is_site(text: str) -> bool:
     """Whether it names a site as browsers do, such as `https://example.org:8443`.
 
     `https://*.example.org` stands for all names below one, which has two labels at least: below
-    `com` anyone may have a name. Which suffixes of two labels are public, as `co.uk`, isn't known.
+    `com` anyone may have a name. Public suffixes of two labels aren't known.
     """
     return len(text) <= MAX_SITE_LENGTH and re.match(SITE_PATTERN, text) is not None
 
