@@ -183,7 +183,7 @@ class MissingScope(NotAllowed, code="insufficient_scope"):
 
 
 class SignInRefused(PortalError, status=401, code="sign_in_refused", title="Not signed in"):
-    """This e-mail address and password don't belong together."""
+    """Wrong e-mail address or password."""
 
 
 class TooManyTries(PortalError, status=429, code="too_many_tries", title="Too many tries"):

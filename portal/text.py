@@ -27,7 +27,7 @@ _MAX_HOST_LENGTH = 253 + len(":65535")
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _PORT = "[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
 # Also in the API's description, and so without what only Python knows.
-SITE_PATTERN = rf"^https?://(?:\*\.)?(?:{_LABEL}\.)*{_LABEL}(?::(?:{_PORT}))?$"
+SITE_PATTERN = rf"^https?://(?:\*\.(?:{_LABEL}\.)+|(?:{_LABEL}\.)*){_LABEL}(?::(?:{_PORT}))?$"
 MAX_SITE_LENGTH = 270
 
 
@@ -82,7 +82,8 @@ def http_address(text: str) -> SplitResult | None:
 def is_site(text: str) -> bool:
     """Whether it names a site as browsers do, such as `https://example.org:8443`.
 
-    `https://*.example.org` stands for all names below one.
+    `https://*.example.org` stands for all names below one, which has two labels at least: below
+    `com` anyone may have a name. Public suffixes of two labels aren't known.
     """
     return len(text) <= MAX_SITE_LENGTH and re.match(SITE_PATTERN, text) is not None
 

@@ -1,5 +1,6 @@
 """What the API's tests share: publishing as integrators do, and looking at the answers."""
 
+import io
 import json
 import re
 from collections.abc import AsyncIterator
@@ -74,12 +75,12 @@ async def presign(
     return await answered(await client.post("/api/videos/presign", json=body))
 
 
-async def put(url: str, data: bytes, *, content_type: str = "video/mp4") -> int:
-    """PUT straight to storage; returns the status."""
-    headers = {"Content-Type": content_type}
+async def put(url: str, data: bytes, *, content_type: str = "video/mp4", **extra: str) -> int:
+    """PUT straight to storage, with these headers, too; returns the status."""
+    headers = {"Content-Type": content_type, **extra}
     async with (
         aiohttp.ClientSession() as session,
-        session.put(url, data=data, headers=headers) as response,
+        session.put(url, data=io.BytesIO(data), headers=headers) as response,
     ):
         return response.status
 

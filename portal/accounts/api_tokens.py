@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 from portal.accounts import rows
 from portal.accounts.audit import AuditAction, note
-from portal.accounts.permissions import Principal
+from portal.accounts.permissions import Action, Principal
 from portal.accounts.secrets import TOKEN_PREFIX, digest, new_secret
 from portal.database.account_models import MAX_NAME_LENGTH, Account, ApiToken
 from portal.database.connection import transaction
@@ -25,7 +25,8 @@ async def create(
     Raises `InvalidRequest` for a name, scopes or days that can't be.
     """
     known = [scope for scope in Scope if scope in scopes]
-    if faults := _faults(name, scopes, known, days):
+    role = (await Account.get(id=account_id)).role
+    if faults := _faults(name, scopes, known, days, role):
         raise InvalidRequest(faults)
     secret = new_secret(TOKEN_PREFIX)
     async with transaction():
@@ -78,7 +79,7 @@ async def _note(action: AuditAction, token: ApiToken, **detail: str) -> None:
 
 
 def _faults(
-    name: str, scopes: Collection[str], known: Collection[Scope], days: int | None
+    name: str, scopes: Collection[str], known: Collection[Scope], days: int | None, role: Role
 ) -> list[FieldError]:
     faults = []
     if is_blank(name) or "\0" in name or len(name.strip()) > MAX_NAME_LENGTH:
@@ -86,6 +87,9 @@ def _faults(
         faults.append(FieldError("/name", words))
     if not known or len(known) != len(set(scopes)):
         words = f"Choose one or more of {', '.join(Scope)}."
+        faults.append(FieldError("/scopes", words))
+    elif Scope.ADMIN in known and not Principal(role=role).may(Action.ADMINISTER):
+        words = f"The scope {Scope.ADMIN} is for admins and owners; this account's role is {role}."
         faults.append(FieldError("/scopes", words))
     if days is not None and not 1 <= days <= MAX_DAYS:
         faults.append(FieldError("/days", f"Give 1 to {MAX_DAYS} days, or none for ever."))

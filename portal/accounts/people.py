@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID, uuid4
 
@@ -212,8 +212,14 @@ async def rename(account_id: UUID, name: str) -> None:
 
 async def name_of(account_id: UUID | None) -> str:
     """The name of an account; empty without one."""
-    account = await Account.get_or_none(id=account_id).only("name") if account_id else None
-    return account.name if account else ""
+    return (await names_of([account_id])).get(account_id, "")
+
+
+async def names_of(account_ids: Iterable[UUID | None]) -> dict[UUID | None, str]:
+    """The names of those of these accounts that there are, in one query at most."""
+    if not (ids := {it for it in account_ids if it}):
+        return {}
+    return dict(await Account.filter(id__in=ids).values_list("id", "name"))
 
 
 async def set_password(account: Account, password_hash: str, **detail: str) -> None:

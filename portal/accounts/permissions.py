@@ -91,7 +91,8 @@ class Principal:
             raise MissingScope(action.scope)
         is_others = action in TO_A_VIDEO and owner_id != self.account_id
         if is_others and self.role is Role.EDITOR:
-            raise NotAllowed("Only who published this video, an admin or an owner may do this.")
+            words = "Only the person who published this video, an admin or an owner may do this."
+            raise NotAllowed(words)
 
     @property
     def sees_all(self) -> bool:

@@ -47,7 +47,8 @@ class Upload(Model):
     `multipart_id` is storage's name of the unfinished upload in parts, if there is one, and
     `size_bytes` the size announced when it was started. A discarded upload was given up by its
     owner: its key can no longer be used. `active_at` is when one in parts was last heard of: it was
-    started, completed, or a part's address was signed.
+    started, completed, or a part's address was signed. `is_compared` tells that the file was found
+    as its video has it after the last moment at which it could be replaced.
     """
 
     key = fields.CharField(max_length=400, primary_key=True)
@@ -56,6 +57,7 @@ class Upload(Model):
     multipart_id: str | None = fields.TextField(null=True)
     size_bytes: int | None = fields.BigIntField(null=True)
     is_discarded = fields.BooleanField(default=False, db_default=False)
+    is_compared = fields.BooleanField(default=False, db_default=False)
     active_at: datetime | None = fields.DatetimeField(null=True)
     owner_id: UUID | None = fields.UUIDField(null=True)
     created_at = fields.DatetimeField(auto_now_add=True)

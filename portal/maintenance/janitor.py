@@ -6,6 +6,10 @@ From storage it removes only what this database knows: uploads it issued, attemp
 videos it deleted. An object unknown to the database may belong to a newer state of it, or to
 another portal; `portal doctor --deep` shows those and removes them on demand.
 
+The address that a file was PUT to stays good after the video was published, and even deleted. So
+sources are compared with the size that quotas count, from when the address expires until nothing
+sent to it can arrive any more.
+
 Each removal is decided in a transaction that locks the row and makes the decision final (an
 upload discarded, an attempt closed), and carried out afterwards; the row that tells of it goes, or
 is marked, last. So a janitor that is killed is continued by the next one, several at once do no
@@ -25,18 +29,24 @@ from portal.accounts.rows import forget_expired
 from portal.config import Config
 from portal.database.connection import server_time, transaction
 from portal.database.deletion_models import Deletion, Tombstone
-from portal.database.models import Attempt, Video
+from portal.database.models import Attempt, Upload, Video
 from portal.database.rows import lock_video, rows_by_key
 from portal.errors import StorageUnavailable
 from portal.maintenance import rows
-from portal.maintenance.rows import BATCH, DUE_TOMBSTONES, IDLE_UPLOADS, SWEEPABLE
+from portal.maintenance.rows import (
+    BATCH,
+    DUE_TOMBSTONES,
+    EXPIRED_SOURCES,
+    IDLE_UPLOADS,
+    SWEEPABLE,
+)
 from portal.processing.attempts import close_lost
 from portal.processing.references import unused_below, used_folders
 from portal.processing.removal import remove_again, remove_below
 from portal.queue.app import Queue
 from portal.queue.rows import prune_jobs
 from portal.storage.bucket import Storage, StorageKept
-from portal.storage.errors import ListingRefused, StorageRefused
+from portal.storage.errors import ListingRefused, ObjectMissing, StorageRefused
 from portal.storage.keys import UPLOAD_FOLDER, output_root
 from portal.storage.listing import open_multiparts
 from portal.storage.objects import OpenMultipart
@@ -57,11 +67,12 @@ UNRECORDED_S = 3600
 
 @dataclass(slots=True)
 class Tidied:
-    """How much was removed: uploads, unrecorded multipart uploads, objects, finished jobs, lines
-    of the audit log.
+    """How much was removed: uploads, sources that were replaced, unrecorded multipart uploads,
+    objects, finished jobs, lines of the audit log.
     """
 
     uploads: int = 0
+    replaced_sources: int = 0
     multiparts: int = 0
     attempts: int = 0
     objects: int = 0
@@ -75,10 +86,12 @@ class Cutoffs:
     """What happened before these moments is over.
 
     `idle_since`: an upload untouched since then is abandoned, and no address that was signed for
-    one can still be used. `settled_since`: nobody writes to, or plays from, attempts of before.
+    one can still be used. `expired_since`: an address that was signed before begins no upload any
+    more. `settled_since`: nobody writes to, or plays from, attempts of before.
     """
 
     idle_since: datetime
+    expired_since: datetime
     settled_since: datetime
     unrecorded_since: datetime
 
@@ -88,6 +101,7 @@ class Cutoffs:
         idle_s = max(DAY_S, config.upload_url_ttl_s + ARRIVAL_S)
         return cls(
             idle_since=now - timedelta(seconds=idle_s),
+            expired_since=now - timedelta(seconds=config.upload_url_ttl_s),
             settled_since=now - timedelta(seconds=max(DAY_S, config.playback_url_ttl_s)),
             unrecorded_since=now - timedelta(seconds=UNRECORDED_S),
         )
@@ -106,6 +120,7 @@ async def tidy(
     # In this order: an upload that is forgotten can't vouch for its multipart uploads any more.
     done.multiparts = await abort_unrecorded(cutoffs, storage)
     done.uploads = await discard_abandoned(cutoffs, storage)
+    done.replaced_sources = await remove_replaced(cutoffs, storage)
     await sweep_attempts(cutoffs, storage, done)
     done.deleted_videos = await bury_deleted(cutoffs, storage, queue)
     await forget_expired()
@@ -151,6 +166,37 @@ async def discard_abandoned(cutoffs: Cutoffs, storage: Storage) -> int:
                 row["key"], idle_since=cutoffs.idle_since, storage=storage
             )
     return removed
+
+
+async def remove_replaced(cutoffs: Cutoffs, storage: Storage) -> int:
+    """Remove files that were put in the place of a video's, or of a deleted video's.
+
+    What is still to be made of such a video fails as `source_changed` in any case.
+    """
+    removed = 0
+    times = (cutoffs.expired_since, cutoffs.idle_since)
+    async for row in rows_by_key(EXPIRED_SOURCES, *times, first="", page=BATCH):
+        with _skipping_kept():
+            removed += await _remove_unless(row["key"], row["size_bytes"], storage)
+            arrived = Upload.filter(key=row["key"], created_at__lt=cutoffs.idle_since)
+            await arrived.update(is_compared=True)
+    return removed
+
+
+async def _remove_unless(key: str, size_bytes: int, storage: Storage) -> bool:
+    """Remove an object that has another size; returns whether there was one."""
+    try:
+        found = await storage.head(key)
+    except ObjectMissing:
+        return False
+    if found.size_bytes == size_bytes:
+        return False
+    await storage.delete(key)
+    logger.warning(
+        "Source was replaced after it was published",
+        extra={"action": "source_replaced", "key": key, "size_bytes": found.size_bytes},
+    )
+    return True
 
 
 async def sweep_attempts(cutoffs: Cutoffs, storage: Storage, done: Tidied) -> None:

@@ -19,6 +19,20 @@ WHERE (greatest(created_at, active_at) < %s OR is_discarded AND multipart_id IS 
   AND key > %s
 ORDER BY key LIMIT %s
 """
+# Sources whose upload address has expired and that may have been replaced until then, with the size
+# that their video has; 0 for a deleted one.
+EXPIRED_SOURCES = """
+WITH expired AS (SELECT %s::timestamptz AS at)
+SELECT key, size_bytes FROM (
+  SELECT uploads.key, videos.size_bytes FROM expired, uploads
+  JOIN videos ON videos.storage_key = uploads.key
+  WHERE NOT is_compared AND uploads.created_at < expired.at
+  UNION ALL
+  SELECT storage_key, 0 FROM expired, tombstones
+  WHERE published_at < expired.at AND published_at > %s
+) source
+WHERE key > %s ORDER BY key LIMIT %s
+"""
 KNOWN_KEYS = """
 SELECT key, multipart_id FROM uploads WHERE key = ANY(%s)
 UNION ALL

@@ -62,11 +62,11 @@ ABANDONED = Failure("worker_lost", "The worker ended without releasing its work.
 class OpenAttempt:
     """An attempt this process holds the lease of.
 
-    `is_cautious` tells that an earlier one failed. `wanted` names the renditions to make of a
-    video that is ready; it is empty in a first pass, which has yet to plan them, and where
-    `makes_storyboard` says that this is to be made. `interruptions` counts those that storage broke
-    off, by not delivering the source, since the editor last asked for new ones. `percent` is how
-    far earlier attempts at the same pass got.
+    `is_cautious` tells that the file may be why an earlier one failed. `wanted` names the
+    renditions to make of a video that is ready; it is empty in a first pass, which has yet to plan
+    them, and where `makes_storyboard` says that this is to be made. `interruptions` counts those
+    that storage broke off, by not delivering the source, since the editor last asked for new ones.
+    `percent` is how far earlier attempts at the same pass got.
     """
 
     id: int
@@ -98,7 +98,9 @@ async def begin(video_id: UUID, *, worker: str) -> OpenAttempt | None:
         earlier = await close_abandoned(video_id)
         failed = [it for it in earlier if it.outcome is not Outcome.HANDED_BACK]
         if sum(it.number > video.forgiven_attempts for it in failed) < MAX_ATTEMPTS:
-            is_cautious = bool(failed)
+            # A worker that was killed once says nothing about the file; two may.
+            was_killed = [it.error_code == ABANDONED.code for it in failed]
+            is_cautious = not all(was_killed) or len(failed) > 1
             opened.append(await open_attempt(video, earlier, worker, is_cautious=is_cautious))
     # Raised in the transaction, it would leave the last of them open.
     if not opened:
@@ -183,6 +185,7 @@ async def close_lost(attempts: Sequence[Attempt]) -> None:
         if attempt.outcome is None:
             got_on = await made_segments.is_any_by(attempt.video_id, attempt.number)
             attempt.outcome = Outcome.HANDED_BACK if got_on else Outcome.FAILED
+            attempt.error_code = ABANDONED.code
             await _end(attempt, attempt.outcome, ABANDONED)
 
 

@@ -31,7 +31,7 @@ async def checked_source(attempt: OpenAttempt, storage: Storage) -> AsyncIterato
     await check_source(attempt.video, storage)
     key = attempt.video.storage_key
     try:
-        yield await storage.internal.presign_get(key, ttl_s=SOURCE_URL_TTL_S)
+        yield await storage.internal.presign_source(key, ttl_s=SOURCE_URL_TTL_S)
     except (TranscodeFailed, SourceRejected) as exc:
         await check_source(attempt.video, storage)
         is_broken_off = exc.code == FailCode.SOURCE_UNREACHABLE

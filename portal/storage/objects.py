@@ -15,13 +15,14 @@ class ObjectInfo:
     """What storage tells about an object; times are the server's own, in whole seconds.
 
     `etag` is empty where storage computes none, as the embedded server; `processing.sources` has
-    what tells its objects apart.
+    what tells its objects apart. `content_encoding` is the header that the uploader sent.
     """
 
     size_bytes: int
     etag: str
     modified_at: datetime
     answered_at: datetime = field(compare=False)
+    content_encoding: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ def read_info(answer: Mapping[str, Any]) -> ObjectInfo:
         etag=answer.get("ETag", "").strip('"'),
         modified_at=answer["LastModified"],
         answered_at=parsedate_to_datetime(date) if date else answer["LastModified"],
+        content_encoding=answer.get("ContentEncoding", ""),
     )
 
 

@@ -57,12 +57,33 @@ class Presigner:
 
     async def presign_private_get(self, key: str, *, ttl_s: int) -> str:
         """As `presign_get`; no cache that others share keeps the object."""
-        query = urlencode({"response-cache-control": f"private, max-age={ttl_s}"}, quote_via=quote)
-        return (await self._signer(ttl_s))("GET", f"{key}?{query}", {})
+        headers = {"cache-control": f"private, max-age={ttl_s}"}
+        return await self._presign_answer(key, ttl_s, headers)
+
+    async def presign_source(self, key: str, *, ttl_s: int) -> str:
+        """As `presign_get`, of an uploaded file: nobody inflates it.
+
+        An uploader may have sent `Content-Encoding`, which isn't signed and which storage keeps;
+        ffmpeg inflates what says that it is compressed, and has no option against that.
+        """
+        return await self._presign_answer(key, ttl_s, {"content-encoding": "identity"})
 
     async def presign_download(self, key: str, *, file_name: str, ttl_s: int) -> str:
-        """As `presign_get`; a browser saves the object under this name (RFC 6266)."""
-        query = urlencode({"response-content-disposition": _attachment(file_name)}, quote_via=quote)
+        """As `presign_source`; a browser saves the file under this name (RFC 6266).
+
+        Instead of the headers that the uploader sent, as `presign_private_get`.
+        """
+        headers = {
+            "cache-control": f"private, max-age={ttl_s}",
+            "content-disposition": _attachment(file_name),
+            "content-encoding": "identity",
+        }
+        return await self._presign_answer(key, ttl_s, headers)
+
+    async def _presign_answer(self, key: str, ttl_s: int, headers: dict[str, str]) -> str:
+        """As `presign_get`; storage answers with these headers instead of the object's."""
+        overrides = {f"response-{name}": value for name, value in headers.items()}
+        query = urlencode(overrides, quote_via=quote)
         return (await self._signer(ttl_s))("GET", f"{key}?{query}", {})
 
     async def presign_get_many(self, keys: Collection[str], *, ttl_s: int) -> dict[str, str]:

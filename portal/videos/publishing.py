@@ -50,6 +50,8 @@ logger = logging.getLogger(__name__)
 
 # Storage's own time limits, with its retries, are longer than someone waits for an answer.
 HEAD_TIMEOUT_S = 8
+# Some servers keep the name of S3's framing of a request, which is not in the file.
+UNENCODED = frozenset({"", "identity", "aws-chunked"})
 # Another try may end otherwise: the fault was not the file's, or an operator may raise a limit.
 RETRY_HELPS = frozenset(
     {
@@ -139,7 +141,7 @@ async def publish(
     Raises:
         UploadNotFound: storage holds no file, or an empty one, under the key, or the upload in
             parts is not complete.
-        InvalidRequest: the file is too large.
+        InvalidRequest: the file is too large, or was sent with a `Content-Encoding`.
         KeyAlreadyUsed: the key belongs to a video with other metadata.
         VideoQuotaExceeded: the account may publish it later; the file is kept for a day.
         StorageQuotaExceeded: the account has no room for the file, which is removed.
@@ -150,6 +152,8 @@ async def publish(
     source = await _uploaded_object(submission.key, storage)
     if source.size_bytes == 0:
         raise UploadNotFound("The uploaded file is empty. Upload it again, then retry.")
+    if source.content_encoding not in UNENCODED:
+        raise _encoded(source)
     if 0 < max_source_bytes < source.size_bytes:
         await uploads.discard(upload_id(submission.key), storage=storage)
         raise _too_large(source, max_source_bytes)
@@ -164,6 +168,14 @@ def _too_large(source: ObjectInfo, max_source_bytes: int) -> InvalidRequest:
     message = (
         f"The uploaded file has {source.size_bytes:,} bytes, and this portal takes at most "
         f"{max_source_bytes:,}. It was removed; ask for a new address and send a smaller file."
+    )
+    return InvalidRequest([FieldError("/key", message)])
+
+
+def _encoded(source: ObjectInfo) -> InvalidRequest:
+    message = (
+        f"The file was uploaded with the header Content-Encoding: {source.content_encoding}. Send "
+        "the video itself, without that header, to the same address, then retry."
     )
     return InvalidRequest([FieldError("/key", message)])
 

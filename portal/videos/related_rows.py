@@ -7,6 +7,7 @@ from psycopg import sql
 from tortoise.connection import get_connection
 
 from portal.accounts.permissions import Principal
+from portal.database.rows import IS_PRESENT
 from portal.database.search import tag_query
 from portal.videos.library_rows import listed_for
 
@@ -27,7 +28,7 @@ WITH newest AS MATERIALIZED (
   SELECT id, created_at, {tags} AS tags,
     (SELECT count(*) FROM unnest(category_ids) AS one WHERE one = ANY ({categories})) AS categories
   FROM looked_at JOIN videos USING (id)
-  WHERE id <> {own} AND status = 'ready' AND {listed}
+  WHERE id <> {own} AND status = 'ready' AND {present} AND {listed}
 )
 SELECT id FROM counted WHERE tags + categories > 0
 ORDER BY tags DESC, categories DESC, created_at DESC, id DESC LIMIT {limit}
@@ -48,6 +49,7 @@ async def fetch_related(
         categories=sql.SQL("{}::smallint[]").format(sql.Literal(list(categories))),
         tags=counted,
         own=sql.Literal(own),
+        present=sql.SQL(IS_PRESENT),
         listed=listed_for(seen_by),
         limit=sql.Literal(limit),
     )

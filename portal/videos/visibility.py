@@ -71,9 +71,11 @@ def signed_in_only_fault(visibility: Visibility, *, signed_in_only: bool) -> str
 
 def embed_origin_fault(origin: str) -> str | None:
     """What is wrong with the name of a site, and the remedy."""
-    if not is_site(origin):
-        return "Give a site like https://blog.example.org, in small letters and without a path."
-    return None
+    if is_site(origin):
+        return None
+    if is_site(origin.replace("//*.", "//", 1)):
+        return "This would be anyone's site. Name the domain as well, like https://*.example.org."
+    return "Give a site like https://blog.example.org, in small letters and without a path."
 
 
 def recorded_access(video: Video) -> VideoAccess:

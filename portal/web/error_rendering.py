@@ -5,6 +5,7 @@ People get the message; the log gets the cause and the request's id.
 
 import logging
 import re
+from http import HTTPStatus
 
 import psycopg
 import psycopg_pool
@@ -85,7 +86,7 @@ def _is_owner_gone(error: Exception) -> bool:
 async def render_page(app: Quart, error: PortalError) -> bytes:
     """The page of an error, for any request that fails like this."""
     async with app.test_request_context("/"):
-        return (await _page(error)).encode()
+        return (await _page(error, viewer=None)).encode()
 
 
 async def _response(error: PortalError) -> Response:
@@ -98,7 +99,9 @@ async def _response(error: PortalError) -> Response:
     if is_api(request.path):
         response = Response(problem_document(error), error.status, content_type=PROBLEM_TYPE)
     else:
-        response = Response(await _page(error), error.status)
+        # What failed may be what tells who asks.
+        known = {"viewer": None} if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR else {}
+        response = Response(await _page(error, **known), error.status)
     response.headers.extend(error.headers)
     return response
 
@@ -113,14 +116,15 @@ def _is_page() -> bool:
     return request.method == "GET" and "HX-Request" not in request.headers
 
 
-async def _page(error: PortalError) -> str:
+async def _page(error: PortalError, **known: None) -> str:
     context = {
         "status": error.status,
         "title": error.title,
         "message": error.detail,
         "request_id": current_fields().get("request_id", ""),
-        # Who asks may be what could not be found out.
-        "viewer": None,
+        # Where to come back to once signed in.
+        "section": "video" if isinstance(error, VideoNotFound) and _is_page() else "",
+        **known,
     }
     state = state_of(request.scope)
     if state.framed_by or state.playback_token:

@@ -129,3 +129,14 @@ async def test_token_that_can_not_be_is_told_why(
         await api_tokens.create(ann.id, **given)
     assert [fault.pointer for fault in refused.value.errors] == [pointer]
     assert await api_tokens.list_tokens(ann.id) == []
+
+
+async def test_scope_admin_is_refused_to_accounts_that_administer_nothing(ann: Account) -> None:
+    editor = await make_account("edith", Role.EDITOR)
+    for scopes in ([Scope.ADMIN], list(Scope)):
+        with pytest.raises(InvalidRequest) as refused:
+            await api_tokens.create(editor.id, name="a test", scopes=scopes)
+        assert refused.value.by_field == {
+            "scopes": "The scope admin is for admins and owners; this account's role is editor."
+        }
+    assert await token_of(await make_account("bob", Role.ADMIN), [Scope.ADMIN])

@@ -169,8 +169,8 @@ async def test_pages_of_accounts_work_without_scripts(open_page: OpenPage, owner
 
 async def test_password_is_shown_only_while_its_button_is_pressed(owner: Page) -> None:
     await open_at(owner, "/account")
-    field = owner.get_by_role("textbox", name="Your password now")
-    button = owner.get_by_role("button", name="Show your password now")
+    field = owner.get_by_role("textbox", name="Current password")
+    button = owner.get_by_role("button", name="Show current password")
     await field.fill("wrong")
     await button.click()
     await expect(field).to_have_attribute("type", "text")
@@ -178,6 +178,6 @@ async def test_password_is_shown_only_while_its_button_is_pressed(owner: Page) -
     await button.click()
     await expect(field).to_have_attribute("type", "password")
     await owner.get_by_role("button", name="Change password").click()
-    field = owner.get_by_role("textbox", name="Your password now")
+    field = owner.get_by_role("textbox", name="Current password")
     await expect(field).to_be_focused()
     await expect(field).to_have_value("")

@@ -70,7 +70,7 @@ async def test_videos_are_chosen_changed_deleted_and_brought_back(
     await expect(every).to_have_js_property("indeterminate", True)
     await bar.get_by_role("button", name="Delete").click()
     dialog = page.get_by_role("dialog", name="Delete 3 videos?")
-    await expect(dialog.get_by_role("button", name="Keep")).to_be_focused()
+    await expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
     assert await axe_findings(page) == []
     await page.keyboard.press("Escape")
     await expect(bar.get_by_role("button", name="Delete")).to_be_focused()
@@ -81,7 +81,7 @@ async def test_videos_are_chosen_changed_deleted_and_brought_back(
     await lists(page, "Dora")
     await page.keyboard.press("Tab")
     await page.keyboard.press("Enter")
-    await expect(toast).to_have_text("3 videos brought back.")
+    await expect(toast).to_have_text("3 videos restored.")
     # Looked at last, for that may take longer than Undo is offered.
     await page.get_by_role("checkbox", name="Select Berta").check()
     await bar.get_by_role("button", name="Delete").click()
@@ -151,7 +151,7 @@ async def test_several_are_deleted_and_brought_back_on_a_phone_without_scripts(
     await expect(page.get_by_text("2 videos deleted.")).to_be_visible()
     await lists(page, LONG, "Berta")
     await page.get_by_role("button", name="Undo").tap()
-    await expect(page.get_by_text("2 videos brought back.")).to_be_visible()
+    await expect(page.get_by_text("2 videos restored.")).to_be_visible()
     assert page.url.startswith(f"{shelf.base_url}/videos?sort=title")
 
 
@@ -198,7 +198,7 @@ async def test_menu_of_a_card(open_page: OpenPage, shelf: LivePortal) -> None:
     await expect(toast).to_have_text("1 video deleted.")
     await expect(card).to_have_count(0)
     await page.get_by_role("button", name="Undo").click()
-    await expect(toast).to_have_text("1 video brought back.")
+    await expect(toast).to_have_text("1 video restored.")
     await expect(card).to_be_visible()
     assert page.url == f"{shelf.base_url}/"
     # All of the card still leads to the video.

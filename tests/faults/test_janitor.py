@@ -199,6 +199,33 @@ async def test_file_put_after_its_video_was_deleted_goes_too(
     assert not await Tombstone.exists()
 
 
+async def test_file_that_replaced_a_published_one_goes_once_its_address_expired(
+    client: Client, resources: WebContext
+) -> None:
+    """The quota counts what was published, not what was put to the address afterwards."""
+    uploads = [await presign(client) for _ in range(3)]
+    for upload in uploads:
+        assert await put(upload["uploadUrl"], RAW_FILE) == 200
+        response = await client.post("/api/videos", json=metadata(upload["key"]))
+        assert response.status_code == 201
+    untouched, replaced, deleted = uploads
+    video = await Video.get(upload_id=deleted["key"])
+    await deletion.delete_video(video.id, queue=resources.queue)
+    await remove_now(video, resources)
+    for upload in (replaced, deleted):
+        assert await put(upload["uploadUrl"], RAW_FILE * 6) == 200
+    assert (await tidy(resources)).replaced_sources == 0
+
+    assert (await tidy(resources, now=hence(minutes=61))).replaced_sources == 2
+
+    are_left = [await is_stored(resources, upload["key"]) for upload in uploads]
+    assert are_left == [True, False, False]
+    # What began to arrive at the last moment is found as well, and nothing is asked for ever.
+    await resources.storage.put(replaced["key"], b"late", content_type="video/mp4")
+    assert (await tidy(resources, now=hence(hours=25))).replaced_sources == 1
+    assert (await Upload.get(key=untouched["key"])).is_compared
+
+
 async def test_objects_of_others_in_the_bucket_are_left_alone(resources: WebContext) -> None:
     """A database that is empty by mistake must not cost the files of the right one."""
     foreign = [f"videos/{uuid4().hex}.mp4", f"hls/{uuid4()}/1/master.m3u8"]

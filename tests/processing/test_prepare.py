@@ -1,11 +1,12 @@
 """A look into a file: refused, made playable by copying, or left to a job that encodes."""
 
+import gzip
 import time
 from itertools import count
 from pathlib import Path
 
 import pytest
-from api_client import Client, rows
+from api_client import Client, presign, put, rows
 from hostile_files import same_picture
 from passes import EARLY, LATER, make_source, pass_of, published_file, states
 
@@ -16,7 +17,7 @@ from portal.processing.pace import Pace, WorkMeter
 from portal.processing.tools import Tools
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.errors import RejectCode, SourceRejected
-from portal.transcoding.probing.probe import SourceLimits
+from portal.transcoding.probing.probe import SourceLimits, probe
 from portal.web.composition import WebContext
 
 JOBS = "SELECT id, task_name, queue_name, status::text FROM procrastinate_jobs ORDER BY id"
@@ -88,6 +89,18 @@ async def test_file_that_is_refused_leaves_its_attempt_as_before(
     [attempt] = await Attempt.filter(video_id=video.id)
     assert (attempt.outcome, attempt.error_code) == ("failed", "not_a_video")
     assert len(await queued(resources)) == 1
+
+
+async def test_file_that_says_it_is_compressed_is_not_inflated(
+    client: Client, resources: WebContext, source: Path
+) -> None:
+    """A few kilobytes that storage calls gzip may stand for hundreds of megabytes."""
+    upload, body = await presign(client), gzip.compress(source.read_bytes())
+    assert await put(upload["uploadUrl"], body, **{"Content-Encoding": "gzip"}) == 200
+    address = await resources.storage.internal.presign_source(upload["key"], ttl_s=60)
+    with pytest.raises(SourceRejected) as caught:
+        await probe(address)
+    assert caught.value.code is RejectCode.NOT_A_VIDEO
 
 
 async def test_look_neither_counts_as_an_attempt_nor_forgives_any(

@@ -1,5 +1,6 @@
 """A stream that players take as it is plays once it is copied; what it lacks follows."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,20 @@ async def test_what_turns_out_undeliverable_is_encoded_and_told(
     assert (await states(video))["360p"] == "complete"
     transcode = await (await client.get(f"/api/videos/{video.id}/transcode")).get_json()
     assert [note["code"] for note in transcode["notes"]] == ["copy_undeliverable"]
+
+
+@pytest.mark.parametrize(("lost", "status"), [(1, "ready"), (2, "processing")])
+async def test_a_copy_whose_worker_was_killed_is_copied_again_once(
+    client: Client, resources: WebContext, film: Path, tmp_path: Path, lost: int, status: str
+) -> None:
+    video = await published_file(client, resources, film)
+    for _ in range(lost):
+        attempt = await attempts.begin(video.id, worker="test")
+        assert attempt is not None
+        await Attempt.filter(id=attempt.id).update(lease_expires_at=datetime.now(UTC))
+    video = await looked_into(video, resources, tmp_path)
+    # What may be the file's doing is left to a job that encodes.
+    assert video.status == status
 
 
 async def test_a_copy_of_what_does_not_decode_is_replaced_by_an_encode(

@@ -1,5 +1,6 @@
 """What is offered beside a video: what has most in common with it, asked for in few queries."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -44,7 +45,9 @@ async def test_only_what_can_be_played_and_is_listed_is_offered(client: Client) 
     await make(3, "sea", 1, visibility=Visibility.PRIVATE)
     await make(4, "sea", 1, visibility=Visibility.UNLISTED)
     await make(5, "it's | odd & more, sea")
-    assert await related_titles(video) == ["Video 5"]
+    # It takes no other's place.
+    await make(6, "sea", 1, deleted_at=datetime.now(UTC))
+    assert await related_titles(video, limit=1) == ["Video 5"]
     everything = await related_videos(video, seen_by=EVERYONES, limit=8)
     assert {it.title for it in everything} == {"Video 3", "Video 4", "Video 5"}
 

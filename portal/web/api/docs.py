@@ -1,13 +1,16 @@
 """The API's description: for programs at /api/openapi.json, for people at /api/docs.
 
-Both follow from the app alone and take a while to make, so each process makes them once.
+Both follow from the app alone and take a while to make, so each process makes them once; the frame
+of the page is that of who asks.
 """
 
 from typing import Any
 
+from markupsafe import Markup
 from quart import Blueprint, Response, current_app, jsonify, render_template
 
 from portal.web.access import Policy, policy
+from portal.web.body_cache import cached_body
 from portal.web.context import web_context
 
 blueprint = Blueprint("docs", __name__, url_prefix="/api")
@@ -25,20 +28,21 @@ async def openapi() -> Response:
 @policy(Policy.ANYONE)
 async def docs() -> Response:
     """The same as a page."""
-    found = await web_context().documents.get("docs", _page)
-    return await found.answer(content_type="text/html; charset=utf-8", cache_control="no-cache")
+    found = await web_context().documents.get("docs", _reference)
+    info = current_app.extensions["QUART_SCHEMA"].info
+    reference = Markup(found.body.decode())  # noqa: S704 - rendered by a template
+    page = cached_body(await render_template("api/docs.html", info=info, reference=reference))
+    return await page.answer(content_type="text/html; charset=utf-8", cache_control="no-cache")
 
 
 async def _json() -> str:
     return str(await jsonify(_document()).get_data(as_text=True))
 
 
-async def _page() -> str:
-    base_url = web_context().config.public_url
-    # Kept for all who ask, so it says nothing of who asked first.
-    spec = _document()
-    given = {"spec": spec, "resources": _by_resource(spec), "base_url": base_url, "viewer": None}
-    return await render_template("api/docs.html", **given)
+async def _reference() -> str:
+    base_url, spec = web_context().config.public_url, _document()
+    given = {"spec": spec, "resources": _by_resource(spec), "base_url": base_url}
+    return await render_template("api/_reference.html", **given)
 
 
 def _by_resource(spec: dict[str, Any]) -> dict[str, list[tuple[str, str, dict[str, Any]]]]:

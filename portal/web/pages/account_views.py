@@ -9,9 +9,11 @@ from portal.accounts.permissions import Action, Principal
 from portal.accounts.sessions import SessionView
 from portal.database.account_models import Account, ApiToken, OneTimeLink
 from portal.database.states import Role, Scope
+from portal.errors import TokenRefused, Unavailable
 from portal.text import shown, whole_number
 from portal.web.access import principal
 from portal.web.context import web_context
+from portal.web.error_rendering import DATABASE_ERRORS
 from portal.web.pages.embedding import public_url
 from portal.web.pages.formatting import Moment, moment
 from portal.web.pages.quota_views import QuotaView
@@ -87,6 +89,7 @@ class PersonRow:
 
     id: str
     email: str
+    name: str
     role: str
     is_disabled: bool
     has_password: bool
@@ -105,9 +108,12 @@ class InvitationRow:
     expires: Moment
 
 
-async def current_viewer() -> Viewer:
-    """Who looks at this page."""
-    found = await principal()
+async def current_viewer() -> Viewer | None:
+    """Who looks at this page; None where that can't be found out, as in an error's."""
+    try:
+        found = await principal()
+    except (TokenRefused, Unavailable, *DATABASE_ERRORS):
+        return None
     return Viewer(
         is_open=found.account_id is None and found.role is not None,
         is_signed_in=found.is_signed_in,
@@ -173,6 +179,7 @@ def person_rows(
         PersonRow(
             id=str(it.id),
             email=shown(it.email),
+            name=shown(it.name),
             role=it.role.value,
             is_disabled=it.is_disabled,
             has_password=it.password_hash is not None,

@@ -16,7 +16,7 @@ from portal.web.pages.formatting import Moment, moment
 # For each action how the form calls it, and what is said of who did it; {} is the object.
 WORDS: dict[str, tuple[str, str]] = {
     AuditAction.SIGNED_IN: ("Signing in", "signed in"),
-    AuditAction.SIGN_IN_REFUSED: ("Failed tries to sign in", "failed to sign in as {}"),
+    AuditAction.SIGN_IN_REFUSED: ("Failed sign-ins", "failed to sign in as {}"),
     AuditAction.SIGNED_OUT: ("Signing out", "signed out"),
     AuditAction.PASSWORD_CHANGED: ("New passwords", "chose a new password"),
     AuditAction.SESSION_ENDED: ("Sessions ended", "ended a session"),
@@ -66,7 +66,6 @@ DETAILS = {
     "way": "by a one-time {}",
     "provider": "by {}",
     "visibility": "now {}",
-    "expires": "until {}",
     "revoked": "old keys revoked: {}",
 }
 FIELDS = {
@@ -91,6 +90,7 @@ class EventRow:
     after: str
     facts: list[str]
     at: Moment
+    until: Moment | None
     history_url: str
 
 
@@ -131,7 +131,7 @@ def event_row(event: AuditEvent, titles: Mapping[str, tuple[str, bool]]) -> Even
     _, sentence = WORDS.get(event.action, ("", f"{event.action} {{}}"))
     before, has_object, after = sentence.partition("{}")
     name, url = _object(event, titles) if has_object else ("", "")
-    email = event.actor_email
+    email, expires = event.actor_email, event.detail.get("expires")
     is_video = event.action.startswith("video.")
     return EventRow(
         who=shown(email) or NOBODYS.get(event.actor_kind, "Someone"),
@@ -142,6 +142,7 @@ def event_row(event: AuditEvent, titles: Mapping[str, tuple[str, bool]]) -> Even
         after=after,
         facts=_facts(event),
         at=moment(event.at),
+        until=moment(datetime.fromisoformat(expires)) if expires else None,
         history_url=url_for("audit.index", object=event.object_id) if is_video else "",
     )
 
@@ -170,8 +171,6 @@ def _facts(event: AuditEvent) -> list[str]:
 
 
 def _plain(name: str, text: str) -> str:
-    if name == "expires":
-        return moment(datetime.fromisoformat(text)).words
     if name != "fields":
         return shown(text)
     return ", ".join(FIELDS.get(field, field) for field in text.split(", "))

@@ -12,6 +12,7 @@ from uuid import UUID
 from quart import Blueprint, render_template, request
 from werkzeug.datastructures import MultiDict
 
+from portal.accounts.people import names_of
 from portal.accounts.permissions import Principal
 from portal.database.models import Video
 from portal.database.search import MAX_QUERY_LENGTH
@@ -142,5 +143,8 @@ async def _turn(query: LibraryQuery, searches: asyncio.Semaphore) -> AsyncIterat
 
 
 async def _cards(videos: list[Video], *, seen_by: Principal) -> list[VideoCard]:
-    work = await work_on(videos)
-    return [video_card(video, work.get(video.id), seen_by=seen_by) for video in videos]
+    work, names = await work_on(videos), await names_of(it.owner_id for it in videos)
+    return [
+        video_card(it, work.get(it.id), seen_by=seen_by, by=names.get(it.owner_id, ""))
+        for it in videos
+    ]

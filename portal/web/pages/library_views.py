@@ -55,6 +55,8 @@ class VideoCard:
     storyboard_url: str | None
     duration: str | None
     duration_iso: str | None
+    # The name of its account, if it has one.
+    by: str
     created: Moment
     badge: str
     failure: str
@@ -170,8 +172,10 @@ def progress_view(
     )
 
 
-def video_card(video: Video, work: Work | None, *, seen_by: Principal = ANYONE) -> VideoCard:
-    """A video as the library shows it, for whom it may offer to change it."""
+def video_card(
+    video: Video, work: Work | None, *, seen_by: Principal = ANYONE, by: str = ""
+) -> VideoCard:
+    """A video as the library shows it, for whom it may offer to change it; `by` is a name."""
     may_edit = seen_by.may(Action.EDIT, owner_id=video.owner_id)
     return VideoCard(
         id=str(video.id),
@@ -186,6 +190,7 @@ def video_card(video: Video, work: Work | None, *, seen_by: Principal = ANYONE) 
         duration_iso=f"PT{whole_seconds(video.duration_s)}S"
         if video.duration_s is not None
         else None,
+        by=shown(by),
         created=moment(video.created_at),
         badge=badge_words(video),
         failure=video.failure_message or "",

@@ -43,7 +43,7 @@ class ActionResult(StrEnum):
 
 MESSAGES = {
     ToastKind.DELETED: "{} deleted.",
-    ToastKind.RESTORED: "{} brought back.",
+    ToastKind.RESTORED: "{} restored.",
     ToastKind.TAGS_ADDED: "Tags added to {}.",
     ToastKind.TAGS_REMOVED: "Tags removed from {}.",
     ToastKind.CATEGORY: "Category set for {}.",
@@ -53,7 +53,10 @@ MESSAGES = {
 }
 # Of one video, and of several.
 FAILURE_MESSAGES = {
-    ActionResult.FORBIDDEN: ("{} belongs to someone else.", "{} belong to someone else."),
+    ActionResult.FORBIDDEN: (
+        "{} was not changed: you can change only your own videos.",
+        "{} were not changed: you can change only your own videos.",
+    ),
     ActionResult.NOT_FOUND: ("{} is not there any more.", "{} are not there any more."),
     ActionResult.CONFLICT: (
         "{} was changed by someone else meanwhile: try again.",

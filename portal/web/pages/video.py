@@ -8,7 +8,7 @@ from contextlib import suppress
 from quart import Blueprint, redirect, render_template, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 
-from portal.accounts.people import name_of
+from portal.accounts.people import name_of, names_of
 from portal.database.models import Video
 from portal.errors import NothingToRetry, Unavailable
 from portal.videos import publishing
@@ -111,7 +111,8 @@ async def related(video_id: str) -> str:
     """The fragment with other videos to watch; a page fetches it once its own is there."""
     found = await read_video(video_id)
     others = await related_videos(found, seen_by=await principal(), limit=RELATED)
-    cards = [video_card(other, None) for other in others]
+    names = await names_of(it.owner_id for it in others)
+    cards = [video_card(it, None, by=names.get(it.owner_id, "")) for it in others]
     return await render_template("videos/_related.html", cards=cards)
 
 

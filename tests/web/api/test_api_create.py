@@ -1,5 +1,6 @@
 """Creating a video: the record, safe retries, and what stands in the way."""
 
+import gzip
 from typing import Any
 
 import pytest
@@ -68,6 +69,18 @@ async def test_unknown_parameters_are_named_beside_those_there_are(client: Clien
     assert await faults(response) == {"/visiblity": words, "/a~1b": words}
     response = await client.post("/api/videos?visibility=public&visibility=private", data="no")
     assert await faults(response) == {"/visibility": "Choose 'public', 'unlisted' or 'private'."}
+
+
+async def test_compressed_file_is_refused_until_the_video_itself_is_sent(client: Client) -> None:
+    upload = await presign(client)
+    encoding = {"Content-Encoding": "gzip"}
+    assert await put(upload["uploadUrl"], gzip.compress(RAW_FILE), **encoding) == 200
+    body = metadata(upload["key"])
+    found = await faults(await client.post("/api/videos", json=body))
+    assert list(found) == ["/key"]
+    assert "Content-Encoding: gzip" in found["/key"]
+    assert await put(upload["uploadUrl"], RAW_FILE) == 200
+    assert (await client.post("/api/videos", json=body)).status_code == 201
 
 
 async def test_record_names_its_job(client: Client, resources: WebContext) -> None:

@@ -1,5 +1,8 @@
 """Who is shown what by the pages of a portal with accounts, and that nothing typed gets out."""
 
+import re
+from uuid import uuid4
+
 import pytest
 from account_pages import header_of, page, send
 from library_pages import FAILED
@@ -15,7 +18,7 @@ from signed_in import (
 
 from portal.accounts import api_tokens, links, people, sessions
 from portal.database.models import Video
-from portal.database.states import RenditionState, Role
+from portal.database.states import RenditionState, Role, Visibility
 
 EVIL = "<script>alert(1)</script>\"'"
 # Of the page of a video, what only who may edit it is given.
@@ -36,14 +39,33 @@ async def test_header_leads_each_to_what_they_may_do(app: Quart, anyone: Sender)
         assert ('href="/people"' in own) is (role in (Role.OWNER, Role.ADMIN))
 
 
-async def test_pages_that_are_the_same_for_all_show_nobody(app: Quart) -> None:
-    sender = await signed_in(app, await make_account("ann"))
-    for path, status in (("/api/docs", 200), ("/nothing", 404)):
+async def test_errors_and_the_api_show_who_is_signed_in(app: Quart, anyone: Sender) -> None:
+    await make_account("the-owner")
+    sender = await signed_in(app, await make_account("ann", Role.VIEWER))
+    for path, status in (("/api/docs", 200), ("/nothing", 404), ("/people", 403)):
         text = await page(sender, path, status)
-        assert "ann@example.org" not in text
-        assert "/sign-in" not in header_of(text)
-        assert 'href="/account"' not in header_of(text)
-        assert 'href="/upload"' in header_of(text)
+        assert 'title="ann@example.org"' in header_of(text)
+        assert "/sign-in" not in text.partition("<template")[0]
+        assert 'href="/upload"' not in header_of(text)
+    stranger = header_of(await page(anyone, "/api/docs"))
+    assert "Sign in</a>" in stranger
+    assert "ann@example.org" not in stranger
+
+
+async def test_who_is_signed_out_is_led_to_sign_in_and_back_by_each_missing_video(
+    app: Quart, anyone: Sender
+) -> None:
+    """A private video and one that never was look alike."""
+    owner = await make_account("ann")
+    private = await make_row(**READY, owner_id=owner.id, visibility=Visibility.PRIVATE)
+    texts = []
+    for video_id in (private.id, uuid4()):
+        text = await page(anyone, f"/videos/{video_id}", 404)
+        [_, message] = text.split('aria-labelledby="problem-title"')
+        assert f'<a class="button" href="/sign-in?next=/videos/{video_id}">Sign in</a>' in message
+        reference = re.compile(r"<code>[^<]*")
+        texts.append(reference.sub("", text.replace(str(video_id), "")))
+    assert texts[0] == texts[1]
 
 
 async def test_pages_for_someone_signed_in_are_kept_by_no_cache(app: Quart) -> None:

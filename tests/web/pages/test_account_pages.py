@@ -22,7 +22,7 @@ from portal.accounts import links
 from portal.database.states import Role
 
 NEW_PASSWORD = "eleven quiet harbours"
-WRONG = "belong together"
+WRONG = "Wrong e-mail address or password."
 
 
 # Signing in.

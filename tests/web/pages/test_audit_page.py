@@ -70,6 +70,18 @@ async def test_page_says_what_was_done_the_newest_first(app: Quart, owner: Sende
     ]
 
 
+async def test_end_of_a_playback_link_is_told_as_times_are(owner: Sender) -> None:
+    video = await make_row(**READY)
+    path = f"/api/videos/{video.id}/playback-links"
+    assert (await owner.post(path, json={"expiresInSeconds": 86_400})).status_code == 201
+    text = await page(owner, "/audit")
+    assert "made a playback link to" in text
+    # Both are elements that a script shows in the reader's own time zone.
+    time = r'<time datetime="[^"]+"\s+data-local=""\s*>\d+ [A-Z][a-z]+ \d{4}, \d\d:\d\d UTC</time>'
+    assert re.search(rf"<span>until {time}</span>", text)
+    assert re.search(rf"<span>{time}</span>", text)
+
+
 async def test_lines_are_found_by_the_form(app: Quart, owner: Sender, olga: Account) -> None:
     await try_to_sign_in(Sender(app, OWN_PAGE), "nobody@example.org", "wrong")
     await try_to_sign_in(Sender(app, OWN_PAGE), olga.email)

@@ -106,11 +106,12 @@ async def test_what_belongs_to_someone_else_is_left_alone(
     own, anns = await eds("Ed's"), await add_video("Ann's", 1, owner_id=ann.id, tags="a")
     hidden = await add_video("Ann's own", 2, owner_id=ann.id, visibility=Visibility.PRIVATE)
     words = await act(ed, "add-tags", own, anns, hidden, tags="b")
-    assert words == ("Tags added to 1 video. 1 belongs to someone else. 1 is not there any more.")
+    own_only = "1 was not changed: you can change only your own videos."
+    assert words == f"Tags added to 1 video. {own_only} 1 is not there any more."
     for action in ("delete", "undo", "visibility", "category"):
         said = await act(ed, action, anns, visibility="private", category="2")
         assert said in (
-            "1 belongs to someone else.",
+            own_only,
             "Too late to undo: 1 video was removed for good.",
         )
     kept = await Video.get(id=anns.id)
@@ -148,10 +149,10 @@ async def test_deletion_asks_once_and_is_undone(anyone: Sender) -> None:
     assert undo_ids(text) == {one.id, two.id}
     for path in ("/", "/videos"):
         assert "Two" not in await page(anyone, path)
-    assert await act(anyone, "undo", one, two) == "2 videos brought back."
+    assert await act(anyone, "undo", one, two) == "2 videos restored."
     # Pressed twice, or by two.
     assert await act(anyone, "undo", one) in (
-        "1 video brought back.",
+        "1 video restored.",
         "Too late to undo: 1 video was removed for good.",
     )
     assert "Two" in await page(anyone, "/")

@@ -5,7 +5,16 @@ from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import pytest
-from api_client import RAW_FILE, Client, app_client, published
+from api_client import (
+    RAW_FILE,
+    Client,
+    answered,
+    app_client,
+    metadata,
+    presign,
+    published,
+    put,
+)
 
 from portal.config import Config
 
@@ -56,6 +65,23 @@ async def test_storage_hands_the_original_out_under_its_own_name(
         disposition = answer.headers["Content-Disposition"]
     assert f'filename="{plain}"' in disposition
     assert encoded is None or disposition.endswith(f"''{encoded}")
+
+
+async def test_original_is_answered_without_the_headers_that_the_uploader_sent(
+    generous: Client,
+) -> None:
+    upload = await presign(generous)
+    headers = {"Cache-Control": "public, max-age=86400", "Content-Disposition": "inline"}
+    assert await put(upload["uploadUrl"], RAW_FILE, **headers) == 200
+    body = metadata(upload["key"])
+    record = await answered(await generous.post("/api/videos", json=body), 201)
+    response = await generous.get(f"/videos/{record['id']}/original")
+    async with (
+        aiohttp.ClientSession() as session,
+        session.get(response.headers["Location"]) as answer,
+    ):
+        assert answer.headers["Cache-Control"] == "private, max-age=300"
+        assert answer.headers["Content-Disposition"].startswith("attachment;")
 
 
 async def test_unknown_video_has_no_original(generous: Client) -> None:

@@ -56,6 +56,21 @@ async def test_watch_page_says_by_whom_and_never_tells_the_address(
     assert "by" not in byline(await page(anyone, watch)).split()
 
 
+async def test_cards_and_people_are_told_apart_by_name(
+    app: Quart, anyone: Sender, ann: Account
+) -> None:
+    videos = [await make_row(number, **READY, owner_id=ann.id) for number in (1, 2)]
+    owner = await signed_in(app, ann)
+    people_page = await page(owner, "/people")
+    assert f"<bdi>{ann.email}</bdi>" in people_page
+    await rename(owner, "Ann of the Hill")
+    for path, cards in (("/", 2), (f"/videos/{videos[0].id}/related", 1)):
+        text = await page(anyone, path)
+        assert text.count("<bdi>Ann of the Hill</bdi> ·") == cards
+        assert ann.email not in text
+    assert "<bdi>Ann of the Hill</bdi>" in await page(owner, "/people")
+
+
 async def test_name_has_a_length(app: Quart, ann: Account) -> None:
     sender = await signed_in(app, ann)
     await rename(sender, "x" * MAX_NAME_LENGTH)
