@@ -7,7 +7,7 @@ import { NotPublished } from "../../static/src/upload/publication.js";
 import { TransferFailed } from "../../static/src/upload/retry.js";
 import { openOf, uploadOf } from "../../static/src/upload/selectors.js";
 import { initialState, reduce } from "../../static/src/upload/state.js";
-import { batchOf, noteOf, standingOf, submitOf } from "../../static/src/upload/words.js";
+import { batchOf, noteOf, questionOf, standingOf, submitOf, visibilityInWords } from "../../static/src/upload/words.js";
 
 const MIB = 2 ** 20;
 const NO_LIMITS = { size_bytes: 0, duration_s: 0, pixels: 0 };
@@ -456,9 +456,6 @@ test("each upload begins with the portal's own visibility, and keeps what was ch
   assert.deepEqual(visibilities(), ["unlisted", "unlisted"]);
   state = after(state, { type: "edited", number: 1, details: DETAILS, pointer: "/visibility" });
   assert.deepEqual(visibilities(), ["private", "unlisted"]);
-  state = after(state, { type: "copy", number: 1 });
-  assert.deepEqual(visibilities(), ["private", "private"]);
-  assert.deepEqual(state.news, ["Categories, tags and visibility are used for the other video, too."]);
   const restored = after(initialState(NO_LIMITS, true, BLANK), {
     type: "restored",
     // By an earlier version nothing was kept of it.
@@ -466,4 +463,27 @@ test("each upload begins with the portal's own visibility, and keeps what was ch
   });
   const kept = restored.uploads.map(({ details }) => details.visibility);
   assert.deepEqual(kept, ["private", "unlisted", "unlisted"]);
+});
+
+test("what was chosen for one video is applied to all, shows them to no more people unasked, and is undone", () => {
+  const usual = { ...BLANK, visibility: "public" };
+  const edited = (number, changes) => ({ type: "edited", number, details: { ...usual, ...changes }, pointer: "" });
+  const secret = { title: "Board", tags: "board, confidential", visibility: "private" };
+  const files = chosen(film("a.mp4"), film("b.mp4"), film("c.mp4"));
+  const before = after(initialState(NO_LIMITS, true, usual), files, edited(1, secret));
+  let state = after(before, edited(2, { categoryIds: [1] }));
+  assert.equal(questionOf(state, "copy", 2), null);
+  state = after(state, { type: "copy", number: 2 });
+  assert.deepEqual(state.uploads[0].details, { ...usual, ...secret, categoryIds: [1] });
+  assert.deepEqual(state.news, ["Applied to 2 videos."]);
+  assert.deepEqual(state.uploads.map((it) => visibilityInWords(it, "public")), ["Private", "", ""]);
+  assert.deepEqual(after(state, { type: "undo" }).uploads[0].details, before.uploads[0].details);
+  assert.deepEqual(after(state, edited(3, { title: "c" })).applied, []);
+
+  state = after(before, edited(2, { tags: "sea", visibility: "unlisted" }));
+  assert.equal(questionOf(state, "copy", 2).title, "Make 1 video unlisted?");
+  const given = (mayLoosen) => after(state, { type: "copy", number: 2, mayLoosen }).uploads.map(({ details }) => details);
+  assert.deepEqual(given(false).map(({ visibility }) => visibility), ["private", "unlisted", "public"]);
+  assert.deepEqual(given(true).map(({ visibility }) => visibility), ["unlisted", "unlisted", "unlisted"]);
+  assert.deepEqual(given(false).map(({ tags }) => tags), ["sea", "sea", "sea"]);
 });

@@ -4,6 +4,7 @@
  */
 
 import { askAgain, SIGNED_IN } from "../accounts/sign-in-again.js";
+import { closeByBackdrop } from "../backdrop.js";
 import { copied } from "../copy.js";
 import { element } from "../dom.js";
 import { acceptDrops, takeFiles } from "../file-input.js";
@@ -12,7 +13,7 @@ import { LineView, setText } from "./line-view.js";
 import * as is from "./selectors.js";
 import { Store } from "./store.js";
 import { NO_DETAILS } from "./upload.js";
-import { batchOf, submitOf } from "./words.js";
+import { batchOf, questionOf, submitOf } from "./words.js";
 
 /** What is said to screen readers within this time is said at once. */
 const GATHER_MS = 300;
@@ -37,6 +38,7 @@ class UploadPage {
     this.list = element(root, "[data-lines]");
     this.form = /** @type {HTMLFormElement} */ (element(root, "[data-details]"));
     this.details = new DetailsView(this.form);
+    this.question = /** @type {HTMLDialogElement} */ (element(root, "dialog"));
     this.publishing = element(root, "[data-publish]");
     this.store = new Store(settingsOf(root), signal);
     this.store.subscribe((state, before) => this.#draw(state, before));
@@ -59,6 +61,7 @@ class UploadPage {
     form.addEventListener("submit", (event) => event.preventDefault(), { signal });
     const submit = element(this.publishing, "[data-submit]");
     submit.addEventListener("click", () => this.#submit(), { signal });
+    closeByBackdrop(this.question, signal);
     const ask = (/** @type {Event} */ event) => {
       if (store.state.uploads.some(is.holdsWork)) event.preventDefault();
     };
@@ -78,13 +81,32 @@ class UploadPage {
   }
 
   /** @param {EventTarget | null} target @param {number} number of the upload it belongs to */
-  #act(target, number) {
+  async #act(target, number) {
     const button = closest(target, "[data-action]");
     const action = button?.getAttribute("data-action");
     if (!(button instanceof HTMLElement) || !action) return;
     if (action === "copy-link") return this.#copyLink(button);
     askAgain();
-    this.store.dispatch({ type: /** @type {"remove"} */ (action), number });
+    const question = questionOf(this.store.state, action, number);
+    const mayLoosen = question !== null && (await this.#ask(question));
+    this.store.dispatch({ type: /** @type {"copy"} */ (action), number, mayLoosen });
+  }
+
+  /** @param {NonNullable<ReturnType<typeof questionOf>>} question */
+  #ask({ title, text, yes, no }) {
+    const { question: dialog, signal } = this;
+    setText(dialog, "[data-question]", title);
+    setText(dialog, "[data-text]", text);
+    setText(dialog, "[value=yes]", yes);
+    setText(dialog, "[value=no]", no);
+    dialog.returnValue = "no";
+    dialog.showModal();
+    /** @type {Promise<boolean>} */
+    const answer = new Promise((resolve) => {
+      const end = () => resolve(dialog.returnValue === "yes");
+      dialog.addEventListener("close", end, { signal, once: true });
+    });
+    return answer;
   }
 
   /** @param {HTMLElement} button */
@@ -137,10 +159,11 @@ class UploadPage {
       view.root.remove();
       this.#lines.delete(number);
     }
+    const usual = state.blank.visibility;
     for (const upload of state.uploads) {
       const { number } = upload;
       const view = this.#lines.get(number) ?? this.#addLine(number);
-      view.draw(upload, is.uploadOf(before, number), number === state.open);
+      view.draw(upload, is.uploadOf(before, number), number === state.open, usual);
     }
   }
 

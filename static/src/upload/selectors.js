@@ -15,8 +15,12 @@ const FILE_CONCURRENCY = 2;
 const IN_FLIGHT = new Set(["waiting", "sending", "confirming", "offline"]);
 const UNPUBLISHABLE = new Set(["unfinished", "cancelled", "refused"]);
 const WITHOUT_FILE = new Set(["cancelled", "refused"]);
+/** Details that other videos can get, too. */
+const SHARED = /** @type {const} */ (["categoryIds", "tags", "visibility"]);
+/** From the fewest viewers to the most. */
+const VISIBILITIES = ["private", "unlisted", "public"];
 
-/** @param {State} state @param {number} number @returns {Upload | undefined} */
+/** @param {Pick<State, "uploads">} state @param {number} number @returns {Upload | undefined} */
 export function uploadOf({ uploads }, number) {
   return uploads.find((upload) => upload.number === number);
 }
@@ -29,6 +33,30 @@ export function openOf(state) {
 /** @param {Upload | undefined} upload whether its details are shown until others are asked for */
 export function isWorkedOn(upload) {
   return upload?.file != null && !isGivenUp(upload);
+}
+
+/**
+ * @param {State} state @param {number} number of an upload
+ * @returns {Partial<Upload["details"]>} what was chosen for it that others can get, too
+ */
+export function sharedOf({ uploads, blank }, number) {
+  const details = uploadOf({ uploads }, number)?.details ?? blank;
+  const isChosen = (/** @type {(typeof SHARED)[number]} */ name) =>
+    JSON.stringify(details[name]) !== JSON.stringify(blank[name]);
+  return Object.fromEntries(SHARED.filter(isChosen).map((name) => [name, details[name]]));
+}
+
+/** @param {State} state @param {number} number @returns {Upload[]} that can get its details */
+export function othersOf({ uploads }, number) {
+  return uploads.filter((it) => it.number !== number && isUnpublished(it));
+}
+
+/** @param {State} state @param {number} number @returns {Upload[]} that more people would see then */
+export function loosenedBy(state, number) {
+  const reach = VISIBILITIES.indexOf(sharedOf(state, number).visibility ?? "");
+  const isLess = (/** @type {Upload} */ { details }) =>
+    VISIBILITIES.indexOf(details.visibility) < reach;
+  return othersOf(state, number).filter(isLess);
 }
 
 /**

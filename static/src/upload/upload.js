@@ -229,11 +229,11 @@ export function withRefusal(upload, error) {
 
 /**
  * @param {Upload} upload
- * @param {Pick<Details, "categoryIds" | "tags" | "visibility">} copied from another one
+ * @param {Partial<Details>} copied from another one
  * @returns {Upload}
  */
 export function withCopied(upload, copied) {
   const { faults, details } = upload;
-  const left = copied.categoryIds.length ? is.without(faults, "/categoryIds") : faults;
+  const left = copied.categoryIds?.length ? is.without(faults, "/categoryIds") : faults;
   return { ...upload, faults: left, details: { ...details, ...copied } };
 }

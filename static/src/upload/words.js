@@ -132,6 +132,40 @@ export function noteOf(upload) {
   return isAsked ? { words: "Some details are missing", isBad: true } : { words: "" };
 }
 
+/** Who can see it, where that is not the default. @type {(upload: Upload, usual: string) => string} */
+export function visibilityInWords({ details: { visibility } }, usual) {
+  return visibility === usual ? "" : visibility.charAt(0).toUpperCase() + visibility.slice(1);
+}
+
+/** @param {Upload[]} applied */
+export function appliedInWords(applied) {
+  return `Applied to ${videosInWords(applied)}`;
+}
+
+/** @param {Upload[]} uploads */
+function videosInWords({ length }) {
+  return length === 1 ? "1 video" : `${length} videos`;
+}
+
+/**
+ * What is asked before an action that would show a video to more people.
+ * @param {State} state
+ * @param {string} action
+ * @param {number} number of the upload
+ * @returns {{ title: string, text: string, yes: string, no: string } | null} null without a question
+ */
+export function questionOf(state, action, number) {
+  const loosened = action === "copy" ? is.loosenedBy(state, number) : [];
+  if (!loosened.length) return null;
+  const { visibility } = is.sharedOf(state, number);
+  return {
+    title: `Make ${videosInWords(loosened)} ${visibility}?`,
+    text: "More people could see them than now. Everything else is applied in either case.",
+    yes: `Make ${visibility}`,
+    no: "Keep as now",
+  };
+}
+
 /**
  * The one button that publishes, and the words beside it.
  * @param {State} state
