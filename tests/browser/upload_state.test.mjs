@@ -487,3 +487,14 @@ test("what was chosen for one video is applied to all, shows them to no more peo
   assert.deepEqual(given(true).map(({ visibility }) => visibility), ["unlisted", "unlisted", "unlisted"]);
   assert.deepEqual(given(false).map(({ tags }) => tags), ["sea", "sea", "sea"]);
 });
+
+test("removing what storage has is asked about, and nothing else is", () => {
+  const questionAbout = (state) => questionOf(state, "remove", 1);
+  assert.match(questionAbout(after(withFiles("a.mp4"), sent(1))).text, /^1.0.kB that you have uploaded will be deleted/);
+  const failed = { type: "failed", number: 1, error: new TransferFailed(0) };
+  const some = [transferred(1, { stored_bytes: 500 }), failed];
+  assert.equal(questionAbout(after(withFiles("a.mp4"), ...some)), null);
+  const large = after(start(), chosen(largeFilm("a.mp4")));
+  assert.ok(questionAbout(after(large, ...some)));
+  assert.equal(questionAbout(after(large, ...some, { type: "cancel", number: 1 })), null);
+});

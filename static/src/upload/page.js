@@ -88,8 +88,10 @@ class UploadPage {
     if (action === "copy-link") return this.#copyLink(button);
     askAgain();
     const question = questionOf(this.store.state, action, number);
-    const mayLoosen = question !== null && (await this.#ask(question));
-    this.store.dispatch({ type: /** @type {"copy"} */ (action), number, mayLoosen });
+    const isAgreed = question !== null && (await this.#ask(question));
+    if (question && !isAgreed && action === "remove") return;
+    const type = /** @type {"copy"} */ (action);
+    this.store.dispatch({ type, number, mayLoosen: isAgreed });
   }
 
   /** @param {NonNullable<ReturnType<typeof questionOf>>} question */

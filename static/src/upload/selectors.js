@@ -126,6 +126,12 @@ export function holdsWork(upload) {
   return isUnpublished(upload) && (holdsFile || isTyped(upload));
 }
 
+/** @param {Upload} upload whether removing it deletes what would not have to be sent again */
+export function holdsSent(upload) {
+  const isKept = upload.phase === "sent" || !isSentWhole(upload);
+  return isKept && isUnpublished(upload) && !isGivenUp(upload) && upload.sent_bytes > 0;
+}
+
 /** @param {Upload} upload whether it can be published, now or later */
 export function isPublishable(upload) {
   return isUnpublished(upload) && !UNPUBLISHABLE.has(upload.phase);

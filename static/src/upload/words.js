@@ -148,13 +148,22 @@ function videosInWords({ length }) {
 }
 
 /**
- * What is asked before an action that would show a video to more people.
+ * What is asked before an action that deletes what was sent, or shows a video to more people.
  * @param {State} state
  * @param {string} action
  * @param {number} number of the upload
  * @returns {{ title: string, text: string, yes: string, no: string } | null} null without a question
  */
 export function questionOf(state, action, number) {
+  const upload = is.uploadOf(state, number);
+  if (action === "remove" && upload && is.holdsSent(upload)) {
+    return {
+      title: `Remove “${upload.fileName}”?`,
+      text: `${formatSize(upload.sent_bytes)} that you have uploaded will be deleted.`,
+      yes: "Remove",
+      no: "Keep it",
+    };
+  }
   const loosened = action === "copy" ? is.loosenedBy(state, number) : [];
   if (!loosened.length) return null;
   const { visibility } = is.sharedOf(state, number);
