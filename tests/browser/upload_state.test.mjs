@@ -159,7 +159,7 @@ test("speed counts what was sent since, not what was stored before", () => {
   // A line that breaks loses what was on its way; its speed counts from what storage kept.
   state = after(state, { type: "pause", number: 1 }, { type: "resume", number: 1 });
   state = after(state, transferred(1, { stored_bytes: 80 * MIB }, 9000));
-  assert.equal(state.uploads[0].sent_bytes, 91 * MIB);
+  assert.equal(state.uploads[0].sent_bytes, 90 * MIB);
   state = after(state, transferred(1, { sent_bytes: 82 * MIB }, 10_000));
   assert.equal(state.uploads[0].rate.speed_bps, 2 * MIB);
 });
@@ -180,7 +180,7 @@ test("a small file says that it starts again, and does", () => {
   assert.equal(standingOf(state.uploads[0]).rest, "small files start again from the beginning");
   state = after(state, { type: "resume", number: 1 });
   assert.equal(state.uploads[0].sent_bytes, 0);
-  const large = after(start(), chosen(largeFilm("a.mp4")), transferred(1, { sent_bytes: 60 * MIB }));
+  const large = after(start(), chosen(largeFilm("a.mp4")), transferred(1, { stored_bytes: 60 * MIB }));
   state = after(large, { type: "pause", number: 1 });
   assert.equal(standingOf(state.uploads[0]).rest, "");
   state = after(state, { type: "resume", number: 1 });
@@ -497,4 +497,19 @@ test("removing what storage has is asked about, and nothing else is", () => {
   const large = after(start(), chosen(largeFilm("a.mp4")));
   assert.ok(questionAbout(after(large, ...some)));
   assert.equal(questionAbout(after(large, ...some, { type: "cancel", number: 1 })), null);
+});
+
+test("no more is shown as sent than a reload goes on from", () => {
+  let state = after(start(), chosen(largeFilm("a.mp4")), transferred(1, { key: "k", stored_bytes: 16 * MIB }, 0));
+  state = after(state, transferred(1, { sent_bytes: 40 * MIB }, 1000));
+  assert.equal(standingOf(state.uploads[0]).figure, "16 %");
+  assert.match(standingOf(state.uploads[0]).rest, /^25.2.MB\/s · a few seconds left$/);
+  state = after(state, transferred(1, { stored_bytes: 32 * MIB, sent_bytes: 41 * MIB }, 2000));
+  assert.equal(standingOf(state.uploads[0]).figure, "32 %");
+  const visit = after(start(), { type: "restored", saved: [saved({ size_bytes: LARGE_BYTES })] });
+  const again = after(visit, { type: "looked", number: 1, isStored: false, arrived_bytes: 32 * MIB });
+  assert.equal(standingOf(again.uploads[0]).figure, "Unfinished at 32 %");
+
+  const small = after(withFiles("a.mp4"), ...[100, 110].map((sent_bytes, s) => transferred(1, { sent_bytes }, s * 1000)));
+  assert.match(standingOf(small.uploads[0]).rest, /starts again if you reload$/);
 });

@@ -132,32 +132,53 @@ class PausedPut extends EventTarget {
   }
 }
 
-test("parts on their way arrive though the next can't be signed any more", async () => {
+/** Sends six parts, of which some can be signed, and storage takes the first after this time. */
+async function sentParts(signed, first_ms) {
   const own = globalThis.XMLHttpRequest;
   globalThis.XMLHttpRequest = PausedPut;
+  PausedPut.open = [];
   const arrived = [];
   const sending = {
-    file: new File(["x".repeat(60)], "a.mp4"),
-    upload: { sizeBytes: 60, partSizeBytes: 10, partCount: 6, parts: [] },
+    file: new File(["x"], "a.mp4"),
+    upload: { sizeBytes: 60 * MIB, partSizeBytes: 10 * MIB, partCount: 6, parts: [] },
     numbers: [1, 2, 3, 4, 5, 6],
     sign: async (number) => {
-      if (number > 2) throw new Refused(401);
+      if (number > signed) throw new Refused(401);
       return "https://storage.example/";
     },
     onProgress: () => {},
     onPart: (number) => arrived.push(number),
     onTrouble: () => {},
   };
+  const settle = () => new Promise((resolve) => setTimeout(resolve));
+  const clock = mock.method(performance, "now", () => 0);
+  const stop = new AbortController();
   try {
-    const sent = sendParts(sending, new AbortController().signal);
-    await new Promise((resolve) => setTimeout(resolve));
-    assert.deepEqual(arrived, []);
+    const sent = sendParts(sending, stop.signal);
+    sent.catch(() => {});
+    await settle();
+    clock.mock.mockImplementation(() => first_ms);
+    PausedPut.open.shift()();
+    await settle();
+    const together = PausedPut.open.length;
     for (const take of PausedPut.open) take();
-    await assert.rejects(sent, { status: 401 });
+    await settle();
+    return { sent, together, arrived };
   } finally {
+    clock.mock.restore();
     globalThis.XMLHttpRequest = own;
   }
-  assert.deepEqual(arrived, [1, 2]);
+}
+
+test("parts on their way arrive though the next can't be signed any more", async () => {
+  const { sent, arrived } = await sentParts(3, 1000);
+  await assert.rejects(sent, { status: 401 });
+  assert.deepEqual(arrived, [1, 2, 3]);
+});
+
+test("parts go one after the other on a slow line, for each to arrive early", async () => {
+  assert.equal((await sentParts(4, 1000)).together, 3);
+  assert.equal((await sentParts(2, 10_000)).together, 1);
 });
 
 /** Runs with timers that take no time; answers the pauses in between. */

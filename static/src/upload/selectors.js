@@ -8,8 +8,8 @@ import { TransferFailed } from "./retry.js";
 /** @typedef {import("./upload.js").Upload} Upload */
 /** @typedef {import("../requests.js").FieldFault} FieldFault */
 
-/** A file up to this size is one PUT: fewer requests, and little to send again. */
-const SINGLE_PUT_LIMIT_BYTES = 64 * 2 ** 20;
+/** A file up to the size of a part is one PUT: fewer requests, and as little to send again. */
+const SINGLE_PUT_LIMIT_BYTES = 16 * 2 ** 20;
 /** So many files are sent at once; the others wait in the order of their lines. */
 const FILE_CONCURRENCY = 2;
 const IN_FLIGHT = new Set(["waiting", "sending", "confirming", "offline"]);

@@ -15,8 +15,8 @@ const MAX_REPAIRS = 5;
 
 /** @typedef {import("./api.js").UploadState} UploadState */
 /**
- * What a transfer tells of itself. `stored_bytes` were there before it began to send; `sent_bytes`
- * are those and what it has sent since.
+ * What a transfer tells of itself. `stored_bytes` are in whole parts that storage has; `sent_bytes`
+ * are those that it had before, and what was sent since, arrived or not.
  * @typedef {{ key?: string, fingerprint?: string, phase?: "sending" | "confirming" | "sent",
  *   stored_bytes?: number, sent_bytes?: number, trouble?: Error | null }} TransferNews
  */
@@ -145,7 +145,9 @@ export class Transfer {
   /** @param {UploadState} upload @param {number[]} numbers */
   async #sendParts(upload, numbers) {
     const missing_bytes = numbers.reduce((sum, number) => sum + sizeOf(upload, number), 0);
-    const stored_bytes = this.file.size - missing_bytes;
+    const before_bytes = this.file.size - missing_bytes;
+    let stored_bytes = before_bytes;
+    let sent_bytes = before_bytes;
     this.#isAllSent = false;
     this.#report({ phase: "sending", stored_bytes });
     for (const number of numbers) this.#etags.delete(number);
@@ -154,12 +156,16 @@ export class Transfer {
       upload,
       numbers,
       sign: this.api.signPart.bind(this.api, this.key),
-      /** @param {number} sent_bytes */
-      onProgress: (sent_bytes) => this.#report({ sent_bytes: stored_bytes + sent_bytes }),
+      /** @param {number} bytes */
+      onProgress: (bytes) => {
+        sent_bytes = before_bytes + bytes;
+        this.#report({ sent_bytes });
+      },
       /** @type {(number: number, etag: string) => void} */
       onPart: (number, etag) => {
         this.#etags.set(number, etag);
-        this.#report({ trouble: null });
+        stored_bytes += sizeOf(upload, number);
+        this.#report({ trouble: null, stored_bytes, sent_bytes });
         this.#succeeded();
       },
       /** @param {Error} trouble */

@@ -2,6 +2,7 @@
 
 import { formatSize, formatTimeLeft, formatWhen } from "../format.js";
 import { needsSignIn } from "../requests.js";
+import { leftOf } from "./progress.js";
 import * as is from "./selectors.js";
 import { canTryAgain, transferTrouble } from "./troubles.js";
 
@@ -18,6 +19,8 @@ import { canTryAgain, transferTrouble } from "./troubles.js";
  */
 
 const SMALL_FILES = "small files start again from the beginning";
+/** Whoever has to wait longer than this may leave the page. */
+const LONG_S = 20;
 
 /** @param {Upload} upload @returns {Standing} */
 export function standingOf(upload) {
@@ -33,7 +36,7 @@ export function standingOf(upload) {
     case "waiting":
       return { figure: "Waiting for another upload to finish", share, buttons: ["cancel"] };
     case "sending": {
-      const figure = share ? percent : "Starting…";
+      const figure = share || upload.rate.speed_bps ? percent : "Starting…";
       const buttons = /** @type {Button[]} */ (["pause", "cancel"]);
       return { figure, rest: sendingInWords(upload), share: share || null, buttons };
     }
@@ -94,11 +97,14 @@ function unfinishedInWords(upload) {
 }
 
 /** @param {Upload} upload */
-function sendingInWords({ failure, sent_bytes, size_bytes, rate: { speed_bps } }) {
+function sendingInWords(upload) {
+  const { failure, rate } = upload;
   if (failure) return `${transferTrouble(failure)[0]}; trying again by itself…`;
-  if (!speed_bps) return "";
-  const left = formatTimeLeft((size_bytes - sent_bytes) / speed_bps);
-  return `${formatSize(speed_bps)}/s · ${left}`;
+  if (!rate.speed_bps) return "";
+  const left_s = leftOf(upload) / rate.speed_bps;
+  const words = `${formatSize(rate.speed_bps)}/s · ${formatTimeLeft(left_s)}`;
+  const isWarned = is.isSentWhole(upload) && left_s > LONG_S;
+  return isWarned ? `${words} · starts again if you reload` : words;
 }
 
 /** @param {Upload} upload failed, or refused @returns {Standing} */
@@ -216,10 +222,10 @@ function countInWords(uploads) {
 }
 
 /** @param {import("./progress.js").Overall} overall follows the number of files */
-function overallInWords({ sent_bytes, total_bytes, speed_bps }) {
+function overallInWords({ sent_bytes, total_bytes, left_bytes, speed_bps }) {
   if (sent_bytes >= total_bytes) return "";
   const parts = ["", `${formatSize(sent_bytes)} of ${formatSize(total_bytes)}`];
-  if (speed_bps) parts.push(formatTimeLeft((total_bytes - sent_bytes) / speed_bps));
+  if (speed_bps) parts.push(formatTimeLeft(left_bytes / speed_bps));
   return parts.join(" · ");
 }
 
