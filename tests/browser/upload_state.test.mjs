@@ -171,6 +171,7 @@ test("a resumed upload shows what has arrived from the beginning", () => {
   const choices = [{ file: largeFilm("a.mp4"), id: "n", match: 1 }];
   state = after(state, { type: "chosen", choices, now: 9 });
   assert.equal(standingOf(state.uploads[0]).figure, "40 %");
+  assert.equal(state.overall.share, 0.4);
   state = after(state, transferred(1, { stored_bytes: 48 * MIB }, 10));
   assert.equal(standingOf(state.uploads[0]).figure, "48 %");
 });

@@ -64,8 +64,8 @@ export function overallOf(before, uploads) {
   const total_bytes = counted.reduce((sum, upload) => sum + upload.size_bytes, 0);
   let { share, base } = before;
   if (total_bytes !== before.total_bytes) {
-    // After all was sent, or nothing is left, a new round begins.
-    if (share >= 1 || total_bytes === 0) share = total_bytes > 0 ? sent_bytes / total_bytes : 0;
+    // Before the first file, after all was sent, or when nothing is left, a new round begins.
+    if (share >= 1 || !before.total_bytes || !total_bytes) share = total_bytes > 0 ? sent_bytes / total_bytes : 0;
     base = { share, sent_bytes };
   }
   const rest_bytes = total_bytes - base.sent_bytes;
