@@ -6,7 +6,9 @@ import { NoAnswer, Refused, SIGNED_OUT } from "../../static/src/requests.js";
 import { publish } from "../../static/src/upload/publication.js";
 import { retrying, TransferFailed } from "../../static/src/upload/retry.js";
 import { PartQueue, rangeOf, sendParts, sizeOf } from "../../static/src/upload/storage.js";
-import { partsToSend } from "../../static/src/upload/transfer.js";
+import { partsToSend, Transfer } from "../../static/src/upload/transfer.js";
+import { newUpload, withNews } from "../../static/src/upload/upload.js";
+import { standingOf } from "../../static/src/upload/words.js";
 
 const MIB = 2 ** 20;
 const DETAILS = { title: "Sea", description: "", categoryIds: [1], tags: "", visibility: "private" };
@@ -240,4 +242,19 @@ test("an abort ends a retry in its pause", async () => {
     onTrouble: () => queueMicrotask(() => stop.abort(new Error("stopped"))),
   });
   await assert.rejects(run, /stopped/);
+});
+
+test("an upload without an answer says within five seconds what it waits for", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  let upload = { ...newUpload(1), phase: "sending", size_bytes: 1 };
+  let asked = () => {};
+  const isAsked = new Promise((resolve) => (asked = resolve));
+  const api = { presign: () => new Promise(() => asked()) };
+  const source = { file: new File(["x"], "a.mp4"), contentType: "video/mp4", key: "", fingerprint: "f" };
+  new Transfer(source, api).run((news) => (upload = withNews(upload, news, 0)), new AbortController().signal);
+  await isAsked;
+  assert.equal(standingOf(upload).rest, "");
+  context.mock.timers.tick(5000);
+  assert.equal(standingOf(upload).rest, "Waiting for the file storage to answer…");
+  assert.equal(standingOf(withNews(upload, { isSilent: false }, 0)).rest, "");
 });

@@ -65,7 +65,8 @@ export function overallOf(before, uploads) {
   let { share, base } = before;
   if (total_bytes !== before.total_bytes) {
     // Before the first file, after all was sent, or when nothing is left, a new round begins.
-    if (share >= 1 || !before.total_bytes || !total_bytes) share = total_bytes > 0 ? sent_bytes / total_bytes : 0;
+    const isNew = share >= 1 || !before.total_bytes || !total_bytes;
+    if (isNew) share = total_bytes > 0 ? sent_bytes / total_bytes : 0;
     base = { share, sent_bytes };
   }
   const rest_bytes = total_bytes - base.sent_bytes;

@@ -10,6 +10,8 @@ import { isPassing, isStale, retrying, TransferFailed } from "./retry.js";
 import { isSentWhole } from "./selectors.js";
 import { put, sendParts, sizeOf } from "./storage.js";
 
+/** After so long without a word people are told what is waited for. */
+const SILENCE_MS = 4_000;
 /** So often may storage lack something after it has taken everything. */
 const MAX_REPAIRS = 5;
 
@@ -18,7 +20,8 @@ const MAX_REPAIRS = 5;
  * What a transfer tells of itself. `stored_bytes` are in whole parts that storage has; `sent_bytes`
  * are those that it had before, and what was sent since, arrived or not.
  * @typedef {{ key?: string, fingerprint?: string, phase?: "sending" | "confirming" | "sent",
- *   stored_bytes?: number, sent_bytes?: number, trouble?: Error | null }} TransferNews
+ *   stored_bytes?: number, sent_bytes?: number, trouble?: Error | null,
+ *   isSilent?: boolean }} TransferNews
  */
 
 export class Transfer {
@@ -51,14 +54,24 @@ export class Transfer {
    * @returns {Promise<void>} when storage has confirmed that it has the whole file
    */
   async run(report, signal) {
-    this.#report = report;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let silence;
+    this.#report = (news) => {
+      clearTimeout(silence);
+      silence = setTimeout(() => report({ isSilent: true }), SILENCE_MS);
+      report({ isSilent: false, ...news });
+    };
     this.#signal = signal;
     this.#repairs = 0;
-    await this.#readFingerprint();
-    await retrying((succeeded) => this.#rounds(succeeded), {
-      signal,
-      onTrouble: (trouble) => isStale(trouble) || report({ trouble }),
-    });
+    try {
+      await this.#readFingerprint();
+      await retrying((succeeded) => this.#rounds(succeeded), {
+        signal,
+        onTrouble: (trouble) => isStale(trouble) || this.#report({ trouble }),
+      });
+    } finally {
+      clearTimeout(silence);
+    }
   }
 
   async #readFingerprint() {

@@ -36,6 +36,7 @@ import * as is from "./selectors.js";
  *   whole; goes down only where a file begins anew; the whole size only in `sent`
  * @property {number | null} arrived_bytes of an unfinished upload; null when unknown
  * @property {import("./progress.js").Rate} rate
+ * @property {boolean} isSilent nothing was heard of its transfer for some seconds
  * @property {Error | null} failure in `failed` the reason; before, what is being tried again
  * @property {Inspection | null} inspection what was found in the file
  * @property {string} picture its first frame as an address; empty where there is none
@@ -76,6 +77,7 @@ export function newUpload(number, details = NO_DETAILS) {
     sent_bytes: 0,
     arrived_bytes: null,
     rate: NO_RATE,
+    isSilent: false,
     failure: null,
     inspection: null,
     picture: "",

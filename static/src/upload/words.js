@@ -19,6 +19,7 @@ import { canTryAgain, transferTrouble } from "./troubles.js";
  */
 
 const SMALL_FILES = "small files start again from the beginning";
+const SILENT = "Waiting for the file storage to answer…";
 /** Whoever has to wait longer than this may leave the page. */
 const LONG_S = 20;
 
@@ -48,8 +49,10 @@ export function standingOf(upload) {
         : "goes on by itself once you are connected";
       return { figure: `Offline at ${percent}`, rest, share, buttons: ["cancel"] };
     }
-    case "confirming":
-      return { figure: "Checking that everything has arrived…", share, buttons: ["cancel"] };
+    case "confirming": {
+      const figure = "Checking that everything has arrived…";
+      return { figure, rest: upload.isSilent ? SILENT : "", share, buttons: ["cancel"] };
+    }
     case "sent": {
       const rest = upload.file ? "" : "only publishing is missing";
       return { art: "good", figure: "Uploaded", rest, buttons: ["remove"] };
@@ -98,8 +101,9 @@ function unfinishedInWords(upload) {
 
 /** @param {Upload} upload */
 function sendingInWords(upload) {
-  const { failure, rate } = upload;
+  const { failure, isSilent, rate } = upload;
   if (failure) return `${transferTrouble(failure)[0]}; trying again by itself…`;
+  if (isSilent) return SILENT;
   if (!rate.speed_bps) return "";
   const left_s = leftOf(upload) / rate.speed_bps;
   const words = `${formatSize(rate.speed_bps)}/s · ${formatTimeLeft(left_s)}`;
