@@ -99,7 +99,7 @@ async def test_video_is_published_from_details_filled_in_during_upload(
     await expect(place.get_by_role("progressbar")).to_be_visible()
     await fill_in(page)
     await publish_button(page).click()
-    await expect(place).to_contain_text("Publishes by itself when uploaded")
+    await expect(place).to_contain_text("Will be published when the upload finishes")
     await expect(page.get_by_text("Keep this page open.")).to_be_visible()
     await slow_down(page, 0)
     await open_video(page, "my holiday film")
@@ -159,7 +159,7 @@ async def test_upload_is_retried_with_new_address_when_storage_refuses(
     await expect(page.get_by_role("alert")).to_contain_text("refused the upload")
     await fill_in(page, title="Second try")
     await publish_button(page).click()
-    await expect(place).to_contain_text("Needs your attention")
+    await expect(place).to_contain_text("Fix this to publish")
 
     refused = set(addresses)
     await page.unroute(STORAGE)

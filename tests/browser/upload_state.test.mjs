@@ -200,7 +200,7 @@ test("a publication waits for its file and begins by itself", () => {
   state = after(state, { type: "edited", number: 1, details: DETAILS, pointer: "/categoryIds" });
   state = after(state, { type: "submitted" });
   assert.equal(state.uploads[0].publishing, "wanted");
-  assert.equal(noteOf(state.uploads[0]).words, "Publishes by itself when uploaded");
+  assert.equal(noteOf(state.uploads[0]).words, "Will be published when the upload finishes");
   assert.deepEqual([submitOf(state).label, submitOf(state).isBusy], ["Waiting…", true]);
   state = after(state, sent(1));
   assert.equal(state.uploads[0].publishing, "publishing");
@@ -311,7 +311,7 @@ test("an unfinished upload goes on with its own file only", () => {
 
 test("what an earlier visit has sent can be published without its file", () => {
   let state = after(start(), { type: "restored", saved: [saved({ isStored: true })] });
-  assert.equal(standingOf(state.uploads[0]).rest, "only publishing is missing");
+  assert.equal(standingOf(state.uploads[0]).rest, "Ready to publish");
   state = after(state, { type: "submitted" });
   assert.equal(state.uploads[0].publishing, "publishing");
 });
@@ -321,7 +321,7 @@ test("a file that went away goes on where it was once it is chosen again", () =>
   let state = after(withFiles("a.mp4"), transferred(1, { key: "k", fingerprint: "f" }));
   state = after(state, { type: "edited", number: 1, details: DETAILS, pointer: "" });
   state = after(state, { type: "submitted" }, { type: "failed", number: 1, error });
-  assert.match(noteOf(state.uploads[0]).words, /Needs your attention/);
+  assert.match(noteOf(state.uploads[0]).words, /Fix this to publish/);
   const choices = [{ file: film("a.mp4"), id: "new", match: 1 }];
   const again = after(state, { type: "chosen", choices, now: 9 }).uploads[0];
   const { id, key, phase, publishing } = again;
@@ -375,7 +375,7 @@ test("screen readers are told each quarter of the whole once", () => {
   heard.push(...state.news);
   assert.deepEqual(heard, [
     ...["25 % uploaded.", "50 % uploaded.", "75 % uploaded."],
-    ...["a.mp4 is uploaded.", "b.mp4 is uploaded.", "All 2 files are uploaded."],
+    ...["a.mp4 is uploaded.", "b.mp4 is uploaded.", "Both files are uploaded."],
   ]);
 });
 

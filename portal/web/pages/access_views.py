@@ -181,7 +181,7 @@ def _is_open(who: Principal) -> bool:
 
 def _private_words(who: Principal, *, is_own: bool) -> str:
     if _is_open(who):
-        return "Who published it, admins and owners, once there are accounts"
+        return "Only you and admins (needs accounts)"
     return f"{'You' if is_own else 'Who published it'}, admins and owners"
 
 

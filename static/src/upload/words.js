@@ -19,6 +19,7 @@ import { canTryAgain, transferTrouble } from "./troubles.js";
  */
 
 const SMALL_FILES = "small files start again from the beginning";
+const WILL_BE_PUBLISHED = "Will be published when the upload finishes";
 const SILENT = "Waiting for the file storage to answer…";
 /** Whoever has to wait longer than this may leave the page. */
 const LONG_S = 20;
@@ -54,7 +55,7 @@ export function standingOf(upload) {
       return { figure, rest: upload.isSilent ? SILENT : "", share, buttons: ["cancel"] };
     }
     case "sent": {
-      const rest = upload.file ? "" : "only publishing is missing";
+      const rest = upload.file ? "" : "Ready to publish";
       return { art: "good", figure: "Uploaded", rest, buttons: ["remove"] };
     }
     case "cancelled":
@@ -87,16 +88,12 @@ function publishedInWords({ processing }) {
 /** @param {Upload} upload */
 function unfinishedInWords(upload) {
   const { arrived_bytes, saved_at } = upload;
-  const begun = `Begun ${formatWhen(saved_at)}`;
+  const begun = `Started ${formatWhen(saved_at)}`;
   if (is.isSentWhole(upload)) {
-    return `${begun}. Choose the same file to send it: ${SMALL_FILES}.`;
+    return `${begun}. Choose the same file again: ${SMALL_FILES}.`;
   }
-  if (arrived_bytes === null) return `${begun}. Choose the same file to go on with it.`;
-  if (arrived_bytes === 0) {
-    return `${begun}; nothing has arrived yet. Choose the same file to send it.`;
-  }
-  const arrived = `${formatSize(arrived_bytes)} of it have arrived`;
-  return `${begun}; ${arrived}. Choose the same file to go on from there.`;
+  if (!arrived_bytes) return `${begun}. Choose the same file to continue.`;
+  return `${begun}; ${formatSize(arrived_bytes)} have arrived. Choose the same file to continue.`;
 }
 
 /** @param {Upload} upload */
@@ -134,8 +131,8 @@ export function noteOf(upload) {
   const { publishing, publishTrouble, faults } = upload;
   if (publishing === "publishing") return { words: "Publishing…" };
   if (publishing === "wanted") {
-    if (is.isInFlight(upload)) return { words: "Publishes by itself when uploaded" };
-    return { words: "Needs your attention; is published after it", isBad: true };
+    if (is.isInFlight(upload)) return { words: WILL_BE_PUBLISHED };
+    return { words: "Fix this to publish", isBad: true };
   }
   if (publishTrouble) return { words: "Not published yet", isBad: true };
   const isAsked = faults.some(({ pointer }) => pointer !== "/file");
@@ -196,7 +193,7 @@ export function submitOf({ uploads }) {
   const label = left.length > 1 ? `Publish ${left.length} videos` : "Publish";
   if (left.length) return { isHidden: false, label, isBusy: false, words: "" };
   const isWaiting = open.some(({ publishing }) => publishing === "wanted");
-  const words = isWaiting ? "Publishes by itself when uploaded. Keep this page open." : "";
+  const words = isWaiting ? `${WILL_BE_PUBLISHED}. Keep this page open.` : "";
   const isHidden = open.length === 0;
   return { isHidden, label: isWaiting ? "Waiting…" : "Publishing…", isBusy: true, words };
 }
@@ -278,5 +275,6 @@ function quarterInWords(before, after) {
   const quarter = Math.floor(after.share * 4) * 25;
   if (quarter <= Math.floor(before.share * 4) * 25) return [];
   if (quarter < 100) return [`${quarter} % uploaded.`];
-  return after.count > 1 ? [`All ${after.count} files are uploaded.`] : [];
+  if (after.count < 2) return [];
+  return [`${after.count > 2 ? `All ${after.count}` : "Both"} files are uploaded.`];
 }

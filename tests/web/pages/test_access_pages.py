@@ -518,7 +518,7 @@ async def test_upload_form_begins_with_the_portals_setting(
     text = await page(anyone, "/upload")
     assert re.findall(r'<option value="(\w+)"\s+selected', text) == [default]
     assert f'data-default-visibility="{default}"' in text
-    assert "Private: who published it, admins and owners, once there are accounts" in text
+    assert "Private: only you and admins (needs accounts)" in text
 
 
 async def test_upload_form_says_who_sees_a_private_video(people: dict[str, Sender]) -> None:
