@@ -211,7 +211,9 @@ test("a publication waits for its file and begins by itself", () => {
 test("one press publishes all that are right, and opens the first that is not", () => {
   const right = (number) => ({ type: "edited", number, details: DETAILS, pointer: "" });
   let state = after(withFiles("a.mp4", "b.mp4", "c.mp4"), sent(1), right(1), right(3));
-  assert.equal(submitOf(state).label, "Publish 3 videos");
+  const { label, words, isLacking } = submitOf(state);
+  assert.deepEqual([label, words, isLacking], ["Publish 3 videos", "1 video needs a category", false]);
+  assert.deepEqual(submitOf(withFiles("a.mp4")).isLacking, true);
   state = after(state, { type: "submitted" });
   const publishing = state.uploads.map((it) => it.publishing);
   assert.deepEqual(publishing, ["publishing", "", "wanted"]);

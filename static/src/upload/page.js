@@ -190,7 +190,7 @@ class UploadPage {
 
   /** @param {State} state */
   #drawPublishing(state) {
-    const { isHidden, label, isBusy, words } = submitOf(state);
+    const { isHidden, label, isBusy, words, isLacking } = submitOf(state);
     const batch = batchOf(state);
     this.publishing.hidden = isHidden && batch.isHidden;
     element(this.publishing, "[data-batch]").hidden = batch.isHidden;
@@ -203,6 +203,7 @@ class UploadPage {
     setText(this.publishing, "[data-submit-state]", words);
     const button = element(this.publishing, "[data-submit]");
     button.hidden = isHidden;
+    button.classList.toggle("button--quiet", Boolean(isLacking));
     button.setAttribute("aria-disabled", String(isBusy));
     setText(this.publishing, "[data-submit]", label);
   }

@@ -185,17 +185,33 @@ export function questionOf(state, action, number) {
 /**
  * The one button that publishes, and the words beside it.
  * @param {State} state
- * @returns {{ isHidden: boolean, label: string, isBusy: boolean, words: string }}
+ * @returns {{ isHidden: boolean, label: string, isBusy: boolean, words: string,
+ *   isLacking?: boolean }} `isLacking` where none of them could be published yet
  */
 export function submitOf({ uploads }) {
   const open = uploads.filter(is.isPublishable);
   const left = open.filter(({ publishing }) => publishing === "");
   const label = left.length > 1 ? `Publish ${left.length} videos` : "Publish";
-  if (left.length) return { isHidden: false, label, isBusy: false, words: "" };
+  if (left.length) {
+    const lacking = left.filter((upload) => is.faultsOf(upload).length);
+    const isLacking = lacking.length === left.length;
+    return { isHidden: false, label, isBusy: false, words: missingInWords(lacking), isLacking };
+  }
   const isWaiting = open.some(({ publishing }) => publishing === "wanted");
   const words = isWaiting ? `${WILL_BE_PUBLISHED}. Keep this page open.` : "";
   const isHidden = open.length === 0;
   return { isHidden, label: isWaiting ? "Waiting…" : "Publishing…", isBusy: true, words };
+}
+
+/** @param {Upload[]} lacking details */
+function missingInWords(lacking) {
+  const faults = lacking.flatMap(is.faultsOf);
+  const what = [
+    faults.some(({ pointer }) => pointer === "/title") ? ["a title"] : [],
+    faults.some(({ pointer }) => pointer === "/categoryIds") ? ["a category"] : [],
+  ];
+  const verb = lacking.length === 1 ? "needs" : "need";
+  return lacking.length ? `${videosInWords(lacking)} ${verb} ${what.flat().join(" or ")}` : "";
 }
 
 /** What is said of all files, once there are several. @param {State} state */
