@@ -103,17 +103,19 @@ test("a published video makes place for the next one's details", () => {
 test("unsuitable files and the same file again are told beside good ones", () => {
   const files = [film("a.mp4"), film("a.mp4"), film("notes.txt", "text/plain"), film("b.mp4")];
   const state = after(start(), chosen(...files));
-  assert.deepEqual(phases(state), ["sending", "sending"]);
-  assert.equal(state.fileFaults.length, 2);
+  assert.deepEqual(phases(state), ["sending", "refused", "sending"]);
+  assert.equal(state.fileFaults.length, 1);
   assert.match(state.fileFaults[0], /in the list already/);
-  assert.equal(state.news.at(-1), "Uploading 2 files.");
+  assert.deepEqual(state.news.slice(-2), ["Uploading 2 files.", "notes.txt: This file can’t be published."]);
 });
 
 test("a file that no portal takes is refused by its name, kind or size", () => {
   const refusalOf = (name, type, size = SIZE_BYTES, most = 0) => {
     const file = Object.defineProperty(film(name, type), "size", { value: size });
-    const [fault = ""] = after(initialState({ ...NO_LIMITS, size_bytes: most }), chosen(file)).fileFaults;
-    return fault;
+    const state = after(initialState({ ...NO_LIMITS, size_bytes: most }), chosen(file));
+    // It is a line, as a file is that turns out to be no video, and not a fault of the drop zone.
+    assert.deepEqual([state.fileFaults, state.open], [[], 1]);
+    return standingOf(state.uploads[0]).trouble?.text ?? "";
   };
   const others = [["notes.txt", "text/plain"], ["film.avi", "video/x-msvideo"], ["page.mp4", "text/html"]];
   for (const [name, type] of others) assert.match(refusalOf(name, type), /not an MP4 or QuickTime video/);

@@ -160,7 +160,7 @@ export function isKept({ id, key, phase, publishing }) {
 export function faultOf({ uploads, limits }, { file, match }) {
   const isListed = uploads.some((upload) => upload.number !== match && holds(upload, file));
   if (isListed) return `“${file.name}” is in the list already.`;
-  const fault = unsuitable(file, contentTypeOf(file), limits.size_bytes);
+  const fault = unsuitableOf(limits, file);
   const own = uploads.find(({ number }) => number === match);
   // What continues an upload has its room already.
   if (fault || (own && isUnfinished(own))) return fault;
@@ -169,6 +169,11 @@ export function faultOf({ uploads, limits }, { file, match }) {
     uploads.filter((it) => it !== own),
     limits.left,
   );
+}
+
+/** @param {State["limits"]} limits @param {File} file @returns {string} why no portal takes it */
+export function unsuitableOf(limits, file) {
+  return unsuitable(file, contentTypeOf(file), limits.size_bytes);
 }
 
 /** @param {Upload} upload @param {File} file */

@@ -147,7 +147,9 @@ const pageHandlers = {
     const names = [];
     for (const choice of choices) {
       const fault = is.faultOf(next, choice);
-      next = fault ? withFileFault(next, choice.match, fault) : withChoice(next, choice, now);
+      const isRow = !choice.match && fault && fault === is.unsuitableOf(state.limits, choice.file);
+      if (isRow) next = withUnsuitable(next, choice, fault);
+      else next = fault ? withFileFault(next, choice.match, fault) : withChoice(next, choice, now);
       if (!fault) names.push(choice.file.name);
     }
     const what = names.length > 1 ? `${names.length} files` : names[0];
@@ -244,6 +246,16 @@ function withChoice(state, { file, id, match }, now) {
   const uploads = [...state.uploads, take(own.newUpload(number, state.blank))];
   const open = is.isWorkedOn(is.openOf(state)) ? state.open : number;
   return { ...state, uploads, open, nextNumber: number + 1 };
+}
+
+/** @param {State} state @param {Choice} choice @param {string} text why @returns {State} */
+function withUnsuitable(state, { file: { name: fileName, size: size_bytes } }, text) {
+  const blank = { ...own.newUpload(state.nextNumber, state.blank), fileName, size_bytes };
+  const title = "This file can’t be published";
+  const findings = [{ code: "unsuitable", weight: /** @type {const} */ ("refuse"), title, text }];
+  const upload = own.withInspection(blank, { facts: "", findings });
+  const { nextNumber: number, uploads } = state;
+  return { ...state, uploads: [...uploads, upload], nextNumber: number + 1 };
 }
 
 /**
