@@ -66,6 +66,9 @@ async def test_newcomer_copies_the_link_of_a_first_video_in_six_interactions(
     poster = place.locator("img")
     await expect(poster).to_have_attribute("src", re.compile("/poster.jpg"))
     await expect(poster).not_to_have_js_property("naturalWidth", 0)
+    await expect(place.get_by_role("link", name="Edit")).to_have_attribute(
+        "href", re.compile("/videos/.*/edit$")
+    )
     await expect(page).to_have_url("/upload")
     await expect(details(page)).to_be_hidden()
     await expect(page.get_by_text("Upload more")).to_be_visible()

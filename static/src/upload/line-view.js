@@ -90,7 +90,8 @@ export class LineView {
     element(this.root, "[data-open]").hidden = isPublished;
     element(this.root, "[data-title]").hidden = !isPublished;
     element(this.root, "[data-video]").hidden = !isPublished;
-    element(this.root, "[data-workshop]").hidden = processing?.stage !== "failed";
+    element(this.root, "[data-workshop]").hidden = !isPublished;
+    setText(this.root, "[data-workshop]", processing?.stage === "failed" ? "What to do" : "Edit");
     for (const button of this.root.querySelectorAll("[data-action]")) {
       const name = /** @type {any} */ (button.getAttribute("data-action"));
       const isShown = name === "copy-link" ? isPublished : buttons.includes(name);
