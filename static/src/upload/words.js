@@ -176,7 +176,7 @@ export function questionOf(state, action, number) {
   const { visibility } = is.sharedOf(state, number);
   return {
     title: `Make ${videosInWords(loosened)} ${visibility}?`,
-    text: "More people could see them than now. Everything else is applied in either case.",
+    text: "More people than now could watch. Categories and tags are applied either way.",
     yes: `Make ${visibility}`,
     no: "Keep as now",
   };
