@@ -13,6 +13,8 @@ const POINTERS = ["/file", "/title", "/categoryIds", "/description", "/tags", "/
 /** Fields that hold one text each. */
 const TEXTS = /** @type {const} */ (["title", "description", "tags", "visibility"]);
 
+const COPY_HINT = "The categories, tags and visibility you set here";
+
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
 /** @typedef {import("./upload.js").Details} Details */
@@ -60,9 +62,8 @@ export class DetailsView {
     place.hidden = !is.othersOf(state, open).length;
     const copy = /** @type {HTMLButtonElement} */ (element(place, "[data-action=copy]"));
     copy.disabled = !Object.keys(is.sharedOf(state, open)).length;
-    element(place, "[data-copy-hint]").hidden = applied.length > 0;
-    element(place, "[data-applied]").hidden = !applied.length;
-    setText(place, "[data-applied-words]", appliedInWords(applied));
+    element(place, "[data-action=undo]").hidden = !applied.length;
+    setText(place, "[data-copy-hint]", applied.length ? appliedInWords(applied) : COPY_HINT);
   }
 
   /** Leads the keyboard to the first input at fault. */

@@ -95,12 +95,9 @@ class UploadPage {
   }
 
   /** @param {NonNullable<ReturnType<typeof questionOf>>} question */
-  #ask({ title, text, yes, no }) {
+  #ask(question) {
     const { question: dialog, signal } = this;
-    setText(dialog, "[data-question]", title);
-    setText(dialog, "[data-text]", text);
-    setText(dialog, "[value=yes]", yes);
-    setText(dialog, "[value=no]", no);
+    for (const [part, words] of Object.entries(question)) setText(dialog, `[data-${part}]`, words);
     dialog.returnValue = "no";
     dialog.showModal();
     /** @type {Promise<boolean>} */

@@ -203,15 +203,15 @@ export function submitOf({ uploads }) {
   return { isHidden, label: isWaiting ? "Waiting…" : "Publishing…", isBusy: true, words };
 }
 
+/** @type {Record<string, string>} */
+const NEEDED = { "/title": "a title", "/categoryIds": "a category" };
+
 /** @param {Upload[]} lacking details */
 function missingInWords(lacking) {
-  const faults = lacking.flatMap(is.faultsOf);
-  const what = [
-    faults.some(({ pointer }) => pointer === "/title") ? ["a title"] : [],
-    faults.some(({ pointer }) => pointer === "/categoryIds") ? ["a category"] : [],
-  ];
+  if (!lacking.length) return "";
+  const needed = new Set(lacking.flatMap(is.faultsOf).map(({ pointer }) => NEEDED[pointer]));
   const verb = lacking.length === 1 ? "needs" : "need";
-  return lacking.length ? `${videosInWords(lacking)} ${verb} ${what.flat().join(" or ")}` : "";
+  return `${videosInWords(lacking)} ${verb} ${[...needed].join(" or ")}`;
 }
 
 /** What is said of all files, once there are several. @param {State} state */
