@@ -123,9 +123,8 @@ async def test_big_file_goes_in_parts_several_at_once(
         under_way = {sent.part for sent in site.network.puts() if not sent.status}
         return len(under_way) == PART_CONCURRENCY
 
-    # Slow enough that the first part can't be over before the last one has begun.
-    site.network.limit_bps = MIB
-    await engine.start(big_file)
+    # The first shows that the line is fast; then no part can be over before the last one has begun.
+    await _begin_slowly(engine, site, big_file, taken=1)
     await until(as_many_as_allowed, timeout_s=20)
     site.network.limit_bps = 0
     await _arrived(engine, site, big_file)

@@ -66,6 +66,9 @@ async def test_newcomer_copies_the_link_of_a_first_video_in_six_interactions(
     poster = place.locator("img")
     await expect(poster).to_have_attribute("src", re.compile("/poster.jpg"))
     await expect(poster).not_to_have_js_property("naturalWidth", 0)
+    await expect(place.get_by_role("link", name="Edit")).to_have_attribute(
+        "href", re.compile("/videos/.*/edit$")
+    )
     await expect(page).to_have_url("/upload")
     await expect(details(page)).to_be_hidden()
     await expect(page.get_by_text("Upload more")).to_be_visible()
@@ -99,7 +102,7 @@ async def test_video_is_published_from_details_filled_in_during_upload(
     await expect(place.get_by_role("progressbar")).to_be_visible()
     await fill_in(page)
     await publish_button(page).click()
-    await expect(place).to_contain_text("Publishes by itself when uploaded")
+    await expect(place).to_contain_text("Will be published when the upload finishes")
     await expect(page.get_by_text("Keep this page open.")).to_be_visible()
     await slow_down(page, 0)
     await open_video(page, "my holiday film")
@@ -159,7 +162,7 @@ async def test_upload_is_retried_with_new_address_when_storage_refuses(
     await expect(page.get_by_role("alert")).to_contain_text("refused the upload")
     await fill_in(page, title="Second try")
     await publish_button(page).click()
-    await expect(place).to_contain_text("Needs your attention")
+    await expect(place).to_contain_text("Fix this to publish")
 
     refused = set(addresses)
     await page.unroute(STORAGE)

@@ -58,7 +58,7 @@ async def test_details_changed_after_a_lost_answer_belong_to_the_same_video(
         await page.close()
         page = await context.new_page()
         await open_upload(page)
-        await expect(page.get_by_text("only publishing is missing")).to_be_visible()
+        await expect(page.get_by_text("Ready to publish")).to_be_visible()
     await page.get_by_label("Title").fill("The harbour")
     await press_publish(page, title="The harbour")
     assert await _titles(live_portal, own_film) == ["The harbour"]

@@ -74,7 +74,7 @@ async def test_upload_goes_on_in_another_visit_with_what_was_typed(
     place, form = line(page, film.name), details(page)
     await expect(place).to_contain_text("Unfinished")
     await expect(place).to_contain_text("1.")  # MB
-    await expect(form).to_contain_text(re.compile(r"Begun (today|on \d+ \w+) at"))
+    await expect(form).to_contain_text(re.compile(r"Started (today|on \d+ \w+) at"))
     await expect(form.get_by_label("Title")).to_have_value("The harbour")
     await expect(form.get_by_label("Description")).to_have_value("By the sea.\nTwice.")
     await expect(chosen_categories(page)).to_have_text(["Music"])
@@ -113,7 +113,7 @@ async def test_large_upload_says_how_far_it_is_and_sends_the_rest(
     await expect(line(page, large_film.name)).to_contain_text("%")
     page = await _leave(page, page.context)
     place = line(page, large_film.name)
-    await expect(details(page)).to_contain_text("of it have arrived")
+    await expect(details(page)).to_contain_text("have arrived")
     await expect(place).to_contain_text(re.compile(r"Unfinished at [1-9]\d %"))
     sent = record_requests(page, method="PUT")
     # Chosen like a new file, it is known.
@@ -168,7 +168,7 @@ async def test_stored_upload_is_published_without_its_file(page: Page, film: Pat
     await fill_in(page, title="Stored already")
     await is_uploaded(page)
     page = await _leave(page, page.context)
-    await expect(line(page, film.name)).to_contain_text("only publishing is missing")
+    await expect(line(page, film.name)).to_contain_text("Ready to publish")
     await press_publish(page, title="Stored already")
     # It is done with.
     await open_upload(page)

@@ -6,7 +6,9 @@ import { NoAnswer, Refused, SIGNED_OUT } from "../../static/src/requests.js";
 import { publish } from "../../static/src/upload/publication.js";
 import { retrying, TransferFailed } from "../../static/src/upload/retry.js";
 import { PartQueue, rangeOf, sendParts, sizeOf } from "../../static/src/upload/storage.js";
-import { partsToSend } from "../../static/src/upload/transfer.js";
+import { partsToSend, Transfer } from "../../static/src/upload/transfer.js";
+import { newUpload, withNews } from "../../static/src/upload/upload.js";
+import { standingOf } from "../../static/src/upload/words.js";
 
 const MIB = 2 ** 20;
 const DETAILS = { title: "Sea", description: "", categoryIds: [1], tags: "", visibility: "private" };
@@ -132,32 +134,53 @@ class PausedPut extends EventTarget {
   }
 }
 
-test("parts on their way arrive though the next can't be signed any more", async () => {
+/** Sends six parts, of which some can be signed, and storage takes the first after this time. */
+async function sentParts(signed, first_ms) {
   const own = globalThis.XMLHttpRequest;
   globalThis.XMLHttpRequest = PausedPut;
+  PausedPut.open = [];
   const arrived = [];
   const sending = {
-    file: new File(["x".repeat(60)], "a.mp4"),
-    upload: { sizeBytes: 60, partSizeBytes: 10, partCount: 6, parts: [] },
+    file: new File(["x"], "a.mp4"),
+    upload: { sizeBytes: 60 * MIB, partSizeBytes: 10 * MIB, partCount: 6, parts: [] },
     numbers: [1, 2, 3, 4, 5, 6],
     sign: async (number) => {
-      if (number > 2) throw new Refused(401);
+      if (number > signed) throw new Refused(401);
       return "https://storage.example/";
     },
     onProgress: () => {},
     onPart: (number) => arrived.push(number),
     onTrouble: () => {},
   };
+  const settle = () => new Promise((resolve) => setTimeout(resolve));
+  const clock = mock.method(performance, "now", () => 0);
+  const stop = new AbortController();
   try {
-    const sent = sendParts(sending, new AbortController().signal);
-    await new Promise((resolve) => setTimeout(resolve));
-    assert.deepEqual(arrived, []);
+    const sent = sendParts(sending, stop.signal);
+    sent.catch(() => {});
+    await settle();
+    clock.mock.mockImplementation(() => first_ms);
+    PausedPut.open.shift()();
+    await settle();
+    const together = PausedPut.open.length;
     for (const take of PausedPut.open) take();
-    await assert.rejects(sent, { status: 401 });
+    await settle();
+    return { sent, together, arrived };
   } finally {
+    clock.mock.restore();
     globalThis.XMLHttpRequest = own;
   }
-  assert.deepEqual(arrived, [1, 2]);
+}
+
+test("parts on their way arrive though the next can't be signed any more", async () => {
+  const { sent, arrived } = await sentParts(3, 1000);
+  await assert.rejects(sent, { status: 401 });
+  assert.deepEqual(arrived, [1, 2, 3]);
+});
+
+test("parts go one after the other on a slow line, for each to arrive early", async () => {
+  assert.equal((await sentParts(4, 1000)).together, 3);
+  assert.equal((await sentParts(2, 10_000)).together, 1);
 });
 
 /** Runs with timers that take no time; answers the pauses in between. */
@@ -219,4 +242,19 @@ test("an abort ends a retry in its pause", async () => {
     onTrouble: () => queueMicrotask(() => stop.abort(new Error("stopped"))),
   });
   await assert.rejects(run, /stopped/);
+});
+
+test("an upload without an answer says within five seconds what it waits for", async (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  let upload = { ...newUpload(1), phase: "sending", size_bytes: 1 };
+  let asked = () => {};
+  const isAsked = new Promise((resolve) => (asked = resolve));
+  const api = { presign: () => new Promise(() => asked()) };
+  const source = { file: new File(["x"], "a.mp4"), contentType: "video/mp4", key: "", fingerprint: "f" };
+  new Transfer(source, api).run((news) => (upload = withNews(upload, news, 0)), new AbortController().signal);
+  await isAsked;
+  assert.equal(standingOf(upload).rest, "");
+  context.mock.timers.tick(5000);
+  assert.equal(standingOf(upload).rest, "Waiting for the file storage to answer…");
+  assert.equal(standingOf(withNews(upload, { isSilent: false }, 0)).rest, "");
 });

@@ -5,13 +5,15 @@ import { CHOICES_CHANGED } from "../multi-select.js";
 import { setText } from "./line-view.js";
 import { WHO_HAS_TO_SIGN_IN } from "./publication.js";
 import * as is from "./selectors.js";
-import { standingOf } from "./words.js";
+import { appliedInWords, standingOf } from "./words.js";
 
 /** The order of the fields on the page; the first one at fault gets the focus. */
 const POINTERS = ["/file", "/title", "/categoryIds", "/description", "/tags", "/visibility"];
 
 /** Fields that hold one text each. */
 const TEXTS = /** @type {const} */ (["title", "description", "tags", "visibility"]);
+
+const COPY_HINT = "The categories, tags and visibility you set here";
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
@@ -40,9 +42,8 @@ export class DetailsView {
   draw(state) {
     const upload = is.openOf(state);
     const before = this.#drawn;
-    const others = state.uploads.filter(is.isUnpublished).length;
     this.form.hidden = !upload;
-    element(this.form, "[data-copy-to-all]").hidden = others < 2;
+    this.#drawCopying(state);
     this.#drawn = upload;
     if (!upload || upload === before) return;
     setText(this.form, "[data-name]", upload.fileName);
@@ -52,6 +53,17 @@ export class DetailsView {
     if (upload.details !== before?.details) this.#write(upload.details);
     if (upload.faults !== before?.faults) this.#drawFaults(upload.faults);
     this.#drawSubmitTrouble(upload);
+  }
+
+  /** @param {State} state */
+  #drawCopying(state) {
+    const place = element(this.form, "[data-copy-to-all]");
+    const { applied, open } = state;
+    place.hidden = !is.othersOf(state, open).length;
+    const copy = /** @type {HTMLButtonElement} */ (element(place, "[data-action=copy]"));
+    copy.disabled = !Object.keys(is.sharedOf(state, open)).length;
+    element(place, "[data-action=undo]").hidden = !applied.length;
+    setText(place, "[data-copy-hint]", applied.length ? appliedInWords(applied) : COPY_HINT);
   }
 
   /** Leads the keyboard to the first input at fault. */

@@ -2,7 +2,7 @@
 
 import { element } from "../dom.js";
 import { formatSize } from "../format.js";
-import { noteOf, standingOf } from "./words.js";
+import { noteOf, standingOf, visibilityInWords } from "./words.js";
 
 /** @typedef {import("./upload.js").Upload} Upload */
 /** @typedef {import("./words.js").Standing} Standing */
@@ -24,8 +24,9 @@ export class LineView {
    * @param {Upload} upload
    * @param {Upload | undefined} before what was drawn last
    * @param {boolean} isOpen
+   * @param {string} usual visibility
    */
-  draw(upload, before, isOpen) {
+  draw(upload, before, isOpen, usual) {
     const isPublished = upload.publishing === "published";
     element(this.root, "[data-open]").setAttribute("aria-current", String(isOpen));
     this.root.classList.toggle("line--open", isOpen);
@@ -36,6 +37,7 @@ export class LineView {
     this.root.setAttribute("aria-label", upload.fileName);
     setText(this.root, "[data-open]", upload.fileName);
     setText(this.root, "[data-title]", upload.video?.title ?? "");
+    setText(this.root, "[data-visibility]", visibilityInWords(upload, usual));
     setText(this.root, "[data-note]", note.words);
     element(this.root, "[data-note]").classList.toggle("line__note--bad", Boolean(note.isBad));
     this.#drawPicture(upload, standing);
@@ -88,7 +90,8 @@ export class LineView {
     element(this.root, "[data-open]").hidden = isPublished;
     element(this.root, "[data-title]").hidden = !isPublished;
     element(this.root, "[data-video]").hidden = !isPublished;
-    element(this.root, "[data-workshop]").hidden = processing?.stage !== "failed";
+    element(this.root, "[data-workshop]").hidden = !isPublished;
+    setText(this.root, "[data-workshop]", processing?.stage === "failed" ? "What to do" : "Edit");
     for (const button of this.root.querySelectorAll("[data-action]")) {
       const name = /** @type {any} */ (button.getAttribute("data-action"));
       const isShown = name === "copy-link" ? isPublished : buttons.includes(name);

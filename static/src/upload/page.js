@@ -4,6 +4,7 @@
  */
 
 import { askAgain, SIGNED_IN } from "../accounts/sign-in-again.js";
+import { closeByBackdrop } from "../backdrop.js";
 import { copied } from "../copy.js";
 import { element } from "../dom.js";
 import { acceptDrops, takeFiles } from "../file-input.js";
@@ -12,7 +13,7 @@ import { LineView, setText } from "./line-view.js";
 import * as is from "./selectors.js";
 import { Store } from "./store.js";
 import { NO_DETAILS } from "./upload.js";
-import { batchOf, submitOf } from "./words.js";
+import { batchOf, questionOf, submitOf } from "./words.js";
 
 /** What is said to screen readers within this time is said at once. */
 const GATHER_MS = 300;
@@ -37,6 +38,7 @@ class UploadPage {
     this.list = element(root, "[data-lines]");
     this.form = /** @type {HTMLFormElement} */ (element(root, "[data-details]"));
     this.details = new DetailsView(this.form);
+    this.question = /** @type {HTMLDialogElement} */ (element(root, "dialog"));
     this.publishing = element(root, "[data-publish]");
     this.store = new Store(settingsOf(root), signal);
     this.store.subscribe((state, before) => this.#draw(state, before));
@@ -59,6 +61,7 @@ class UploadPage {
     form.addEventListener("submit", (event) => event.preventDefault(), { signal });
     const submit = element(this.publishing, "[data-submit]");
     submit.addEventListener("click", () => this.#submit(), { signal });
+    closeByBackdrop(this.question, signal);
     const ask = (/** @type {Event} */ event) => {
       if (store.state.uploads.some(is.holdsWork)) event.preventDefault();
     };
@@ -78,13 +81,31 @@ class UploadPage {
   }
 
   /** @param {EventTarget | null} target @param {number} number of the upload it belongs to */
-  #act(target, number) {
+  async #act(target, number) {
     const button = closest(target, "[data-action]");
     const action = button?.getAttribute("data-action");
     if (!(button instanceof HTMLElement) || !action) return;
     if (action === "copy-link") return this.#copyLink(button);
     askAgain();
-    this.store.dispatch({ type: /** @type {"remove"} */ (action), number });
+    const question = questionOf(this.store.state, action, number);
+    const isAgreed = question !== null && (await this.#ask(question));
+    if (question && !isAgreed && action === "remove") return;
+    const type = /** @type {"copy"} */ (action);
+    this.store.dispatch({ type, number, mayLoosen: isAgreed });
+  }
+
+  /** @param {NonNullable<ReturnType<typeof questionOf>>} question */
+  #ask(question) {
+    const { question: dialog, signal } = this;
+    for (const [part, words] of Object.entries(question)) setText(dialog, `[data-${part}]`, words);
+    dialog.returnValue = "no";
+    dialog.showModal();
+    /** @type {Promise<boolean>} */
+    const answer = new Promise((resolve) => {
+      const end = () => resolve(dialog.returnValue === "yes");
+      dialog.addEventListener("close", end, { signal, once: true });
+    });
+    return answer;
   }
 
   /** @param {HTMLElement} button */
@@ -137,10 +158,11 @@ class UploadPage {
       view.root.remove();
       this.#lines.delete(number);
     }
+    const usual = state.blank.visibility;
     for (const upload of state.uploads) {
       const { number } = upload;
       const view = this.#lines.get(number) ?? this.#addLine(number);
-      view.draw(upload, is.uploadOf(before, number), number === state.open);
+      view.draw(upload, is.uploadOf(before, number), number === state.open, usual);
     }
   }
 
@@ -165,7 +187,7 @@ class UploadPage {
 
   /** @param {State} state */
   #drawPublishing(state) {
-    const { isHidden, label, isBusy, words } = submitOf(state);
+    const { isHidden, label, isBusy, words, isLacking } = submitOf(state);
     const batch = batchOf(state);
     this.publishing.hidden = isHidden && batch.isHidden;
     element(this.publishing, "[data-batch]").hidden = batch.isHidden;
@@ -178,6 +200,7 @@ class UploadPage {
     setText(this.publishing, "[data-submit-state]", words);
     const button = element(this.publishing, "[data-submit]");
     button.hidden = isHidden;
+    button.classList.toggle("button--quiet", Boolean(isLacking));
     button.setAttribute("aria-disabled", String(isBusy));
     setText(this.publishing, "[data-submit]", label);
   }

@@ -41,6 +41,7 @@ export function measured(rate, sent_bytes, now_ms) {
  * @property {number} count of files
  * @property {number} sent_bytes
  * @property {number} total_bytes
+ * @property {number} left_bytes that were not sent, whether those that were have arrived or not
  * @property {{ share: number, sent_bytes: number }} base where the present division began
  * @property {number | null} speed_bps of all that are being sent; null while unknown
  */
@@ -51,6 +52,7 @@ export const NO_PROGRESS = {
   count: 0,
   sent_bytes: 0,
   total_bytes: 0,
+  left_bytes: 0,
   base: { share: 0, sent_bytes: 0 },
   speed_bps: null,
 };
@@ -62,16 +64,23 @@ export function overallOf(before, uploads) {
   const total_bytes = counted.reduce((sum, upload) => sum + upload.size_bytes, 0);
   let { share, base } = before;
   if (total_bytes !== before.total_bytes) {
-    // After all was sent, or nothing is left, a new round begins.
-    if (share >= 1 || total_bytes === 0) share = total_bytes > 0 ? sent_bytes / total_bytes : 0;
+    // Before the first file, after all was sent, or when nothing is left, a new round begins.
+    const isNew = share >= 1 || !before.total_bytes || !total_bytes;
+    if (isNew) share = total_bytes > 0 ? sent_bytes / total_bytes : 0;
     base = { share, sent_bytes };
   }
-  const left_bytes = total_bytes - base.sent_bytes;
-  const done = left_bytes > 0 ? Math.max(0, sent_bytes - base.sent_bytes) / left_bytes : 0;
+  const rest_bytes = total_bytes - base.sent_bytes;
+  const done = rest_bytes > 0 ? Math.max(0, sent_bytes - base.sent_bytes) / rest_bytes : 0;
   share = Math.max(share, base.share + (1 - base.share) * done);
   if (total_bytes > 0 && sent_bytes >= total_bytes) share = 1;
   const speed_bps = speedOf(counted.filter(isRunning));
-  return { share, count: counted.length, sent_bytes, total_bytes, base, speed_bps };
+  const left_bytes = counted.reduce((sum, upload) => sum + leftOf(upload), 0);
+  return { share, count: counted.length, sent_bytes, total_bytes, left_bytes, base, speed_bps };
+}
+
+/** @param {Upload} upload @returns {number} bytes that were not sent, arrived or not */
+export function leftOf({ size_bytes, sent_bytes, rate }) {
+  return size_bytes - Math.max(sent_bytes, rate.sent_bytes);
 }
 
 /** @param {Upload[]} running @returns {number | null} */

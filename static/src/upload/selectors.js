@@ -8,15 +8,19 @@ import { TransferFailed } from "./retry.js";
 /** @typedef {import("./upload.js").Upload} Upload */
 /** @typedef {import("../requests.js").FieldFault} FieldFault */
 
-/** A file up to this size is one PUT: fewer requests, and little to send again. */
-const SINGLE_PUT_LIMIT_BYTES = 64 * 2 ** 20;
+/** A file up to the size of a part is one PUT: fewer requests, and as little to send again. */
+const SINGLE_PUT_LIMIT_BYTES = 16 * 2 ** 20;
 /** So many files are sent at once; the others wait in the order of their lines. */
 const FILE_CONCURRENCY = 2;
 const IN_FLIGHT = new Set(["waiting", "sending", "confirming", "offline"]);
 const UNPUBLISHABLE = new Set(["unfinished", "cancelled", "refused"]);
 const WITHOUT_FILE = new Set(["cancelled", "refused"]);
+/** Details that other videos can get, too. */
+const SHARED = /** @type {const} */ (["categoryIds", "tags", "visibility"]);
+/** From the fewest viewers to the most. */
+const VISIBILITIES = ["private", "unlisted", "public"];
 
-/** @param {State} state @param {number} number @returns {Upload | undefined} */
+/** @param {Pick<State, "uploads">} state @param {number} number @returns {Upload | undefined} */
 export function uploadOf({ uploads }, number) {
   return uploads.find((upload) => upload.number === number);
 }
@@ -29,6 +33,30 @@ export function openOf(state) {
 /** @param {Upload | undefined} upload whether its details are shown until others are asked for */
 export function isWorkedOn(upload) {
   return upload?.file != null && !isGivenUp(upload);
+}
+
+/**
+ * @param {State} state @param {number} number of an upload
+ * @returns {Partial<Upload["details"]>} what was chosen for it that others can get, too
+ */
+export function sharedOf({ uploads, blank }, number) {
+  const details = uploadOf({ uploads }, number)?.details ?? blank;
+  const isChosen = (/** @type {(typeof SHARED)[number]} */ name) =>
+    JSON.stringify(details[name]) !== JSON.stringify(blank[name]);
+  return Object.fromEntries(SHARED.filter(isChosen).map((name) => [name, details[name]]));
+}
+
+/** @param {State} state @param {number} number @returns {Upload[]} that can get its details */
+export function othersOf({ uploads }, number) {
+  return uploads.filter((it) => it.number !== number && isUnpublished(it));
+}
+
+/** @param {State} state @param {number} number @returns {Upload[]} that more people would see then */
+export function loosenedBy(state, number) {
+  const reach = VISIBILITIES.indexOf(sharedOf(state, number).visibility ?? "");
+  const isLess = (/** @type {Upload} */ { details }) =>
+    VISIBILITIES.indexOf(details.visibility) < reach;
+  return othersOf(state, number).filter(isLess);
 }
 
 /**
@@ -98,6 +126,12 @@ export function holdsWork(upload) {
   return isUnpublished(upload) && (holdsFile || isTyped(upload));
 }
 
+/** @param {Upload} upload whether removing it deletes what would not have to be sent again */
+export function holdsSent(upload) {
+  const isKept = upload.phase === "sent" || !isSentWhole(upload);
+  return isKept && isUnpublished(upload) && !isGivenUp(upload) && upload.sent_bytes > 0;
+}
+
 /** @param {Upload} upload whether it can be published, now or later */
 export function isPublishable(upload) {
   return isUnpublished(upload) && !UNPUBLISHABLE.has(upload.phase);
@@ -126,7 +160,7 @@ export function isKept({ id, key, phase, publishing }) {
 export function faultOf({ uploads, limits }, { file, match }) {
   const isListed = uploads.some((upload) => upload.number !== match && holds(upload, file));
   if (isListed) return `“${file.name}” is in the list already.`;
-  const fault = unsuitable(file, contentTypeOf(file), limits.size_bytes);
+  const fault = unsuitableOf(limits, file);
   const own = uploads.find(({ number }) => number === match);
   // What continues an upload has its room already.
   if (fault || (own && isUnfinished(own))) return fault;
@@ -135,6 +169,11 @@ export function faultOf({ uploads, limits }, { file, match }) {
     uploads.filter((it) => it !== own),
     limits.left,
   );
+}
+
+/** @param {State["limits"]} limits @param {File} file @returns {string} why no portal takes it */
+export function unsuitableOf(limits, file) {
+  return unsuitable(file, contentTypeOf(file), limits.size_bytes);
 }
 
 /** @param {Upload} upload @param {File} file */

@@ -6,8 +6,10 @@
 import { NO_PROGRESS, overallOf } from "./progress.js";
 import * as is from "./selectors.js";
 import * as own from "./upload.js";
-import { newsOf } from "./words.js";
+import { appliedInWords, newsOf } from "./words.js";
 
+/** Events after which details that were applied to all stay as they are. */
+const CHANGES = new Set(["edited", "chosen", "submitted"]);
 const ON_FILES = { target: /** @type {const} */ ("files") };
 
 /** @typedef {own.Upload} Upload */
@@ -19,9 +21,10 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
 /**
  * `open` is the upload whose details are shown, 0 for none. `news` and `focus` belong to the last
  * event alone: what screen readers are told, and where the keyboard goes on. `blank` is what is
- * said of a video about which nothing was typed.
+ * said of a video about which nothing was typed. `applied` are the uploads that got details of
+ * another one, as they were before; none once anything else was changed.
  * @typedef {{ limits: Limits, uploads: Upload[], open: number, nextNumber: number,
- *   isOnline: boolean, fileFaults: string[], overall: import("./progress.js").Overall,
+ *   isOnline: boolean, fileFaults: string[], applied: Upload[], overall: import("./progress.js").Overall,
  *   news: string[], blank: own.Details,
  *   focus: { number?: number, target: "line" | "fault" | "files" } | null }} State
  */
@@ -47,7 +50,8 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  *   published: { number: number, video: NonNullable<Upload["video"]> },
  *   refused: { number: number, error: import("./publication.js").NotPublished },
  *   connected: { isOnline: boolean }, signedIn: {},
- *   cancel: { number: number }, remove: { number: number }, copy: { number: number },
+ *   cancel: { number: number }, remove: { number: number },
+ *   copy: { number: number, mayLoosen?: boolean }, undo: {},
  * }} PageEvents
  */
 /**
@@ -68,6 +72,7 @@ export function initialState(limits, isOnline = true, blank = own.NO_DETAILS) {
     nextNumber: 1,
     isOnline,
     fileFaults: [],
+    applied: [],
     overall: NO_PROGRESS,
     news: [],
     focus: null,
@@ -76,7 +81,8 @@ export function initialState(limits, isOnline = true, blank = own.NO_DETAILS) {
 
 /** @param {State} before @param {UploadEvent} event @returns {State} */
 export function reduce(before, event) {
-  const changed = is.started(handled({ ...before, news: [], focus: null }, event));
+  const applied = CHANGES.has(event.type) ? [] : before.applied;
+  const changed = is.started(handled({ ...before, applied, news: [], focus: null }, event));
   const open = is.openAfter(before, changed);
   const state = { ...changed, open, overall: overallOf(before.overall, changed.uploads) };
   return { ...state, news: [...state.news, ...newsOf(before, state)] };
@@ -141,7 +147,9 @@ const pageHandlers = {
     const names = [];
     for (const choice of choices) {
       const fault = is.faultOf(next, choice);
-      next = fault ? withFileFault(next, choice.match, fault) : withChoice(next, choice, now);
+      const isRow = !choice.match && fault && fault === is.unsuitableOf(state.limits, choice.file);
+      if (isRow) next = withUnsuitable(next, choice, fault);
+      else next = fault ? withFileFault(next, choice.match, fault) : withChoice(next, choice, now);
       if (!fault) names.push(choice.file.name);
     }
     const what = names.length > 1 ? `${names.length} files` : names[0];
@@ -199,15 +207,23 @@ const pageHandlers = {
     return { ...state, uploads, focus: focus ?? ON_FILES };
   },
 
-  copy(state, { number }) {
-    const { categoryIds, tags, visibility } = is.uploadOf(state, number)?.details ?? state.blank;
-    const others = state.uploads.filter((it) => it.number !== number && is.isUnpublished(it));
+  copy(state, { number, mayLoosen }) {
+    const { visibility, ...rest } = is.sharedOf(state, number);
+    const isWide = is.loosenedBy(state, number).length > 0 && !mayLoosen;
+    const copied = visibility && !isWide ? { ...rest, visibility } : rest;
+    const applied = is.othersOf(state, number);
     const uploads = state.uploads.map((it) =>
-      others.includes(it) ? own.withCopied(it, { categoryIds, tags, visibility }) : it,
+      applied.includes(it) ? own.withCopied(it, copied) : it,
     );
-    const what = others.length === 1 ? "the other video" : `${others.length} other videos`;
-    const news = [`Categories, tags and visibility are used for ${what}, too.`];
-    return { ...state, uploads, news };
+    return { ...state, uploads, applied, news: [`${appliedInWords(applied)}.`] };
+  },
+
+  undo(state) {
+    const uploads = state.uploads.map((it) => {
+      const { details, faults } = state.applied.find(({ number }) => number === it.number) ?? it;
+      return is.isUnpublished(it) ? { ...it, details, faults } : it;
+    });
+    return { ...state, uploads, applied: [], news: ["Undone."] };
   },
 };
 
@@ -230,6 +246,16 @@ function withChoice(state, { file, id, match }, now) {
   const uploads = [...state.uploads, take(own.newUpload(number, state.blank))];
   const open = is.isWorkedOn(is.openOf(state)) ? state.open : number;
   return { ...state, uploads, open, nextNumber: number + 1 };
+}
+
+/** @param {State} state @param {Choice} choice @param {string} text why @returns {State} */
+function withUnsuitable(state, { file: { name: fileName, size: size_bytes } }, text) {
+  const blank = { ...own.newUpload(state.nextNumber, state.blank), fileName, size_bytes };
+  const title = "This file can’t be published";
+  const findings = [{ code: "unsuitable", weight: /** @type {const} */ ("refuse"), title, text }];
+  const upload = own.withInspection(blank, { facts: "", findings });
+  const { nextNumber: number, uploads } = state;
+  return { ...state, uploads: [...uploads, upload], nextNumber: number + 1 };
 }
 
 /**

@@ -7,6 +7,11 @@ import { anySignal } from "../any-signal.js";
 import { isSignedOut } from "../requests.js";
 import { canRetry, isStale, retrying, TransferFailed } from "./retry.js";
 
+/**
+ * On a slower line, parts are sent one after the other: together they would all arrive late, and a
+ * reload would lose all of them.
+ */
+const SLOW_LINE_BPS = 1.5e6;
 /** Two files with three connections each are all that browsers open to one host (HTTP/1.1). */
 const PART_CONCURRENCY = 3;
 /**
@@ -161,6 +166,12 @@ export function sendParts(sending, signal) {
   const stop = new AbortController();
   const send = partSender(sending, anySignal([signal, stop.signal]));
   let active = 0;
+  // The first part shows how fast the line is.
+  let concurrency = 1;
+  const [first = 0] = sending.numbers;
+  const began_ms = performance.now();
+  const isSlow = () =>
+    sizeOf(sending.upload, first) / (performance.now() - began_ms) < SLOW_LINE_BPS / 1000;
   /** @type {Promise<void>} */
   const sent = new Promise((resolve, reject) => {
     /** @type {unknown} */
@@ -169,13 +180,14 @@ export function sendParts(sending, signal) {
       if (queue.unconfirmed.size === 0) return resolve();
       // Parts signed before the session ended still arrive.
       if (refusal) return active === 0 && reject(refusal);
-      while (active < PART_CONCURRENCY) {
+      while (active < concurrency) {
         const number = queue.take();
         if (number === null) return;
         active += 1;
         send(number).then(
           () => {
             active -= 1;
+            if (number === first) concurrency = isSlow() ? 1 : PART_CONCURRENCY;
             queue.confirm(number);
             fill();
           },

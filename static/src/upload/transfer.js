@@ -10,15 +10,18 @@ import { isPassing, isStale, retrying, TransferFailed } from "./retry.js";
 import { isSentWhole } from "./selectors.js";
 import { put, sendParts, sizeOf } from "./storage.js";
 
+/** After so long without a word people are told what is waited for. */
+const SILENCE_MS = 4_000;
 /** So often may storage lack something after it has taken everything. */
 const MAX_REPAIRS = 5;
 
 /** @typedef {import("./api.js").UploadState} UploadState */
 /**
- * What a transfer tells of itself. `stored_bytes` were there before it began to send; `sent_bytes`
- * are those and what it has sent since.
+ * What a transfer tells of itself. `stored_bytes` are in whole parts that storage has; `sent_bytes`
+ * are those that it had before, and what was sent since, arrived or not.
  * @typedef {{ key?: string, fingerprint?: string, phase?: "sending" | "confirming" | "sent",
- *   stored_bytes?: number, sent_bytes?: number, trouble?: Error | null }} TransferNews
+ *   stored_bytes?: number, sent_bytes?: number, trouble?: Error | null,
+ *   isSilent?: boolean }} TransferNews
  */
 
 export class Transfer {
@@ -51,14 +54,24 @@ export class Transfer {
    * @returns {Promise<void>} when storage has confirmed that it has the whole file
    */
   async run(report, signal) {
-    this.#report = report;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let silence;
+    this.#report = (news) => {
+      clearTimeout(silence);
+      silence = setTimeout(() => report({ isSilent: true }), SILENCE_MS);
+      report({ isSilent: false, ...news });
+    };
     this.#signal = signal;
     this.#repairs = 0;
-    await this.#readFingerprint();
-    await retrying((succeeded) => this.#rounds(succeeded), {
-      signal,
-      onTrouble: (trouble) => isStale(trouble) || report({ trouble }),
-    });
+    try {
+      await this.#readFingerprint();
+      await retrying((succeeded) => this.#rounds(succeeded), {
+        signal,
+        onTrouble: (trouble) => isStale(trouble) || this.#report({ trouble }),
+      });
+    } finally {
+      clearTimeout(silence);
+    }
   }
 
   async #readFingerprint() {
@@ -145,7 +158,9 @@ export class Transfer {
   /** @param {UploadState} upload @param {number[]} numbers */
   async #sendParts(upload, numbers) {
     const missing_bytes = numbers.reduce((sum, number) => sum + sizeOf(upload, number), 0);
-    const stored_bytes = this.file.size - missing_bytes;
+    const before_bytes = this.file.size - missing_bytes;
+    let stored_bytes = before_bytes;
+    let sent_bytes = before_bytes;
     this.#isAllSent = false;
     this.#report({ phase: "sending", stored_bytes });
     for (const number of numbers) this.#etags.delete(number);
@@ -154,12 +169,16 @@ export class Transfer {
       upload,
       numbers,
       sign: this.api.signPart.bind(this.api, this.key),
-      /** @param {number} sent_bytes */
-      onProgress: (sent_bytes) => this.#report({ sent_bytes: stored_bytes + sent_bytes }),
+      /** @param {number} bytes */
+      onProgress: (bytes) => {
+        sent_bytes = before_bytes + bytes;
+        this.#report({ sent_bytes });
+      },
       /** @type {(number: number, etag: string) => void} */
       onPart: (number, etag) => {
         this.#etags.set(number, etag);
-        this.#report({ trouble: null });
+        stored_bytes += sizeOf(upload, number);
+        this.#report({ trouble: null, stored_bytes, sent_bytes });
         this.#succeeded();
       },
       /** @param {Error} trouble */

@@ -32,9 +32,11 @@ import * as is from "./selectors.js";
  * @property {string} contentType
  * @property {string} fingerprint tells the file from others of its name and size
  * @property {string} key in storage, empty until the portal has issued it
- * @property {number} sent_bytes goes down only where a file begins anew; the whole size only in `sent`
+ * @property {number} sent_bytes what a reload goes on from, or what was sent of a file that is sent
+ *   whole; goes down only where a file begins anew; the whole size only in `sent`
  * @property {number | null} arrived_bytes of an unfinished upload; null when unknown
  * @property {import("./progress.js").Rate} rate
+ * @property {boolean} isSilent nothing was heard of its transfer for some seconds
  * @property {Error | null} failure in `failed` the reason; before, what is being tried again
  * @property {Inspection | null} inspection what was found in the file
  * @property {string} picture its first frame as an address; empty where there is none
@@ -75,6 +77,7 @@ export function newUpload(number, details = NO_DETAILS) {
     sent_bytes: 0,
     arrived_bytes: null,
     rate: NO_RATE,
+    isSilent: false,
     failure: null,
     inspection: null,
     picture: "",
@@ -187,12 +190,13 @@ export function withNews(upload, { sent_bytes, stored_bytes, trouble, ...rest },
   const next = { ...upload, ...rest };
   if (trouble !== undefined) next.failure = trouble;
   if (rest.phase === "sent") return { ...next, sent_bytes: upload.size_bytes, failure: null };
-  const told_bytes = stored_bytes ?? sent_bytes;
+  const told_bytes = sent_bytes ?? stored_bytes;
   if (told_bytes === undefined) return next;
-  // Bytes on their way have not arrived, and the last one only counts once storage says so.
-  next.sent_bytes = Math.max(upload.sent_bytes, Math.min(told_bytes, upload.size_bytes - 1));
+  // What is on its way would be lost by a reload, and the last byte only counts once storage says so.
+  const kept_bytes = (is.isSentWhole(upload) ? sent_bytes : stored_bytes) ?? 0;
+  next.sent_bytes = Math.max(upload.sent_bytes, Math.min(kept_bytes, upload.size_bytes - 1));
   // What was there before has not been sent just now.
-  const since = stored_bytes === undefined ? upload.rate : NO_RATE;
+  const since = sent_bytes === undefined ? NO_RATE : upload.rate;
   next.rate = measured(since, told_bytes, now_ms);
   return next;
 }
@@ -229,11 +233,11 @@ export function withRefusal(upload, error) {
 
 /**
  * @param {Upload} upload
- * @param {Pick<Details, "categoryIds" | "tags" | "visibility">} copied from another one
+ * @param {Partial<Details>} copied from another one
  * @returns {Upload}
  */
 export function withCopied(upload, copied) {
   const { faults, details } = upload;
-  const left = copied.categoryIds.length ? is.without(faults, "/categoryIds") : faults;
+  const left = copied.categoryIds?.length ? is.without(faults, "/categoryIds") : faults;
   return { ...upload, faults: left, details: { ...details, ...copied } };
 }

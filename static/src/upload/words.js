@@ -2,6 +2,7 @@
 
 import { formatSize, formatTimeLeft, formatWhen } from "../format.js";
 import { needsSignIn } from "../requests.js";
+import { leftOf } from "./progress.js";
 import * as is from "./selectors.js";
 import { canTryAgain, transferTrouble } from "./troubles.js";
 
@@ -18,6 +19,10 @@ import { canTryAgain, transferTrouble } from "./troubles.js";
  */
 
 const SMALL_FILES = "small files start again from the beginning";
+const WILL_BE_PUBLISHED = "Will be published when the upload finishes";
+const SILENT = "Waiting for the file storage to answer…";
+/** Whoever has to wait longer than this may leave the page. */
+const LONG_S = 20;
 
 /** @param {Upload} upload @returns {Standing} */
 export function standingOf(upload) {
@@ -33,7 +38,7 @@ export function standingOf(upload) {
     case "waiting":
       return { figure: "Waiting for another upload to finish", share, buttons: ["cancel"] };
     case "sending": {
-      const figure = share ? percent : "Starting…";
+      const figure = share || upload.rate.speed_bps ? percent : "Starting…";
       const buttons = /** @type {Button[]} */ (["pause", "cancel"]);
       return { figure, rest: sendingInWords(upload), share: share || null, buttons };
     }
@@ -45,10 +50,12 @@ export function standingOf(upload) {
         : "goes on by itself once you are connected";
       return { figure: `Offline at ${percent}`, rest, share, buttons: ["cancel"] };
     }
-    case "confirming":
-      return { figure: "Checking that everything has arrived…", share, buttons: ["cancel"] };
+    case "confirming": {
+      const figure = "Checking that everything has arrived…";
+      return { figure, rest: upload.isSilent ? SILENT : "", share, buttons: ["cancel"] };
+    }
     case "sent": {
-      const rest = upload.file ? "" : "only publishing is missing";
+      const rest = upload.file ? "" : "Ready to publish";
       return { art: "good", figure: "Uploaded", rest, buttons: ["remove"] };
     }
     case "cancelled":
@@ -81,24 +88,24 @@ function publishedInWords({ processing }) {
 /** @param {Upload} upload */
 function unfinishedInWords(upload) {
   const { arrived_bytes, saved_at } = upload;
-  const begun = `Begun ${formatWhen(saved_at)}`;
+  const begun = `Started ${formatWhen(saved_at)}`;
   if (is.isSentWhole(upload)) {
-    return `${begun}. Choose the same file to send it: ${SMALL_FILES}.`;
+    return `${begun}. Choose the same file again: ${SMALL_FILES}.`;
   }
-  if (arrived_bytes === null) return `${begun}. Choose the same file to go on with it.`;
-  if (arrived_bytes === 0) {
-    return `${begun}; nothing has arrived yet. Choose the same file to send it.`;
-  }
-  const arrived = `${formatSize(arrived_bytes)} of it have arrived`;
-  return `${begun}; ${arrived}. Choose the same file to go on from there.`;
+  if (!arrived_bytes) return `${begun}. Choose the same file to continue.`;
+  return `${begun}; ${formatSize(arrived_bytes)} have arrived. Choose the same file to continue.`;
 }
 
 /** @param {Upload} upload */
-function sendingInWords({ failure, sent_bytes, size_bytes, rate: { speed_bps } }) {
+function sendingInWords(upload) {
+  const { failure, isSilent, rate } = upload;
   if (failure) return `${transferTrouble(failure)[0]}; trying again by itself…`;
-  if (!speed_bps) return "";
-  const left = formatTimeLeft((size_bytes - sent_bytes) / speed_bps);
-  return `${formatSize(speed_bps)}/s · ${left}`;
+  if (isSilent) return SILENT;
+  if (!rate.speed_bps) return "";
+  const left_s = leftOf(upload) / rate.speed_bps;
+  const words = `${formatSize(rate.speed_bps)}/s · ${formatTimeLeft(left_s)}`;
+  const isWarned = is.isSentWhole(upload) && left_s > LONG_S;
+  return isWarned ? `${words} · starts again if you reload` : words;
 }
 
 /** @param {Upload} upload failed, or refused @returns {Standing} */
@@ -124,28 +131,87 @@ export function noteOf(upload) {
   const { publishing, publishTrouble, faults } = upload;
   if (publishing === "publishing") return { words: "Publishing…" };
   if (publishing === "wanted") {
-    if (is.isInFlight(upload)) return { words: "Publishes by itself when uploaded" };
-    return { words: "Needs your attention; is published after it", isBad: true };
+    if (is.isInFlight(upload)) return { words: WILL_BE_PUBLISHED };
+    return { words: "Fix this to publish", isBad: true };
   }
   if (publishTrouble) return { words: "Not published yet", isBad: true };
   const isAsked = faults.some(({ pointer }) => pointer !== "/file");
   return isAsked ? { words: "Some details are missing", isBad: true } : { words: "" };
 }
 
+/** Who can see it, where that is not the default. @type {(upload: Upload, usual: string) => string} */
+export function visibilityInWords({ details: { visibility } }, usual) {
+  return visibility === usual ? "" : visibility.charAt(0).toUpperCase() + visibility.slice(1);
+}
+
+/** @param {Upload[]} applied */
+export function appliedInWords(applied) {
+  return `Applied to ${videosInWords(applied)}`;
+}
+
+/** @param {Upload[]} uploads */
+function videosInWords({ length }) {
+  return length === 1 ? "1 video" : `${length} videos`;
+}
+
+/**
+ * What is asked before an action that deletes what was sent, or shows a video to more people.
+ * @param {State} state
+ * @param {string} action
+ * @param {number} number of the upload
+ * @returns {{ title: string, text: string, yes: string, no: string } | null} null without a question
+ */
+export function questionOf(state, action, number) {
+  const upload = is.uploadOf(state, number);
+  if (action === "remove" && upload && is.holdsSent(upload)) {
+    return {
+      title: `Remove “${upload.fileName}”?`,
+      text: `${formatSize(upload.sent_bytes)} that you have uploaded will be deleted.`,
+      yes: "Remove",
+      no: "Keep it",
+    };
+  }
+  const loosened = action === "copy" ? is.loosenedBy(state, number) : [];
+  if (!loosened.length) return null;
+  const { visibility } = is.sharedOf(state, number);
+  return {
+    title: `Make ${videosInWords(loosened)} ${visibility}?`,
+    text: "More people than now could watch. Categories and tags are applied either way.",
+    yes: `Make ${visibility}`,
+    no: "Keep as now",
+  };
+}
+
 /**
  * The one button that publishes, and the words beside it.
  * @param {State} state
- * @returns {{ isHidden: boolean, label: string, isBusy: boolean, words: string }}
+ * @returns {{ isHidden: boolean, label: string, isBusy: boolean, words: string,
+ *   isLacking?: boolean }} `isLacking` where none of them could be published yet
  */
 export function submitOf({ uploads }) {
   const open = uploads.filter(is.isPublishable);
   const left = open.filter(({ publishing }) => publishing === "");
   const label = left.length > 1 ? `Publish ${left.length} videos` : "Publish";
-  if (left.length) return { isHidden: false, label, isBusy: false, words: "" };
+  if (left.length) {
+    const lacking = left.filter((upload) => is.faultsOf(upload).length);
+    const isLacking = lacking.length === left.length;
+    return { isHidden: false, label, isBusy: false, words: missingInWords(lacking), isLacking };
+  }
   const isWaiting = open.some(({ publishing }) => publishing === "wanted");
-  const words = isWaiting ? "Publishes by itself when uploaded. Keep this page open." : "";
+  const words = isWaiting ? `${WILL_BE_PUBLISHED}. Keep this page open.` : "";
   const isHidden = open.length === 0;
   return { isHidden, label: isWaiting ? "Waiting…" : "Publishing…", isBusy: true, words };
+}
+
+/** @type {Record<string, string>} */
+const NEEDED = { "/title": "a title", "/categoryIds": "a category" };
+
+/** @param {Upload[]} lacking details */
+function missingInWords(lacking) {
+  if (!lacking.length) return "";
+  const needed = new Set(lacking.flatMap(is.faultsOf).map(({ pointer }) => NEEDED[pointer]));
+  const verb = lacking.length === 1 ? "needs" : "need";
+  return `${videosInWords(lacking)} ${verb} ${[...needed].join(" or ")}`;
 }
 
 /** What is said of all files, once there are several. @param {State} state */
@@ -173,10 +239,10 @@ function countInWords(uploads) {
 }
 
 /** @param {import("./progress.js").Overall} overall follows the number of files */
-function overallInWords({ sent_bytes, total_bytes, speed_bps }) {
+function overallInWords({ sent_bytes, total_bytes, left_bytes, speed_bps }) {
   if (sent_bytes >= total_bytes) return "";
   const parts = ["", `${formatSize(sent_bytes)} of ${formatSize(total_bytes)}`];
-  if (speed_bps) parts.push(formatTimeLeft((total_bytes - sent_bytes) / speed_bps));
+  if (speed_bps) parts.push(formatTimeLeft(left_bytes / speed_bps));
   return parts.join(" · ");
 }
 
@@ -225,5 +291,6 @@ function quarterInWords(before, after) {
   const quarter = Math.floor(after.share * 4) * 25;
   if (quarter <= Math.floor(before.share * 4) * 25) return [];
   if (quarter < 100) return [`${quarter} % uploaded.`];
-  return after.count > 1 ? [`All ${after.count} files are uploaded.`] : [];
+  if (after.count < 2) return [];
+  return [`${after.count > 2 ? `All ${after.count}` : "Both"} files are uploaded.`];
 }
