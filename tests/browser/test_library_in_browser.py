@@ -4,19 +4,10 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from chromium import READY_SEARCH, OpenPage, axe_findings, photograph_at_widths, record_requests
+from chromium import READY_SEARCH, OpenPage, record_requests
 from library_rows import PIXEL, Rows
 from playwright.async_api import Page, Route, expect
 from running_portal import LivePortal, fresh_portal
-
-STATES = {
-    "many": "",
-    "filtered": "?q=holi&tag=deep+sea",
-    "nothing-found": "?q=xyzzy",
-    "failed": "?status=failed",
-    "later-page": "?after=0-x",
-}
-WIDTHS = (320, 360, 768, 1440, 2560)
 
 
 @pytest.fixture(scope="module")
@@ -89,21 +80,6 @@ async def test_typing_updates_results_and_address_in_one_history_entry(
     assert await page.evaluate("history.length") == entries + 1
 
 
-async def test_unfinished_characters_are_not_searched(page: Page, shelf: LivePortal) -> None:
-    asked = record_requests(page, "q=")
-    await page.goto(shelf.base_url)
-    field = page.get_by_role("searchbox")
-    await field.focus()
-    devtools = await page.context.new_cdp_session(page)
-    composing = {"text": "とう", "selectionStart": 2, "selectionEnd": 2}
-    await devtools.send("Input.imeSetComposition", composing)
-    await expect(field).to_have_value("とう")
-    await page.wait_for_timeout(500)  # longer than typing is waited for
-    await devtools.send("Input.insertText", {"text": "東京"})
-    await expect(page.locator("#results")).to_contain_text("for “東京”")
-    assert [url for url in asked if "%E3" in url] == []
-
-
 @pytest.mark.slow
 async def test_back_and_forward_bring_form_and_results_back(page: Page, shelf: LivePortal) -> None:
     await page.goto(f"{shelf.base_url}/?tag=deep+sea")
@@ -126,33 +102,6 @@ async def test_back_and_forward_bring_form_and_results_back(page: Page, shelf: L
     await page.go_forward()
     await expect(results).to_contain_text("for “cafe”")
     await expect(page).to_have_url(f"{shelf.base_url}/?q=cafe&tag=deep+sea")
-
-
-@pytest.mark.slow
-async def test_same_words_are_searched_again_after_going_back(
-    page: Page, shelf: LivePortal
-) -> None:
-    asked = record_requests(page)
-    await page.goto(shelf.base_url)
-    field, results = page.get_by_role("searchbox"), page.locator("#results")
-    for _ in range(2):
-        await field.fill("cafe")
-        await expect(results).to_contain_text("for “cafe”")
-        await page.go_back()
-        await expect(results).not_to_contain_text("for “cafe”")
-        await expect(field).to_have_value("")
-    assert asked.count(f"{shelf.base_url}/?q=cafe") == 2
-
-
-@pytest.mark.slow
-async def test_nothing_found_is_told_and_can_be_cleared(page: Page, shelf: LivePortal) -> None:
-    await page.goto(shelf.base_url)
-    await page.get_by_role("searchbox").fill("xyzzy")
-    await expect(page.get_by_role("heading", name="No videos found")).to_be_visible()
-    await expect(page.locator("[data-library-live]")).to_have_text("No videos for “xyzzy”")
-    await page.get_by_role("link", name="Clear search and filters").click()
-    await expect(page).to_have_url(f"{shelf.base_url}/")
-    await expect(page.locator("#results")).to_contain_text("40 videos")
 
 
 @pytest.mark.slow
@@ -235,30 +184,3 @@ async def _fail_once(page: Page) -> None:
     async with page.expect_response("**/library/progress**"):
         pass
     await page.unroute("**/library/progress**")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.slow
-async def test_axe_finds_nothing_in_any_state(
-    open_page: OpenPage, shelf: LivePortal, rows: Rows, scheme: str
-) -> None:
-    page = await open_page(color_scheme=scheme, reduced_motion="reduce")
-    await rows.add(111, "Waiting", status="processing")
-    busy = await rows.add(112, "Busy", status="processing")
-    await rows.add(113, "Broken", status="failed")
-    await rows.begin(busy, 30)
-    for name, query in STATES.items():
-        await page.set_viewport_size({"width": 1280, "height": 900})
-        await page.goto(f"{shelf.base_url}/{query}")
-        assert await axe_findings(page) == [], query
-        await photograph_at_widths(page, f"library-{name}-{scheme}")
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.slow
-async def test_nothing_scrolls_sideways(open_page: OpenPage, shelf: LivePortal, width: int) -> None:
-    page = await open_page(width=width, height=800)
-    for path in ("/", "/?q=holi&tag=deep+sea", f"/?q={'x' * 200}", f"/?tag={'y' * 90}"):
-        await page.goto(shelf.base_url + path)
-        excess = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        assert excess <= 0, f"{path} is {excess} px wider than {width} px"

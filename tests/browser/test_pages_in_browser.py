@@ -7,15 +7,12 @@ from time import monotonic
 
 import pytest
 from chromium import (
-    READY_SEARCH,
-    SCREENSHOT_WIDTHS,
     TRANSCODE_TIMEOUT_MS,
     OpenPage,
     Publish,
-    axe_findings,
-    photograph,
     play_past,
     publish_file,
+    suits_everyone,
 )
 from library_rows import Rows
 from playwright.async_api import Page, Route, expect
@@ -25,13 +22,6 @@ from upload_page import choose, open_upload
 # The page that isn't there answers 404, which browsers report; so they do when it has gone.
 pytestmark = pytest.mark.complaint("status of 4(04|10)")
 
-WIDTHS = (320, 360, 1440, 2560)
-PAGES = (
-    *("library", "empty", "upload", "waiting", "ready", "failed", "docs", "missing"),
-    *("embed", "embed-waiting", "embed-failed", "embed-missing"),
-)
-
-
 # Numbers what can be used on a page, of what is seen, and answers the numbers.
 MARK_USABLE = """() => [...document.querySelectorAll(
     "a[href], button, input, select, textarea, summary, media-play-button, media-mute-button, "
@@ -40,22 +30,6 @@ MARK_USABLE = """() => [...document.querySelectorAll(
         && !it.disabled && !it.closest("[hidden], [inert]")
         && (it.tabIndex >= 0 || it.shadowRoot?.querySelector("input")))
     .map((it, number) => { it.dataset.mark = String(number); return it.dataset.mark; })"""
-# Both sizes and both schemes, each once; the soak has the others.
-PHOTOGRAPHED = [
-    ("light", SCREENSHOT_WIDTHS[0]),
-    ("dark", SCREENSHOT_WIDTHS[1]),
-    pytest.param("dark", SCREENSHOT_WIDTHS[0], marks=pytest.mark.soak),
-    pytest.param("light", SCREENSHOT_WIDTHS[1], marks=pytest.mark.soak),
-]
-# What may still be under way of a video that plays: the video's number, and what says so.
-WORK_ON_READY = [
-    (901, "UPDATE videos SET complete_job_id = 901 WHERE id = %s"),
-    (
-        902,
-        "INSERT INTO poster_requests (video_id, number, time_s, state, tries, job_id,"
-        " lease_expires_at) VALUES (%s, 1, 0, 'waiting', 0, 1, now())",
-    ),
-]
 # What has the focus, and whether something about it says so.
 FOCUSED = """() => {
     const it = document.activeElement;
@@ -105,6 +79,7 @@ def addresses(
         "upload": "/upload",
         "waiting": waiting_portal,
         "ready": f"/videos/{ready_video}",
+        "edit": f"/videos/{ready_video}/edit",
         "failed": f"/videos/{failed_video}",
         "docs": "/api/docs",
         "missing": "/videos/none",
@@ -168,40 +143,6 @@ async def test_time_since_is_kept_up_while_the_page_is_open(page: Page, ready_vi
 
 
 @pytest.mark.slow
-async def test_pages_are_readable_without_scripts(
-    open_page: OpenPage, ready_video: str, failed_video: str
-) -> None:
-    page = await open_page(java_script_enabled=False)
-    await page.goto(READY_SEARCH)
-    await page.get_by_role("link", name="A ready video").first.click()
-    await expect(page.get_by_role("heading", level=1)).to_have_text("A ready video")
-    await expect(page.get_by_role("link", name="open the stream")).to_be_visible()
-    await page.goto(f"/videos/{failed_video}")
-    await expect(page.locator("#status")).to_contain_text("not an MP4 or QuickTime video")
-
-
-@pytest.mark.slow
-@pytest.mark.complaint("status of 503")
-async def test_failed_poll_leaves_the_page_and_polling_goes_on(
-    page: Page, publish: Publish, slow_video: Path
-) -> None:
-
-    async def refuse(route: Route) -> None:
-        await route.fulfill(status=503, content_type="text/html", body="<p id=status>Broken</p>")
-
-    await page.route("**/status", refuse)
-    video_id = await publish(slow_video, "Polled through trouble")
-    async with page.expect_response("**/status") as first:
-        await page.goto(f"/videos/{video_id}")
-    async with page.expect_response("**/status") as second:
-        await first.value
-    await second.value
-    await expect(page.locator("#status")).to_contain_text("You can leave this page")
-    await page.unroute("**/status")
-    await expect(page.locator("video")).to_be_visible(timeout=TRANSCODE_TIMEOUT_MS)
-
-
-@pytest.mark.slow
 @pytest.mark.complaint("status of 429")
 async def test_polls_wait_as_long_as_a_busy_portal_asks(
     page: Page, publish: Publish, slow_video: Path
@@ -248,20 +189,6 @@ async def test_pages_of_a_video_that_is_deleted_meanwhile_say_so_and_ask_no_more
         await expect(page.locator("[hx-trigger^=every]")).to_have_count(0)
 
 
-@pytest.mark.parametrize(("number", "work"), WORK_ON_READY, ids=["quality", "poster"])
-@pytest.mark.slow
-async def test_page_of_a_ready_video_that_is_deleted_says_so_and_asks_no_more(
-    page: Page, idle_portal: LivePortal, rows: Rows, number: int, work: str
-) -> None:
-    video_id = await rows.add(number, "Soon deleted")
-    await rows.run(work, video_id)
-    await page.goto(f"{idle_portal.base_url}/videos/{video_id}/edit")
-    await expect(page.locator("[hx-trigger^=every]")).to_have_count(1)
-    await page.request.post(f"{idle_portal.base_url}/api/videos/{video_id}/deletion")
-
-    await expect_gone(page)
-
-
 async def test_focus_stays_on_the_page_when_a_failed_video_is_tried_again(
     page: Page, idle_portal: LivePortal, rows: Rows
 ) -> None:
@@ -274,32 +201,40 @@ async def test_focus_stays_on_the_page_when_a_failed_video_is_tried_again(
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", PAGES)
-@pytest.mark.slow
-async def test_axe_finds_nothing(
-    open_page: OpenPage, addresses: dict[str, str], name: str, scheme: str
+async def test_every_page_suits_everyone(
+    open_page: OpenPage, addresses: dict[str, str], scheme: str
 ) -> None:
+    """No page is cut off at any width, and axe objects to none."""
     page = await open_page(color_scheme=scheme, reduced_motion="reduce")
-    await page.goto(addresses[name])
-    assert await axe_findings(page) == []
-
-
-@pytest.mark.parametrize(
-    "width",
-    [
-        it if it in (WIDTHS[0], WIDTHS[-1]) else pytest.param(it, marks=pytest.mark.soak)
-        for it in WIDTHS
-    ],
-)
-@pytest.mark.slow
-async def test_nothing_scrolls_sideways(
-    open_page: OpenPage, addresses: dict[str, str], width: int
-) -> None:
-    page = await open_page(width=width, height=800)
     for name, address in addresses.items():
         await page.goto(address)
-        excess = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        assert excess <= 0, f"{name} is {excess} px wider than {width} px"
+        if name == "ready":
+            await play_past(page, 0)
+        await suits_everyone(page, f"{name}-{scheme}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_every_page_of_a_closed_portal_suits_everyone(
+    open_page: OpenPage, services: dict[str, str], scheme: str
+) -> None:
+    async with fresh_portal(services) as portal:
+        page = await open_page(color_scheme=scheme, reduced_motion="reduce")
+        await page.goto(f"{portal.base_url}/set-up")
+        await suits_everyone(page, f"set-up-{scheme}")
+        await page.get_by_role("textbox", name="E-mail address").fill(f"{'long.' * 9}a@a.example")
+        await page.get_by_role("textbox", name="Password").fill("four calm green boats")
+        await page.locator("main button[type=submit]").click()
+        for path in ("videos", "account", "people", "audit"):
+            await page.goto(f"{portal.base_url}/{path}")
+            await suits_everyone(page, f"{path}-{scheme}")
+        await page.goto(f"{portal.base_url}/people")
+        await page.get_by_role("button", name="Make an invitation").click()
+        link = await page.get_by_label("One-time link", exact=True).input_value()
+        await suits_everyone(page, f"people-link-{scheme}")
+        stranger = await open_page(color_scheme=scheme, reduced_motion="reduce")
+        for name, address in (("welcome", link), ("sign-in", f"{portal.base_url}/upload")):
+            await stranger.goto(address)
+            await suits_everyone(stranger, f"{name}-{scheme}")
 
 
 async def test_keyboard_reaches_everything_visibly(page: Page, short_video: Path) -> None:
@@ -360,16 +295,3 @@ async def test_skip_link_leads_to_the_content(page: Page) -> None:
     await page.keyboard.press("Tab")
     await page.keyboard.press("Enter")
     await expect(page.locator("#main")).to_be_focused()
-
-
-@pytest.mark.parametrize(("scheme", "width"), PHOTOGRAPHED)
-@pytest.mark.slow
-async def test_screenshots(
-    open_page: OpenPage, addresses: dict[str, str], scheme: str, width: int
-) -> None:
-    page = await open_page(width=width, color_scheme=scheme, reduced_motion="reduce")
-    for name, address in addresses.items():
-        await page.goto(address)
-        if name == "ready":
-            await play_past(page, 0)
-        await photograph(page, f"{name}-{width}-{scheme}")

@@ -1,16 +1,13 @@
 """The player as people use it: by mouse and by keyboard, with what it remembers of them."""
 
 import io
-from pathlib import Path
 
 import av
 import pytest
-from chromium import OpenPage, Publish, axe_findings, photograph, play_past
+from chromium import OpenPage, axe_findings, photograph, play_past
 from player_page import (
     FILM_S,
-    LAYOUT_SHIFTS,
     choose,
-    make_untagged_film,
     open_player,
     read,
     wait_for,
@@ -56,30 +53,6 @@ async def test_fixed_quality_and_automatic_quality_switch_levels(player: Page) -
     await wait_for(player, "video.videoHeight === 480")
 
 
-async def test_menu_lets_go_of_a_focus_that_it_had_before_it_was_open(player: Page) -> None:
-    await player.locator("media-settings-menu-button").click()
-    entry = player.locator("[data-menu-of=renditions]")
-    await expect(player.locator("media-settings-menu-item:focus")).to_have_count(1)
-    await entry.click(position={"x": 20, "y": 10})
-    await player.evaluate(
-        """() => {
-            const menu = document.querySelector("media-rendition-menu");
-            menu.items[1].focus();
-            // As it does once it has unfolded.
-            menu.focus();
-        }"""
-    )
-    await player.locator("#edit-link").focus()
-    await expect(player.locator("media-settings-menu")).to_be_hidden()
-    await expect(player.locator("media-settings-menu:focus-within")).to_have_count(0)
-
-
-@pytest.mark.slow
-async def test_speed_is_chosen_from_the_menu(player: Page) -> None:
-    await choose(player, "Speed", "1.5x")
-    await wait_for(player, "video.playbackRate === 1.5")
-
-
 async def switch_captions(page: Page, expected: str) -> None:
     """Press their key, until that is done and remembered, which is a task of its own."""
     await page.keyboard.press("c")
@@ -99,26 +72,6 @@ async def test_captions_show_in_the_chosen_language_and_again_next_time(player: 
     await player.reload()
     await wait_for(player, "video.textTracks.length === 3")
     assert await read(player, f"{shown}.length") == 0
-
-
-@pytest.mark.slow
-async def test_captions_without_a_language_come_back_only_if_they_were_on(
-    page: Page, publish: Publish, short_video: Path, tmp_path: Path
-) -> None:
-    file = make_untagged_film(tmp_path, short_video)
-    video_id = await publish(file, "A film in no language", until="ready")
-    captions = "[...video.textTracks].filter((track) => track.kind === 'subtitles')"
-    shown = f"{captions}.filter((track) => track.mode === 'showing')"
-    await open_player(page, f"/videos/{video_id}")
-    await wait_for(page, f"{captions}[0]?.language === ''")
-    await switch_captions(page, f"{shown}.length === 1")
-    await page.reload()
-    await wait_for(page, f"{shown}.length === 1")
-    await switch_captions(page, f"{shown}.length === 0")
-    await page.reload()
-    await wait_for(page, f"{captions}.length === 1")
-    await play_past(page, 0.5)
-    assert await read(page, f"{shown}.length") == 0
 
 
 async def test_audio_track_is_chosen_from_the_menu(player: Page) -> None:
@@ -198,12 +151,6 @@ async def test_keys_are_left_to_fields_and_buttons(player: Page) -> None:
     assert await read(player, "video.paused && video.currentTime === 0")
 
 
-async def test_slider_of_the_time_moves_once_for_a_key(player: Page) -> None:
-    await player.locator("media-time-range").focus()
-    await player.keyboard.press("ArrowRight")
-    await wait_for(player, "video.currentTime === 5")
-
-
 async def test_preview_shows_the_picture_of_that_time(player: Page) -> None:
     loaded = "[...video.textTracks].some((it) => it.kind === 'metadata' && it.cues?.length)"
     await wait_for(player, loaded)
@@ -253,45 +200,10 @@ async def test_position_volume_and_speed_are_remembered(player: Page) -> None:
     assert await read(player, "video.currentTime") == 0
 
 
-@pytest.mark.slow
-async def test_positions_of_a_hundred_videos_are_kept(player: Page) -> None:
-    await player.evaluate(
-        """() => {
-            const positions = {};
-            for (let n = 0; n < 150; n += 1) positions[`old-${n}`] = [50, n];
-            localStorage.setItem("portal.positions", JSON.stringify(positions));
-        }"""
-    )
-    await read(player, "void (video.currentTime = 5.8)")
-    await play_past(player, 6)
-    await read(player, "video.pause()")
-    stored = "Object.keys(JSON.parse(localStorage.getItem('portal.positions')))"
-    await wait_for(player, f"{stored}.length === 100")
-    assert "old-0" not in await player.evaluate(stored)
-    assert await read(player, f"{stored}.includes(video.dataset.video)")
-
-
-@pytest.mark.slow
-async def test_spoilt_storage_is_ignored(player: Page, film: str) -> None:
-    await player.evaluate("localStorage.setItem('portal.player', '{\"volume\": \"loud\"')")
-    await player.evaluate("localStorage.setItem('portal.positions', '[1, 2]')")
-    await open_player(player, f"/videos/{film}")
-    await play_past(player, 0.3)
-
-
 @pytest.mark.parametrize("written", ["12", "12s", "0m12s", "0:12", "0:00:12"])
 async def test_address_says_where_to_start(page: Page, film: str, written: str) -> None:
     await open_player(page, f"/videos/{film}?t={written}")
     await wait_for(page, "Math.abs(video.currentTime - 12) < 0.1")
-
-
-async def test_nothing_moves_when_the_player_comes(open_page: OpenPage, film: str) -> None:
-    page = await open_page(width=1280, height=1400)
-    await page.add_init_script(LAYOUT_SHIFTS)
-    await open_player(page, f"/videos/{film}")
-    await play_past(page, 0.5)
-    # Rounding of a pixel is no move that anyone sees; what people see begins at 0.02.
-    assert sum(await page.evaluate("window.layoutShifts")) < 1e-3
 
 
 async def test_player_fits_a_narrow_page_and_every_control_stays_inside(

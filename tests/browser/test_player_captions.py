@@ -7,7 +7,6 @@ from captions import (
     hide_controls,
     show_captions,
     show_controls,
-    top_of_controls,
 )
 from chromium import OpenPage, photograph, play_past
 from player_page import open_player, wait_for
@@ -47,18 +46,6 @@ async def test_captions_make_way_for_the_controls_undimmed(
     await show_controls(page)
     beside = await await_captions_above_controls(page)
     assert min(beside) < min(alone)
-
-
-async def test_captions_stay_where_they_are_with_less_motion(
-    open_page: OpenPage, film: str
-) -> None:
-    page = await open_page(reduced_motion="reduce")
-    await show_captions(page, f"/videos/{film}")
-    await hide_controls(page)
-    alone = await caption_rows(page)
-    assert max(alone) < await top_of_controls(page)
-    await show_controls(page)
-    assert await caption_rows(page) == alone
 
 
 @pytest.mark.parametrize("width", [1440, 360])

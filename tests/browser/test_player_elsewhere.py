@@ -1,8 +1,8 @@
 """Playing on another device: offered where the browser can, and without a script of anyone's."""
 
 import pytest
-from chromium import play_past, record_requests
-from player_page import open_player, read, wait_for
+from chromium import record_requests
+from player_page import open_player
 from playwright.async_api import Page, expect
 from running_portal import LivePortal
 
@@ -24,11 +24,6 @@ const remote = Object.assign(new EventTarget(), {
 Object.defineProperty(HTMLMediaElement.prototype, "remote", { get: () => remote });
 window.WebKitPlaybackTargetAvailabilityEvent = class extends Event {};
 HTMLMediaElement.prototype.webkitShowPlaybackTargetPicker = () => window.asked.push("airplay");
-"""
-# As on a phone of Apple's: what is fed is managed, and stands in a <source> of its own.
-MANAGED = """
-window.ManagedMediaSource = class extends MediaSource {};
-for (const name of ["MediaSource", "WebKitMediaSource"]) delete window[name];
 """
 
 
@@ -56,18 +51,3 @@ async def test_browser_with_devices_is_asked_to_play_there(
     await cast.click()
     assert await page.evaluate("asked") == ["airplay", "cast"]
     await expect(cast).to_have_attribute("aria-label", "stop casting")
-
-
-async def test_managed_source_stands_beside_the_stream_itself(page: Page, film: str) -> None:
-    await page.add_init_script(MANAGED)
-    await open_player(page, f"/videos/{film}")
-    sources = (
-        "[...video.querySelectorAll('source')].map((it) => new URL(it.src).protocol + it.type)"
-    )
-    first, second = await read(page, sources)
-    assert first.startswith("blob:")
-    assert second == "http:application/vnd.apple.mpegurl"
-    assert await read(page, "video.querySelectorAll('source')[1].src.endsWith(video.dataset.src)")
-    assert await read(page, "video.disableRemotePlayback") is False
-    await play_past(page, 0.5)
-    await wait_for(page, "video.currentSrc.startsWith('blob:')")

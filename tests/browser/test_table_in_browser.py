@@ -138,23 +138,6 @@ async def test_rows_change_while_videos_are_processed(
     await expect(page.locator("#library-poll")).not_to_have_attribute("hx-get", re.compile("."))
 
 
-async def test_several_are_deleted_and_brought_back_on_a_phone_without_scripts(
-    open_page: OpenPage, shelf: LivePortal
-) -> None:
-    page = await open_page(width=360, java_script_enabled=False, has_touch=True, is_mobile=True)
-    await page.goto(f"{shelf.base_url}/videos?sort=title")
-    await page.get_by_label("Select Anton").tap()
-    await page.get_by_label("Select Dora").tap()
-    await page.get_by_role("button", name="Delete").tap()
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Delete 2 videos?")
-    await page.get_by_role("button", name="Delete 2 videos").tap()
-    await expect(page.get_by_text("2 videos deleted.")).to_be_visible()
-    await lists(page, LONG, "Berta")
-    await page.get_by_role("button", name="Undo").tap()
-    await expect(page.get_by_text("2 videos restored.")).to_be_visible()
-    assert page.url.startswith(f"{shelf.base_url}/videos?sort=title")
-
-
 PRESSED_IN_THE_MIDDLE = """(element) => {
     const { x, y, width, height } = element.getBoundingClientRect();
     return document.elementFromPoint(x + width / 2, y + height / 2).closest("a")?.href;

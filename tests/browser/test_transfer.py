@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from chromium import Complaints, hold_requests
-from playwright.async_api import Browser, BrowserContext, Page, Route
+from playwright.async_api import Browser, BrowserContext, Route
 from running_portal import until
 from upload_engine import MIB, PART_BYTES, PART_CONCURRENCY, Engine
 from upload_site import Site, file_digest
@@ -19,7 +19,6 @@ from upload_site import Site, file_digest
 # Broken requests are what these tests are about.
 pytestmark = pytest.mark.complaint("Failed to load resource")
 
-PARTS = 5
 BIG_BYTES = 4 * PART_BYTES + 5
 SMALL_BYTES = 3 * MIB
 SLOW_BPS = 60 * MIB
@@ -95,27 +94,6 @@ async def test_small_file_is_one_put_and_confirmed_by_storage(
     assert saved["isStored"] is True
 
 
-@pytest.mark.slow
-async def test_small_file_is_sent_again_when_the_connection_breaks(
-    engine: Engine, site: Site, small_file: Path
-) -> None:
-    site.network.cut_at([SMALL_BYTES // 2])
-    await engine.start(small_file)
-    await _arrived(engine, site, small_file)
-    assert site.network.cuts >= 1
-    assert len(site.network.puts()) == 2
-
-
-@pytest.mark.slow
-async def test_small_file_is_sent_again_when_storage_has_another_size(
-    engine: Engine, site: Site, small_file: Path
-) -> None:
-    await _alter_state(engine.page, {"sizeBytes": SMALL_BYTES - 1})
-    await engine.start(small_file)
-    await _arrived(engine, site, small_file)
-    assert len(site.network.puts()) == 2
-
-
 async def test_big_file_goes_in_parts_several_at_once(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
@@ -149,22 +127,6 @@ async def test_cuts_in_the_middle_of_parts_cost_only_the_parts_in_flight(
 
 
 @pytest.mark.slow
-async def test_offline_browser_waits_and_goes_on_by_itself(
-    engine: Engine, context: BrowserContext, site: Site, big_file: Path
-) -> None:
-    await _begin_slowly(engine, site, big_file, taken=1)
-    await context.set_offline(True)
-    await engine.until("offline")
-    stored = set(_taken(site))
-    await context.set_offline(False)
-    await _arrived(engine, site, big_file)
-    assert stored
-    assert [_taken(site).count(part) for part in stored] == [1] * len(stored)
-    # A request may fail before the browser tells that it is offline.
-    assert set(await engine.troubles()) <= {"no answer"}
-
-
-@pytest.mark.slow
 async def test_paused_upload_sends_nothing_and_resumes_with_missing_parts(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
@@ -187,23 +149,6 @@ async def test_paused_upload_sends_nothing_and_resumes_with_missing_parts(
     assert set(Counter(_taken(site)).values()) == {1}
     assert stored.isdisjoint(_taken(site))
     assert "failed" not in await engine.states()
-
-
-@pytest.mark.slow
-async def test_cancelled_upload_is_removed_from_storage(
-    engine: Engine, site: Site, big_file: Path
-) -> None:
-    await _begin_slowly(engine, site, big_file, taken=1)
-    upload_id = await engine.get("uploadId")
-    assert await site.state(upload_id) == "uploading"
-    await engine.call("cancel")
-    assert await engine.get("state") == "cancelled"
-
-    async def is_gone() -> bool:
-        return await site.state(upload_id) == "gone"
-
-    await until(is_gone, timeout_s=10)
-    assert await _saved_elsewhere(engine) == []
 
 
 @pytest.mark.slow
@@ -232,53 +177,6 @@ async def test_reloaded_page_continues_with_only_the_missing_parts(
 
 
 @pytest.mark.slow
-async def test_finished_upload_is_known_to_be_stored_after_reload(
-    engine: Engine, site: Site, small_file: Path
-) -> None:
-    await engine.start(small_file)
-    await engine.until("sent")
-    await engine.open()
-    (saved,) = await engine.saved()
-    await engine.start(small_file, saved_id=saved["id"])
-    await engine.until("sent")
-    assert len(site.network.puts()) == 1
-    await engine.page.evaluate("(id) => uploads.forget(id)", saved["id"])
-    assert await engine.saved() == []
-
-
-@pytest.mark.slow
-async def test_upload_is_offered_to_other_tabs_only_once_its_own_is_gone(
-    engine: Engine, context: BrowserContext, site: Site, big_file: Path
-) -> None:
-    site.network.limit_bps = SLOW_BPS
-    await engine.start(big_file)
-    await engine.until_sent(MIB)
-    other = await _engine(context)
-    assert await other.saved() == []
-    await engine.page.close()
-    await until(other.saved, timeout_s=10)
-
-
-@pytest.mark.slow
-async def test_another_file_of_the_same_name_and_size_does_not_match(
-    engine: Engine, small_file: Path, tmp_path: Path
-) -> None:
-    await engine.start(small_file)
-    await engine.until("sent")
-    await engine.open()
-    for position in (0, SMALL_BYTES - 1):
-        content = bytearray(small_file.read_bytes())
-        content[position] ^= 1
-        path = tmp_path / small_file.name
-        path.write_bytes(content)
-        assert not await _matches(engine, path)
-    renamed = tmp_path / "other.mp4"
-    renamed.write_bytes(small_file.read_bytes())
-    assert not await _matches(engine, renamed)
-    assert await _matches(engine, small_file)
-
-
-@pytest.mark.slow
 async def test_expired_part_address_is_replaced_by_a_new_one(
     engine: Engine, site: Site, big_file: Path
 ) -> None:
@@ -298,16 +196,6 @@ async def test_expired_part_address_is_replaced_by_a_new_one(
     assert refused.status in (400, 403)
     assert taken.status == 200
     assert sorted(_taken(site)) == [1, 2, 3, 4, 5]
-
-
-@pytest.mark.slow
-async def test_parts_that_storage_has_otherwise_are_sent_again(
-    engine: Engine, site: Site, big_file: Path
-) -> None:
-    await _alter_state(engine.page, {}, parts={2: {"etag": "0" * 32}, 3: {"sizeBytes": 7}})
-    await engine.start(big_file)
-    await _arrived(engine, site, big_file)
-    assert sorted(_taken(site)) == [1, 2, 2, 3, 3, 4, 5]
 
 
 @pytest.mark.slow
@@ -351,80 +239,6 @@ async def test_storage_out_of_reach_fails_after_two_minutes_and_retry_sends_the_
 
 
 @pytest.mark.slow
-async def test_stalled_connection_is_given_up_and_replaced(
-    engine: Engine, site: Site, small_file: Path
-) -> None:
-    page = engine.page
-    await page.clock.install()
-    await engine.open()
-    site.network.stall()
-    await engine.start(small_file)
-    await engine.until("sending")
-    while not await engine.troubles():
-        await page.clock.run_for(10_000)
-    site.network.cut()
-    site.network.flow()
-    await page.clock.resume()
-    await _arrived(engine, site, small_file)
-
-
-@pytest.mark.slow
-async def test_question_for_stored_parts_that_nobody_answers_is_asked_again(
-    engine: Engine, site: Site, big_file: Path
-) -> None:
-    page = engine.page
-    await page.clock.install()
-    await engine.open()
-    held: list[Route] = []
-
-    async def hold_first(route: Route) -> None:
-        if route.request.method == "GET" and not held:
-            held.append(route)
-        else:
-            await route.fallback()
-
-    await page.route("**/api/uploads/*", hold_first)
-    await engine.start(big_file)
-    await until(lambda: len(_taken(site)) >= 3, timeout_s=20)
-    await until(lambda: held and site.network.idle, timeout_s=10)
-    for _ in range(12):
-        await page.clock.run_for(10_000)
-    assert await engine.troubles()
-    await page.clock.resume()
-    await _arrived(engine, site, big_file)
-    assert sorted(_taken(site)) == [1, 2, 3, 4, 5]
-
-
-@pytest.mark.slow
-async def test_browser_without_signals_made_of_others_uploads_too(
-    engine: Engine, site: Site, big_file: Path
-) -> None:
-    await engine.page.add_init_script("delete AbortSignal.any")
-    await engine.open()
-    assert await engine.page.evaluate("'any' in AbortSignal") is False
-    await engine.start(big_file)
-    await _arrived(engine, site, big_file)
-
-
-@pytest.mark.slow
-async def test_two_files_are_sent_at_once_and_others_wait(
-    engine: Engine, site: Site, small_file: Path
-) -> None:
-    site.network.stall()
-    for name in ("one", "two", "three"):
-        await engine.start(small_file, name=name)
-    await engine.until("sending", name="two")
-    assert await engine.get("state", name="three") == "waiting"
-    await engine.call("pause", name="one")
-    await engine.until("sending", name="three")
-    site.network.flow()
-    await _arrived(engine, site, small_file, name="two")
-    await _arrived(engine, site, small_file, name="three")
-    await engine.call("resume", name="one")
-    await _arrived(engine, site, small_file, name="one")
-
-
-@pytest.mark.slow
 async def test_file_changed_during_upload_is_told_at_once_and_goes_on_when_it_is_back(
     engine: Engine, site: Site, big_file: Path, tmp_path: Path
 ) -> None:
@@ -450,29 +264,6 @@ async def test_file_changed_during_upload_is_told_at_once_and_goes_on_when_it_is
     await _arrived(engine, site, path)
     assert stored
     _expect_only_missing(site, stored, before)
-
-
-@pytest.mark.slow
-async def test_parts_far_ahead_of_the_lowest_unconfirmed_one_wait(engine: Engine) -> None:
-    opened = await engine.page.evaluate(
-        """async (partBytes) => {
-            const numbers = Array.from({ length: 40 }, (_, index) => index + 1);
-            const queue = new uploads.PartQueue(numbers, partBytes);
-            let opened = 0;
-            const takeAll = () => {
-                while (queue.take() !== null) opened += 1;
-                return opened;
-            };
-            const first = takeAll();
-            queue.confirm(2);
-            const stillFirst = takeAll();
-            queue.confirm(1);
-            return [first, stillFirst, takeAll()];
-        }""",
-        PART_BYTES,
-    )
-    # 192 MiB of 16 MiB parts are 12; with 1 and 2 confirmed, 3 is the lowest.
-    assert opened == [12, 12, 14]
 
 
 async def _begin_slowly(engine: Engine, site: Site, path: Path, *, taken: int) -> None:
@@ -512,30 +303,6 @@ async def _matches(engine: Engine, path: Path) -> bool:
         }"""
     )
     return is_known
-
-
-async def _alter_state(
-    page: Page, members: dict[str, Any], *, parts: dict[int, dict[str, Any]] | None = None
-) -> None:
-    """Let storage seem to have something else, the first time it seems to have everything."""
-    is_done = False
-
-    async def alter(route: Route) -> None:
-        nonlocal is_done
-        if route.request.method != "GET":
-            await route.fallback()
-            return
-        answer = await route.fetch()
-        state = await answer.json()
-        is_all = state["state"] == "stored" or len(state["parts"]) == PARTS
-        if is_all and not is_done:
-            is_done = True
-            state |= members
-            for number, faults in (parts or {}).items():
-                state["parts"][number - 1] |= faults
-        await route.fulfill(response=answer, json=state)
-
-    await page.route("**/api/uploads/*", alter)
 
 
 def _sent_whole(site: Site) -> set[int]:

@@ -9,23 +9,18 @@ from chromium import TRANSCODE_TIMEOUT_MS, OpenPage, Publish, play_past, record_
 from playwright.async_api import Page, expect
 from upload_page import (
     SLOW_BPS,
-    STORAGE,
     choose,
     chosen_categories,
     details,
     fill_in,
-    is_published,
     is_uploaded,
     line,
-    listen,
     open_upload,
     open_video,
     padded,
     press_publish,
     publish_button,
-    refuse,
     refuse_with,
-    said,
     slow_down,
     start_upload,
 )
@@ -149,71 +144,12 @@ async def test_refused_details_keep_what_was_typed(page: Page, short_video: Path
     await press_publish(page)
 
 
-@pytest.mark.slow
-@pytest.mark.complaint("Failed to load resource|unsafe header")
-async def test_upload_is_retried_with_new_address_when_storage_refuses(
-    page: Page, short_video: Path
-) -> None:
-    addresses = record_requests(page, method="PUT")
-    await page.route(STORAGE, refuse)
-    await start_upload(page, short_video)
-    place = line(page, short_video.name)
-    await expect(place).to_contain_text("trying again by itself")
-    await expect(page.get_by_role("alert")).to_contain_text("refused the upload")
-    await fill_in(page, title="Second try")
-    await publish_button(page).click()
-    await expect(place).to_contain_text("Fix this to publish")
-
-    refused = set(addresses)
-    await page.unroute(STORAGE)
-    await page.get_by_role("button", name="Try again").click()
-    # It was asked to publish before, and goes on by itself.
-    await is_published(page, "Second try")
-    assert set(addresses) - refused
-
-
 @pytest.mark.complaint("status of 503")
 async def test_busy_portal_is_asked_again_by_itself(page: Page, short_video: Path) -> None:
     busy = refuse_with(503, "storage_unavailable", retry_after_s=5)
     await page.route("**/api/videos/presign", busy, times=1)
     await start_upload(page, short_video)
     await expect(line(page, short_video.name)).to_contain_text("The portal is busy")
-    await is_uploaded(page)
-
-
-@pytest.mark.slow
-async def test_paused_upload_goes_on_when_resumed_and_keeps_the_keyboards_place(
-    page: Page, long_upload: Path
-) -> None:
-    await open_upload(page)
-    await listen(page)
-    await slow_down(page)
-    await choose(page, long_upload)
-    place = line(page, long_upload.name)
-    await expect(place).to_contain_text("/s")
-    await page.get_by_role("button", name="Pause").press("Enter")
-    await expect(place).to_contain_text("Paused at")
-    await expect(place).to_contain_text("small files start again from the beginning")
-    await expect(page.get_by_role("button", name="Resume")).to_be_focused()
-    await slow_down(page, 0)
-    await page.get_by_role("button", name="Resume").press("Enter")
-    await is_uploaded(page)
-    assert any("is paused" in words for words in await said(page))
-
-
-@pytest.mark.slow
-@pytest.mark.complaint("Failed to load resource")
-async def test_offline_upload_says_so_and_goes_on_by_itself(page: Page, long_upload: Path) -> None:
-    await start_upload(page, long_upload, rate_bps=SLOW_BPS)
-    place = line(page, long_upload.name)
-    await expect(place).to_contain_text("/s")
-    # A line that is slowed down already goes on in spite of this word; nobody answers on it.
-    await page.route("**/*", lambda route: route.abort())
-    await page.context.set_offline(True)
-    await expect(place).to_contain_text("Offline")
-    await page.unroute("**/*")
-    await page.context.set_offline(False)
-    await slow_down(page, 0)
     await is_uploaded(page)
 
 

@@ -71,18 +71,3 @@ async def test_refusal_that_was_lost_does_not_stand_in_the_way_of_what_is_right(
     await page.get_by_label("Title").fill("Short enough")
     await press_publish(page)
     assert await _titles(live_portal, own_film) == ["Short enough"]
-
-
-async def test_what_others_wrote_after_a_lost_answer_is_not_overwritten(
-    page: Page, live_portal: LivePortal, own_film: Path
-) -> None:
-    await _publish_without_an_answer(page, own_film, title="The habour")
-    query = "SELECT id FROM videos WHERE file_name = %s"
-    [(video_id,)] = await rows(live_portal.environ["DATABASE_URL"], query, own_film.name)
-    address = f"/api/videos/{video_id}/metadata"
-    details = await (await page.request.get(address)).json()
-    headers = {"If-Match": "*"}
-    changed = await page.request.put(address, data={**details, "title": "Hamburg"}, headers=headers)
-    assert changed.status == 200
-    await page.get_by_label("Title").fill("The harbour")
-    await press_publish(page, title="Hamburg")

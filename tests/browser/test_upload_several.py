@@ -7,7 +7,6 @@ import pytest
 from chromium import TRANSCODE_TIMEOUT_MS, OpenPage, axe_findings, photograph
 from playwright.async_api import Page, expect
 from upload_page import (
-    SLOW_BPS,
     choose,
     chosen_categories,
     details,
@@ -123,36 +122,6 @@ async def test_another_file_takes_a_refused_ones_place_and_its_details(
     await expect(page.get_by_label("Title")).to_have_value("Typed for the wrong file")
     await expect(chosen_categories(page)).to_have_text(["Music"])
     await press_publish(page, title="Typed for the wrong file")
-
-
-@pytest.mark.slow
-async def test_cancelled_file_can_be_uploaded_after_all_or_removed(
-    page: Page, films: list[Path]
-) -> None:
-    await start_upload(page, *films[:2], rate_bps=SLOW_BPS)
-    second = line(page, films[1].name)
-    await (await open_line(page, films[1].name)).get_by_label("Title").fill("Thought better of")
-    await expect(second).to_contain_text("/s")
-    async with page.expect_event("requestfailed") as failed:
-        await second.get_by_role("button", name="Cancel upload").click()
-    assert (await failed.value).method == "PUT"
-    await expect(second).to_contain_text("Cancelled")
-    await slow_down(page, 0)
-    await second.get_by_role("button", name="Try again").click()
-    await is_uploaded(page, films[1].name)
-    await expect(page.get_by_label("Title")).to_have_value("Thought better of")
-    question = page.get_by_role("dialog")
-    await second.get_by_role("button", name="Remove").click()
-    await question.get_by_role("button", name="Keep it").click()
-    await expect(second).to_contain_text("Uploaded")
-    await second.get_by_role("button", name="Remove").click()
-    await question.get_by_role("button", name="Remove").click()
-    await expect(second).to_have_count(0)
-    await expect(line(page, films[0].name).locator("[data-open]")).to_be_focused()
-    await line(page, films[0].name).get_by_role("button", name="Remove").click()
-    await question.get_by_role("button", name="Remove").click()
-    await expect(page.locator("[data-drop] input")).to_be_focused()
-    await expect(details(page)).to_be_hidden()
 
 
 @pytest.mark.parametrize(

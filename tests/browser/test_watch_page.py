@@ -4,13 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-from chromium import OpenPage, play_past, suits_everyone
+from chromium import play_past
 from player_page import wait_for
 from playwright.async_api import Page, expect
 from running_portal import LivePortal, create, final_status
-
-# What is for who edits.
-TOOLS = "#poster, #access, #facts, #delete-link, #delete-dialog, #links"
 
 
 @pytest.fixture(scope="module")
@@ -55,15 +52,6 @@ async def test_times_in_the_description_lead_the_player(page: Page, watched: str
     await page.locator("video").evaluate("video => video.pause()")
     await page.keyboard.press("0")
     await wait_for(page, "video.currentTime < 1")
-
-
-async def test_times_in_the_description_work_in_a_new_tab(
-    open_page: OpenPage, page: Page, watched: str
-) -> None:
-    address = await page.locator(".video-page__description a").last.get_attribute("href")
-    other = await open_page()
-    await other.goto(f"{watched}{address}")
-    await wait_for(other, "video?.currentTime >= 1")
 
 
 async def test_address_is_shared_with_a_time_and_the_frame_with_its_options(
@@ -137,16 +125,3 @@ async def test_others_with_the_same_tags_and_categories_come_next(page: Page, wa
     await expect(following.get_by_role("link", name="Watched")).to_have_count(0)
     await link.click()
     await expect(page.get_by_role("heading", level=1)).to_have_text("Harbour again")
-
-
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
-async def test_page_suits_everyone_and_has_no_tools(
-    open_page: OpenPage, watched: str, scheme: str
-) -> None:
-    page = await open_page(color_scheme=scheme)
-    await page.goto(watched)
-    await expect(page.locator("video")).to_be_visible()
-    await expect(page.locator(TOOLS)).to_have_count(0)
-    await expect(page.get_by_role("link", name="Edit")).to_have_count(1)
-    await page.get_by_text("Share").click()
-    await suits_everyone(page, f"watch-{scheme}")

@@ -103,7 +103,7 @@ async def test_admins_see_everyones(app: Quart, olga: Account, edith: Account) -
     assert "in the last 24 hours" not in await page(sender, "/people")
     limit(app, videos=3, stored_bytes=GB)
     text = await page(sender, "/people")
-    entries = dict(re.findall(r"<span>(\w+)@example.org</span>(.*?)</li>", text, re.DOTALL))
+    entries = dict(re.findall(r"<bdi>(\w+)@example.org</bdi>(.*?)</li>", text, re.DOTALL))
     assert "<span>2 of 3 videos in the last 24 hours</span>" in entries["edith"]
     assert "<span>2.5 MB of 1.0 GB used</span>" in entries["edith"]
     assert "<span>0 of 3 videos in the last 24 hours</span>" in entries["olga"]
