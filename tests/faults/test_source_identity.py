@@ -40,6 +40,13 @@ async def proxy(
         yield proxy
 
 
+@pytest.fixture
+def environ(environ: dict[str, str], seaweed: SeaweedServer, proxy: StorageProxy) -> dict[str, str]:
+    other = seaweed.environ if proxy.target == seaweed.endpoint_url else {}
+    address = {"S3_ENDPOINT_URL": proxy.url, "S3_PUBLIC_ENDPOINT_URL": proxy.url}
+    return {**environ, **other, **address}
+
+
 @pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return make_video(tmp_path_factory.mktemp("media") / "short.mp4").read_bytes()

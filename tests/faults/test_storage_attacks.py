@@ -10,7 +10,8 @@ import aiohttp
 import pytest
 from api_client import Client, counts, faults, metadata, presign, problem
 from running_portal import until
-from storage_proxy import send
+from seaweed import SeaweedServer
+from storage_proxy import send, soaked
 from upload_client import (
     PART_BYTES,
     complete,
@@ -30,6 +31,15 @@ OWN, SECRET = b"the attacker's own file", b"somebody else's file"
 REFUSALS = range(400, 500)
 # The embedded server says that the clocks differ too much.
 EXPIRED = (400, 403)
+
+
+@pytest.fixture(params=["embedded", soaked("seaweed")])
+def environ(request: pytest.FixtureRequest, environ: dict[str, str]) -> dict[str, str]:
+    """Settings for each of the servers; the other one is started only where it is asked for."""
+    if request.param == "embedded":
+        return environ
+    seaweed: SeaweedServer = request.getfixturevalue("seaweed")
+    return {**environ, **seaweed.environ}
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,11 @@ async def proxy(services: dict[str, str]) -> AsyncIterator[StorageProxy]:
         yield proxy
 
 
+@pytest.fixture
+def environ(environ: dict[str, str], proxy: StorageProxy) -> dict[str, str]:
+    return {**environ, "S3_ENDPOINT_URL": proxy.url, "S3_PUBLIC_ENDPOINT_URL": proxy.url}
+
+
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """Large enough to be read by many requests while it is encoded."""
