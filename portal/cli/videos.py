@@ -88,7 +88,7 @@ def delete_command(video_ids: tuple[str, ...], yes: bool, data_dir: Path | None)
 
 def _row_of(video: dict[str, Any]) -> tuple[object, ...]:
     length = "-" if video["duration_s"] is None else f"{video['duration_s']:.0f} s"
-    status = video["status"] if video["stage"] is None else f"{video['percent']:.0f} %"
+    status = video["status"] if video["stage"] is None else f"{video['percent']:.0f}%"
     megabytes = f"{video['size_bytes'] / 1e6:.1f}"
     return video["id"], status, age(video["created_at"]), length, megabytes, video["title"]
 

@@ -136,7 +136,7 @@ test("progress never goes back and is full only when storage has confirmed", () 
   state = after(state, transferred(1, { sent_bytes: 300 }));
   assert.equal(state.uploads[0].sent_bytes, 700);
   state = after(state, transferred(1, { sent_bytes: SIZE_BYTES }));
-  assert.equal(standingOf(state.uploads[0]).figure, "99 %");
+  assert.equal(standingOf(state.uploads[0]).figure, "99%");
   state = after(state, sent(1));
   assert.equal(state.uploads[0].sent_bytes, SIZE_BYTES);
 });
@@ -169,13 +169,13 @@ test("speed counts what was sent since, not what was stored before", () => {
 test("a resumed upload shows what has arrived from the beginning", () => {
   let state = after(start(), { type: "restored", saved: [saved({ size_bytes: LARGE_BYTES })] });
   state = after(state, { type: "looked", number: 1, isStored: false, arrived_bytes: 40 * MIB });
-  assert.equal(standingOf(state.uploads[0]).figure, "Unfinished at 40 %");
+  assert.equal(standingOf(state.uploads[0]).figure, "Unfinished at 40%");
   const choices = [{ file: largeFilm("a.mp4"), id: "n", match: 1 }];
   state = after(state, { type: "chosen", choices, now: 9 });
-  assert.equal(standingOf(state.uploads[0]).figure, "40 %");
+  assert.equal(standingOf(state.uploads[0]).figure, "40%");
   assert.equal(state.overall.share, 0.4);
   state = after(state, transferred(1, { stored_bytes: 48 * MIB }, 10));
-  assert.equal(standingOf(state.uploads[0]).figure, "48 %");
+  assert.equal(standingOf(state.uploads[0]).figure, "48%");
 });
 
 test("a small file says that it starts again, and does", () => {
@@ -245,7 +245,7 @@ test("a published video is followed until it is ready or has failed", () => {
   state = after(state, followed({}));
   assert.equal(standing().rest, "Waiting to be processed as number 3");
   state = after(state, followed({ stage: "transcoding", percent: 37.5 }));
-  assert.deepEqual([standing().figure, standing().share], ["Processing 37 %", 0.375]);
+  assert.deepEqual([standing().figure, standing().share], ["Processing 37%", 0.375]);
   state = after(state, followed({ stage: "failed", failure: "No picture." }));
   assert.deepEqual([standing().art, standing().rest], ["bad", "No picture."]);
   assert.deepEqual(state.news, ["“Sea” couldn’t be processed: No picture."]);
@@ -378,7 +378,7 @@ test("screen readers are told each quarter of the whole once", () => {
   state = after(state, sent(2));
   heard.push(...state.news);
   assert.deepEqual(heard, [
-    ...["25 % uploaded.", "50 % uploaded.", "75 % uploaded."],
+    ...["25% uploaded.", "50% uploaded.", "75% uploaded."],
     ...["a.mp4 is uploaded.", "b.mp4 is uploaded.", "Both files are uploaded."],
   ]);
 });
@@ -507,13 +507,13 @@ test("removing what storage has is asked about, and nothing else is", () => {
 test("no more is shown as sent than a reload goes on from", () => {
   let state = after(start(), chosen(largeFilm("a.mp4")), transferred(1, { key: "k", stored_bytes: 16 * MIB }, 0));
   state = after(state, transferred(1, { sent_bytes: 40 * MIB }, 1000));
-  assert.equal(standingOf(state.uploads[0]).figure, "16 %");
+  assert.equal(standingOf(state.uploads[0]).figure, "16%");
   assert.match(standingOf(state.uploads[0]).rest, /^25.2.MB\/s · a few seconds left$/);
   state = after(state, transferred(1, { stored_bytes: 32 * MIB, sent_bytes: 41 * MIB }, 2000));
-  assert.equal(standingOf(state.uploads[0]).figure, "32 %");
+  assert.equal(standingOf(state.uploads[0]).figure, "32%");
   const visit = after(start(), { type: "restored", saved: [saved({ size_bytes: LARGE_BYTES })] });
   const again = after(visit, { type: "looked", number: 1, isStored: false, arrived_bytes: 32 * MIB });
-  assert.equal(standingOf(again.uploads[0]).figure, "Unfinished at 32 %");
+  assert.equal(standingOf(again.uploads[0]).figure, "Unfinished at 32%");
 
   const small = after(withFiles("a.mp4"), ...[100, 110].map((sent_bytes, s) => transferred(1, { sent_bytes }, s * 1000)));
   assert.match(standingOf(small.uploads[0]).rest, /starts again if you reload$/);

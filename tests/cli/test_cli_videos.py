@@ -35,7 +35,7 @@ async def test_list_filters_and_prints_a_table_or_json(
     lines = out.splitlines()
     assert lines[0].split() == ["ID", "STATUS", "AGE", "LENGTH", "MB", "TITLE"]
     assert "Mountains" in lines[1]
-    assert "42 %" in lines[1]
+    assert "42%" in lines[1]
     assert len(lines) == 4
 
     found = await document(environ, "videos", "list", "--search", "harb", "--status", "failed")

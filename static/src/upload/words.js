@@ -28,7 +28,7 @@ const LONG_S = 20;
 export function standingOf(upload) {
   if (upload.publishing === "published") return publishedInWords(upload);
   const share = upload.sent_bytes / upload.size_bytes;
-  const percent = `${Math.floor(share * 100)} %`;
+  const percent = `${Math.floor(share * 100)}%`;
   const again = is.isSentWhole(upload) ? SMALL_FILES : "";
   switch (upload.phase) {
     case "unfinished": {
@@ -81,7 +81,7 @@ function publishedInWords({ processing }) {
   const place = queuePosition && queuePosition > 1 ? ` as number ${queuePosition}` : "";
   const waiting = `Waiting to be processed${place}`;
   if (stage === "waiting") return { ...done, rest: waiting };
-  const figure = `Processing ${Math.floor(percent)} %`;
+  const figure = `Processing ${Math.floor(percent)}%`;
   return { ...done, figure, rest: STAGES[stage], share: percent / 100 };
 }
 
@@ -168,7 +168,7 @@ export function questionOf(state, action, number) {
       title: `Remove “${upload.fileName}”?`,
       text: `${formatSize(upload.sent_bytes)} that you have uploaded will be deleted.`,
       yes: "Remove",
-      no: "Keep it",
+      no: "Cancel",
     };
   }
   const loosened = action === "copy" ? is.loosenedBy(state, number) : [];
@@ -223,7 +223,7 @@ export function batchOf({ uploads, overall }) {
   return {
     isHidden: counted.length < 2,
     share,
-    percent: share < 1 ? `${Math.floor(share * 100)} %` : "",
+    percent: share < 1 ? `${Math.floor(share * 100)}%` : "",
     count: countInWords(counted),
     rest: overallInWords(overall),
   };
@@ -290,7 +290,7 @@ function findingsInWords({ fileName, inspection }) {
 function quarterInWords(before, after) {
   const quarter = Math.floor(after.share * 4) * 25;
   if (quarter <= Math.floor(before.share * 4) * 25) return [];
-  if (quarter < 100) return [`${quarter} % uploaded.`];
+  if (quarter < 100) return [`${quarter}% uploaded.`];
   if (after.count < 2) return [];
   return [`${after.count > 2 ? `All ${after.count}` : "Both"} files are uploaded.`];
 }
