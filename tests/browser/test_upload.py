@@ -93,7 +93,7 @@ async def test_video_is_published_from_details_filled_in_during_upload(
     await start_upload(page, long_upload, rate_bps=SLOW_BPS)
     await expect(page.get_by_label("Title")).to_have_value("my holiday film")
     place = line(page, long_upload.name)
-    await expect(place).to_contain_text(re.compile(r"\d %.*/s.*left"))
+    await expect(place).to_contain_text(re.compile(r"\d%.*/s.*left"))
     await expect(place.get_by_role("progressbar")).to_be_visible()
     await fill_in(page)
     await publish_button(page).click()
