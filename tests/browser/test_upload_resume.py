@@ -114,7 +114,7 @@ async def test_large_upload_says_how_far_it_is_and_sends_the_rest(
     page = await _leave(page, page.context)
     place = line(page, large_film.name)
     await expect(details(page)).to_contain_text("have arrived")
-    await expect(place).to_contain_text(re.compile(r"Unfinished at [1-9]\d %"))
+    await expect(place).to_contain_text(re.compile(r"Unfinished at [1-9]\d%"))
     sent = record_requests(page, method="PUT")
     # Chosen like a new file, it is known.
     await choose(page, large_film)
