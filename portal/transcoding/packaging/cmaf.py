@@ -78,9 +78,7 @@ def inspect_segment(segment: bytes) -> SegmentFacts:
 
 def frames_until(init_segment: bytes, segment: bytes, at_s: float) -> int:
     """How many frames of a segment are shown by `at_s` after its first; at least that one."""
-    shown_at = _read_run(segment).shown_at
-    first, ticks = min(shown_at), time_scale(init_segment)
-    return max(1, sum((at - first) / ticks <= at_s for at in shown_at))
+    return max(1, sum(shown_s <= at_s for shown_s, _ in shown_frames(init_segment, segment)))
 
 
 def shown_frames(init_segment: bytes, segment: bytes) -> list[tuple[float, bool]]:
