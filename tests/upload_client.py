@@ -8,7 +8,7 @@ from api_client import Client, answered, presign, problem, rows
 from quart import Response
 from yarl import URL
 
-from portal.concurrency.retry import Backoff, retry
+from portal.retry import Backoff, retry
 from portal.web.composition import WebContext
 
 MIB = 1024**2

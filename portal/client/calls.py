@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import click
 
-from portal.concurrency.retry import Backoff, RetryLater, retry
+from portal.retry import Backoff, RetryLater, retry
 from portal.text import http_address
 
 REQUEST_TIMEOUT = aiohttp.ClientTimeout(total=90)

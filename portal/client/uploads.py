@@ -19,7 +19,7 @@ import click
 from yarl import URL
 
 from portal.client.calls import ATTEMPTS, BACKOFF, Api, Refused
-from portal.concurrency.retry import retry
+from portal.retry import retry
 
 MIB = 1024**2
 CHUNK_BYTES = 256 * 1024

@@ -13,8 +13,8 @@ from tortoise.connection import get_connection
 from tortoise.migrations.api import migrate as tortoise_migrate
 from tortoise.transactions import in_transaction
 
-from portal.concurrency.retry import Backoff, retry
 from portal.config import Config
+from portal.retry import Backoff, retry
 
 Result = TypeVar("Result")
 Row = dict[str, Any]

@@ -22,7 +22,7 @@ from tortoise.backends.psycopg.client import PsycopgClient, TransactionWrapper
 from tortoise.connection import get_connection, get_connections
 from tortoise.exceptions import DBConnectionError
 
-from portal.concurrency.circuit_breaker import CircuitBreaker
+from portal.concurrency import CircuitBreaker
 from portal.errors import DatabaseUnavailable
 
 # Of the one request that tries whether a database that was away is back.

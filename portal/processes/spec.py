@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from portal.concurrency.retry import Backoff
 from portal.processes.child import SystemUser
 from portal.processes.output import Output
+from portal.retry import Backoff
 
 
 class ChildError(Exception):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from portal.concurrency.task_group import task_group
+from portal.concurrency import task_group
 from portal.processes.child import describe_exit, kill_group, send, spawn, stop
 from portal.processes.files import write_atomically
 from portal.processes.orphans import record_children

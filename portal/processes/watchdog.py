@@ -10,7 +10,7 @@ from asyncio.subprocess import Process
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 
-from portal.concurrency.task_group import task_group
+from portal.concurrency import task_group
 from portal.processes.child import send
 
 _WATCH_PERIOD_S = 0.2

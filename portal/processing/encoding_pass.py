@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from portal.concurrency.task_group import task_group
+from portal.concurrency import task_group
 from portal.processing import made_segments
 from portal.processing.attempts import OpenAttempt
 from portal.processing.giving_way import Turn

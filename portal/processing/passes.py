@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import psycopg
 
-from portal.concurrency.task_group import task_group
+from portal.concurrency import task_group
 from portal.database.connection import retry_outage
 from portal.database.lease import LeaseLost
 from portal.database.states import Outcome

@@ -8,8 +8,8 @@ from procrastinate import PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from psycopg import OperationalError
 
-from portal.concurrency.retry import retry
 from portal.database.connection import BACKOFF, CONNECT_TIMEOUT_S, RECONNECT_TIMEOUT_S
+from portal.retry import retry
 
 
 def _retried(method: Callable[..., Awaitable[Any]]) -> Any:

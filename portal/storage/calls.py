@@ -16,7 +16,7 @@ from aiohttp import ClientPayloadError
 from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError
 from botocore.parsers import ResponseParserError
 
-from portal.concurrency.circuit_breaker import CircuitBreaker
+from portal.concurrency import CircuitBreaker
 from portal.errors import StorageDenied, StorageUnavailable
 from portal.storage.errors import (
     MultipartMissing,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from portal.accounts.audit import AuditAction, note
-from portal.concurrency.kept import Kept
+from portal.concurrency import CachedValue
 from portal.config import MAX_TTL_S
 from portal.database.connection import Row, transaction
 from portal.errors import PlaybackTokenRefused
@@ -60,7 +60,7 @@ class SigningKeys:
     """The keys as a process knows them; one for a web process."""
 
     def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
-        self._keys = Kept(_read, clock=clock)
+        self._keys = CachedValue(_read, clock=clock)
 
     async def sign(self, token: PlaybackToken, *, kid: str = "") -> str:
         """The token, signed by the key with this id, or by the one that signs at present.

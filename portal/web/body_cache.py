@@ -12,7 +12,7 @@ from cachetools import TTLCache
 from quart import Response, request
 from werkzeug.http import generate_etag
 
-from portal.concurrency.single_flight import SingleFlight
+from portal.concurrency import SingleFlight
 
 MAX_BYTES = 64 * 1024**2
 

@@ -19,7 +19,7 @@ from portal.accounts.passwords import Passwords
 from portal.accounts.people import AccountsExist
 from portal.accounts.permissions import Principal
 from portal.accounts.rows import has_accounts
-from portal.concurrency.single_flight import SingleFlight
+from portal.concurrency import SingleFlight
 from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Video

@@ -20,7 +20,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from portal.concurrency.kept import Kept
+from portal.concurrency import CachedValue
 from portal.database.states import Outcome, VideoStatus
 from portal.database.totals import DURATION_BOUNDS_S
 from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE
@@ -39,7 +39,7 @@ class ServiceFigures:
     """Reads the figures: at most every few seconds, and never twice at once."""
 
     def __init__(self) -> None:
-        self._figures = Kept(_read)
+        self._figures = CachedValue(_read)
 
     async def read(self) -> Figures | None:
         """The figures, at most `KEPT_S` old; None while the database does not answer."""

@@ -7,12 +7,12 @@ import psycopg
 from procrastinate import BaseRetryStrategy, RetryDecision
 from procrastinate.jobs import Job
 
-from portal.concurrency.retry import Backoff
 from portal.errors import StorageUnavailable, Unavailable
 from portal.processing.attempts import LEASE_S, HeldByAnother
 from portal.processing.giving_way import GaveWay
 from portal.processing.removal import SETTLE_S, Unsettled
 from portal.processing.source_reading import SourceInterrupted
+from portal.retry import Backoff
 from portal.text import error_words
 from portal.transcoding.errors import DiskFull
 

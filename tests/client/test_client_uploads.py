@@ -16,7 +16,7 @@ from upload_site import Site, file_digest
 from portal.client import uploads
 from portal.client.calls import Api, Refused
 from portal.client.uploads import send_file
-from portal.concurrency.retry import Backoff
+from portal.retry import Backoff
 
 LARGE_BYTES = 70 * MIB
 

@@ -13,7 +13,7 @@ from database_proxy import database_proxy
 from raw_clients import silent_server
 from running_portal import until
 
-from portal.concurrency.circuit_breaker import OPEN_S, CircuitBreaker, State
+from portal.concurrency import OPEN_S, CircuitBreaker, State
 from portal.config import Config
 from portal.database import connection
 from portal.errors import DatabaseUnavailable

@@ -4,7 +4,7 @@ from time import monotonic
 
 import pytest
 
-from portal.concurrency.retry import Backoff, RetryLater, retry
+from portal.retry import Backoff, RetryLater, retry
 
 AT_ONCE = Backoff(first_s=0.001, cap_s=0.002)
 

@@ -22,7 +22,7 @@ from portal.accounts.oidc.asking import ask_json
 from portal.accounts.oidc.claims import value_of
 from portal.accounts.oidc.endpoints import Endpoints, read_endpoints
 from portal.accounts.oidc.sign_ons import CALLBACK, SignOnSecrets
-from portal.concurrency.kept import Kept
+from portal.concurrency import CachedValue
 from portal.config import Config
 from portal.errors import ProviderUnavailable, SingleSignOnRefused
 
@@ -47,8 +47,8 @@ class Provider:
     ) -> None:
         self._config = config
         self._http = http
-        self._endpoints = Kept(self._fetch_endpoints, clock=clock)
-        self._keys = Kept(self._fetch_keys, clock=clock)
+        self._endpoints = CachedValue(self._fetch_endpoints, clock=clock)
+        self._keys = CachedValue(self._fetch_keys, clock=clock)
 
     async def discover(self) -> Endpoints:
         """Where to ask it for what (OpenID Connect Discovery 1.0)."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from portal.concurrency.task_group import task_group
+from portal.concurrency import task_group
 from portal.telemetry.spans import span
 from portal.transcoding.encoding import ffmpeg
 from portal.transcoding.encoding.command import Encode, encode_arguments

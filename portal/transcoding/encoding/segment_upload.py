@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from portal.concurrency.task_group import task_group
+from portal.concurrency import task_group
 from portal.telemetry.spans import span
 from portal.transcoding.encoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
 from portal.transcoding.encoding.continuation import Continuation, NotContinuable

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Seque
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from portal.concurrency.task_group import task_group
+from portal.concurrency import task_group
 from portal.telemetry.spans import span
 from portal.transcoding.copying.remux import TrackCopy, remux
 from portal.transcoding.encoding import command, ffmpeg

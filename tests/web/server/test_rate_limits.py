@@ -18,9 +18,9 @@ from raw_clients import served
 
 from portal.client import calls
 from portal.client.calls import Api
-from portal.concurrency.retry import Backoff
 from portal.config import Config
 from portal.errors import PortalError, TooManyRequests
+from portal.retry import Backoff
 from portal.web.server import rate_limit
 from portal.web.server.asgi import SAFE_METHODS
 from portal.web.server.rate_limit import MAX_CLIENTS, Budget, TokenBuckets, budget_of

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from playback_links import Clock
 
-from portal.concurrency.kept import Kept
+from portal.concurrency import CachedValue
 
 
 class Source:
@@ -28,21 +28,21 @@ class Source:
 
 async def test_value_is_fetched_once_for_all_and_again_when_it_is_old() -> None:
     source = Source()
-    kept = Kept(source.fetch, clock=source.clock)
-    assert await asyncio.gather(*(kept.get(max_age_s=2) for _ in range(50))) == [None] * 50
-    assert await kept.get(max_age_s=2) is None
+    cached = CachedValue(source.fetch, clock=source.clock)
+    assert await asyncio.gather(*(cached.get(max_age_s=2) for _ in range(50))) == [None] * 50
+    assert await cached.get(max_age_s=2) is None
     assert source.count == 1, "nothing is a value, too"
     source.clock.now_s += 1
-    assert await asyncio.gather(*(kept.get(max_age_s=2) for _ in range(50))) == [2] * 50
-    assert await kept.get(max_age_s=3600) == 2
-    assert await kept.get(max_age_s=0) == 3
+    assert await asyncio.gather(*(cached.get(max_age_s=2) for _ in range(50))) == [2] * 50
+    assert await cached.get(max_age_s=3600) == 2
+    assert await cached.get(max_age_s=0) == 3
 
 
 async def test_failure_is_told_and_not_kept() -> None:
     source = Source()
-    kept = Kept(source.fetch, clock=source.clock)
+    cached = CachedValue(source.fetch, clock=source.clock)
     source.is_away = True
     with pytest.raises(ConnectionError):
-        await kept.get(max_age_s=3600)
+        await cached.get(max_age_s=3600)
     source.is_away = False
-    assert await kept.get(max_age_s=3600) == 2
+    assert await cached.get(max_age_s=3600) == 2
