@@ -22,8 +22,7 @@ from portal.config import Config
 from portal.database.connection import open_database
 from portal.database.models import Category
 from portal.errors import ProviderUnavailable
-from portal.maintenance.consistency.compare import compare
-from portal.maintenance.consistency.findings import Report
+from portal.maintenance.consistency import Report, compare
 from portal.queue.app import open_queue
 from portal.storage.bucket import Storage, open_storage
 from portal.storage.errors import ObjectMissing

@@ -49,7 +49,6 @@ from portal.storage.bucket import Storage, StorageKept
 from portal.storage.errors import ListingRefused, ObjectMissing, StorageRefused
 from portal.storage.keys import UPLOAD_FOLDER, output_root
 from portal.storage.listing import open_multiparts
-from portal.storage.objects import OpenMultipart
 from portal.uploads import service as uploads
 from portal.videos import signing_keys
 
@@ -137,24 +136,15 @@ async def abort_unrecorded(cutoffs: Cutoffs, storage: Storage) -> int:
     try:
         async for page in open_multiparts(UPLOAD_FOLDER, storage):
             old = [it for it in page if it.begun_at < cutoffs.unrecorded_since]
-            for each in await unrecorded(old):
-                await storage.multiparts.abort(each.key, each.multipart_id)
-                aborted += 1
+            recorded = await rows.recorded_multiparts([it.key for it in old])
+            for each in old:
+                # Others' keys, and what the database never heard of, stay.
+                if recorded.get(each.key, each.multipart_id) != each.multipart_id:
+                    await storage.multiparts.abort(each.key, each.multipart_id)
+                    aborted += 1
     except ListingRefused:
         logger.info("Storage lists no unfinished uploads", extra={"action": "janitor"})
     return aborted
-
-
-async def unrecorded(found: list[OpenMultipart]) -> list[OpenMultipart]:
-    """Those whose key this portal issued, but which it never recorded or has replaced."""
-    recorded = await rows.recorded_multiparts([it.key for it in found])
-    return [it for it in found if it.key in recorded and recorded[it.key] != it.multipart_id]
-
-
-async def unknown(found: list[OpenMultipart]) -> list[OpenMultipart]:
-    """Those whose key this database does not know."""
-    known = await rows.recorded_multiparts([it.key for it in found])
-    return [it for it in found if it.key not in known]
 
 
 async def discard_abandoned(cutoffs: Cutoffs, storage: Storage) -> int:

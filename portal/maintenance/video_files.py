@@ -1,0 +1,244 @@
+"""What storage holds of one video, against what its rows and playlists name, and the ways back.
+
+What is lost is made again from the uploaded file, and only from the very file that was published.
+"""
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from portal.database.connection import transaction
+from portal.database.models import Attempt, PosterRequest, Rendition, Video
+from portal.database.rows import lock_video
+from portal.database.states import RenditionState, VideoStatus
+from portal.errors import NotPlayable, VideoNotFound
+from portal.maintenance.rows import is_settled
+from portal.processing import attempts, completion, masters
+from portal.processing.references import named_playlists, used_folders
+from portal.processing.sources import holds_source
+from portal.queue.app import Queue
+from portal.storage.bucket import Storage
+from portal.storage.errors import ObjectMissing
+from portal.storage.keys import output_prefix, output_root
+from portal.storage.listing import entries_of, objects_below
+from portal.storage.objects import StoredObject
+from portal.transcoding.packaging import hls
+from portal.transcoding.packaging.master import MASTER_NAME, Kind
+from portal.transcoding.planning.storyboard import SPRITE_LINE, STORYBOARD_NAME
+from portal.videos import posters
+
+CHANGED = "changed meanwhile; run it again"
+MAX_NAMED = 3
+# Where a poster is taken from when nobody chose a frame.
+POSTER_SHARE = 0.1
+
+
+class Difference(StrEnum):
+    """What can differ between database and storage, in the order in which it is printed."""
+
+    SOURCE_MISSING = "source_missing"
+    SOURCE_CHANGED = "source_changed"
+    RENDITION_INCOMPLETE = "rendition_incomplete"
+    MASTER_MISSING = "master_missing"
+    MASTER_OUTDATED = "master_outdated"
+    POSTER_MISSING = "poster_missing"
+    STORYBOARD_MISSING = "storyboard_missing"
+    MULTIPART_STALE = "multipart_stale"
+    OBJECT_UNUSED = "object_unused"
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """What is wrong with which part of a video."""
+
+    kind: Difference
+    name: str
+    missing: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.missing:
+            return self.name
+        rest = len(self.missing) - MAX_NAMED
+        more = f" and {rest:,} more" if rest > 0 else ""
+        return f"{self.name} without {', '.join(self.missing[:MAX_NAMED])}{more}"
+
+
+async def find_defects(video_id: UUID, storage: Storage) -> list[Defect]:
+    """What is missing of a ready video; nothing for another one."""
+    video = await Video.get_or_none(id=video_id)
+    if video is None or video.status is not VideoStatus.READY:
+        return []
+    root, published = output_root(video_id), video.published_attempt or 0
+    names = {stored.key.removeprefix(root) async for stored in objects_below(root, storage)}
+    rows = await Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
+    found = [
+        Defect(Difference.RENDITION_INCOMPLETE, row.name, missing)
+        for row in rows
+        if (missing := await _missing_files(row, names, storage))
+    ]
+    master = f"{published}/{MASTER_NAME}"
+    text = await _text_of(root + master, storage)
+    if text is None:
+        found.append(Defect(Difference.MASTER_MISSING, master))
+    # What is complete joins the playlist last, while the video is being completed.
+    elif video.complete_job_id is None:
+        named = named_playlists(text, published)
+        whole = {f"{row.attempt_number}/{hls.media_playlist_name(row.name)}" for row in rows}
+        if wrong := (*sorted(whole - named), *sorted(named - names)):
+            found.append(Defect(Difference.MASTER_OUTDATED, master, wrong))
+    poster = posters.poster_key(video.id, published, video.poster_version).removeprefix(root)
+    if video.has_poster and poster not in names:
+        found.append(Defect(Difference.POSTER_MISSING, poster))
+    if video.has_storyboard:
+        index = f"{published}/{STORYBOARD_NAME}"
+        lines = SPRITE_LINE.finditer(await _text_of(root + index, storage) or "")
+        wanted = {index, *(f"{published}/{line['name']}" for line in lines)}
+        if missing := tuple(sorted(wanted - names)):
+            found.append(Defect(Difference.STORYBOARD_MISSING, index, missing))
+    return found
+
+
+async def _missing_files(row: Rendition, names: set[str], storage: Storage) -> tuple[str, ...]:
+    playlist = f"{row.attempt_number}/{hls.media_playlist_name(row.name)}"
+    folder = playlist.rpartition("/")[0]
+    text = await _text_of(output_root(row.video_id) + playlist, storage)
+    if text is None:
+        return (playlist,)
+    try:
+        wanted = [f"{folder}/{uri}" for uri in dict.fromkeys(hls.playlist_uris(text))]
+    except hls.PlaylistError:
+        return (playlist,)
+    if row.kind is Kind.VIDEO:
+        wanted.append(f"{folder}/{hls.IFRAME_PLAYLIST_NAME}")
+    return tuple(name for name in wanted if name not in names)
+
+
+async def _text_of(key: str, storage: Storage) -> str | None:
+    """A playlist; None when it is missing or no text."""
+    try:
+        return (await storage.get(key)).decode()
+    except (ObjectMissing, UnicodeDecodeError):
+        return None
+
+
+async def make_again(
+    video_id: UUID, defects: Collection[Defect], *, storage: Storage, queue: Queue
+) -> str:
+    """Queue what a ready video lost, and write its master playlist; answers why that can't be.
+
+    Renditions are made alone, if segments to go by are left; else the video is transcoded anew, as
+    is the only way to sound and subtitles. Until then it is processing: it could not be played
+    well anyway.
+    """
+    kinds = {defect.kind for defect in defects}
+    is_master_wrong = not kinds <= {Difference.POSTER_MISSING, Difference.STORYBOARD_MISSING}
+    names = {it.name for it in defects if it.kind is Difference.RENDITION_INCOMPLETE}
+    video = await Video.get_or_none(id=video_id)
+    if names and (video is None or not await holds_source(video, storage)):
+        return "can't be repaired: the uploaded file is gone or another one; upload it again"
+    async with transaction():
+        video = await lock_video(video_id)
+        if video is None or video.status is not VideoStatus.READY:
+            return CHANGED
+        rows = await Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
+        lost = [row for row in rows if row.name in names]
+        is_video_left = any(row.kind is Kind.VIDEO for row in rows if row not in lost)
+        if lost and not (is_video_left and all(row.kind is Kind.VIDEO for row in lost)):
+            await _start_again(video, queue)
+            return ""
+        if lost:
+            await _plan_again(video, lost, queue)
+        if Difference.STORYBOARD_MISSING in kinds:
+            await completion.plan_storyboard(video, queue)
+    if is_master_wrong:
+        if not is_video_left:
+            return "can't be repaired: no rendition is left"
+        if unknown := await _unknown_folders(video, storage):
+            return f"can't be repaired: {', '.join(unknown)} is in no row of the database"
+        await masters.put_master(video, storage)
+    if Difference.POSTER_MISSING in kinds:
+        await _request_poster(video, queue)
+    return ""
+
+
+async def _plan_again(video: Video, lost: Sequence[Rendition], queue: Queue) -> None:
+    await completion.plan_again(video, Rendition.filter(id__in=[row.id for row in lost]), queue)
+    await video.refresh_from_db(fields=["complete_job_id"])
+    # The janitor removes what is left of them.
+    numbers = [row.attempt_number for row in lost]
+    await Attempt.filter(video_id=video.id, number__in=numbers).update(is_swept=False)
+
+
+async def _start_again(video: Video, queue: Queue) -> None:
+    await Attempt.filter(video_id=video.id).update(is_swept=False)
+    await Rendition.filter(video_id=video.id).delete()
+    # A poster that an editor chose lies with what is lost.
+    await PosterRequest.filter(video_id=video.id).delete()
+    await attempts.start_again(video, queue)
+
+
+async def _unknown_folders(video: Video, storage: Storage) -> list[str]:
+    """Folders beside the master playlist that no row knows, such as the sound of old videos."""
+    prefix = output_prefix(video.id, video.published_attempt or 0)
+    known = {row.name for row in await Rendition.filter(video_id=video.id)}
+    folders = [it async for it in entries_of(prefix, storage) if isinstance(it, str)]
+    names = [folder.removeprefix(prefix).rstrip("/") for folder in folders]
+    return [name for name in names if name not in known]
+
+
+async def _request_poster(video: Video, queue: Queue) -> None:
+    """Queue the frame that was chosen, or one near the beginning, in place of a lost picture."""
+    chosen = await PosterRequest.get_or_none(video_id=video.id)
+    time_s = (video.duration_s or 0.0) * POSTER_SHARE
+    if chosen is not None and chosen.time_s is not None:
+        time_s = chosen.time_s
+    with suppress(VideoNotFound, NotPlayable):
+        await posters.request_poster(video.id, time_s=time_s, queue=queue)
+
+
+async def unused_objects(
+    video_id: UUID, settled_since: datetime, storage: Storage
+) -> list[StoredObject]:
+    """Objects of a video, by key, that nothing of it refers to and nobody still writes or plays."""
+    video = await Video.get_or_none(id=video_id)
+    if video is None or not await is_settled(video_id, settled_since):
+        return []
+    used = await used_folders(video, storage)
+    if used is None:
+        return []
+    found = [stored async for stored in objects_below(output_root(video_id), storage)]
+    return [
+        stored
+        for stored in sorted(found, key=lambda it: it.key)
+        if stored.written_at < settled_since and not _is_used(stored.key, video, used)
+    ]
+
+
+def _is_used(key: str, video: Video, used: Collection[str]) -> bool:
+    folder = key.removeprefix(output_root(video.id)).rpartition("/")[0] + "/"
+    if folder.count("/") > 1:
+        return folder in used
+    if folder != f"{video.published_attempt}/":
+        return False
+    # Posters are tidied up by who replaces them, and later ones may be on their way.
+    return not video.poster_version or key != posters.poster_key(
+        video.id, video.published_attempt or 0, 0
+    )
+
+
+async def remove_unused(
+    video_id: UUID, found: Sequence[StoredObject], *, settled_since: datetime, storage: Storage
+) -> str:
+    """Remove objects that nothing of a video refers to, unless it is worked on by now."""
+    async with transaction():
+        video = await lock_video(video_id)
+        if video is not None and not await is_settled(video_id, settled_since):
+            return CHANGED
+        if await Attempt.filter(video_id=video_id, outcome=None).exists():
+            return "an attempt is still open; the janitor closes it first"
+    for stored in found:
+        await storage.delete(stored.key)
+    return ""
