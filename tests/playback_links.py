@@ -3,7 +3,7 @@
 from typing import Any
 from urllib.parse import urlsplit
 
-from api_client import rows, run_sql
+from api_client import run_sql
 from page_rows import READY
 from signed_in import make_video
 
@@ -33,18 +33,11 @@ def token_in(address: str) -> str:
     return token
 
 
-async def kids(config: Config) -> list[str]:
-    """The keys that there are, the newest first."""
-    found = await rows(config.database_url, "SELECT kid FROM signing_keys ORDER BY created_at DESC")
-    return [kid for (kid,) in found]
-
-
 async def age_keys(config: Config, seconds: float) -> None:
-    """Make every key older, and its retirement, too."""
+    """Make every key older."""
     await run_sql(
         config.database_url,
-        f"UPDATE signing_keys SET created_at = created_at - interval '{seconds} s',"
-        f" retired_at = retired_at - interval '{seconds} s'",
+        f"UPDATE signing_keys SET created_at = created_at - interval '{seconds} s'",
     )
 
 
@@ -55,16 +48,6 @@ async def age_links(config: Config, seconds: float) -> None:
         f"UPDATE playback_links SET created_at = created_at - interval '{seconds} s',"
         f" expires_at = expires_at - interval '{seconds} s'",
     )
-
-
-class Clock:
-    """A clock that stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 def without(record: dict[str, Any], *names: str) -> dict[str, Any]:

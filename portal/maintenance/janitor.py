@@ -50,7 +50,7 @@ from portal.storage.errors import ListingRefused, ObjectMissing, StorageRefused
 from portal.storage.keys import UPLOAD_FOLDER, output_root
 from portal.storage.listing import open_multiparts
 from portal.uploads import service as uploads
-from portal.videos import signing_keys
+from portal.videos import playback_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ async def tidy(
     await sweep_attempts(cutoffs, storage, done)
     done.deleted_videos = await bury_deleted(cutoffs, storage, queue)
     await forget_expired()
-    await signing_keys.forget_unused()
+    await playback_tokens.forget_unused()
     if config.audit_days:
         done.audit_lines = await prune(keep_days=config.audit_days)
     logger.info("Tidied up", extra={"action": "janitor", **asdict(done)})

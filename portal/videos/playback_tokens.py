@@ -1,43 +1,54 @@
-"""Playback tokens: what stands in an address by which a private video is watched. Pure.
+"""Playback tokens: what stands in an address by which a private video is watched.
 
-A token is a compact JWS (RFC 7515) that the portal signs and that only the portal verifies. So a
-shared secret does, and HS256 (RFC 7518 section 3.2) is chosen: its signature is half as long as
-EdDSA's, and it is verified in an eighth of the time, with each request of a player.
-
-The header names algorithm and key, and nothing else. It is compared with those that the portal
-writes, letter for letter, and never read: another algorithm, or a key that a header brings along,
-is a header that nobody knows. Claims have short names: `v` the video, `exp` the end in Unix
-seconds, and `l` a playback link or `a` an account.
-
-The library takes 10 MB of memory. It is imported with the first key, so that a portal without
-private videos does without it.
+A token is a signed text of `itsdangerous`: the video, the end, and a playback link or an account.
+That the link still stands, or the account may still watch, is for whoever takes the token to find
+out. The keys are in the database: the newest signs, all of them verify. Each process reads them
+again before it uses what it read more than `MAX_AGE_S` ago, so made-up tokens cost no query.
 """
 
-from __future__ import annotations
-
-import json
+import hashlib
+import logging
+import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from time import monotonic
 from uuid import UUID
 
+from itsdangerous import BadData, URLSafeSerializer
+
+from portal.accounts.audit import AuditAction, note
+from portal.concurrency import CachedValue
+from portal.database.connection import Row, execute, fetch_rows, transaction
 from portal.errors import PlaybackTokenRefused
 
-if TYPE_CHECKING:
-    from joserfc.jwk import OctKey
+logger = logging.getLogger(__name__)
 
-ALGORITHM = "HS256"
+MAX_AGE_S = 2.0
+KID_BYTES = 4
 SECRET_BYTES = 32
+
+# Two who make keys do so one after the other: else both might make the first one.
+LOCK_KEYS = "LOCK TABLE signing_keys IN SHARE ROW EXCLUSIVE MODE"
+ADD_KEY = "INSERT INTO signing_keys (kid, secret, created_at) VALUES (%s, %s, clock_timestamp())"
+# The last one signs: the newest that every process has had the time to read, if there is one.
+KEYS = """
+SELECT kid, secret, created_at FROM signing_keys
+ORDER BY created_at < clock_timestamp() - interval '5 seconds', created_at
+"""
+# A key is needed for a year and a day after the next one took over: no token lives longer.
+REMOVE_UNUSED_KEYS = """
+DELETE FROM signing_keys old WHERE EXISTS (
+  SELECT FROM signing_keys newer
+  WHERE newer.created_at > old.created_at AND newer.created_at < now() - interval '366 days')
+"""
+REMOVE_EXPIRED_LINKS = "DELETE FROM playback_links WHERE expires_at < now()"
 
 
 @dataclass(frozen=True, slots=True)
 class PlaybackToken:
-    """Permission to watch one video until `expires_at` (whole seconds).
-
-    It is given by a playback link, or is an account's own; that one still stands, or may still
-    watch, is for whoever takes the token to find out.
-    """
+    """Permission to watch one video until `expires_at` (whole seconds), by a link or an account."""
 
     video_id: UUID
     expires_at: datetime
@@ -45,52 +56,44 @@ class PlaybackToken:
     account_id: UUID | None = None
 
 
-def header_of(kid: str) -> str:
-    """What tokens of the key with this id begin with, up to the first dot."""
-    return _base64(_compact(_header(kid)))
+class SigningKeys:
+    """The keys as a process knows them; one for a web process."""
 
+    def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
+        self._serializer = CachedValue(_read, clock=clock)
 
-def signing_key(secret: bytes) -> OctKey:
-    """What signs and verifies."""
-    from joserfc.jwk import OctKey
+    async def sign(self, token: PlaybackToken) -> str:
+        """The token, signed; some 150 characters that need no quoting in an address.
 
-    return OctKey.import_key(secret)
+        While no key is made, the same token is the same text each time.
+        """
+        claims: dict[str, object] = {
+            "v": _short(token.video_id),
+            "exp": int(token.expires_at.timestamp()),
+        }
+        if token.link_id:
+            claims["l"] = _short(token.link_id)
+        if token.account_id:
+            claims["a"] = _short(token.account_id)
+        serializer = await self._serializer.get(max_age_s=MAX_AGE_S)
+        return str(serializer.dumps(claims))
 
-
-def encode(token: PlaybackToken, *, kid: str, key: OctKey) -> str:
-    """The token, signed; some 190 characters that need no quoting in an address.
-
-    The same token by the same key is the same text each time.
-    """
-    from joserfc import jws
-
-    claims: dict[str, object] = {
-        "v": _short(token.video_id),
-        "exp": int(token.expires_at.timestamp()),
-    }
-    if token.link_id:
-        claims["l"] = _short(token.link_id)
-    if token.account_id:
-        claims["a"] = _short(token.account_id)
-    return jws.serialize_compact(_header(kid), _compact(claims), key, algorithms=[ALGORITHM])
-
-
-def decode(text: str, *, key: OctKey) -> PlaybackToken:
-    """What this key has signed, expired or not. Raises `PlaybackTokenRefused`."""
-    from joserfc import jws
-    from joserfc.errors import JoseError
-
-    try:
-        payload = jws.deserialize_compact(text, key, algorithms=[ALGORITHM]).payload
-        claims = json.loads(payload)
-        return PlaybackToken(
+    async def verify(self, text: str, *, video_id: UUID) -> PlaybackToken:
+        """What a token for this video says. Raises `PlaybackTokenRefused` for any other text."""
+        serializer = await self._serializer.get(max_age_s=MAX_AGE_S)
+        try:
+            claims = serializer.loads(text)
+        except (BadData, UnicodeError) as exc:
+            raise PlaybackTokenRefused from exc
+        token = PlaybackToken(
             video_id=_long(claims["v"]),
             expires_at=datetime.fromtimestamp(claims["exp"], UTC),
             link_id=_long(claims["l"]) if "l" in claims else None,
             account_id=_long(claims["a"]) if "a" in claims else None,
         )
-    except (JoseError, ValueError, KeyError, TypeError, OverflowError) as exc:
-        raise PlaybackTokenRefused from exc
+        if token.video_id != video_id or token.expires_at <= datetime.now(UTC):
+            raise PlaybackTokenRefused
+        return token
 
 
 def account_token_expiry(now: datetime, ttl_s: int) -> datetime:
@@ -102,21 +105,64 @@ def account_token_expiry(now: datetime, ttl_s: int) -> datetime:
     return datetime.fromtimestamp((int(now.timestamp()) // half_s + 2) * half_s, UTC)
 
 
-def _header(kid: str) -> dict[str, Any]:
-    return {"alg": ALGORITHM, "kid": kid}
+async def rotate(*, revoke: bool = False) -> str:
+    """Make a key that signs from now on, a few seconds later in all processes; returns its id.
+
+    Those that there are verify what they signed for as long as that lives. With `revoke` they are
+    removed, with all links, and verify nothing `MAX_AGE_S` later.
+    """
+    async with transaction():
+        await execute(LOCK_KEYS)
+        if revoke:
+            await execute("DELETE FROM signing_keys")
+            await execute("DELETE FROM playback_links")
+        kid = await _add()
+        detail = {"revoked": "yes" if revoke else "no"}
+        await note(AuditAction.KEYS_ROTATED, kid, detail=detail)
+    told = {"action": "keys_rotated", "kid": kid, "is_revoked": revoke}
+    logger.info("Signing keys rotated", extra=told)
+    return kid
 
 
-def _compact(document: dict[str, Any]) -> bytes:
-    return json.dumps(document, separators=(",", ":")).encode()
+async def list_keys() -> list[Row]:
+    """All keys, the one that signs first: `kid` and `created_at`."""
+    return [
+        {"kid": row["kid"], "created_at": row["created_at"]}
+        for row in reversed(await fetch_rows(KEYS))
+    ]
+
+
+async def forget_unused() -> None:
+    """Delete links that have run out, and keys whose tokens all have."""
+    await execute(REMOVE_EXPIRED_LINKS)
+    await execute(REMOVE_UNUSED_KEYS)
+
+
+async def _read() -> URLSafeSerializer:
+    """What signs and verifies; the first key is made here, by one process of several at once."""
+    found = await fetch_rows(KEYS)
+    if not found:
+        async with transaction():
+            await execute(LOCK_KEYS)
+            if not await fetch_rows(KEYS):
+                await _add()
+            found = await fetch_rows(KEYS)
+    return URLSafeSerializer(
+        [row["secret"] for row in found],
+        salt="playback",
+        signer_kwargs={"key_derivation": "hmac", "digest_method": hashlib.sha256},
+    )
+
+
+async def _add() -> str:
+    kid = secrets.token_hex(KID_BYTES)
+    await execute(ADD_KEY, kid, secrets.token_bytes(SECRET_BYTES))
+    return kid
 
 
 def _short(id: UUID) -> str:
-    return _base64(id.bytes)
+    return urlsafe_b64encode(id.bytes).rstrip(b"=").decode()
 
 
 def _long(text: str) -> UUID:
     return UUID(bytes=urlsafe_b64decode(f"{text}=="))
-
-
-def _base64(data: bytes) -> str:
-    return urlsafe_b64encode(data).rstrip(b"=").decode()

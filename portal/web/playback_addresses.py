@@ -24,7 +24,7 @@ class PlaybackAddresses:
 
 
 async def link_addresses(link: PlaybackLink) -> PlaybackAddresses:
-    """The addresses of a playback link. Raises `PlaybackTokenRefused` once it is void."""
+    """The addresses of a playback link."""
     web = web_context()
     token = await link.token(web.signing_keys)
     return signed_addresses(web.config, link.video_id, link.published_attempt, token=token)

@@ -3,9 +3,18 @@
 import asyncio
 
 import pytest
-from playback_links import Clock
 
 from portal.concurrency import CachedValue
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
 
 
 class Source:

@@ -44,7 +44,7 @@ from portal.accounts.signing_in import FREE_TRIES_OF_ACCOUNT
 from portal.database.account_models import Account, ApiToken, OneTimeLink, Session
 from portal.database.models import PosterRequest, Video
 from portal.database.states import Role, VideoStatus
-from portal.videos import signing_keys
+from portal.videos import playback_tokens
 
 NEW = "five brown little geese"
 pytestmark = pytest.mark.shared_app
@@ -313,7 +313,7 @@ async def test_playback_links(owner: Sender, olga: Account) -> None:
 
 async def test_keys_are_rotated_by_a_command(app: Quart) -> None:
     async with noted() as found:
-        kid = await signing_keys.rotate(revoke=True)
+        kid = await playback_tokens.rotate(revoke=True)
     [rotated] = found
     assert (rotated["action"], rotated["actorKind"]) == ("keys.rotated", "command")
     assert (rotated["objectId"], rotated["detail"]) == (kid, {"revoked": "yes"})

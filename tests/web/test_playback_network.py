@@ -2,9 +2,13 @@
 
 import pytest
 from api_client import Client
+from private_videos import Cast, about_videos, make_ready
+from quart import Quart
+from signed_in import text_of
 from video_output import STORYBOARD, Output
 
 from portal.storage.presigning import Presigner
+from portal.web.composition import WebContext
 
 NETWORK = "https://cdn.example/v"
 
@@ -27,3 +31,20 @@ async def test_cdn_address_replaces_the_portals_own(
     assert poster.status_code == 302
     assert poster.headers["Location"] == f"{folder}/poster.jpg"
     assert f"\n{folder}/storyboard-000.jpg#xywh=0,0,192,108\n" in pictures
+
+
+async def test_nothing_private_is_addressed_at_the_network(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    sender = cast.senders["its editor"][0]
+    for audience, is_private in (("private", True), ("for members", True), ("public", False)):
+        video = await make_ready(resources, cast.editor, audience)
+        paths = [it.path(str(video.id)) for it in about_videos(app) if it.method == "GET"]
+        paths += [f"/hls/{video.id}/1/{it}" for it in ("low/00000.m4s", "storyboard-000.jpg")]
+        answers = {path: await sender.get(path) for path in (*paths, "/")}
+        named = [
+            path
+            for path, it in answers.items()
+            if f"{NETWORK}/" in await text_of(it) + it.headers.get("Location", "")
+        ]
+        assert (len(named) == 0) is is_private, named

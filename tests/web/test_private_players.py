@@ -55,18 +55,6 @@ def frames(path: Path) -> int:
         return sum(1 for _ in container.decode(video=0))
 
 
-async def test_nothing_plays_without_leave(closed: ClosedPortal) -> None:
-    """What the published addresses are without the token in them, and with it changed."""
-    for kind in ("record", "link"):
-        address = await address_of(closed, kind)
-        base, _, path = address.partition("/p/")
-        token, _, rest = path.partition("/")
-        for wrong in (f"{base}/{rest}", f"{base}/p/{token[:-4]}AAAA/{rest}"):
-            code, _, complaints = await decode(wrong)
-            assert code != 0
-            assert "HTTPNotFoundError" in complaints
-
-
 @KINDS
 async def test_ffmpeg_plays_all_of_it(closed: ClosedPortal, kind: str, tmp_path: Path) -> None:
     """It warns that no connection to storage serves for the portal's next answer, and opens one.

@@ -2,26 +2,21 @@
 
 import re
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
-import aiohttp
 import pytest
-from api_client import answered, problem
+from api_client import answered, metadata, problem
 from private_videos import (
     AUDIENCES,
     PEOPLE,
-    SEGMENT,
     Cast,
     about_videos,
     make_ready,
     told,
 )
 from quart import Quart, Response
-from signed_in import Sender, text_of
-from yarl import URL
+from signed_in import Sender, program, text_of, token_of
 
-from portal.database.account_models import Account
 from portal.database.models import Video
 from portal.database.states import Visibility
 from portal.web.composition import WebContext
@@ -135,17 +130,6 @@ async def test_oembed_tells_of_a_video_to_its_audience_alone(
             assert response.status_code == (200 if is_told else 404), name
 
 
-async def test_what_others_may_not_see_they_may_not_change_either(
-    app: Quart, resources: WebContext, cast: Cast
-) -> None:
-    video, sender = await make_ready(resources, cast.editor), cast.senders["another editor"][0]
-    for address in (f"/api/videos/{video.id}/deletion", f"/api/videos/{video.id}/transcode"):
-        await problem(await sender.post(address), 404, "video_not_found")
-    await Video.all().update(signed_in_only=True)
-    for address in (f"/api/videos/{video.id}/deletion", f"/api/videos/{video.id}/transcode"):
-        await problem(await sender.post(address), 403, "not_allowed")
-
-
 async def put_access(sender: Sender, video: Video, version: str = "*", **changes: Any) -> Response:
     body = {"visibility": "public", "signedInOnly": False, "embedOrigins": [], **changes}
     headers = {"If-Match": version}
@@ -209,126 +193,6 @@ async def test_access_at_fault_is_refused_with_the_remedy(
     assert (await Video.get(id=video.id)).visibility is Visibility.PRIVATE
 
 
-async def test_only_who_may_edit_reads_and_changes_access(
-    app: Quart, resources: WebContext, cast: Cast
-) -> None:
-    video = await make_ready(resources, cast.editor, "for members")
-    allowed = {"its editor", "admin", "owner"}
-    for name in PEOPLE:
-        sender, _ = cast.senders[name]
-        read = await sender.get(f"/api/videos/{video.id}/access")
-        changed = await put_access(sender, video, visibility="private", signedInOnly=True)
-        refused = 401 if name == "nobody" else 403
-        expected = 200 if name in allowed else refused
-        assert (read.status_code, changed.status_code) == (expected, expected), name
-
-
-async def follow(address: str) -> tuple[int, bytes]:
-    """What storage answers to an address."""
-    async with aiohttp.ClientSession() as http, http.get(URL(address, encoded=True)) as response:
-        return response.status, await response.read()
-
-
-async def test_private_video_is_played_from_the_portal_segment_by_segment(
-    app: Quart, resources: WebContext, cast: Cast
-) -> None:
-    video, (sender, _) = await make_ready(resources, cast.editor), cast.senders["its editor"]
-    playlist = await sender.get(f"/hls/{video.id}/1/low/playlist.m3u8")
-    text = await text_of(playlist)
-    assert "\n00000.m4s\n" in text
-    assert "://" not in text
-    assert playlist.headers["Cache-Control"] == "private, no-cache"
-    segment = await sender.get(f"/hls/{video.id}/1/low/00000.m4s")
-    assert segment.status_code == 302
-    address = segment.headers["Location"]
-    assert await follow(address) == (200, SEGMENT)
-    # Who may not watch any more is not served for longer than this by what they have.
-    assert int(re.search(r"X-Amz-Expires=(\d+)", address)[1]) <= 300
-    poster = await sender.get(f"/videos/{video.id}/poster.jpg")
-    assert int(re.search(r"X-Amz-Expires=(\d+)", poster.headers["Location"])[1]) <= 300
-    storyboard = await text_of(await sender.get(f"/videos/{video.id}/storyboard.vtt"))
-    assert f"\n/hls/{video.id}/1/storyboard-000.jpg#xywh=" in storyboard
-    sprite = await sender.get(f"/hls/{video.id}/1/storyboard-000.jpg")
-    assert await follow(sprite.headers["Location"]) == (200, SEGMENT)
-
-
-async def test_record_of_a_private_video_has_an_address_that_any_player_can_use(
-    app: Quart, resources: WebContext, cast: Cast
-) -> None:
-    video = await make_ready(resources, cast.editor, "for members")
-    for name in PEOPLE[1:]:
-        sender, _ = cast.senders[name]
-        read = await sender.get(f"/api/videos/{video.id}")
-        path = urlsplit((await answered(read))["playbackUrl"]).path
-        assert path.startswith("/p/")
-        # Polling it, one is not sent it anew.
-        tag = {"If-None-Match": read.headers["ETag"]}
-        again = await sender.get(f"/api/videos/{video.id}", headers=tag)
-        assert again.status_code == 304
-        # Without any credentials, as a player asks.
-        player = Sender(app)
-        assert (await player.get(path)).status_code == 200
-        folder = path.rpartition("/")[0]
-        segment = await player.get(f"{folder}/low/00000.m4s")
-        assert await follow(segment.headers["Location"]) == (200, SEGMENT)
-        prefix = path.partition("/hls/")[0]
-        index = await text_of(await player.get(f"{prefix}/videos/{video.id}/storyboard.vtt"))
-        assert f"\n{prefix}/hls/{video.id}/1/storyboard-000.jpg#xywh=" in index
-
-
-async def test_own_address_ends_with_the_right_to_watch(
-    app: Quart, resources: WebContext, cast: Cast
-) -> None:
-    video = await make_ready(resources, cast.editor, "for members")
-    sender, who = cast.senders["viewer"]
-    read = await answered(await sender.get(f"/api/videos/{video.id}"))
-    path, player = urlsplit(read["playbackUrl"]).path, Sender(app)
-    assert (await player.get(path)).status_code == 200
-    await Video.all().update(signed_in_only=False)
-    assert (await player.get(path)).status_code == 404
-    await Video.all().update(signed_in_only=True)
-    assert (await player.get(path)).status_code == 200
-    await Account.filter(id=who.account_id).update(is_disabled=True)
-    assert (await player.get(path)).status_code == 404
-
-
-async def test_playback_link_opens_one_video_to_anyone_until_it_is_revoked(
-    app: Quart, resources: WebContext, cast: Cast
-) -> None:
-    video, other = [await make_ready(resources, cast.editor) for _ in range(2)]
-    sender, player = cast.senders["its editor"][0], Sender(app)
-    address = f"/api/videos/{video.id}/playback-links"
-    made = await answered(await sender.post(address, json={"expiresInSeconds": 600}), 201)
-    stream, frame = (urlsplit(made[it]).path for it in ("playbackUrl", "embedUrl"))
-    prefix = stream.partition("/hls/")[0]
-    opened = [
-        *(stream, frame, f"{frame}/stage", f"{stream.rpartition('/')[0]}/low/playlist.m3u8"),
-        f"{prefix}/videos/{video.id}/poster.jpg",
-        f"{prefix}/videos/{video.id}/storyboard.vtt",
-    ]
-    for path in opened:
-        response = await player.get(path)
-        assert response.status_code in (200, 302), path
-        assert response.headers["Referrer-Policy"] == "no-referrer"
-        assert "private" in response.headers["Cache-Control"]
-    page = await text_of(await player.get(frame))
-    assert f'data-src="{stream}"' in page
-    assert f'/videos/{video.id}"' not in page
-    closed = [
-        *(path.replace(str(video.id), str(other.id)) for path in opened),
-        *(f"{prefix}/{it}" for it in ("", "upload", "api/categories", f"videos/{video.id}")),
-        f"{prefix}/api/videos/{video.id}",
-        f"{prefix}{prefix}/hls/{video.id}/1/master.m3u8",
-    ]
-    for path in closed:
-        # Polled fragments say that what they show is gone.
-        assert (await player.get(path)).status_code in (404, 410), path
-    response = await sender.ask("DELETE", f"{address}/{made['id']}")
-    assert response.status_code == 204
-    for path in opened:
-        assert (await player.get(path)).status_code in (404, 410), path
-
-
 async def test_made_private_is_private_from_the_next_request_on(
     app: Quart, resources: WebContext, cast: Cast
 ) -> None:
@@ -366,3 +230,41 @@ async def test_sites_that_may_frame_the_player_are_named(
     # The page itself may be framed by nobody.
     page = await nobody.get(f"/videos/{video.id}")
     assert "frame-ancestors 'none'" in page.headers["Content-Security-Policy"]
+    # What the database has, however it came there, leaves the header as it should be.
+    good = "https://good.example"
+    for text in (
+        *("https://a.example; script-src *", "https://a.example\r\nSet-Cookie: evil=1", "*", ""),
+        *("'unsafe-inline'", "data:", "https:", "https://a.example *", "https://\u202ea.example"),
+    ):
+        await Video.filter(id=video.id).update(embed_origins=[text, good])
+        assert await ancestors() == f"'self' {good}", text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "visibility=hidden",
+        "visibility=PRIVATE",
+        "visibility=private%00",
+        "visibility=public&visibility=private",
+        "visiblity=private",
+        "visibility=private&signedInOnly=true",
+    ],
+)
+async def test_visibility_that_is_none_publishes_nothing(
+    app: Quart, cast: Cast, query: str
+) -> None:
+    """Nobody gets public who asks for less."""
+    publisher = program(app, await token_of(cast.editor))
+    answer = await publisher.post(f"/api/videos?{query}", json=metadata("uploads/none.mp4"))
+    await problem(answer, 422, "validation_failed")
+    assert not await Video.all().exists()
+
+
+async def test_metrics_and_lists_for_machines_name_nothing_private(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    video = await make_ready(resources, cast.editor, title="Zanzibar ledger", tags="axolotl")
+    for path in ("/sitemap.xml", "/robots.txt", "/api/openapi.json", "/readyz", "/"):
+        text = await text_of(await cast.senders["nobody"][0].get(path))
+        assert not [it for it in ("Zanzibar", "axolotl", str(video.id)) if it in text], path

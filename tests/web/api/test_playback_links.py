@@ -27,17 +27,16 @@ from portal.database.states import Role, Scope, VideoStatus
 from portal.errors import PlaybackTokenRefused
 from portal.videos import playback_links
 from portal.videos.playback_links import MAX_LIFE_S, MAX_LINKS, MIN_LIFE_S
-from portal.videos.playback_tokens import PlaybackToken
-from portal.videos.signing_keys import SigningKeys
+from portal.videos.playback_tokens import PlaybackToken, SigningKeys
 from portal.web.composition import WebContext
 
 PUBLIC_URL = "http://videos.example.org"
 CREATED = {"playbackUrl", "embedUrl", "expiresAt", "id"}
 # What fills a video's links up.
 FILL = """
-INSERT INTO playback_links (id, video_id, kid, created_at, expires_at)
-SELECT gen_random_uuid(), '{id}', kid, now(), now() + interval '1 hour'
-FROM signing_keys, generate_series(1, {count})
+INSERT INTO playback_links (id, video_id, created_at, expires_at)
+SELECT gen_random_uuid(), '{id}', now(), now() + interval '1 hour'
+FROM generate_series(1, {count})
 """
 pytestmark = pytest.mark.shared_app(
     public_url=PUBLIC_URL, playback_base_url="https://cdn.example.org"

@@ -1,0 +1,133 @@
+"""Playback tokens: what is signed opens one video for a while; keys come and go."""
+
+import asyncio
+import json
+from base64 import urlsafe_b64encode
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from api_client import rows
+from command_line import portal
+from itsdangerous import URLSafeSerializer
+from playback_links import age_keys, age_links, ready_video
+
+from portal.accounts.permissions import EVERYONES
+from portal.config import Config
+from portal.database.connection import migrate, open_database
+from portal.errors import PlaybackTokenRefused
+from portal.videos import playback_links, playback_tokens
+from portal.videos.playback_tokens import PlaybackToken, SigningKeys, rotate
+
+VIDEO_ID, LINK_ID = uuid4(), uuid4()
+
+
+@pytest.fixture
+async def database(config: Config) -> AsyncIterator[Config]:
+    """A database without keys."""
+    await migrate(config)
+    async with open_database(config):
+        yield config
+
+
+def a_token(life_s: float = 3600, **changes: Any) -> PlaybackToken:
+    ends = (datetime.now(UTC) + timedelta(seconds=life_s)).replace(microsecond=0)
+    return PlaybackToken(**{"video_id": VIDEO_ID, "expires_at": ends, "link_id": LINK_ID} | changes)
+
+
+async def is_good(keys: SigningKeys, text: str, video_id: UUID = VIDEO_ID) -> bool:
+    try:
+        await keys.verify(text, video_id=video_id)
+    except PlaybackTokenRefused:
+        return False
+    return True
+
+
+async def kids() -> list[str]:
+    return [key["kid"] for key in await playback_tokens.list_keys()]
+
+
+async def test_token_says_what_was_signed(database: Config) -> None:
+    keys, of_link, of_account = (
+        SigningKeys(),
+        a_token(),
+        a_token(link_id=None, account_id=uuid4()),
+    )
+    for said in (of_link, of_account):
+        text = await keys.sign(said)
+        assert len(text) < 170
+        assert await keys.verify(text, video_id=VIDEO_ID) == said
+        assert await keys.sign(said) == text
+        assert await is_good(SigningKeys(), text), "the keys are the database's"
+
+
+async def test_what_was_not_signed_is_refused(database: Config) -> None:
+    keys = SigningKeys()
+    text = await keys.sign(a_token())
+    claims, _, signature = text.rpartition(".")
+    expired = await keys.sign(a_token(life_s=-1))
+    own = URLSafeSerializer(b"k" * 32, salt="playback").dumps({"v": "x", "exp": 10**10})
+    later = urlsafe_b64encode(json.dumps({"v": "", "exp": 10**10}).encode()).decode()
+    changed = [text[:at] + ("A" if text[at] != "A" else "B") + text[at + 1 :] for at in range(100)]
+    assert not await is_good(keys, text, uuid4())
+    for wrong in (
+        *(expired, own, f"{later}.{signature}", claims, f"{claims}.", *changed),
+        *("", ".", "a.b.c", "\0", "é.é", "\udcff", "x" * 100_000, "." * 100_000),
+    ):
+        assert not await is_good(keys, wrong), ascii(wrong[:200])
+
+
+async def test_new_key_signs_once_every_process_knows_it(database: Config) -> None:
+    """The clock of the second process stands still: it has just read the keys."""
+    first, now_s = SigningKeys(), [1000.0]
+    second = SigningKeys(clock=lambda: now_s[0])
+    old = await second.sign(said := a_token())
+    await age_keys(database, 6)
+    await asyncio.gather(*(rotate() for _ in range(5)))
+    assert len(await kids()) == 6
+    assert await first.sign(said) == old, "the second could not verify another"
+    await age_keys(database, 6)
+    new = await SigningKeys().sign(said)
+    assert new != old
+    now_s[0] += playback_tokens.MAX_AGE_S
+    assert await second.sign(said) == new
+    assert await is_good(second, old)
+
+
+async def test_revoked_keys_verify_nothing_and_their_links_are_gone(database: Config) -> None:
+    video, keys = await ready_video(), SigningKeys()
+    link = await playback_links.make(video.id, life_s=60, by=EVERYONES)
+    old = await keys.sign(a_token())
+    kid = await rotate(revoke=True)
+    fresh = SigningKeys()
+    assert not await is_good(fresh, old)
+    assert await is_good(fresh, await fresh.sign(a_token()))
+    assert await kids() == [kid]
+    assert await playback_links.fetch_live_links([link.id]) == {}
+
+
+async def test_keys_and_links_go_once_nothing_needs_them(database: Config) -> None:
+    video = await ready_video()
+    await playback_links.make(video.id, life_s=playback_links.MAX_LIFE_S, by=EVERYONES)
+    await SigningKeys().sign(a_token())
+    last = await rotate()
+    for days, keys, links in ((360, 2, 1), (7, 1, 0), (1000, 1, 0)):
+        await age_keys(database, days * 24 * 3600)
+        await age_links(database, days * 24 * 3600)
+        await playback_tokens.forget_unused()
+        found = await rows(database.database_url, "SELECT FROM playback_links")
+        assert (len(await kids()), len(found)) == (keys, links), days
+    assert await kids() == [last]
+
+
+async def test_operator_lists_and_rotates_keys(database: Config, environ: dict[str, str]) -> None:
+    assert "no keys yet" in (await portal(environ, "keys", "list")).out
+    assert (await portal(environ, "keys", "rotate")).code == 0
+    [old] = await kids()
+    refused = await portal(environ, "keys", "rotate", "--revoke", typed="n\n")
+    assert (refused.code, await kids()) == (1, [old])
+    assert (await portal(environ, "keys", "rotate", "--revoke", "--yes")).code == 0
+    listed = await portal(environ, "keys", "list", "--json")
+    assert [key["kid"] for key in json.loads(listed.out)["keys"]] == await kids() != [old]

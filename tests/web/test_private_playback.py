@@ -1,0 +1,157 @@
+"""Playing private videos: by cookies, by one's own address, and by playback links."""
+
+import re
+from urllib.parse import urlsplit
+
+import aiohttp
+import pytest
+from api_client import answered
+from guarded_routes import routes
+from private_videos import SEGMENT, Cast, make_ready, told
+from quart import Quart
+from signed_in import Sender, text_of
+from yarl import URL
+
+from portal.accounts import people
+from portal.accounts.permissions import EVERYONES
+from portal.database.models import Video
+from portal.database.states import Role
+from portal.videos import playback_links
+from portal.web.access import Policy
+from portal.web.composition import WebContext
+
+# What gets something of a video, below `/p/<token>`.
+OPENED = (
+    "/hls/{}/1/master.m3u8",
+    "/hls/{}/1/low/playlist.m3u8",
+    "/hls/{}/1/low/00000.m4s",
+    "/videos/{}/poster.jpg",
+    "/videos/{}/storyboard.vtt",
+    "/embed/{}",
+    "/embed/{}/stage",
+)
+pytestmark = pytest.mark.shared_app(downloads=True)
+
+
+async def follow(address: str) -> tuple[int, bytes]:
+    """What storage answers to an address."""
+    async with aiohttp.ClientSession() as http, http.get(URL(address, encoded=True)) as response:
+        return response.status, await response.read()
+
+
+async def statuses(sender: Sender, token: str, video: Video) -> set[int]:
+    """The answers to all that a token might open of a video."""
+    return {(await sender.get(f"/p/{token}{it.format(video.id)}")).status_code for it in OPENED}
+
+
+def token_in(address: str) -> str:
+    return urlsplit(address).path.split("/")[2]
+
+
+async def test_private_video_is_played_from_the_portal_segment_by_segment(
+    resources: WebContext, cast: Cast
+) -> None:
+    video, (sender, _) = await make_ready(resources, cast.editor), cast.senders["its editor"]
+    playlist = await sender.get(f"/hls/{video.id}/1/low/playlist.m3u8")
+    text = await text_of(playlist)
+    assert "\n00000.m4s\n" in text
+    assert "://" not in text
+    assert playlist.headers["Cache-Control"] == "private, no-cache"
+    storyboard = await text_of(await sender.get(f"/videos/{video.id}/storyboard.vtt"))
+    assert f"\n/hls/{video.id}/1/storyboard-000.jpg#xywh=" in storyboard
+    for path in (
+        f"/hls/{video.id}/1/low/00000.m4s",
+        f"/hls/{video.id}/1/storyboard-000.jpg",
+        f"/videos/{video.id}/poster.jpg",
+    ):
+        address = (await sender.get(path)).headers["Location"]
+        assert await follow(address) == (200, SEGMENT)
+        # Who may not watch any more is not served for longer than this by what they have.
+        expires = re.search(r"X-Amz-Expires=(\d+)", address)
+        assert expires is not None
+        assert int(expires[1]) <= 300
+
+
+async def test_record_of_a_private_video_has_an_address_that_any_player_can_use(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    video = await make_ready(resources, cast.editor, "for members")
+    sender, player = cast.senders["viewer's token"][0], Sender(app)
+    read = await sender.get(f"/api/videos/{video.id}")
+    token = token_in((await answered(read))["playbackUrl"])
+    # Polling it, one is not sent it anew.
+    tag = {"If-None-Match": read.headers["ETag"]}
+    assert (await sender.get(f"/api/videos/{video.id}", headers=tag)).status_code == 304
+    assert await statuses(player, token, video) <= {200, 302}
+    index = await text_of(await player.get(f"/p/{token}/videos/{video.id}/storyboard.vtt"))
+    assert f"\n/p/{token}/hls/{video.id}/1/storyboard-000.jpg#xywh=" in index
+
+
+@pytest.mark.parametrize("ended", ["hidden", "lowered", "disabled", "removed"])
+async def test_own_address_ends_with_the_right_to_watch(
+    app: Quart, resources: WebContext, cast: Cast, ended: str
+) -> None:
+    """An admin plays an editor's video; the next request after the change gets nothing."""
+    video = await make_ready(resources, cast.editor)
+    (sender, who), owner = cast.senders["admin"], cast.senders["owner"][1]
+    record = await answered(await sender.get(f"/api/videos/{video.id}"))
+    token, player = token_in(record["playbackUrl"]), Sender(app)
+    assert await statuses(player, token, video) <= {200, 302}
+    assert who.account_id is not None
+    match ended:
+        case "hidden":
+            await Video.filter(id=video.id).delete()
+        case "lowered":
+            await people.change_role(who.account_id, Role.VIEWER, by=owner)
+        case "disabled":
+            await people.disable(who.account_id, by=owner)
+        case "removed":
+            await people.remove(who.account_id, by=owner)
+    assert await statuses(player, token, video) <= {404, 410}
+
+
+async def test_token_opens_nothing_but_what_plays_its_video(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    """Every method of every route below it, with the cookies of an owner; and other videos."""
+    video = await make_ready(resources, cast.editor)
+    link = await playback_links.make(video.id, life_s=600, by=EVERYONES)
+    token, sender = await link.token(resources.signing_keys), cast.senders["owner"][0]
+    for route in routes(app):
+        answer = await sender.ask(route.method, f"/p/{token}{route.path(str(video.id))}")
+        is_played = route.policy is Policy.PLAY and route.method in ("GET", "HEAD")
+        assert answer.status_code in ({200, 302} if is_played else {404}), route
+        assert answer.headers["Referrer-Policy"] == "no-referrer", route
+        assert "private" in answer.headers["Cache-Control"], route
+    frame = await text_of(await Sender(app).get(f"/p/{token}/embed/{video.id}"))
+    assert f'data-src="/p/{token}/hls/{video.id}/1/master.m3u8"' in frame
+    assert f'/videos/{video.id}"' not in frame
+    for audience in ("private", "public"):
+        other = await make_ready(resources, cast.editor, audience)
+        assert await statuses(sender, token, other) <= {404, 410}, audience
+
+
+async def test_link_ends_at_once_and_others_go_on(app: Quart, resources: WebContext) -> None:
+    video = await make_ready(resources, None)
+    links = [await playback_links.make(video.id, life_s=600, by=EVERYONES) for _ in range(2)]
+    revoked, other = [await link.token(resources.signing_keys) for link in links]
+    assert await statuses(Sender(app), revoked, video) <= {200, 302}
+    assert await playback_links.revoke(links[0].id, video_id=video.id)
+    assert await statuses(Sender(app), revoked, video) <= {404, 410}
+    assert await statuses(Sender(app), other, video) <= {200, 302}
+
+
+async def test_refusals_below_a_token_are_all_alike(
+    app: Quart, resources: WebContext, cast: Cast
+) -> None:
+    """A void token tells no private video from an unknown one, and neither does a valid one."""
+    video, other = [await make_ready(resources, cast.editor) for _ in range(2)]
+    link = await playback_links.make(video.id, life_s=600, by=EVERYONES)
+    valid = await link.token(resources.signing_keys)
+    for token in (valid, f"{valid[:-3]}AAA", "none"):
+        for path in OPENED:
+            private, unknown = [
+                await told(await Sender(app).get(f"/p/{token}{path.format(it)}"))
+                for it in (other.id, "5d0e3b8a-2c41-4f6b-9a57-0c1d2e3f4a5b")
+            ]
+            assert private == unknown, (token, path)
