@@ -15,8 +15,8 @@ from portal.accounts.permissions import ANYONE, EVERYONES, Audience, Principal
 from portal.config import Config
 from portal.database.states import Role, Scope, Visibility
 from portal.errors import NotSignedIn, PortalError, UploadNotIssued
-from portal.web.access import ACTIONS, FOR_PEOPLE, Policy, declared_policy
 from portal.web.app import create_app
+from portal.web.auth import ACTIONS, FOR_PEOPLE, Policy, declared_policy
 
 PAGE = Path(__file__).parent.parent / "docs" / "access.md"
 COMMAND = ".venv/bin/python tests/access_tables.py"
@@ -101,7 +101,7 @@ def outcome(policy: Policy, principal: Principal, owner_id: UUID | None) -> str:
 
 
 def require(policy: Policy, principal: Principal, owner_id: UUID | None) -> None:
-    """As `web.access` enforces a policy."""
+    """As `web.auth` enforces a policy."""
     if policy in FOR_PEOPLE and not principal.is_signed_in:
         raise NotSignedIn
     if policy is Policy.AUDIT and principal.account_id is None:

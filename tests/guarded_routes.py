@@ -8,7 +8,7 @@ from quart import Quart
 from signed_in import make_upload, make_video
 
 from portal.database.account_models import Account
-from portal.web.access import Policy, declared_policy
+from portal.web.auth import Policy, declared_policy
 
 # Of paths: what is not an id.
 VALUES = {"number": "1", "attempt": "1", "name": "master.m3u8", "secret": "none"}

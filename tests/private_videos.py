@@ -22,7 +22,7 @@ from portal.database.account_models import Account
 from portal.database.models import Rendition, Video
 from portal.database.states import RenditionState, Role, Scope, VideoStatus, Visibility
 from portal.transcoding.packaging.master import Kind
-from portal.web.access import SEEN, VIDEO_IDS
+from portal.web.auth import SEEN, VIDEO_IDS
 from portal.web.composition import WebContext
 
 MASTER = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlow/playlist.m3u8\n"

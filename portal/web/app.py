@@ -20,7 +20,7 @@ from portal.telemetry import spans, tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.text import shown
 from portal.web import (
-    access,
+    auth,
     error_rendering,
     health,
     metrics_page,
@@ -93,7 +93,7 @@ def create_app(config: Config | None = None) -> Quart:
     tracing.start("web")
     if config.metrics or is_tracing_wanted(os.environ):
         app.before_request(_note_route)
-    app.before_request(access.enforce)
+    app.before_request(auth.enforce)
     error_rendering.install_error_handlers(app)
     _install_templates(app, config)
     _install_middleware(app, config)

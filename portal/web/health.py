@@ -10,7 +10,7 @@ from tortoise.connection import get_connection
 
 from portal.errors import StorageDenied
 from portal.telemetry.logs import Tally
-from portal.web.access import Policy, policy
+from portal.web.auth import Policy, policy
 from portal.web.context import web_context
 
 logger = logging.getLogger(__name__)

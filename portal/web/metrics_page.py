@@ -9,7 +9,7 @@ from quart import Blueprint, Response, request
 from portal.errors import NotFound
 from portal.telemetry.metrics import process_registry
 from portal.videos.metrics_rows import Figures
-from portal.web.access import Policy, policy
+from portal.web.auth import Policy, policy
 from portal.web.context import web_context
 from portal.web.service_metrics import FiguresCollector
 

@@ -8,7 +8,7 @@ from quart import Blueprint, Quart, Response, current_app
 from portal.config import Config
 from portal.config.accent import accent_colours, read_colour
 from portal.errors import NotFound
-from portal.web.access import Policy, policy
+from portal.web.auth import Policy, policy
 from portal.web.static_files import MAX_AGE_S, file_type
 
 blueprint = Blueprint("site", __name__)

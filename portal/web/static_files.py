@@ -12,8 +12,8 @@ from quart import Blueprint, Response, request
 from werkzeug.utils import get_content_type
 
 from portal.errors import NotFound
-from portal.web.access import Policy, policy
 from portal.web.assets import static_dist_dir
+from portal.web.auth import Policy, policy
 from portal.web.body_cache import CachedBody, cached_body
 
 blueprint = Blueprint("static_files", __name__)

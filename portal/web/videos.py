@@ -13,7 +13,7 @@ from portal.errors import VideoNotFound
 from portal.videos import rows
 from portal.videos.progress import Progress
 from portal.videos.publishing import parse_video_id
-from portal.web.access import require_visible
+from portal.web.auth import require_visible
 from portal.web.context import web_context
 from portal.web.data_loader import DataLoader
 

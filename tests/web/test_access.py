@@ -28,8 +28,8 @@ from portal.database.account_models import Account
 from portal.database.models import Video
 from portal.database.states import Role, Scope, Visibility
 from portal.storage.keys import upload_id
-from portal.web.access import ACTIONS, Policy, policy, require_visible
 from portal.web.app import create_app
+from portal.web.auth import ACTIONS, Policy, policy, require_visible
 
 SIGN_IN = "/sign-in"
 FORGOTTEN, API_FORGOTTEN = "/forgotten", "/api/forgotten"

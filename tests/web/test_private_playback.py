@@ -17,7 +17,7 @@ from portal.accounts.permissions import EVERYONES
 from portal.database.models import Video
 from portal.database.states import Role
 from portal.videos import playback_links
-from portal.web.access import Policy
+from portal.web.auth import Policy
 from portal.web.composition import WebContext
 
 # What gets something of a video, below `/p/<token>`.

@@ -6,12 +6,12 @@ from quart_schema import document_headers, document_request, document_response, 
 from portal.database.models import Video
 from portal.videos import publishing
 from portal.videos.visibility import recorded_access, save_access
-from portal.web.access import Policy, policy
 from portal.web.api.access_shapes import AccessRecord, access_record
 from portal.web.api.json_bodies import json_response, read_json, validated
 from portal.web.api.metadata_shapes import EditHeaders
 from portal.web.api.openapi import document_problems
 from portal.web.api.versions import version_read
+from portal.web.auth import Policy, policy
 
 blueprint = Blueprint("api_access", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Access"])

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 from quart import Blueprint, Response, current_app, jsonify, render_template
 
-from portal.web.access import Policy, policy
+from portal.web.auth import Policy, policy
 from portal.web.body_cache import cached_body
 from portal.web.context import web_context
 

@@ -6,7 +6,6 @@ from quart_schema import document_headers, document_request, document_response, 
 from portal.database.models import Video
 from portal.videos import editing, publishing
 from portal.videos.deletion import delete_video
-from portal.web.access import Policy, policy
 from portal.web.api.json_bodies import json_response, read_json, validated
 from portal.web.api.metadata_shapes import (
     DeletedVideo,
@@ -17,6 +16,7 @@ from portal.web.api.metadata_shapes import (
 )
 from portal.web.api.openapi import document_problems
 from portal.web.api.versions import version_read
+from portal.web.auth import Policy, policy
 from portal.web.context import web_context
 from portal.web.videos import read_video
 

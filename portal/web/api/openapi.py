@@ -14,11 +14,11 @@ from quart_schema import Info, OpenAPIProvider, QuartSchema, document_response
 from werkzeug.routing.rules import Rule
 
 from portal import __version__
-from portal.web.access import declared_policy
 from portal.web.api.openapi_links import LINKS
 from portal.web.api.openapi_security import requirements, security_schemes
 from portal.web.api.shapes import Problem, ValidationProblem
 from portal.web.api.upload_shapes import StartUploadRequest, max_upload_bytes
+from portal.web.auth import declared_policy
 from portal.web.context import web_context
 
 View = TypeVar("View", bound=Callable[..., Any])

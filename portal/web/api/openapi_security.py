@@ -6,7 +6,7 @@ It follows from the policy of the operation's route.
 from typing import Any
 
 from portal.config import Config
-from portal.web.access import ACTIONS, Policy
+from portal.web.auth import ACTIONS, Policy
 from portal.web.cookies import SESSION
 
 TOKEN_SCHEME = "token"  # noqa: S105  # the name of a scheme

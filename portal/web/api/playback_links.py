@@ -6,7 +6,6 @@ from quart_schema import document_request, document_response, tag_blueprint
 
 from portal.errors import PlaybackLinkNotFound
 from portal.videos import playback_links, publishing
-from portal.web.access import Policy, policy, principal
 from portal.web.api.json_bodies import json_response, read_json, validated
 from portal.web.api.openapi import document_problems
 from portal.web.api.playback_link_shapes import (
@@ -16,6 +15,7 @@ from portal.web.api.playback_link_shapes import (
     created_link,
     link_record,
 )
+from portal.web.auth import Policy, policy, principal
 from portal.web.playback_addresses import link_addresses
 
 blueprint = Blueprint("api_playback_links", __name__, url_prefix="/api")

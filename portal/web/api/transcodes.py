@@ -5,10 +5,10 @@ from quart_schema import document_response, tag_blueprint
 
 from portal.database.models import Video
 from portal.videos import publishing
-from portal.web.access import Policy, policy
 from portal.web.api.json_bodies import json_response
 from portal.web.api.openapi import document_problems
 from portal.web.api.transcode_shapes import TranscodeRecord, transcode_record
+from portal.web.auth import Policy, policy
 from portal.web.context import web_context
 from portal.web.videos import read_progress, read_video
 

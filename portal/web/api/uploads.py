@@ -6,7 +6,6 @@ from quart_schema import document_request, document_response, tag_blueprint
 from portal.storage.keys import upload_id
 from portal.uploads import service as uploads
 from portal.uploads.service import UploadView
-from portal.web.access import Policy, account_id, policy, require_own_upload
 from portal.web.api.json_bodies import json_response, read_json, validated
 from portal.web.api.openapi import document_problems
 from portal.web.api.upload_shapes import (
@@ -18,6 +17,7 @@ from portal.web.api.upload_shapes import (
     max_upload_bytes,
     upload_record,
 )
+from portal.web.auth import Policy, account_id, policy, require_own_upload
 from portal.web.context import web_context
 
 blueprint = Blueprint("api_uploads", __name__, url_prefix="/api/uploads")

@@ -17,7 +17,6 @@ from portal.database.states import Visibility
 from portal.videos import publishing
 from portal.videos.playback_tokens import PlaybackToken, account_token_expiry
 from portal.videos.rows import audience_of
-from portal.web.access import Policy, account_id, policy
 from portal.web.api.json_bodies import json_response, read_json, validated, validated_query
 from portal.web.api.metadata_shapes import References
 from portal.web.api.openapi import document_problems
@@ -33,6 +32,7 @@ from portal.web.api.video_shapes import (
     RetrievedVideo,
     created_video,
 )
+from portal.web.auth import Policy, account_id, policy
 from portal.web.body_cache import cached_body
 from portal.web.context import web_context
 from portal.web.playback_addresses import master_url, signed_addresses

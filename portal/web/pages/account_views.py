@@ -11,7 +11,7 @@ from portal.database.account_models import Account, ApiToken, OneTimeLink
 from portal.database.states import Role, Scope
 from portal.errors import TokenRefused, Unavailable
 from portal.text import shown, whole_number
-from portal.web.access import principal
+from portal.web.auth import principal
 from portal.web.context import web_context
 from portal.web.error_rendering import DATABASE_ERRORS
 from portal.web.pages.embedding import public_url

@@ -11,7 +11,7 @@ from portal.accounts.audit import AuditAction
 from portal.accounts.audit_log import AuditQuery, json_line, read_all, read_page, titles_of
 from portal.database.account_models import MAX_EMAIL_LENGTH
 from portal.text import whole_number
-from portal.web.access import Policy, policy
+from portal.web.auth import Policy, policy
 from portal.web.pages.audit_views import audit_view, event_row
 
 blueprint = Blueprint("audit", __name__)

@@ -25,7 +25,7 @@ from portal.videos.metadata import EditableMetadata, TagsTooLong, with_tags, wit
 from portal.videos.publishing import fetch_videos, parse_video_id
 from portal.videos.rows import audience_of
 from portal.videos.visibility import recorded_access, save_access
-from portal.web.access import Policy, policy, principal
+from portal.web.auth import Policy, policy, principal
 from portal.web.context import web_context
 from portal.web.pages.library import one_line
 from portal.web.pages.library_views import LIBRARY, TABLE

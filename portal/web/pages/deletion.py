@@ -7,7 +7,7 @@ from portal.errors import VideoNotFound
 from portal.text import shown
 from portal.videos import publishing
 from portal.videos.deletion import delete_undoably, was_deleted
-from portal.web.access import Policy, policy
+from portal.web.auth import Policy, policy
 from portal.web.pages.library_views import TABLE
 from portal.web.pages.toasts import ActionResult, ToastKind, toast_arguments
 

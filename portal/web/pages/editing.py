@@ -8,9 +8,9 @@ from quart.typing import ResponseReturnValue
 from portal.database.models import Video
 from portal.errors import InvalidRequest
 from portal.videos import editing, publishing
-from portal.web.access import Policy, policy
 from portal.web.api.json_bodies import validated
 from portal.web.api.metadata_shapes import References, VideoMetadata
+from portal.web.auth import Policy, policy
 from portal.web.context import web_context
 from portal.web.fragments import fragment
 from portal.web.pages.editing_views import (

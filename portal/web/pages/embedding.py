@@ -20,7 +20,7 @@ from portal.errors import PortalError, VideoNotFound
 from portal.text import shown, whole_number
 from portal.videos.rows import audience_of
 from portal.videos.visibility import embed_origin_fault
-from portal.web.access import Policy, policy
+from portal.web.auth import Policy, policy
 from portal.web.context import web_context
 from portal.web.fragments import fragment
 from portal.web.pages.status_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_url, status_view

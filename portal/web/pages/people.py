@@ -10,7 +10,7 @@ from portal.accounts import links, people
 from portal.accounts.permissions import Principal
 from portal.database.states import Role
 from portal.errors import AccountNotFound, FieldError, InvalidRequest, LastOwner, NotAllowed
-from portal.web.access import Policy, policy, require_person
+from portal.web.auth import Policy, policy, require_person
 from portal.web.pages.account_views import ROLE_WORDS, invitation_rows, person_rows
 from portal.web.pages.embedding import public_url
 from portal.web.pages.quota_views import quotas_of

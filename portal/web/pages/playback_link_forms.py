@@ -10,7 +10,7 @@ from portal.database.models import Video
 from portal.errors import FieldError, InvalidRequest, PortalError, TooManyPlaybackLinks
 from portal.text import whole_number
 from portal.videos import playback_links, publishing
-from portal.web.access import Policy, policy, principal
+from portal.web.auth import Policy, policy, principal
 from portal.web.pages.playback_link_views import LIVES, links_view
 from portal.web.pages.workshop import workshop_page
 

@@ -9,7 +9,7 @@ from portal.database.states import VideoStatus
 from portal.text import shown
 from portal.videos import playback_links
 from portal.videos.playback_links import PlaybackLink
-from portal.web.access import may_edit, principal
+from portal.web.auth import may_edit, principal
 from portal.web.pages.formatting import Moment, moment
 from portal.web.playback_addresses import link_addresses
 

@@ -12,7 +12,7 @@ from portal.database.models import PosterRequest
 from portal.errors import FieldError, InvalidRequest
 from portal.transcoding.errors import PictureFault, PictureRejected
 from portal.videos import posters, publishing
-from portal.web.access import Policy, policy
+from portal.web.auth import Policy, policy
 from portal.web.context import web_context
 from portal.web.fragments import fragment
 from portal.web.pages.poster_views import FAULTS, NO_PICTURE, poster_view, recorded_poster

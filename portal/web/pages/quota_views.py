@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from portal.uploads.quotas import Usage, counted, usage_of
-from portal.web.access import principal
+from portal.web.auth import principal
 from portal.web.context import web_context
 from portal.web.pages.formatting import Moment, moment, size
 

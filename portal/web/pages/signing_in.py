@@ -18,7 +18,7 @@ from portal.errors import (
     TooManyTries,
 )
 from portal.text import host_name
-from portal.web.access import Policy, policy, principal
+from portal.web.auth import Policy, policy, principal
 from portal.web.context import web_context
 from portal.web.cookies import SESSION
 from portal.web.pages.account_views import ROLE_WORDS

@@ -20,7 +20,7 @@ from portal.errors import (
     SignOnUnknown,
     SingleSignOnRefused,
 )
-from portal.web.access import Policy, policy, principal
+from portal.web.auth import Policy, policy, principal
 from portal.web.context import web_context
 from portal.web.cookies import SIGN_ON
 from portal.web.pages.signing_in import lead_on, next_path, sign_in_page

@@ -13,7 +13,7 @@ from portal.database.models import Video
 from portal.errors import NothingToRetry, Unavailable
 from portal.videos import publishing
 from portal.videos.related import related_videos
-from portal.web.access import Policy, may_edit, policy, principal
+from portal.web.auth import Policy, may_edit, policy, principal
 from portal.web.context import web_context
 from portal.web.fragments import fragment
 from portal.web.pages.access_views import visibility_choices

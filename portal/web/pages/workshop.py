@@ -11,7 +11,7 @@ from quart import Blueprint, render_template, request
 from portal.database.models import Video
 from portal.text import whole_number
 from portal.videos import publishing
-from portal.web.access import Policy, policy
+from portal.web.auth import Policy, policy
 from portal.web.context import web_context
 from portal.web.fragments import fragment
 from portal.web.pages.access_views import AccessForm, recorded_access_form

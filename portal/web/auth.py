@@ -1,4 +1,4 @@
-"""Who asks, and whether they may: each route declares a policy beside its definition.
+"""Authentication and route policies: each route declares its policy beside its definition.
 
 A route without one is refused. On a portal without accounts every policy but those for people with
 an account lets anyone through, and credentials are not looked at. The rules themselves are in
