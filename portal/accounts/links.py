@@ -91,7 +91,7 @@ async def accept(secret: str, *, email: str, password: str, passwords: Passwords
         if account is None:
             role = _role(link)
             account = await people.add_locked(
-                email, role, password_hash=password_hash, has_own_word_for_email=True
+                email, role, password_hash=password_hash, email_unverified=True
             )
             await note(AuditAction.INVITATION_ACCEPTED, link.id, name=role.value, by=account)
         else:

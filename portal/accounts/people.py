@@ -87,7 +87,7 @@ async def add_locked(
     role: Role,
     *,
     password_hash: str | None = None,
-    has_own_word_for_email: bool = False,
+    email_unverified: bool = False,
     name: str = "",
 ) -> Account:
     """As `add`, where accounts are locked already; how it came to be is for who calls to note."""
@@ -103,7 +103,7 @@ async def add_locked(
         role=role,
         name=plain_name(name),
         password_hash=password_hash,
-        has_own_word_for_email=has_own_word_for_email,
+        email_unverified=email_unverified,
     )
     if is_first:
         await rows.adopt(account.id)

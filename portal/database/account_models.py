@@ -23,7 +23,7 @@ MAX_PATH_LENGTH = 2000
 class Account(Model):
     """A person. Without a password hash the password is still to be chosen, by a one-time link.
 
-    `has_own_word_for_email` is of who was invited and typed any address: nobody has looked whose.
+    `email_unverified`: who was invited typed the address, and nobody has checked whose it is.
     The name is what viewers read beside their videos; empty if they are to read none.
     """
 
@@ -33,7 +33,7 @@ class Account(Model):
     role = fields.CharEnumField(Role, max_length=10)
     password_hash: str | None = fields.TextField(null=True)
     is_disabled = fields.BooleanField(default=False)
-    has_own_word_for_email = fields.BooleanField(default=False)
+    email_unverified = fields.BooleanField(default=False)
     created_at: datetime = fields.DatetimeField(auto_now_add=True)
     seen_at: datetime | None = fields.DatetimeField(null=True)
 

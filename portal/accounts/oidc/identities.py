@@ -71,7 +71,7 @@ async def _bound_now(person: Person, signed_in_id: UUID | None) -> Account:
     _require_enabled(account)
     # Else who was invited could make an account with another's address, wait for that one to come
     # by single sign-on, and share all that the account may from then on.
-    if account.has_own_word_for_email and account.id != signed_in_id:
+    if account.email_unverified and account.id != signed_in_id:
         raise SingleSignOnRefused(OWN_WORD.format(person.email))
     if await Identity.exists(account_id=account.id, issuer=person.issuer):
         raise SingleSignOnRefused(
