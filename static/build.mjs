@@ -9,7 +9,6 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { brotliCompress, gzip } from "node:zlib";
 import { build } from "esbuild";
-import { strictCsp } from "./strict-csp.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url));
 const dist = path.join(here, "dist");
@@ -44,7 +43,6 @@ async function bundle() {
     target: ["chrome111", "firefox113", "safari16.4"],
     legalComments: "linked",
     metafile: true,
-    plugins: [strictCsp],
     logLevel: "warning",
   });
   /** @type {Record<string, string>} */

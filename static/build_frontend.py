@@ -15,10 +15,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 NPM_TIMEOUT_S = 900
 BUILD_TIMEOUT_S = 120
-SOURCES = (
-    *("src", "css", "img", "package.json", "package-lock.json", ".npmrc"),
-    *("build.mjs", "strict-csp.mjs"),
-)
+SOURCES = ("src", "css", "img", "package.json", "package-lock.json", ".npmrc", "build.mjs")
 INSTALL_ARGUMENTS = ("ci", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund")
 
 

@@ -25,7 +25,7 @@ from portal.web.context import web_context
 from portal.web.fragments import fragment
 from portal.web.pages.status_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_url, status_view
 from portal.web.playback import OPEN_TO_ALL
-from portal.web.server.request_context import allow_framing, state_of
+from portal.web.server.request_context import allow_framing, expect_player, state_of
 from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("embedding", __name__)
@@ -83,6 +83,7 @@ async def oembed() -> Response:
 async def _context(video_id: str) -> dict[str, object]:
     config = web_context().config
     allow_framing(request.scope, _framed_by(config.embed_origins))
+    expect_player(request.scope)
     found = await read_video(video_id)
     if found.embed_origins:
         # Whoever may have written them, nothing else gets into a header.

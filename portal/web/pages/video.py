@@ -5,7 +5,7 @@ Every fragment has an address of its own; forms work without scripts, too.
 
 from contextlib import suppress
 
-from quart import Blueprint, redirect, render_template, url_for
+from quart import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.accounts.people import name_of, names_of
@@ -22,6 +22,7 @@ from portal.web.pages.quota_views import own_quota
 from portal.web.pages.status_views import remaining_view, status_view
 from portal.web.pages.upload_views import limits_in_words
 from portal.web.pages.video_views import languages_view, share_view, summary_view
+from portal.web.server.request_context import expect_player
 from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("pages", __name__)
@@ -60,6 +61,7 @@ async def _storage_url() -> str:
 @policy(Policy.WATCH)
 async def video(video_id: str) -> str:
     """One video for who watches it: its player or its progress, and what it is about."""
+    expect_player(request.scope)
     found = await read_video(video_id)
     progress = await read_progress(found.id)
     config = web_context().config

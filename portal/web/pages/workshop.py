@@ -20,6 +20,7 @@ from portal.web.pages.playback_link_views import LinksView, links_view
 from portal.web.pages.poster_views import PosterView, recorded_poster
 from portal.web.pages.status_views import remaining_view, status_view
 from portal.web.pages.video_views import facts_view, summary_view
+from portal.web.server.request_context import expect_player
 from portal.web.videos import read_progress
 
 blueprint = Blueprint("workshop", __name__)
@@ -54,6 +55,7 @@ async def workshop_page(
     poster: PosterView | None = None,
 ) -> str:
     """The page, with those of its forms that have something to say; the others as recorded."""
+    expect_player(request.scope)
     web = web_context()
     progress = await read_progress(found.id)
     sent = request.args

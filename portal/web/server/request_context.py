@@ -54,6 +54,8 @@ class RequestState:
     was_asked: bool = False
     # Which sites may frame the response, as frame-ancestors has it; empty for none.
     framed_by: str = ""
+    # Whether the page has a player, whose libraries write styles into it.
+    has_player: bool = False
     # Whether a middleware refused it: logged at DEBUG, and counted by `error_responses`.
     is_refused: bool = False
 
@@ -63,6 +65,11 @@ def state_of(scope: Scope) -> RequestState:
     fields: Any = scope
     state: RequestState = fields.get(STATE) or fields.setdefault(STATE, RequestState())
     return state
+
+
+def expect_player(scope: Scope) -> None:
+    """Let the page that answers this request hold a player."""
+    state_of(scope).has_player = True
 
 
 def allow_framing(scope: Scope, framed_by: str) -> None:

@@ -1,7 +1,8 @@
 """Security headers: one policy for every response, and nothing for caches of what is someone's own.
 
-The player page for other sites differs in one thing: some or all of them may frame it. What else
-others may load says so itself, by a Cross-Origin-Resource-Policy of its own.
+Pages with a player allow inline styles, which media-chrome writes into its shadow roots, and the
+empty data: track of hls.js; scripts stay strict there. The player page for other sites may be framed
+by some or all of them. What else others may load says so itself, by a Cross-Origin-Resource-Policy of its own.
 The answer to credentials is for who sent them, and no cache on its way may keep it.
 """
 
@@ -32,7 +33,8 @@ class SecurityHeaders:
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         def add(start: Start) -> None:
-            added = self._policies.headers(state_of(scope).framed_by)
+            state = state_of(scope)
+            added = self._policies.headers(state.framed_by, has_player=state.has_player)
             found = _for_caches(list(start["headers"]), is_own=has_credentials(scope))
             names = {name for name, _ in found}
             start["headers"] = [*found, *(it for it in added if it[0] not in names)]
@@ -53,20 +55,24 @@ class Policies:
     """The headers, encoded once: storage's address is known only when the app has started."""
 
     def __init__(self) -> None:
-        self._make: Callable[[str], Headers] = lambda _: []
+        self._make: Callable[[str, bool], Headers] = lambda _, __: []
 
     def set(self, config: Config, storage_origin: str) -> None:
         """Use these from now on."""
         self._make = lru_cache(REMEMBERED)(
-            lambda framed_by: _encoded(security_headers(config, storage_origin, framed_by))
+            lambda framed_by, has_player: _encoded(
+                security_headers(config, storage_origin, framed_by, has_player=has_player)
+            )
         )
 
-    def headers(self, framed_by: str) -> Headers:
+    def headers(self, framed_by: str, *, has_player: bool) -> Headers:
         """Those of a response that these sites may frame."""
-        return self._make(framed_by)
+        return self._make(framed_by, has_player)
 
 
-def security_headers(config: Config, storage_origin: str, framed_by: str = "") -> Mapping[str, str]:
+def security_headers(
+    config: Config, storage_origin: str, framed_by: str = "", *, has_player: bool = False
+) -> Mapping[str, str]:
     """The headers of every response; `framed_by` are the sites that may frame it, if any.
 
     Browsers PUT uploads to storage and read segments and posters from it, or from the CDN.
@@ -76,9 +82,9 @@ def security_headers(config: Config, storage_origin: str, framed_by: str = "") -
     policy = {
         "default-src": "'self'",
         "script-src": "'self'",
-        "style-src": "'self'",
+        "style-src": "'self' 'unsafe-inline'" if has_player else "'self'",
         "img-src": f"'self' data: {media}",
-        "media-src": f"'self' blob: {media}",
+        "media-src": f"'self' blob: {'data: ' if has_player else ''}{media}",
         "connect-src": f"'self' {media}",
         "object-src": "'none'",
         "base-uri": "'none'",

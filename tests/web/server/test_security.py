@@ -30,6 +30,16 @@ def test_nothing_inline_and_nothing_of_other_sites_runs(config: Config) -> None:
     assert directives["form-action"] == ["'self'"]
 
 
+async def test_pages_with_a_player_take_inline_styles_but_no_inline_scripts(
+    client: Client,
+) -> None:
+    video = await make_row(**READY)
+    for path in (f"/videos/{video.id}", f"/videos/{video.id}/edit", f"/embed/{video.id}"):
+        directives = policy(dict((await client.get(path)).headers))
+        assert directives["style-src"] == ["'self'", "'unsafe-inline'"], path
+        assert directives["script-src"] == ["'self'"], path
+
+
 def test_uploads_and_media_may_use_storage(config: Config) -> None:
     directives = policy(dict(security_headers(config, STORAGE)))
     for name in ("connect-src", "media-src", "img-src"):
