@@ -1,8 +1,9 @@
 """Security headers: one policy for every response, and nothing for caches of what is someone's own.
 
 Pages with a player allow inline styles, which media-chrome writes into its shadow roots, and the
-empty data: track of hls.js; scripts stay strict there. The player page for other sites may be framed
-by some or all of them. What else others may load says so itself, by a Cross-Origin-Resource-Policy of its own.
+empty data: track of hls.js; their scripts stay strict. The player page for other sites may be
+framed by some or all of them. What else others may load says so itself, by a
+Cross-Origin-Resource-Policy of its own.
 The answer to credentials is for who sent them, and no cache on its way may keep it.
 """
 
