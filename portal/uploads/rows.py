@@ -17,7 +17,7 @@ from portal.storage.keys import UPLOAD_KEY, upload_id
 UPLOAD_ID = re.compile(r"[0-9a-f]{32}")
 
 UPLOAD = """
-SELECT key, content_type, multipart_id, size_bytes, is_discarded,
+SELECT key, owner_id, content_type, multipart_id, size_bytes, is_discarded,
        EXISTS (SELECT FROM videos WHERE storage_key = key) AS has_video
 FROM uploads WHERE
 """
@@ -25,6 +25,7 @@ UPLOAD_WITH_KEY = UPLOAD + "key = %s"
 UPLOAD_WITH_ID = UPLOAD + "substr(key, 8, 32) = %s"
 OWNER = "SELECT owner_id FROM uploads WHERE substr(key, 8, 32) = %s"
 # Makes creations of a video and changes of its upload wait for each other.
+LOCKED_UPLOAD = UPLOAD_WITH_KEY + " FOR NO KEY UPDATE OF uploads"
 LOCK = "SELECT 1 FROM uploads WHERE key = %s FOR NO KEY UPDATE"
 RECORD_START = """
 UPDATE uploads SET multipart_id = %s, size_bytes = %s, active_at = now() WHERE key = %s
@@ -48,6 +49,7 @@ class UploadRow:
     """What the database holds of an upload; see `models.Upload`."""
 
     key: str
+    owner_id: UUID | None
     content_type: str
     multipart_id: str | None
     size_bytes: int | None
@@ -59,6 +61,12 @@ async def row_with_key(key: str) -> UploadRow:
     """The upload with this storage key; `UploadNotIssued` for an unknown or discarded one."""
     # PostgreSQL raises errors for some texts: NUL, lone surrogates.
     return _not_discarded(await _row(UPLOAD_WITH_KEY, key if UPLOAD_KEY.fullmatch(key) else ""))
+
+
+async def find_upload(key: str) -> UploadRow | None:
+    """The upload with this storage key, discarded or not; None for an unknown one."""
+    rows = await fetch_rows(UPLOAD_WITH_KEY, key)
+    return UploadRow(**rows[0]) if rows else None
 
 
 async def row_with_id(upload_id: str) -> UploadRow:
@@ -139,35 +147,28 @@ async def delete_discarded(key: str, *, idle_since: datetime) -> None:
     await execute(DELETE_DISCARDED, key, idle_since)
 
 
-async def require_publishable(key: str, size_bytes: int) -> UploadRow:
-    """The upload; `UploadNotFound` unless the file of this size under the key is a finished one.
+async def locked_upload(key: str) -> UploadRow:
+    """The upload, kept as it is until the end of the transaction. Raises `UploadNotIssued`.
 
-    Runs in the transaction that records the video, and keeps the upload as it is until its end.
+    `has_video` may be older than that: a video that was recorded while this waited for the lock is
+    found by its unique storage key.
     """
-    try:
-        row = await _locked_row(key)
-    except UploadNotIssued as exc:
-        raise UploadNotFound from exc
+    return await _row(LOCKED_UPLOAD, key)
+
+
+def require_finished(row: UploadRow, size_bytes: int) -> None:
+    """Raise `UploadNotFound` unless a file of this size is the whole upload."""
     if row.is_discarded or row.multipart_id is not None:
-        raise _unfinished(row)
+        raise unfinished(row)
     if row.size_bytes not in (None, size_bytes):
         raise UploadNotFound(
             f"The uploaded file has {size_bytes:,} bytes where {row.size_bytes:,} were announced. "
             "Ask for a new upload address and upload the file again."
         )
-    return row
 
 
-async def explain_missing(key: str) -> UploadNotFound:
-    """The error for a key under which storage has no file, in words that fit."""
-    try:
-        return _unfinished(await _row(UPLOAD_WITH_KEY, key))
-    except UploadNotIssued:
-        # Abandoned, and removed this very moment.
-        return UploadNotFound()
-
-
-def _unfinished(row: UploadRow) -> UploadNotFound:
+def unfinished(row: UploadRow) -> UploadNotFound:
+    """Why there is no file under the key of an upload, and what to do."""
     if row.is_discarded:
         return UploadNotFound("This upload was discarded. Ask for a new upload address.")
     if row.multipart_id is not None:

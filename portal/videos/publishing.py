@@ -6,7 +6,7 @@ Knows nothing of HTTP requests. Transactions here never span a call to storage.
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
@@ -15,7 +15,7 @@ from tortoise.exceptions import IntegrityError
 from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Audience
 from portal.database.connection import transaction
-from portal.database.models import Category, Rendition, Upload, Video
+from portal.database.models import Category, Rendition, Video
 from portal.database.rows import lock_present
 from portal.database.states import RenditionState, VideoStatus
 from portal.errors import (
@@ -26,6 +26,7 @@ from portal.errors import (
     StorageQuotaExceeded,
     StorageUnavailable,
     UploadNotFound,
+    UploadNotIssued,
     VideoNotFound,
     VideoQuotaExceeded,
 )
@@ -42,7 +43,13 @@ from portal.transcoding.errors import RejectCode
 from portal.uploads import quotas
 from portal.uploads import service as uploads
 from portal.uploads.quotas import NO_QUOTA, Quota
-from portal.uploads.rows import explain_missing, require_publishable
+from portal.uploads.rows import (
+    UploadRow,
+    find_upload,
+    locked_upload,
+    require_finished,
+    unfinished,
+)
 from portal.videos import editing, rows
 from portal.videos.metadata import Submission, key_extension
 
@@ -50,6 +57,7 @@ logger = logging.getLogger(__name__)
 
 # Storage's own time limits, with its retries, are longer than someone waits for an answer.
 HEAD_TIMEOUT_S = 8
+KEY_NOT_ISSUED = "This key was not issued here. Send the key from POST /api/videos/presign."
 # Some servers keep the name of S3's framing of a request, which is not in the file.
 UNENCODED = frozenset({"", "identity", "aws-chunked"})
 # Another try may end otherwise: the fault was not the file's, or an operator may raise a limit.
@@ -114,15 +122,6 @@ async def begin_upload(
     return BegunUpload(upload_url=upload_url, key=key)
 
 
-async def is_issued(key: str, *, owner_id: UUID | None = None) -> bool:
-    """Whether the portal issued this storage key; to this account, if it is given."""
-    # The database takes offence at some texts: NUL, lone surrogates, more than a key's length.
-    if not UPLOAD_KEY.fullmatch(key):
-        return False
-    issued = Upload.filter(key=key, video__deleted_at=None)
-    return await (issued if owner_id is None else issued.filter(owner_id=owner_id)).exists()
-
-
 async def publish(
     submission: Submission,
     *,
@@ -141,79 +140,78 @@ async def publish(
     Raises:
         UploadNotFound: storage holds no file, or an empty one, under the key, or the upload in
             parts is not complete.
-        InvalidRequest: the file is too large, or was sent with a `Content-Encoding`.
+        InvalidRequest: the key was not issued to this account, the file is too large, or was sent
+            with a `Content-Encoding`.
         KeyAlreadyUsed: the key belongs to a video with other metadata.
         VideoQuotaExceeded: the account may publish it later; the file is kept for a day.
         StorageQuotaExceeded: the account has no room for the file, which is removed.
     """
-    existing = await Video.get_or_none(upload_id=submission.key)
-    if existing is not None:
-        return _same_or_conflict(existing, submission)
-    source = await _uploaded_object(submission.key, storage)
-    if source.size_bytes == 0:
-        raise UploadNotFound("The uploaded file is empty. Upload it again, then retry.")
-    if source.content_encoding not in UNENCODED:
-        raise _encoded(source)
-    if 0 < max_source_bytes < source.size_bytes:
-        await uploads.discard(upload_id(submission.key), storage=storage)
-        raise _too_large(source, max_source_bytes)
-    try:
-        return await _record(submission, source, queue, audience, quota)
-    except StorageQuotaExceeded:
-        await uploads.discard(upload_id(submission.key), storage=storage)
-        raise
-
-
-def _too_large(source: ObjectInfo, max_source_bytes: int) -> InvalidRequest:
-    message = (
-        f"The uploaded file has {source.size_bytes:,} bytes, and this portal takes at most "
-        f"{max_source_bytes:,}. It was removed; ask for a new address and send a smaller file."
-    )
-    return InvalidRequest([FieldError("/key", message)])
-
-
-def _encoded(source: ObjectInfo) -> InvalidRequest:
-    message = (
-        f"The file was uploaded with the header Content-Encoding: {source.content_encoding}. Send "
-        "the video itself, without that header, to the same address, then retry."
-    )
-    return InvalidRequest([FieldError("/key", message)])
-
-
-async def _uploaded_object(key: str, storage: Storage) -> ObjectInfo:
-    try:
-        async with asyncio.timeout(HEAD_TIMEOUT_S):
-            return await sources.identify(key, storage)
-    except ObjectMissing as exc:
-        raise await explain_missing(key) from exc
-    except TimeoutError as exc:
-        raise StorageUnavailable from exc
-
-
-async def _record(
-    submission: Submission,
-    source: ObjectInfo,
-    queue: Queue,
-    audience: Audience,
-    quota: Quota,
-) -> Published:
+    upload = await _issued_upload(submission.key, audience.owner_id)
+    if upload.has_video:
+        return await _existing(submission)
+    source = await _read_source(upload, storage, max_source_bytes)
     try:
         video = await _insert(submission, source, queue, audience, quota)
     except (IntegrityError, VideoQuotaExceeded, StorageQuotaExceeded) as exc:
         # Of requests with the same key the first wins; the storage key of a video is unique.
-        existing = await Video.get_or_none(upload_id=submission.key)
-        if existing is None:
-            if not isinstance(exc, IntegrityError) or await is_issued(submission.key):
-                raise
-            # The video was deleted a moment ago, and its key with it.
-            raise UploadNotFound from None
-        return _same_or_conflict(existing, submission)
+        if (await _issued_upload(submission.key, audience.owner_id)).has_video:
+            return await _existing(submission)
+        if isinstance(exc, StorageQuotaExceeded):
+            await uploads.discard(upload_id(submission.key), storage=storage)
+        raise
     metrics.count_published(source.size_bytes)
     logger.info(
         "Video created",
         extra={"action": "create", "video_id": str(video.id), "job_id": video.transcode_job_id},
     )
     return Published(video, created=True)
+
+
+async def _issued_upload(key: str, owner_id: UUID | None) -> UploadRow:
+    """The upload with this key. Raises `InvalidRequest` for a key of nobody's or someone else's."""
+    # PostgreSQL rejects some texts: NUL, lone surrogates, more than a key's length.
+    upload = await find_upload(key) if UPLOAD_KEY.fullmatch(key) else None
+    if upload is None or owner_id not in (None, upload.owner_id):
+        raise InvalidRequest([FieldError("/key", KEY_NOT_ISSUED)])
+    return upload
+
+
+async def _existing(submission: Submission) -> Published:
+    """The video that was made of the upload, if this asks for the same again."""
+    video = await Video.present().get_or_none(upload_id=submission.key)
+    if video is None:
+        raise InvalidRequest([FieldError("/key", KEY_NOT_ISSUED)])
+    if not editing.was_created_with(video, submission):
+        raise KeyAlreadyUsed
+    return Published(video, created=False)
+
+
+async def _read_source(upload: UploadRow, storage: Storage, max_source_bytes: int) -> ObjectInfo:
+    """What storage holds of an upload, if a video can be made of it."""
+    try:
+        async with asyncio.timeout(HEAD_TIMEOUT_S):
+            source = await sources.identify(upload.key, storage)
+    except ObjectMissing as exc:
+        raise unfinished(upload) from exc
+    except TimeoutError as exc:
+        raise StorageUnavailable from exc
+    if source.size_bytes == 0:
+        raise UploadNotFound("The uploaded file is empty. Upload it again, then retry.")
+    fault = ""
+    if source.content_encoding not in UNENCODED:
+        fault = (
+            f"The file was uploaded with the header Content-Encoding: {source.content_encoding}. "
+            "Send the video itself, without that header, to the same address, then retry."
+        )
+    elif 0 < max_source_bytes < source.size_bytes:
+        await uploads.discard(upload_id(upload.key), storage=storage)
+        fault = (
+            f"The uploaded file has {source.size_bytes:,} bytes, and this portal takes at most "
+            f"{max_source_bytes:,}. It was removed; ask for a new address and send a smaller file."
+        )
+    if fault:
+        raise InvalidRequest([FieldError("/key", fault)])
+    return source
 
 
 async def _insert(
@@ -223,13 +221,10 @@ async def _insert(
     audience: Audience,
     quota: Quota,
 ) -> Video:
-    now, metadata = datetime.now(UTC), submission.metadata
+    now = datetime.now(UTC)
     video = Video(
         id=uuid4(),
-        title=metadata.title,
-        description=metadata.description,
-        category_ids=list(metadata.category_ids),
-        tags=metadata.tags,
+        **asdict(submission.metadata) | {"category_ids": list(submission.metadata.category_ids)},
         file_name=submission.file_name,
         upload_id=submission.key,
         size_bytes=source.size_bytes,
@@ -241,7 +236,11 @@ async def _insert(
         updated_at=now,
     )
     async with transaction():
-        upload = await require_publishable(submission.key, source.size_bytes)
+        try:
+            upload = await locked_upload(submission.key)
+        except UploadNotIssued as exc:
+            raise UploadNotFound from exc
+        require_finished(upload, source.size_bytes)
         refusal = await quotas.video_refusal(audience.owner_id, quota, upload, source.size_bytes)
         if refusal is None:
             video.transcode_job_id = await defer_transcode(video, queue)
@@ -270,14 +269,6 @@ async def retry_transcode(video: Video, *, queue: Queue) -> None:
             raise NothingToRetry
         await note(AuditAction.VIDEO_RETRIED, video.id)
     logger.info("Retry asked for", extra={"action": "retry", "video_id": str(video.id)})
-
-
-def _same_or_conflict(video: Video, submission: Submission) -> Published:
-    if video.deleted_at is not None:
-        raise UploadNotFound
-    if not editing.was_created_with(video, submission):
-        raise KeyAlreadyUsed
-    return Published(video, created=False)
 
 
 async def get_video(video_id: str) -> Video:

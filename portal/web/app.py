@@ -28,9 +28,15 @@ from portal.web import (
     site,
     static_files,
 )
-from portal.web.api import access as api_access
-from portal.web.api import docs, metadata, playback_links, transcodes, uploads, videos
-from portal.web.api.openapi import install_openapi
+from portal.web.api import (
+    metadata,
+    openapi,
+    playback_links,
+    transcodes,
+    uploads,
+    videos,
+    visibility,
+)
 from portal.web.assets import load_manifest, static_dist_dir, templates_dir
 from portal.web.composition import WebContext, open_context
 from portal.web.pages import access as access_pages
@@ -67,7 +73,7 @@ RESPONSE_TIMEOUT_S = 60
 # Asked for all the time and of no interest in a trace; the last three have secrets in the address.
 UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/p/,/sign-in/oidc"
 # In the order in which the API's description lists them.
-API = (videos, transcodes, docs, metadata, api_access, uploads, playback_links)
+API = (videos, transcodes, openapi, metadata, visibility, uploads, playback_links)
 PAGES = (
     *(access_pages, account, audit, bulk_actions, deletion, downloads, editing, embedding),
     *(library, people, playback_link_forms, posters, signing_in, single_sign_on, table),
@@ -87,7 +93,7 @@ def create_app(config: Config | None = None) -> Quart:
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
     app.config["BODY_TIMEOUT"] = BODY_TIMEOUT_S
     app.config["RESPONSE_TIMEOUT"] = RESPONSE_TIMEOUT_S
-    install_openapi(app, max_source_bytes=config.max_source_bytes)
+    openapi.install_openapi(app, config)
     for module in (*API, *PAGES, *FILES_AND_STATE):
         app.register_blueprint(module.blueprint)
     tracing.start("web")
@@ -104,7 +110,7 @@ async def _note_route() -> None:
     """Tell metrics and traces which rule the request matched: there are few, and many paths."""
     if request.url_rule is not None:
         # Without the kinds of its variables: /videos/<id>.
-        route = re.sub(r"<\w+:", "<", request.url_rule.rule)
+        route = re.sub(r"<[^<>:]+:", "<", request.url_rule.rule)
         state_of(request.scope).route = route
         request_id = str(current_fields().get("request_id", ""))
         spans.describe(

@@ -30,9 +30,9 @@ from portal.uploads.parts import (
     whole_parts,
 )
 from portal.web.api.json_bodies import validated
-from portal.web.api.metadata_shapes import VideoMetadata
-from portal.web.api.upload_shapes import StartUploadRequest
-from portal.web.api.video_shapes import CreatedVideo, CreateVideoRequest, PresignRequest
+from portal.web.api.metadata import VideoMetadata
+from portal.web.api.uploads import StartUploadRequest
+from portal.web.api.videos import CreatedVideo, CreateVideoRequest, PresignRequest
 from portal.web.pages.editing_views import typed_metadata
 from portal.web.pages.formatting import size
 from portal.web.pages.links import linked

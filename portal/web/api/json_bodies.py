@@ -1,15 +1,32 @@
-"""JSON bodies of the API, and queries: how they are read, checked and written."""
+"""JSON of the API: the base of its shapes, how bodies and queries are read, checked and written."""
 
 import json
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any, NoReturn, TypeVar
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails, PydanticCustomError
 from quart import Response, request
 
-from portal.errors import FieldError, InvalidRequest, MalformedBody, NotJson
+from portal.errors import FieldError, InvalidRequest, MalformedBody, NotJson, VersionRequired
+from portal.videos.metadata import text_fault
 
-Shape = TypeVar("Shape", bound=BaseModel)
+Model = TypeVar("Model", bound=BaseModel)
+Value = TypeVar("Value")
 
 MAX_INTEGER_DIGITS = 30
 # By pydantic's type of error; the rules of this API bring their own words.
@@ -26,6 +43,95 @@ MESSAGES = {
     **dict.fromkeys(("literal_error", "enum"), "Choose {expected}."),
     "bool_type": "Give true or false.",
 }
+# No version has this name.
+OUTDATED = "outdated"
+
+
+def reject_if(fault: Callable[[Value], str | None]) -> AfterValidator:
+    """A validator that rejects a value for which `fault` has a message, with that message."""
+    return AfterValidator(lambda value: _checked(value, fault(value)))
+
+
+def _checked(value: Value, message: str | None) -> Value:
+    if message:
+        raise PydanticCustomError("rule", "{fault}", {"fault": message})
+    return value
+
+
+def _storable(value: Any) -> Any:
+    return _checked(value, text_fault(value)) if isinstance(value, str) else value
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _rfc3339(value: datetime) -> str:
+    return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+# JSON has one kind of numbers: 60.0 is 60.
+WholeNumber = Annotated[StrictInt, BeforeValidator(_whole)]
+# Checked before pydantic sees the text, which has words of its own for surrogates.
+Text = Annotated[StrictStr, BeforeValidator(_storable)]
+Size = Annotated[int, Field(json_schema_extra={"format": "int64"})]
+Uri = Annotated[str, Field(json_schema_extra={"format": "uri"})]
+Timestamp = Annotated[
+    AwareDatetime,
+    PlainSerializer(_rfc3339, return_type=str),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+
+
+class Shape(BaseModel):
+    """What all shapes share: camelCase members, nothing changed after it was made."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True, frozen=True
+    )
+
+
+class Fault(Shape):
+    """One fault in a request body, or in the query of an address."""
+
+    pointer: str = Field(description="RFC 6901 JSON pointer to what is at fault.")
+    message: str
+
+
+class Problem(Shape):
+    """RFC 9457 problem details."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str = Field(description="Stable name of the error, for programs.")
+
+
+class ValidationProblem(Problem):
+    """Problem details that list every fault of the request at once."""
+
+    errors: list[Fault]
+
+
+class QuotaProblem(Problem):
+    """Problem details that tell how much an account may have, if that is the problem."""
+
+    limit: Size | None = Field(
+        default=None,
+        description="With video_quota_exceeded videos in 24 hours, with storage_quota_exceeded "
+        "bytes: how many the account may have.",
+    )
+    used: Size | None = Field(default=None, description="With limit: how many it has.")
+    free_at: Timestamp | None = Field(
+        default=None, description="With video_quota_exceeded only: when the next may be published."
+    )
+
+
+class EditHeaders(BaseModel):
+    """What a change needs besides its body."""
+
+    if_match: str = Field(alias="If-Match", description="The ETag of what was read, or `*`.")
 
 
 async def read_json() -> Any:
@@ -40,7 +146,16 @@ async def read_json() -> Any:
         raise MalformedBody from exc
 
 
-def validated(shape: type[Shape], body: Any, *, context: object = None) -> Shape:
+def _integer(digits: str) -> int:
+    # Python refuses to read very long ones. Cut off they are out of every member's range still.
+    return int(digits[:MAX_INTEGER_DIGITS])
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def validated(shape: type[Model], body: Any, *, context: object = None) -> Model:
     """The body as this shape, or `InvalidRequest` with all its faults."""
     try:
         return shape.model_validate(body, context=context, by_alias=True, by_name=False)
@@ -48,7 +163,7 @@ def validated(shape: type[Shape], body: Any, *, context: object = None) -> Shape
         raise InvalidRequest(field_errors(exc)) from exc
 
 
-def validated_query(shape: type[Shape]) -> Shape:
+def validated_query(shape: type[Model]) -> Model:
     """The parameters of the address as this shape, or `InvalidRequest`.
 
     One that is misspelt or given twice is refused: what it asks for would not be done.
@@ -59,10 +174,6 @@ def validated_query(shape: type[Shape]) -> Shape:
         words = f"There is no such parameter. The address takes {', '.join(sorted(known))}."
         raise InvalidRequest([FieldError(_pointer((name,)), words) for name in unknown])
     return validated(shape, {name: it[0] if len(it) == 1 else it for name, it in given.items()})
-
-
-def json_response(shape: BaseModel, status: int = 200) -> Response:
-    return Response(shape.model_dump_json(), status, content_type="application/json")
 
 
 def field_errors(error: ValidationError) -> list[FieldError]:
@@ -82,10 +193,27 @@ def _message(fault: ErrorDetails) -> str:
     return words.format(**fault.get("ctx", {})) if words else fault["msg"]
 
 
-def _integer(digits: str) -> int:
-    # Python refuses to read very long ones. Cut off they are out of every member's range still.
-    return int(digits[:MAX_INTEGER_DIGITS])
+def version_read(newest: str) -> str | None:
+    """The version that If-Match names (RFC 9110, 13.1.1): the newest, `OUTDATED`, or None for any.
+
+    Another version than the newest is no conflict yet: perhaps only an answer was lost, and what is
+    sent, once it is known to be right, is what is recorded. Raises `VersionRequired`.
+    """
+    if "If-Match" not in request.headers:
+        raise VersionRequired
+    tags = request.if_match
+    if tags.star_tag:
+        return None
+    return newest if tags.contains(newest) else OUTDATED
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
+def json_response(
+    shape: BaseModel, status: int = 200, *, cache_control: str = "", etag: str = ""
+) -> Response:
+    """An answer with this body."""
+    response = Response(shape.model_dump_json(), status, content_type="application/json")
+    if cache_control:
+        response.headers["Cache-Control"] = cache_control
+    if etag:
+        response.set_etag(etag)
+    return response

@@ -1,21 +1,27 @@
 """The JSON API for editors: read and change a video's metadata, delete a video."""
 
+from dataclasses import asdict, fields
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StrictInt, ValidationInfo
+from pydantic_core import PydanticCustomError
 from quart import Blueprint, Response, request
 from quart_schema import document_headers, document_request, document_response, tag_blueprint
 
 from portal.database.models import Video
-from portal.videos import editing, publishing
+from portal.videos import editing, metadata, publishing
 from portal.videos.deletion import delete_video
-from portal.web.api.json_bodies import json_response, read_json, validated
-from portal.web.api.metadata_shapes import (
-    DeletedVideo,
+from portal.videos.metadata import EditableMetadata, title_fault
+from portal.web.api.json_bodies import (
     EditHeaders,
-    References,
-    VideoMetadata,
-    metadata_record,
+    Shape,
+    Text,
+    json_response,
+    read_json,
+    reject_if,
+    validated,
+    version_read,
 )
-from portal.web.api.openapi import document_problems
-from portal.web.api.versions import version_read
 from portal.web.auth import Policy, policy
 from portal.web.context import web_context
 from portal.web.videos import read_video
@@ -24,16 +30,60 @@ blueprint = Blueprint("api_metadata", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Editing"])
 
 
+def _is_category(value: int, info: ValidationInfo) -> int:
+    # The ids that there are; None where that is not asked.
+    if info.context is not None and value not in info.context:
+        raise PydanticCustomError(
+            "category", "There is no category with this id. See GET /api/categories."
+        )
+    return value
+
+
+CategoryId = Annotated[StrictInt, Field(ge=1, le=32767), AfterValidator(_is_category)]
+
+
+class VideoMetadata(Shape):
+    """What editors say of a video, and may change. Text is kept as submitted."""
+
+    title: Annotated[
+        Text, Field(min_length=1, max_length=metadata.MAX_TITLE_LENGTH), reject_if(title_fault)
+    ]
+    description: Annotated[Text, Field(max_length=metadata.MAX_DESCRIPTION_LENGTH)]
+    category_ids: Annotated[
+        list[CategoryId], Field(min_length=1, max_length=metadata.MAX_CATEGORIES)
+    ]
+    tags: Annotated[
+        Text,
+        Field(max_length=metadata.MAX_TAGS_LENGTH, description="Comma-separated by convention."),
+    ]
+
+    def value(self) -> EditableMetadata:
+        """The same for services."""
+        said = {it.name: getattr(self, it.name) for it in fields(EditableMetadata)}
+        return EditableMetadata(**said | {"category_ids": tuple(self.category_ids)})
+
+
+class DeletedVideo(Shape):
+    """A video that was deleted; its files are removed from storage soon after."""
+
+    id: str
+
+
+def metadata_record(recorded: EditableMetadata) -> VideoMetadata:
+    """The public shape, unchecked: what earlier rules allowed is still to be read."""
+    columns = asdict(recorded) | {"category_ids": list(recorded.category_ids)}
+    return VideoMetadata.model_construct(**columns)
+
+
 @blueprint.get("/videos/<id>/metadata")
 @policy(Policy.WATCH)
 @document_response(VideoMetadata)
-@document_problems(404, 503)
 async def get_metadata(id: str) -> Response:
     """Read what editors may change of a video.
 
     The ETag names this version of it; send it back in If-Match with a change.
     """
-    response = _metadata(await read_video(id))
+    response = _answer(await read_video(id))
     return await response.make_conditional(request)
 
 
@@ -42,7 +92,6 @@ async def get_metadata(id: str) -> Response:
 @document_headers(EditHeaders)
 @document_request(VideoMetadata)
 @document_response(VideoMetadata)
-@document_problems(400, 404, 412, 413, 415, 422, 428, 503)
 async def put_metadata(id: str) -> Response:
     """Change a video's title, description, categories and tags.
 
@@ -50,32 +99,27 @@ async def put_metadata(id: str) -> Response:
     `*`, which overwrites whatever is there); when someone else has changed the metadata since,
     nothing is written. Sending a change again that is recorded already is no conflict.
     """
-    web = web_context()
     video = await publishing.get_video(id)
     version = version_read(str(video.metadata_version))
-    references = References(category_ids=(await web.categories.names()).keys())
-    sent = validated(VideoMetadata, await read_json(), context=references)
-    return _metadata(await editing.save_metadata(video.id, sent.value(), version=version))
+    categories = await web_context().categories.names()
+    sent = validated(VideoMetadata, await read_json(), context=categories)
+    return _answer(await editing.save_metadata(video.id, sent.value(), version=version))
 
 
 @blueprint.post("/videos/<id>/deletion")
 @policy(Policy.DELETE)
 @document_response(DeletedVideo, 202)
-@document_problems(404, 503)
 async def delete(id: str) -> Response:
     """Delete a video for ever, with the file it was made from.
 
     No body is needed. The record is gone at once, and with it the playlists; the files follow
     soon after. The storage key is void: upload the file anew to publish it again.
     """
-    web = web_context()
     video = await publishing.get_video(id)
-    await delete_video(video.id, queue=web.queue)
+    await delete_video(video.id, queue=web_context().queue)
     return json_response(DeletedVideo(id=id), 202)
 
 
-def _metadata(video: Video) -> Response:
-    response = json_response(metadata_record(editing.recorded(video)))
-    response.headers["Cache-Control"] = "no-cache"
-    response.set_etag(str(video.metadata_version))
-    return response
+def _answer(video: Video) -> Response:
+    record = metadata_record(editing.recorded(video))
+    return json_response(record, cache_control="no-cache", etag=str(video.metadata_version))

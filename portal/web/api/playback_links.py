@@ -1,19 +1,24 @@
 """Links by which a video can be watched for a while, by whoever has one."""
 
-from pydantic import BaseModel
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 from quart import Blueprint, Response
 from quart_schema import document_request, document_response, tag_blueprint
 
 from portal.errors import PlaybackLinkNotFound
 from portal.videos import playback_links, publishing
-from portal.web.api.json_bodies import json_response, read_json, validated
-from portal.web.api.openapi import document_problems
-from portal.web.api.playback_link_shapes import (
-    CreatedPlaybackLink,
-    PlaybackLinkList,
-    PlaybackLinkRequest,
-    created_link,
-    link_record,
+from portal.videos.playback_links import MAX_LIFE_S, MIN_LIFE_S
+from portal.web.api.json_bodies import (
+    Problem,
+    Shape,
+    Timestamp,
+    Uri,
+    WholeNumber,
+    json_response,
+    read_json,
+    validated,
 )
 from portal.web.auth import Policy, policy, principal
 from portal.web.playback_addresses import link_addresses
@@ -21,12 +26,65 @@ from portal.web.playback_addresses import link_addresses
 blueprint = Blueprint("api_playback_links", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Playback links"])
 
+# Who has what is in an answer may watch.
+NO_STORE = "no-store"
+
+
+def _is_life(value: int) -> int:
+    if not MIN_LIFE_S <= value <= MAX_LIFE_S:
+        limits = {"least": f"{MIN_LIFE_S:,}", "most": f"{MAX_LIFE_S:,}"}
+        raise PydanticCustomError(
+            "life", "Give {least} to {most} seconds, a minute to a year.", limits
+        )
+    return value
+
+
+class PlaybackLinkRequest(Shape):
+    """Asks for a link by which a video can be watched for a while."""
+
+    expires_in_seconds: Annotated[
+        WholeNumber,
+        AfterValidator(_is_life),
+        Field(
+            description="How long the link works.",
+            json_schema_extra={"minimum": MIN_LIFE_S, "maximum": MAX_LIFE_S},
+        ),
+    ]
+
+
+class CreatedPlaybackLink(Shape):
+    """A new link. Whoever has one of its addresses may watch the video."""
+
+    playback_url: Uri = Field(description="The stream, for any player.")
+    embed_url: Uri = Field(description="The portal's player, for a frame.")
+    expires_at: Timestamp
+    id: str
+
+
+class PlaybackLinkRecord(Shape):
+    """A link that works."""
+
+    id: str
+    playback_url: str = Field(description="Empty while the video is transcoded anew.")
+    embed_url: Uri
+    created_at: Timestamp
+    expires_at: Timestamp
+    made_by: str | None = Field(
+        description="The e-mail address of the account; null without accounts, or once it is gone."
+    )
+
+
+class PlaybackLinkList(Shape):
+    """The links of a video that work, the newest first."""
+
+    links: list[PlaybackLinkRecord]
+
 
 @blueprint.post("/videos/<id>/playback-links")
 @policy(Policy.EDIT)
 @document_request(PlaybackLinkRequest)
 @document_response(CreatedPlaybackLink, 201)
-@document_problems(400, 404, 409, 413, 415, 422, 503)
+@document_response(Problem, 409)
 async def create_playback_link(id: str) -> Response:
     """Make a link by which anyone who has it can watch a video until it expires.
 
@@ -36,24 +94,40 @@ async def create_playback_link(id: str) -> Response:
     video = await publishing.get_video(id)
     sent = validated(PlaybackLinkRequest, await read_json())
     link = await playback_links.make(video.id, life_s=sent.expires_in_seconds, by=await principal())
-    return _answer(created_link(link, await link_addresses(link)), 201)
+    addresses = await link_addresses(link)
+    created = CreatedPlaybackLink(
+        playback_url=addresses.playback_url,
+        embed_url=addresses.embed_url,
+        expires_at=link.expires_at,
+        id=str(link.id),
+    )
+    return json_response(created, 201, cache_control=NO_STORE)
 
 
 @blueprint.get("/videos/<id>/playback-links")
 @policy(Policy.EDIT)
 @document_response(PlaybackLinkList)
-@document_problems(404, 503)
 async def list_playback_links(id: str) -> Response:
     """List the links of a video that work, with their addresses, the newest first."""
     video = await publishing.get_video(id)
-    found = await playback_links.list_links(video.id)
-    records = [link_record(link, await link_addresses(link)) for link in found]
-    return _answer(PlaybackLinkList(links=records))
+    records = []
+    for link in await playback_links.list_links(video.id):
+        addresses = await link_addresses(link)
+        records.append(
+            PlaybackLinkRecord(
+                id=str(link.id),
+                playback_url=addresses.playback_url,
+                embed_url=addresses.embed_url,
+                created_at=link.created_at,
+                expires_at=link.expires_at,
+                made_by=link.made_by,
+            )
+        )
+    return json_response(PlaybackLinkList(links=records), cache_control=NO_STORE)
 
 
 @blueprint.delete("/videos/<id>/playback-links/<link_id>")
 @policy(Policy.EDIT)
-@document_problems(404, 503)
 async def revoke_playback_link(id: str, link_id: str) -> Response:
     """Revoke a link: its addresses answer 404 from the next request on.
 
@@ -64,10 +138,3 @@ async def revoke_playback_link(id: str, link_id: str) -> Response:
     if parsed is None or not await playback_links.revoke(parsed, video_id=video.id):
         raise PlaybackLinkNotFound
     return Response(status=204)
-
-
-def _answer(shape: BaseModel, status: int = 200) -> Response:
-    response = json_response(shape, status)
-    # Who has what is in it may watch.
-    response.headers["Cache-Control"] = "no-store"
-    return response

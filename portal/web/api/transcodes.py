@@ -1,13 +1,21 @@
-"""How a video's transcoding stands, and another try of what failed."""
+"""How a video's transcoding stands, and another try of what failed.
 
+Members that are not known yet are null; none is ever left out.
+"""
+
+from dataclasses import asdict
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
 from quart import Blueprint, Response
 from quart_schema import document_response, tag_blueprint
 
 from portal.database.models import Video
+from portal.transcoding.packaging.master import Kind
+from portal.transcoding.planning.notes import Note
 from portal.videos import publishing
-from portal.web.api.json_bodies import json_response
-from portal.web.api.openapi import document_problems
-from portal.web.api.transcode_shapes import TranscodeRecord, transcode_record
+from portal.videos.progress import RenditionStage, TranscodeStage
+from portal.web.api.json_bodies import Problem, Shape, Size, Uri, json_response
 from portal.web.auth import Policy, policy
 from portal.web.context import web_context
 from portal.web.videos import read_progress, read_video
@@ -16,10 +24,77 @@ blueprint = Blueprint("api_transcodes", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])
 
 
+def _rounded(digits: int | None) -> BeforeValidator:
+    return BeforeValidator(lambda value: None if value is None else round(value, digits))
+
+
+Percent = Annotated[float, Field(ge=0, le=100), _rounded(1)]
+Seconds = Annotated[int | None, _rounded(None)]
+
+
+class TranscodeFailure(Shape):
+    """Why a video failed."""
+
+    code: str = Field(description="Stable name of the reason, for programs.")
+    message: str
+
+
+class TranscodeNote(Shape):
+    """Something that is not as in the source."""
+
+    code: Note
+    message: str
+
+
+class RenditionRecord(Shape, from_attributes=True):
+    """A rendition, planned or made."""
+
+    name: str
+    kind: Kind
+    state: RenditionStage
+    width: int | None
+    height: int | None
+    frame_rate: Annotated[float | None, _rounded(3)] = Field(validation_alias="fps")
+    codecs: str | None = Field(description="As in the CODECS attribute of the master playlist.")
+    bandwidth: int | None = Field(
+        validation_alias="bandwidth_bps", description="Peak rate in bits per second."
+    )
+    average_bandwidth: int | None = Field(validation_alias="average_bandwidth_bps")
+    size_bytes: Size | None
+    language: str | None
+    copied: bool = Field(description="Whether the source's own stream is delivered.")
+    error_code: str | None
+
+
+class TranscodeRemaining(Shape, from_attributes=True):
+    """The job that completes the ladder of a video that is ready."""
+
+    stage: TranscodeStage
+    percent: Percent
+    seconds_left: Seconds
+    queue_position: int | None
+
+
+class TranscodeRecord(Shape):
+    """How the transcoding of a video stands."""
+
+    stage: TranscodeStage = Field(description="How far the video is on its way to ready.")
+    percent: Percent
+    seconds_left: Seconds
+    queue_position: int | None = Field(description="1 is next.")
+    failure: TranscodeFailure | None
+    notes: list[TranscodeNote]
+    renditions: list[RenditionRecord]
+    remaining: TranscodeRemaining | None = Field(
+        description="What is still being made of a ready video."
+    )
+    poster_url: Uri | None
+    storyboard_url: Uri | None = Field(description="WebVTT with the pictures for a seek bar.")
+
+
 @blueprint.get("/videos/<id>/transcode")
 @policy(Policy.WATCH)
 @document_response(TranscodeRecord)
-@document_problems(404, 503)
 async def get_transcode(id: str) -> Response:
     """See how a video's transcoding stands.
 
@@ -27,13 +102,13 @@ async def get_transcode(id: str) -> Response:
     A long video is ready before all its renditions are made; `remaining` then tells how far the
     rest is, and is null once the ladder is complete.
     """
-    return await _transcode(await read_video(id))
+    return await _answer(await read_video(id))
 
 
 @blueprint.post("/videos/<id>/transcode")
 @policy(Policy.EDIT)
 @document_response(TranscodeRecord, 202)
-@document_problems(404, 409, 503)
+@document_response(Problem, 409)
 async def retry_transcode(id: str) -> Response:
     """Try again what failed: a failed video, or the renditions that a ready one lacks.
 
@@ -42,12 +117,22 @@ async def retry_transcode(id: str) -> Response:
     web = web_context()
     video = await publishing.get_video(id)
     await publishing.retry_transcode(video, queue=web.queue)
-    return await _transcode(video, 202)
+    return await _answer(video, 202)
 
 
-async def _transcode(video: Video, status: int = 200) -> Response:
+async def _answer(video: Video, status: int = 200) -> Response:
     found = await read_progress(video.id)
     video_url = f"{web_context().config.public_url}/videos/{video.id}"
-    response = json_response(transcode_record(found, video_url=video_url), status)
-    response.headers["Cache-Control"] = "no-cache"
-    return response
+    failure = None
+    if (code := found.failure_code) is not None:
+        failure = TranscodeFailure(code=code, message=found.failure_message or "")
+    record = TranscodeRecord(
+        **asdict(found.work),
+        failure=failure,
+        notes=[TranscodeNote(code=note, message=note.words) for note in found.notes],
+        renditions=found.renditions,
+        remaining=found.remaining,
+        poster_url=f"{video_url}/poster.jpg" if found.has_poster else None,
+        storyboard_url=f"{video_url}/storyboard.vtt" if found.has_storyboard else None,
+    )
+    return json_response(record, status, cache_control="no-cache")

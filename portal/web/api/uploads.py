@@ -1,21 +1,26 @@
 """Uploads in parts over JSON. The parts themselves go to storage."""
 
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, StrictInt, ValidationInfo
+from pydantic_core import PydanticCustomError
 from quart import Blueprint, Response, url_for
 from quart_schema import document_request, document_response, tag_blueprint
 
 from portal.storage.keys import upload_id
 from portal.uploads import service as uploads
-from portal.uploads.service import UploadView
-from portal.web.api.json_bodies import json_response, read_json, validated
-from portal.web.api.openapi import document_problems
-from portal.web.api.upload_shapes import (
-    PartAddress,
-    PartsProblem,
+from portal.uploads.parts import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
+from portal.uploads.service import UploadState, UploadView
+from portal.web.api.json_bodies import (
+    Problem,
     QuotaProblem,
-    StartUploadRequest,
-    UploadRecord,
-    max_upload_bytes,
-    upload_record,
+    Shape,
+    Size,
+    Text,
+    Uri,
+    json_response,
+    read_json,
+    validated,
 )
 from portal.web.auth import Policy, account_id, policy, require_own_upload
 from portal.web.context import web_context
@@ -24,12 +29,82 @@ blueprint = Blueprint("api_uploads", __name__, url_prefix="/api/uploads")
 tag_blueprint(blueprint, ["Uploads in parts"])
 
 
+def _is_size(value: int, info: ValidationInfo) -> int:
+    # The limit is pydantic's validation context.
+    largest = info.context if isinstance(info.context, int) else MAX_FILE_BYTES
+    if value < 1:
+        raise PydanticCustomError("size", "Give the file's size; an empty file is no video.")
+    if value > largest:
+        raise PydanticCustomError(
+            "size", "The file is too large: at most {largest} bytes.", {"largest": f"{largest:,}"}
+        )
+    return value
+
+
+class StartUploadRequest(Shape):
+    """Starts an upload in parts."""
+
+    key: Annotated[Text, Field(description="The key from POST /api/videos/presign.")]
+    size_bytes: Annotated[
+        StrictInt,
+        AfterValidator(_is_size),
+        Field(
+            description="Size of the whole file. The portal may be set to take less.",
+            json_schema_extra={"format": "int64", "minimum": 1, "maximum": MAX_FILE_BYTES},
+        ),
+    ]
+
+
+class StoredPartRecord(Shape):
+    """A part that is stored whole."""
+
+    part_number: int = Field(ge=1, le=MAX_PARTS)
+    size_bytes: Size
+    etag: str = Field(description="As storage answered it to the part's PUT, without quotes.")
+
+
+class UploadRecord(Shape):
+    """How an upload stands."""
+
+    upload_id: str = Field(description="The unique id inside the key.")
+    key: str
+    state: UploadState = Field(
+        description="`pending` while nothing is there, `uploading` in parts, `stored` when whole."
+    )
+    size_bytes: Size | None = Field(description="As announced, or as stored; null while pending.")
+    part_size_bytes: Size | None = Field(
+        description="Size of every part but the last; null while pending."
+    )
+    part_count: int | None = Field(
+        description="Parts are numbered from 1 to this; null while pending."
+    )
+    parts: list[StoredPartRecord] = Field(
+        description="Those stored whole, while uploading; the others are to be sent."
+    )
+
+
+class PartAddress(Shape):
+    """Where to PUT one part."""
+
+    upload_url: Uri = Field(
+        description="Signed address; PUT the part's bytes, all of them and no more."
+    )
+
+
+class PartsProblem(Problem):
+    """Problem details that tell which parts are missing, if that is the problem."""
+
+    missing_parts: list[int] = Field(
+        default=[], description="With parts_missing only: their numbers, at most the first 1,000."
+    )
+
+
 @blueprint.post("")
 @policy(Policy.PUBLISH)
 @document_request(StartUploadRequest)
 @document_response(UploadRecord, 201)
 @document_response(UploadRecord, 200)
-@document_problems(400, 404, 413, 415, 422, 503)
+@document_response(Problem, 404)
 @document_response(QuotaProblem, 409)
 async def start_upload() -> Response:
     """Start an upload in parts, for large files and unsteady lines.
@@ -39,7 +114,8 @@ async def start_upload() -> Response:
     An upload that nobody goes on with, or makes a video of, for a day is removed.
     """
     web = web_context()
-    largest = max_upload_bytes(web.config.max_source_bytes)
+    # 0 stands for no limit but that of storage.
+    largest = min(web.config.max_source_bytes or MAX_FILE_BYTES, MAX_FILE_BYTES)
     wanted = validated(StartUploadRequest, await read_json(), context=largest)
     await require_own_upload(upload_id(wanted.key))
     started = await uploads.start(
@@ -57,7 +133,6 @@ async def start_upload() -> Response:
 @blueprint.get("/<id>")
 @policy(Policy.OWN_UPLOAD)
 @document_response(UploadRecord)
-@document_problems(404, 503)
 async def get_upload(id: str) -> Response:
     """See how an upload stands.
 
@@ -70,7 +145,7 @@ async def get_upload(id: str) -> Response:
 @blueprint.post("/<id>/parts/<number>")
 @policy(Policy.OWN_UPLOAD)
 @document_response(PartAddress)
-@document_problems(404, 409, 503)
+@document_response(Problem, 409)
 async def sign_part(id: str, number: str) -> Response:
     """Ask for the address to upload one part to.
 
@@ -87,7 +162,6 @@ async def sign_part(id: str, number: str) -> Response:
 @blueprint.post("/<id>/complete")
 @policy(Policy.OWN_UPLOAD)
 @document_response(UploadRecord)
-@document_problems(404, 503)
 @document_response(PartsProblem, 409)
 async def complete_upload(id: str) -> Response:
     """Make the file of its parts.
@@ -99,7 +173,7 @@ async def complete_upload(id: str) -> Response:
 
 @blueprint.delete("/<id>")
 @policy(Policy.OWN_UPLOAD)
-@document_problems(404, 409, 503)
+@document_response(Problem, 409)
 async def discard_upload(id: str) -> Response:
     """Give an upload up and remove what has arrived of it.
 
@@ -110,6 +184,19 @@ async def discard_upload(id: str) -> Response:
 
 
 def _answer(upload: UploadView, status: int = 200) -> Response:
-    response = json_response(upload_record(upload), status)
-    response.headers["Cache-Control"] = "no-cache"
-    return response
+    size_bytes = upload.size_bytes
+    record = UploadRecord(
+        upload_id=upload.upload_id,
+        key=upload.key,
+        state=upload.state,
+        size_bytes=size_bytes,
+        part_size_bytes=None if size_bytes is None else part_size_bytes(size_bytes),
+        part_count=None if size_bytes is None else part_count(size_bytes),
+        parts=[
+            StoredPartRecord(
+                part_number=part.number, size_bytes=part.size_bytes, etag=part.etag.strip('"')
+            )
+            for part in upload.parts
+        ],
+    )
+    return json_response(record, status, cache_control="no-cache")

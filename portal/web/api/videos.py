@@ -1,54 +1,144 @@
-"""The four documented calls: categories, presigning, creating a video, reading its record."""
+"""The four documented calls: categories, presigning, creating a video, reading its record.
+
+`CreatedVideo` and `RetrievedVideo` are separate on purpose: they may diverge.
+"""
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Literal
 from uuid import UUID
 
+from pydantic import Field
 from quart import Blueprint, Response, url_for
-from quart.blueprints import BlueprintSetupState
 from quart_schema import document_querystring, document_request, document_response, tag_blueprint
-from werkzeug.routing import BaseConverter
 
 from portal.accounts.permissions import Audience
-from portal.config import Config
 from portal.database.connection import Row
-from portal.database.states import Visibility
+from portal.database.states import VideoStatus, Visibility
 from portal.videos import publishing
+from portal.videos.metadata import (
+    FILE_NAME_PATTERN,
+    MAX_FILE_NAME_LENGTH,
+    Submission,
+    file_name_fault,
+)
 from portal.videos.playback_tokens import PlaybackToken, account_token_expiry
 from portal.videos.rows import audience_of
-from portal.web.api.json_bodies import json_response, read_json, validated, validated_query
-from portal.web.api.metadata_shapes import References
-from portal.web.api.openapi import document_problems
-from portal.web.api.upload_shapes import QuotaProblem
-from portal.web.api.video_shapes import (
-    CategoryList,
-    CategoryRecord,
-    CreatedVideo,
-    CreateVideoRequest,
-    NewVideoQuery,
-    PresignRequest,
-    PresignResponse,
-    RetrievedVideo,
-    created_video,
+from portal.web.api.json_bodies import (
+    QuotaProblem,
+    Shape,
+    Size,
+    Text,
+    Timestamp,
+    Uri,
+    json_response,
+    read_json,
+    reject_if,
+    validated,
+    validated_query,
 )
+from portal.web.api.metadata import VideoMetadata
 from portal.web.auth import Policy, account_id, policy
 from portal.web.body_cache import cached_body
 from portal.web.context import web_context
 from portal.web.playback_addresses import master_url, signed_addresses
 from portal.web.videos import read_record
 
-# Of an address with leave to watch in it; whether that is still given is asked with each request.
-OWN_ADDRESS_LIFE_S = 12 * 3600
-
 blueprint = Blueprint("api_videos", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Videos"])
+
+# Of an address with leave to watch in it; whether that is still given is asked with each request.
+OWN_ADDRESS_LIFE_S = 12 * 3600
+FileName = Annotated[
+    Text,
+    Field(
+        min_length=1,
+        max_length=MAX_FILE_NAME_LENGTH,
+        description="Original file name.",
+        json_schema_extra={"pattern": FILE_NAME_PATTERN},
+    ),
+    reject_if(file_name_fault),
+]
+
+
+class CategoryRecord(Shape):
+    """A category of the fixed table."""
+
+    id: int = Field(ge=1, le=32767)
+    name: str
+
+
+class CategoryList(Shape):
+    """All categories."""
+
+    categories: list[CategoryRecord]
+
+
+class PresignRequest(Shape):
+    """Asks for an address to upload one file to."""
+
+    file_name: FileName
+    content_type: Literal["video/mp4", "video/quicktime"]
+
+
+class PresignResponse(Shape):
+    """Where to PUT the file, and the key to send back when that is done."""
+
+    upload_url: Uri = Field(
+        description="Signed address; PUT the raw bytes with the announced Content-Type."
+    )
+    key: str = Field(description="Storage key, `videos/<unique id>.<extension>`.")
+
+
+class CreateVideoRequest(VideoMetadata):
+    """Says that the upload is complete, and describes the video. Text is kept as submitted."""
+
+    file_name: FileName
+    key: Annotated[Text, Field(description="The key from POST /api/videos/presign.")]
+
+    def submission(self) -> Submission:
+        """The same for services."""
+        return Submission(metadata=self.value(), file_name=self.file_name, key=self.key)
+
+
+class NewVideoQuery(Shape):
+    """What may be said of a new video in the address."""
+
+    visibility: Visibility | None = Field(None, description="Who may see it from the start.")
+
+
+class VideoRecord(Shape):
+    """What both records of a video have."""
+
+    id: str
+    title: str
+    description: str
+    category_ids: list[int]
+    tags: str
+    file_name: str
+    storage_key: str
+    transcode_job_id: str
+    status: VideoStatus
+    size_bytes: Size
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class CreatedVideo(VideoRecord):
+    """A video's record as answered to its creation."""
+
+
+class RetrievedVideo(VideoRecord):
+    """A video's record as read by its id."""
+
+    playback_url: str = Field(
+        description="Address of the HLS master playlist when ready, otherwise empty."
+    )
 
 
 @blueprint.get("/categories")
 @policy(Policy.ANYONE)
 @document_response(CategoryList)
-@document_problems(503)
 async def categories() -> Response:
     """List the categories a video may be filed under.
 
@@ -62,7 +152,6 @@ async def categories() -> Response:
 @policy(Policy.PUBLISH)
 @document_request(PresignRequest)
 @document_response(PresignResponse)
-@document_problems(400, 413, 415, 422, 503)
 @document_response(QuotaProblem, 409)
 async def presign() -> Response:
     """Ask for an address to upload a file to.
@@ -90,7 +179,6 @@ async def presign() -> Response:
 @document_request(CreateVideoRequest)
 @document_response(CreatedVideo, 201)
 @document_response(CreatedVideo, 200)
-@document_problems(400, 413, 415, 422, 503)
 @document_response(QuotaProblem, 409)
 async def create_video() -> Response:
     """Create a video from an uploaded file and start its transcoding.
@@ -100,38 +188,29 @@ async def create_video() -> Response:
     the address says otherwise; PUT /api/videos/{id}/access changes it.
     """
     web = web_context()
-    visibility = _visibility(web.config)
-    body = await read_json()
-    wanted = validated(CreateVideoRequest, body, context=await _references(body))
+    visibility = validated_query(NewVideoQuery).visibility or web.config.default_visibility
+    categories = await web.categories.names()
+    wanted = validated(CreateVideoRequest, await read_json(), context=categories)
     published = await publishing.publish(
         wanted.submission(),
         storage=web.storage,
         queue=web.queue,
         max_source_bytes=web.config.max_source_bytes,
-        audience=Audience(visibility, owner_id=await account_id()),
+        audience=Audience(Visibility(visibility), owner_id=await account_id()),
         quota=web.quota,
     )
-    response = json_response(created_video(published.video), 201 if published.created else 200)
-    response.headers["Location"] = url_for("api_videos.get_video", id=str(published.video.id))
+    video = published.video
+    columns = {name: getattr(video, name) for name in CreatedVideo.model_fields}
+    ids = {"id": str(video.id), "transcode_job_id": str(video.transcode_job_id)}
+    response = json_response(CreatedVideo(**columns | ids), 201 if published.created else 200)
+    response.headers["Location"] = url_for("api_videos.get_video", id=video.id)
     return response
 
 
-class IdConverter(BaseConverter):
-    """A video's id in a path; not the word that another route has in the same place."""
-
-    regex = r"(?!presign$)[^/]+"
-    part_isolating = True
-
-
-@blueprint.record_once
-def _install_converter(state: BlueprintSetupState) -> None:
-    state.app.url_map.converters["video"] = IdConverter
-
-
-@blueprint.get("/videos/<video:id>")
+# Not `presign`, which is only posted to.
+@blueprint.get("/videos/<string(minlength=8):id>")
 @policy(Policy.WATCH)
 @document_response(RetrievedVideo)
-@document_problems(404, 503)
 async def get_video(id: str) -> Response:
     """Read a video's record.
 
@@ -142,12 +221,6 @@ async def get_video(id: str) -> Response:
     address = await _playback_url(record)
     body = RetrievedVideo(**record, playback_url=address).model_dump_json()
     return await cached_body(body).answer(content_type="application/json", cache_control="no-cache")
-
-
-def _visibility(config: Config) -> Visibility:
-    """Who may see a new video: what the address asks for, or what the portal's setting says."""
-    wanted = validated_query(NewVideoQuery).visibility
-    return wanted or Visibility(config.default_visibility)
 
 
 async def _playback_url(record: Row) -> str:
@@ -167,12 +240,3 @@ async def _playback_url(record: Row) -> str:
 def _category_list(rows: tuple[tuple[int, str], ...]) -> str:
     records = [CategoryRecord(id=number, name=name) for number, name in rows]
     return CategoryList(categories=records).model_dump_json()
-
-
-async def _references(body: Any) -> References:
-    key = body.get("key") if isinstance(body, dict) else None
-    return References(
-        category_ids=(await web_context().categories.names()).keys(),
-        key_is_issued=isinstance(key, str)
-        and await publishing.is_issued(key, owner_id=await account_id()),
-    )

@@ -9,8 +9,8 @@ from portal.database.models import Video
 from portal.errors import InvalidRequest
 from portal.videos import publishing
 from portal.videos.visibility import merge_access
-from portal.web.api.access_shapes import AccessRecord
 from portal.web.api.json_bodies import validated
+from portal.web.api.visibility import AccessRecord
 from portal.web.auth import Policy, policy, principal
 from portal.web.context import web_context
 from portal.web.fragments import fragment

@@ -9,7 +9,7 @@ from portal.database.models import Video
 from portal.errors import InvalidRequest
 from portal.videos import editing, publishing
 from portal.web.api.json_bodies import validated
-from portal.web.api.metadata_shapes import References, VideoMetadata
+from portal.web.api.metadata import VideoMetadata
 from portal.web.auth import Policy, policy
 from portal.web.context import web_context
 from portal.web.fragments import fragment
@@ -78,9 +78,8 @@ async def _save(video_id: str) -> _Saved | _NotSaved:
     categories = await web_context().categories.names()
     sent = await request.form
     base, typed = read_metadata(sent, prefix="base."), typed_metadata(sent)
-    references = References(category_ids=categories.keys())
     try:
-        mine = validated(VideoMetadata, typed, context=references).value()
+        mine = validated(VideoMetadata, typed, context=categories).value()
     except InvalidRequest as exc:
         form = edit_form(found.id, categories, base=base, typed=typed, errors=exc.errors)
         return _NotSaved(found, form, exc.status)

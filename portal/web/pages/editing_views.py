@@ -17,7 +17,7 @@ from portal.text import shown, split_tags
 from portal.videos.editing import recorded
 from portal.videos.merging import Merged
 from portal.videos.metadata import EditableMetadata
-from portal.web.api.metadata_shapes import VideoMetadata, metadata_record
+from portal.web.api.metadata import VideoMetadata, metadata_record
 from portal.web.context import web_context
 from portal.web.pages.conflicts import Conflict, in_words
 

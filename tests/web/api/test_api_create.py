@@ -184,7 +184,7 @@ async def test_text_no_database_can_hold_is_refused_at_its_member(client: Client
 
 
 async def test_every_fault_is_listed_at_once(client: Client, resources: WebContext) -> None:
-    body = {"title": " ", "categoryIds": [999, 1.5, 1], "tags": 5, "fileName": "noext", "key": "k"}
+    body = {"title": " ", "categoryIds": [999, 1.5, 1], "tags": 5, "fileName": "noext", "key": 7}
     found = await faults(await client.post("/api/videos", json=body))
     assert set(found) == {
         "/title",

@@ -6,15 +6,14 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from portal.web.api.json_bodies import field_errors
-from portal.web.api.metadata_shapes import References
-from portal.web.api.video_shapes import (
+from portal.web.api.videos import (
     CreatedVideo,
     CreateVideoRequest,
     PresignRequest,
     RetrievedVideo,
 )
 
-REFERENCES = References(category_ids={1, 2, 32767}, key_is_issued=True)
+CATEGORIES = {1, 2, 32767}
 UNKNOWN_CATEGORY = "There is no category with this id. See GET /api/categories."
 OUT_OF_RANGE = "Give an integer from 1 to 32767."
 VIDEO = {
@@ -30,7 +29,7 @@ VIDEO = {
 def refusals(shape: type[BaseModel], body: Any) -> dict[str, str]:
     """The message for each pointer at fault; nothing when the body is taken."""
     try:
-        shape.model_validate(body, context=REFERENCES, by_alias=True, by_name=False)
+        shape.model_validate(body, context=CATEGORIES, by_alias=True, by_name=False)
     except ValidationError as exc:
         return {fault.pointer: fault.message for fault in field_errors(exc)}
     return {}
