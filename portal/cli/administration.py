@@ -13,7 +13,7 @@ from portal.database.states import VideoStatus
 from portal.errors import PortalError
 from portal.queue.app import open_queue
 from portal.queue.rows import JOBS_OF_VIDEO, read_queue
-from portal.videos import deletion, library, publishing
+from portal.videos import deletion, library, publishing, reading
 from portal.videos.library_queries import LibraryQuery
 
 HIDDEN = frozenset({"search", "sort_title", "submitted_digest"})
@@ -38,7 +38,7 @@ async def list_videos(
 async def describe_video(config: Config, video_id: str) -> Row:
     """Everything the database knows of a video."""
     async with open_database(config):
-        video = await publishing.get_video(video_id)
+        video = await reading.get_video(video_id)
         renditions = await Rendition.filter(video_id=video.id).values(*RENDITION)
         attempts = Attempt.filter(video_id=video.id).order_by("number")
         [record] = await Video.filter(id=video.id).values()
@@ -77,7 +77,7 @@ async def _for_each(
     async with open_database(config), queue.open_async():
         for video_id in video_ids:
             try:
-                await act(await publishing.get_video(video_id), queue=queue)
+                await act(await reading.get_video(video_id), queue=queue)
             except PortalError as exc:
                 refused[video_id] = exc.detail
     return refused

@@ -32,7 +32,7 @@ from portal.storage.errors import ListingRefused, ObjectMissing
 from portal.storage.keys import OUTPUT_FOLDER, UPLOAD_FOLDER, output_root
 from portal.storage.listing import entries_of, objects_below, open_multiparts
 from portal.storage.objects import StoredObject
-from portal.videos.publishing import parse_video_id
+from portal.videos.reading import parse_video_id
 
 MAX_EXAMPLES = 10
 PAGE = 1000

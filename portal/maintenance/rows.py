@@ -7,7 +7,7 @@ from uuid import UUID
 from portal.database.connection import execute, fetch_rows
 from portal.database.lease import IS_LIVE, IS_UNDER_WAY
 from portal.processing.attempts import LEASE_S
-from portal.videos.rows import JOB_OF_VIDEO
+from portal.videos.progress import JOB_OF_VIDEO
 
 BATCH = 100
 

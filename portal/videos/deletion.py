@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from portal.accounts.audit import AuditAction, note
-from portal.database.connection import server_time, transaction
+from portal.database.connection import fetch_rows, server_time, transaction
 from portal.database.deletion_models import Tombstone
 from portal.database.models import Attempt, PosterRequest, Upload, Video
 from portal.database.rows import NOW, lock_video
@@ -23,12 +23,15 @@ from portal.errors import VideoNotFound
 from portal.processing.removal import promise_removal
 from portal.queue.app import Queue
 from portal.queue.jobs import cancel_job
-from portal.videos.rows import fetch_overdue, locked_video
+from portal.videos.reading import locked_video
 
 logger = logging.getLogger(__name__)
 
-# For so long a person may think better of it.
+# Undo window.
 UNDO_S = 30
+OVERDUE = """
+SELECT id FROM videos WHERE deleted_at <= now() - make_interval(secs => %s) ORDER BY deleted_at
+"""
 
 
 async def delete_video(video_id: UUID, *, queue: Queue) -> None:
@@ -81,9 +84,9 @@ async def finish_deletions(*, queue: Queue) -> int:
     The row is all that tells of it, so nothing is lost with a process. Several may do so at once.
     """
     finished = 0
-    for video_id in await fetch_overdue(UNDO_S):
+    for row in await fetch_rows(OVERDUE, UNDO_S):
         async with transaction():
-            video = await lock_video(video_id)
+            video = await lock_video(row["id"])
             if video is not None and _is_over(video, await server_time()):
                 await _remove(video, queue)
                 finished += 1

@@ -17,7 +17,7 @@ from portal.errors import MetadataChanged
 from portal.text import split_tags
 from portal.videos.merging import Merged, Way, merge, united
 from portal.videos.metadata import MAX_TAGS_LENGTH, EditableMetadata, Submission
-from portal.videos.rows import locked_video
+from portal.videos.reading import locked_video
 
 logger = logging.getLogger(__name__)
 

@@ -1,24 +1,84 @@
-"""Reads the library: searched, filtered, sorted, a page at a time.
+"""Reads the library: searched, filtered, sorted, a page at a time; and what to watch after a video.
 
 Pages are cut by keyset: a page begins after the last video of the one before, however many were
 added or deleted meanwhile. Nothing is counted beyond `COUNT_CAP`.
 
 Few matches are fetched by their index and sorted. Of many, the first are soon found by walking
 along the order's index; when they all lie far along it, they are sorted, too.
+
+The SQL is composed here, because building such queries with the ORM costs several times what
+running them does. The parameters are written into the texts: a plan made for no search in
+particular is a bad one for most, and the server would settle for it after a few repetitions.
 """
 
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from portal.database.connection import fetch_rows
+from psycopg import sql
+from tortoise.connection import get_connection
+
+from portal.accounts.permissions import Principal
+from portal.database.connection import Row, fetch_rows
+from portal.database.lease import JOIN_ATTEMPT
 from portal.database.models import Video
-from portal.videos import library_rows as rows
+from portal.database.rows import IS_PRESENT
+from portal.database.search import tag_query
+from portal.text import split_tags
 from portal.videos.library_queries import ORDERS, Cursor, LibraryQuery, Order, Tier
-from portal.videos.publishing import fetch_videos
+from portal.videos.reading import fetch_videos
 
 COUNT_CAP = 1_000
 # So many videos are looked at along an order before the index is asked for all matches.
 WALK_STEPS = 4_000
+# A materialized part is planned as if all of it were wanted, and yet stops when enough is there;
+# without it the planner reads the table from its start, where the matches need not be.
+COUNT = """
+WITH found AS MATERIALIZED (SELECT 1 FROM videos WHERE {where})
+SELECT count(*) AS total FROM (SELECT 1 FROM found LIMIT {limit}) AS counted
+"""
+WALK = """
+SELECT id, value FROM (
+  SELECT id, {key} AS value, search, category_ids, status, visibility, signed_in_only, owner_id,
+         deleted_at
+  FROM videos WHERE {beyond} ORDER BY {key} {way}, id {way} LIMIT {steps}
+) AS near
+WHERE {where} ORDER BY value {way}, id {way} LIMIT {limit}
+"""
+# The OFFSET keeps the planner from walking along the order's index instead.
+FETCH = """
+SELECT id, value, tier FROM (
+  SELECT id, {key} AS value, {tier} AS tier FROM videos WHERE {where} OFFSET 0
+) AS found
+WHERE {beyond} ORDER BY tier {tier_way}, value {way}, id {way} LIMIT {limit}
+"""
+# Of those of some videos that are processing.
+STAGES = f"""
+SELECT video.id, attempt.stage, attempt.percent
+FROM videos video {JOIN_ATTEMPT}
+WHERE video.id = ANY(%s) AND video.status = 'processing'
+"""  # noqa: S608 - put together from constants
+# So many videos are looked at of each kind, however many there are.
+LOOKED_AT = 500
+# The newest are found by their index, and what is rare among them by its own. The materialized
+# parts stop when enough is there.
+RELATED = """
+WITH newest AS MATERIALIZED (
+  SELECT id FROM videos ORDER BY created_at DESC, id DESC LIMIT {looked_at}
+), tagged AS MATERIALIZED (
+  SELECT id FROM videos WHERE search @@ {any_tag}::tsquery LIMIT {looked_at}
+), alike AS MATERIALIZED (
+  SELECT id FROM videos WHERE category_ids && {categories} LIMIT {looked_at}
+), looked_at AS (
+  SELECT id FROM newest UNION SELECT id FROM tagged UNION SELECT id FROM alike
+), counted AS (
+  SELECT id, created_at, {tags} AS tags,
+    (SELECT count(*) FROM unnest(category_ids) AS one WHERE one = ANY ({categories})) AS categories
+  FROM looked_at JOIN videos USING (id)
+  WHERE id <> {own} AND status = 'ready' AND {present} AND {listed}
+)
+SELECT id FROM counted WHERE tags + categories > 0
+ORDER BY tags DESC, categories DESC, created_at DESC, id DESC LIMIT {limit}
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +113,7 @@ async def list_videos(
     """A page of the library: its first, the one after a place, or the one before a place."""
     if query.finds_nothing:
         return LibraryPage()
-    total = await rows.count(query, query.tiers[-1].whole, cap=COUNT_CAP)
+    total = await _count(query, query.tiers[-1].whole, cap=COUNT_CAP)
     if total == 0:
         return LibraryPage()
     order = ORDERS[query.sort]
@@ -72,8 +132,34 @@ async def read_work(video_ids: list[UUID]) -> dict[UUID, Work]:
     """How far the processing of these videos is; without those that are final."""
     if not video_ids:
         return {}
-    found = await fetch_rows(rows.STAGES, video_ids)
+    found = await fetch_rows(STAGES, video_ids)
     return {row["id"]: Work(row["stage"], row["percent"] or 0.0) for row in found}
+
+
+async def related_videos(video: Video, *, seen_by: Principal, limit: int) -> list[Video]:
+    """Ready videos that have most in common with this one, the newest first among equals.
+
+    Most of its tags, then most of its categories.
+    """
+    tags, categories = split_tags(video.tags), list(video.category_ids)
+    queries = [sql.Literal(tag_query(tag)) for tag in tags]
+    counted = sql.SQL(" + ").join(
+        [sql.SQL("0"), *(sql.SQL("(search @@ {}::tsquery)::int").format(it) for it in queries)]
+    )
+    text = sql.SQL(RELATED).format(
+        looked_at=sql.Literal(LOOKED_AT),
+        any_tag=sql.Literal(" | ".join(map(tag_query, tags))),
+        categories=sql.SQL("{}::smallint[]").format(sql.Literal(categories)),
+        tags=counted,
+        own=sql.Literal(video.id),
+        present=sql.SQL(IS_PRESENT),
+        listed=_listed_for(seen_by),
+        limit=sql.Literal(limit),
+    )
+    rows = await get_connection("default").execute_query_dict(text.as_string(None))
+    by_id = await fetch_videos([row["id"] for row in rows])
+    # One that was deleted in this moment is left out.
+    return [by_id[row["id"]] for row in rows if row["id"] in by_id]
 
 
 async def _page(found: list[Cursor], total: int, *, is_first: bool, has_next: bool) -> LibraryPage:
@@ -92,7 +178,7 @@ async def _find(
     query: LibraryQuery, order: Order, start: Cursor | None, *, total: int, limit: int
 ) -> list[Cursor]:
     if total <= COUNT_CAP:
-        return await rows.fetch(query, order, start, tier=None, limit=limit)
+        return await _fetch(query, order, start, tier=None, limit=limit)
     found: list[Cursor] = []
     for tier in reversed(query.tiers) if order.backwards else query.tiers:
         if start and (tier.number > start.tier if order.backwards else tier.number < start.tier):
@@ -107,8 +193,124 @@ async def _find(
 async def _find_in_tier(
     query: LibraryQuery, tier: Tier, order: Order, start: Cursor | None, *, limit: int
 ) -> list[Cursor]:
-    if len(query.tiers) == 1 or await rows.count(query, tier.own, cap=COUNT_CAP) > COUNT_CAP:
-        found = await rows.walk(query, tier, order, start, steps=WALK_STEPS, limit=limit)
+    if len(query.tiers) == 1 or await _count(query, tier.own, cap=COUNT_CAP) > COUNT_CAP:
+        found = await _walk(query, tier, order, start, steps=WALK_STEPS, limit=limit)
         if len(found) == limit:
             return found
-    return await rows.fetch(query, order, start, tier=tier, limit=limit)
+    return await _fetch(query, order, start, tier=tier, limit=limit)
+
+
+async def _count(query: LibraryQuery, search: str, *, cap: int) -> int:
+    """How many videos match a tsquery and the filters, up to one more than `cap`."""
+    rows = await _run(COUNT, where=_where(query, search), limit=cap + 1)
+    return int(rows[0]["total"])
+
+
+async def _walk(
+    query: LibraryQuery,
+    tier: Tier,
+    order: Order,
+    start: Cursor | None,
+    *,
+    steps: int,
+    limit: int,
+) -> list[Cursor]:
+    """The first matches of a tier among the `steps` videos after `start` along the order."""
+    rows = await _run(
+        WALK,
+        order,
+        where=_where(query, tier.own),
+        beyond=_within(start, order, key=order.key) if start else sql.SQL("true"),
+        steps=sql.Literal(steps),
+        limit=limit,
+    )
+    return [Cursor(tier.number, row["value"], row["id"]) for row in rows]
+
+
+async def _fetch(
+    query: LibraryQuery, order: Order, start: Cursor | None, *, tier: Tier | None, limit: int
+) -> list[Cursor]:
+    """The first matches after `start`, of one tier or of all, by sorting all there are."""
+    rows = await _run(
+        FETCH,
+        order,
+        where=_where(query, tier.own if tier else query.tiers[-1].whole),
+        beyond=_beyond(start, order) if start else sql.SQL("true"),
+        tier=sql.Literal(tier.number) if tier else _tier_of_row(query.tiers),
+        limit=limit,
+    )
+    return [Cursor(row["tier"], row["value"], row["id"]) for row in rows]
+
+
+def _where(query: LibraryQuery, search: str) -> sql.Composable:
+    """The condition for what matches a tsquery and the filters."""
+    conditions = [sql.SQL(IS_PRESENT), _matches(search)]
+    if query.category_id is not None:
+        category = sql.Literal(query.category_id)
+        conditions.append(sql.SQL("category_ids @> ARRAY[{}]::smallint[]").format(category))
+    if query.status is not None:
+        conditions.append(sql.SQL("status = {}").format(sql.Literal(query.status.value)))
+    if query.owner_id is not None:
+        conditions.append(sql.SQL("owner_id = {}").format(sql.Literal(query.owner_id)))
+    conditions.append(_listed_for(query.seen_by))
+    return sql.SQL(" AND ").join(conditions)
+
+
+def _listed_for(principal: Principal) -> sql.Composable:
+    """The condition for what the library shows to someone."""
+    if principal.sees_all:
+        return sql.SQL("true")
+    conditions: list[sql.Composable] = [sql.SQL("visibility = 'public'")]
+    if principal.role is not None:
+        conditions.append(sql.SQL("visibility = 'private' AND signed_in_only"))
+    if principal.account_id is not None:
+        conditions.append(sql.SQL("owner_id = {}").format(sql.Literal(principal.account_id)))
+    return sql.SQL("({})").format(sql.SQL(" OR ").join(conditions))
+
+
+def _matches(search: str) -> sql.Composable:
+    """The condition for documents that match a tsquery; any document matches an empty one."""
+    if not search:
+        return sql.SQL("true")
+    return sql.SQL("search @@ {}::tsquery").format(sql.Literal(search))
+
+
+def _tier_of_row(tiers: tuple[Tier, ...]) -> sql.Composable:
+    """The first tier that a row is in; that it is in the last is known."""
+    number: sql.Composable = sql.Literal(tiers[-1].number)
+    for tier in reversed(tiers[:-1]):
+        number = sql.SQL("CASE WHEN {matches} THEN {this} ELSE {other} END").format(
+            matches=_matches(tier.whole), this=sql.Literal(tier.number), other=number
+        )
+    return number
+
+
+def _beyond(start: Cursor, order: Order) -> sql.Composable:
+    """The condition for what comes after this place, in its tier or in a later one."""
+    return sql.SQL("(tier {sign} {number} OR tier = {number} AND {within})").format(
+        sign=sql.SQL("<" if order.backwards else ">"),
+        number=sql.Literal(start.tier),
+        within=_within(start, order, key="value"),
+    )
+
+
+def _within(start: Cursor, order: Order, *, key: str) -> sql.Composable:
+    """The condition for what comes after this place, within its tier."""
+    return sql.SQL("({key}, id) {sign} ({value}, {id})").format(
+        key=sql.SQL(key),
+        sign=sql.SQL("<" if order.descending else ">"),
+        value=sql.Literal(start.value),
+        id=sql.Literal(start.video_id),
+    )
+
+
+async def _run(
+    query: str, order: Order | None = None, *, limit: int, **parts: sql.Composable
+) -> list[Row]:
+    if order is not None:
+        parts["key"] = sql.SQL(order.key)
+        parts["way"] = sql.SQL("DESC" if order.descending else "ASC")
+        parts["tier_way"] = sql.SQL("DESC" if order.backwards else "ASC")
+    text = sql.SQL(query).format(limit=sql.Literal(limit), **parts).as_string(None)
+    # Without values: what is searched may hold a percent sign.
+    return await get_connection("default").execute_query_dict(text)

@@ -17,7 +17,7 @@ import psycopg
 from tortoise.expressions import F
 
 from portal.accounts.audit import AuditAction, note
-from portal.database.connection import transaction
+from portal.database.connection import execute, fetch_rows, transaction
 from portal.database.lease import first_end
 from portal.database.models import PosterRequest, Rendition, Video
 from portal.database.rows import NOW, lock_video
@@ -36,8 +36,7 @@ from portal.transcoding.encoding.thumbnails import POSTER_NAME
 from portal.transcoding.errors import PictureFault, PictureRejected, TranscodeFailed
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import Kind
-from portal.videos.poster_rows import drop_picture, fetch_picture, keep_picture
-from portal.videos.rows import locked_video
+from portal.videos.reading import locked_video
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +46,12 @@ JOB_TIMEOUT_S = 60
 LEASE_S = 75
 # A frame larger than a poster is only a longer way to it.
 ENOUGH_PIXELS_ACROSS = 1080
+# A picture waits in the database, not in storage: it is recorded and removed together with its
+# request, so that there is none without the other to be looked for. It has some megabytes.
+KEEP_PICTURE = """
+INSERT INTO poster_pictures (video_id, content) VALUES (%s, %s)
+ON CONFLICT (video_id) DO UPDATE SET content = excluded.content
+"""
 
 
 def poster_key(video_id: UUID, attempt: int, version: int) -> str:
@@ -92,7 +97,7 @@ async def _request(
         if picture is None:
             await drop_picture(video_id)
         else:
-            await keep_picture(video_id, picture)
+            await execute(KEEP_PICTURE, video_id, picture)
         await note(AuditAction.POSTER_REPLACED, video_id)
     logger.info("Poster asked for", extra={"action": "poster", "video_id": str(video_id)})
     return request
@@ -161,6 +166,17 @@ async def _picture(video: Video, request: PosterRequest, storage: Storage, work_
     with TemporaryDirectory(dir=work_dir) as own:
         # None was made void by a later request, of which this one's end tells nothing.
         return await fit_picture(sent or b"", shape=shape, work_dir=Path(own))
+
+
+async def fetch_picture(video_id: UUID) -> bytes | None:
+    """The picture that waits; None if another request has made it void."""
+    rows = await fetch_rows("SELECT content FROM poster_pictures WHERE video_id = %s", video_id)
+    return bytes(rows[0]["content"]) if rows else None
+
+
+async def drop_picture(video_id: UUID) -> None:
+    """Remove the picture, if there is one."""
+    await execute("DELETE FROM poster_pictures WHERE video_id = %s", video_id)
 
 
 async def _frame(video: Video, time_s: float, storage: Storage, work_dir: Path) -> bytes:

@@ -11,10 +11,55 @@ from typing import Any
 from uuid import UUID
 
 from portal.database.connection import Row, fetch_rows
+from portal.database.lease import IS_UNDER_WAY, JOIN_ATTEMPT
+from portal.database.rows import IS_PRESENT
 from portal.database.states import VideoStatus
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.notes import Note
-from portal.videos.rows import PROGRESS
+
+# The job that works on a video: the one that makes it playable, or the one that completes it.
+JOB_OF_VIDEO = (
+    "CASE status WHEN 'processing' THEN coalesce(encode_job_id, transcode_job_id) "
+    "ELSE complete_job_id END"
+)
+# Videos, their live attempts, places in the queue and renditions.
+PROGRESS = f"""
+WITH unfinished AS (
+  SELECT id, {JOB_OF_VIDEO} AS job_id,
+         CASE status WHEN 'processing' THEN 0 ELSE -1 END AS rank,
+         CASE status WHEN 'processing' THEN 'prepare' ELSE 'transcode' END AS next_queue
+  FROM videos
+  WHERE (status = 'processing' OR complete_job_id IS NOT NULL)
+    AND NOT EXISTS (SELECT 1 FROM attempts WHERE video_id = videos.id AND {IS_UNDER_WAY})
+), waiting AS (
+  -- In the order in which each queue hands jobs out; a lost one will be replaced.
+  SELECT unfinished.id, rank() OVER (
+    PARTITION BY coalesce(job.queue_name, next_queue)
+    ORDER BY rank DESC, job.priority DESC, job_id
+  ) AS position
+  FROM unfinished LEFT JOIN procrastinate_jobs job ON job.id = unfinished.job_id
+)
+SELECT video.id, video.status, video.failure_code, video.failure_message, video.notes,
+       video.has_poster, video.has_storyboard, video.published_attempt, video.complete_job_id,
+       attempt.number, attempt.stage, coalesce(attempt.percent, begun.percent) AS percent,
+       attempt.eta_s, begun.number AS begun_number,
+       waiting.position, COALESCE(made.renditions, '[]') AS renditions
+FROM videos video
+LEFT JOIN waiting ON waiting.id = video.id
+{JOIN_ATTEMPT}
+LEFT JOIN LATERAL (
+  -- The last attempt at a pass that waits to be gone on with.
+  SELECT number, percent FROM attempts last
+  WHERE attempt.number IS NULL AND last.video_id = video.id
+    AND EXISTS (SELECT FROM made_segments WHERE video_id = video.id)
+  ORDER BY number DESC LIMIT 1
+) begun ON true
+CROSS JOIN LATERAL (
+  SELECT json_agg(rendition ORDER BY rendition.position) AS renditions
+  FROM renditions rendition WHERE video_id = video.id
+) made
+WHERE video.id = ANY(%s) AND {IS_PRESENT}
+"""  # noqa: S608 - put together from constants
 
 
 class TranscodeStage(StrEnum):

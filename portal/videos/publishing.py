@@ -5,7 +5,7 @@ Knows nothing of HTTP requests. Transactions here never span a call to storage.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
@@ -14,7 +14,7 @@ from tortoise.exceptions import IntegrityError
 
 from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Audience
-from portal.database.connection import transaction
+from portal.database.connection import execute, transaction
 from portal.database.models import Category, Rendition, Video
 from portal.database.rows import lock_present
 from portal.database.states import RenditionState, VideoStatus
@@ -27,7 +27,6 @@ from portal.errors import (
     StorageUnavailable,
     UploadNotFound,
     UploadNotIssued,
-    VideoNotFound,
     VideoQuotaExceeded,
 )
 from portal.processing import attempts, completion, sources
@@ -50,11 +49,15 @@ from portal.uploads.rows import (
     require_finished,
     unfinished,
 )
-from portal.videos import editing, rows
+from portal.videos import editing
 from portal.videos.metadata import Submission, key_extension
 
 logger = logging.getLogger(__name__)
 
+ISSUE_UPLOAD = """
+INSERT INTO uploads (key, file_name, content_type, owner_id, created_at)
+VALUES (%s, %s, %s, %s, now())
+"""
 # Storage's own time limits, with its retries, are longer than someone waits for an answer.
 HEAD_TIMEOUT_S = 8
 KEY_NOT_ISSUED = "This key was not issued here. Send the key from POST /api/videos/presign."
@@ -117,7 +120,7 @@ async def begin_upload(
     await quotas.require_beginning(owner_id, quota)
     key = upload_key(uuid4(), key_extension(file_name, content_type))
     upload_url = await storage.public.presign_put(key, content_type=content_type, ttl_s=url_ttl_s)
-    await rows.issue_upload(key, file_name, content_type, owner_id=owner_id)
+    await execute(ISSUE_UPLOAD, key, file_name, content_type, owner_id)
     metrics.UPLOAD_ISSUED.inc()
     return BegunUpload(upload_url=upload_url, key=key)
 
@@ -269,26 +272,3 @@ async def retry_transcode(video: Video, *, queue: Queue) -> None:
             raise NothingToRetry
         await note(AuditAction.VIDEO_RETRIED, video.id)
     logger.info("Retry asked for", extra={"action": "retry", "video_id": str(video.id)})
-
-
-async def get_video(video_id: str) -> Video:
-    """The video with this id; `VideoNotFound` for an unknown or malformed one."""
-    parsed = parse_video_id(video_id)
-    video = await Video.present().get_or_none(id=parsed) if parsed else None
-    if video is None:
-        raise VideoNotFound
-    return video
-
-
-async def fetch_videos(video_ids: Sequence[UUID]) -> dict[UUID, Video]:
-    """Those of these videos that there are."""
-    return {video.id: video for video in await Video.present().filter(id__in=video_ids)}
-
-
-def parse_video_id(text: str) -> UUID | None:
-    """The id, in its canonical form only: an address that names a video has one spelling."""
-    try:
-        parsed = UUID(text)
-    except ValueError:
-        return None
-    return parsed if str(parsed) == text else None

@@ -20,7 +20,7 @@ from portal.database.states import Visibility
 from portal.errors import AccessChanged
 from portal.text import is_site
 from portal.videos.merging import Merged, Values, Way, merge, united
-from portal.videos.rows import locked_video
+from portal.videos.reading import locked_video
 
 logger = logging.getLogger(__name__)
 

@@ -29,8 +29,8 @@ from portal.uploads.quotas import NO_QUOTA, Quota
 from portal.videos.playback_links import fetch_live_links
 from portal.videos.playback_tokens import SigningKeys
 from portal.videos.progress import Progress, fetch_progress
-from portal.videos.publishing import CategoryTable, fetch_videos
-from portal.videos.rows import fetch_records
+from portal.videos.publishing import CategoryTable
+from portal.videos.reading import fetch_records, fetch_videos
 from portal.web.body_cache import BodyCache
 from portal.web.data_loader import DataLoader
 from portal.web.playlists import Playlists

@@ -22,7 +22,7 @@ from portal.storage.keys import output_prefix
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 from portal.videos.posters import poster_key
-from portal.videos.rows import audience_of
+from portal.videos.reading import audience_of
 from portal.web.auth import Policy, policy
 from portal.web.body_cache import CachedBody
 from portal.web.context import web_context

@@ -10,9 +10,9 @@ from portal.accounts.permissions import Audience
 from portal.database.connection import Row
 from portal.database.models import Video
 from portal.errors import VideoNotFound
-from portal.videos import rows
+from portal.videos import reading
 from portal.videos.progress import Progress
-from portal.videos.publishing import parse_video_id
+from portal.videos.reading import parse_video_id
 from portal.web.auth import require_visible
 from portal.web.context import web_context
 from portal.web.data_loader import DataLoader
@@ -26,13 +26,13 @@ async def read_video(video_id: str) -> Video:
     Raises `VideoNotFound` for an unknown or malformed id, and if who asks may not see it.
     """
     video = await _load(web_context().videos, parse_video_id(video_id))
-    return await _visible(video, rows.audience_of(video) if video else None)
+    return await _visible(video, reading.audience_of(video) if video else None)
 
 
 async def read_record(video_id: str) -> Row:
     """As `read_video`, what the API tells of it."""
     row = await _load(web_context().records, parse_video_id(video_id))
-    return await _visible(row, rows.audience_of(row) if row else None)
+    return await _visible(row, reading.audience_of(row) if row else None)
 
 
 async def read_progress(video_id: UUID) -> Progress:
@@ -48,7 +48,7 @@ async def read_served(video_id: UUID, attempt: int, rendition: str) -> Audience:
 
     Raises `VideoNotFound` if viewers get nothing of it, or who asks does not.
     """
-    audience = await rows.fetch_served(video_id, attempt, rendition)
+    audience = await reading.fetch_served(video_id, attempt, rendition)
     return await _visible(audience, audience)
 
 

@@ -24,8 +24,7 @@ from portal.transcoding.encoding.pictures import fit_picture
 from portal.transcoding.errors import PictureFault
 from portal.transcoding.planning.storyboard import Storyboard
 from portal.videos import deletion, posters
-from portal.videos.poster_rows import fetch_picture
-from portal.videos.posters import poster_key
+from portal.videos.posters import fetch_picture, poster_key
 from portal.web.composition import WebContext
 from portal.web.pages.poster_views import FAULTS
 

@@ -10,7 +10,7 @@ from page_rows import READY, make_row
 from portal.accounts.permissions import ANYONE, EVERYONES
 from portal.database.models import Video
 from portal.database.states import Visibility
-from portal.videos.related import related_videos
+from portal.videos.library import related_videos
 
 pytestmark = pytest.mark.shared_app
 

@@ -11,7 +11,7 @@ from running_portal import until
 
 from portal.config import Config
 from portal.database.connection import Row
-from portal.videos.rows import fetch_records
+from portal.videos.reading import fetch_records
 from portal.web.data_loader import DataLoader
 
 

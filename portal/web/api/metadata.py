@@ -9,7 +9,7 @@ from quart import Blueprint, Response, request
 from quart_schema import document_headers, document_request, document_response, tag_blueprint
 
 from portal.database.models import Video
-from portal.videos import editing, metadata, publishing
+from portal.videos import editing, metadata
 from portal.videos.deletion import delete_video
 from portal.videos.metadata import EditableMetadata, title_fault
 from portal.web.api.json_bodies import (
@@ -99,7 +99,7 @@ async def put_metadata(id: str) -> Response:
     `*`, which overwrites whatever is there); when someone else has changed the metadata since,
     nothing is written. Sending a change again that is recorded already is no conflict.
     """
-    video = await publishing.get_video(id)
+    video = await read_video(id)
     version = version_read(str(video.metadata_version))
     categories = await web_context().categories.names()
     sent = validated(VideoMetadata, await read_json(), context=categories)
@@ -115,7 +115,7 @@ async def delete(id: str) -> Response:
     No body is needed. The record is gone at once, and with it the playlists; the files follow
     soon after. The storage key is void: upload the file anew to publish it again.
     """
-    video = await publishing.get_video(id)
+    video = await read_video(id)
     await delete_video(video.id, queue=web_context().queue)
     return json_response(DeletedVideo(id=id), 202)
 

@@ -8,8 +8,9 @@ from quart import Blueprint, Response
 from quart_schema import document_request, document_response, tag_blueprint
 
 from portal.errors import PlaybackLinkNotFound
-from portal.videos import playback_links, publishing
+from portal.videos import playback_links
 from portal.videos.playback_links import MAX_LIFE_S, MIN_LIFE_S
+from portal.videos.reading import parse_video_id
 from portal.web.api.json_bodies import (
     Problem,
     Shape,
@@ -22,6 +23,7 @@ from portal.web.api.json_bodies import (
 )
 from portal.web.auth import Policy, policy, principal
 from portal.web.playback_addresses import link_addresses
+from portal.web.videos import read_video
 
 blueprint = Blueprint("api_playback_links", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Playback links"])
@@ -91,7 +93,7 @@ async def create_playback_link(id: str) -> Response:
     `playbackUrl` works in any player of HLS, `embedUrl` in a frame. The video has to be ready. It
     may have 1,000 links at a time.
     """
-    video = await publishing.get_video(id)
+    video = await read_video(id)
     sent = validated(PlaybackLinkRequest, await read_json())
     link = await playback_links.make(video.id, life_s=sent.expires_in_seconds, by=await principal())
     addresses = await link_addresses(link)
@@ -109,7 +111,7 @@ async def create_playback_link(id: str) -> Response:
 @document_response(PlaybackLinkList)
 async def list_playback_links(id: str) -> Response:
     """List the links of a video that work, with their addresses, the newest first."""
-    video = await publishing.get_video(id)
+    video = await read_video(id)
     records = []
     for link in await playback_links.list_links(video.id):
         addresses = await link_addresses(link)
@@ -133,8 +135,8 @@ async def revoke_playback_link(id: str, link_id: str) -> Response:
 
     Addresses of segments that a player was given before work until they expire.
     """
-    video = await publishing.get_video(id)
-    parsed = publishing.parse_video_id(link_id)
+    video = await read_video(id)
+    parsed = parse_video_id(link_id)
     if parsed is None or not await playback_links.revoke(parsed, video_id=video.id):
         raise PlaybackLinkNotFound
     return Response(status=204)

@@ -115,7 +115,7 @@ async def retry_transcode(id: str) -> Response:
     No body is needed. A failed video is processing again and gets another `transcodeJobId`.
     """
     web = web_context()
-    video = await publishing.get_video(id)
+    video = await read_video(id)
     await publishing.retry_transcode(video, queue=web.queue)
     return await _answer(video, 202)
 

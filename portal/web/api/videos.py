@@ -23,7 +23,7 @@ from portal.videos.metadata import (
     file_name_fault,
 )
 from portal.videos.playback_tokens import PlaybackToken, account_token_expiry
-from portal.videos.rows import audience_of
+from portal.videos.reading import audience_of
 from portal.web.api.json_bodies import (
     QuotaProblem,
     Shape,

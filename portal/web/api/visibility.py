@@ -10,7 +10,6 @@ from quart_schema import document_headers, document_request, document_response, 
 from portal.database.models import Video
 from portal.database.states import Visibility
 from portal.text import MAX_SITE_LENGTH, SITE_PATTERN
-from portal.videos import publishing
 from portal.videos.visibility import (
     MAX_EMBED_ORIGINS,
     VideoAccess,
@@ -30,6 +29,7 @@ from portal.web.api.json_bodies import (
     version_read,
 )
 from portal.web.auth import Policy, policy
+from portal.web.videos import read_video
 
 blueprint = Blueprint("api_visibility", __name__, url_prefix="/api")
 tag_blueprint(blueprint, ["Access"])
@@ -106,7 +106,7 @@ async def get_access(id: str) -> Response:
 
     The ETag names this version of it; send it back in If-Match with a change.
     """
-    response = _answer(await publishing.get_video(id))
+    response = _answer(await read_video(id))
     return await response.make_conditional(request)
 
 
@@ -122,7 +122,7 @@ async def put_access(id: str) -> Response:
     2 s. If-Match must name the version that was read (or be `*`);
     when someone else has changed it since, nothing is written.
     """
-    video = await publishing.get_video(id)
+    video = await read_video(id)
     version = version_read(recorded_access(video).version)
     sent = validated(AccessRecord, await read_json())
     return _answer(await save_access(video.id, sent.value(), version=version))

@@ -7,7 +7,6 @@ from quart.typing import ResponseReturnValue
 
 from portal.database.models import Video
 from portal.errors import InvalidRequest
-from portal.videos import publishing
 from portal.videos.visibility import merge_access
 from portal.web.api.json_bodies import validated
 from portal.web.api.visibility import AccessRecord
@@ -24,6 +23,7 @@ from portal.web.pages.access_views import (
     typed_access,
 )
 from portal.web.pages.workshop import saved_fragment, workshop_page
+from portal.web.videos import read_video
 
 blueprint = Blueprint("access", __name__)
 
@@ -50,7 +50,7 @@ async def save(video_id: str) -> ResponseReturnValue:
 @fragment()
 async def panel(video_id: str) -> str:
     """The form with what is recorded."""
-    form = await recorded_access_form(await publishing.get_video(video_id))
+    form = await recorded_access_form(await read_video(video_id))
     return await render_template("videos/_access.html", access=form)
 
 
@@ -76,7 +76,7 @@ class _Sent:
 
 
 async def _save(video_id: str) -> _Sent:
-    found = await publishing.get_video(video_id)
+    found = await read_video(video_id)
     who, web, sent = await principal(), web_context(), await request.form
     base, typed = read_access(sent, prefix="base."), typed_access(sent)
     try:

@@ -22,8 +22,7 @@ from portal.text import shown
 from portal.videos.deletion import delete_undoably, fetch_with_deleted, undo_deletion
 from portal.videos.editing import recorded, save_metadata
 from portal.videos.metadata import EditableMetadata, TagsTooLong, with_tags, without_tags
-from portal.videos.publishing import fetch_videos, parse_video_id
-from portal.videos.rows import audience_of
+from portal.videos.reading import audience_of, fetch_videos, parse_video_id
 from portal.videos.visibility import recorded_access, save_access
 from portal.web.auth import Policy, policy, principal
 from portal.web.context import web_context

@@ -5,11 +5,12 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.errors import VideoNotFound
 from portal.text import shown
-from portal.videos import publishing
 from portal.videos.deletion import delete_undoably, was_deleted
+from portal.videos.reading import parse_video_id
 from portal.web.auth import Policy, policy
 from portal.web.pages.library_views import TABLE
 from portal.web.pages.toasts import ActionResult, ToastKind, toast_arguments
+from portal.web.videos import read_video
 
 blueprint = Blueprint("deletion", __name__)
 
@@ -18,7 +19,7 @@ blueprint = Blueprint("deletion", __name__)
 @policy(Policy.DELETE)
 async def confirm_deletion(video_id: str) -> str:
     """Asks whether the video is really to be deleted; with scripts its page does so itself."""
-    found = await publishing.get_video(video_id)
+    found = await read_video(video_id)
     return await render_template(
         "videos/delete.html",
         ids=[video_id],
@@ -32,7 +33,7 @@ async def confirm_deletion(video_id: str) -> str:
 @policy(Policy.DELETE)
 async def delete(video_id: str) -> WerkzeugResponse:
     """Delete the video, and say so; also when it was deleted a moment ago."""
-    parsed = publishing.parse_video_id(video_id)
+    parsed = parse_video_id(video_id)
     if parsed is None:
         raise VideoNotFound
     try:

@@ -7,7 +7,7 @@ from quart.typing import ResponseReturnValue
 
 from portal.database.models import Video
 from portal.errors import InvalidRequest
-from portal.videos import editing, publishing
+from portal.videos import editing
 from portal.web.api.json_bodies import validated
 from portal.web.api.metadata import VideoMetadata
 from portal.web.auth import Policy, policy
@@ -23,6 +23,7 @@ from portal.web.pages.editing_views import (
     typed_metadata,
 )
 from portal.web.pages.workshop import saved_fragment, workshop_page
+from portal.web.videos import read_video
 
 blueprint = Blueprint("editing", __name__)
 
@@ -74,7 +75,7 @@ class _NotSaved:
 
 
 async def _save(video_id: str) -> _Saved | _NotSaved:
-    found = await publishing.get_video(video_id)
+    found = await read_video(video_id)
     categories = await web_context().categories.names()
     sent = await request.form
     base, typed = read_metadata(sent, prefix="base."), typed_metadata(sent)

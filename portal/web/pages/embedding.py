@@ -18,7 +18,7 @@ from portal.database.models import Video
 from portal.database.states import VideoStatus
 from portal.errors import PortalError, VideoNotFound
 from portal.text import shown, whole_number
-from portal.videos.rows import audience_of
+from portal.videos.reading import audience_of
 from portal.videos.visibility import embed_origin_fault
 from portal.web.auth import Policy, policy
 from portal.web.context import web_context

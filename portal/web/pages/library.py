@@ -20,8 +20,7 @@ from portal.database.states import VideoStatus
 from portal.errors import Overloaded
 from portal.videos.library import LibraryPage, Work, list_videos, read_work
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
-from portal.videos.publishing import fetch_videos, parse_video_id
-from portal.videos.rows import audience_of
+from portal.videos.reading import audience_of, fetch_videos, parse_video_id
 from portal.web.auth import Policy, policy, principal
 from portal.web.context import web_context
 from portal.web.pages.library_views import (

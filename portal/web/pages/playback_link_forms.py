@@ -9,10 +9,11 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 from portal.database.models import Video
 from portal.errors import FieldError, InvalidRequest, PortalError, TooManyPlaybackLinks
 from portal.text import whole_number
-from portal.videos import playback_links, publishing
+from portal.videos import playback_links
 from portal.web.auth import Policy, policy, principal
 from portal.web.pages.playback_link_views import LIVES, links_view
 from portal.web.pages.workshop import workshop_page
+from portal.web.videos import read_video
 
 blueprint = Blueprint("playback_links", __name__)
 
@@ -21,7 +22,7 @@ blueprint = Blueprint("playback_links", __name__)
 @policy(Policy.EDIT)
 async def make(video_id: str) -> ResponseReturnValue:
     """Make a link, and show it on the page; or the page, which says at the form why not."""
-    found = await publishing.get_video(video_id)
+    found = await read_video(video_id)
     life_s = whole_number((await request.form).get("life", ""), max_digits=9)
     if life_s is None or life_s not in LIVES:
         words = f"Choose one of {', '.join(LIVES.values())}."
@@ -38,7 +39,7 @@ async def make(video_id: str) -> ResponseReturnValue:
 @policy(Policy.EDIT)
 async def revoke(video_id: str, link_id: UUID) -> WerkzeugResponse:
     """Make a link void, and show the page. One that is void already is no fault."""
-    found = await publishing.get_video(video_id)
+    found = await read_video(video_id)
     await playback_links.revoke(link_id, video_id=found.id)
     return redirect(url_for("workshop.workshop", video_id=found.id, _anchor="links"), 303)
 

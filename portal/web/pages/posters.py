@@ -11,13 +11,15 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 from portal.database.models import PosterRequest
 from portal.errors import FieldError, InvalidRequest
 from portal.transcoding.errors import PictureFault, PictureRejected
-from portal.videos import posters, publishing
+from portal.videos import posters
+from portal.videos.reading import parse_video_id
 from portal.web.auth import Policy, policy
 from portal.web.context import web_context
 from portal.web.fragments import fragment
 from portal.web.pages.poster_views import FAULTS, NO_PICTURE, poster_view, recorded_poster
 from portal.web.pages.workshop import CHANGED, watched_poster, workshop_page
 from portal.web.request_bodies import MAX_PICTURE_BYTES
+from portal.web.videos import read_video
 
 blueprint = Blueprint("posters", __name__)
 
@@ -53,7 +55,7 @@ async def send_picture(video_id: str) -> ResponseReturnValue:
     asked = await _request_picture(video_id)
     if isinstance(asked, PosterRequest):
         return _to_workshop(asked)
-    found = await publishing.get_video(video_id)
+    found = await read_video(video_id)
     return await workshop_page(found, poster=await recorded_poster(found, fault=asked)), 422
 
 
@@ -65,19 +67,19 @@ async def send_picture_fragment(video_id: str) -> ResponseReturnValue:
     asked = await _request_picture(video_id)
     if isinstance(asked, PosterRequest):
         return await _poster(video_id, watched=asked.number)
-    view = await recorded_poster(await publishing.get_video(video_id), fault=asked)
+    view = await recorded_poster(await read_video(video_id), fault=asked)
     return await render_template("videos/_poster.html", poster=view, video_id=video_id), 422
 
 
 async def _request_frame(video_id: str) -> PosterRequest:
-    found = await publishing.get_video(video_id)
+    found = await read_video(video_id)
     time_s = _seconds((await request.form).get("time", ""))
     return await posters.request_poster(found.id, time_s=time_s, queue=web_context().queue)
 
 
 async def _request_picture(video_id: str) -> PosterRequest | str:
     """The request, or what is wrong with the picture."""
-    found = await publishing.get_video(video_id)
+    found = await read_video(video_id)
     try:
         sent = (await request.files).get("picture")
     except RequestEntityTooLarge:
@@ -103,10 +105,10 @@ def _to_workshop(asked: PosterRequest) -> WerkzeugResponse:
 
 
 async def _poster(video_id: str, *, watched: int) -> ResponseReturnValue:
-    parsed = publishing.parse_video_id(video_id)
+    parsed = parse_video_id(video_id)
     asked = await PosterRequest.get_or_none(video_id=parsed) if parsed else None
     # Read afterwards: of a request that is done, it has the picture.
-    found = await publishing.get_video(video_id)
+    found = await read_video(video_id)
     view = await poster_view(found, asked, watched=watched)
     text = await render_template("videos/_poster.html", poster=view, video_id=video_id)
     return (text, CHANGED) if view and view.is_news else text

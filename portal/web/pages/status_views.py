@@ -16,7 +16,7 @@ from portal.videos.progress import (
     TranscodeStage,
 )
 from portal.videos.publishing import RETRY_HELPS
-from portal.videos.rows import audience_of
+from portal.videos.reading import audience_of
 from portal.web.pages.formatting import queue_words, time_left, whole_seconds
 from portal.web.playback_addresses import master_url
 

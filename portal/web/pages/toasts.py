@@ -11,7 +11,7 @@ from typing import Any
 from werkzeug.datastructures import MultiDict
 
 from portal.videos.deletion import UNDO_S
-from portal.videos.publishing import parse_video_id
+from portal.videos.reading import parse_video_id
 
 # Of one action; as many as a page of the table has.
 MAX_SELECTED = 50

@@ -12,7 +12,7 @@ from portal.accounts.people import name_of, names_of
 from portal.database.models import Video
 from portal.errors import NothingToRetry, Unavailable
 from portal.videos import publishing
-from portal.videos.related import related_videos
+from portal.videos.library import related_videos
 from portal.web.auth import Policy, may_edit, policy, principal
 from portal.web.context import web_context
 from portal.web.fragments import fragment
@@ -144,11 +144,11 @@ async def retry_remaining(video_id: str) -> str:
 
 async def _retried(video_id: str) -> Video:
     web = web_context()
-    found = await publishing.get_video(video_id)
+    found = await read_video(video_id)
     # Pressed twice, or pressed by two: the page shows that it is on its way.
     with suppress(NothingToRetry):
         await publishing.retry_transcode(found, queue=web.queue)
-    return await publishing.get_video(video_id)
+    return await read_video(video_id)
 
 
 async def _status_fragment(found: Video) -> str:

@@ -11,7 +11,7 @@ from portal.database.models import Video
 from portal.text import shown, split_tags
 from portal.transcoding.packaging.master import Kind
 from portal.videos.progress import Progress, RenditionProgress, RenditionStage
-from portal.videos.rows import audience_of
+from portal.videos.reading import audience_of
 from portal.web.pages.access_views import badge_words
 from portal.web.pages.embedding import frame_size, iframe
 from portal.web.pages.formatting import Moment, Size, bit_rate, clock, moment, size

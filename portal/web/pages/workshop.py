@@ -10,7 +10,6 @@ from quart import Blueprint, render_template, request
 
 from portal.database.models import Video
 from portal.text import whole_number
-from portal.videos import publishing
 from portal.web.auth import Policy, policy
 from portal.web.context import web_context
 from portal.web.fragments import fragment
@@ -21,7 +20,7 @@ from portal.web.pages.poster_views import PosterView, recorded_poster
 from portal.web.pages.status_views import remaining_view, status_view
 from portal.web.pages.video_views import facts_view, summary_view
 from portal.web.server.request_context import expect_player
-from portal.web.videos import read_progress
+from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("workshop", __name__)
 
@@ -33,7 +32,7 @@ CHANGED = {"HX-Trigger": '{"video-changed": {"target": "body"}}'}
 @policy(Policy.EDIT)
 async def workshop(video_id: str) -> str:
     """Everything that can be changed of a video, and all that is known of it."""
-    return await workshop_page(await publishing.get_video(video_id))
+    return await workshop_page(await read_video(video_id))
 
 
 @blueprint.get("/videos/<video_id>/facts")
@@ -41,7 +40,7 @@ async def workshop(video_id: str) -> str:
 @fragment()
 async def facts(video_id: str) -> str:
     """The fragment with what is known of a video; a page fetches it once that has changed."""
-    found = await publishing.get_video(video_id)
+    found = await read_video(video_id)
     view = facts_view(found, await read_progress(found.id), config=web_context().config)
     return await render_template("videos/_facts.html", facts=view)
 

@@ -1,0 +1,92 @@
+"""Reading a video: by its id, for a change, for many at once, and who may see it.
+
+What is asked for nearly every request is SQL by hand: the ORM costs several times what running such
+a query does.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from uuid import UUID
+
+from portal.accounts.permissions import Audience
+from portal.database.connection import Row, fetch_rows
+from portal.database.models import Video
+from portal.database.rows import IS_PRESENT, lock_present
+from portal.database.states import Visibility
+from portal.errors import VideoNotFound
+
+RECORDS = f"""
+SELECT id AS key, id::text, title, description, category_ids, tags, file_name, storage_key,
+       transcode_job_id::text, status, published_attempt, size_bytes, created_at, updated_at,
+       visibility, signed_in_only, owner_id
+FROM videos WHERE id = ANY(%s) AND {IS_PRESENT}
+"""  # noqa: S608 - put together from constants
+AUDIENCE_COLUMNS = ("visibility", "signed_in_only", "owner_id")
+AUDIENCE = f"SELECT {', '.join(AUDIENCE_COLUMNS)} FROM videos WHERE id = %s AND {IS_PRESENT}"  # noqa: S608
+# Who may see what an attempt wrote of a ready video: what it was published by, or a rendition.
+SERVED = f"""
+SELECT visibility, signed_in_only, owner_id
+FROM videos LEFT JOIN renditions
+  ON renditions.video_id = videos.id AND name = %s AND state = 'complete'
+WHERE videos.id = %s AND status = 'ready' AND {IS_PRESENT}
+  AND %s IN (published_attempt, attempt_number)
+"""  # noqa: S608
+
+
+async def get_video(video_id: str) -> Video:
+    """The video with this id; `VideoNotFound` for an unknown or malformed one."""
+    parsed = parse_video_id(video_id)
+    video = await Video.present().get_or_none(id=parsed) if parsed else None
+    if video is None:
+        raise VideoNotFound
+    return video
+
+
+async def fetch_videos(video_ids: Sequence[UUID]) -> dict[UUID, Video]:
+    """Those of these videos that there are."""
+    return {video.id: video for video in await Video.present().filter(id__in=video_ids)}
+
+
+def parse_video_id(text: str) -> UUID | None:
+    """The id, in its canonical form only: an address that names a video has one spelling."""
+    try:
+        parsed = UUID(text)
+    except ValueError:
+        return None
+    return parsed if str(parsed) == text else None
+
+
+async def fetch_records(video_ids: Sequence[UUID]) -> dict[UUID, Row]:
+    """The columns that the API shows of these videos, as far as there are such videos."""
+    rows = await fetch_rows(RECORDS, list(video_ids))
+    return {row.pop("key"): row for row in rows}
+
+
+async def fetch_served(video_id: UUID, attempt: int, rendition: str) -> Audience | None:
+    """Who may see what this attempt wrote of a rendition; None if viewers get nothing of it.
+
+    The rendition is empty for what lies in none's folder.
+    """
+    rows = await fetch_rows(SERVED, rendition, video_id, attempt)
+    return audience_of(rows[0]) if rows else None
+
+
+async def locked_video(video_id: UUID) -> Video:
+    """The video, locked until the end of the current transaction. Raises `VideoNotFound`."""
+    video = await lock_present(video_id)
+    if video is None:
+        raise VideoNotFound
+    return video
+
+
+async def fetch_audience(video_id: UUID) -> Audience | None:
+    """Who may see a video; None when there is no such video."""
+    rows = await fetch_rows(AUDIENCE, video_id)
+    return audience_of(rows[0]) if rows else None
+
+
+def audience_of(found: Video | Row) -> Audience:
+    """Who may see a video, by its record or by a row with the same columns."""
+    read = partial(getattr, found) if isinstance(found, Video) else found.__getitem__
+    visibility, signed_in_only, owner_id = map(read, AUDIENCE_COLUMNS)
+    return Audience(Visibility(visibility), signed_in_only, owner_id)
