@@ -1,27 +1,25 @@
-"""The frame under the playhead becomes the poster: the right one, once, and whatever crashes."""
+"""The poster that an editor chooses, a frame or a picture: the right one, once, and on failure."""
 
 import io
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import av
 import pytest
-from api_client import ENCODING, Client, rows, run_sql, until_found
+from api_client import Client, run_sql
 from page_rows import READY, make_row
-from passes import published_file, ready_video
+from passes import ready_video
 from quart import Response
 from running_portal import process, run_ffmpeg, until
 from stored_objects import stored
 from werkzeug.datastructures import FileStorage
 
-from portal.database.deletion_models import Deletion
 from portal.database.models import PosterRequest, Video
 from portal.database.states import PosterState
 from portal.processing import removal
 from portal.transcoding.encoding.pictures import fit_picture
-from portal.transcoding.errors import PictureFault
+from portal.transcoding.errors import PictureFault, PictureRejected
 from portal.transcoding.planning.storyboard import Storyboard
 from portal.videos import deletion, posters
 from portal.videos.posters import fetch_picture, poster_key
@@ -59,7 +57,10 @@ class Poster:
     work_dir: Path
 
     async def ask(self, time: str, path: str = "poster") -> Response:
-        return await ask(self.client, self.video, time, path)
+        return await self.client.post(f"/videos/{self.video.id}/{path}", form={"time": time})
+
+    async def send(self, picture: bytes) -> Response:
+        return await send_picture(self.client, self.video, picture)
 
     async def make(self, number: int = 1) -> PosterRequest:
         """Carry out a request as a worker does."""
@@ -87,9 +88,6 @@ class Poster:
         response = await self.client.get(f"/videos/{self.video.id}/poster{query}")
         return str(await response.get_data(as_text=True))
 
-    async def version(self) -> int:
-        return (await Video.get(id=self.video.id)).poster_version
-
 
 @pytest.fixture
 async def poster(
@@ -97,10 +95,6 @@ async def poster(
 ) -> Poster:
     video = await ready_video(client, resources, shaded_video, tmp_path)
     return Poster(video, client, resources, tmp_path)
-
-
-async def ask(client: Client, video: Video, time: str, path: str = "poster") -> Response:
-    return await client.post(f"/videos/{video.id}/{path}", form={"time": time})
 
 
 async def test_worker_replaces_the_poster_by_the_frame_asked_for(
@@ -129,23 +123,6 @@ async def test_worker_replaces_the_poster_by_the_frame_asked_for(
     assert f"/videos/{poster.video.id}/poster.jpg?v=1" in str(await page.get_data(as_text=True))
 
 
-async def test_news_of_a_poster_come_with_its_picture(
-    poster: Poster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await poster.ask("1")
-    look = PosterRequest.get_or_none
-
-    async def look_when_it_is_done(**query: Any) -> PosterRequest | None:
-        monkeypatch.setattr(PosterRequest, "get_or_none", look)
-        await poster.make()
-        return await look(**query)
-
-    monkeypatch.setattr(PosterRequest, "get_or_none", look_when_it_is_done)
-    fragment = await poster.fragment("?watched=1")
-    assert "The poster was replaced." in fragment
-    assert f"/videos/{poster.video.id}/poster.jpg?v=1" in fragment
-
-
 async def test_frame_is_the_one_that_is_shown_at_that_time(poster: Poster) -> None:
     frames = {0: 0, 0.1: 1, 0.19: 1, 3.95: 39, 4.0: 40, 5.9: 59, 99: 59}
     shown = {}
@@ -160,7 +137,7 @@ async def test_later_request_voids_the_one_that_waits(poster: Poster) -> None:
     await poster.ask("1")
     await poster.ask("2")
     await poster.make(1)
-    assert await poster.version() == 0
+    assert await poster.stored() == ["poster.jpg"]
     assert (await poster.make(2)).state is PosterState.DONE
     assert await poster.stored() == ["poster-2.jpg"]
 
@@ -175,25 +152,6 @@ async def test_job_that_runs_again_writes_nothing_twice_and_tidies_up(poster: Po
     await poster.make()
     assert await poster.stored() == ["poster-1.jpg"]
     assert await storage.head(poster.key(1)) == written
-
-
-@pytest.mark.slow
-async def test_killed_worker_leaves_its_request_to_the_next(
-    poster: Poster, environ: dict[str, str]
-) -> None:
-    await poster.ask("1")
-    await run_sql(
-        environ["DATABASE_URL"],
-        "UPDATE procrastinate_jobs SET status = 'doing' WHERE task_name = 'portal:poster';"
-        "UPDATE poster_requests SET state = 'working', tries = 1,"
-        " lease_expires_at = now() - interval '1 s'",
-    )
-
-    async def is_done() -> bool:
-        return await poster.version() == 1
-
-    async with process("worker", environ):
-        await until(is_done, timeout_s=15)
 
 
 async def test_rendition_that_can_not_be_read_fails_with_words(poster: Poster) -> None:
@@ -212,8 +170,6 @@ async def test_poster_of_a_video_that_was_deleted_meanwhile_leaves_nothing(poste
     await deletion.delete_video(video.id, queue=queue)
     await storage.put(poster.key(1), b"late", content_type="image/jpeg")
     await posters._finish(video, 1, poster.key(1), storage, queue)
-    promised = await Deletion.get(video_id=video.id)
-    assert promised.settles_at > promised.lease_expires_at.now(promised.settles_at.tzinfo)
     await run_sql(poster.resources.config.database_url, "UPDATE deletions SET settles_at = now()")
     await removal.remove_files(video.id, storage=storage)
     assert await stored(storage, video.id) == []
@@ -244,30 +200,6 @@ async def test_address_of_a_poster_is_kept_only_with_its_version(poster: Poster)
         assert "/poster-1.jpg?" in response.headers["Location"]
 
 
-@pytest.mark.parametrize("time", ["", "x", "nan", "inf"])
-async def test_time_that_is_none_is_refused(client: Client, time: str) -> None:
-    video = await make_row(**READY)
-    assert (await ask(client, video, time)).status_code == 422
-    assert not await PosterRequest.exists()
-
-
-@pytest.mark.slow
-async def test_side_jobs_do_not_wait_for_a_transcode(
-    poster: Poster, long_video: Path, environ: dict[str, str]
-) -> None:
-    await published_file(poster.client, poster.resources, long_video)
-
-    async def is_done() -> bool:
-        return await poster.version() == 1
-
-    async with process("worker", environ):
-        await until_found(environ["DATABASE_URL"], ENCODING)
-        await poster.ask("2")
-        await until(is_done, timeout_s=10)
-        assert await rows(environ["DATABASE_URL"], ENCODING)
-
-
-PICTURES = ("poster/picture", "poster/picture/panel")
 # Green on the left and red on the right, in the shape of four to one.
 HALVES = "color=0x00ff00:size=400x200,pad=800:200:0:0:red"
 
@@ -324,25 +256,18 @@ def is_like(colour: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     return all(abs(it - other) < 40 for it, other in zip(colour, wanted, strict=True))
 
 
-async def send_picture(client: Client, video: Video, picture: bytes, path: str) -> Response:
+async def send_picture(client: Client, video: Video, picture: bytes) -> Response:
     file = FileStorage(io.BytesIO(picture), filename="own.jpg", name="picture")
-    return await client.post(f"/videos/{video.id}/{path}", files={"picture": file})
+    return await client.post(f"/videos/{video.id}/poster/picture", files={"picture": file})
 
 
 GREEN, RED, BLACK = (0, 255, 0), (255, 0, 0), (0, 0, 0)
 
 
-@pytest.mark.parametrize("path", PICTURES)
 async def test_picture_that_is_sent_becomes_the_poster(
-    poster: Poster, pictures: dict[str, bytes], path: str
+    poster: Poster, pictures: dict[str, bytes]
 ) -> None:
-    response = await send_picture(poster.client, poster.video, pictures["jpeg"], path)
-    if path == "poster/picture":
-        assert response.status_code == 303
-        place = f"/videos/{poster.video.id}/edit?watched=1"
-        assert response.headers["Location"] == f"{place}#poster"
-    else:
-        assert "Waiting for the worker…" in str(await response.get_data(as_text=True))
+    assert (await poster.send(pictures["jpeg"])).status_code == 303
     request = await poster.make()
     assert (request.state, request.time_s) == (PosterState.DONE, None)
     assert await poster.stored() == ["poster-1.jpg"]
@@ -351,9 +276,6 @@ async def test_picture_that_is_sent_becomes_the_poster(
     assert is_like(left, GREEN)
     assert is_like(right, RED)
     assert await fetch_picture(poster.video.id) is None
-    answer = await poster.client.get(f"/videos/{poster.video.id}/poster?watched=1")
-    assert "video-changed" in answer.headers["HX-Trigger"]
-    assert "The poster was replaced." in str(await answer.get_data(as_text=True))
 
 
 @pytest.mark.parametrize(
@@ -364,14 +286,24 @@ async def test_picture_that_is_sent_becomes_the_poster(
         ("turned", [None, None, GREEN, RED]),
         ("clear", [BLACK, BLACK]),
         ("thin", [RED, RED]),
+        ("name only", PictureFault.UNREADABLE),
+        ("cut", PictureFault.UNREADABLE),
+        ("playlist", PictureFault.UNREADABLE),
+        ("animated", PictureFault.UNREADABLE),
+        ("many pixels", PictureFault.TOO_LARGE),
     ],
 )
-async def test_picture_is_cut_to_the_shape_of_the_video(
+async def test_picture_is_cut_to_the_shape_of_the_video_or_rejected(
     pictures: dict[str, bytes],
     tmp_path: Path,
     name: str,
-    expected: list[tuple[int, int, int] | None],
+    expected: list[tuple[int, int, int] | None] | PictureFault,
 ) -> None:
+    if isinstance(expected, PictureFault):
+        with pytest.raises(PictureRejected) as raised:
+            await fit_picture(pictures[name], shape=(1920, 1080), work_dir=tmp_path)
+        assert raised.value.code == expected.value
+        return
     made = await fit_picture(pictures[name], shape=(1920, 1080), work_dir=tmp_path)
     width, height, found = colours(made)
     assert (width, height) == (1280, 720)
@@ -379,48 +311,30 @@ async def test_picture_is_cut_to_the_shape_of_the_video(
         assert wanted is None or is_like(colour, wanted)
 
 
-@pytest.mark.parametrize("path", PICTURES)
-@pytest.mark.parametrize(
-    ("name", "fault"),
-    [
-        ("empty", "Choose a picture."),
-        ("text", "No JPEG, PNG or still WebP can be read in it. Choose another one."),
-        ("large", "This picture is larger than 10 MB and 50 megapixels. Choose a smaller one."),
-    ],
-)
-async def test_file_that_is_no_picture_is_refused_at_its_field(
-    client: Client, pictures: dict[str, bytes], path: str, name: str, fault: str
+async def test_what_can_be_no_poster_is_refused_at_its_field(
+    client: Client, pictures: dict[str, bytes]
 ) -> None:
     video = await make_row(**READY)
-    response = await send_picture(client, video, pictures[name], path)
-    page = str(await response.get_data(as_text=True))
-    assert response.status_code == 422
-    assert f">{fault}</p>" in page[page.index('id="poster-picture-error"') :]
+    for time in ("", "x", "nan", "inf"):
+        response = await client.post(f"/videos/{video.id}/poster", form={"time": time})
+        assert response.status_code == 422, time
+    for name in ("empty", "text", "large"):
+        response = await send_picture(client, video, pictures[name])
+        assert response.status_code == 422, name
+        page = str(await response.get_data(as_text=True))
+        assert re.search(r'id="poster-picture-error"[^>]*>\w', page), name
     assert not await PosterRequest.exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "code"),
-    [
-        ("name only", "picture_unreadable"),
-        ("cut", "picture_unreadable"),
-        ("playlist", "picture_unreadable"),
-        ("animated", "picture_unreadable"),
-        ("many pixels", "picture_too_large"),
-    ],
-)
 async def test_picture_that_can_not_be_decoded_is_told_at_its_field(
-    poster: Poster, pictures: dict[str, bytes], name: str, code: str
+    poster: Poster, pictures: dict[str, bytes]
 ) -> None:
-    response = await send_picture(poster.client, poster.video, pictures[name], PICTURES[0])
-    assert response.status_code == 303
+    assert (await poster.send(pictures["cut"])).status_code == 303
     request = await poster.make()
-    assert (request.state, request.error_code) == (PosterState.FAILED, code)
-    for path in ("poster", "edit"):
-        answer = await poster.client.get(f"/videos/{poster.video.id}/{path}?watched=1")
-        page = str(await answer.get_data(as_text=True))
-        fault = FAULTS[PictureFault(code)]
-        assert f">{fault}</p>" in page[page.index('id="poster-picture-error"') :]
+    assert (request.state, request.error_code) == (PosterState.FAILED, "picture_unreadable")
+    page = await poster.fragment("?watched=1")
+    fault = FAULTS[PictureFault.UNREADABLE]
+    assert f">{fault}</p>" in page[page.index('id="poster-picture-error"') :]
     assert await poster.stored() == ["poster.jpg"]
     assert await fetch_picture(poster.video.id) is None
 
@@ -436,9 +350,6 @@ async def test_frames_of_the_whole_video_are_offered(poster: Poster) -> None:
     folder = f"/hls/{poster.video.id}/{poster.video.published_attempt}"
     assert f'href="{folder}/storyboard-000.jpg"' in page
     assert 'viewBox="0 108 192 108"' in page
-    await poster.ask(times[1])
-    assert (await poster.make()).state is PosterState.DONE
-    assert await poster.shade() == pytest.approx(35, abs=0.5)
 
 
 # A thumbnail from the middle of each of twelve seconds.
