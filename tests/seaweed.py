@@ -22,7 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from running_portal import free_port, until
 
 from portal.processes.output import Output
-from portal.processes.spec import ChildSpec
+from portal.processes.supervisor import ChildSpec
 
 BUCKET = "portal"
 ACCESS_KEY = "SEAWEEDTESTACCESSKEY"

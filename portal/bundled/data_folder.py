@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from portal.bundled.errors import UpError
-from portal.processes.files import write_atomically
+from portal.processes.records import write_atomically
 
 ENV_NAME = "env"
 

@@ -20,9 +20,9 @@ from pathlib import Path
 from portal.bundled.addresses import authority, http_status, local_peer
 from portal.bundled.data_folder import DataFolder
 from portal.bundled.errors import UpError
-from portal.processes.files import write_atomically
 from portal.processes.output import LogFile
-from portal.processes.spec import ChildSpec
+from portal.processes.records import write_atomically
+from portal.processes.supervisor import ChildSpec
 from portal.storage.keys import UPLOAD_FOLDER
 
 BUCKET = "portal"

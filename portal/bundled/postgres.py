@@ -26,10 +26,9 @@ from portal.bundled.data_folder import DataFolder
 from portal.bundled.errors import UpError
 from portal.bundled.os_account import change_owner, database_account, grant_access
 from portal.processes.child import SystemUser
-from portal.processes.orphans import wait_or_kill
 from portal.processes.output import LogFile
-from portal.processes.spec import ChildSpec
-from portal.processes.supervisor import Children
+from portal.processes.records import wait_or_kill
+from portal.processes.supervisor import Children, ChildSpec
 
 MAJOR_VERSION = 18
 ROLE: Final = "portal"

@@ -14,8 +14,7 @@ from portal.bundled.object_store import (
     remove_unfinished_uploads,
 )
 from portal.bundled.postgres import prepare_postgres
-from portal.processes.spec import ChildSpec
-from portal.processes.supervisor import Children
+from portal.processes.supervisor import Children, ChildSpec
 
 REGION = "us-east-1"  # the only one an S3 server without regions is sure to know
 

@@ -29,10 +29,9 @@ from portal.bundled.errors import UpError
 from portal.bundled.postgres import release_socket_folder
 from portal.bundled.services import start_embedded
 from portal.bundled.terminal import Terminal, open_terminal
-from portal.processes.orphans import end_orphans
 from portal.processes.output import LineOutput
-from portal.processes.spec import ChildError, ChildSpec
-from portal.processes.supervisor import Children, running_children
+from portal.processes.records import end_orphans
+from portal.processes.supervisor import ChildError, Children, ChildSpec, running_children
 
 __all__ = ["UpError", "up"]
 

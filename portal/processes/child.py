@@ -1,4 +1,4 @@
-"""Start one child process, and stop it.
+"""Start one child process, attend it while it works, and stop it.
 
 Every child leads a session and process group of its own, so that Ctrl-C in a terminal reaches
 only the parent, and is signalled by Linux when its parent ends. Linux ties that to the *thread*
@@ -11,13 +11,16 @@ import errno
 import os
 import signal
 import sys
+import time
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import cast
+
+from portal.concurrency import task_group
 
 _CONFINE = Path(__file__).with_name("confine.py")
 # A stopped process can't act on SIGTERM before it is continued.
@@ -25,6 +28,7 @@ _STOP_SIGNALS = ((signal.SIGTERM, 0.0), (signal.SIGCONT, 3.0))
 _KILLED_TIMEOUT_S = 3.0
 _DRAIN_LIMIT_S = 5.0
 _READ_BYTES = 65_536
+_WATCH_PERIOD_S = 0.2
 # Where TLS trust is configured is not a secret, and https sources need it.
 _INHERITED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "TMPDIR")
 
@@ -114,6 +118,75 @@ async def _read_tail(stream: StreamReader, max_bytes: int) -> bytes:
     while chunk := await stream.read(_READ_BYTES):
         tail = (tail + chunk)[-max_bytes:]
     return tail
+
+
+class Stalled(Exception):
+    """The child made no progress for too long."""
+
+
+class OutOfTime(Exception):
+    """The child took longer than it may."""
+
+
+@dataclass(slots=True)
+class Watch:
+    """What is known about a child: when it has to be ready, and when it last got on."""
+
+    timeout_s: float
+    stall_s: float
+    _started_at: float = field(default_factory=time.monotonic)
+    _moved_at: float = field(default_factory=time.monotonic)
+    _position: tuple[object, ...] = ()
+
+    def saw(self, *position: object) -> None:
+        """The child says that it is here."""
+        if position != self._position:
+            self._moved_at = time.monotonic()
+        self._position = position
+
+    def skip(self, seconds: float) -> None:
+        """Time in which the child was paused counts for neither limit."""
+        self._started_at += seconds
+        self._moved_at += seconds
+
+    def check(self) -> None:
+        """Raise Stalled or OutOfTime when a limit is exceeded."""
+        now = time.monotonic()
+        if now - self._moved_at > self.stall_s:
+            raise Stalled
+        if now - self._started_at > self.timeout_s:
+            raise OutOfTime
+
+
+async def attend(
+    process: Process, watch: Watch, *readers: Coroutine[None, None, None], paused: asyncio.Event
+) -> None:
+    """Run the readers of its output until the child has ended; the caller stops and judges it.
+
+    While `paused` is set the child stands still. Raises Stalled, OutOfTime, or a reader's error.
+    """
+    async with task_group() as tasks:
+        for reader in readers:
+            tasks.create_task(reader)
+        watchdog = tasks.create_task(_guard(process, watch, paused))
+        await process.wait()
+        watchdog.cancel()
+
+
+async def _guard(process: Process, watch: Watch, paused: asyncio.Event) -> None:
+    """Enforce the limits and pause."""
+    is_paused = False
+    checked_at = time.monotonic()
+    while True:
+        await asyncio.sleep(_WATCH_PERIOD_S)
+        now = time.monotonic()
+        if is_paused:
+            watch.skip(now - checked_at)
+        checked_at = now
+        if paused.is_set() != is_paused:
+            is_paused = paused.is_set()
+            send(process, signal.SIGSTOP if is_paused else signal.SIGCONT)
+        watch.check()
 
 
 async def stop(

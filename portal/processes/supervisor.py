@@ -8,24 +8,61 @@ the set, with a `ChildError` raised where `running_children` is left.
 import asyncio
 import logging
 import os
+import signal
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from portal.concurrency import task_group
-from portal.processes.child import describe_exit, kill_group, send, spawn, stop
-from portal.processes.files import write_atomically
-from portal.processes.orphans import record_children
-from portal.processes.output import LineOutput, LogFile
-from portal.processes.spec import ChildError, ChildSpec, RestartPolicy
+from portal.processes.child import SystemUser, describe_exit, kill_group, send, spawn, stop
+from portal.processes.output import LineOutput, LogFile, Output
+from portal.processes.records import record_children, write_atomically
+from portal.retry import Backoff
 
 logger = logging.getLogger(__name__)
 
 READY_INTERVAL_S = 0.05
 LAST_LINES_TIMEOUT_S = 0.5
+
+
+class ChildError(Exception):
+    """A child could not be started, or failed for good; the message is for people."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildSpec:
+    """How to start a child, see that it works, and stop it.
+
+    `stop_signals` each come with the seconds that the child is given; SIGKILL follows by itself.
+    Nothing works without a child that `must_start`.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    environ: Mapping[str, str]
+    output: Output
+    ready: Callable[[], Awaitable[bool]] | None = None
+    ready_timeout_s: float = 30.0
+    must_start: bool = False
+    stop_signals: tuple[tuple[signal.Signals, float], ...] = ((signal.SIGTERM, 5.0),)
+    stop_now_signal: signal.Signals = signal.SIGKILL
+    death_signal: signal.Signals = signal.SIGTERM
+    user: SystemUser | None = None
+    cwd: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy(Backoff):
+    """Pauses between restarts. Failures are forgotten once a child has run for `settled_s`.
+
+    A child that must start is given up after `first_tries` failures before it was ever ready.
+    """
+
+    settled_s: float = 60.0
+    first_tries: int = 5
 
 
 @dataclass(slots=True)

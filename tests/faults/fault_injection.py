@@ -39,8 +39,7 @@ from portal.client.uploads import send_file
 from portal.config import Config
 from portal.database.connection import migrate
 from portal.processes.output import LogFile
-from portal.processes.spec import ChildSpec, RestartPolicy
-from portal.processes.supervisor import running_children
+from portal.processes.supervisor import ChildSpec, RestartPolicy, running_children
 from portal.uploads.parts import MIB
 
 Result = TypeVar("Result")

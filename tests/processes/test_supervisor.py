@@ -17,10 +17,15 @@ import psutil
 import pytest
 
 import portal
-from portal.processes.orphans import end_orphans, record_children
 from portal.processes.output import LineOutput, LogFile
-from portal.processes.spec import ChildError, ChildSpec, RestartPolicy
-from portal.processes.supervisor import Children, running_children
+from portal.processes.records import end_orphans, record_children
+from portal.processes.supervisor import (
+    ChildError,
+    Children,
+    ChildSpec,
+    RestartPolicy,
+    running_children,
+)
 
 QUICK = RestartPolicy(first_s=0.01, cap_s=0.02, first_tries=2)
 TIMEOUT_S = 100.0
@@ -118,35 +123,20 @@ async def test_a_killed_child_is_started_again(lines: Lines) -> None:
         assert children.pid("one") not in (None, pid)
 
 
-async def test_a_child_that_keeps_dying_is_restarted_and_the_others_run_on(
-    lines: Lines, tmp_path: Path
+async def test_a_child_that_keeps_dying_is_told_and_restarted_and_the_others_run_on(
+    lines: Lines, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     failing = tmp_path / "failing"
-    dying = child("broken", DYING, lines.output)
-
     async with polite(lines, failing=failing) as children:
         assert failing.read_text() == ""
         pid = children.pid("one")
-        await children.start(dying)
-        await until(lambda: lines.count("no disk") >= 8)
-        assert children.pid("one") == pid
-
-        assert failing.read_text() == "broken\n"
-    assert lines.count("end one") == 1
-
-
-async def test_a_child_that_keeps_dying_is_told_with_its_failures_and_last_lines(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    log = LogFile(tmp_path / "broken.log")
-    dying = child("broken", DYING, log)
-
-    async with running_children(policy=QUICK) as children:
-        await children.start(dying)
+        await children.start(child("broken", DYING, LogFile(tmp_path / "broken.log")))
         await until(lambda: len(caplog.messages) >= 6)
-
+        assert children.pid("one") == pid
+        assert failing.read_text() == "broken\n"
     assert caplog.messages[5].startswith("broken died: exit status 3 (failure 6 in a row)")
     assert "no disk" in caplog.messages[5]
+    assert lines.count("end one") == 1
 
 
 async def test_a_child_that_must_start_and_does_not_ends_all_and_is_named(lines: Lines) -> None:
@@ -177,7 +167,7 @@ async def test_a_child_that_will_not_end_is_killed_with_what_it_started(lines: L
     print("helper", helper.pid, flush=True)
     {textwrap.indent(STUBBORN, "    ").strip()}
     """
-    async with polite(lines, code, stop_signals=((signal.SIGTERM, 2),)):
+    async with polite(lines, code, stop_signals=((signal.SIGTERM, 0.5),)):
         helper = int(lines[0].split()[1])
         assert psutil.pid_exists(helper)
 
@@ -219,8 +209,7 @@ async def test_children_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     import asyncio, sys
     from pathlib import Path
     from portal.processes.output import LogFile
-    from portal.processes.spec import ChildSpec
-    from portal.processes.supervisor import running_children
+    from portal.processes.supervisor import ChildSpec, running_children
 
     async def main():
         spec = ChildSpec(name="one", argv=(sys.executable, "-S", "-c", {POLITE!r}, "one"),

@@ -14,8 +14,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from portal.processes.child import Limits, describe_exit, spawn, stop, was_ended_from_outside
-from portal.processes.watchdog import OutOfTime, Stalled, Watch, attend
+from portal.processes.child import (
+    Limits,
+    OutOfTime,
+    Stalled,
+    Watch,
+    attend,
+    describe_exit,
+    spawn,
+    stop,
+    was_ended_from_outside,
+)
 from portal.transcoding.errors import CopyUndeliverable, FailCode, TranscodeFailed
 from portal.transcoding.probing.source_address import reading_options, source_address
 

@@ -16,8 +16,7 @@ from typing import cast
 
 import imageio_ffmpeg
 
-from portal.processes.child import Limits, spawn, stop
-from portal.processes.watchdog import OutOfTime, Stalled, Watch, attend
+from portal.processes.child import Limits, OutOfTime, Stalled, Watch, attend, spawn, stop
 from portal.transcoding.encoding.ffmpeg_log import LOG_LEVEL, FfmpegLog, RunReport
 from portal.transcoding.errors import FailCode, TranscodeFailed
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from serving import Eventually, FindProcesses, Hanging, cancel
 
-from portal.processes import watchdog
+from portal.processes import child
 from portal.processes.child import Limits
 from portal.transcoding.encoding.ffmpeg import run
 from portal.transcoding.encoding.ffmpeg_log import FfmpegLog, RunReport
@@ -178,7 +178,7 @@ async def test_backpressure_stops_the_process_and_the_clock(
     endless: Endless, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-    monkeypatch.setattr(watchdog, "time", clock)
+    monkeypatch.setattr(child, "time", clock)
     paused = asyncio.Event()
     running = run(endless.arguments, timeout_s=1_000, stall_s=1_000, paused=paused)
     task = asyncio.create_task(running)
