@@ -132,7 +132,6 @@ def tortoise_config(config: Config, *, fail_fast: bool = False) -> dict[str, Any
             "portal": {
                 "models": [
                     "portal.database.models",
-                    "portal.database.deletion_models",
                     "portal.database.account_models",
                 ],
                 "migrations": "portal.database.migrations",

@@ -294,8 +294,7 @@ class MadeSegment(Model):
 class PosterRequest(Model):
     """The last poster that an editor asked for: the frame at a time, or a picture that was sent.
 
-    `number` counts a video's requests and names the poster; no two ever share a name. While the
-    state is working, the worker that cuts it holds the lease.
+    `number` counts a video's requests and names the poster; no two ever share a name.
     """
 
     id = fields.BigIntField(primary_key=True)
@@ -308,10 +307,42 @@ class PosterRequest(Model):
     state = fields.CharEnumField(PosterState, max_length=10, default=PosterState.WAITING)
     tries = fields.IntField(default=0)
     job_id = fields.BigIntField()
-    lease_expires_at: datetime = fields.DatetimeField()
     error_code = fields.CharField(max_length=60, null=True)
 
     video_id: UUID
 
     class Meta:
         table = "poster_requests"
+
+
+class Deletion(Model):
+    """A deleted video whose files are still to be removed from storage.
+
+    A worker may have written more of them until `settles_at`; the removal ends after that.
+    """
+
+    video_id = fields.UUIDField(primary_key=True)
+    storage_key = fields.CharField(max_length=400)
+    job_id = fields.BigIntField()
+    settles_at: datetime = fields.DatetimeField()
+
+    class Meta:
+        table = "deletions"
+
+
+class Tombstone(Model):
+    """A video that was deleted a while ago.
+
+    The address that its file was uploaded to may still be valid, and a worker that stood still may
+    still be writing. When neither can be, the janitor looks for files of it once more. Of the day
+    in which it was published the quota of its account counts it still.
+    """
+
+    video_id = fields.UUIDField(primary_key=True)
+    storage_key = fields.CharField(max_length=400)
+    owner_id: UUID | None = fields.UUIDField(null=True)
+    published_at: datetime | None = fields.DatetimeField(null=True)
+    deleted_at: datetime = fields.DatetimeField()
+
+    class Meta:
+        table = "tombstones"

@@ -12,6 +12,16 @@ from portal.database.models import Video
 NOW = RawSQL("now()")
 # Of videos, for what people and programs see: see `Video.present`.
 IS_PRESENT = "deleted_at IS NULL"
+# Of attempts: whether the worker that made one still renews its lease. Times are the database's.
+IS_LIVE = "lease_expires_at > now()"
+# One that a worker makes at this moment; one whose lease ran out is not under way.
+IS_UNDER_WAY = f"outcome IS NULL AND {IS_LIVE}"
+# Joins `video` with the columns of that attempt.
+JOIN_ATTEMPT = f"""
+LEFT JOIN LATERAL (
+  SELECT * FROM attempts WHERE video_id = video.id AND {IS_UNDER_WAY} ORDER BY number DESC LIMIT 1
+) attempt ON true
+"""  # noqa: S608 - put together from constants
 # What ids in order are read from.
 FIRST_ID = str(UUID(int=0))
 

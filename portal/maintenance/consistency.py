@@ -15,8 +15,7 @@ from portal.config import Config
 from portal.database.connection import fetch_rows, server_time
 from portal.database.models import Video
 from portal.database.rows import rows_by_key
-from portal.maintenance.janitor import DAY_S, PERIOD_S, Cutoffs
-from portal.maintenance.rows import recorded_multiparts
+from portal.maintenance.janitor import DAY_S, PERIOD_S, Cutoffs, recorded_multiparts
 from portal.maintenance.video_files import (
     Difference,
     find_defects,
@@ -195,8 +194,7 @@ async def _find_unknown_output(run: _Comparison) -> None:
         async for stored in objects_below(entry, run.storage):
             count, is_young = count + 1, is_young or run.is_young(stored)
         if run.report.fix and not is_young:
-            async for _ in remove_below(entry, run.storage):
-                pass
+            await remove_below(entry, run.storage)
         if count:
             subject = f"{entry} ({count:,} objects)"
             run.report.add(Difference.OBJECT_UNUSED, subject, TOO_YOUNG if is_young else "")

@@ -17,7 +17,7 @@ harm, and what is published meanwhile is left alone.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -27,19 +27,10 @@ from uuid import UUID
 from portal.accounts.audit_rows import prune
 from portal.accounts.rows import forget_expired
 from portal.config import Config
-from portal.database.connection import server_time, transaction
-from portal.database.deletion_models import Deletion, Tombstone
-from portal.database.models import Attempt, Upload, Video
+from portal.database.connection import fetch_rows, server_time, transaction
+from portal.database.models import Attempt, Deletion, Tombstone, Upload, Video
 from portal.database.rows import lock_video, rows_by_key
 from portal.errors import StorageUnavailable
-from portal.maintenance import rows
-from portal.maintenance.rows import (
-    BATCH,
-    DUE_TOMBSTONES,
-    EXPIRED_SOURCES,
-    IDLE_UPLOADS,
-    SWEEPABLE,
-)
 from portal.processing.attempts import close_lost
 from portal.processing.references import unused_below, used_folders
 from portal.processing.removal import remove_again, remove_below
@@ -62,6 +53,57 @@ DAY_S = 24 * 3600
 ARRIVAL_S = 6 * 3600
 # Recording a multipart upload takes the portal seconds.
 UNRECORDED_S = 3600
+BATCH = 100
+
+# Uploads untouched since then that no video was made of.
+IDLE_UPLOADS = """
+SELECT key FROM uploads
+WHERE (greatest(created_at, active_at) < %s OR is_discarded AND multipart_id IS NOT NULL)
+  AND NOT EXISTS (SELECT FROM videos WHERE storage_key = key)
+  AND key > %s
+ORDER BY key LIMIT %s
+"""
+# Sources whose upload address has expired and that may have been replaced until then, with the size
+# that their video has; 0 for a deleted one.
+EXPIRED_SOURCES = """
+WITH expired AS (SELECT %s::timestamptz AS at)
+SELECT key, size_bytes FROM (
+  SELECT uploads.key, videos.size_bytes FROM expired, uploads
+  JOIN videos ON videos.storage_key = uploads.key
+  WHERE NOT is_compared AND uploads.created_at < expired.at
+  UNION ALL
+  SELECT storage_key, 0 FROM expired, tombstones
+  WHERE published_at < expired.at AND published_at > %s
+) source
+WHERE key > %s ORDER BY key LIMIT %s
+"""
+KNOWN_KEYS = """
+SELECT key, multipart_id FROM uploads WHERE key = ANY(%s)
+UNION ALL
+SELECT storage_key, NULL FROM tombstones WHERE storage_key = ANY(%s)
+"""
+# Final videos, none of whose attempts was under way, or may have been,
+# since then.
+SETTLED = """
+(videos.status = 'failed' OR videos.status = 'ready' AND videos.complete_job_id IS NULL)
+AND NOT EXISTS (
+  SELECT FROM attempts later WHERE later.video_id = videos.id
+    AND greatest(later.started_at, later.lease_expires_at) > %s
+)
+"""
+# Videos settled since then with attempts that were not swept.
+SWEEPABLE = f"""
+SELECT attempts.video_id::text AS key FROM attempts
+JOIN videos ON videos.id = attempts.video_id
+WHERE NOT attempts.is_swept AND {SETTLED} AND attempts.video_id > %s
+GROUP BY attempts.video_id ORDER BY attempts.video_id LIMIT %s
+"""  # noqa: S608 - constants of this file
+IS_SETTLED = f"SELECT FROM videos WHERE id = %s AND {SETTLED}"
+DUE_TOMBSTONES = """
+SELECT video_id::text AS key FROM tombstones
+WHERE deleted_at < %s AND video_id > %s
+ORDER BY video_id LIMIT %s
+"""
 
 
 @dataclass(slots=True)
@@ -136,7 +178,7 @@ async def abort_unrecorded(cutoffs: Cutoffs, storage: Storage) -> int:
     try:
         async for page in open_multiparts(UPLOAD_FOLDER, storage):
             old = [it for it in page if it.begun_at < cutoffs.unrecorded_since]
-            recorded = await rows.recorded_multiparts([it.key for it in old])
+            recorded = await recorded_multiparts([it.key for it in old])
             for each in old:
                 # Others' keys, and what the database never heard of, stay.
                 if recorded.get(each.key, each.multipart_id) != each.multipart_id:
@@ -234,8 +276,7 @@ async def _sweep_video(video_id: UUID, cutoffs: Cutoffs, storage: Storage) -> in
     removed = 0
     for attempt in attempts:
         async for prefix in unused_below(video, attempt.number, used, storage):
-            async for count in remove_below(prefix, storage):
-                removed += count
+            removed += await remove_below(prefix, storage)
     await Attempt.filter(id__in=[attempt.id for attempt in attempts]).update(is_swept=True)
     return removed
 
@@ -244,12 +285,22 @@ async def _close_attempts(video_id: UUID, cutoffs: Cutoffs) -> tuple[Video, list
     """The video and its attempts to sweep, all of them closed; None if it is no longer settled."""
     async with transaction():
         video = await lock_video(video_id)
-        is_settled = await rows.is_settled(video_id, cutoffs.settled_since)
-        if video is None or not is_settled:
+        if video is None or not await is_settled(video_id, cutoffs.settled_since):
             return None
         attempts = await Attempt.filter(video_id=video_id, is_swept=False)
         await close_lost(attempts)
     return video, attempts
+
+
+async def recorded_multiparts(keys: Sequence[str]) -> dict[str, str | None]:
+    """The multipart upload recorded for each of the keys that the database knows."""
+    rows = await fetch_rows(KNOWN_KEYS, keys, keys)
+    return {row["key"]: row["multipart_id"] for row in rows}
+
+
+async def is_settled(video_id: UUID, since: datetime) -> bool:
+    """Whether a video is final and was not worked on since then; for good if it is locked."""
+    return bool(await fetch_rows(IS_SETTLED, video_id, since))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from portal.database.models import Attempt, PosterRequest, Rendition, Video
 from portal.database.rows import lock_video
 from portal.database.states import RenditionState, VideoStatus
 from portal.errors import NotPlayable, VideoNotFound
-from portal.maintenance.rows import is_settled
+from portal.maintenance.janitor import is_settled
 from portal.processing import attempts, completion, masters
 from portal.processing.references import named_playlists, used_folders
 from portal.processing.sources import holds_source

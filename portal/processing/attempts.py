@@ -12,18 +12,22 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import psycopg
-from tortoise.expressions import F
+from tortoise.expressions import F, Q, RawSQL
 
-from portal.database.connection import OUTAGE_TIMEOUT_S, retry_outage, server_time, transaction
-from portal.database.lease import LIVE, LeaseLost, first_end, renew
+from portal.database.connection import (
+    OUTAGE_TIMEOUT_S,
+    execute,
+    retry_outage,
+    server_time,
+    transaction,
+)
 from portal.database.models import Attempt, Rendition, Video
 from portal.database.rows import NOW, lock_video
 from portal.database.states import Outcome, RenditionState, VideoStatus
-from portal.database.totals import count_attempt
 from portal.processing import made_segments
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
@@ -37,6 +41,32 @@ MAX_ATTEMPTS = 3
 TRANSCODE_FAILED = "transcode_failed"
 MAX_DETAIL_LENGTH = 4_000
 ENDING_TIMEOUT_S = 4.0
+
+
+LIVE = Q(lease_expires_at__gt=RawSQL("now()"))
+LEASE_END = RawSQL(f"now() + make_interval(secs => {LEASE_S})")
+# Running totals of ended attempts, which outlive the attempts, their videos and the workers. One
+# row for each outcome, error code and range of durations, so that reading them takes the same time
+# after ten attempts and after ten million.
+COUNT = """
+INSERT INTO attempt_totals (outcome, error_code, duration_range, attempts, duration_s, media_s)
+SELECT outcome, coalesce(error_code, ''), width_bucket(took.seconds, %s::float8[]),
+       1, took.seconds, %s
+FROM attempts,
+     LATERAL (SELECT extract(epoch FROM finished_at - started_at)::float8 AS seconds) AS took
+WHERE id = %s
+ON CONFLICT (outcome, error_code, duration_range) DO UPDATE
+SET attempts = attempt_totals.attempts + 1,
+    duration_s = attempt_totals.duration_s + excluded.duration_s,
+    media_s = attempt_totals.media_s + excluded.media_s
+"""
+# Upper ends of the ranges, in seconds; the last range has none. What was counted stays in the range
+# it was put in: other bounds need a migration.
+DURATION_BOUNDS_S = (5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 10_800.0, 43_200.0)
+
+
+class LeaseLost(Exception):
+    """Another worker took over; what was made under the lease must not be published."""
 
 
 class HeldByAnother(Exception):
@@ -149,14 +179,15 @@ async def open_attempt(
     """Open the next attempt at a locked video at which no other is open."""
     is_begun = earlier and await made_segments.is_any(video.id)
     percent = earlier[-1].percent if is_begun else 0.0
+    now = await server_time()
     row = await Attempt.create(
         video_id=video.id,
         number=earlier[-1].number + 1 if earlier else 1,
         worker=worker,
         stage="probing",
         percent=percent,
-        lease_expires_at=await first_end(LEASE_S),
-        started_at=await server_time(),
+        lease_expires_at=now + timedelta(seconds=LEASE_S),
+        started_at=now,
     )
     interruptions = sum(
         it.outcome is Outcome.HANDED_BACK
@@ -191,7 +222,9 @@ async def close_lost(attempts: Sequence[Attempt]) -> None:
 
 async def hold(attempt: OpenAttempt, **values: object) -> None:
     """Make sure that the attempt is still ours, and renew its lease; else raise `LeaseLost`."""
-    await renew(Attempt.filter(id=attempt.id, outcome=None), LEASE_S, **values)
+    held = Attempt.filter(id=attempt.id, outcome=None)
+    if not await held.update(lease_expires_at=LEASE_END, **values):
+        raise LeaseLost
 
 
 async def publish(attempt: OpenAttempt, *, media_s: float) -> None:
@@ -204,7 +237,7 @@ async def publish(attempt: OpenAttempt, *, media_s: float) -> None:
     )
     if not changed:
         raise LeaseLost
-    await count_attempt(attempt.id, media_s=media_s)
+    await execute(COUNT, list(DURATION_BOUNDS_S), media_s, attempt.id)
 
 
 async def withdraw(attempt: OpenAttempt) -> None:
@@ -290,7 +323,7 @@ async def _end(attempt: Attempt | OpenAttempt, outcome: Outcome, failure: Failur
     )
     if not changed:
         return False
-    await count_attempt(attempt.id)
+    await execute(COUNT, list(DURATION_BOUNDS_S), 0.0, attempt.id)
     unfinished = Rendition.filter(
         video_id=attempt.video_id, attempt_number=attempt.number, state=RenditionState.PLANNED
     )

@@ -8,10 +8,9 @@ from time import monotonic
 import psycopg
 
 from portal.database.connection import transaction
-from portal.database.lease import LeaseLost
 from portal.database.rows import lock_video
 from portal.processing import attempts, made_segments
-from portal.processing.attempts import OpenAttempt
+from portal.processing.attempts import LeaseLost, OpenAttempt
 from portal.processing.made_segments import Begun, Stored
 from portal.transcoding.encoding import continuation
 

@@ -18,11 +18,10 @@ import psycopg
 
 from portal.concurrency import task_group
 from portal.database.connection import retry_outage
-from portal.database.lease import LeaseLost
 from portal.database.states import Outcome
 from portal.errors import DatabaseUnavailable, Unavailable
 from portal.processing import attempts, completion, renditions
-from portal.processing.attempts import Failure, OpenAttempt
+from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
 from portal.processing.encoding_pass import EncodingPass, Made
 from portal.processing.giving_way import GaveWay
 from portal.processing.heartbeat import Heartbeat

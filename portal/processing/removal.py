@@ -8,14 +8,11 @@ earliest, and a worker that finds its video gone asks for another (`remove_again
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from uuid import UUID
 
 from portal.database.connection import server_time, transaction
-from portal.database.deletion_models import Deletion
-from portal.database.lease import first_end, renewed
+from portal.database.models import Deletion
 from portal.errors import StorageUnavailable
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_removal
@@ -26,13 +23,12 @@ logger = logging.getLogger(__name__)
 
 # What a worker had sent when it was stopped is in storage by then.
 SETTLE_S = 5
-# Renewed at the start and with each batch; storage has less time for one.
-LEASE_S = 30
-BATCH_TIMEOUT_S = 20
+# The next run removes what is left; after twice the time `maintenance.recovery` begins one.
+JOB_TIMEOUT_S = 60
 
 
 class Unsettled(Exception):
-    """Everything found was removed, but someone may have written more since."""
+    """The removal is not over: it took long, or someone may have written more since."""
 
 
 async def promise_removal(
@@ -48,7 +44,6 @@ async def promise_removal(
         storage_key=storage_key,
         job_id=await defer_removal(video_id, queue),
         settles_at=now + timedelta(seconds=SETTLE_S) if is_written else now,
-        lease_expires_at=await first_end(LEASE_S),
     )
 
 
@@ -64,50 +59,34 @@ async def remove_files(video_id: UUID, *, storage: Storage) -> None:
     """Remove everything that storage holds of a deleted video. May run any number of times.
 
     Raises:
-        Unsettled: it has to be done again, since someone may have written more meanwhile.
+        Unsettled: it has to be done again: it took long, or someone may have written meanwhile.
         StorageUnavailable: not everything could be removed.
     """
     pending = await Deletion.get_or_none(video_id=video_id)
     if pending is None:
         return
-    removed, promise = 0, Deletion.filter(video_id=video_id)
-    # The lease may have run out while the job waited.
-    await promise.update(lease_expires_at=renewed(LEASE_S))
-    async for count in remove_below(output_root(video_id), storage):
-        removed += count
-        await promise.update(lease_expires_at=renewed(LEASE_S))
-    async with _time_limit():
-        await storage.delete(pending.storage_key)
+    try:
+        async with asyncio.timeout(JOB_TIMEOUT_S):
+            removed = await remove_below(output_root(video_id), storage)
+            await storage.delete(pending.storage_key)
+    except TimeoutError as exc:
+        raise Unsettled from exc
     unchanged = Deletion.filter(video_id=video_id, settles_at=pending.settles_at)
     if not await unchanged.filter(settles_at__lte=await server_time()).delete():
         raise Unsettled
     logger.info("Files removed", extra={"action": "files_removed", "objects": removed})
 
 
-async def remove_below(prefix: str, storage: Storage) -> AsyncIterator[int]:
-    """Remove every object whose key begins with this; yields how many after each batch.
+async def remove_below(prefix: str, storage: Storage) -> int:
+    """Remove every object whose key begins with this; returns how many.
 
     Raises `StorageUnavailable`, also when storage kept some of them.
     """
-    previous: list[str] = []
-    while True:
-        async with _time_limit():
-            keys = await storage.list_some(prefix)
-            if not keys:
-                return
-            if keys == previous:
-                # Storage says that they are gone, and lists them: a pause may help.
-                raise StorageUnavailable
-            await storage.delete_many(keys)
-        previous = keys
-        yield len(keys)
-
-
-@asynccontextmanager
-async def _time_limit() -> AsyncIterator[None]:
-    """Storage's own limits, with its retries, are longer than the lease."""
-    try:
-        async with asyncio.timeout(BATCH_TIMEOUT_S):
-            yield
-    except TimeoutError as exc:
-        raise StorageUnavailable from exc
+    removed, previous = 0, list[str]()
+    while keys := await storage.list_some(prefix):
+        if keys == previous:
+            # Storage says that they are gone, and lists them: a pause may help.
+            raise StorageUnavailable
+        await storage.delete_many(keys)
+        removed, previous = removed + len(keys), keys
+    return removed

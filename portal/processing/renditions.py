@@ -10,12 +10,11 @@ from fractions import Fraction
 from typing import Any
 
 from portal.database.connection import transaction
-from portal.database.lease import LeaseLost
 from portal.database.models import Rendition, Video
 from portal.database.rows import NOW, lock_video
 from portal.database.states import RenditionState, VideoStatus
 from portal.processing import attempts, made_segments
-from portal.processing.attempts import OpenAttempt
+from portal.processing.attempts import LeaseLost, OpenAttempt
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion, defer_encode
 from portal.transcoding.encoding.transcode import PassOutput

@@ -3,10 +3,10 @@
 from datetime import datetime
 
 from portal.database.connection import Row, execute, fetch_rows
-from portal.database.lease import IS_LIVE
+from portal.database.rows import IS_LIVE
 
 # procrastinate's workers show every ten seconds that they live.
-DEAD_AFTER_S = 60
+DEAD_AFTER_S = 30
 
 COUNTS = """
 SELECT queue_name AS queue, status::text AS status, count(*) AS jobs,
@@ -83,16 +83,6 @@ DELETE FROM procrastinate_jobs WHERE id IN (
 )
 """
 PRUNE_BATCH = 1000
-# Jobs that wait long after something failed.
-PAUSED = "status = 'todo' AND attempts > 0 AND scheduled_at > now() + interval '30 seconds'"
-RESUME = f"UPDATE procrastinate_jobs SET scheduled_at = now() WHERE {PAUSED}"  # noqa: S608
-# What failed is over when another job has succeeded since.
-RESUME_AFTER_SUCCESS = f"""
-UPDATE procrastinate_jobs job SET scheduled_at = now()
-WHERE {PAUSED} AND (
-  SELECT max(at) FROM procrastinate_events WHERE job_id = job.id AND type = 'deferred_for_retry'
-) < (SELECT at FROM procrastinate_events WHERE type = 'succeeded' ORDER BY id DESC LIMIT 1)
-"""  # noqa: S608
 
 
 async def read_queue(*, limit: int) -> dict[str, list[Row]]:
@@ -124,8 +114,3 @@ async def prune_jobs(*, keep_days: int) -> int:
     while batch := await execute(PRUNE, keep_days, PRUNE_BATCH):
         pruned += batch
     return pruned
-
-
-async def resume_paused(*, after_success: bool) -> int:
-    """End the pauses of jobs that failed; with `after_success` only where a job succeeded since."""
-    return await execute(RESUME_AFTER_SUCCESS if after_success else RESUME)

@@ -15,8 +15,7 @@ from uuid import UUID
 
 from portal.accounts.audit import AuditAction, note
 from portal.database.connection import fetch_rows, server_time, transaction
-from portal.database.deletion_models import Tombstone
-from portal.database.models import Attempt, PosterRequest, Upload, Video
+from portal.database.models import Attempt, PosterRequest, Tombstone, Upload, Video
 from portal.database.rows import NOW, lock_video
 from portal.database.states import PosterState
 from portal.errors import VideoNotFound

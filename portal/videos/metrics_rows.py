@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from portal.database.connection import Row, fetch_rows
-from portal.database.lease import IS_LIVE
-from portal.database.rows import IS_PRESENT
+from portal.database.rows import IS_LIVE, IS_PRESENT
 
 Rows = Sequence[Row]
 

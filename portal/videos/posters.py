@@ -18,7 +18,6 @@ from tortoise.expressions import F
 
 from portal.accounts.audit import AuditAction, note
 from portal.database.connection import execute, fetch_rows, transaction
-from portal.database.lease import first_end
 from portal.database.models import PosterRequest, Rendition, Video
 from portal.database.rows import NOW, lock_video
 from portal.database.states import PosterState, RenditionState, VideoStatus
@@ -41,9 +40,8 @@ from portal.videos.reading import locked_video
 logger = logging.getLogger(__name__)
 
 MAX_TRIES = 3
-# Of everything a job does; the lease outlasts it.
+# Of everything a job does: after twice the time `maintenance.recovery` runs it again.
 JOB_TIMEOUT_S = 60
-LEASE_S = 75
 # A frame larger than a poster is only a longer way to it.
 ENOUGH_PIXELS_ACROSS = 1080
 # A picture waits in the database, not in storage: it is recorded and removed together with its
@@ -92,7 +90,6 @@ async def _request(
         request.time_s = None if time_s is None else min(max(time_s, 0.0), video.duration_s or 0.0)
         request.state = PosterState.WAITING
         request.job_id = await defer_poster(video_id, request.number, queue)
-        request.lease_expires_at = await first_end(LEASE_S)
         await request.save()
         if picture is None:
             await drop_picture(video_id)
@@ -131,7 +128,7 @@ async def make_poster(
 
 
 async def _begin(video_id: UUID, number: int) -> tuple[Video, PosterRequest] | None:
-    """Take the lease on a request that is not void; one that is done may have files to remove."""
+    """Begin a request that is not void; one that is done may have files to remove."""
     async with transaction():
         video = await lock_video(video_id)
         request = await PosterRequest.get_or_none(video_id=video_id, number=number)
@@ -142,7 +139,6 @@ async def _begin(video_id: UUID, number: int) -> tuple[Video, PosterRequest] | N
             if request.tries > MAX_TRIES:
                 request.state, request.error_code = PosterState.FAILED, "worker_lost"
                 await drop_picture(video_id)
-        request.lease_expires_at = await first_end(LEASE_S)
         await request.save()
     return None if request.state is PosterState.FAILED else (video, request)
 

@@ -11,8 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from portal.database.connection import Row, fetch_rows
-from portal.database.lease import IS_UNDER_WAY, JOIN_ATTEMPT
-from portal.database.rows import IS_PRESENT
+from portal.database.rows import IS_PRESENT, IS_UNDER_WAY, JOIN_ATTEMPT
 from portal.database.states import VideoStatus
 from portal.transcoding.packaging.master import Kind
 from portal.transcoding.planning.notes import Note

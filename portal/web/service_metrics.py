@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 
 from portal.concurrency import CachedValue
 from portal.database.states import Outcome, VideoStatus
-from portal.database.totals import DURATION_BOUNDS_S
+from portal.processing.attempts import DURATION_BOUNDS_S
 from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE
 from portal.videos.metrics_rows import Figures, Rows, read_figures
 

@@ -20,9 +20,8 @@ logger = logging.getLogger(__name__)
 
 FAILURE_PAUSE_S = 5.0
 INTERRUPTION_PAUSE_S = 10.0
-# Storage that is away or denied, a disk that is full: someone may have to see to it. Longer pauses
-# than this one `maintenance` takes for a clock that was wrong.
-OUTAGE_BACKOFF = Backoff(first_s=10.0, cap_s=600.0)
+# Storage that is away or denied, a disk that is full: someone may have to see to it.
+OUTAGE_BACKOFF = Backoff(first_s=10.0, cap_s=120.0)
 
 
 class Retries(BaseRetryStrategy):

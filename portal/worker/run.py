@@ -16,7 +16,6 @@ from portal.processing.tools import Tools
 from portal.queue.app import queue_app
 from portal.queue.connector import WorkerConnector
 from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE
-from portal.queue.rows import resume_paused
 from portal.storage.bucket import Storage, open_storage
 from portal.telemetry import tracing
 from portal.telemetry.logs import configure_logging
@@ -39,8 +38,6 @@ async def work(config: Config) -> None:
         async with open_database(config), open_storage(config) as storage:
             # The queue would wait for a database that is away without a word.
             await server_time()
-            # Jobs may wait for the very settings, or the room, that this worker was started with.
-            await resume_paused(after_success=False)
             await _run(config, storage)
     finally:
         await tracing.flush()

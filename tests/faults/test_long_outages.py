@@ -16,9 +16,8 @@ from running_portal import process, until
 from portal.config import Config
 from portal.database import connection
 from portal.database.connection import open_database
-from portal.database.lease import LeaseLost
 from portal.processing import attempts, heartbeat
-from portal.processing.attempts import LEASE_S, OpenAttempt
+from portal.processing.attempts import LEASE_S, LeaseLost, OpenAttempt
 from portal.processing.heartbeat import Heartbeat
 from portal.web.composition import WebContext
 

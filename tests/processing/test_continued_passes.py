@@ -28,7 +28,7 @@ EARLY = "360p"
 # What a passing of the lease looks like, without waiting for it.
 LEASE_PASSES = """
 UPDATE attempts SET lease_expires_at = now() - interval '1 s' WHERE outcome IS NULL;
-UPDATE procrastinate_events SET at = at - interval '60 s'
+UPDATE procrastinate_workers SET last_heartbeat = now() - interval '60 s'
 """
 PERCENT = "SELECT max(percent) FROM attempts WHERE outcome IS NULL"
 

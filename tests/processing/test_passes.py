@@ -272,7 +272,7 @@ async def test_killed_worker_costs_only_what_it_was_making(web: LivePortal, sour
     await run_sql(
         database_url,
         "UPDATE attempts SET lease_expires_at = now() - interval '1 s';"
-        "UPDATE procrastinate_events SET at = at - interval '60 s';" + MINUTE_LATER,
+        "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '60 s';" + MINUTE_LATER,
     )
     await completed(web, video)
 

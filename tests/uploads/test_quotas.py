@@ -18,8 +18,7 @@ from signed_in import (
 from portal.accounts import people
 from portal.accounts.permissions import EVERYONES
 from portal.database.account_models import Account
-from portal.database.deletion_models import Tombstone
-from portal.database.models import Rendition, Upload, Video
+from portal.database.models import Rendition, Tombstone, Upload, Video
 from portal.errors import VideoNotFound
 from portal.storage.errors import ObjectMissing
 from portal.transcoding.packaging.master import Kind

@@ -15,21 +15,16 @@ from running_portal import LivePortal, create, final_status, process, until
 from stored_objects import stored, unreachable
 
 from portal.config import Config
-from portal.database.deletion_models import Deletion
-from portal.database.models import Upload, Video
+from portal.database.models import Deletion, Upload, Video
 from portal.errors import StorageUnavailable
-from portal.maintenance.recovery import recover_side_jobs
 from portal.processing import removal
 from portal.processing.removal import Unsettled
 from portal.storage.bucket import Storage, open_storage
 from portal.videos import deletion
 from portal.web.composition import WebContext
 
-# As a worker leaves a removal that dies with it: the job in `doing`, the lease run out.
-IN_THE_MIDDLE = """
-UPDATE procrastinate_jobs SET status = 'doing' WHERE task_name = 'portal:remove';
-UPDATE deletions SET lease_expires_at = now() - interval '1 s'
-"""
+# As a worker leaves a removal that dies with it.
+IN_THE_MIDDLE = "UPDATE procrastinate_jobs SET status = 'doing' WHERE task_name = 'portal:remove'"
 
 
 @pytest.fixture
@@ -206,18 +201,6 @@ async def test_killed_removal_is_taken_up_by_the_next_worker(
     async with process("worker", web.environ):
         await until_removed(web.environ)
     assert await stored(storage, video["id"], video["storageKey"]) == []
-
-
-@pytest.mark.usefixtures("deleted")
-async def test_lost_job_of_a_removal_is_replaced(resources: WebContext) -> None:
-    database_url = resources.config.database_url
-    await run_sql(database_url, IN_THE_MIDDLE + "; DELETE FROM procrastinate_jobs")
-    async with resources.queue.open_async():
-        assert await recover_side_jobs(resources.queue) == 1
-        assert await recover_side_jobs(resources.queue) == 0
-    [promised] = await Deletion.all()
-    status = "SELECT status::text FROM procrastinate_jobs WHERE id = %s"
-    assert await rows(database_url, status, promised.job_id) == [("todo",)]
 
 
 async def test_page_asks_before_it_deletes(client: Client) -> None:

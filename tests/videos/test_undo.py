@@ -13,8 +13,7 @@ from running_portal import LivePortal, create, final_status, process, until
 from stored_objects import stored
 
 from portal.config import Config
-from portal.database.deletion_models import Deletion, Tombstone
-from portal.database.models import Upload, Video
+from portal.database.models import Deletion, Tombstone, Upload, Video
 from portal.errors import VideoNotFound
 from portal.storage.bucket import open_storage
 from portal.videos.deletion import (
