@@ -9,7 +9,7 @@ from page_rows import READY, make_attempt, make_rendition, make_row
 from portal.database.models import Video
 from portal.database.states import Outcome
 from portal.maintenance import janitor
-from portal.storage.keys import output_prefix
+from portal.storage.objects import output_prefix
 from portal.web.composition import WebContext
 
 LONG_AGO = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

@@ -32,7 +32,7 @@ from portal.database.account_models import Account
 from portal.database.connection import execute
 from portal.database.models import Upload, Video
 from portal.database.states import Role, Scope
-from portal.storage.keys import upload_id
+from portal.storage.objects import upload_id
 from portal.web.app import create_app
 from portal.web.server.credentials import PLAIN_COOKIE
 

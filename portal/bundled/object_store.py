@@ -23,7 +23,7 @@ from portal.bundled.errors import UpError
 from portal.processes.output import LogFile
 from portal.processes.records import write_atomically
 from portal.processes.supervisor import ChildSpec
-from portal.storage.keys import UPLOAD_FOLDER
+from portal.storage.objects import UPLOAD_FOLDER
 
 BUCKET = "portal"
 # The server refuses short access keys. Letters and digits only: the pair is passed as CSV.

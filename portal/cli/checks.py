@@ -25,7 +25,7 @@ from portal.errors import ProviderUnavailable
 from portal.maintenance.consistency import Report, compare
 from portal.queue.app import open_queue
 from portal.storage.bucket import Storage, open_storage
-from portal.storage.errors import ObjectMissing
+from portal.storage.calls import ObjectMissing
 from portal.text import error_words
 from portal.transcoding.encoding.self_test import check_ffmpeg
 

@@ -14,7 +14,7 @@ from yarl import URL
 from portal.config import Config
 from portal.queue.app import Queue
 from portal.storage.bucket import Storage
-from portal.storage.keys import OUTPUT_FOLDER
+from portal.storage.objects import OUTPUT_FOLDER
 
 PROBE_BODY = b"portal doctor: for signed requests alone"
 PROBE_TYPE = "video/mp4"

@@ -26,11 +26,9 @@ from portal.maintenance.video_files import (
 from portal.processing.removal import remove_below
 from portal.processing.sources import holds_source, identify
 from portal.queue.app import Queue
-from portal.storage.bucket import Storage
-from portal.storage.errors import ListingRefused, ObjectMissing
-from portal.storage.keys import OUTPUT_FOLDER, UPLOAD_FOLDER, output_root
-from portal.storage.listing import entries_of, objects_below, open_multiparts
-from portal.storage.objects import StoredObject
+from portal.storage.bucket import Storage, entries_of, objects_below
+from portal.storage.calls import ListingRefused, ObjectMissing
+from portal.storage.objects import OUTPUT_FOLDER, UPLOAD_FOLDER, StoredObject, output_root
 from portal.videos.reading import parse_video_id
 
 MAX_EXAMPLES = 10
@@ -210,7 +208,7 @@ async def _remove_unknown(stored: StoredObject, subject: str, run: _Comparison) 
 async def _find_unknown_multiparts(run: _Comparison) -> None:
     """Unfinished uploads in parts whose keys this database never issued."""
     try:
-        async for page in open_multiparts(UPLOAD_FOLDER, run.storage):
+        async for page in run.storage.multiparts.unfinished(UPLOAD_FOLDER):
             old = [it for it in page if it.begun_at < run.cutoffs.idle_since]
             known = await recorded_multiparts([it.key for it in old])
             for found in old:

@@ -37,9 +37,8 @@ from portal.processing.removal import remove_again, remove_below
 from portal.queue.app import Queue
 from portal.queue.rows import prune_jobs
 from portal.storage.bucket import Storage, StorageKept
-from portal.storage.errors import ListingRefused, ObjectMissing, StorageRefused
-from portal.storage.keys import UPLOAD_FOLDER, output_root
-from portal.storage.listing import open_multiparts
+from portal.storage.calls import ListingRefused, ObjectMissing, StorageRefused
+from portal.storage.objects import UPLOAD_FOLDER, output_root
 from portal.uploads import service as uploads
 from portal.videos import playback_tokens
 
@@ -176,7 +175,7 @@ async def abort_unrecorded(cutoffs: Cutoffs, storage: Storage) -> int:
     """Abort multipart uploads that nobody recorded: the portal was killed after it began them."""
     aborted = 0
     try:
-        async for page in open_multiparts(UPLOAD_FOLDER, storage):
+        async for page in storage.multiparts.unfinished(UPLOAD_FOLDER):
             old = [it for it in page if it.begun_at < cutoffs.unrecorded_since]
             recorded = await recorded_multiparts([it.key for it in old])
             for each in old:

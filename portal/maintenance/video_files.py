@@ -20,11 +20,9 @@ from portal.processing import attempts, completion, masters
 from portal.processing.references import named_playlists, used_folders
 from portal.processing.sources import holds_source
 from portal.queue.app import Queue
-from portal.storage.bucket import Storage
-from portal.storage.errors import ObjectMissing
-from portal.storage.keys import output_prefix, output_root
-from portal.storage.listing import entries_of, objects_below
-from portal.storage.objects import StoredObject
+from portal.storage.bucket import Storage, entries_of, objects_below
+from portal.storage.calls import ObjectMissing
+from portal.storage.objects import StoredObject, output_prefix, output_root
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import MASTER_NAME, Kind
 from portal.transcoding.planning.storyboard import SPRITE_LINE, STORYBOARD_NAME

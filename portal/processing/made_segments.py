@@ -11,8 +11,8 @@ from uuid import UUID
 
 from portal.database.models import MadeSegment as Row
 from portal.storage.bucket import Storage
-from portal.storage.errors import ObjectMissing
-from portal.storage.keys import output_prefix
+from portal.storage.calls import ObjectMissing
+from portal.storage.objects import output_prefix
 from portal.transcoding.encoding.continuation import MadeRendition, MadeSegment
 from portal.transcoding.packaging.cmaf import SegmentFacts
 from portal.transcoding.packaging.hls import INIT_NAME

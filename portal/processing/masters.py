@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from portal.database.models import Video
 from portal.processing import renditions
 from portal.storage.bucket import MASTER_MAX_AGE_S, Storage
-from portal.storage.keys import output_prefix
+from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.master import MASTER_NAME, FinishedRendition, master_playlist
 
 MASTER_TYPE = "application/vnd.apple.mpegurl"

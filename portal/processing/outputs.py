@@ -12,7 +12,7 @@ from portal.database.models import Rendition
 from portal.processing import attempts
 from portal.processing.attempts import OpenAttempt
 from portal.storage.bucket import Storage
-from portal.storage.keys import output_prefix
+from portal.storage.objects import output_prefix
 from portal.transcoding.encoding.thumbnails import RenditionFiles
 from portal.transcoding.packaging.hls import (
     PLAYLIST_NAME,

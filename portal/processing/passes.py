@@ -31,7 +31,7 @@ from portal.processing.removal import remove_again
 from portal.processing.source_reading import SourceInterrupted, checked_source
 from portal.processing.sources import SourceChanged
 from portal.processing.tools import Tools
-from portal.storage.keys import output_prefix
+from portal.storage.objects import output_prefix
 from portal.telemetry.spans import span
 from portal.text import error_words
 from portal.transcoding.encoding.thumbnails import make_storyboard

@@ -9,10 +9,9 @@ from collections.abc import AsyncIterator
 
 from portal.database.models import Rendition, Video
 from portal.database.states import RenditionState
-from portal.storage.bucket import Storage
-from portal.storage.errors import ObjectMissing
-from portal.storage.keys import output_prefix, output_root
-from portal.storage.listing import entries_of
+from portal.storage.bucket import Storage, entries_of
+from portal.storage.calls import ObjectMissing
+from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.packaging.hls import playlist_uris
 from portal.transcoding.packaging.master import MASTER_NAME
 

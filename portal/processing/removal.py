@@ -17,7 +17,7 @@ from portal.errors import StorageUnavailable
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_removal
 from portal.storage.bucket import Storage
-from portal.storage.keys import output_root
+from portal.storage.objects import output_root
 
 logger = logging.getLogger(__name__)
 

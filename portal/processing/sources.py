@@ -21,7 +21,7 @@ from datetime import datetime
 
 from portal.database.models import Video
 from portal.storage.bucket import Storage
-from portal.storage.errors import ObjectMissing, RangeRefused
+from portal.storage.calls import ObjectMissing, RangeRefused
 from portal.storage.objects import ObjectInfo
 
 END_BYTES = 64 * 1024

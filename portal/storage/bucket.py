@@ -1,12 +1,12 @@
-"""Object storage: presigned addresses, and the few object operations the portal needs.
+"""Object storage: the few operations on objects, uploads in parts and listings the portal needs.
 
 Botocore's errors are translated at this boundary, by `calls`.
 Media bytes of uploads never pass through here; clients talk to storage directly.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,24 @@ from botocore.handlers import add_expect_header
 
 from portal.config import Config
 from portal.errors import StorageUnavailable
-from portal.storage.calls import MISSING_CODES, BucketCalls
-from portal.storage.multipart import Multiparts
-from portal.storage.objects import LIST_LIMIT, ObjectInfo, Page, read_info, read_page
+from portal.storage.calls import (
+    MISSING_CODES,
+    BucketCalls,
+    ListingRefused,
+    MultipartMissing,
+    ObjectMissing,
+    StorageRefused,
+    code_of,
+)
+from portal.storage.objects import (
+    LIST_LIMIT,
+    ObjectInfo,
+    OpenMultipart,
+    StoredObject,
+    StoredPart,
+    read_entry,
+    read_info,
+)
 from portal.storage.presigning import Presigner
 
 CONNECT_TIMEOUT_S = 3
@@ -26,10 +41,92 @@ READ_TIMEOUT_S = 20
 # Objects are written once, but for master playlists, which grow while a ladder is completed.
 FOREVER_S = 31_536_000
 MASTER_MAX_AGE_S = 5
+# Putting thousands of parts together may take storage a while.
+COMPLETE_TIMEOUT_S = 55
+# Servers without ListMultipartUploads, and credentials that don't allow it.
+REFUSED_LISTING_CODES = frozenset({"NotImplemented", "MethodNotAllowed", "AccessDenied"})
+# Parts that a page of ListParts holds, here as at most servers.
+PARTS_PAGE = 1000
+MARKERS = ("KeyMarker", "UploadIdMarker")
 
 
 class StorageKept(Exception):
     """Storage answered, but did not remove what it was asked to remove."""
+
+
+class Multiparts:
+    """Uploads in parts of one bucket, as S3 has them; which belong to what is for `uploads`."""
+
+    def __init__(self, calls: BucketCalls) -> None:
+        self._call = calls.call
+
+    async def create(self, key: str, *, content_type: str) -> str:
+        """Begin an upload in parts; returns storage's id for it."""
+        answer = await self._call("create_multipart_upload", Key=key, ContentType=content_type)
+        return str(answer["UploadId"])
+
+    async def list_parts(self, key: str, multipart_id: str) -> list[StoredPart]:
+        """The parts stored so far, by number; or `MultipartMissing`."""
+        found: dict[int, StoredPart] = {}
+        marker = 0
+        while True:
+            page = await self._call(
+                "list_parts",
+                Key=key,
+                UploadId=multipart_id,
+                PartNumberMarker=marker,
+                MaxParts=PARTS_PAGE,
+            )
+            # By number, for some servers' pages begin with the marker and others' after it.
+            for part in page.get("Parts", ()):
+                number = part["PartNumber"]
+                found[number] = StoredPart(number, part["Size"], part["ETag"])
+            following = int(page.get("NextPartNumberMarker") or 0)
+            if not page.get("IsTruncated") or following <= marker:
+                return [found[number] for number in sorted(found)]
+            marker = following
+
+    async def complete(self, key: str, multipart_id: str, parts: Collection[StoredPart]) -> None:
+        """Make the object of these parts.
+
+        Raises `MultipartMissing`, also for an upload that was completed before, or `PartsRefused`.
+        """
+        named = [{"PartNumber": part.number, "ETag": part.etag} for part in parts]
+        await self._call(
+            "complete_multipart_upload",
+            timeout_s=COMPLETE_TIMEOUT_S,
+            Key=key,
+            UploadId=multipart_id,
+            MultipartUpload={"Parts": named},
+        )
+
+    async def abort(self, key: str, multipart_id: str) -> None:
+        """Give up an upload in parts; one already gone is no error."""
+        with suppress(MultipartMissing, ObjectMissing):
+            await self._call("abort_multipart_upload", Key=key, UploadId=multipart_id)
+
+    async def unfinished(self, prefix: str) -> AsyncIterator[list[OpenMultipart]]:
+        """The open multipart uploads of keys that begin with this, a page at a time.
+
+        Raises `ListingRefused` at servers that don't list them, or not to these credentials.
+        """
+        options: dict[str, Any] = {"Prefix": prefix, "MaxUploads": LIST_LIMIT}
+        after: tuple[str, str] | None = ("", "")
+        while after is not None:
+            options |= {name: it for name, it in zip(MARKERS, after, strict=True) if it}
+            try:
+                answer = await self._call("list_multipart_uploads", **options)
+            except (MultipartMissing, ObjectMissing):
+                # How some servers say that there are none.
+                return
+            except (StorageRefused, StorageUnavailable) as exc:
+                if code_of(exc.__cause__) in REFUSED_LISTING_CODES:
+                    raise ListingRefused(prefix) from exc
+                raise
+            uploads = answer.get("Uploads", ())
+            yield [OpenMultipart(it["Key"], it["UploadId"], it["Initiated"]) for it in uploads]
+            following = (answer.get("NextKeyMarker", ""), answer.get("NextUploadIdMarker", ""))
+            after = following if answer.get("IsTruncated") and following != after else None
 
 
 class Storage:
@@ -87,15 +184,19 @@ class Storage:
 
     async def list_some(self, prefix: str) -> list[str]:
         """The first keys that begin with this, at most `LIST_LIMIT`."""
-        return [entry.key for entry in (await self.list_page(prefix)).objects]
+        answer = await self._calls.call("list_objects_v2", Prefix=prefix, MaxKeys=LIST_LIMIT)
+        return [entry["Key"] for entry in answer.get("Contents", ())]
 
-    async def list_page(self, prefix: str, *, delimiter: str = "", page: str = "") -> Page:
-        """A page of what begins with this; see `listing`, which goes through all of them."""
-        options: dict[str, Any] = {"ContinuationToken": page} if page else {}
-        answer = await self._calls.call(
-            "list_objects_v2", Prefix=prefix, Delimiter=delimiter, MaxKeys=LIST_LIMIT, **options
-        )
-        return read_page(answer)
+    async def pages(self, prefix: str, *, delimiter: str = "") -> AsyncIterator[Mapping[str, Any]]:
+        """Answers to ListObjectsV2, one at a time: a page is the most that is held."""
+        options: dict[str, Any] = {"Prefix": prefix, "Delimiter": delimiter, "MaxKeys": LIST_LIMIT}
+        while True:
+            answer = await self._calls.call("list_objects_v2", **options)
+            yield answer
+            following = answer.get("NextContinuationToken", "")
+            if not answer.get("IsTruncated") or not following:
+                return
+            options["ContinuationToken"] = following
 
     async def delete_many(self, keys: Collection[str]) -> None:
         """Remove objects, at most `LIST_LIMIT`, with one request; those already gone are no error.
@@ -111,6 +212,25 @@ class Storage:
     async def check_bucket(self) -> None:
         """Make sure that the bucket is there and may be used."""
         await self._calls.call("head_bucket")
+
+
+async def objects_below(prefix: str, storage: Storage) -> AsyncIterator[StoredObject]:
+    """Every object whose key begins with this.
+
+    Of a whole tree some servers list `audio-2/` before `audio/`.
+    """
+    async for page in storage.pages(prefix):
+        for entry in page.get("Contents", ()):
+            yield read_entry(entry)
+
+
+async def entries_of(folder: str, storage: Storage) -> AsyncIterator[StoredObject | str]:
+    """What lies directly in a folder: its objects, and the prefixes of its folders."""
+    async for page in storage.pages(folder, delimiter="/"):
+        for found in page.get("CommonPrefixes", ()):
+            yield str(found["Prefix"])
+        for entry in page.get("Contents", ()):
+            yield read_entry(entry)
 
 
 @asynccontextmanager

@@ -1,13 +1,42 @@
-"""What S3 answers about objects and multipart uploads, as values; no I/O."""
+"""What lies in the bucket: its keys, and what S3 answers about objects and parts, as values.
 
+Uploads are `videos/<id>.<extension>`, output is below `hls/`. No I/O.
+"""
+
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
+from uuid import UUID
 
+UPLOAD_FOLDER = "videos/"
+OUTPUT_FOLDER = "hls/"
+# As `upload_key` makes them.
+UPLOAD_KEY = re.compile(rf"{UPLOAD_FOLDER}[0-9a-f]{{32}}\.[a-z0-9]{{1,255}}")
 # As many as S3 lists, or removes, in one request.
 LIST_LIMIT = 1000
+
+
+def upload_key(upload_id: UUID, extension: str) -> str:
+    """Storage key of a raw file: `videos/<unique id>.<extension>`."""
+    return f"{UPLOAD_FOLDER}{upload_id.hex}.{extension}"
+
+
+def upload_id(key: str) -> str:
+    """The unique id inside the storage key of a raw file."""
+    return key.removeprefix(UPLOAD_FOLDER).partition(".")[0]
+
+
+def output_prefix(video_id: UUID | str, attempt: int) -> str:
+    """Where one transcoding attempt writes; published output is never written again."""
+    return f"{output_root(video_id)}{attempt}/"
+
+
+def output_root(video_id: UUID | str) -> str:
+    """Where everything that was made of a video lies."""
+    return f"{OUTPUT_FOLDER}{video_id}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +62,6 @@ class StoredObject:
     size_bytes: int
     etag: str
     written_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Objects, and folders by their whole prefix; `next_page` is empty on the last one."""
-
-    objects: tuple[StoredObject, ...]
-    folders: tuple[str, ...]
-    next_page: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +96,7 @@ def read_info(answer: Mapping[str, Any]) -> ObjectInfo:
     )
 
 
-def read_page(answer: Mapping[str, Any]) -> Page:
-    """A page of an answer to ListObjectsV2."""
-    return Page(
-        objects=tuple(
-            StoredObject(
-                entry["Key"], entry["Size"], entry.get("ETag", "").strip('"'), entry["LastModified"]
-            )
-            for entry in answer.get("Contents", ())
-        ),
-        folders=tuple(entry["Prefix"] for entry in answer.get("CommonPrefixes", ())),
-        next_page=answer.get("NextContinuationToken", "") if answer.get("IsTruncated") else "",
-    )
+def read_entry(entry: Mapping[str, Any]) -> StoredObject:
+    """An object of an answer to ListObjectsV2."""
+    etag = entry.get("ETag", "").strip('"')
+    return StoredObject(entry["Key"], entry["Size"], etag, entry["LastModified"])

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from portal.database.connection import execute, fetch_rows, transaction
 from portal.errors import KeyAlreadyUsed, UploadNotFound, UploadNotIssued
-from portal.storage.keys import UPLOAD_KEY, upload_id
+from portal.storage.objects import UPLOAD_KEY, upload_id
 
 UPLOAD_ID = re.compile(r"[0-9a-f]{32}")
 

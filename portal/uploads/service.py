@@ -26,9 +26,8 @@ from portal.errors import (
     UploadSizeDiffers,
 )
 from portal.storage.bucket import Storage
-from portal.storage.errors import MultipartMissing, ObjectMissing, PartsRefused
-from portal.storage.keys import upload_id
-from portal.storage.objects import ObjectInfo, StoredPart
+from portal.storage.calls import MultipartMissing, ObjectMissing, PartsRefused
+from portal.storage.objects import ObjectInfo, StoredPart, upload_id
 from portal.telemetry import metrics
 from portal.uploads import rows
 from portal.uploads.parts import (

@@ -27,8 +27,8 @@ from portal.processing.removal import remove_again
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_poster
 from portal.storage.bucket import Storage
-from portal.storage.errors import ObjectMissing
-from portal.storage.keys import output_prefix
+from portal.storage.calls import ObjectMissing
+from portal.storage.objects import output_prefix
 from portal.transcoding.encoding.frames import cut_frame
 from portal.transcoding.encoding.pictures import fit_picture, picture_kind
 from portal.transcoding.encoding.thumbnails import POSTER_NAME

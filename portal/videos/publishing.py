@@ -34,9 +34,8 @@ from portal.processing.attempts import TRANSCODE_FAILED
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
 from portal.storage.bucket import Storage
-from portal.storage.errors import ObjectMissing
-from portal.storage.keys import UPLOAD_KEY, upload_id, upload_key
-from portal.storage.objects import ObjectInfo
+from portal.storage.calls import ObjectMissing
+from portal.storage.objects import UPLOAD_KEY, ObjectInfo, upload_id, upload_key
 from portal.telemetry import metrics
 from portal.transcoding.errors import RejectCode
 from portal.uploads import quotas

@@ -18,7 +18,7 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.errors import NotFound
 from portal.storage.bucket import MASTER_MAX_AGE_S
-from portal.storage.keys import output_prefix
+from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 from portal.videos.posters import poster_key

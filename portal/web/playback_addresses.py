@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from portal.config import Config
-from portal.storage.keys import output_prefix
+from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.videos.playback_links import PlaybackLink
 from portal.web.context import web_context

@@ -14,7 +14,7 @@ from math import ceil
 from portal.config import MAX_TTL_S
 from portal.errors import NotFound
 from portal.storage.bucket import Storage
-from portal.storage.errors import ObjectMissing
+from portal.storage.calls import ObjectMissing
 from portal.transcoding.packaging.hls import (
     parse_media_playlist,
     playlist_uris,

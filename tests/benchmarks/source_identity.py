@@ -23,7 +23,7 @@ from benchmark_portal import measured_portal, require
 
 from portal.bundled.data_folder import open_data_folder
 from portal.bundled.object_store import BUCKET
-from portal.storage.keys import UPLOAD_FOLDER, upload_key
+from portal.storage.objects import UPLOAD_FOLDER, upload_key
 
 AIM = 0.12
 # Larger than both ends that are read of a source, and sparse.

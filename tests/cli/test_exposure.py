@@ -13,7 +13,7 @@ from portal.cli.exposure import Exposed, Parts, unsigned_requests
 from portal.config import Config
 from portal.queue.app import open_queue
 from portal.storage.bucket import open_storage
-from portal.storage.errors import ObjectMissing
+from portal.storage.calls import ObjectMissing
 
 LISTING = b'<?xml version="1.0"?><ListBucketResult><Key>hls/a</Key></ListBucketResult>'
 

@@ -25,7 +25,7 @@ from portal.database.models import Attempt, Deletion, Tombstone, Upload, Video
 from portal.database.states import Outcome, VideoStatus
 from portal.maintenance.janitor import Cutoffs, Tidied
 from portal.processing import removal
-from portal.storage.errors import ObjectMissing
+from portal.storage.calls import ObjectMissing
 from portal.videos import deletion
 from portal.web.composition import WebContext
 

@@ -23,7 +23,7 @@ from portal.config import Config
 from portal.database.models import Video
 from portal.database.states import VideoStatus
 from portal.processing.sources import END_BYTES, holds_source
-from portal.storage.listing import objects_below
+from portal.storage.bucket import objects_below
 from portal.transcoding.planning import ladder
 from portal.web.app import create_app
 from portal.web.composition import WebContext

@@ -20,7 +20,7 @@ from portal.database.models import Rendition, Video
 from portal.database.states import Outcome, RenditionState, VideoStatus
 from portal.maintenance.consistency import Report, compare
 from portal.maintenance.video_files import Difference
-from portal.storage.keys import output_prefix
+from portal.storage.objects import output_prefix
 from portal.videos import deletion, posters
 from portal.web.composition import WebContext
 

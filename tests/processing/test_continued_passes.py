@@ -18,8 +18,8 @@ from portal.database.states import Outcome, VideoStatus
 from portal.processing import attempts
 from portal.processing.attempts import OpenAttempt
 from portal.processing.made_segments import find
-from portal.storage.keys import output_prefix
-from portal.storage.listing import objects_below
+from portal.storage.bucket import objects_below
+from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.hls import parse_media_playlist
 from portal.web.composition import WebContext
 

@@ -38,7 +38,7 @@ from portal.database.models import Attempt, Rendition, Video
 from portal.database.states import VideoStatus
 from portal.processing import completion, masters
 from portal.processing.sources import identify
-from portal.storage.errors import ObjectMissing
+from portal.storage.calls import ObjectMissing
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.videos.deletion import delete_video
 from portal.web.composition import WebContext

@@ -22,7 +22,7 @@ from portal.accounts.permissions import ANYONE
 from portal.database.account_models import Account, ApiToken, OneTimeLink, Session
 from portal.database.models import Upload, Video
 from portal.database.states import Role
-from portal.storage.keys import upload_id
+from portal.storage.objects import upload_id
 
 
 class Victim:

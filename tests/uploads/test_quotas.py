@@ -20,7 +20,7 @@ from portal.accounts.permissions import EVERYONES
 from portal.database.account_models import Account
 from portal.database.models import Rendition, Tombstone, Upload, Video
 from portal.errors import VideoNotFound
-from portal.storage.errors import ObjectMissing
+from portal.storage.calls import ObjectMissing
 from portal.transcoding.packaging.master import Kind
 from portal.uploads.quotas import Quota
 from portal.videos.deletion import delete_undoably, undo_deletion

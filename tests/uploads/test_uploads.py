@@ -27,7 +27,7 @@ from upload_client import (
 from yarl import URL
 
 from portal.config import Config
-from portal.storage.errors import ObjectMissing
+from portal.storage.calls import ObjectMissing
 from portal.web.app import create_app
 from portal.web.composition import WebContext
 

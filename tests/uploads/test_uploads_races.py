@@ -30,7 +30,7 @@ from upload_client import (
 from portal.config import Config
 from portal.database import connection
 from portal.storage.bucket import Storage, open_storage
-from portal.storage.errors import ObjectMissing
+from portal.storage.calls import ObjectMissing
 from portal.storage.objects import ObjectInfo
 from portal.uploads import service as uploads
 from portal.web.app import create_app

@@ -27,7 +27,7 @@ from portal.config import Config
 from portal.database.account_models import Account
 from portal.database.models import Video
 from portal.database.states import Role, Scope, Visibility
-from portal.storage.keys import upload_id
+from portal.storage.objects import upload_id
 from portal.web.app import create_app
 from portal.web.auth import ACTIONS, Policy, policy, require_visible
 

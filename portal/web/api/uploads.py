@@ -7,7 +7,7 @@ from pydantic_core import PydanticCustomError
 from quart import Blueprint, Response, url_for
 from quart_schema import document_request, document_response, tag_blueprint
 
-from portal.storage.keys import upload_id
+from portal.storage.objects import upload_id
 from portal.uploads import service as uploads
 from portal.uploads.parts import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
 from portal.uploads.service import UploadState, UploadView

@@ -8,8 +8,8 @@ from quart import url_for
 from portal.database.models import PosterRequest, Video
 from portal.database.states import PosterState, VideoStatus
 from portal.errors import Unavailable
-from portal.storage.errors import ObjectMissing
-from portal.storage.keys import output_prefix
+from portal.storage.calls import ObjectMissing
+from portal.storage.objects import output_prefix
 from portal.transcoding.encoding.stills import MAX_PICTURE_PIXELS
 from portal.transcoding.errors import PictureFault
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME, Tile, spread_tiles

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from api_client import RAW_FILE, Client, faults, presign, put, rows
 
-from portal.storage.errors import ObjectMissing
+from portal.storage.calls import ObjectMissing
 from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app
