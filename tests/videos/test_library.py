@@ -1,16 +1,21 @@
 """The library's pages: cards, the form without scripts, paging, the poll, and its empty states."""
 
 import re
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from api_client import UNKNOWN_VIDEO_ID, Client
 from library_pages import FAILED, add_video, all_titles, read, titles
-from page_rows import READY
+from page_rows import READY, make_row
 from tortoise.transactions import in_transaction
 
+from portal.accounts.permissions import ANYONE, EVERYONES
 from portal.database.connection import execute, fetch_rows
 from portal.database.models import Video
+from portal.database.states import Visibility
 from portal.videos import library
+from portal.videos.library import related_videos
 from portal.videos.library_queries import ORDERS
 from portal.web.pages.library import PAGE_SIZE
 
@@ -137,20 +142,56 @@ async def test_poll_brings_cards_and_ends_when_all_are_final(client: Client) -> 
     assert "hx-get" not in text
 
 
-@pytest.mark.parametrize(
-    "query", ["", "?id=", "?id=none", f"?id={UNKNOWN_VIDEO_ID}", "?id=%00", "?" + "id=x&" * 500]
-)
-async def test_poll_for_nothing_ends(client: Client, query: str) -> None:
-    text = (await read(client, f"/library/progress{query}")).text
-    assert 'id="library-poll"' in text
-    assert "hx-get" not in text
+async def test_poll_for_nothing_ends(client: Client) -> None:
+    for query in ("", "?id=", f"?id={UNKNOWN_VIDEO_ID}", "?id=%00", "?" + "id=x&" * 500):
+        text = (await read(client, f"/library/progress{query}")).text
+        assert 'id="library-poll"' in text
+        assert "hx-get" not in text
 
 
-@pytest.mark.parametrize("key", sorted({it.key for it in ORDERS.values()}))
-async def test_every_order_is_walked_along_an_index(client: Client, key: str) -> None:
-    plan = f"EXPLAIN SELECT id FROM videos ORDER BY {key}, id LIMIT 1"
-    # Of an empty table a plan may read all; in an order of no index it has to sort.
-    async with in_transaction():
-        await execute("SET LOCAL enable_seqscan = off")
-        lines = [row["QUERY PLAN"] for row in await fetch_rows(plan)]
-    assert [line for line in lines if "Sort" in line] == [], lines
+async def test_every_order_is_walked_along_an_index(client: Client) -> None:
+    for key in {it.key for it in ORDERS.values()}:
+        # Of an empty table a plan may read all; in an order of no index it has to sort.
+        async with in_transaction():
+            await execute("SET LOCAL enable_seqscan = off")
+            plan = await fetch_rows(f"EXPLAIN SELECT id FROM videos ORDER BY {key}, id LIMIT 1")
+        lines = [row["QUERY PLAN"] for row in plan]
+        assert [line for line in lines if "Sort" in line] == [], lines
+
+
+async def _similar(number: int, tags: str, *category_ids: int, **values: Any) -> Video:
+    """A ready video with a title of its number."""
+    said = {"tags": tags, "category_ids": list(category_ids)}
+    return await make_row(number, **{**READY, **said, **values})
+
+
+async def related_titles(video: Video, limit: int = 8) -> list[str]:
+    return [it.title for it in await related_videos(video, seen_by=ANYONE, limit=limit)]
+
+
+async def test_most_in_common_comes_first_and_then_the_newest(client: Client) -> None:
+    video = await _similar(1, "sea, Sun, boats, wind", 1, 2)
+    await _similar(2, "", 1)
+    await _similar(3, "", 1, 2)
+    await _similar(4, "SUN", 3)
+    await _similar(5, "sea, wind", 3)
+    await _similar(6, "sun, boats", 1)
+    await _similar(7, "seaside", 3)
+    await _similar(8, "", 1)
+    await _similar(9, "' | 'x, %s", 3)
+    order = ["Video 6", "Video 5", "Video 4", "Video 3", "Video 8", "Video 2"]
+    assert await related_titles(video) == order
+    assert await related_titles(video, limit=2) == order[:2]
+
+
+async def test_only_what_can_be_played_and_is_listed_is_offered(client: Client) -> None:
+    video = await _similar(1, "sea", 1)
+    await make_row(2, tags="sea", category_ids=[1])
+    await _similar(3, "sea", 1, visibility=Visibility.PRIVATE)
+    await _similar(4, "sea", 1, visibility=Visibility.UNLISTED)
+    await _similar(5, "it's | odd & more, sea")
+    # It takes no other's place.
+    await _similar(6, "sea", 1, deleted_at=datetime.now(UTC))
+    assert await related_titles(video, limit=1) == ["Video 5"]
+    everything = await related_videos(video, seen_by=EVERYONES, limit=8)
+    assert {it.title for it in everything} == {"Video 3", "Video 4", "Video 5"}

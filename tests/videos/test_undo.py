@@ -1,21 +1,17 @@
 """A person's deletion hides the video at once, and can be undone until its time is over."""
 
 import asyncio
-import signal
 from pathlib import Path
 from uuid import UUID
 
 import pytest
-from api_client import Client, problem, rows, run_sql, until_found
+from api_client import Client, problem, run_sql
 from page_rows import READY, make_row
 from passes import ready_video
-from running_portal import LivePortal, create, final_status, process, until
 from stored_objects import stored
 
-from portal.config import Config
 from portal.database.models import Deletion, Tombstone, Upload, Video
 from portal.errors import VideoNotFound
-from portal.storage.bucket import open_storage
 from portal.videos.deletion import (
     UNDO_S,
     finish_deletions,
@@ -123,28 +119,3 @@ async def test_counts_leave_deleted_videos_out(client: Client, resources: WebCon
     assert "2 videos" in text
     [row] = (await read_figures(())).videos
     assert (row["status"], row["videos"]) == ("ready", 2)
-
-
-@pytest.mark.slow
-async def test_processing_goes_on_and_a_killed_worker_loses_no_deletion(
-    web: LivePortal, config: Config, short_video: Path
-) -> None:
-    undone, gone = [await create(web.base_url, short_video) for _ in range(2)]
-    await run_sql(web.environ["DATABASE_URL"], "UPDATE videos SET deleted_at = now()")
-    bring_back = f"UPDATE videos SET deleted_at = NULL WHERE id = '{undone['id']}'"
-    async with process("worker", web.environ) as worker:
-        await run_sql(web.environ["DATABASE_URL"], bring_back)
-        assert await final_status(web.base_url, undone["id"]) == "ready"
-        worker.kill()
-        assert await worker.wait() == -signal.SIGKILL
-    database_url = web.environ["DATABASE_URL"]
-    await run_sql(database_url, LATER.replace("%s", str(UNDO_S)))
-    async with process("worker", web.environ), open_storage(config) as storage:
-        await until_found(database_url, "SELECT FROM tombstones")
-
-        async def is_removed() -> bool:
-            return not await rows(database_url, "SELECT FROM deletions")
-
-        await until(is_removed, timeout_s=60)
-        assert await stored(storage, gone["id"], gone["storageKey"]) == []
-    assert await final_status(web.base_url, undone["id"]) == "ready"

@@ -15,13 +15,10 @@ from api_client import (
     published,
     uploaded,
 )
-from psycopg import sql
 from quart import Response
 from raw_clients import silent_server
-from running_portal import TEMPLATE, execute, on_database, until
 
 from portal.config import Config
-from portal.database import connection
 from portal.videos import publishing
 
 FEW_SECONDS = 12
@@ -60,25 +57,6 @@ async def test_database_away_gives_503_within_seconds_to_everyone(config: Config
         assert page.status_code == 503
         assert page.mimetype == "text/html"
         assert page.headers["Retry-After"]
-
-
-async def test_portal_recovers_by_itself_from_a_start_before_its_database(
-    services: dict[str, str], config: Config, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
-    name = f"late_{uuid4().hex}"
-    late = on_database(services, name)["DATABASE_URL"]
-    async with app_client(config, database_url=late) as client:
-        await expect_unavailable(await client.get("/api/categories"), "database_unavailable")
-        create = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
-        await execute(services, create.format(sql.Identifier(name), sql.Identifier(TEMPLATE)))
-        await until(lambda: is_answered(client, "/api/categories"), timeout_s=FEW_SECONDS)
-        assert (await client.post("/api/videos/presign", json=PRESIGN)).status_code == 200
-    await execute(services, sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
-
-
-async def is_answered(client: Client, address: str) -> bool:
-    return (await client.get(address)).status_code == 200
 
 
 async def test_storage_away_gives_503_within_seconds_and_writes_nothing(

@@ -1,0 +1,217 @@
+"""The API client: large files in parts, sent again when the line or storage fails; secrets."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import click
+import pytest
+from aiohttp import web
+from running_portal import until
+from upload_client import MIB, PART_BYTES
+from upload_site import Site, file_digest
+
+from portal.client import uploads
+from portal.client.calls import Api, Refused
+from portal.client.publish import publish_file
+from portal.client.uploads import send_file
+from portal.retry import Backoff
+
+LARGE_BYTES = 70 * MIB
+TOKEN = "portal_" + "a" * 43
+Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def server(answer: Answer) -> AsyncIterator[str]:
+    """The address of a server that gives these answers."""
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        [(host, port)] = runner.addresses
+        yield f"http://{host}:{port}"
+    finally:
+        await runner.cleanup()
+
+
+class Elsewhere:
+    """A server that is not the portal, and what was sent to it."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        self.heard.append(f"{request.method} {request.path} {dict(request.headers)}")
+        await request.read()
+        return web.json_response({})
+
+
+async def test_token_is_sent_to_the_portal_and_not_to_storage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    storage, sent = Elsewhere(), []
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        sent.append(request.headers.get("Authorization"))
+        if request.path == "/api/categories":
+            return web.json_response({"categories": [{"id": 1, "name": "Music"}]})
+        if request.path == "/api/videos/presign":
+            return web.json_response({"uploadUrl": f"{storage_url}/a", "key": "a"})
+        return web.json_response({"id": "1"}, status=201)
+
+    (tmp_path / "a.mp4").write_bytes(b"a film")
+    async with server(storage.answer) as storage_url, server(answer) as portal_url:
+        await publish_file(
+            tmp_path / "a.mp4",
+            {"title": "A"},
+            categories=["1"],
+            portal_url=portal_url,
+            token=TOKEN,
+            wait=False,
+        )
+    assert sent == [f"Bearer {TOKEN}"] * 3
+    [put] = storage.heard
+    assert put.startswith("PUT /a")
+    assert "authorization" not in put.lower()
+    assert TOKEN not in put + "".join(capsys.readouterr())
+
+
+async def test_token_does_not_follow_a_redirect_elsewhere() -> None:
+    elsewhere = Elsewhere()
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        raise web.HTTPTemporaryRedirect(f"{elsewhere_url}/b")
+
+    async with (
+        server(elsewhere.answer) as elsewhere_url,
+        server(answer) as portal_url,
+        aiohttp.ClientSession() as session,
+    ):
+        await Api(session, portal_url, token=TOKEN).call("POST", "/api/videos", {})
+    [told] = elsewhere.heard
+    assert TOKEN not in told
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(401, "asks for a password. Give it in the address"), (403, "refuses")]
+)
+async def test_refusals_of_a_proxy_are_told_with_a_remedy(status: int, words: str) -> None:
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=status, text="<html>No</html>", content_type="text/html")
+
+    async with server(answer) as portal_url, aiohttp.ClientSession() as session:
+        with pytest.raises(Refused, match=words) as caught:
+            await Api(session, portal_url).call("GET", "/api/categories")
+    assert "\n" not in caught.value.message
+
+
+@pytest.fixture
+async def api(site: Site) -> AsyncIterator[Api]:
+    async with aiohttp.ClientSession() as session:
+        yield Api(session, site.portal.base_url)
+
+
+@pytest.fixture
+def large_file(tmp_path: Path) -> Path:
+    """No two parts of it are the same."""
+    path = tmp_path / "large.mp4"
+    with path.open("wb") as file:
+        for number in range(0, LARGE_BYTES, 1024**2):
+            file.write(hashlib.sha256(str(number).encode()).digest() * 32_768)
+        file.write(b"the end")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "BACKOFF", Backoff(first_s=0.05, cap_s=0.05))
+
+
+async def sent(api: Api, file: Path) -> str:
+    """Send a file as `portal publish` does; returns its key."""
+    presign = {"fileName": file.name, "contentType": "video/mp4"}
+    upload = await api.call("POST", "/api/videos/presign", presign)
+    await send_file(api, file, upload, content_type="video/mp4")
+    return str(upload["key"])
+
+
+async def arrived_whole(site: Site, key: str, file: Path) -> bool:
+    return await site.digest(key) == file_digest(file)
+
+
+async def test_large_file_arrives_in_parts_that_are_sent_again_when_they_break_off(
+    api: Api, site: Site, large_file: Path
+) -> None:
+    before = site.network.cuts
+    site.network.cut_at([PART_BYTES // 2, 3 * PART_BYTES])
+    key = await sent(api, large_file)
+    assert site.network.cuts == before + 2
+    assert await arrived_whole(site, key, large_file)
+    upload = await api.call("GET", f"/api/uploads/{key[7:39]}")
+    assert (upload["state"], upload["partCount"]) == ("stored", 5)
+
+
+@pytest.mark.slow
+async def test_upload_that_storage_loses_is_started_again(
+    api: Api, site: Site, large_file: Path
+) -> None:
+    network, is_under_way = site.network, asyncio.Event()
+    enough_bytes = network.uploaded_bytes + PART_BYTES // 2
+
+    def stall(passed_bytes: int) -> None:
+        if passed_bytes > enough_bytes:
+            network.stall()
+            is_under_way.set()
+
+    network.on_upload = stall
+    sending = asyncio.create_task(sent(api, large_file))
+    await until(is_under_way.is_set, timeout_s=20)
+    network.on_upload = None
+    await site.forget(network.puts()[0].key)
+    network.cut()
+    network.flow()
+    assert await arrived_whole(site, await sending, large_file)
+
+
+async def test_answers_without_words_are_asked_for_again_or_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a server gives them that is stopped in the middle of a request, or a proxy before it."""
+    monkeypatch.setattr("portal.client.calls.BACKOFF", Backoff(first_s=0.0))
+    answers = [
+        web.Response(status=500),
+        web.Response(status=502, text="<html>Bad gateway</html>", content_type="text/html"),
+        web.json_response("gone", status=504),
+        web.json_response({"key": "found"}),
+        web.json_response(["gone"], status=404),
+    ]
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        return answers.pop(0)
+
+    async with server(answer) as portal_url, aiohttp.ClientSession() as session:
+        api = Api(session, portal_url)
+        assert await api.call("GET", "/api/videos/1") == {"key": "found"}
+        with pytest.raises(Refused, match="status 404"):
+            await api.call("GET", "/api/videos/1")
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("http://publisher:secret@127.0.0.1:1", "http://127.0.0.1:1: Cannot connect"),
+        ("publisher:secret@portal.example", "Give the portal's address"),
+    ],
+)
+async def test_no_error_tells_the_password_of_the_portals_address(
+    address: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("portal.client.calls.BACKOFF", Backoff(first_s=0.0))
+    async with aiohttp.ClientSession() as session:
+        with pytest.raises(click.ClickException, match=words) as caught:
+            await Api(session, address).call("GET", "/api/categories")
+    assert "secret" not in caught.value.message
