@@ -5,8 +5,8 @@ Knows nothing of HTTP requests. Transactions here never span a call to storage.
 
 import asyncio
 import logging
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
@@ -14,7 +14,7 @@ from tortoise.exceptions import IntegrityError
 
 from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Audience
-from portal.database.connection import execute, transaction
+from portal.database.connection import fetch_rows, transaction
 from portal.database.models import Category, Rendition, Video
 from portal.database.rows import lock_present
 from portal.database.states import RenditionState, VideoStatus
@@ -53,9 +53,14 @@ from portal.videos.metadata import Submission, key_extension
 
 logger = logging.getLogger(__name__)
 
-ISSUE_UPLOAD = """
+# An account that was removed this moment issues nothing, and stands in nobody's way.
+ISSUE_UPLOADS = """
 INSERT INTO uploads (key, file_name, content_type, owner_id, created_at)
-VALUES (%s, %s, %s, %s, now())
+SELECT key, file_name, content_type, owner_id, now()
+FROM unnest(%s::text[], %s::text[], %s::text[], %s::uuid[])
+  AS upload (key, file_name, content_type, owner_id)
+WHERE owner_id IS NULL OR EXISTS (SELECT FROM accounts WHERE id = owner_id)
+RETURNING key
 """
 # Storage's own time limits, with its retries, are longer than someone waits for an answer.
 HEAD_TIMEOUT_S = 8
@@ -75,11 +80,13 @@ RETRY_HELPS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class BegunUpload:
-    """Where a client may PUT its file, and the key to come back with."""
+class NewUpload:
+    """A storage key that is issued for one file, to an account if there are any."""
 
-    upload_url: str
     key: str
+    file_name: str
+    content_type: str
+    owner_id: UUID | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,24 +111,23 @@ class CategoryTable:
 
 
 async def begin_upload(
-    file_name: str,
-    content_type: str,
-    *,
-    storage: Storage,
-    url_ttl_s: int,
-    owner_id: UUID | None = None,
-    quota: Quota = NO_QUOTA,
-) -> BegunUpload:
-    """Issue a storage key and a presigned PUT address for it, to an account if there are any.
+    file_name: str, content_type: str, *, owner_id: UUID | None = None, quota: Quota = NO_QUOTA
+) -> NewUpload:
+    """Choose a storage key, which `issue_uploads` has to record.
 
     Raises `VideoQuotaExceeded` or `StorageQuotaExceeded` where nothing could be published now.
     """
     await quotas.require_beginning(owner_id, quota)
     key = upload_key(uuid4(), key_extension(file_name, content_type))
-    upload_url = await storage.public.presign_put(key, content_type=content_type, ttl_s=url_ttl_s)
-    await execute(ISSUE_UPLOAD, key, file_name, content_type, owner_id)
-    metrics.UPLOAD_ISSUED.inc()
-    return BegunUpload(upload_url=upload_url, key=key)
+    return NewUpload(key, file_name, content_type, owner_id)
+
+
+async def issue_uploads(uploads: Sequence[NewUpload]) -> dict[NewUpload, bool]:
+    """Record all that were begun at the same time; those of accounts that are gone are left out."""
+    columns = [[getattr(it, column.name) for it in uploads] for column in fields(NewUpload)]
+    issued = {row["key"] for row in await fetch_rows(ISSUE_UPLOADS, *columns)}
+    metrics.UPLOAD_ISSUED.inc(len(issued))
+    return {it: True for it in uploads if it.key in issued}
 
 
 async def publish(

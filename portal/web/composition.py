@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from math import inf
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -29,9 +28,8 @@ from portal.uploads.quotas import NO_QUOTA, Quota
 from portal.videos.playback_links import fetch_live_links
 from portal.videos.playback_tokens import SigningKeys
 from portal.videos.progress import Progress, fetch_progress
-from portal.videos.publishing import CategoryTable
+from portal.videos.publishing import CategoryTable, NewUpload, issue_uploads
 from portal.videos.reading import fetch_records, fetch_videos
-from portal.web.body_cache import BodyCache
 from portal.web.data_loader import DataLoader
 from portal.web.playlists import Playlists
 from portal.web.service_metrics import ServiceFigures
@@ -82,6 +80,10 @@ class WebContext:
     members: DataLoader[UUID, Principal] = field(
         default_factory=lambda: DataLoader(people.fetch_principals)
     )
+    # Those that are asked for at once are recorded by one statement.
+    new_uploads: DataLoader[NewUpload, bool] = field(
+        default_factory=lambda: DataLoader(issue_uploads)
+    )
     categories: CategoryTable = field(default_factory=CategoryTable)
     records: DataLoader[UUID, Row] = field(default_factory=lambda: DataLoader(fetch_records))
     videos: DataLoader[UUID, Video] = field(default_factory=lambda: DataLoader(fetch_videos))
@@ -89,8 +91,6 @@ class WebContext:
     figures: ServiceFigures = field(default_factory=ServiceFigures)
     readiness: SingleFlight[dict[str, str]] = field(default_factory=SingleFlight)
     quota: Quota = NO_QUOTA
-    # The API's descriptions, which never change while the process runs.
-    documents: BodyCache = field(default_factory=lambda: BodyCache(ttl_s=inf))
 
 
 @asynccontextmanager

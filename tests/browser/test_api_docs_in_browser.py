@@ -1,7 +1,5 @@
 """The API's page is short: what is asked for is unfolded, by links, with and without scripts."""
 
-import re
-
 import pytest
 from chromium import OpenPage
 from playwright.async_api import Locator, Page, expect
@@ -23,7 +21,3 @@ async def test_link_to_an_operation_unfolds_it(open_page: OpenPage, scripts: boo
     # An error's document links to its row.
     await page.goto("/api/docs#too_many_requests")
     await expect(page.locator("#too_many_requests")).to_be_in_viewport()
-    contents = page.get_by_role("navigation", name="Contents")
-    await contents.get_by_role("link", name="POST /api/videos/presign").click()
-    await expect(page.locator("#presign")).to_be_visible()
-    await expect(page).to_have_url(re.compile("#presign$"))

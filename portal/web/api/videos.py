@@ -15,6 +15,7 @@ from quart_schema import document_querystring, document_request, document_respon
 from portal.accounts.permissions import Audience
 from portal.database.connection import Row
 from portal.database.states import VideoStatus, Visibility
+from portal.errors import NotSignedIn
 from portal.videos import publishing
 from portal.videos.metadata import (
     FILE_NAME_PATTERN,
@@ -160,17 +161,16 @@ async def presign() -> Response:
     POST /api/videos.
     """
     web = web_context()
-    url_ttl_s = web.config.upload_url_ttl_s
     wanted = validated(PresignRequest, await read_json())
     upload = await publishing.begin_upload(
-        wanted.file_name,
-        wanted.content_type,
-        storage=web.storage,
-        url_ttl_s=url_ttl_s,
-        owner_id=await account_id(),
-        quota=web.quota,
+        wanted.file_name, wanted.content_type, owner_id=await account_id(), quota=web.quota
     )
-    return json_response(PresignResponse(upload_url=upload.upload_url, key=upload.key))
+    upload_url = await web.storage.public.presign_put(
+        upload.key, content_type=upload.content_type, ttl_s=web.config.upload_url_ttl_s
+    )
+    if not await web.new_uploads.load(upload):
+        raise NotSignedIn("Your account was removed.")
+    return json_response(PresignResponse(upload_url=upload_url, key=upload.key))
 
 
 @blueprint.post("/videos")
