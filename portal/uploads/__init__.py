@@ -1,5 +1,5 @@
 """Uploads in parts: start, get, sign a part, complete, discard; and what accounts may upload.
 
-Begin with `service`, which has the verbs; `rows` is its SQL, `parts` the arithmetic of parts.
-`quotas` says what an account may still publish and store; `quota_rows` is its SQL.
+Begin with `service`, which has the verbs and the arithmetic of parts; `rows` is its SQL. `quotas`
+says what an account may still publish and store.
 """

@@ -11,12 +11,57 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from portal.config import Config
-from portal.database.connection import Row
+from portal.database.connection import execute, fetch_rows
 from portal.errors import StorageQuotaExceeded, VideoQuotaExceeded
 from portal.text import size_in_words
-from portal.uploads import quota_rows
 from portal.uploads.rows import UploadRow
 
+# The first of two keys of an advisory lock: any number that no other one has. It is no lock of the
+# account's row, which every request that notes its use would wait for.
+LOCK_CLASS = 730_681
+LOCK = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
+# Deleted videos count until their day is over: their tombstones are kept for longer. An upload in
+# parts counts as announced until it is a video. What has no limit is not looked at.
+USAGE = """
+SELECT account.id, published.videos, kept.stored_bytes, kept.undoable_bytes,
+       published.latest[quota.videos] + interval '24 hours' AS free_at
+FROM accounts account
+CROSS JOIN (SELECT %s::int AS videos, %s::bigint AS stored_bytes) quota
+CROSS JOIN LATERAL (
+  SELECT count(*) AS videos, array_agg(at ORDER BY at DESC) AS latest
+  FROM (
+    SELECT created_at AS at FROM videos
+    WHERE owner_id = account.id AND created_at > now() - interval '24 hours'
+    UNION ALL
+    SELECT published_at FROM tombstones
+    WHERE owner_id = account.id AND published_at > now() - interval '24 hours'
+  ) video
+  WHERE quota.videos > 0
+) published
+CROSS JOIN LATERAL (
+  SELECT coalesce(sum(size_bytes) FILTER (WHERE deleted_at IS NULL), 0)::bigint AS stored_bytes,
+         coalesce(sum(size_bytes) FILTER (WHERE deleted_at IS NOT NULL), 0)::bigint
+           AS undoable_bytes
+  FROM (
+    SELECT size_bytes, deleted_at FROM videos WHERE owner_id = account.id
+    UNION ALL
+    SELECT rendition.size_bytes, video.deleted_at FROM videos video
+    JOIN renditions rendition ON rendition.video_id = video.id
+    WHERE video.owner_id = account.id
+    UNION ALL
+    SELECT size_bytes, NULL FROM uploads
+    WHERE owner_id = account.id AND size_bytes IS NOT NULL AND NOT is_discarded AND key <> %s
+      AND NOT EXISTS (SELECT FROM videos WHERE storage_key = key)
+  ) file
+  WHERE quota.stored_bytes > 0
+) kept
+WHERE account.id = ANY(%s)
+"""
+# By more than the time there is to undo it.
+END_UNDO = """
+UPDATE videos SET deleted_at = deleted_at - interval '1 hour'
+WHERE owner_id = %s AND deleted_at IS NOT NULL
+"""
 REMOVED = "The uploaded file was removed; upload it again once there is room. "
 
 
@@ -97,12 +142,18 @@ def counted(videos: int) -> str:
     return "1 video" if videos == 1 else f"{videos:,} videos"
 
 
-async def usage_of(account_ids: Sequence[UUID], quota: Quota) -> dict[UUID, Usage]:
-    """What each of these accounts has used; nothing is read without a quota."""
+async def usage_of(
+    account_ids: Sequence[UUID], quota: Quota, *, without_key: str = ""
+) -> dict[UUID, Usage]:
+    """What each of these accounts has used, without the upload with this key.
+
+    Nothing is read without a quota.
+    """
     if not quota:
         return dict.fromkeys(account_ids, Usage(quota))
-    rows = await quota_rows.usage(account_ids, quota.videos_per_day, quota.stored_bytes)
-    return {row["id"]: _read(row, quota) for row in rows}
+    limits = (quota.videos_per_day, quota.stored_bytes)
+    rows = await fetch_rows(USAGE, *limits, without_key, list(account_ids))
+    return {row.pop("id"): Usage(quota, **row) for row in rows}
 
 
 async def require_beginning(account_id: UUID | None, quota: Quota) -> None:
@@ -140,14 +191,16 @@ async def video_refusal(
         await _take_room(account_id, usage, size_bytes, is_removed=True)
     refusal = usage.refusal()
     if refusal:
-        await quota_rows.keep(upload.key, size_bytes)
+        # Its size counts from now on, and the janitor leaves it for another day.
+        keep = "UPDATE uploads SET size_bytes = %s, active_at = now() WHERE key = %s"
+        await execute(keep, size_bytes, upload.key)
     return refusal
 
 
 async def _locked_usage(account_id: UUID | None, quota: Quota, *, key: str) -> Usage:
     """The usage of an account without this upload, while nobody else adds to it."""
     if account_id and quota:
-        await quota_rows.lock(account_id)
+        await execute(LOCK, LOCK_CLASS, str(account_id))
     return await _usage(account_id, quota, key=key)
 
 
@@ -158,23 +211,11 @@ async def _take_room(
     usage.require_room(size_bytes, is_removed=is_removed)
     left_bytes = usage.left_bytes
     if account_id and left_bytes is not None and size_bytes + usage.undoable_bytes > left_bytes:
-        await quota_rows.end_undo(account_id)
+        await execute(END_UNDO, account_id)
 
 
 async def _usage(account_id: UUID | None, quota: Quota, *, key: str = "") -> Usage:
     if not (account_id and quota):
         return Usage(NO_QUOTA)
-    limits = (quota.videos_per_day, quota.stored_bytes)
-    rows = await quota_rows.usage([account_id], *limits, without_key=key)
     # An account that was removed this moment has nothing, and will record nothing.
-    return _read(rows[0], quota) if rows else Usage(quota)
-
-
-def _read(row: Row, quota: Quota) -> Usage:
-    return Usage(
-        quota,
-        videos=row["videos"],
-        stored_bytes=row["stored_bytes"],
-        undoable_bytes=row["undoable_bytes"],
-        free_at=row["free_at"],
-    )
+    return (await usage_of([account_id], quota, without_key=key)).get(account_id, Usage(quota))

@@ -9,7 +9,7 @@ call may be repeated.
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -30,13 +30,6 @@ from portal.storage.calls import MultipartMissing, ObjectMissing, PartsRefused
 from portal.storage.objects import ObjectInfo, StoredPart, upload_id
 from portal.telemetry import metrics
 from portal.uploads import rows
-from portal.uploads.parts import (
-    format_numbers,
-    missing_parts,
-    part_count,
-    size_of_part,
-    whole_parts,
-)
 from portal.uploads.quotas import NO_QUOTA, Quota, require_start
 from portal.uploads.rows import UploadRow
 
@@ -46,6 +39,12 @@ logger = logging.getLogger(__name__)
 SETTLE_TIMEOUT_S = 2
 SETTLE_INTERVAL_S = 0.2
 START_TRIES = 5
+# Limits of S3: 10,000 parts, each but the last of at least 5 MiB, 5 TiB in all.
+MIB = 1024**2
+MAX_FILE_BYTES = 5 * 1024**4
+MAX_PARTS = 10_000
+SMALLEST_PART_BYTES = 16 * MIB
+MAX_NAMED = 10
 PART_NUMBER = re.compile(r"[1-9][0-9]{0,4}")
 
 
@@ -77,6 +76,38 @@ class Started:
 
     upload: UploadView
     created: bool
+
+
+def part_size_bytes(file_bytes: int) -> int:
+    """Size of every part but the last: a whole number of MiB, as small as the limits allow."""
+    return max(SMALLEST_PART_BYTES, -(-file_bytes // (MAX_PARTS * MIB)) * MIB)
+
+
+def part_count(file_bytes: int) -> int:
+    """How many parts a file has; they are numbered from 1."""
+    return -(-file_bytes // part_size_bytes(file_bytes))
+
+
+def size_of_part(number: int, file_bytes: int) -> int:
+    """Size of the part with this number."""
+    each = part_size_bytes(file_bytes)
+    return min(each, file_bytes - (number - 1) * each)
+
+
+def whole_parts(stored: Iterable[StoredPart], file_bytes: int) -> list[StoredPart]:
+    """The stored parts that the file has and that have their right size."""
+    count = part_count(file_bytes)
+    return [
+        part
+        for part in stored
+        if 1 <= part.number <= count and part.size_bytes == size_of_part(part.number, file_bytes)
+    ]
+
+
+def missing_parts(stored: Iterable[StoredPart], file_bytes: int) -> list[int]:
+    """The numbers of parts that are not stored, or not with their right size."""
+    there = {part.number for part in whole_parts(stored, file_bytes)}
+    return [number for number in range(1, part_count(file_bytes) + 1) if number not in there]
 
 
 async def start(
@@ -242,10 +273,12 @@ async def _assemble(row: UploadRow, multipart_id: str, storage: Storage) -> Obje
 def _all_parts(parts: list[StoredPart], size_bytes: int) -> list[StoredPart]:
     missing = missing_parts(parts, size_bytes)
     if missing:
+        named = ", ".join(map(str, missing[:MAX_NAMED]))
+        more = " and more" if len(missing) > MAX_NAMED else ""
         raise PartsMissing(
             missing,
-            f"{len(missing):,} of {part_count(size_bytes):,} parts are not stored: "
-            f"{format_numbers(missing)}. Send them, then complete the upload again.",
+            f"{len(missing):,} of {part_count(size_bytes):,} parts are not stored: {named}{more}. "
+            "Send them, then complete the upload again.",
         )
     return whole_parts(parts, size_bytes)
 

@@ -18,7 +18,7 @@ from portal.config import Config, ConfigError
 from portal.errors import CrossSiteRequest, FieldError, InvalidRequest
 from portal.storage.objects import StoredPart
 from portal.storage.presigning import _attachment
-from portal.uploads.parts import (
+from portal.uploads.service import (
     MAX_FILE_BYTES,
     MAX_PARTS,
     MIB,
