@@ -15,8 +15,6 @@ from signed_in import (
     signed_in,
 )
 
-from portal.accounts import people
-from portal.accounts.permissions import EVERYONES
 from portal.database.account_models import Account
 from portal.database.models import Rendition, Tombstone, Upload, Video
 from portal.errors import VideoNotFound
@@ -125,18 +123,6 @@ async def test_file_refused_for_its_day_is_published_on_the_next(
     assert (await create(sender, key)).status_code == 201
 
 
-async def test_day_is_the_last_24_hours(app: Quart, edith: Account) -> None:
-    limit(app, videos=1)
-    sender = await signed_in(app, edith)
-    assert (await publish(sender)).status_code == 201
-    await age(app, DAY - timedelta(minutes=1))
-    refusal = await no_more_videos(await presign(sender))
-    left = datetime.fromisoformat(refusal["freeAt"]) - datetime.now(UTC)
-    assert timedelta(0) < left <= timedelta(minutes=1)
-    await age(app, timedelta(minutes=1))
-    assert (await publish(sender)).status_code == 201
-
-
 async def test_deleted_video_counts_until_its_day_is_over(app: Quart, edith: Account) -> None:
     limit(app, videos=1, stored_bytes=SIZE)
     sender = await signed_in(app, edith)
@@ -196,19 +182,13 @@ async def test_upload_that_is_given_up_frees_its_room(app: Quart, edith: Account
     assert (await publish(sender)).status_code == 201
 
 
-async def with_rendition(app: Quart, size_bytes: int) -> None:
-    """Have the one video there is get a rendition of this size."""
-    video = await Video.get()
-    await Rendition.create(
-        video=video, kind=Kind.VIDEO, name="360p", position=0, size_bytes=size_bytes
-    )
-
-
 async def test_renditions_take_room_and_deleting_frees_it(app: Quart, edith: Account) -> None:
     limit(app, stored_bytes=2 * SIZE + 99)
     sender = await signed_in(app, edith)
     video = await answered(await publish(sender), 201)
-    await with_rendition(app, 100)
+    await Rendition.create(
+        video=await Video.get(), kind=Kind.VIDEO, name="360p", position=0, size_bytes=100
+    )
     key = await uploaded(sender)
     assert (await no_room(await create(sender, key)))["used"] == SIZE + 100
     assert (await sender.post(f"/api/videos/{video['id']}/deletion")).status_code == 202
@@ -231,15 +211,6 @@ async def test_room_of_a_deletion_is_free_at_once_and_only_then_final(
         with pytest.raises(VideoNotFound):
             await undo_deletion(video_id)
     assert await Video.present().count() == 2
-
-
-async def test_removed_accounts_videos_count_for_whoever_has_them(
-    app: Quart, olga: Account, edith: Account
-) -> None:
-    limit(app, stored_bytes=SIZE)
-    assert (await publish(await signed_in(app, edith))).status_code == 201
-    await people.remove(edith.id, by=EVERYONES)
-    assert (await no_room(await presign(await signed_in(app, olga))))["used"] == SIZE
 
 
 async def test_open_portal_has_no_quotas(app: Quart) -> None:
