@@ -1,7 +1,7 @@
 """The portal's errors: exceptions with an HTTP status, a stable code and a message for people.
 
 An exception's docstring is its default message. Raised anywhere, rendered once, in
-`web.error_rendering`: RFC 9457 problem details under /api, an HTML page elsewhere.
+`web.errors`: RFC 9457 problem details under /api, an HTML page elsewhere.
 """
 
 import inspect
@@ -235,44 +235,6 @@ class TooManyRequests(PortalError, status=429, code="too_many_requests"):
             "way goes on."
         )
         self.headers = {"Retry-After": str(wait_s)}
-
-
-class TooManyHeaders(PortalError, status=431, code="too_many_headers"):
-    """The request has more than 100 headers. Send fewer."""
-
-
-class MalformedRequest(PortalError, status=400, code="bad_request"):
-    """The request is not valid HTTP/1.1 (RFC 9112): end each line in CRLF, name one host."""
-
-
-class BadTarget(MalformedRequest):
-    """The request's target is not a path."""
-
-
-class InvalidHost(MalformedRequest):
-    """The Host header names no host. Send a name or an address, and a port if it is not 80."""
-
-
-class AmbiguousLength(MalformedRequest):
-    """Send Content-Length, or in HTTP/1.1 Transfer-Encoding, but not both."""
-
-    # Where the next request would begin, nobody knows.
-    headers = {"Connection": "close"}  # noqa: RUF012  # never changed
-
-
-class UnknownCoding(MalformedRequest, status=501, code="not_implemented"):
-    """Send the body with a Content-Length, or with Transfer-Encoding: chunked."""
-
-
-class OtherVersion(
-    MalformedRequest,
-    status=505,
-    code="http_version_not_supported",
-    title="HTTP version not supported",
-):
-    """Use HTTP/1.1."""
-
-    headers = {"Connection": "close"}  # noqa: RUF012  # never changed
 
 
 class UnknownHost(PortalError, status=421, code="unknown_host"):

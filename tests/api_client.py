@@ -3,8 +3,9 @@
 import io
 import json
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -155,3 +156,10 @@ async def counts(database_url: str) -> tuple[int, int]:
     query = "SELECT (SELECT count(*) FROM videos), (SELECT count(*) FROM procrastinate_jobs)"
     videos, jobs = (await rows(database_url, query))[0]
     return videos, jobs
+
+
+@contextmanager
+def silent_server() -> Iterator[str]:
+    """Host and port of a server that takes connections, and that is all."""
+    with socket.create_server(("127.0.0.1", 0), backlog=512) as silent:
+        yield f"127.0.0.1:{silent.getsockname()[1]}"

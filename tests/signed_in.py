@@ -34,14 +34,14 @@ from portal.database.models import Upload, Video
 from portal.database.states import Role, Scope
 from portal.storage.objects import upload_id
 from portal.web.app import create_app
-from portal.web.server.credentials import PLAIN_COOKIE
+from portal.web.cookies import PLAIN_COOKIE
 
 PASSWORD = "four calm green boats"
 # Reserved for documentation (RFC 5737).
 ADDRESS = "198.51.100.7"
 # Of storage, where its client looks for them.
 CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
-NO_LIMITS = {"rate_limit_changes": 0, "rate_limit_parts": 0, "rate_limit_searches": 0}
+NO_LIMITS = {"rate_limit_changes": 0, "rate_limit_searches": 0, "rate_limit_sign_ins": 0}
 # Finds what waits for a transaction of someone else to end.
 WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 # With all that hangs on them.

@@ -181,15 +181,13 @@ class Config:
     worker_concurrency: int = _integer("videos a worker transcodes at once", 1, 1, 64)
     worker_prepare_concurrency: int = _integer("files a worker looks into at once", 2, 1, 64)
     database_pool_size: int = _integer("database connections of a process", 8, 2, 200)
-    max_connections: int = _integer("connections of a web process", 8000, 10, 1_000_000)
     max_concurrent_requests: int = _integer(
         "requests a web process works on at once", 1000, 10, 100_000
     )
     # Of one client in a minute; 0 for any number.
-    rate_limit_changes: int = _integer("changes a minute", 3000, 0, MAX_RATE)
-    rate_limit_parts: int = _integer("signed parts a minute", 12_000, 0, MAX_RATE)
+    rate_limit_changes: int = _integer("changes a minute", 12_000, 0, MAX_RATE)
     rate_limit_searches: int = _integer("searches a minute", 6000, 0, MAX_RATE)
-    rate_limit_reads: int = _integer("other reads a minute", 180_000, 0, MAX_RATE)
+    rate_limit_sign_ins: int = _integer("tries to sign in a minute", 300, 0, MAX_RATE)
     # 0 takes any source. The defaults: 8192x4320, half a day, 100 GB, and a day of encoding.
     max_source_pixels: int = _integer("width times height", 35_389_440, 0, 10**9)
     max_source_duration_s: int = _integer("longest source", 43_200, 0, 10**7)

@@ -10,7 +10,9 @@ import re
 from collections.abc import AsyncGenerator
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
+from hypercorn.typing import Scope
 from quart import Quart, request
 
 from portal.config import Config, is_tracing_wanted
@@ -21,7 +23,7 @@ from portal.telemetry.logs import configure_logging, current_fields
 from portal.text import shown
 from portal.web import (
     auth,
-    error_rendering,
+    errors,
     health,
     metrics_page,
     playback,
@@ -59,19 +61,26 @@ from portal.web.pages import (
     workshop,
 )
 from portal.web.pages.account_views import current_viewer
-from portal.web.request_bodies import LimitedRequest
-from portal.web.server.request_context import state_of
-from portal.web.server.security_headers import Policies
-from portal.web.server.stack import middlewares, stacked
+from portal.web.server.context import SAFE_METHODS, App, RequestContext, state_of
+from portal.web.server.headers import SecurityHeaders
+from portal.web.server.limits import (
+    BODY_TIMEOUT_S,
+    MAX_BODY_BYTES,
+    ConcurrencyLimit,
+    LimitedRequest,
+    RateLimit,
+)
+from portal.web.server.origins import check_origin
 
 logger = logging.getLogger(__name__)
 
-MAX_BODY_BYTES = 64 * 1024
-BODY_TIMEOUT_S = 20
 # For a client to take an answer; the largest are playlists of some megabytes.
 RESPONSE_TIMEOUT_S = 60
 # Asked for all the time and of no interest in a trace; the last three have secrets in the address.
 UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/p/,/sign-in/oidc"
+# Endpoints with a rate limit that others with their method don't have: a search, and a link that
+# keeps something all the same, that someone left for the provider of single sign-on.
+LIBRARY, SIGN_ON = "library.index", "single_sign_on.begin"
 # In the order in which the API's description lists them.
 API = (videos, transcodes, openapi, metadata, visibility, uploads, playback_links)
 PAGES = (
@@ -99,8 +108,8 @@ def create_app(config: Config | None = None) -> Quart:
     tracing.start("web")
     if config.metrics or is_tracing_wanted(os.environ):
         app.before_request(_note_route)
-    app.before_request(auth.enforce)
-    error_rendering.install_error_handlers(app)
+    _install_checks(app, config)
+    errors.install_error_handlers(app)
     _install_templates(app, config)
     _install_middleware(app, config)
     return app
@@ -118,6 +127,33 @@ async def _note_route() -> None:
         )
 
 
+def _install_checks(app: Quart, config: Config) -> None:
+    """What a request meets before its view, in this order."""
+    app.before_request(partial(check_origin, config))
+    ConcurrencyLimit(app, limit=config.max_concurrent_requests)
+    app.before_request(auth.enforce)
+    changes = RateLimit(config.rate_limit_changes)
+    searches = RateLimit(config.rate_limit_searches)
+    sign_ins = RateLimit(config.rate_limit_sign_ins)
+
+    @app.before_request
+    async def limit_rate() -> None:
+        """What people ask for before it is known who they are counts for their address."""
+        endpoint, client = request.endpoint, state_of(request.scope).client
+        is_change = endpoint is not None and request.method not in SAFE_METHODS
+        is_search = endpoint == LIBRARY and bool(request.query_string)
+        is_anyones = is_change and auth.declared_policy(app, str(endpoint)) is auth.Policy.ANYONE
+        if endpoint == SIGN_ON or is_anyones:
+            sign_ins.count(client)
+        elif is_change or is_search:
+            budget = changes if is_change else searches
+            account_id = await auth.account_id()
+            if account_id is None:
+                budget.count(client)
+            else:
+                budget.count(str(account_id), of="account")
+
+
 def _install_templates(app: Quart, config: Config) -> None:
     site.install_site(app, config)
     manifest = load_manifest(static_dist_dir())
@@ -133,19 +169,29 @@ def _install_templates(app: Quart, config: Config) -> None:
 
 
 def _install_middleware(app: Quart, config: Config) -> None:
-    policies = Policies()
-    render_page = partial(error_rendering.render_page, app)
-    stack = middlewares(config, policies=policies, render_page=render_page)
-    app.asgi_app = stacked(tracing.traced(app.asgi_app, excluded_urls=UNTRACED), stack)  # type: ignore[method-assign]  # Quart's way
-    _install_lifespan(app, config, policies)
+    framework: Any = app.asgi_app
+    headers = SecurityHeaders(tracing.traced(framework, excluded_urls=UNTRACED))
+    http: App = RequestContext(
+        headers, trusted_proxies=config.trusted_proxies, is_counted=config.metrics
+    )
 
+    async def asgi_app(scope: Scope, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            await http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            # RFC 6455 section 7.4.1: against the policy.
+            await send({"type": "websocket.close", "code": 1008, "reason": None})
+        else:
+            await framework(scope, receive, send)
 
-def _install_lifespan(app: Quart, config: Config, policies: Policies) -> None:
+    app.asgi_app = asgi_app  # type: ignore[method-assign]  # Quart's way
+
     @app.while_serving
     async def context() -> AsyncGenerator[None]:
         async with open_context(config) as opened:
             app.extensions["portal"] = opened
-            policies.set(config, await _storage_origin(opened))
+            headers.set(config, await _storage_origin(opened))
             await _warn_if_open(opened)
             yield
         await tracing.flush()
@@ -164,7 +210,7 @@ async def _warn_if_open(context: WebContext) -> None:
     if context.config.host in LOOPBACK:
         return
     # Nothing is known while the database is away; pages tell it, too.
-    with suppress(*error_rendering.DATABASE_ERRORS):
+    with suppress(*errors.DATABASE_ERRORS):
         if not await context.accounts_exist():
             told = {"action": "start"}
             logger.warning(

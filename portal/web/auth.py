@@ -37,7 +37,7 @@ from portal.videos.deletion import was_deleted
 from portal.videos.reading import fetch_audience, parse_video_id
 from portal.web.context import web_context
 from portal.web.cookies import SESSION
-from portal.web.server.request_context import state_of
+from portal.web.server.context import state_of
 
 Values = ParamSpec("Values")
 Answer = TypeVar("Answer")
@@ -235,17 +235,10 @@ async def _identify() -> Principal:
         return EVERYONES
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        credential = digest(token.strip())
-        program = await web.programs.load(credential)
+        program = await web.programs.load(digest(token.strip()))
         if program is None:
             raise TokenRefused
-        return _noted(program, credential)
+        return program
     secret = SESSION.read(request, web.config)
     found = await web.sessions.load(digest(secret)) if secret else None
-    return _noted(found, digest(secret)) if found else ANYONE
-
-
-def _noted(found: Principal, credential: str) -> Principal:
-    """Tell the rate limit whose credentials these are: it can't look into the database."""
-    state_of(request.scope).identified = (credential, str(found.account_id))
-    return found
+    return found or ANYONE

@@ -1,24 +1,27 @@
-"""The portal's cookies: sent back by the browser to this host alone, and hidden from scripts."""
+"""The portal's cookies: sent back by the browser to this host alone, and hidden from scripts.
+
+Browsers take a cookie of a name that begins with `__Host-` by https alone, for this very host, and
+no other host of the same domain can set it (RFC 6265bis).
+"""
 
 from dataclasses import dataclass
 
+from hypercorn.typing import HTTPScope, WebsocketScope
 from quart import Request
 from werkzeug.wrappers import Response
 
 from portal.accounts.oidc.sign_ons import LIFE_S
 from portal.accounts.sessions import IDLE_DAYS
 from portal.config import Config
-from portal.web.server.credentials import PLAIN_COOKIE, SECURE_COOKIE
 
 DAY_S = 86_400
+SECURE_COOKIE = "__Host-portal"
+PLAIN_COOKIE = "portal_session"
 
 
 @dataclass(frozen=True, slots=True)
 class HostCookie:
-    """A cookie of one of two names: with the first no other host of the same domain can set it.
-
-    Browsers take that one by https alone (RFC 6265bis).
-    """
+    """A cookie of one of two names, the first for a portal at an https address."""
 
     secure_name: str
     plain_name: str
@@ -59,3 +62,9 @@ SIGN_ON = HostCookie("__Host-portal-sign-on", "portal_sign_on", LIFE_S)
 
 def _is_secure(config: Config) -> bool:
     return config.public_url.startswith("https://")
+
+
+def has_session_cookie(scope: HTTPScope | WebsocketScope) -> bool:
+    """Whether a browser sent the cookie of a session, however its value is written."""
+    sent = b";".join(value for name, value in scope["headers"] if name == b"cookie")
+    return any(name.encode() in sent for name in (SECURE_COOKIE, PLAIN_COOKIE))

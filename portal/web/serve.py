@@ -1,19 +1,20 @@
-"""Runs the app on Hypercorn, with limits on what clients may do to it."""
+"""Runs the app on Hypercorn."""
 
 import gc
+import logging
 import os
+import resource
 from collections.abc import AsyncGenerator
 from tempfile import TemporaryDirectory
 
 import uvloop  # noqa: F401  # Hypercorn imports it by name; a missing one should fail here
+from hypercorn.config import Config as ServerConfig
 from hypercorn.run import run
 from quart import Quart
 
 from portal.config import Config
 from portal.telemetry.metrics import FOLDER_VARIABLE
 from portal.web.app import create_app
-from portal.web.server import connection_limit, http1
-from portal.web.server.hypercorn_config import server_config
 
 
 def serve(config: Config) -> int:
@@ -21,7 +22,8 @@ def serve(config: Config) -> int:
 
     One worker runs in this process; several run as its children.
     """
-    server = server_config("portal.web.serve:limited_app()", host=config.host, port=config.port)
+    raise_descriptor_limit()
+    server = server_config("portal.web.serve:web_app()", host=config.host, port=config.port)
     server.workers = 0 if config.web_workers == 1 else config.web_workers
     if not (server.workers and config.metrics):
         return run(server)
@@ -31,12 +33,40 @@ def serve(config: Config) -> int:
         return run(server)
 
 
-def limited_app() -> Quart:
-    """The app of one web process, which holds no more connections than its settings allow."""
-    config = Config.from_env()
-    app = create_app(config)
-    connection_limit.install(config.max_connections)
-    http1.install()
+def server_config(application: str, *, host: str, port: int) -> ServerConfig:
+    """The settings an application is served with."""
+    server = ServerConfig()
+    server.application_path = application
+    server.bind = [f"[{host}]:{port}" if ":" in host else f"{host}:{port}"]
+    server.workers = 0
+    server.worker_class = "uvloop"
+    # A connection may be idle, and a request's headers may be on their way, for this long.
+    server.keep_alive_timeout = 30.0
+    # It would also end a request that takes longer, or whose response does; Quart limits both.
+    server.read_timeout = None
+    # Connections that wait to be accepted, in a rush after a restart; the system may allow fewer.
+    server.backlog = 2048
+    # Bytes of a request's headers; cookies and addresses are far shorter.
+    server.h11_max_incomplete_size = 16 * 1024
+    server.graceful_timeout = 3.0
+    server.include_server_header = False
+    # Through the root logger, in the portal's format, instead of a handler of its own.
+    server.errorlog = logging.getLogger("hypercorn.error")
+    return server
+
+
+def raise_descriptor_limit() -> None:
+    """Raise the soft limit on open files to the hard limit.
+
+    The soft limit is 1024 on most systems, fewer than the viewers of one process.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def web_app() -> Quart:
+    """The app of one web process."""
+    app = create_app()
 
     @app.while_serving
     async def started() -> AsyncGenerator[None]:

@@ -8,7 +8,7 @@ import sys
 from hypercorn.run import run
 from quart import Quart
 
-from portal.web.server.hypercorn_config import server_config
+from portal.web.serve import server_config
 
 app = Quart(__name__)
 

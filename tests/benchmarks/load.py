@@ -28,7 +28,7 @@ from benchmark_portal import measured_portal
 from load_clients import POLLS, Crowd, Record, gathered
 from running_portal import make_video
 
-from portal.web.server.connection_limit import raise_descriptor_limit
+from portal.web.serve import raise_descriptor_limit
 
 # The portal's lines go to where the tables go.
 QUIET = {"LOG_LEVEL": "WARNING"}

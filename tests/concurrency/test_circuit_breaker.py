@@ -8,9 +8,8 @@ from time import monotonic
 from uuid import uuid4
 
 import pytest
-from api_client import Client, metadata, presign, problem, published, put, uploaded
+from api_client import Client, metadata, presign, problem, published, put, silent_server, uploaded
 from database_proxy import database_proxy
-from raw_clients import silent_server
 from running_portal import until
 
 from portal.concurrency import OPEN_S, CircuitBreaker, State

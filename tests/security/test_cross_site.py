@@ -22,8 +22,8 @@ from portal.accounts.permissions import ANYONE
 from portal.database.account_models import Account, ApiToken
 from portal.database.models import Video
 from portal.database.states import Role
-from portal.web.server.asgi import SAFE_METHODS
-from portal.web.server.credentials import PLAIN_COOKIE
+from portal.web.cookies import PLAIN_COOKIE
+from portal.web.server.context import SAFE_METHODS
 
 EVIL = "https://evil.example"
 # What a browser tells of another site's page, or, an old one, of none.

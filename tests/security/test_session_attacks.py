@@ -21,7 +21,7 @@ from portal.accounts import links, people
 from portal.accounts.permissions import ANYONE
 from portal.database.account_models import Account
 from portal.database.states import Role
-from portal.web.server.credentials import PLAIN_COOKIE
+from portal.web.cookies import PLAIN_COOKIE
 
 NEW_PASSWORD = "five brown little geese"
 

@@ -12,7 +12,7 @@ from portal.web.api.json_bodies import validated
 from portal.web.api.visibility import AccessRecord
 from portal.web.auth import Policy, policy, principal
 from portal.web.context import web_context
-from portal.web.fragments import fragment
+from portal.web.errors import fragment
 from portal.web.pages.access_views import (
     AccessForm,
     access_conflict_form,

@@ -24,7 +24,7 @@ from portal.web.pages.account_views import (
 )
 from portal.web.pages.quota_views import own_quota
 from portal.web.pages.signing_in import signed_in_anew
-from portal.web.server.request_context import state_of
+from portal.web.server.context import state_of
 
 blueprint = Blueprint("account", __name__)
 

@@ -13,7 +13,7 @@ from portal.errors import TokenRefused, Unavailable
 from portal.text import shown, whole_number
 from portal.web.auth import principal
 from portal.web.context import web_context
-from portal.web.error_rendering import DATABASE_ERRORS
+from portal.web.errors import DATABASE_ERRORS
 from portal.web.pages.embedding import public_url
 from portal.web.pages.formatting import Moment, moment
 from portal.web.pages.quota_views import QuotaView

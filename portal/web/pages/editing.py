@@ -12,7 +12,7 @@ from portal.web.api.json_bodies import validated
 from portal.web.api.metadata import VideoMetadata
 from portal.web.auth import Policy, policy
 from portal.web.context import web_context
-from portal.web.fragments import fragment
+from portal.web.errors import fragment
 from portal.web.pages.editing_views import (
     EditForm,
     base_metadata,

@@ -22,10 +22,10 @@ from portal.videos.reading import audience_of
 from portal.videos.visibility import embed_origin_fault
 from portal.web.auth import Policy, policy
 from portal.web.context import web_context
-from portal.web.fragments import fragment
+from portal.web.errors import fragment
 from portal.web.pages.status_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_url, status_view
 from portal.web.playback import OPEN_TO_ALL
-from portal.web.server.request_context import allow_framing, expect_player, state_of
+from portal.web.server.context import allow_framing, expect_player, state_of
 from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("embedding", __name__)

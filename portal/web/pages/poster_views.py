@@ -16,7 +16,7 @@ from portal.transcoding.planning.storyboard import STORYBOARD_NAME, Tile, spread
 from portal.web.context import web_context
 from portal.web.pages.formatting import clock
 from portal.web.pages.status_views import poster_url
-from portal.web.request_bodies import MAX_PICTURE_BYTES
+from portal.web.server.limits import MAX_PICTURE_BYTES
 
 OFFERED = 6
 WORDS = {

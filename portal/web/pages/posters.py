@@ -15,10 +15,10 @@ from portal.videos import posters
 from portal.videos.reading import parse_video_id
 from portal.web.auth import Policy, policy
 from portal.web.context import web_context
-from portal.web.fragments import fragment
+from portal.web.errors import fragment
 from portal.web.pages.poster_views import FAULTS, NO_PICTURE, poster_view, recorded_poster
 from portal.web.pages.workshop import CHANGED, watched_poster, workshop_page
-from portal.web.request_bodies import MAX_PICTURE_BYTES
+from portal.web.server.limits import MAX_PICTURE_BYTES
 from portal.web.videos import read_video
 
 blueprint = Blueprint("posters", __name__)

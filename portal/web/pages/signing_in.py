@@ -21,9 +21,9 @@ from portal.text import host_name
 from portal.web.auth import Policy, policy, principal
 from portal.web.context import web_context
 from portal.web.cookies import SESSION
+from portal.web.errors import PROBLEM_TYPE, problem_document
 from portal.web.pages.account_views import ROLE_WORDS
-from portal.web.server.error_responses import PROBLEM_TYPE, problem_document
-from portal.web.server.request_context import state_of
+from portal.web.server.context import state_of
 
 blueprint = Blueprint("signing_in", __name__)
 

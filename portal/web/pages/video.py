@@ -15,14 +15,14 @@ from portal.videos import publishing
 from portal.videos.library import related_videos
 from portal.web.auth import Policy, may_edit, policy, principal
 from portal.web.context import web_context
-from portal.web.fragments import fragment
+from portal.web.errors import fragment
 from portal.web.pages.access_views import visibility_choices
 from portal.web.pages.library_views import video_card
 from portal.web.pages.quota_views import own_quota
 from portal.web.pages.status_views import remaining_view, status_view
 from portal.web.pages.upload_views import limits_in_words
 from portal.web.pages.video_views import languages_view, share_view, summary_view
-from portal.web.server.request_context import expect_player
+from portal.web.server.context import expect_player
 from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("pages", __name__)

@@ -12,14 +12,14 @@ from portal.database.models import Video
 from portal.text import whole_number
 from portal.web.auth import Policy, policy
 from portal.web.context import web_context
-from portal.web.fragments import fragment
+from portal.web.errors import fragment
 from portal.web.pages.access_views import AccessForm, recorded_access_form
 from portal.web.pages.editing_views import EditForm, recorded_form
 from portal.web.pages.playback_link_views import LinksView, links_view
 from portal.web.pages.poster_views import PosterView, recorded_poster
 from portal.web.pages.status_views import remaining_view, status_view
 from portal.web.pages.video_views import facts_view, summary_view
-from portal.web.server.request_context import expect_player
+from portal.web.server.context import expect_player
 from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("workshop", __name__)

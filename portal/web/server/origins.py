@@ -1,40 +1,61 @@
-"""Origin check: whether a browser sent an unsafe request from the portal's own pages.
+"""Hosts and origins: which names this portal answers to, and whose pages may change something.
+
+A page at evil.example may have its name resolve to this machine once it is loaded (DNS
+rebinding); to the browser the portal then is part of that page's own site. What gives it away is
+the Host header, which still says evil.example. Addresses, and names that public DNS does not
+hold, cannot be made to point here by a stranger, so they need no setting.
 
 What a form does should be what someone meant, with the session of someone signed in above all.
 Browsers say where a request comes from; programs that are no browsers say nothing and are let
 through, unless they send the cookie of a session.
 """
 
+from functools import lru_cache
 from urllib.parse import urlsplit
 
+from quart import request
 from werkzeug.datastructures import Headers
-from werkzeug.sansio.utils import get_host
 
-from portal.errors import CrossSiteRequest
-from portal.web.server.asgi import SAFE_METHODS, App, HTTPScope, Receive, Send, header
-from portal.web.server.credentials import has_session_cookie
+from portal.config import Config
+from portal.config.values import ANY_HOST
+from portal.errors import CrossSiteRequest, UnknownHost
+from portal.text import host_name
+from portal.web.cookies import has_session_cookie
+from portal.web.server.context import SAFE_METHODS, counted_as
 
+# Reserved: RFC 6761 and 6762, RFC 8375, and ICANN's name for private networks.
+PRIVATE_ENDINGS = (".localhost", ".local", ".home.arpa", ".internal")
 # `none` is the user's own doing: a typed address, a bookmark.
 OWN_SITES = frozenset({"same-origin", "none"})
 
 
-class OriginCheck:
-    """Refuses unsafe requests that another site's page sends."""
+async def check_origin(config: Config) -> None:
+    """Refuse the current request if it is sent to another name, or by another site's page."""
+    host = request.headers.get("Host", "")
+    if not is_own_host(host, public_url=config.public_url, allowed=config.allowed_hosts):
+        raise UnknownHost
+    if request.method not in SAFE_METHODS:
+        hosts = frozenset({request.host.lower(), _authority(config.public_url)} - {""})
+        must_tell = has_session_cookie(request.scope)
+        require_same_origin(request.headers, hosts=hosts, must_tell=must_tell)
 
-    def __init__(self, app: App, *, public_url: str) -> None:
-        self._app = app
-        self._public_host = _host(public_url)
 
-    async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
-        if scope["method"] not in SAFE_METHODS:
-            found = scope["headers"]
-            headers = Headers([(it.decode(), value.decode("latin-1")) for it, value in found])
-            # The name that the request was sent to, which `hosts` has checked.
-            host = header(scope, b"host") or None
-            own_host = get_host(scope["scheme"], host, scope.get("server")).lower()
-            hosts = frozenset({own_host, self._public_host} - {""})
-            require_same_origin(headers, hosts=hosts, must_tell=has_session_cookie(scope))
-        await self._app(scope, receive, send)
+@lru_cache(maxsize=1024)
+def is_own_host(host: str, *, public_url: str, allowed: tuple[str, ...] = ()) -> bool:
+    """Whether a Host header (RFC 9110, section 7.2) names this portal.
+
+    None at all, as in HTTP/1.0, is no browser's.
+    """
+    if not host or ANY_HOST in allowed:
+        return True
+    name = host_name(host)
+    names = {*allowed, host_name(urlsplit(public_url).netloc)}
+    return bool(name) and (name in names or _is_out_of_reach(name))
+
+
+def _is_out_of_reach(name: str) -> bool:
+    """Whether nobody on the Internet can make the name resolve to an address of his choice."""
+    return "." not in name or name.endswith(PRIVATE_ENDINGS) or bool(counted_as(name))
 
 
 def require_same_origin(
@@ -46,17 +67,18 @@ def require_same_origin(
     Metadata) counts where the browser sends it, which it does over https and to this machine;
     else Origin (RFC 6454).
     """
-    site = headers.get("Sec-Fetch-Site")
+    site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
     if site is not None:
-        if site not in OWN_SITES:
-            raise CrossSiteRequest
-        return
-    origin = headers.get("Origin")
-    if must_tell if origin is None else _host(origin) not in hosts:
+        is_own = site in OWN_SITES
+    elif origin is not None:
+        is_own = _authority(origin) in hosts
+    else:
+        is_own = not must_tell
+    if not is_own:
         raise CrossSiteRequest
 
 
-def _host(origin: str) -> str:
+def _authority(origin: str) -> str:
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:

@@ -13,10 +13,10 @@ from api_client import (
     metadata,
     problem,
     published,
+    silent_server,
     uploaded,
 )
 from quart import Response
-from raw_clients import silent_server
 
 from portal.config import Config
 from portal.videos import publishing

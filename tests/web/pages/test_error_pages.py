@@ -6,7 +6,7 @@ from quart import Quart
 
 from portal import errors
 from portal.errors import PortalError
-from portal.web.error_rendering import render_page
+from portal.web.errors import error_page
 
 pytestmark = pytest.mark.shared_app
 
@@ -29,7 +29,8 @@ class Gone(PortalError, status=410, code="gone"):
     ids=lambda it: str(it.status) if isinstance(it, PortalError) else "",
 )
 async def test_page_of_an_error_says_what_to_do(app: Quart, error: PortalError, words: str) -> None:
-    page = (await render_page(app, error)).decode()
+    async with app.test_request_context("/"):
+        page = await error_page(error, viewer=None)
     assert words in page
     assert f"Error {error.status}" in page
     assert error.detail in page

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.config import Config
-from portal.web.server.hosts import is_own_host
+from portal.web.server.origins import is_own_host
 
 PUBLIC = "https://Portal.example.org:8443/films"
 STRANGE = (

@@ -9,8 +9,8 @@ from page_rows import READY, make_row
 from quart import Quart
 
 from portal.config import Config
-from portal.web.server.asgi import SAFE_METHODS
-from portal.web.server.security_headers import security_headers
+from portal.web.server.context import SAFE_METHODS
+from portal.web.server.headers import security_headers
 
 STORAGE = "https://files.example"
 

@@ -7,40 +7,67 @@ Cross-Origin-Resource-Policy of its own.
 The answer to credentials is for who sent them, and no cache on its way may keep it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from hypercorn.typing import ASGIReceiveCallable as Receive
+from hypercorn.typing import ASGISendCallable as Send
+from hypercorn.typing import ASGISendEvent as SendEvent
+from hypercorn.typing import HTTPScope
+
 from portal.config import Config
-from portal.web.server.asgi import App, Headers, HTTPScope, Receive, Send, Start, on_start
-from portal.web.server.credentials import has_credentials
-from portal.web.server.request_context import state_of
+from portal.web.cookies import has_session_cookie
+from portal.web.server.context import SECRET_PATH, App, header, state_of
+
+Headers = list[tuple[bytes, bytes]]
 
 # Sets of sites that may frame something, whose headers are remembered.
 REMEMBERED = 256
 CACHE_CONTROL = b"cache-control"
 # What an answer depends on beside the address: who asks.
 VARY = (b"vary", b"Authorization, Cookie")
+# Links and pictures of a page must not tell other sites, or other logs, its token.
+NO_REFERRER = (b"referrer-policy", b"no-referrer")
 
 
 class SecurityHeaders:
     """Adds the headers to every response that does not set them itself."""
 
-    def __init__(self, app: App, *, policies: Policies) -> None:
+    def __init__(self, app: App) -> None:
         self._app = app
-        self._policies = policies
+        self._policy: Callable[[str, bool], Headers] = lambda _, __: []
+
+    def set(self, config: Config, storage_origin: str) -> None:
+        """Use these from now on: storage's address is known only when the app has started."""
+        self._policy = lru_cache(REMEMBERED)(
+            lambda framed_by, has_player: _encoded(
+                security_headers(config, storage_origin, framed_by, has_player=has_player)
+            )
+        )
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
-        def add(start: Start) -> None:
-            state = state_of(scope)
-            added = self._policies.headers(state.framed_by, has_player=state.has_player)
-            found = _for_caches(list(start["headers"]), is_own=has_credentials(scope))
-            names = {name for name, _ in found}
-            start["headers"] = [*found, *(it for it in added if it[0] not in names)]
+        async def sent(message: SendEvent) -> None:
+            if message["type"] == "http.response.start":
+                state = state_of(scope)
+                found = _for_caches(list(message["headers"]), is_own=has_credentials(scope))
+                if state.playback_token:
+                    found.append(NO_REFERRER)
+                names = {name for name, _ in found}
+                added = self._policy(state.framed_by, state.has_player)
+                message["headers"] = [*found, *(it for it in added if it[0] not in names)]
+            await send(message)
 
-        await self._app(scope, receive, on_start(send, add))
+        await self._app(scope, receive, sent)
+
+
+def has_credentials(scope: HTTPScope) -> bool:
+    """Whether the answer may be for its sender alone: by a token, a session, or a secret address.
+
+    Any cookie by a session's name counts, however its value is written.
+    """
+    is_secret = SECRET_PATH.match(scope["path"]) is not None
+    return is_secret or bool(header(scope, b"authorization")) or has_session_cookie(scope)
 
 
 def _for_caches(headers: Headers, *, is_own: bool) -> Headers:
@@ -50,25 +77,6 @@ def _for_caches(headers: Headers, *, is_own: bool) -> Headers:
         said = b"private, " + (said or b"no-store")
         headers = [*(it for it in headers if it[0] != CACHE_CONTROL), (CACHE_CONTROL, said)]
     return headers if b"public" in said else [*headers, VARY]
-
-
-class Policies:
-    """The headers, encoded once: storage's address is known only when the app has started."""
-
-    def __init__(self) -> None:
-        self._make: Callable[[str, bool], Headers] = lambda _, __: []
-
-    def set(self, config: Config, storage_origin: str) -> None:
-        """Use these from now on."""
-        self._make = lru_cache(REMEMBERED)(
-            lambda framed_by, has_player: _encoded(
-                security_headers(config, storage_origin, framed_by, has_player=has_player)
-            )
-        )
-
-    def headers(self, framed_by: str, *, has_player: bool) -> Headers:
-        """Those of a response that these sites may frame."""
-        return self._make(framed_by, has_player)
 
 
 def security_headers(

@@ -1,11 +1,16 @@
 """How errors are shown: RFC 9457 problem details under /api, an HTML page elsewhere.
 
-People get the message; the log gets the cause and the request's id.
+People get the message; the log gets the cause and the request's id. A fragment names what takes its
+place once its video is gone.
 """
 
+import json
 import logging
 import re
+from collections.abc import Callable
+from dataclasses import asdict
 from http import HTTPStatus
+from typing import Any, TypeVar
 
 import psycopg
 import psycopg_pool
@@ -15,17 +20,21 @@ from werkzeug.exceptions import HTTPException
 
 from portal.errors import (
     DatabaseUnavailable,
+    InvalidRequest,
     NotSignedIn,
     PortalError,
     TokenRefused,
     VideoNotFound,
 )
 from portal.telemetry.logs import current_fields
-from portal.web.fragments import gone_template
-from portal.web.server.error_responses import PROBLEM_TYPE, is_api, problem_document
-from portal.web.server.request_context import state_of
+from portal.web.server.context import state_of
 
 logger = logging.getLogger(__name__)
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+PROBLEM_TYPE = "application/problem+json"
+GONE = "_gone_template"
 
 DATABASE_ERRORS = (psycopg.OperationalError, psycopg_pool.PoolTimeout, DBConnectionError)
 # That the account exists that a row names as its owner.
@@ -83,25 +92,48 @@ def _is_owner_gone(error: Exception) -> bool:
     return cause.diag.constraint_name in OWNERS
 
 
-async def render_page(app: Quart, error: PortalError) -> bytes:
-    """The page of an error, for any request that fails like this."""
-    async with app.test_request_context("/"):
-        return (await _page(error, viewer=None)).encode()
+def fragment(*, gone: str = "videos/_gone.html") -> Callable[[View], View]:
+    """A view of a fragment: once its video is gone it answers 410 with the template `gone`.
+
+    Pages show that one. A 404 they don't: it may come from a proxy that lost the portal.
+    """
+
+    def declare(view: View) -> View:
+        setattr(view, GONE, gone)
+        return view
+
+    return declare
+
+
+def problem_document(error: PortalError) -> bytes:
+    """The error as RFC 9457 has it."""
+    problem: dict[str, object] = {
+        "type": f"/api/docs#{error.code}",
+        "title": error.title,
+        "status": error.status,
+        "detail": error.detail,
+        "code": error.code,
+        **error.extensions,
+    }
+    if isinstance(error, InvalidRequest):
+        problem["errors"] = [asdict(fault) for fault in error.errors]
+    return json.dumps(problem).encode()
 
 
 async def _response(error: PortalError) -> Response:
-    if _asks_for_a_person(error) and not is_api(request.path) and _is_page():
+    is_api = f"{request.path}/".startswith("/api/")
+    if _asks_for_a_person(error) and not is_api and _is_page():
         sign_in = url_for("signing_in.form", next=request.full_path.rstrip("?"))
         return Response(status=303, headers={"Location": sign_in})
-    gone = gone_template(current_app, request.endpoint)
+    gone = getattr(current_app.view_functions.get(request.endpoint or ""), GONE, None)
     if gone and isinstance(error, VideoNotFound):
         return Response(await render_template(gone), 410)
-    if is_api(request.path):
+    if is_api:
         response = Response(problem_document(error), error.status, content_type=PROBLEM_TYPE)
     else:
         # What failed may be what tells who asks.
         known = {"viewer": None} if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR else {}
-        response = Response(await _page(error, **known), error.status)
+        response = Response(await error_page(error, **known), error.status)
     response.headers.extend(error.headers)
     return response
 
@@ -116,7 +148,8 @@ def _is_page() -> bool:
     return request.method == "GET" and "HX-Request" not in request.headers
 
 
-async def _page(error: PortalError, **known: None) -> str:
+async def error_page(error: PortalError, **known: None) -> str:
+    """The page of an error, for the current request."""
     context = {
         "status": error.status,
         "title": error.title,

@@ -1,0 +1,88 @@
+"""Limits on requests: the size of their bodies, how many at once, and how many in a minute.
+
+Reads are not limited in number: the proxy in front knows crowds better. Counts are in the memory
+of each web process, so with several a client may ask for as many times as much.
+"""
+
+import re
+from collections import Counter
+from math import ceil
+from time import time
+from typing import Any
+
+from quart import Quart, Request, request
+
+from portal.errors import Overloaded, TooManyRequests
+
+# Media are sent to storage, never here. A picture for a poster is: it is small, and a form that
+# sends it works without scripts, which an address of storage would not.
+MAX_BODY_BYTES = 64 * 1024
+MAX_PICTURE_BYTES = 10_000_000
+BODY_TIMEOUT_S = 20
+# At a megabit a second.
+PICTURE_TIMEOUT_S = 100
+TAKES_PICTURES = re.compile(r"/videos/[^/]+/poster/picture(?:/panel)?")
+# Quick, and in need of nothing that may be overloaded.
+ALWAYS_ANSWERED = ("/healthz", "/metrics", "/static/")
+WINDOW_S = 60
+
+
+class LimitedRequest(Request):
+    """A request whose body is limited by its address, before anything of it is read."""
+
+    def __init__(self, method: str, scheme: str, path: str, *rest: Any, **values: Any) -> None:
+        if TAKES_PICTURES.fullmatch(path):
+            # What a form adds to its file is less than any other body.
+            values["max_content_length"] += MAX_PICTURE_BYTES
+            values["body_timeout"] = PICTURE_TIMEOUT_S
+        super().__init__(method, scheme, path, *rest, **values)
+        # The parser of forms has a limit of its own, which is the app's if there is no other.
+        self.max_content_length = values.get("max_content_length")
+
+
+class ConcurrencyLimit:
+    """Lets `limit` requests be worked on at once, and raises `Overloaded` for others.
+
+    What is counted is the time until a response begins.
+    """
+
+    def __init__(self, app: Quart, *, limit: int) -> None:
+        self._limit = limit
+        self._requests: set[int] = set()
+        app.before_request(self._enter)
+        app.teardown_request(self._leave)
+
+    async def _enter(self) -> None:
+        if request.path.startswith(ALWAYS_ANSWERED):
+            return
+        if len(self._requests) >= self._limit:
+            raise Overloaded
+        self._requests.add(id(request.scope))
+
+    async def _leave(self, _: BaseException | None) -> None:
+        self._requests.discard(id(request.scope))
+
+
+class RateLimit:
+    """At most `per_minute` requests of one client in each minute of the clock; 0 is no limit.
+
+    A fixed window: what is counted of the last minute is forgotten as a whole, so that memory
+    doesn't grow with the number of addresses that somebody has.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self._per_minute = per_minute
+        self._window = 0
+        self._counts: Counter[str] = Counter()
+
+    def count(self, client: str, *, of: str = "address") -> None:
+        """Count a request; raises `TooManyRequests` if there were too many."""
+        if not self._per_minute:
+            return
+        now = time()
+        if now // WINDOW_S != self._window:
+            self._window = int(now // WINDOW_S)
+            self._counts.clear()
+        self._counts[client] += 1
+        if self._counts[client] > self._per_minute:
+            raise TooManyRequests(ceil((self._window + 1) * WINDOW_S - now) or 1, of=of)

@@ -1,0 +1,119 @@
+"""Limits on requests: how many at once, how many in a minute, and how large their bodies are."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from ipaddress import ip_network
+
+import pytest
+from api_client import app_client, problem
+from quart import Quart
+from signed_in import ADDRESS, OWN_PAGE, Sender, make_account, program, signed_in, token_of
+
+from portal.config import Config
+from portal.database.states import Role
+from portal.errors import TooManyRequests
+from portal.web.app import create_app
+from portal.web.server import limits
+from portal.web.server.limits import RateLimit
+
+PRESIGN = {"fileName": "a.mp4", "contentType": "video/mp4"}
+
+
+@asynccontextmanager
+async def limited(config: Config, **limits: int) -> AsyncIterator[Quart]:
+    """An app with rate limits, for which time stands still."""
+    app = create_app(replace(config, trusted_proxies=(ip_network(ADDRESS),), **limits))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("portal.web.server.limits.time", lambda: 1000.0)
+        async with app.test_app():
+            yield app
+
+
+async def changes(sender: Sender, count: int) -> list[int]:
+    """The statuses of so many requests for an upload address."""
+    return [
+        (await sender.post("/api/videos/presign", json=PRESIGN)).status_code for _ in range(count)
+    ]
+
+
+async def test_requests_beyond_the_concurrency_limit_are_told_so_at_once(config: Config) -> None:
+    async with app_client(config, max_concurrent_requests=2) as client, AsyncExitStack() as stack:
+        for _ in range(2):
+            unfinished = await stack.enter_async_context(
+                client.request(
+                    "/api/videos/presign",
+                    method="POST",
+                    headers={"Content-Type": "application/json", "Content-Length": "50"},
+                )
+            )
+            await unfinished.send(b"{")
+        answer = await client.get("/api/categories")
+        await problem(answer, 503, "overloaded")
+        assert answer.headers["Retry-After"]
+        page = await client.get("/")
+        assert (page.status_code, page.mimetype) == (503, "text/html")
+        assert (await client.get("/healthz")).status_code == 200
+        await stack.aclose()
+        assert (await client.get("/api/categories")).status_code == 200
+
+
+async def test_accounts_behind_one_address_have_a_rate_limit_each(config: Config) -> None:
+    async with limited(config, rate_limit_changes=2) as app:
+        olga, edith = await make_account("olga"), await make_account("edith", Role.EDITOR)
+        first, other_token = [program(app, await token_of(olga)) for _ in range(2)]
+        assert await changes(first, 3) == [200, 200, 429]
+        # All tokens and sessions of an account are one client, wherever they are used.
+        assert await changes(replace(other_token, address="203.0.113.9"), 1) == [429]
+        assert await changes(await signed_in(app, edith), 3) == [200, 200, 429]
+        refusal = await first.post("/api/videos/presign", json=PRESIGN)
+        assert "from your account" in (await problem(refusal, 429, "too_many_requests"))["detail"]
+        assert refusal.headers["Retry-After"] == "20"
+        page = await first.post("/videos/deletion")
+        assert (await first.get("/api/categories")).status_code == 200
+        del page
+
+
+async def test_searches_and_tries_to_sign_in_are_counted_apart_and_for_each_address(
+    config: Config,
+) -> None:
+    async with limited(config, rate_limit_searches=1, rate_limit_sign_ins=1) as app:
+        for address in ("192.0.2.1", "192.0.2.2"):
+            sender = Sender(app, {**OWN_PAGE, "X-Forwarded-For": address})
+            for method, path in (("GET", "/?q=harbour"), ("POST", "/sign-in")):
+                answers = [(await sender.ask(method, path)) for _ in range(2)]
+                assert [it.status_code == 429 for it in answers] == [False, True], path
+                assert answers[1].mimetype == "text/html"
+            assert [(await sender.get("/")).status_code for _ in range(3)] == [200] * 3
+            assert await changes(sender, 2) == [200, 200]
+
+
+def test_window_begins_anew_with_each_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(limits, "time", lambda: now)
+    limit, unlimited = RateLimit(1), RateLimit(0)
+    limit.count("a")
+    with pytest.raises(TooManyRequests) as refused:
+        limit.count("a")
+    assert refused.value.headers == {"Retry-After": "20"}
+    now += 20
+    limit.count("a")
+    for _ in range(3):
+        unlimited.count("a")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [(b" " * 70_000, 413, "request_entity_too_large"), (b"{", 408, "request_timeout")],
+    ids=["too large", "stops arriving"],
+)
+async def test_body_is_refused(app: Quart, body: bytes, status: int, code: str) -> None:
+    app.config["BODY_TIMEOUT"] = 0.1
+    headers = {"Content-Type": "application/json"}
+    request = app.test_client().request("/api/videos/presign", method="POST", headers=headers)
+    async with request as connection:
+        await connection.send(body)
+        async with asyncio.timeout(5):
+            answer = await connection.as_response()
+    await problem(answer, status, code)
