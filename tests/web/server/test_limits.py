@@ -1,6 +1,5 @@
 """Limits on requests: how many at once, how many in a minute, and how large their bodies are."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -40,21 +39,21 @@ async def changes(sender: Sender, count: int) -> list[int]:
 
 async def test_requests_beyond_the_concurrency_limit_are_told_so_at_once(config: Config) -> None:
     async with app_client(config, max_concurrent_requests=2) as client, AsyncExitStack() as stack:
-        for _ in range(2):
-            unfinished = await stack.enter_async_context(
-                client.request(
-                    "/api/videos/presign",
-                    method="POST",
-                    headers={"Content-Type": "application/json", "Content-Length": "50"},
-                )
-            )
-            await unfinished.send(b"{")
+        headers = {"Content-Type": "application/json", "Content-Length": "50"}
+        unfinished = [
+            client.request("/api/videos/presign", method="POST", headers=headers) for _ in range(2)
+        ]
+        for request in unfinished:
+            await stack.enter_async_context(request)
+            await request.send(b"{")
         answer = await client.get("/api/categories")
         await problem(answer, 503, "overloaded")
         assert answer.headers["Retry-After"]
         page = await client.get("/")
         assert (page.status_code, page.mimetype) == (503, "text/html")
         assert (await client.get("/healthz")).status_code == 200
+        for request in unfinished:
+            await request.disconnect()
         await stack.aclose()
         assert (await client.get("/api/categories")).status_code == 200
 
@@ -70,9 +69,7 @@ async def test_accounts_behind_one_address_have_a_rate_limit_each(config: Config
         refusal = await first.post("/api/videos/presign", json=PRESIGN)
         assert "from your account" in (await problem(refusal, 429, "too_many_requests"))["detail"]
         assert refusal.headers["Retry-After"] == "20"
-        page = await first.post("/videos/deletion")
         assert (await first.get("/api/categories")).status_code == 200
-        del page
 
 
 async def test_searches_and_tries_to_sign_in_are_counted_apart_and_for_each_address(
@@ -114,6 +111,4 @@ async def test_body_is_refused(app: Quart, body: bytes, status: int, code: str) 
     request = app.test_client().request("/api/videos/presign", method="POST", headers=headers)
     async with request as connection:
         await connection.send(body)
-        async with asyncio.timeout(5):
-            answer = await connection.as_response()
-    await problem(answer, status, code)
+    await problem(await connection.as_response(), status, code)
