@@ -7,7 +7,7 @@ from pathlib import Path
 from portal.bundled.addresses import free_port
 from portal.bundled.data_folder import open_data_folder
 from portal.bundled.postgres import release_socket_folder
-from portal.bundled.services import start_embedded
+from portal.bundled.up import start_embedded
 from portal.processes.supervisor import running_children
 
 LOOPBACK = "127.0.0.1"

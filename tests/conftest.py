@@ -27,7 +27,7 @@ from signed_in import CREDENTIALS, as_new, make_account, one_app
 from turns import in_turn
 from upload_site import Site, open_site
 
-from portal.bundled.os_account import database_account
+from portal.bundled.data_folder import database_account
 from portal.config import Config
 from portal.database.account_models import Account
 from portal.database.states import Role

@@ -20,7 +20,7 @@ def s3_client(environ: Mapping[str, str]) -> AbstractAsyncContextManager[Any]:
     session = aioboto3.Session(
         environ["AWS_ACCESS_KEY_ID"], environ["AWS_SECRET_ACCESS_KEY"], region_name="us-east-1"
     )
-    settings = ClientConfig(s3={"addressing_style": "path"})
+    settings = ClientConfig(signature_version="s3v4", s3={"addressing_style": "path"})
     client: AbstractAsyncContextManager[Any] = session.client(
         "s3", endpoint_url=environ["S3_ENDPOINT_URL"], config=settings
     )

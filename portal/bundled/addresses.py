@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 
 import aiohttp
 
-from portal.bundled.errors import UpError
+from portal.bundled.data_folder import UpError
 
 ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=2)
 # Reserved for documentation (RFC 5737, RFC 3849): asked for the route, never sent to.

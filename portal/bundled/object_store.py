@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from portal.bundled.addresses import authority, http_status, local_peer
-from portal.bundled.data_folder import DataFolder
-from portal.bundled.errors import UpError
+from portal.bundled.data_folder import DataFolder, UpError
 from portal.processes.output import LogFile
 from portal.processes.records import write_atomically
 from portal.processes.supervisor import ChildSpec

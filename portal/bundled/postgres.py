@@ -22,9 +22,13 @@ from urllib.parse import quote
 import psutil  # type: ignore[import-untyped]  # publishes no types
 import psycopg
 
-from portal.bundled.data_folder import DataFolder
-from portal.bundled.errors import UpError
-from portal.bundled.os_account import change_owner, database_account, grant_access
+from portal.bundled.data_folder import (
+    DataFolder,
+    UpError,
+    change_owner,
+    database_account,
+    grant_access,
+)
 from portal.processes.child import SystemUser
 from portal.processes.output import LogFile
 from portal.processes.records import wait_or_kill

@@ -8,6 +8,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,17 +25,26 @@ from portal.bundled.addresses import (
     local_peer,
     reachable_host,
 )
-from portal.bundled.data_folder import DataFolder, claim, open_data_folder, save_environment
-from portal.bundled.errors import UpError
-from portal.bundled.postgres import release_socket_folder
-from portal.bundled.services import start_embedded
+from portal.bundled.data_folder import (
+    DataFolder,
+    UpError,
+    claim,
+    open_data_folder,
+    save_environment,
+)
+from portal.bundled.object_store import (
+    BUCKET,
+    ObjectStore,
+    prepare_object_store,
+    remove_unfinished_uploads,
+)
+from portal.bundled.postgres import prepare_postgres, release_socket_folder
 from portal.bundled.terminal import Terminal, open_terminal
 from portal.processes.output import LineOutput
 from portal.processes.records import end_orphans
 from portal.processes.supervisor import ChildError, Children, ChildSpec, running_children
 
-__all__ = ["UpError", "up"]
-
+REGION = "us-east-1"  # the only one an S3 server without regions is sure to know
 # The storage gets the next port, so that its address stays the same from start to start.
 STORAGE_PORTS_TRIED = 20
 MIGRATE_TIMEOUT_S = 3600
@@ -101,6 +111,48 @@ async def up(*, host: str, port: int, data_dir: Path) -> None:
             terminal.write(f"Stopped. Start again on {folder.shown} to continue.")
 
 
+async def start_embedded(
+    children: Children,
+    folder: DataFolder,
+    *,
+    host: str,
+    storage_port: int | None,
+    database: bool,
+    public_host: str = "",
+    durable: bool = True,
+) -> dict[str, str]:
+    """Add the parts wanted to the running set, wait until they work, return the settings.
+
+    Afterwards, when the set has ended, call `release_socket_folder`.
+    """
+    environ = {"WORK_DIR": str(folder.work)}
+    specs: list[ChildSpec] = []
+    if storage_port is not None:
+        store = prepare_object_store(folder, host=host, port=storage_port)
+        environ |= _storage_settings(store, public_host or reachable_host(host))
+        specs.append(store.spec())
+        children.background(remove_unfinished_uploads(folder.objects, older_than=time.time()))
+    if database:
+        server = await prepare_postgres(children, folder, durable=durable)
+        environ["DATABASE_URL"] = server.url()
+        specs.append(server.spec())
+    await children.start(*specs)
+    if database:
+        await server.create_database()
+    return environ
+
+
+def _storage_settings(store: ObjectStore, public_host: str) -> dict[str, str]:
+    return {
+        "S3_ENDPOINT_URL": f"http://{authority(local_peer(store.host), store.port)}",
+        "S3_PUBLIC_ENDPOINT_URL": f"http://{authority(public_host, store.port)}",
+        "S3_BUCKET": BUCKET,
+        "AWS_ACCESS_KEY_ID": store.access_key,
+        "AWS_SECRET_ACCESS_KEY": store.secret_key,
+        "AWS_REGION": REGION,
+    }
+
+
 class _Stop:
     """The signals to stop; the second one stops at once."""
 
@@ -150,7 +202,11 @@ async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
     save_environment(plan.folder, _to_remember(plan, settings))
     portal = partial(_portal_child, environ=_child_environ(plan, settings), terminal=terminal)
     await children.run(portal("migrate", ready_timeout_s=MIGRATE_TIMEOUT_S))
-    web = portal("web", "--host", plan.host, "--port", str(plan.port), ready=_web_answers(plan))
+
+    async def web_answers() -> bool:
+        return await http_status(local_peer(plan.host), plan.port, "/healthz") == 200
+
+    web = portal("web", "--host", plan.host, "--port", str(plan.port), ready=web_answers)
     await children.start(web, portal("worker"))
     terminal.write(_announcement(plan))
     await asyncio.Event().wait()
@@ -204,13 +260,6 @@ def _portal_child(
         stop_signals=((signal.SIGTERM, STOP_GRACE_S),),
         **options,
     )
-
-
-def _web_answers(plan: _Plan) -> Callable[[], Coroutine[Any, Any, bool]]:
-    async def answers() -> bool:
-        return await http_status(local_peer(plan.host), plan.port, "/healthz") == 200
-
-    return answers
 
 
 def _announcement(plan: _Plan) -> str:

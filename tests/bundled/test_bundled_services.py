@@ -2,45 +2,28 @@
 
 import asyncio
 import os
-import signal
 import socket
 import stat
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-import aioboto3
 import aiohttp
 import psycopg
 import pytest
 from api_client import rows, run_sql
-from botocore.config import Config as ClientConfig
 from bundled_parts import embedded_services
-from running_portal import until
+from stored_objects import s3_client
 
 from portal.bundled.addresses import free_port
-from portal.bundled.data_folder import load_environment, open_data_folder, save_environment
+from portal.bundled.data_folder import (
+    grant_access,
+    load_environment,
+    open_data_folder,
+    save_environment,
+)
 from portal.bundled.object_store import remove_unfinished_uploads
-from portal.bundled.services import start_embedded
-from portal.processes.supervisor import running_children
-
-
-@asynccontextmanager
-async def s3(environ: dict[str, str]) -> AsyncIterator[Any]:
-    session = aioboto3.Session(
-        aws_access_key_id=environ["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=environ["AWS_SECRET_ACCESS_KEY"],
-        region_name=environ["AWS_REGION"],
-    )
-    config = ClientConfig(
-        signature_version="s3v4", s3={"addressing_style": "path"}, retries={"max_attempts": 0}
-    )
-    async with session.client(
-        "s3", endpoint_url=environ["S3_ENDPOINT_URL"], config=config
-    ) as client:
-        yield client
+from portal.processes.child import SystemUser
 
 
 def mode(path: Path) -> int:
@@ -50,12 +33,12 @@ def mode(path: Path) -> int:
 async def test_data_and_keys_survive_a_restart(tmp_path: Path) -> None:
     async with embedded_services(tmp_path) as first:
         await run_sql(first["DATABASE_URL"], "CREATE TABLE kept AS SELECT 7 AS seven")
-        async with s3(first) as client:
+        async with s3_client(first) as client:
             await client.put_object(Bucket="portal", Key="videos/a.mp4", Body=b"abc")
     async with embedded_services(tmp_path) as second:
         assert await rows(second["DATABASE_URL"], "SELECT seven FROM kept") == [(7,)]
         assert second["AWS_SECRET_ACCESS_KEY"] == first["AWS_SECRET_ACCESS_KEY"]
-        async with s3(second) as client:
+        async with s3_client(second) as client:
             head = await client.head_object(Bucket="portal", Key="videos/a.mp4")
             assert head["ContentLength"] == 3
 
@@ -80,6 +63,7 @@ async def test_nobody_else_can_reach_the_data(tmp_path: Path) -> None:
         assert {name: mode(data / name) for name in closed} == dict.fromkeys(closed, 0o700)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another account")
 async def test_another_account_is_refused_even_with_the_socket_open(tmp_path: Path) -> None:
     async with embedded_services(tmp_path, storage=False) as environ:
@@ -101,32 +85,7 @@ async def test_another_account_is_refused_even_with_the_socket_open(tmp_path: Pa
     assert b"Peer authentication failed" in told
 
 
-@pytest.mark.slow
-async def test_a_killed_database_comes_back_with_all_that_was_committed(tmp_path: Path) -> None:
-    folder = open_data_folder(tmp_path)
-    async with running_children() as children:
-        environ = await start_embedded(
-            children, folder, host="127.0.0.1", storage_port=None, database=True
-        )
-        await run_sql(environ["DATABASE_URL"], "CREATE TABLE kept AS SELECT 7 AS seven")
-        pid = children.pid("database")
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        await until(lambda: is_back(environ), timeout_s=20)
-        assert children.pid("database") != pid
-
-
-async def is_back(environ: dict[str, str]) -> bool:
-    try:
-        return await rows(environ["DATABASE_URL"], "SELECT seven FROM kept") == [(7,)]
-    except psycopg.OperationalError:
-        return False
-
-
-@pytest.mark.parametrize(
-    "rounds", [1, pytest.param(100, marks=pytest.mark.soak)], ids=lambda rounds: f"{rounds}-times"
-)
-async def test_many_first_uploads_at_once_all_arrive(rounds: int, tmp_path: Path) -> None:
+async def test_many_first_uploads_at_once_all_arrive(tmp_path: Path) -> None:
     async def body() -> AsyncIterator[bytes]:
         yield b"first half, "
         await asyncio.sleep(0.2)  # all are under way together
@@ -136,20 +95,18 @@ async def test_many_first_uploads_at_once_all_arrive(rounds: int, tmp_path: Path
         async with session.put(address, data=body(), headers={"Content-Length": "23"}) as answer:
             return answer.status
 
-    for number in range(rounds):
-        data = tmp_path / str(number)
-        async with embedded_services(data, database=False) as environ, s3(environ) as client:
-            addresses = [
-                await client.generate_presigned_url(
-                    "put_object", Params={"Bucket": "portal", "Key": f"videos/{each}.mp4"}
-                )
-                for each in range(16)
-            ]
-            async with aiohttp.ClientSession() as session:
-                answers = await asyncio.gather(*(put(session, each) for each in addresses))
-        assert answers == [200] * 16
-        uploads = data / "objects" / "portal" / "videos"
-        assert {path.stat().st_size for path in uploads.iterdir()} == {23}
+    async with embedded_services(tmp_path, database=False) as environ, s3_client(environ) as client:
+        addresses = [
+            await client.generate_presigned_url(
+                "put_object", Params={"Bucket": "portal", "Key": f"videos/{each}.mp4"}
+            )
+            for each in range(16)
+        ]
+        async with aiohttp.ClientSession() as session:
+            answers = await asyncio.gather(*(put(session, each) for each in addresses))
+    assert answers == [200] * 16
+    uploads = tmp_path / "objects" / "portal" / "videos"
+    assert {path.stat().st_size for path in uploads.iterdir()} == {23}
 
 
 async def test_unfinished_uploads_of_a_killed_server_are_removed(tmp_path: Path) -> None:
@@ -180,3 +137,43 @@ def test_the_next_free_port_is_taken() -> None:
         port = busy.getsockname()[1]
         assert free_port("127.0.0.1", [port]) != port
     assert free_port("127.0.0.1", [port]) == port
+
+
+OTHER = SystemUser("other", 65533, 65533)
+
+
+def make_private(path: Path, *, executable: bool = False) -> Path:
+    """A file as made under a umask of 077."""
+    for folder in reversed(path.parents):
+        if not folder.exists():
+            folder.mkdir(mode=0o700)
+    path.touch()
+    path.chmod(0o700 if executable else 0o600)
+    return path
+
+
+def others_may(path: Path, bits: int) -> bool:
+    return path.stat().st_mode & bits == bits
+
+
+def test_root_lets_the_databases_account_through_to_its_programs_and_data(tmp_path: Path) -> None:
+    """Also where a wheel was unpacked under a umask of 077."""
+    programs = tmp_path / "site" / "wheel" / "pginstall"
+    postgres = make_private(programs / "bin" / "postgres", executable=True)
+    shared = make_private(programs / "share" / "postgres.bki")
+    library = make_private(tmp_path / "site" / "wheel.libs" / "libpq.so")
+    cluster = tmp_path / "data" / "postgres"
+    cluster.mkdir(parents=True, mode=0o700)
+    (tmp_path / "data").chmod(0o700)
+    secret = make_private(tmp_path / "data" / "storage-key")
+
+    grant_access(OTHER, cluster, programs)
+
+    for path in (postgres, library.parent):
+        assert others_may(path, stat.S_IROTH | stat.S_IXOTH)
+    for path in (shared, library):
+        assert others_may(path, stat.S_IROTH)
+    for folder in (tmp_path, tmp_path / "data", programs.parent):
+        assert others_may(folder, stat.S_IXOTH)
+        assert not others_may(folder, stat.S_IROTH)
+    assert not others_may(secret, stat.S_IROTH)

@@ -5,14 +5,9 @@ waits for its transcoding, one whose deletion waits. The database is in it as SQ
 is large; names of the machine and keys are replaced.
 """
 
-import json
-import signal
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
-import psutil
 import pytest
 from api_client import run_sql
 from bundled_parts import embedded_services
@@ -23,7 +18,6 @@ RECORDED = Path(__file__).with_name("data_folder_0_4_0.tar.gz")
 READY = "ccdac040-b12e-40f3-a9bc-a4c2f280fb89"
 WAITING = "73742911-6403-41b3-81e2-9f5fdfc5d726"
 DELETED = "0bcc98d7-c20c-4361-9eac-837bdfa5e7ab"
-SLEEPER = (sys.executable, "-S", "-c", "import signal; signal.pause()")
 
 
 @pytest.fixture
@@ -37,6 +31,7 @@ async def data(tmp_path: Path) -> Path:
     return data
 
 
+@pytest.mark.slow
 async def test_videos_of_0_4_0_play_and_its_jobs_are_carried_out(data: Path) -> None:
     async with running(data) as portal:
         await first_segment((await read(portal.address, READY))["playbackUrl"])
@@ -48,12 +43,3 @@ async def test_videos_of_0_4_0_play_and_its_jobs_are_carried_out(data: Path) -> 
         code, _ = await portal.stop()
     assert code == 0
     assert "Traceback" not in portal.said
-
-
-@pytest.mark.slow
-async def test_processes_that_0_4_0_left_running_are_ended(data: Path) -> None:
-    orphan = subprocess.Popen(SLEEPER)  # noqa: ASYNC220  # asyncio would wait for it as well
-    started = psutil.Process(orphan.pid).create_time()
-    (data / "children").write_text(json.dumps([[orphan.pid, started, int(signal.SIGTERM)]]))
-    async with running(data):
-        assert orphan.wait(timeout=0) == -signal.SIGTERM

@@ -15,7 +15,7 @@ def test_a_terminal_that_is_held_never_makes_the_portal_wait() -> None:
     terminal = Terminal(writer)
     try:
         began = time.monotonic()
-        for _ in range(20_000):
+        for _ in range(3_000):
             terminal.write("x" * 100)
         assert time.monotonic() - began < 30  # whoever waited would do so for ever
     finally:

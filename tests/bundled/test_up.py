@@ -80,7 +80,7 @@ async def test_a_child_that_keeps_dying_is_restarted_while_the_others_run_on(
 ) -> None:
     async with running(tmp_path) as portal:
         before = portal.children()
-        for deaths in range(1, 6):
+        for deaths in range(1, 3):
             await until(lambda: "worker" in portal.children(), timeout_s=TIMEOUT_S)
             portal.children()["worker"].kill()
             await portal.read_until(f"failure {deaths} in a row" if deaths > 1 else "worker died")
@@ -89,7 +89,7 @@ async def test_a_child_that_keeps_dying_is_restarted_while_the_others_run_on(
         assert portal.children() == {k: v for k, v in before.items() if k != "worker"}
         code, _ = await portal.stop()
     assert code == 0
-    assert "failure 5 in a row" in (tmp_path / "log" / "portal.log").read_text()
+    assert "failure 2 in a row" in (tmp_path / "log" / "portal.log").read_text()
 
 
 @pytest.mark.slow
@@ -113,28 +113,6 @@ async def test_only_one_portal_uses_a_folder(tmp_path: Path) -> None:
         assert await portal.status("/healthz") == 200
 
 
-@pytest.mark.soak
-async def test_a_second_interrupt_ends_it_at_once(tmp_path: Path) -> None:
-    async with running(tmp_path) as portal:
-        worker = portal.children()["worker"]
-        worker.suspend()  # it cannot end in time
-        portal.process.send_signal(signal.SIGINT)
-        await portal.read_until("Stopping")
-        code, took_s = await portal.stop(signal.SIGINT)
-    assert (code, took_s < 3) == (0, True)
-
-
-@pytest.mark.soak
-async def test_a_child_that_does_not_end_is_killed_within_the_limit(tmp_path: Path) -> None:
-    async with running(tmp_path) as portal:
-        children = portal.children()
-        children["worker"].suspend()
-        children["storage"].suspend()
-        code, took_s = await portal.stop(signal.SIGHUP)
-    assert (code, took_s < STOP_LIMIT_S) == (0, True)
-    await until_gone(list(children.values()))
-
-
 @pytest.mark.slow
 async def test_parts_the_user_brings_are_used_instead(
     environ: dict[str, str], tmp_path: Path
@@ -145,7 +123,6 @@ async def test_parts_the_user_brings_are_used_instead(
     assert not (tmp_path / "postgres").exists()
 
 
-@pytest.mark.slow
 async def test_a_port_in_use_is_told_in_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

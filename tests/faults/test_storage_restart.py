@@ -11,7 +11,7 @@ from running_portal import free_port, until
 from stored_objects import another_second
 
 from portal.bundled.data_folder import open_data_folder
-from portal.bundled.services import start_embedded
+from portal.bundled.up import start_embedded
 from portal.config import Config
 from portal.database.models import Video
 from portal.errors import StorageUnavailable
