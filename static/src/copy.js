@@ -4,7 +4,7 @@
  * <button data-copies="address" hidden> copies an address that stands in no field.
  */
 
-import { announce } from "./detail/live.js";
+import { announce } from "./dom.js";
 
 const SHOWN_MS = 2_000;
 

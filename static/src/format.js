@@ -44,6 +44,21 @@ export function formatClock(seconds) {
   return h ? `${h}:${String(min).padStart(2, "0")}:${end}` : `${min}:${end}`;
 }
 
+const IN_WORDS = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?$/;
+const BY_THE_CLOCK = /^(?:(\d+):)?(\d{1,3}):([0-5]\d(?:\.\d+)?)$/;
+
+/**
+ * @param {string | null} text as people write a start time: 90, 90s, 1m30s, 1:30 or 1:02:03
+ * @returns {number | null} seconds
+ */
+export function parseStartTime_s(text) {
+  const written = text?.trim().toLowerCase();
+  const match = written && (IN_WORDS.exec(written) ?? BY_THE_CLOCK.exec(written));
+  if (!match) return null;
+  const [hours = 0, minutes = 0, seconds = 0] = match.slice(1).map((part) => Number(part ?? 0));
+  return hours * 3600 + minutes * 60 + seconds;
+}
+
 /**
  * @param {number} seconds
  * @returns {string} such as "about 3 min left", coarse enough not to flicker

@@ -1,12 +1,8 @@
 import "htmx.org";
-import { newsBehaviour } from "./library/live.js";
-import { searchBehaviour } from "./library/search.js";
+import { newsBehaviour, searchBehaviour } from "./library/search.js";
 import { onDemand, refresh } from "./lifecycle.js";
 import { localSize, localTime } from "./local.js";
-import { pollPolitely } from "./polling.js";
-import { remainingBehaviour } from "./remaining.js";
-import { retryBehaviour } from "./retry-button.js";
-import { statusBehaviour } from "./status.js";
+import { remainingBehaviour, retryBehaviour, statusBehaviour } from "./status.js";
 
 const behaviours = [
   localSize,
@@ -18,28 +14,58 @@ const behaviours = [
   searchBehaviour,
   onDemand("[data-previews]", async () => (await import("./library/preview.js")).startPreviews),
   onDemand("video[data-player]", async () => (await import("./player/player.js")).startPlayer),
-  onDemand("[data-edit-form]", async () => (await import("./detail/edit-form.js")).editForm),
-  onDemand("[data-revisited]", async () => (await import("./detail/revisits.js")).revisits),
-  onDemand("[data-access]", async () => (await import("./detail/access.js")).accessPanel),
+  onDemand("[data-edit-form]", async () => (await import("./detail/forms.js")).editForm),
+  onDemand("[data-revisited]", async () => (await import("./detail/watch.js")).revisits),
+  onDemand("[data-access]", async () => (await import("./detail/forms.js")).accessPanel),
   onDemand("[data-poster]", async () => (await import("./detail/poster.js")).posterTool),
-  onDemand("[data-opens]", async () => (await import("./detail/dialog.js")).dialogLink),
-  onDemand("[data-seeks]", async () => (await import("./detail/seek.js")).seekLinks),
+  onDemand("[data-opens]", async () => (await import("./disclosure.js")).dialogLink),
+  onDemand("[data-seeks]", async () => (await import("./detail/watch.js")).seekLinks),
   onDemand("[data-share]", async () => (await import("./detail/share.js")).shareOptions),
-  onDemand("[data-api]", async () => (await import("./unfold.js")).unfoldTarget),
+  onDemand("[data-api]", async () => (await import("./disclosure.js")).unfoldTarget),
   onDemand("[data-copy]", async () => (await import("./copy.js")).copyButton),
   onDemand("[data-multi-select]", async () => (await import("./multi-select.js")).multiSelect),
   onDemand("[data-copies]", async () => (await import("./copy.js")).copyLink),
-  onDemand("[data-menu]", async () => (await import("./menu.js")).menu),
-  onDemand("[data-bulk-form]", async () => (await import("./library/bulk-form.js")).bulkForm),
-  onDemand("[data-selection]", async () => (await import("./library/selection.js")).selection),
-  onDemand("[data-toast]", async () => (await import("./library/toast.js")).toast),
-  onDemand("[data-shows]", async () => (await import("./accounts/show-password.js")).showPassword),
+  onDemand("[data-menu]", async () => (await import("./disclosure.js")).menu),
+  onDemand("[data-bulk-form]", async () => (await import("./library/table.js")).bulkForm),
+  onDemand("[data-selection]", async () => (await import("./library/table.js")).selection),
+  onDemand("[data-toast]", async () => (await import("./library/table.js")).toast),
+  onDemand("[data-shows]", async () => (await import("./accounts/sign-in-dialog.js")).showPassword),
   onDemand(
     "[data-sign-in-again]",
-    async () => (await import("./accounts/refusals.js")).followRefusals,
+    async () => (await import("./accounts/sign-in-again.js")).followRefusals,
   ),
   onDemand("[data-upload-form]", async () => (await import("./upload/page.js")).startUploadPage),
 ];
+
+const BUSY_STATUSES = new Set([429, 503]);
+const LONGEST_PAUSE_S = 60;
+/** Pages that were turned away together must not come back together. */
+const SPREAD_S = 1;
+
+let paused_until = 0;
+
+/**
+ * Pages that poll do what a busy portal asks of them: after an answer with 429 or 503 they wait
+ * as long as its Retry-After says. What someone does by hand is sent at once all the same.
+ */
+function pollPolitely() {
+  document.addEventListener("htmx:before:request", (event) => {
+    const isPoll = contextOf(event).sourceEvent?.type === "every";
+    if (isPoll && performance.now() < paused_until) event.preventDefault();
+  });
+  document.addEventListener("htmx:after:request", (event) => {
+    const { status, headers } = contextOf(event).response;
+    if (!BUSY_STATUSES.has(status)) return;
+    const asked_s = Number.parseInt(headers.get("Retry-After") ?? "", 10) || 0;
+    const pause_s = Math.min(asked_s, LONGEST_PAUSE_S) + Math.random() * SPREAD_S;
+    paused_until = performance.now() + pause_s * 1000;
+  });
+}
+
+/** What htmx tells of a request; it has no types for that. @param {Event} event @returns {any} */
+function contextOf(event) {
+  return /** @type {CustomEvent} */ (event).detail.ctx;
+}
 
 /** @param {ParentNode} root */
 export function init(root) {

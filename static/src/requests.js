@@ -7,7 +7,7 @@ import {
   signedInAgain,
   signIns,
 } from "./accounts/sign-in-again.js";
-import { anySignal } from "./any-signal.js";
+import { anySignal } from "./dom.js";
 
 const TIMEOUT_MS = 30_000;
 

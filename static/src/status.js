@@ -48,3 +48,43 @@ function announce(element) {
   region.setAttribute("data-said", message);
   if (isNews) region.textContent = message;
 }
+
+/** @type {string | null} */
+let lastCount = null;
+
+/**
+ * Follows what is still being made of a ready video: says that a quality was added, so that what
+ * lists them is fetched again, and that there are pictures for the time bar. The player is left as
+ * it is.
+ * @type {import("./lifecycle.js").Behaviour}
+ */
+export const remainingBehaviour = {
+  selector: "[data-remaining]",
+  start(element) {
+    const count = element.dataset.remaining ?? "";
+    if (lastCount !== null && count !== lastCount) {
+      document.body.dispatchEvent(new Event("quality-added"));
+    }
+    lastCount = count;
+    const { storyboardMade } = element.dataset;
+    if (storyboardMade) {
+      document.body.dispatchEvent(new CustomEvent("storyboard-made", { detail: storyboardMade }));
+    }
+  },
+};
+
+/**
+ * Asking for another try: the answer takes the button away, and the focus with it. It goes on from
+ * the beginning of the page's content, which stays; what replaced the button is replaced itself
+ * every other second.
+ * @type {import("./lifecycle.js").Behaviour}
+ */
+export const retryBehaviour = {
+  selector: "[data-retry]",
+  start(_form, signal) {
+    signal.addEventListener("abort", () => {
+      const isLost = document.activeElement === document.body;
+      if (isLost) document.getElementById("main")?.focus({ preventScroll: true });
+    });
+  },
+};

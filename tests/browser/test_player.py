@@ -78,7 +78,7 @@ async def test_audio_track_is_chosen_from_the_menu(player: Page) -> None:
     async with player.expect_response(lambda answer: "/audio-2/" in answer.url):
         await choose(player, "Audio", "German")
     await play_past(player, 0.5)
-    assert await read(player, "video.audioTracks.enabledIndex") == 1
+    assert await read(player, "video.audioTracks.selectedIndex") == 1
 
 
 async def test_keys_work_without_a_click_on_the_player(player: Page) -> None:

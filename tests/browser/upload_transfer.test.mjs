@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { NoAnswer, Refused, SIGNED_OUT } from "../../static/src/requests.js";
 import { publish } from "../../static/src/upload/publication.js";
-import { retrying, TransferFailed } from "../../static/src/upload/retry.js";
-import { PartQueue, rangeOf, sendParts, sizeOf } from "../../static/src/upload/storage.js";
+import { retrying, TransferFailed } from "../../static/src/upload/failures.js";
+import { rangeOf, sendParts, sizeOf } from "../../static/src/upload/storage.js";
 import { partsToSend, Transfer } from "../../static/src/upload/transfer.js";
 import { newUpload, withNews } from "../../static/src/upload/upload.js";
 import { standingOf } from "../../static/src/upload/words.js";
@@ -33,15 +33,6 @@ test("parts that storage lacks, or has otherwise, are sent", () => {
   const upload = { state: "uploading", sizeBytes: 45, partSizeBytes: 10, partCount: 5, parts };
   assert.deepEqual(partsToSend(upload, new Map()), [2, 4, 5]);
   assert.deepEqual(partsToSend(upload, new Map([[1, '"e1"'], [3, "e3"]])), [2, 3, 4, 5]);
-});
-
-test("parts far ahead of the lowest unconfirmed one wait, and huge ones go one by one", () => {
-  const queue = new PartQueue([1, 2, 3, 20], 16 * MIB);
-  assert.deepEqual([queue.take(), queue.take(), queue.take(), queue.take()], [1, 2, 3, null]);
-  for (const number of [1, 2, 3]) queue.confirm(number);
-  assert.equal(queue.take(), 20);
-  const huge = new PartQueue([1, 2], 525 * MIB);
-  assert.deepEqual([huge.take(), huge.take()], [1, null]);
 });
 
 test("a request to publish that may have been done is not forgotten by who was signed out", async () => {
@@ -135,14 +126,14 @@ class PausedPut extends EventTarget {
 }
 
 /** Sends six parts, of which some can be signed, and storage takes the first after this time. */
-async function sentParts(signed, first_ms) {
+async function sentParts(signed, first_ms, part_bytes = 10 * MIB) {
   const own = globalThis.XMLHttpRequest;
   globalThis.XMLHttpRequest = PausedPut;
   PausedPut.open = [];
   const arrived = [];
   const sending = {
     file: new File(["x"], "a.mp4"),
-    upload: { sizeBytes: 60 * MIB, partSizeBytes: 10 * MIB, partCount: 6, parts: [] },
+    upload: { sizeBytes: 6 * part_bytes, partSizeBytes: part_bytes, partCount: 6, parts: [] },
     numbers: [1, 2, 3, 4, 5, 6],
     sign: async (number) => {
       if (number > signed) throw new Refused(401);
@@ -181,6 +172,11 @@ test("parts on their way arrive though the next can't be signed any more", async
 test("parts go one after the other on a slow line, for each to arrive early", async () => {
   assert.equal((await sentParts(4, 1000)).together, 3);
   assert.equal((await sentParts(2, 10_000)).together, 1);
+});
+
+test("parts far ahead of the lowest unconfirmed one wait, and huge ones go one by one", async () => {
+  assert.equal((await sentParts(3, 1000, 100 * MIB)).together, 2);
+  assert.equal((await sentParts(2, 1000, 525 * MIB)).together, 1);
 });
 
 /** Runs with timers that take no time; answers the pauses in between. */

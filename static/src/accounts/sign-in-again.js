@@ -3,6 +3,7 @@
  * goes on afterwards. Who closes it is left alone until they do something.
  */
 
+import { opensElsewhere } from "../dom.js";
 import { askToSignIn, readPage } from "./sign-in-dialog.js";
 
 /** Sent to the document once the person who opened the page is signed in again. */
@@ -78,4 +79,35 @@ function aborted(signal) {
     if (signal.aborted) stop();
     else signal.addEventListener("abort", stop, { once: true });
   });
+}
+
+/**
+ * What was refused to who is signed out: links that ask in this tab, and forms sent by scripts.
+ * @param {HTMLElement} _dialog there on pages that can ask @param {AbortSignal} signal
+ */
+export function followRefusals(_dialog, signal) {
+  document.addEventListener("click", linkClicked, { signal });
+  document.addEventListener("htmx:response:error", answered, { signal });
+}
+
+/** @param {MouseEvent} event */
+function linkClicked(event) {
+  const link = event.target instanceof Element ? event.target.closest("[data-sign-in]") : null;
+  if (!link || opensElsewhere(event)) return;
+  event.preventDefault();
+  goOn(link.closest("form"));
+}
+
+/** @param {Event} event */
+function answered(event) {
+  const status = event instanceof CustomEvent ? event.detail.ctx.response.status : 0;
+  if (status === 401 && event.target instanceof HTMLFormElement) goOn(event.target);
+}
+
+/** @param {HTMLFormElement | null} form sent again; what waits otherwise goes on by itself */
+async function goOn(form) {
+  askAgain();
+  // Of another person the dialog tells already.
+  const isDone = await signedInAgain().catch(() => false);
+  if (isDone && form?.hasAttribute("hx-post")) form.requestSubmit();
 }

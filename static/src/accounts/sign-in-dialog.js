@@ -4,7 +4,6 @@
  */
 
 import { element } from "../dom.js";
-import { showPassword } from "./show-password.js";
 
 const TIMEOUT_MS = 30_000;
 const UNREACHABLE = "The portal can’t be reached. Check your connection, then sign in again.";
@@ -160,4 +159,22 @@ function personOn(page) {
   const id = link?.getAttribute("data-account");
   if (!link || !id) return null;
   return { id, email: link.getAttribute("title") ?? "", address: link.getAttribute("href") ?? "" };
+}
+
+/**
+ * Shows what is typed as a password: <button data-shows="id of the field" hidden>, which is there
+ * from now on. A form that is sent hides it again, so that the browser offers to keep it.
+ * @type {import("../lifecycle.js").Start}
+ */
+export function showPassword(button, signal) {
+  const field = document.getElementById(button.dataset.shows ?? "");
+  if (!(field instanceof HTMLInputElement)) return;
+  /** @param {boolean} isShown */
+  const show = (isShown) => {
+    field.type = isShown ? "text" : "password";
+    button.setAttribute("aria-pressed", String(isShown));
+  };
+  button.addEventListener("click", () => show(field.type === "password"), { signal });
+  field.form?.addEventListener("submit", () => show(false), { signal });
+  button.hidden = false;
 }

@@ -4,18 +4,15 @@
  * the player.
  */
 
-import { statusOf } from "./form-requests.js";
-import { announce } from "./live.js";
-import { player } from "./player-of-page.js";
+import { announce } from "../dom.js";
+import { statusOf } from "./forms.js";
+import { player } from "./watch.js";
 
 /** @type {string | null} */
 let lastVersion = null;
 let lastWords = "";
 
-/**
- * @param {HTMLElement} element
- * @param {AbortSignal} signal
- */
+/** @param {HTMLElement} element @param {AbortSignal} signal */
 export function posterTool(element, signal) {
   // Before anything else reads a form.
   element.addEventListener("submit", prepare, { capture: true, signal });
@@ -30,25 +27,15 @@ function prepare(event) {
   if (!(form instanceof HTMLFormElement)) return;
   const time = form.querySelector("input[name=time]");
   if (time instanceof HTMLInputElement) time.value = String(player()?.currentTime ?? 0);
-  const isBusy = form.querySelector("[aria-disabled]") !== null;
-  if (!isBusy && !isTooLarge(form)) return;
-  event.stopPropagation();
-  event.preventDefault();
-  if (!isBusy) refuse(form);
-}
-
-/** @param {HTMLFormElement} form whether it would send a file that the portal doesn't take */
-function isTooLarge(form) {
   const file = form.querySelector("input[type=file]");
   const size = file instanceof HTMLInputElement ? (file.files?.[0]?.size ?? 0) : 0;
-  return size > Number(form.dataset.largest ?? Infinity);
-}
-
-/** Says at the field that its file is too large. @param {HTMLFormElement} form */
-function refuse(form) {
-  const file = form.querySelector("input[type=file]");
+  const isBusy = form.querySelector("[aria-disabled]") !== null;
+  const isTooLarge = size > Number(form.dataset.largest ?? Infinity);
+  if (!isBusy && !isTooLarge) return;
+  event.stopPropagation();
+  event.preventDefault();
   const fault = form.querySelector(".field__error");
-  if (!(file instanceof HTMLElement) || !fault) return;
+  if (isBusy || !(file instanceof HTMLElement) || !fault) return;
   fault.textContent = form.dataset.tooLarge ?? "";
   file.setAttribute("aria-invalid", "true");
   file.focus();

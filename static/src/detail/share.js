@@ -3,9 +3,8 @@
  * video plays, the section is replaced; what was chosen in it stays.
  */
 
-import { formatClock } from "../format.js";
-import { parseStartTime_s } from "../player/start-time.js";
-import { player } from "./player-of-page.js";
+import { formatClock, parseStartTime_s } from "../format.js";
+import { player } from "./watch.js";
 
 const FULL_WIDTH = "full";
 
@@ -14,10 +13,7 @@ let former = null;
 /** Id of what has the focus in a section that is about to be replaced. */
 let focused = "";
 
-/**
- * @param {HTMLElement} section
- * @param {AbortSignal} signal
- */
+/** @param {HTMLElement} section @param {AbortSignal} signal */
 export function shareOptions(section, signal) {
   const form = section.querySelector("form");
   if (form) form.hidden = false;
@@ -33,10 +29,7 @@ export function shareOptions(section, signal) {
   form.addEventListener("input", (event) => update(form, event.target), { signal });
 }
 
-/**
- * @param {HTMLElement} from
- * @param {HTMLElement} to
- */
+/** @param {HTMLElement} from @param {HTMLElement} to */
 function takeOver(from, to) {
   for (const field of to.querySelectorAll("form [name]")) {
     const known = from.querySelector(`form [name="${field.getAttribute("name")}"]`);
@@ -50,10 +43,7 @@ function takeOver(from, to) {
   if (focused) document.getElementById(focused)?.focus();
 }
 
-/**
- * @param {HTMLFormElement} form
- * @param {EventTarget | null} changed
- */
+/** @param {HTMLFormElement} form @param {EventTarget | null} changed */
 function update(form, changed) {
   const time = control(form, "time");
   const starts = control(form, "starts");
@@ -78,19 +68,12 @@ function write(id, make) {
   if (field instanceof HTMLInputElement) field.value = make(field.defaultValue);
 }
 
-/**
- * @param {string} address
- * @param {number} start_s
- */
+/** @param {string} address @param {number} start_s */
 function withTime(address, start_s) {
   return start_s ? `${address}?t=${start_s}` : address;
 }
 
-/**
- * @param {string} code
- * @param {HTMLFormElement} form
- * @param {number} start_s
- */
+/** @param {string} code @param {HTMLFormElement} form @param {number} start_s */
 function embedCode(code, form, start_s) {
   const autoplay = control(form, "autoplay");
   const size = control(form, "size");

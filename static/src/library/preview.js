@@ -3,9 +3,6 @@
  * it from left to right; with the keyboard's focus it steps on by itself, unless someone wants
  * less motion. Fingers have no hover, so nothing happens for them.
  */
-import { frameAt, loadStoryboard, sprite } from "./storyboard.js";
-
-/** @typedef {import("./storyboard.js").Frame} Frame */
 
 // Whoever only passes over a card asks for nothing.
 const INTENT_MS = 120;
@@ -13,11 +10,13 @@ const STEP_MS = 800;
 const STEPS = 12;
 const WIDTH = 640;
 const HEIGHT = 360;
+const TIMEOUT_MS = 10_000;
+/** A line of a storyboard, which is WebVTT whose cues name parts of sprites. */
+const CUE = /^(\S+)#xywh=(\d+),(\d+),(\d+),(\d+)$/;
 
-/**
- * @param {HTMLElement} grid
- * @param {AbortSignal} signal
- */
+/** @typedef {{ url: string, x: number, y: number, width: number, height: number }} Frame */
+
+/** @param {HTMLElement} grid @param {AbortSignal} signal */
 export function startPreviews(grid, signal) {
   /** @type {Preview | null} */
   let shown = null;
@@ -41,10 +40,7 @@ export function startPreviews(grid, signal) {
   signal.addEventListener("abort", () => show(null));
 }
 
-/**
- * @param {FocusEvent} event
- * @param {(preview: Preview | null) => void} show
- */
+/** @param {FocusEvent} event @param {(preview: Preview | null) => void} show */
 function focus(event, show) {
   const card = cardOf(event);
   const byKeyboard = event.target instanceof Element && event.target.matches(":focus-visible");
@@ -54,10 +50,7 @@ function focus(event, show) {
   preview.play();
 }
 
-/**
- * @param {Event} event
- * @returns {HTMLElement | null}
- */
+/** @param {Event} event @returns {HTMLElement | null} */
 function cardOf(event) {
   const card = event.target instanceof Element ? event.target.closest("[data-storyboard]") : null;
   return card instanceof HTMLElement ? card : null;
@@ -116,7 +109,8 @@ class Preview {
 
   async #draw() {
     try {
-      const frame = frameAt((await this.#frames) ?? [], this.#share);
+      const frames = (await this.#frames) ?? [];
+      const frame = frames[Math.floor(this.#share * frames.length)];
       if (!frame || frame === this.#wanted) return this.#point();
       this.#wanted = frame;
       const image = await sprite(frame.url);
@@ -129,10 +123,7 @@ class Preview {
     }
   }
 
-  /**
-   * @param {Frame} frame
-   * @param {HTMLImageElement} image
-   */
+  /** @param {Frame} frame @param {HTMLImageElement} image */
   #paint(frame, image) {
     // As the poster: the whole card is covered, what stands out is cut off.
     const scale = Math.min(frame.width / WIDTH, frame.height / HEIGHT);
@@ -149,4 +140,55 @@ class Preview {
   #point() {
     this.#seek.style.transform = `scaleX(${this.#share.toFixed(3)})`;
   }
+}
+
+/** @type {Map<string, Promise<Frame[]>>} */
+const storyboards = new Map();
+/** @type {Map<string, Promise<HTMLImageElement>>} */
+const sprites = new Map();
+
+/** @param {string} url @returns {Promise<Frame[]>} its pictures, evenly spread over the video */
+function loadStoryboard(url) {
+  return remembered(storyboards, url, async () => {
+    const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+    if (!response.ok) throw new Error(`status ${response.status}`);
+    return parse(await response.text(), response.url);
+  });
+}
+
+/** @param {string} url @returns {Promise<HTMLImageElement>} once it can be drawn */
+function sprite(url) {
+  return remembered(sprites, url, async () => {
+    const image = new Image();
+    image.src = url;
+    await image.decode();
+    return image;
+  });
+}
+
+/** @param {string} text @param {string} base @returns {Frame[]} */
+function parse(text, base) {
+  /** @type {Frame[]} */
+  const frames = [];
+  for (const line of text.split(/\r?\n/)) {
+    const cue = CUE.exec(line.trim());
+    if (!cue) continue;
+    const [x = 0, y = 0, width = 0, height = 0] = cue.slice(2).map(Number);
+    frames.push({ url: new URL(cue[1] ?? "", base).href, x, y, width, height });
+  }
+  return frames;
+}
+
+/**
+ * @template T @param {Map<string, Promise<T>>} known @param {string} key
+ * @param {() => Promise<T>} load @returns {Promise<T>}
+ */
+function remembered(known, key, load) {
+  const found = known.get(key);
+  if (found) return found;
+  const loading = load();
+  known.set(key, loading);
+  // What failed may be tried again.
+  loading.catch(() => known.delete(key));
+  return loading;
 }

@@ -4,8 +4,7 @@
  * of typing is one entry of the history, and going back brings form and results back.
  */
 import htmx from "htmx.org";
-import { element } from "../dom.js";
-import { say } from "./live.js";
+import { announce, element } from "../dom.js";
 
 const RESULTS = "#results";
 
@@ -26,17 +25,24 @@ export const searchBehaviour = {
     on("htmx:before:request", () => search.begin());
     on("htmx:before:swap", (ctx) => search.arrived(ctx));
     on("htmx:after:swap", (ctx) => search.shown(ctx));
-    on("htmx:error", () => search.failed());
+    on("htmx:error", () => search.trouble(true));
     on("htmx:finally:request", () => search.end());
     window.addEventListener("popstate", () => search.restore(), { signal });
     waitForComposition(form, signal);
   },
 };
 
+/** The poll brought a card to its end. @type {import("../lifecycle.js").Behaviour} */
+export const newsBehaviour = {
+  selector: "#library-poll[data-news]",
+  start(element) {
+    announce(element.dataset.news ?? "");
+  },
+};
+
 /**
  * What an input method has not settled yet, such as the sound of a character, is not searched.
- * @param {HTMLFormElement} form
- * @param {AbortSignal} signal
+ * @param {HTMLFormElement} form @param {AbortSignal} signal
  */
 function waitForComposition(form, signal) {
   const capture = { signal, capture: true };
@@ -87,8 +93,9 @@ class Search {
 
   /** @param {any} ctx of htmx's request */
   arrived(ctx) {
-    if (ctx.response.status >= 400) return this.failed();
-    this.#trouble(false);
+    const isRefused = ctx.response.status >= 400;
+    this.trouble(isRefused);
+    if (isRefused) return;
     const isBack = ctx.sourceEvent?.type === "popstate";
     if (!isBack) this.#showAddress(ctx.request.action, ctx.sourceEvent?.type === "input");
     this.address = location.pathname + location.search;
@@ -98,11 +105,7 @@ class Search {
   shown(ctx) {
     if (ctx.response.status >= 400) return;
     const results = document.querySelector(RESULTS);
-    if (results instanceof HTMLElement) say(results.dataset.announce ?? "");
-  }
-
-  failed() {
-    this.#trouble(true);
+    if (results instanceof HTMLElement) announce(results.dataset.announce ?? "");
   }
 
   /** The browser went back or forward to an entry that was made here. */
@@ -124,10 +127,7 @@ class Search {
     void htmx.ajax("GET", address, { source: this.form, target: RESULTS, event });
   }
 
-  /**
-   * @param {string} address
-   * @param {boolean} isTyping
-   */
+  /** @param {string} address @param {boolean} isTyping */
   #showAddress(address, isTyping) {
     if (address === location.pathname + location.search) return;
     if (isTyping && history.state?.typing) history.replaceState({ typing: true }, "", address);
@@ -146,17 +146,14 @@ class Search {
   }
 
   /** @param {boolean} isShown */
-  #trouble(isShown) {
+  trouble(isShown) {
     element(this.form, "[data-library-trouble]").hidden = !isShown;
   }
 }
 
 /**
- * @template {HTMLElement} T
- * @param {HTMLFormElement} form
- * @param {string} name
- * @param {new () => T} type
- * @returns {T}
+ * @template {HTMLElement} T @param {HTMLFormElement} form @param {string} name
+ * @param {new () => T} type @returns {T}
  */
 function field(form, name, type) {
   const found = form.elements.namedItem(name);

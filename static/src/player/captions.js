@@ -20,25 +20,16 @@ export function isCaptions({ kind }) {
   return kind === "subtitles" || kind === "captions";
 }
 
-/**
- * @param {HTMLElement} box
- * @param {HTMLVideoElement} video
- * @param {AbortSignal} signal
- */
+/** @param {HTMLElement} box @param {HTMLVideoElement} video @param {AbortSignal} signal */
 export function drawCaptions(box, video, signal) {
   const { textTracks } = video;
   const draw = () => box.replaceChildren(...rowsOf(shownCues(textTracks)));
-  for (const name of ["change", "removetrack"]) {
-    textTracks.addEventListener(name, draw, { signal });
-  }
+  for (const name of ["change", "removetrack"]) textTracks.addEventListener(name, draw, { signal });
   const follow = (/** @type {TextTrack} */ track) =>
     track.addEventListener("cuechange", draw, { signal });
   textTracks.addEventListener("addtrack", ({ track }) => track && follow(track), { signal });
-  for (const name of HANDED_OVER) {
-    video.addEventListener(name, () => box.toggleAttribute("hidden", isElsewhere(video)), {
-      signal,
-    });
-  }
+  const hide = () => box.toggleAttribute("hidden", isElsewhere(video));
+  for (const name of HANDED_OVER) video.addEventListener(name, hide, { signal });
 }
 
 /** @param {HTMLVideoElement & { webkitDisplayingFullscreen?: boolean }} video */
@@ -68,18 +59,11 @@ function rowsOf(cues) {
   return rows.values();
 }
 
-/**
- * @param {VTTCue} cue
- * @returns {number} from 1 at the top
- */
+/** @param {VTTCue} cue @returns {number} from 1 at the top */
 function rowOf({ line, snapToLines }) {
   if (line === "auto") return ROWS;
-  if (!snapToLines) return within(Math.ceil((line / 100) * ROWS));
-  return within(line < 0 ? ROWS + 1 + line : line);
-}
-
-/** @param {number} row */
-function within(row) {
+  const counted = line < 0 ? ROWS + 1 + line : line;
+  const row = snapToLines ? counted : Math.ceil((line / 100) * ROWS);
   return Math.min(Math.max(row, 1), ROWS);
 }
 
@@ -90,11 +74,8 @@ function drawn(cue) {
   text.append(cue.getCueAsHTML());
   paragraph.append(text);
   const { left, width } = extent(cue);
-  Object.assign(paragraph.style, {
-    marginLeft: `${left}%`,
-    width: `${width}%`,
-    textAlign: cue.align,
-  });
+  const style = { marginLeft: `${left}%`, width: `${width}%`, textAlign: cue.align };
+  Object.assign(paragraph.style, style);
   return paragraph;
 }
 

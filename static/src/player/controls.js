@@ -4,7 +4,7 @@
  * video.
  */
 import "./track-lists.js";
-import "./times.js";
+import MediaTimeDisplay from "media-chrome/media-time-display";
 import "media-chrome/media-controller";
 import "media-chrome/media-control-bar";
 import "media-chrome/media-airplay-button";
@@ -25,3 +25,38 @@ import "media-chrome/menu/media-rendition-menu";
 import "media-chrome/menu/media-settings-menu";
 import "media-chrome/menu/media-settings-menu-button";
 import "media-chrome/menu/media-settings-menu-item";
+import { wholeSeconds } from "../format.js";
+
+// What browsers are short of the end by when they have shown everything.
+const END_S = 0.05;
+
+/**
+ * A video's length as its card and its page tell it: the portal's figure, rounded as everywhere.
+ * media-chrome would leave out what is short of a whole second, and tells nothing before the stream
+ * is there.
+ * @param {MediaTimeDisplay} display
+ */
+function length_s(display) {
+  const told = display.closest("media-controller")?.querySelector("video")?.dataset.duration;
+  return wholeSeconds(Number(told || (display.getAttribute("mediaduration") ?? Number.NaN)));
+}
+
+/** The seconds that have passed, and at the end the length. @param {MediaTimeDisplay} display */
+function position_s(display) {
+  const at_s = Number(display.getAttribute("mediacurrenttime") ?? 0);
+  const end_s = Number(display.getAttribute("mediaduration") ?? Number.POSITIVE_INFINITY);
+  return at_s >= end_s - END_S ? length_s(display) : Math.min(Math.floor(at_s), length_s(display));
+}
+
+for (const [name, read] of Object.entries({
+  mediaDuration: length_s,
+  mediaCurrentTime: position_s,
+})) {
+  Object.defineProperty(MediaTimeDisplay.prototype, name, {
+    ...Object.getOwnPropertyDescriptor(MediaTimeDisplay.prototype, name),
+    /** @this {MediaTimeDisplay} */
+    get() {
+      return read(this);
+    },
+  });
+}

@@ -6,12 +6,16 @@
  * itself, and "recovered" when it is going again.
  */
 import Hls from "hls.js";
-import { offerAlternative } from "./alternative.js";
-import { saveSettings, settings } from "./local-storage.js";
-import { asRendition, indexOfNearest } from "./qualities.js";
-import { Reconnection } from "./reconnection.js";
-import { audioTracksOf, renditionsOf } from "./track-lists.js";
-import { lookFor } from "./troubles.js";
+import { Backoff } from "../backoff.js";
+import { saveSettings, settings } from "./saved-state.js";
+import {
+  asAudioTrack,
+  asRendition,
+  audioTracksOf,
+  indexOfNearest,
+  renditionsOf,
+} from "./track-lists.js";
+import { lookFor, REFUSALS } from "./troubles.js";
 
 // Until someone presses play just enough is fetched to begin at once.
 const BUFFER_AT_REST_S = 6;
@@ -23,19 +27,16 @@ const MEDIA_RECOVERIES = 2;
 const MEDIA_RECOVERIES_WITHIN_MS = 30_000;
 // hls.js leaves out what it can't parse, to the last segment, and then waits without a word.
 const UNREADABLE_LIMIT = 8;
-/** @type {ReadonlySet<string>} */
-const UNREADABLE = new Set([
-  Hls.ErrorDetails.FRAG_PARSING_ERROR,
-  Hls.ErrorDetails.BUFFER_APPEND_ERROR,
-]);
+const { ErrorDetails, ErrorTypes, Events } = Hls;
+/** @type {string[]} */
+const UNREADABLE = [ErrorDetails.FRAG_PARSING_ERROR, ErrorDetails.BUFFER_APPEND_ERROR];
+/** @type {string[]} */
+const UNSUPPORTED = [
+  ErrorDetails.MANIFEST_INCOMPATIBLE_CODECS_ERROR,
+  ErrorDetails.BUFFER_ADD_CODEC_ERROR,
+  ErrorDetails.BUFFER_INCOMPATIBLE_CODECS_ERROR,
+];
 const CAPTIONS = "track[kind=subtitles], track[kind=captions]";
-const REFUSALS = [403, 404, 410];
-/** @type {ReadonlySet<string>} */
-const UNSUPPORTED = new Set([
-  Hls.ErrorDetails.MANIFEST_INCOMPATIBLE_CODECS_ERROR,
-  Hls.ErrorDetails.BUFFER_ADD_CODEC_ERROR,
-  Hls.ErrorDetails.BUFFER_INCOMPATIBLE_CODECS_ERROR,
-]);
 
 export const isSupported = () => Hls.isSupported();
 
@@ -44,8 +45,11 @@ export class HlsStream extends EventTarget {
   #hls = null;
   /** @type {Hls | null} a second one, which reads a grown playlist */
   #successor = null;
-  #lifetime = new AbortController();
-  #reconnection = new Reconnection(this.#lifetime.signal);
+  #backoff = new Backoff();
+  /** What is done after a pause, or as soon as there is a network. @type {(() => void) | null} */
+  #retry = null;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #pause;
   /** @type {number[]} when the decoder was helped up */
   #recoveries_ms = [];
   /** Segments that made no sense since the last one that did. */
@@ -55,22 +59,20 @@ export class HlsStream extends EventTarget {
   /** The name of the quality someone chose, for this video or an earlier one, or 0 for any. */
   #wanted = settings().quality ?? 0;
 
-  /**
-   * @param {HTMLVideoElement} video
-   * @param {string} source
-   * @param {AbortSignal} signal
-   */
+  /** @param {HTMLVideoElement} video @param {string} source @param {AbortSignal} signal */
   constructor(video, source, signal) {
     super();
     this.video = video;
     this.source = source;
+    this.signal = signal;
     this.playsElsewhere = !video.disableRemotePlayback;
-    signal.addEventListener("abort", () => this.#lifetime.abort());
     this.renditions = renditionsOf(video);
     this.audioTracks = audioTracksOf(video);
-    this.renditions.addEventListener("choose", () => this.#switchQuality(), { signal });
-    this.audioTracks.addEventListener("choose", () => this.#switchAudio(), { signal });
-    video.addEventListener("play", () => this.#bufferMore(), { signal });
+    this.renditions.addEventListener("change", () => this.#switchQuality(), { signal });
+    this.audioTracks.addEventListener("change", () => this.#switchAudio(), { signal });
+    const bufferMore = () => Object.assign(this.#hls?.config ?? {}, buffering(BUFFER_S));
+    video.addEventListener("play", bufferMore, { signal });
+    window.addEventListener("online", () => this.#retryNow(), { signal });
   }
 
   /** Of the quality that is shown, or is to be. @returns {number | undefined} */
@@ -96,7 +98,7 @@ export class HlsStream extends EventTarget {
   }
 
   close() {
-    this.#reconnection.reset();
+    this.#stopRetrying();
     this.#successor?.destroy();
     this.#hls?.destroy();
     this.#successor = this.#hls = null;
@@ -109,7 +111,7 @@ export class HlsStream extends EventTarget {
    */
   adoptQualities() {
     const old = this.#hls;
-    if (!old?.levels.length || this.#reconnection.isWaiting) return false;
+    if (!old?.levels.length || this.#retry) return false;
     this.#successor?.destroy();
     const next = this.#make({
       autoStartLoad: false,
@@ -118,7 +120,7 @@ export class HlsStream extends EventTarget {
       subtitlePreference: preference(old.subtitleTracks[old.subtitleTrack]),
     });
     this.#successor = next;
-    next.once(Hls.Events.MANIFEST_PARSED, () => this.#succeed(old, next));
+    next.once(Events.MANIFEST_PARSED, () => this.#succeed(old, next));
     // Another address, for caches may hold the playlist as it was.
     const address = new URL(this.source, location.href);
     address.searchParams.set("levels", String(old.levels.length + 1));
@@ -126,17 +128,11 @@ export class HlsStream extends EventTarget {
     return true;
   }
 
-  /**
-   * @param {Hls} old
-   * @param {Hls} next
-   */
+  /** @param {Hls} old @param {Hls} next */
   #succeed(old, next) {
     if (this.#successor !== next || this.#hls !== old) return;
     this.#successor = null;
-    if (next.levels.length <= old.levels.length) {
-      next.destroy();
-      return;
-    }
+    if (next.levels.length <= old.levels.length) return next.destroy();
     const height = old.levels[old.currentLevel]?.height;
     const transfer = old.transferMedia();
     old.destroy();
@@ -145,16 +141,12 @@ export class HlsStream extends EventTarget {
     this.#hls = next;
     this.#isSuccessor = true;
     next.startLevel = next.levels.findIndex((level) => level.height === height);
-    if (transfer) next.attachMedia(transfer);
-    else next.attachMedia(this.video);
+    next.attachMedia(transfer ?? this.video);
     next.startLoad(this.video.currentTime);
     this.#listQualities(next);
   }
 
-  /**
-   * @param {Partial<import("hls.js").HlsConfig>} options
-   * @returns {Hls}
-   */
+  /** @param {Partial<import("hls.js").HlsConfig>} options @returns {Hls} */
   #make(options) {
     const hls = new Hls({
       // The content security policy allows no worker made from a blob.
@@ -164,10 +156,7 @@ export class HlsStream extends EventTarget {
       backBufferLength: BACK_BUFFER_S,
       ...options,
     });
-    const { Events } = Hls;
-    hls.on(Events.MEDIA_ATTACHED, () => {
-      if (this.playsElsewhere) offerAlternative(this.video, this.source);
-    });
+    hls.on(Events.MEDIA_ATTACHED, () => this.#offerAlternative());
     hls.on(Events.ERROR, (_event, error) => this.#failed(hls, error));
     hls.on(Events.MANIFEST_PARSED, () => this.#listQualities(hls));
     hls.on(Events.LEVELS_UPDATED, () => this.#listQualities(hls));
@@ -178,19 +167,27 @@ export class HlsStream extends EventTarget {
   }
 
   /**
-   * @param {Hls} hls
-   * @param {import("hls.js").Fragment | import("hls.js").Part} frag
+   * A device that plays for the browser (AirPlay) can't take the segments that arrive here; it asks
+   * for the stream itself. Browsers look for its address where a managed media source stands among
+   * <source> elements.
    */
+  #offerAlternative() {
+    if (!this.playsElsewhere || !this.video.querySelector("source")) return;
+    const source = document.createElement("source");
+    source.type = "application/vnd.apple.mpegurl";
+    source.src = this.source;
+    this.video.append(source);
+    // hls.js disables it where there's no alternative.
+    this.video.disableRemotePlayback = false;
+  }
+
+  /** @param {Hls} hls @param {import("hls.js").Fragment | import("hls.js").Part} frag */
   #buffered(hls, { elementaryStreams: { video, audio, audiovideo } }) {
     // Told of segments that nothing was found in, too.
     if (hls !== this.#hls || !(video || audio || audiovideo)) return;
     if (video || audiovideo) this.#unreadable = 0;
-    this.#reconnection.reset();
+    this.#stopRetrying();
     this.dispatchEvent(new Event("recovered"));
-  }
-
-  #bufferMore() {
-    if (this.#hls) Object.assign(this.#hls.config, buffering(BUFFER_S));
   }
 
   /** @param {Hls} hls */
@@ -215,60 +212,62 @@ export class HlsStream extends EventTarget {
   /** @param {Hls} hls */
   #listAudio(hls) {
     if (hls !== this.#hls) return;
-    const tracks = hls.audioTracks.map(({ name, lang }) => ({ label: name, language: lang ?? "" }));
-    this.audioTracks.fill(tracks, hls.audioTrack);
+    const { audioTracks: list } = this;
+    const tracks = hls.audioTracks.map((track, index) => asAudioTrack(list, index, track));
+    list.fill(tracks, hls.audioTrack);
   }
 
   #switchAudio() {
-    if (this.#hls) this.#hls.audioTrack = this.audioTracks.enabledIndex;
+    if (this.#hls) this.#hls.audioTrack = this.audioTracks.selectedIndex;
   }
 
-  /**
-   * @param {Hls} hls
-   * @param {import("hls.js").ErrorData} error
-   */
+  /** @param {Hls} hls @param {import("hls.js").ErrorData} error */
   #failed(hls, error) {
-    if (hls === this.#successor) {
-      // The one that plays goes on; the new qualities come with the next visit.
-      if (error.fatal) hls.destroy();
-      return;
-    }
+    // Of a successor the one that plays goes on; the new qualities come with the next visit.
+    if (hls === this.#successor && error.fatal) hls.destroy();
     if (hls !== this.#hls) return;
-    const isNetwork = error.type === Hls.ErrorTypes.NETWORK_ERROR;
+    const isNetwork = error.type === ErrorTypes.NETWORK_ERROR;
     if (!error.fatal) {
       if (isNetwork) this.dispatchEvent(new Event("reconnecting"));
-      if (UNREADABLE.has(error.details)) this.#unreadable += 1;
+      if (UNREADABLE.includes(error.details)) this.#unreadable += 1;
       if (this.#unreadable >= UNREADABLE_LIMIT) this.#fail("decode");
     } else if (isNetwork) this.#reconnect(hls, error.response?.code ?? 0);
     else this.#recoverDecoder(hls, error.details);
   }
 
-  /**
-   * @param {Hls} hls
-   * @param {number} status what the server answered, if it did
-   */
+  /** @param {Hls} hls @param {number} status what the server answered, if it did */
   async #reconnect(hls, status) {
     const isRefused = REFUSALS.includes(status);
     if (isRefused) {
-      const found = await lookFor(this.source, this.#lifetime.signal);
+      const found = await lookFor(this.source, this.signal);
       if (hls !== this.#hls) return;
-      if (found === "gone") {
-        this.#fail("gone");
-        return;
-      }
+      if (found === "gone") return this.#fail("gone");
     }
     const hasBegun = hls.levels.length > 0;
     // Signed addresses run out: a playlist fetched anew has fresh ones.
-    const mustReopen = isRefused || !hasBegun;
-    const retry = () => (mustReopen ? this.#reopen() : hls.startLoad());
-    const isScheduled = this.#reconnection.schedule(retry);
-    if (!isScheduled || !hasBegun) this.#fail("network");
+    this.#retry = () => (isRefused || !hasBegun ? this.#reopen(hls) : hls.startLoad());
+    const pause_ms = this.#backoff.pause_ms();
+    clearTimeout(this.#pause);
+    if (pause_ms !== null) this.#pause = setTimeout(() => this.#retryNow(), pause_ms);
+    if (pause_ms === null || !hasBegun) this.#fail("network");
     else this.dispatchEvent(new Event("reconnecting"));
   }
 
-  #reopen() {
-    const hls = this.#hls;
-    if (!hls) return;
+  #retryNow() {
+    const retry = this.#retry;
+    clearTimeout(this.#pause);
+    this.#retry = null;
+    retry?.();
+  }
+
+  #stopRetrying() {
+    clearTimeout(this.#pause);
+    this.#retry = null;
+    this.#backoff = new Backoff();
+  }
+
+  /** @param {Hls} hls */
+  #reopen(hls) {
     const { currentTime, paused } = this.video;
     const at_s = hls.levels.length ? currentTime : hls.config.startPosition;
     hls.destroy();
@@ -276,20 +275,15 @@ export class HlsStream extends EventTarget {
     if (!paused) this.video.play().catch(() => {});
   }
 
-  /**
-   * @param {Hls} hls
-   * @param {string} details
-   */
+  /** @param {Hls} hls @param {string} details */
   #recoverDecoder(hls, details) {
     const now_ms = performance.now();
     const since_ms = now_ms - MEDIA_RECOVERIES_WITHIN_MS;
     this.#recoveries_ms = this.#recoveries_ms.filter((at_ms) => at_ms > since_ms);
-    if (UNSUPPORTED.has(details)) this.#fail("unsupported");
-    else if (this.#recoveries_ms.length >= MEDIA_RECOVERIES) this.#fail("decode");
-    else {
-      this.#recoveries_ms.push(now_ms);
-      hls.recoverMediaError();
-    }
+    if (UNSUPPORTED.includes(details)) return this.#fail("unsupported");
+    if (this.#recoveries_ms.length >= MEDIA_RECOVERIES) return this.#fail("decode");
+    this.#recoveries_ms.push(now_ms);
+    hls.recoverMediaError();
   }
 
   /** @param {import("./troubles.js").Trouble} trouble */

@@ -1,32 +1,28 @@
-/** What media-chrome's menus leave to be desired. */
+/** What media-chrome's menus leave to be desired, and the overview of the keys that they open. */
+import { closeByBackdrop } from "../dom.js";
+import { saveSettings, settings } from "./saved-state.js";
 
 /** @typedef {import("./track-lists.js").RenditionList} RenditionList */
 
 // Encoders and browsers both round a picture's size.
 const ROUNDING_LINES = 4;
 
-/**
- * @param {HTMLElement} controller
- * @param {RenditionList} renditions
- * @param {AbortSignal} signal
- */
+/** @param {HTMLElement} controller @param {RenditionList} renditions @param {AbortSignal} signal */
 export function mendMenus(controller, renditions, signal) {
-  const menu = controller.querySelector(".player__menu");
-  const qualities = controller.querySelector("media-rendition-menu");
-  if (!(menu instanceof HTMLElement) || !(qualities instanceof HTMLElement)) return;
+  // A plain button has no state of being on, and a bare element no label.
+  controller.querySelector("media-captions-button")?.setAttribute("role", "switch");
+  controller.querySelector("media-time-display")?.setAttribute("role", "timer");
+  const menu = /** @type {HTMLElement} */ (controller.querySelector(".player__menu"));
   for (const each of [menu, ...menu.querySelectorAll("[slot=submenu]")]) {
     nameBack(each);
     leaveFocusInside(/** @type {HTMLElement} */ (each));
   }
-  nameAutomatic(qualities, renditions);
-  putAutomaticFirst(qualities);
+  const qualities = controller.querySelector("media-rendition-menu");
+  if (qualities) mendQualities(qualities, renditions);
   closeFromOutside(controller, menu, signal);
 }
 
-/**
- * The button is called by the words on it, as who speaks to the browser would call it.
- * @param {Element} menu
- */
+/** The button is called by the words on it, as who speaks to the browser would call it. @param {Element} menu */
 function nameBack(menu) {
   const back = menu.shadowRoot?.querySelector("button[part~=back]");
   back?.setAttribute("role", "menuitem");
@@ -47,29 +43,21 @@ function leaveFocusInside(menu) {
 }
 
 /**
- * "Auto (358p)" for what the list calls 360p.
- * @param {HTMLElement} menu
- * @param {RenditionList} renditions
+ * The automatic quality stands first, and is "Auto (360p)" where its 358 lines are listed as 360p.
+ * @param {Element} menu @param {RenditionList} renditions
  */
-function nameAutomatic(menu, renditions) {
+function mendQualities(menu, renditions) {
   Object.assign(menu, {
     formatMenuItemText: (/** @type {string} */ text) =>
-      text.replace(/\d+(?=p)/, (lines) => {
-        const isClose = (/** @type {{ lines: number }} */ rendition) =>
-          Math.abs(rendition.lines - Number(lines)) <= ROUNDING_LINES;
-        const found = renditions.items.find(isClose);
-        return String(found?.name ?? lines);
+      text.replace(/\d+(?=p)/, (shown) => {
+        const isClose = (/** @type {{ lines: number }} */ { lines }) =>
+          Math.abs(lines - Number(shown)) <= ROUNDING_LINES;
+        return String(renditions.items.find(isClose)?.name ?? shown);
       }),
   });
-}
-
-/**
- * The list is written anew whenever something about it changes, with the automatic quality last.
- * @param {HTMLElement} menu
- */
-function putAutomaticFirst(menu) {
   const list = menu.shadowRoot?.querySelector("slot:not([name])");
   if (!list) return;
+  // The list is written anew whenever something about it changes.
   const move = () => {
     const automatic = list.querySelector(":scope > [value=auto]");
     if (automatic && automatic !== list.firstElementChild) list.prepend(automatic);
@@ -81,28 +69,56 @@ function putAutomaticFirst(menu) {
 /**
  * Closes the sheet, too, when the page around it is touched, which need not take its focus, and
  * before it has the focus.
- * @param {HTMLElement} controller
- * @param {HTMLElement} menu
- * @param {AbortSignal} signal
+ * @param {HTMLElement} controller @param {HTMLElement} menu @param {AbortSignal} signal
  */
 function closeFromOutside(controller, menu, signal) {
   const outside = controller.querySelector("[data-player-outside]");
-  /** @type {HTMLElement | null} */
-  const button = controller.querySelector("media-settings-menu-button");
-  const close = () => {
-    button?.focus();
-    menu.hidden = true;
-  };
   // Without the focus the menu would be gone before the click, which would go to the video.
   outside?.addEventListener("mousedown", (event) => event.preventDefault(), { signal });
-  outside?.addEventListener("click", close, { signal });
+  outside?.addEventListener("click", () => close(controller, menu), { signal });
   controller.addEventListener(
     "keydown",
     ({ key }) => {
-      if (key === "Escape" && !menu.hidden) close();
+      if (key === "Escape" && !menu.hidden) close(controller, menu);
     },
     { signal },
   );
   // An entry's list lies beside what is seen of the sheet unscrolled.
   menu.addEventListener("toggle", () => menu.scrollTo(0, 0), { signal });
+}
+
+/** @param {HTMLElement} controller @param {HTMLElement} menu */
+function close(controller, menu) {
+  /** @type {HTMLElement | null} */
+  const button = controller.querySelector("media-settings-menu-button");
+  button?.focus();
+  menu.hidden = true;
+}
+
+/**
+ * The overview of the keys, with the switch for those that are single characters. The switch is
+ * where it is known whether they are on: it works where nothing can be saved, too.
+ * @param {HTMLElement} box @param {HTMLElement} controller @param {AbortSignal} signal
+ */
+export function keysDialog(box, controller, signal) {
+  const dialog = /** @type {HTMLDialogElement} */ (box.querySelector("[data-player-keys]"));
+  const letters = /** @type {HTMLInputElement} */ (dialog.querySelector("input"));
+  const menu = /** @type {HTMLElement} */ (controller.querySelector(".player__menu"));
+  const entry = menu.querySelector("[data-opens-keys]");
+  letters.checked = settings().hasLetterKeys ?? true;
+  const save = () => saveSettings({ hasLetterKeys: letters.checked });
+  letters.addEventListener("change", save, { signal });
+  closeByBackdrop(dialog, signal);
+  // The switch is at its end, and a small screen would begin there. In the markup, browsers would
+  // complain of it in frames of other sites.
+  dialog.autofocus = true;
+  /** @param {Event} event */
+  const open = (event) => {
+    if (event instanceof KeyboardEvent && ![" ", "Enter"].includes(event.key)) return;
+    // What has the focus gets it back when the dialog is closed, so it must be there then.
+    close(controller, menu);
+    dialog.showModal();
+  };
+  for (const name of ["click", "keyup"]) entry?.addEventListener(name, open, { signal });
+  return { show: () => dialog.showModal(), hasLetterKeys: () => letters.checked };
 }

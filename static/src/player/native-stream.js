@@ -9,10 +9,7 @@ export class NativeStream extends EventTarget {
   framesPerSecond;
   #opened = new AbortController();
 
-  /**
-   * @param {HTMLVideoElement} video
-   * @param {string} source
-   */
+  /** @param {HTMLVideoElement} video @param {string} source */
   constructor(video, source) {
     super();
     this.video = video;
@@ -22,10 +19,7 @@ export class NativeStream extends EventTarget {
   /** @param {number | null} at_s */
   open(at_s) {
     const { video } = this;
-    if (!video.canPlayType(HLS_TYPE)) {
-      this.#fail("unsupported");
-      return;
-    }
+    if (!video.canPlayType(HLS_TYPE)) return this.#fail("unsupported");
     this.#opened = new AbortController();
     const { signal } = this.#opened;
     video.addEventListener("error", () => this.#explain(signal), { signal });

@@ -4,13 +4,11 @@
  * fetched when there is a player on the page; until then the poster stands in its place.
  */
 
+import { setText } from "../dom.js";
 import { drawCaptions } from "./captions.js";
-import { listenToKeys } from "./keyboard.js";
-import { keysDialog } from "./keys-dialog.js";
-import { mendMenus } from "./menus.js";
+import { listenToKeys, listenToTaps, pictureSign } from "./input.js";
+import { keysDialog, mendMenus } from "./menus.js";
 import { keepCaptions, keepPosition, restoreSettings, startPosition_s } from "./saved-state.js";
-import { pictureSign } from "./sign.js";
-import { listenToTaps } from "./taps.js";
 import { WORDS } from "./troubles.js";
 
 /** @typedef {import("./hls-stream.js").HlsStream | import("./native-stream.js").NativeStream} Stream */
@@ -36,11 +34,7 @@ class Player {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #patience;
 
-  /**
-   * @param {HTMLVideoElement} video
-   * @param {HTMLElement} box
-   * @param {AbortSignal} signal
-   */
+  /** @param {HTMLVideoElement} video @param {HTMLElement} box @param {AbortSignal} signal */
   constructor(video, box, signal) {
     this.video = video;
     this.box = box;
@@ -58,16 +52,15 @@ class Player {
       video.addEventListener(name, () => this.#expectMore(), { signal });
     }
     document.body.addEventListener("quality-added", () => this.#adoptQualities(), { signal });
-    document.body.addEventListener(
-      "storyboard-made",
-      (event) => this.#addThumbnails(/** @type {CustomEvent<string>} */ (event).detail),
-      { signal },
-    );
+    const add = (/** @type {any} */ event) => this.#addThumbnails(event.detail);
+    document.body.addEventListener("storyboard-made", add, { signal });
   }
 
   async start() {
     const { video, signal, controller, captions } = this;
-    this.#obeyAddress();
+    // Only a frame takes orders from its address, because whoever embeds it wrote that.
+    const query = new URLSearchParams("embedded" in video.dataset ? location.search : "");
+    if (query.get("muted") === "1") video.muted = true;
     restoreSettings(video, signal);
     keepPosition(video, signal);
     keepCaptions(controller, video, signal);
@@ -76,25 +69,12 @@ class Player {
     listenToKeys(controller, video, { ...this.#keyActions(), showSign }, signal);
     listenToTaps(controller, video, showSign, signal);
     await this.#open(startPosition_s(video));
-    if (this.#isToldToPlay) video.play().catch(() => {}); // browsers may refuse to, with sound
+    if (query.get("autoplay") === "1") video.play().catch(() => {}); // browsers may refuse to, with sound
   }
 
   /** Where it is, or where it is to begin. */
   get #position_s() {
     return this.video.currentTime || startPosition_s(this.video);
-  }
-
-  get #isToldToPlay() {
-    return this.#query.get("autoplay") === "1";
-  }
-
-  /** Only a frame takes orders from its address, because whoever embeds it wrote that. */
-  get #query() {
-    return new URLSearchParams("embedded" in this.video.dataset ? location.search : "");
-  }
-
-  #obeyAddress() {
-    if (this.#query.get("muted") === "1") this.video.muted = true;
   }
 
   /** @param {number | null} at_s */
@@ -103,8 +83,7 @@ class Player {
       this.#stream ??= await this.#makeStream();
     } catch {
       // The scripts of controls and stream didn't arrive.
-      this.#show("network");
-      return;
+      return this.#show("network");
     }
     if (this.signal.aborted) this.#stream.close();
     else this.#stream.open(at_s);
@@ -122,21 +101,12 @@ class Player {
     const stream = hls.isSupported()
       ? new hls.HlsStream(video, source, signal)
       : new native.NativeStream(video, source);
-    this.#follow(stream);
-    this.#mendControls(lists.renditionsOf(video));
-    return stream;
-  }
-
-  /** @param {Stream} stream */
-  #follow(stream) {
-    const { signal } = this;
     stream.addEventListener("recovered", () => this.#recovered(), { signal });
     stream.addEventListener("reconnecting", () => this.#reconnecting(), { signal });
-    stream.addEventListener(
-      "trouble",
-      (event) => this.#show(/** @type {CustomEvent<Trouble>} */ (event).detail),
-      { signal },
-    );
+    const show = (/** @type {any} */ event) => this.#show(event.detail);
+    stream.addEventListener("trouble", show, { signal });
+    mendMenus(this.controller, lists.renditionsOf(video), signal);
+    return stream;
   }
 
   /**
@@ -149,17 +119,6 @@ class Player {
     Object.assign(track, { kind: "metadata", label: "thumbnails", src: url, default: true });
     this.video.append(track);
     track.track.mode = "hidden";
-  }
-
-  /**
-   * What media-chrome leaves to be desired.
-   * @param {import("./track-lists.js").RenditionList} renditions
-   */
-  #mendControls(renditions) {
-    // A plain button has no state of being on, and a bare element no label.
-    this.controller.querySelector("media-captions-button")?.setAttribute("role", "switch");
-    this.controller.querySelector("media-time-display")?.setAttribute("role", "timer");
-    mendMenus(this.controller, renditions, this.signal);
   }
 
   #keyActions() {
@@ -228,14 +187,9 @@ class Player {
 
   /** @param {Trouble} trouble */
   #show(trouble) {
-    const { title, text, action } = WORDS[trouble];
-    const fill = (/** @type {string} */ part, /** @type {string} */ words) => {
-      const element = this.trouble.querySelector(`[data-trouble-${part}]`);
-      if (element) element.textContent = words;
-    };
-    fill("title", title);
-    fill("text", text);
-    fill("action", action);
+    for (const [part, words] of Object.entries(WORDS[trouble])) {
+      setText(this.trouble, `[data-trouble-${part}]`, words);
+    }
     this.trouble.dataset.playerTrouble = trouble;
     this.#endWait();
     this.trouble.hidden = false;

@@ -1,8 +1,21 @@
-/** The state that a viewer left the player in: it is restored, and saved as they change it. */
-import { isCaptions } from "./captions.js";
-import { position_s, savePosition, saveSettings, settings } from "./local-storage.js";
-import { parseStartTime_s } from "./start-time.js";
+/**
+ * What the player saves in this browser: its settings, and where each video was left. Both are
+ * restored, and saved as a viewer changes them.
+ */
 
+import { readStored, writeStored } from "../browser-storage.js";
+import { parseStartTime_s } from "../format.js";
+import { isCaptions } from "./captions.js";
+
+const SETTINGS_KEY = "portal.player";
+const POSITIONS_KEY = "portal.positions";
+// Positions of more videos than this are forgotten, those not watched for longest first.
+const POSITIONS_LIMIT = 100;
+// Less than this was only a look.
+const WATCHED_S = 5;
+// What is left of a video that counts as seen: this share of it, but no more than so long.
+const ENDING_SHARE = 0.05;
+const ENDING_S = 20;
 const SAVE_EVERY_S = 5;
 // A start time past the end shows the last moments.
 const LAST_MOMENT_S = 1;
@@ -13,20 +26,35 @@ const CAPTION_REQUESTS = [
 ];
 
 /**
+ * `captions` is their language, or empty for none; `quality` the lines of its name (480 for 480p),
+ * or 0 for any; `hasLetterKeys` whether single characters are keys of the player.
+ * @typedef {{ volume?: number, isMuted?: boolean, speed?: number, captions?: string,
+ *   hasLetterKeys?: boolean, quality?: number }} Settings
+ */
+
+/** @returns {Settings} */
+export function settings() {
+  return readStored(SETTINGS_KEY) ?? {};
+}
+
+/** @param {Settings} changes */
+export function saveSettings(changes) {
+  writeStored(SETTINGS_KEY, { ...settings(), ...changes });
+}
+
+/**
  * @param {HTMLVideoElement} video
  * @returns {number | null} the time asked for in the address, else where the video was left
  */
 export function startPosition_s(video) {
   const asked_s = parseStartTime_s(new URLSearchParams(location.search).get("t"));
+  const [left_s = null] = readStored(POSITIONS_KEY)?.[video.dataset.video ?? ""] ?? [];
   const duration_s = Number(video.dataset.duration ?? Number.POSITIVE_INFINITY);
-  const at_s = asked_s ?? position_s(video.dataset.video ?? "");
+  const at_s = asked_s ?? left_s;
   return at_s === null ? null : Math.max(Math.min(at_s, duration_s - LAST_MOMENT_S), 0);
 }
 
-/**
- * @param {HTMLVideoElement} video
- * @param {AbortSignal} signal
- */
+/** @param {HTMLVideoElement} video @param {AbortSignal} signal */
 export function restoreSettings(video, signal) {
   const { volume, isMuted, speed } = settings();
   // A frame that was told to start muted says nothing about its viewer.
@@ -50,10 +78,7 @@ export function restoreSettings(video, signal) {
   video.addEventListener("ratechange", rememberSpeed, { signal });
 }
 
-/**
- * @param {HTMLVideoElement} video
- * @param {AbortSignal} signal
- */
+/** @param {HTMLVideoElement} video @param {AbortSignal} signal */
 export function keepPosition(video, signal) {
   const videoId = video.dataset.video;
   if (!videoId) return;
@@ -71,23 +96,38 @@ export function keepPosition(video, signal) {
   window.addEventListener("pagehide", save, { signal });
 }
 
+/** @param {string} videoId @param {number} at_s @param {number} duration_s */
+function savePosition(videoId, at_s, duration_s) {
+  const ending_s = Math.min(duration_s * ENDING_SHARE, ENDING_S);
+  const { [videoId]: _old, ...others } = readStored(POSITIONS_KEY) ?? {};
+  /** @type {[string, [at_s: number, saved_ms: number]][]} */
+  const entries = Object.entries(others);
+  const isWorthIt = at_s >= WATCHED_S && at_s < duration_s - ending_s;
+  if (isWorthIt) entries.push([videoId, [Math.floor(at_s), Date.now()]]);
+  entries.sort(([, a], [, b]) => b[1] - a[1]);
+  writeStored(POSITIONS_KEY, Object.fromEntries(entries.slice(0, POSITIONS_LIMIT)));
+}
+
 /**
  * Shows captions in the language they were last chosen in, if this video has them. Remembered as
  * an empty text they are off.
- * @param {HTMLElement} controller
- * @param {HTMLVideoElement} video
- * @param {AbortSignal} signal
+ * @param {HTMLElement} controller @param {HTMLVideoElement} video @param {AbortSignal} signal
  */
 export function keepCaptions(controller, video, signal) {
   const { textTracks } = video;
   let chosen = settings().captions;
+  /** @param {TextTrack} wanted */
+  const showOnly = (wanted) => {
+    for (const track of textTracks) {
+      if (isCaptions(track)) track.mode = track === wanted ? "showing" : "disabled";
+    }
+  };
   textTracks.addEventListener(
     "addtrack",
     ({ track }) => {
-      if (chosen && track && isCaptions(track) && nameOf(track) === chosen) {
-        // hls.js has its say about a new track first.
-        setTimeout(() => showOnly(textTracks, track));
-      }
+      const isChosen = chosen && track && isCaptions(track) && nameOf(track) === chosen;
+      // hls.js has its say about a new track first.
+      if (isChosen) setTimeout(() => showOnly(track));
     },
     { signal },
   );
@@ -102,20 +142,7 @@ export function keepCaptions(controller, video, signal) {
   }
 }
 
-/**
- * @param {TextTrackList} tracks
- * @param {TextTrack} wanted
- */
-function showOnly(tracks, wanted) {
-  for (const track of tracks) {
-    if (isCaptions(track)) track.mode = track === wanted ? "showing" : "disabled";
-  }
-}
-
-/**
- * A track need not say its language; what menus call it is the next best.
- * @param {TextTrack} track
- */
+/** A track need not say its language; then its label does. @param {TextTrack} track */
 function nameOf({ language, label }) {
   return language || label;
 }

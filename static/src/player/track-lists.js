@@ -1,30 +1,22 @@
 /**
  * Gives video elements the two lists that media-chrome's menus read and browsers lack:
  * `videoRenditions` and `audioTracks`. They hold what the stream says it has; choosing in them
- * sends "choose", which the stream acts on. A browser's own list of audio tracks stays in place
+ * sends "change", which the stream acts on. A browser's own list of audio tracks stays in place
  * where the browser plays HLS by itself.
  */
 import Hls from "hls.js";
 
 /**
  * Width and height are those of the name (720 for 720p); `lines` is the shorter side's true size.
- * @typedef {object} VideoRendition
- * @property {string} id
- * @property {number} width
- * @property {number} height
- * @property {number} bitrate
- * @property {number} lines
- * @property {number} name
+ * @typedef {{ id: string, width: number, height: number, bitrate: number, lines: number,
+ *   name: number }} VideoRendition
  */
-/** @typedef {{ label: string, language: string }} AudioFacts */
 
-/**
- * @template T
- * @extends {EventTarget}
- */
-class TrackList extends EventTarget {
+/** @template T @extends {EventTarget} */
+export class TrackList extends EventTarget {
   /** @type {T[]} */
   items = [];
+  #selected = -1;
 
   get length() {
     return this.items.length;
@@ -34,125 +26,88 @@ class TrackList extends EventTarget {
     return this.items[Symbol.iterator]();
   }
 
-  /** @param {number} index */
-  choose(index) {
-    this.dispatchEvent(new CustomEvent("choose", { detail: index }));
-    this.dispatchEvent(new Event("change"));
-  }
-}
-
-/** @extends {TrackList<VideoRendition>} */
-export class RenditionList extends TrackList {
-  #selected = -1;
-
-  /** The fixed quality, or -1 for one that follows the connection. */
+  /** What someone chose; of qualities -1 for one that follows the connection. */
   get selectedIndex() {
     return this.#selected;
   }
 
   set selectedIndex(index) {
     this.#selected = index;
-    this.choose(index);
+    this.dispatchEvent(new Event("change"));
   }
 
-  /**
-   * @param {VideoRendition[]} renditions
-   * @param {number} selected
-   */
-  fill(renditions, selected) {
-    this.items = renditions;
+  /** @param {T[]} items @param {number} selected */
+  fill(items, selected) {
+    this.items = items;
     this.#selected = selected;
-    for (const [index, rendition] of renditions.entries()) {
+    for (const [index, value] of items.entries()) {
       // media-chrome reads `list[selectedIndex]`.
-      Object.defineProperty(this, index, { value: rendition, configurable: true });
+      Object.defineProperty(this, index, { value, configurable: true });
     }
-    this.dispatchEvent(new Event("addrendition"));
+    for (const name of ["addrendition", "addtrack"]) this.dispatchEvent(new Event(name));
   }
 }
 
-/** One entry of an audio menu; enabling it asks for it. */
-class AudioChoice {
-  #list;
-  #index;
+/** @typedef {TrackList<VideoRendition>} RenditionList */
 
-  /**
-   * @param {AudioTrackChoices} list
-   * @param {number} index
-   * @param {AudioFacts} facts
-   */
-  constructor(list, index, { label, language }) {
-    this.#list = list;
-    this.#index = index;
-    this.id = String(index);
-    this.kind = "main";
-    this.label = label;
-    this.language = language;
-  }
-
-  get enabled() {
-    return this.#list.enabledIndex === this.#index;
-  }
-
-  set enabled(isWanted) {
-    if (isWanted && !this.enabled) this.#list.enabledIndex = this.#index;
-  }
-}
-
-/** @extends {TrackList<AudioChoice>} */
-export class AudioTrackChoices extends TrackList {
-  #enabled = -1;
-
-  get enabledIndex() {
-    return this.#enabled;
-  }
-
-  set enabledIndex(index) {
-    this.#enabled = index;
-    this.choose(index);
-  }
-
-  /**
-   * @param {AudioFacts[]} tracks
-   * @param {number} enabled
-   */
-  fill(tracks, enabled) {
-    this.items = tracks.map((facts, index) => new AudioChoice(this, index, facts));
-    this.#enabled = enabled;
-    this.dispatchEvent(new Event("addtrack"));
-  }
-}
-
-/** @type {WeakMap<HTMLVideoElement, RenditionList>} */
-const renditionLists = new WeakMap();
-/** @type {WeakMap<HTMLVideoElement, AudioTrackChoices>} */
-const audioLists = new WeakMap();
-
-/** @param {HTMLVideoElement} video */
-export function renditionsOf(video) {
-  return found(renditionLists, video, () => new RenditionList());
-}
-
-/** @param {HTMLVideoElement} video */
-export function audioTracksOf(video) {
-  return found(audioLists, video, () => new AudioTrackChoices());
+/**
+ * An entry of the menu of qualities. It goes by the rendition's name, for sizes are rounded to what
+ * encoders take: 358 lines are called 360p.
+ * @param {import("hls.js").Level} level @param {number} index @returns {VideoRendition}
+ */
+export function asRendition({ width, height, bitrate, uri }, index) {
+  const lines = Math.min(width, height);
+  const name = Number(/\/(\d+)p\/[^/]*$/.exec(new URL(uri, location.href).pathname)?.[1] ?? lines);
+  const side = (/** @type {number} */ length) => Math.round((length * name) / lines);
+  return { id: String(index), width: side(width), height: side(height), bitrate, lines, name };
 }
 
 /**
- * @template T
- * @param {WeakMap<HTMLVideoElement, T>} lists
- * @param {HTMLVideoElement} video
- * @param {() => T} make
+ * @param {VideoRendition[]} renditions
+ * @param {number} wanted the name of one, of this video or another; 0 for any
+ * @returns {number} the index of the nearest that isn't above, else of the lowest; -1 for any
  */
-function found(lists, video, make) {
-  const list = lists.get(video) ?? make();
-  lists.set(video, list);
-  return list;
+export function indexOfNearest(renditions, wanted) {
+  if (!wanted || renditions.length === 0) return -1;
+  const names = renditions.map(({ name }) => name);
+  const suitable = names.filter((name) => name <= wanted);
+  return names.indexOf(suitable.length ? Math.max(...suitable) : Math.min(...names));
 }
 
 /**
- * @param {string} name
- * @param {(video: HTMLVideoElement) => unknown} read
+ * An entry of the menu of audio tracks; enabling it asks for it.
+ * @param {TrackList<any>} list @param {number} index
+ * @param {import("hls.js").MediaPlaylist} track
  */
+export function asAudioTrack(list, index, { name, lang }) {
+  return {
+    id: String(index),
+    kind: "main",
+    label: name,
+    language: lang ?? "",
+    get enabled() {
+      return list.selectedIndex === index;
+    },
+    set enabled(isWanted) {
+      if (isWanted && !this.enabled) list.selectedIndex = index;
+    },
+  };
+}
+
+/** @returns {(video: HTMLVideoElement) => TrackList<any>} the list of each video */
+function listOfEach() {
+  const lists = new WeakMap();
+  return (video) => {
+    if (!lists.has(video)) lists.set(video, new TrackList());
+    return lists.get(video);
+  };
+}
+
+/** @type {(video: HTMLVideoElement) => RenditionList} */
+export const renditionsOf = listOfEach();
+export const audioTracksOf = listOfEach();
+
+/** @param {string} name @param {(video: HTMLVideoElement) => unknown} read */
 function define(name, read) {
   Object.defineProperty(HTMLVideoElement.prototype, name, {
     configurable: true,

@@ -1,10 +1,12 @@
 /** What can keep a video from playing, how the kinds are told apart, and what people are told. */
 
-import { anySignal } from "../any-signal.js";
+import { anySignal } from "../dom.js";
 
 /** @typedef {"network" | "decode" | "gone" | "unsupported"} Trouble */
 
 const TIMEOUT_MS = 10_000;
+/** Answers that say that there is no such stream for who asks. */
+export const REFUSALS = [403, 404, 410];
 
 /** @type {Record<Trouble, { title: string, text: string, action: string }>} */
 export const WORDS = {
@@ -32,8 +34,7 @@ export const WORDS = {
 
 /**
  * Whether there is no such stream, as opposed to one that can't be reached.
- * @param {string} source
- * @param {AbortSignal} signal
+ * @param {string} source @param {AbortSignal} signal
  * @returns {Promise<"gone" | "there" | "unreachable">}
  */
 export async function lookFor(source, signal) {
@@ -43,7 +44,7 @@ export async function lookFor(source, signal) {
       signal: anySignal([signal, AbortSignal.timeout(TIMEOUT_MS)]),
     });
     if (response.ok) return "there";
-    return [403, 404, 410].includes(response.status) ? "gone" : "unreachable";
+    return REFUSALS.includes(response.status) ? "gone" : "unreachable";
   } catch {
     return "unreachable";
   }

@@ -1,12 +1,10 @@
 /**
- * Looks into a chosen file: what kind it is, and what its tracks are. It reads the file's index
- * alone, without the sample tables; mediabunny makes sense of the descriptions in it.
- *
- * Runs as a worker: a file that keeps it busy keeps nothing else, and it can be ended.
+ * Looks into a chosen file: what kind it is, and what its tracks are; mediabunny makes sense of its
+ * index. Runs as a worker: a file that keeps it busy keeps nothing else, and it can be ended.
  */
 
-import { BufferSource, Input, Logging, LogLevel, MP4, QTFF } from "mediabunny";
-import { OutOfBudget, readBoxes } from "./file-boxes.js";
+import { BlobSource, Input, Logging, LogLevel, MP4, QTFF } from "mediabunny";
+import { readOutline } from "./file-boxes.js";
 
 /**
  * What a file is: "read" has tracks; "unknown" was not understood, which says nothing against it.
@@ -26,65 +24,51 @@ import { OutOfBudget, readBoxes } from "./file-boxes.js";
 /** Sample entries that announce encryption: ISO/IEC 23001-7, and those of the iTunes store. */
 const ENCRYPTED = new Set(["encv", "enca", "drmi", "drms"]);
 const QUICKTIME_BRAND = "qt  ";
+/** So many frames show how many there are in a second. */
+const COUNTED_FRAMES = 120;
+
+/** @type {Facts} */
+const NOTHING = {
+  ...{ outcome: "unknown", container: null, duration_s: null, media_share: 1 },
+  ...{ isEncrypted: false, video: null, audio: null },
+};
 
 /** @param {Blob} file @returns {Promise<Facts>} */
 export async function examine(file) {
   try {
-    const { outline, slim } = await readBoxes(file);
-    if (!slim) return nothing(verdict(outline));
-    const facts = await tracks(slim);
-    const container = outline.brand === QUICKTIME_BRAND || !outline.brand ? "quicktime" : "mp4";
-    return { ...facts, container, media_share: outline.media_share };
+    const { hasIndex, isIndexWhole, hasMedia, hasFragments, ...rest } = await readOutline(file);
+    // As the portal itself judges it: most recorders write the index last, and a lone segment of a
+    // stream never had one.
+    const isCut = hasIndex || (hasMedia && !hasFragments);
+    if (!isIndexWhole) return { ...NOTHING, outcome: isCut ? "truncated" : "not_a_video" };
+    const { brand, media_share } = rest;
+    const container = brand === QUICKTIME_BRAND || !brand ? "quicktime" : "mp4";
+    return { ...(await tracks(file)), container, media_share };
   } catch (error) {
-    if (!(error instanceof OutOfBudget)) console.info("The file was not understood here.", error);
-    return nothing("unknown");
+    console.info("The file was not understood here.", error);
+    return NOTHING;
   }
 }
 
-/** @param {Outcome} outcome @returns {Facts} */
-function nothing(outcome) {
-  return {
-    outcome,
-    container: null,
-    duration_s: null,
-    media_share: 1,
-    isEncrypted: false,
-    video: null,
-    audio: null,
-  };
-}
-
-/**
- * Why there is no index: as the portal itself judges it.
- * @param {import("./file-boxes.js").Outline} outline
- * @returns {Outcome}
- */
-function verdict({ index, hasMedia, hasFragments }) {
-  if (index) return "truncated";
-  // Most recorders write the index last. A lone segment of a stream never had one.
-  return hasMedia && !hasFragments ? "truncated" : "not_a_video";
-}
-
-/** @param {import("./file-boxes.js").Slim} slim @returns {Promise<Facts>} */
-async function tracks({ bytes, sampleCounts }) {
+/** @param {Blob} file @returns {Promise<Facts>} */
+async function tracks(file) {
   Logging.level = LogLevel.Silent;
-  const input = new Input({ source: new BufferSource(bytes), formats: [MP4, QTFF] });
+  const input = new Input({ source: new BlobSource(file), formats: [MP4, QTFF] });
   try {
     const found = await input.getTracks();
-    if (!found.length) return nothing("unknown");
+    if (!found.length) return NOTHING;
     const video = found.find((track) => track.isVideoTrack());
     const audio = found.find((track) => track.isAudioTrack());
     const durations = await Promise.all(found.map((track) => track.getDurationFromMetadata()));
     const kinds = await Promise.all(found.map((track) => track.getInternalCodecId()));
-    const frames = video && sampleCounts.get(video.id);
+    const codec = audio && (await audio.getCodec());
     return {
-      ...nothing("read"),
+      ...NOTHING,
+      outcome: "read",
       duration_s: longest(durations),
       isEncrypted: kinds.some((kind) => ENCRYPTED.has(String(kind))),
-      video: video ? await videoFacts(video, frames, durations[found.indexOf(video)]) : null,
-      audio: audio
-        ? { codec: await audio.getCodec(), channels: await audio.getNumberOfChannels() }
-        : null,
+      video: video ? await videoFacts(video) : null,
+      audio: audio ? { codec: codec ?? null, channels: await audio.getNumberOfChannels() } : null,
     };
   } finally {
     input.dispose();
@@ -97,20 +81,16 @@ function longest(durations_s) {
   return known.length ? Math.max(.../** @type {number[]} */ (known)) : null;
 }
 
-/**
- * @param {import("mediabunny").InputVideoTrack} track
- * @param {number | undefined} frames
- * @param {number | null | undefined} duration_s
- * @returns {Promise<VideoFacts>}
- */
-async function videoFacts(track, frames, duration_s) {
+/** @param {import("mediabunny").InputVideoTrack} track @returns {Promise<VideoFacts>} */
+async function videoFacts(track) {
   const colours = await track.getColorSpace();
+  const counted = await track.computePacketStats(COUNTED_FRAMES).catch(() => null);
   return {
     codec: await track.getCodec(),
     width: Math.round(await track.getDisplayWidth()),
     height: Math.round(await track.getDisplayHeight()),
     rotation: await track.getRotation(),
-    fps: frames && duration_s ? frames / duration_s : null,
+    fps: counted?.averagePacketRate || null,
     transfer: colours.transfer ?? null,
     primaries: colours.primaries ?? null,
   };

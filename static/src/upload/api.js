@@ -3,7 +3,7 @@
  * portal.
  */
 
-import { anySignal } from "../any-signal.js";
+import { anySignal } from "../dom.js";
 import { request, requestJson } from "../requests.js";
 
 /** Putting thousands of parts together may take storage a while. */
@@ -14,15 +14,9 @@ const KEY = /^videos\/([0-9a-f]{32})\./;
 /**
  * @typedef {{ presignUrl: string, uploadsUrl: string, publishUrl: string,
  *   storageUrl: string }} Urls
- */
-/** @typedef {{ partNumber: number, sizeBytes: number, etag: string }} Part */
-/**
- * @typedef {object} UploadState
- * @property {"pending" | "uploading" | "stored"} state
- * @property {number} sizeBytes
- * @property {number} partSizeBytes
- * @property {number} partCount
- * @property {Part[]} parts in storage
+ * @typedef {{ partNumber: number, sizeBytes: number, etag: string }} Part
+ * @typedef {{ state: "pending" | "uploading" | "stored", sizeBytes: number, partSizeBytes: number,
+ *   partCount: number, parts: Part[] }} UploadState with the parts that storage has
  */
 
 /** The portal's own id of the upload with this key, or empty. @param {string} key */
@@ -38,9 +32,7 @@ export class Api {
 
   /**
    * A new key, and an address for one PUT of the whole file.
-   * @param {File} file
-   * @param {string} contentType
-   * @param {AbortSignal} signal
+   * @param {File} file @param {string} contentType @param {AbortSignal} signal
    * @returns {Promise<{ key: string, uploadUrl: string }>}
    */
   presign(file, contentType, signal) {
@@ -51,9 +43,7 @@ export class Api {
   /**
    * Starts an upload in parts, or tells how far it is. Not to be aborted: an upload that starts
    * after its cancellation would stay.
-   * @param {string} key
-   * @param {number} sizeBytes
-   * @returns {Promise<UploadState>}
+   * @param {string} key @param {number} sizeBytes @returns {Promise<UploadState>}
    */
   begin(key, sizeBytes) {
     return requestJson("POST", this.urls.uploadsUrl, { body: { key, sizeBytes } });
@@ -65,9 +55,7 @@ export class Api {
   }
 
   /**
-   * @param {string} key
-   * @param {number} number
-   * @param {AbortSignal} signal
+   * @param {string} key @param {number} number @param {AbortSignal} signal
    * @returns {Promise<string>} address for one PUT of this part
    */
   async signPart(key, number, signal) {
@@ -75,12 +63,7 @@ export class Api {
     return (await requestJson("POST", url, { signal })).uploadUrl;
   }
 
-  /**
-   * Puts the parts together.
-   * @param {string} key
-   * @param {AbortSignal} signal
-   * @returns {Promise<UploadState>}
-   */
+  /** Puts the parts together. @param {string} key @param {AbortSignal} signal @returns {Promise<UploadState>} */
   complete(key, signal) {
     const url = `${this.#uploadUrl(key)}/complete`;
     return requestJson("POST", url, { signal, timeout_ms: COMPLETE_TIMEOUT_MS });
@@ -106,9 +89,7 @@ export class Api {
   }
 
   /**
-   * @param {string} videoId
-   * @param {"metadata" | "access"} what
-   * @param {unknown} body
+   * @param {string} videoId @param {"metadata" | "access"} what @param {unknown} body
    * @param {string} ifMatch the ETag of what is to be changed
    */
   writeOf(videoId, what, body, ifMatch) {
@@ -121,12 +102,10 @@ export class Api {
    * @param {AbortSignal} signal
    */
   async isReachable(signal) {
-    const init = /** @type {RequestInit} */ ({
-      method: "HEAD",
-      mode: "no-cors",
-      cache: "no-store",
-      signal: anySignal([signal, AbortSignal.timeout(REACH_TIMEOUT_MS)]),
-    });
+    const late = AbortSignal.timeout(REACH_TIMEOUT_MS);
+    /** @type {RequestInit} */
+    const init = { method: "HEAD", mode: "no-cors", cache: "no-store" };
+    init.signal = anySignal([signal, late]);
     try {
       await Promise.all([location.href, this.urls.storageUrl].map((url) => fetch(url, init)));
       return true;

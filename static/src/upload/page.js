@@ -4,15 +4,12 @@
  */
 
 import { askAgain, SIGNED_IN } from "../accounts/sign-in-again.js";
-import { closeByBackdrop } from "../backdrop.js";
 import { copied } from "../copy.js";
-import { element } from "../dom.js";
-import { acceptDrops, takeFiles } from "../file-input.js";
-import { DetailsView } from "./details-view.js";
-import { LineView, setText } from "./line-view.js";
+import { closeByBackdrop, element, setText } from "../dom.js";
 import * as is from "./selectors.js";
 import { Store } from "./store.js";
 import { NO_DETAILS } from "./upload.js";
+import { DetailsView, LineView } from "./views.js";
 import { batchOf, questionOf, submitOf } from "./words.js";
 
 /** What is said to screen readers within this time is said at once. */
@@ -269,4 +266,35 @@ function blankLine(root) {
   const template = /** @type {HTMLTemplateElement} */ (element(root, "[data-line-template]"));
   const copy = document.importNode(template.content, true);
   return /** @type {HTMLElement} */ (copy.firstElementChild);
+}
+
+/** @param {HTMLInputElement} input @param {(files: File[]) => void} onFiles */
+function takeFiles(input, onFiles) {
+  const files = [...(input.files ?? [])];
+  // Emptied, so that choosing the same file again counts as a change.
+  input.value = "";
+  if (files.length) onFiles(files);
+}
+
+/**
+ * Files may be dropped anywhere: a near miss of the drop zone must not make the browser leave the
+ * page to open the file.
+ * @param {HTMLElement} zone @param {(files: File[]) => void} onFiles @param {AbortSignal} signal
+ */
+function acceptDrops(zone, onFiles, signal) {
+  /** @param {DragEvent} event */
+  const follow = (event) => {
+    if (event.type === "dragleave") {
+      if (!event.relatedTarget) zone.classList.remove("drop--over");
+      return;
+    }
+    if (!event.dataTransfer?.types.includes("Files")) return;
+    event.preventDefault();
+    zone.classList.toggle("drop--over", event.type === "dragover");
+    const files = event.type === "drop" ? [...event.dataTransfer.files] : [];
+    if (files.length) onFiles(files);
+  };
+  for (const type of /** @type {const} */ (["dragover", "dragleave", "drop"])) {
+    window.addEventListener(type, follow, { signal });
+  }
 }

@@ -9,16 +9,15 @@
  */
 
 import { SOMEONE_ELSE, SomeoneElse } from "../accounts/sign-in-again.js";
-import { formatWhen } from "../format.js";
 import { isSignedOut, NoAnswer, Refused, SIGNED_OUT } from "../requests.js";
-import { canRetry, retrying } from "./retry.js";
+import { canRetry, NotPublished, quotaTrouble, retrying } from "./failures.js";
 
-/** What publishing is refused with until someone signs in. */
-export const WHO_HAS_TO_SIGN_IN = new Set([SIGNED_OUT, SOMEONE_ELSE]);
 /** Refusals that only another upload of the file can cure. */
 const NEEDS_UPLOAD = new Set(["upload_not_found", "key_already_used", "storage_quota_exceeded"]);
 /** Members of the request that have a field in the form. */
 const FIELDS = /^\/(title|description|categoryIds|tags|visibility)(\/|$)/;
+const UNREACHABLE =
+  "The portal can’t be reached. Check your connection and publish again; your upload is safe.";
 
 /** @typedef {import("./api.js").Api} Api */
 /** @typedef {import("./upload.js").Details} Details */
@@ -26,24 +25,8 @@ const FIELDS = /^\/(title|description|categoryIds|tags|visibility)(\/|$)/;
 /** @typedef {Details & { fileName: string, key: string }} Request */
 /** @typedef {{ id: string, title: string }} Video */
 
-/** The portal did not publish. */
-export class NotPublished extends Error {
-  /**
-   * @param {import("../requests.js").FieldFault[]} faults of the form's fields
-   * @param {string} words for what has no field
-   * @param {boolean} needsUpload whether the file is what is at fault
-   */
-  constructor(faults, words, needsUpload) {
-    super(words);
-    this.faults = faults;
-    this.words = words;
-    this.needsUpload = needsUpload;
-  }
-}
-
 /**
- * @param {Api} api
- * @param {Request} wanted
+ * @param {Api} api @param {Request} wanted
  * @param {Request | null} unanswered the last request, when its answer was lost
  * @param {(unanswered: Request | null) => void} remember for this visit and others
  * @returns {Promise<Video>}
@@ -51,9 +34,10 @@ export class NotPublished extends Error {
  */
 export async function publish(api, wanted, unanswered, remember) {
   try {
-    const earlier =
-      unanswered?.key === wanted.key ? await repeat(api, unanswered, wanted, remember) : null;
-    if (unanswered && earlier) return await correct(api, earlier, unanswered, wanted);
+    if (unanswered?.key === wanted.key) {
+      const earlier = await repeat(api, unanswered, wanted, remember);
+      if (earlier) return await correct(api, earlier, unanswered, wanted);
+    }
     return await create(api, wanted, remember);
   } catch (error) {
     if (isSignedOut(error)) throw new NotPublished([], SIGNED_OUT, false);
@@ -64,13 +48,8 @@ export async function publish(api, wanted, unanswered, remember) {
   }
 }
 
-const UNREACHABLE =
-  "The portal can’t be reached. Check your connection and publish again; your upload is safe.";
-
 /**
- * @param {Api} api
- * @param {Request} unanswered
- * @param {Request} wanted
+ * @param {Api} api @param {Request} unanswered @param {Request} wanted
  * @param {(unanswered: Request) => void} remember
  * @returns {Promise<Video | null>} null when it was refused, and the next may be tried
  * @throws {Refused | NoAnswer} when it can still not be told whether it was done
@@ -102,47 +81,50 @@ async function create(api, wanted, remember) {
 /**
  * Writes what was typed since, unless someone else has changed the video meanwhile: then its
  * page, which comes next, is the place to see that and to change it again.
- * @param {Api} api
- * @param {Video} video
- * @param {Request} sent what it was made with
- * @param {Request} wanted
+ * @param {Api} api @param {Video} video
+ * @param {Request} sent what it was made with @param {Request} wanted
  * @returns {Promise<Video>}
  */
 async function correct(api, video, sent, wanted) {
-  if (sent.visibility !== wanted.visibility) await correctAccess(api, video, wanted);
-  const body = detailsOf(wanted);
-  if (isSame(sent, body)) return video;
-  const { json: recorded, etag } = await api.readOf(video.id, "metadata");
-  if (!isSame(recorded, sent)) return video;
+  const { visibility } = wanted;
+  if (sent.visibility !== visibility) {
+    // The repetition may have made it, as it is wanted.
+    await change(api, video, "access", (recorded) =>
+      recorded.visibility === visibility ? null : { ...recorded, visibility, signedInOnly: false },
+    );
+  }
+  if (isSame(sent, wanted)) return video;
+  const written = await change(api, video, "metadata", (recorded) =>
+    isSame(recorded, sent) ? metadataOf(wanted) : null,
+  );
+  return { id: video.id, title: written?.title ?? video.title };
+}
+
+/**
+ * @param {Api} api @param {Video} video @param {"metadata" | "access"} what
+ * @param {(recorded: any) => object | null} make what it should be; null to leave it alone
+ * @returns {Promise<any>} what was written; null for nothing
+ */
+async function change(api, video, what, make) {
+  const { json: recorded, etag } = await api.readOf(video.id, what);
+  const body = make(recorded);
+  if (!body) return null;
   try {
-    const { title } = await api.writeOf(video.id, "metadata", body, etag);
-    return { id: video.id, title };
+    return await api.writeOf(video.id, what, body, etag);
   } catch (error) {
-    if (error instanceof Refused && error.status === 412) return video;
+    if (error instanceof Refused && error.status === 412) return null;
     throw error;
   }
 }
 
-/** @type {(api: Api, video: Video, wanted: Request) => Promise<void>} */
-async function correctAccess(api, video, { visibility }) {
-  const { json: recorded, etag } = await api.readOf(video.id, "access");
-  // The repetition may have made it, as it is wanted.
-  if (recorded.visibility === visibility) return;
-  try {
-    await api.writeOf(video.id, "access", { ...recorded, visibility, signedInOnly: false }, etag);
-  } catch (error) {
-    if (!(error instanceof Refused && error.status === 412)) throw error;
-  }
-}
-
 /** @param {Metadata} details and more, without who may see it, which is no part of the metadata */
-function detailsOf({ title, description, categoryIds, tags }) {
+function metadataOf({ title, description, categoryIds, tags }) {
   return { title, description, categoryIds, tags };
 }
 
 /** @param {Metadata} one @param {Metadata} other */
 function isSame(one, other) {
-  return JSON.stringify(detailsOf(one)) === JSON.stringify(detailsOf(other));
+  return JSON.stringify(metadataOf(one)) === JSON.stringify(metadataOf(other));
 }
 
 /** @param {Api} api @param {Request} request */
@@ -166,25 +148,7 @@ function notPublished(error) {
     return new NotPublished(faults, words, false);
   }
   const reasons = others.map(({ message }) => message).join(" ");
-  const words = quotaTrouble(error)?.text || reasons || error.detail;
+  const words = quotaTrouble(error)?.[1] || reasons || error.detail;
   const unnamed = `The portal answered with status ${error.status}. Try again.`;
   return new NotPublished(faults, words || unnamed, needsUpload);
-}
-
-/**
- * What a refusal for a quota is called, and what to do about it.
- * @param {unknown} error
- * @returns {{ title: string, text: string } | null} null for another error
- */
-export function quotaTrouble(error) {
-  if (!(error instanceof Refused)) return null;
-  const { code, detail, freeAt } = error;
-  if (code === "storage_quota_exceeded") {
-    return { title: "There is no room for this file", text: detail };
-  }
-  if (code !== "video_quota_exceeded") return null;
-  // In the reader's own time, where the portal's words have UTC.
-  const when = freeAt ? formatWhen(Date.parse(freeAt)) : "later";
-  const text = `Your account has published as many videos in 24 hours as it may. The next has room ${when}; what is uploaded is kept until then. Wait, or ask an owner of this portal for more.`;
-  return { title: "No more videos can be published for now", text };
 }

@@ -1,12 +1,12 @@
 /** What follows from the state: questions about an upload, and what begins by itself. Pure. */
 
 import { beyondQuota, contentTypeOf, unsuitable } from "../preflight/findings.js";
-import { NotPublished } from "./publication.js";
-import { TransferFailed } from "./retry.js";
+import { NotPublished, TransferFailed } from "./failures.js";
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
-/** @typedef {import("../requests.js").FieldFault} FieldFault */
+/** @typedef {import("./upload.js").FieldFault} FieldFault */
+/** @typedef {(upload: Upload) => boolean} Test */
 
 /** A file up to the size of a part is one PUT: fewer requests, and as little to send again. */
 const SINGLE_PUT_LIMIT_BYTES = 16 * 2 ** 20;
@@ -20,6 +20,60 @@ const SHARED = /** @type {const} */ (["categoryIds", "tags", "visibility"]);
 /** From the fewest viewers to the most. */
 const VISIBILITIES = ["private", "unlisted", "public"];
 
+/** Something is being done, or will be without the editor. @type {Test} */
+export const isInFlight = ({ phase }) => IN_FLIGHT.has(phase);
+
+/** Its transfer takes one of the places at storage. @type {Test} */
+export const isRunning = ({ phase }) => phase === "sending" || phase === "confirming";
+
+/** It is sent in one piece, of which nothing is kept. @param {{ size_bytes: number }} file */
+export const isSentWhole = ({ size_bytes }) => size_bytes <= SINGLE_PUT_LIMIT_BYTES;
+
+/** What was sent of it is no longer wanted. @param {Upload | undefined} upload */
+export const isGivenUp = (upload) => !upload || WITHOUT_FILE.has(upload.phase);
+
+/** What was sent turned out to be of no use for publishing. @type {Test} */
+export const isLost = ({ phase, failure }) => phase === "failed" && failure instanceof NotPublished;
+
+/** It failed for a file that may come back, or be chosen again. @type {Test} */
+export const lacksFile = ({ phase, failure }) =>
+  phase === "failed" && failure instanceof TransferFailed && failure.code === "file_unreadable";
+
+/** All of it is from an earlier visit. @type {Test} */
+export const isRestored = ({ file, id }) => file === null && id !== "";
+
+/** @type {Test} */
+export const isUnpublished = ({ publishing }) => publishing !== "published";
+
+/** It would go on if its file was chosen again. @type {Test} */
+export const isUnfinished = (upload) =>
+  isUnpublished(upload) && (lacksFile(upload) || isRestored(upload));
+
+/** Something was typed that nobody else would put back. @type {Test} */
+export const isTyped = ({ details, cleanDetails }) =>
+  JSON.stringify(details) !== JSON.stringify(cleanDetails);
+
+/** Leaving the page would lose something, or stop it. @type {Test} */
+export const holdsWork = (upload) =>
+  isUnpublished(upload) && ((upload.file !== null && !isGivenUp(upload)) || isTyped(upload));
+
+/** Removing it deletes what would not have to be sent again. @type {Test} */
+export const holdsSent = (upload) =>
+  (upload.phase === "sent" || !isSentWhole(upload)) &&
+  isUnpublished(upload) &&
+  !isGivenUp(upload) &&
+  upload.sent_bytes > 0;
+
+/** It can be published, now or later. @type {Test} */
+export const isPublishable = (upload) => isUnpublished(upload) && !UNPUBLISHABLE.has(upload.phase);
+
+/** It takes part in what is said of all. @type {Test} */
+export const isCounted = (upload) => isPublishable(upload) || !isUnpublished(upload);
+
+/** It is kept in this browser, for another visit. @type {Test} */
+export const isKept = (upload) =>
+  upload.id !== "" && upload.key !== "" && isUnpublished(upload) && !isGivenUp(upload);
+
 /** @param {Pick<State, "uploads">} state @param {number} number @returns {Upload | undefined} */
 export function uploadOf({ uploads }, number) {
   return uploads.find((upload) => upload.number === number);
@@ -30,39 +84,9 @@ export function openOf(state) {
   return uploadOf(state, state.open);
 }
 
-/** @param {Upload | undefined} upload whether its details are shown until others are asked for */
-export function isWorkedOn(upload) {
-  return upload?.file != null && !isGivenUp(upload);
-}
-
-/**
- * @param {State} state @param {number} number of an upload
- * @returns {Partial<Upload["details"]>} what was chosen for it that others can get, too
- */
-export function sharedOf({ uploads, blank }, number) {
-  const details = uploadOf({ uploads }, number)?.details ?? blank;
-  const isChosen = (/** @type {(typeof SHARED)[number]} */ name) =>
-    JSON.stringify(details[name]) !== JSON.stringify(blank[name]);
-  return Object.fromEntries(SHARED.filter(isChosen).map((name) => [name, details[name]]));
-}
-
-/** @param {State} state @param {number} number @returns {Upload[]} that can get its details */
-export function othersOf({ uploads }, number) {
-  return uploads.filter((it) => it.number !== number && isUnpublished(it));
-}
-
-/** @param {State} state @param {number} number @returns {Upload[]} that more people would see then */
-export function loosenedBy(state, number) {
-  const reach = VISIBILITIES.indexOf(sharedOf(state, number).visibility ?? "");
-  const isLess = (/** @type {Upload} */ { details }) =>
-    VISIBILITIES.indexOf(details.visibility) < reach;
-  return othersOf(state, number).filter(isLess);
-}
-
 /**
  * A published video needs no details any more, and the next one is shown.
- * @param {State} before
- * @param {State} after
+ * @param {State} before @param {State} after
  * @returns {number} of the one whose details are shown; 0 for none
  */
 export function openAfter(before, after) {
@@ -73,83 +97,28 @@ export function openAfter(before, after) {
   return (next ?? after.uploads.find(isUnpublished))?.number ?? 0;
 }
 
-/** Whether it is sent in one piece, of which nothing is kept. @param {{ size_bytes: number }} file */
-export function isSentWhole({ size_bytes }) {
-  return size_bytes <= SINGLE_PUT_LIMIT_BYTES;
-}
-
-/** @param {Upload} upload whether something is being done, or will be without the editor */
-export function isInFlight({ phase }) {
-  return IN_FLIGHT.has(phase);
-}
-
-/** @param {Upload} upload whether its transfer takes one of the places at storage */
-export function isRunning({ phase }) {
-  return phase === "sending" || phase === "confirming";
-}
-
-/** @param {Upload} upload whether what was sent turned out to be of no use for publishing */
-export function isLost({ phase, failure }) {
-  return phase === "failed" && failure instanceof NotPublished;
-}
-
-/** @param {Upload} upload whether it failed for a file that may come back, or be chosen again */
-export function lacksFile({ phase, failure }) {
-  return (
-    phase === "failed" && failure instanceof TransferFailed && failure.code === "file_unreadable"
+/**
+ * @param {State} state @param {number} number of an upload
+ * @returns {Partial<Upload["details"]>} what was chosen for it that others can get, too
+ */
+export function sharedOf({ uploads, blank }, number) {
+  const details = uploadOf({ uploads }, number)?.details ?? blank;
+  const chosen = SHARED.filter(
+    (name) => JSON.stringify(details[name]) !== JSON.stringify(blank[name]),
   );
+  return Object.fromEntries(chosen.map((name) => [name, details[name]]));
 }
 
-/** @param {Upload} upload whether all of it is from an earlier visit */
-export function isRestored({ file, id }) {
-  return file === null && id !== "";
+/** @param {State} state @param {number} number @returns {Upload[]} that can get its details */
+export function othersOf({ uploads }, number) {
+  return uploads.filter((it) => it.number !== number && isUnpublished(it));
 }
 
-/** @param {Upload} upload whether it would go on if its file was chosen again */
-export function isUnfinished(upload) {
-  return isUnpublished(upload) && (lacksFile(upload) || isRestored(upload));
-}
-
-/** @param {Upload} upload whether something was typed that nobody else would put back */
-export function isTyped({ details, cleanDetails }) {
-  return JSON.stringify(details) !== JSON.stringify(cleanDetails);
-}
-
-/** @param {Upload} upload */
-export function isUnpublished({ publishing }) {
-  return publishing !== "published";
-}
-
-/** @param {Upload} upload whether leaving the page would lose something, or stop it */
-export function holdsWork(upload) {
-  const holdsFile = upload.file !== null && !WITHOUT_FILE.has(upload.phase);
-  return isUnpublished(upload) && (holdsFile || isTyped(upload));
-}
-
-/** @param {Upload} upload whether removing it deletes what would not have to be sent again */
-export function holdsSent(upload) {
-  const isKept = upload.phase === "sent" || !isSentWhole(upload);
-  return isKept && isUnpublished(upload) && !isGivenUp(upload) && upload.sent_bytes > 0;
-}
-
-/** @param {Upload} upload whether it can be published, now or later */
-export function isPublishable(upload) {
-  return isUnpublished(upload) && !UNPUBLISHABLE.has(upload.phase);
-}
-
-/** @param {Upload} upload whether it takes part in what is said of all */
-export function isCounted(upload) {
-  return isPublishable(upload) || !isUnpublished(upload);
-}
-
-/** @param {Upload | undefined} upload whether what was sent of it is no longer wanted */
-export function isGivenUp(upload) {
-  return !upload || WITHOUT_FILE.has(upload.phase);
-}
-
-/** @param {Upload} upload whether it is kept in this browser, for another visit */
-export function isKept({ id, key, phase, publishing }) {
-  return id !== "" && key !== "" && publishing !== "published" && !WITHOUT_FILE.has(phase);
+/** @param {State} state @param {number} number @returns {Upload[]} that more people would see then */
+export function loosenedBy(state, number) {
+  const reach = VISIBILITIES.indexOf(sharedOf(state, number).visibility ?? "");
+  const reachOf = (/** @type {Upload} */ it) => VISIBILITIES.indexOf(it.details.visibility);
+  return othersOf(state, number).filter((it) => reachOf(it) < reach);
 }
 
 /**
@@ -164,11 +133,8 @@ export function faultOf({ uploads, limits }, { file, match }) {
   const own = uploads.find(({ number }) => number === match);
   // What continues an upload has its room already.
   if (fault || (own && isUnfinished(own))) return fault;
-  return beyondQuota(
-    file,
-    uploads.filter((it) => it !== own),
-    limits.left,
-  );
+  const others = uploads.filter((it) => it !== own);
+  return beyondQuota(file, others, limits.left);
 }
 
 /** @param {State["limits"]} limits @param {File} file @returns {string} why no portal takes it */
@@ -179,30 +145,21 @@ export function unsuitableOf(limits, file) {
 /** @param {Upload} upload @param {File} file */
 function holds(upload, file) {
   const own = upload.file;
-  if (!own || upload.publishing === "published" || lacksFile(upload)) return false;
+  if (!own || !isUnpublished(upload) || lacksFile(upload)) return false;
   return own.name === file.name && own.size === file.size && own.lastModified === file.lastModified;
 }
 
-/**
- * What can be said at once, without asking the portal, whose word is final.
- * @param {Upload} upload
- */
+/** What can be said without asking the portal, whose word is final. @param {Upload} upload */
 export function faultsOf({ details }) {
-  const faults = [];
-  if (!details.title.trim()) {
-    faults.push({ pointer: "/title", message: "Give the video a title." });
-  }
-  if (!details.categoryIds.length) {
-    faults.push({ pointer: "/categoryIds", message: "Choose at least one category." });
-  }
-  return faults;
+  const title = { pointer: "/title", message: "Give the video a title." };
+  const category = { pointer: "/categoryIds", message: "Choose at least one category." };
+  return [
+    ...(details.title.trim() ? [] : [title]),
+    ...(details.categoryIds.length ? [] : [category]),
+  ];
 }
 
-/**
- * @param {FieldFault[]} faults
- * @param {string} pointer
- * @returns {FieldFault[]} those of other fields
- */
+/** @param {FieldFault[]} faults @param {string} pointer @returns {FieldFault[]} of other fields */
 export function without(faults, pointer) {
   return faults.filter((it) => it.pointer !== pointer && !it.pointer.startsWith(`${pointer}/`));
 }

@@ -3,7 +3,6 @@
  * determine the state after. What is done about a change stands in `store.js`.
  */
 
-import { NO_PROGRESS, overallOf } from "./progress.js";
 import * as is from "./selectors.js";
 import * as own from "./upload.js";
 import { appliedInWords, newsOf } from "./words.js";
@@ -24,8 +23,8 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  * said of a video about which nothing was typed. `applied` are the uploads that got details of
  * another one, as they were before; none once anything else was changed.
  * @typedef {{ limits: Limits, uploads: Upload[], open: number, nextNumber: number,
- *   isOnline: boolean, fileFaults: string[], applied: Upload[], overall: import("./progress.js").Overall,
- *   news: string[], blank: own.Details,
+ *   isOnline: boolean, fileFaults: string[], applied: Upload[], news: string[],
+ *   blank: own.Details,
  *   focus: { number?: number, target: "line" | "fault" | "files" } | null }} State
  */
 /**
@@ -48,7 +47,7 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  *   mismatched: { number: number, message: string },
  *   submitted: {},
  *   published: { number: number, video: NonNullable<Upload["video"]> },
- *   refused: { number: number, error: import("./publication.js").NotPublished },
+ *   refused: { number: number, error: import("./failures.js").NotPublished },
  *   connected: { isOnline: boolean }, signedIn: {},
  *   cancel: { number: number }, remove: { number: number },
  *   copy: { number: number, mayLoosen?: boolean }, undo: {},
@@ -73,7 +72,6 @@ export function initialState(limits, isOnline = true, blank = own.NO_DETAILS) {
     isOnline,
     fileFaults: [],
     applied: [],
-    overall: NO_PROGRESS,
     news: [],
     focus: null,
   };
@@ -84,8 +82,7 @@ export function reduce(before, event) {
   const applied = CHANGES.has(event.type) ? [] : before.applied;
   const changed = is.started(handled({ ...before, applied, news: [], focus: null }, event));
   const open = is.openAfter(before, changed);
-  const state = { ...changed, open, overall: overallOf(before.overall, changed.uploads) };
-  return { ...state, news: [...state.news, ...newsOf(before, state)] };
+  return { ...changed, open, news: [...changed.news, ...newsOf(before, changed)] };
 }
 
 /** @param {State} state @param {any} event @returns {State} */
@@ -244,7 +241,7 @@ function withChoice(state, { file, id, match }, now) {
   if (match) return { ...updated(state, match, take), open: match };
   const number = state.nextNumber;
   const uploads = [...state.uploads, take(own.newUpload(number, state.blank))];
-  const open = is.isWorkedOn(is.openOf(state)) ? state.open : number;
+  const open = is.openOf(state)?.file && !is.isGivenUp(is.openOf(state)) ? state.open : number;
   return { ...state, uploads, open, nextNumber: number + 1 };
 }
 
@@ -259,10 +256,8 @@ function withUnsuitable(state, { file: { name: fileName, size: size_bytes } }, t
 }
 
 /**
- * @param {State} state
- * @param {number | null} number of the upload that the file was meant for
- * @param {string} message
- * @returns {State}
+ * @param {State} state @param {number | null} number of the upload that the file was meant for
+ * @param {string} message @returns {State}
  */
 function withFileFault(state, number, message) {
   const news = [...state.news, message];

@@ -3,9 +3,9 @@
  * XMLHttpRequest is used because fetch has no upload progress.
  */
 
-import { anySignal } from "../any-signal.js";
+import { anySignal } from "../dom.js";
 import { isSignedOut } from "../requests.js";
-import { canRetry, isStale, retrying, TransferFailed } from "./retry.js";
+import { canRetry, isStale, retrying, TransferFailed } from "./failures.js";
 
 /**
  * On a slower line, parts are sent one after the other: together they would all arrive late, and a
@@ -26,12 +26,9 @@ const STALL_TIMEOUT_MS = 60_000;
 
 /**
  * PUTs one Blob.
- * @param {string} url
- * @param {Blob} data
- * @param {object} options
- * @param {string} [options.contentType]
- * @param {(sent_bytes: number) => void} options.onProgress
- * @param {AbortSignal} options.signal rejects with its reason
+ * @param {string} url @param {Blob} data
+ * @param {{ contentType?: string, onProgress: (sent_bytes: number) => void,
+ *   signal: AbortSignal }} options `signal` rejects with its reason
  * @returns {Promise<string | null>} the ETag; null where CORS rules hide it
  * @throws {TransferFailed}
  */
@@ -40,8 +37,11 @@ export async function put(url, data, options) {
     return await send(url, data, options);
   } catch (error) {
     const isBroken = error instanceof TransferFailed && error.status === 0;
-    if (!isBroken || options.signal.aborted || (await isReadable(data))) throw error;
-    throw new TransferFailed(0, "file_unreadable");
+    if (!isBroken || options.signal.aborted) throw error;
+    // Browsers call it a network error when a file has changed on disk or its drive is gone.
+    const first = data.slice(0, 1).arrayBuffer();
+    await first.catch(() => Promise.reject(new TransferFailed(0, "file_unreadable")));
+    throw error;
   }
 }
 
@@ -53,12 +53,13 @@ function send(url, data, { contentType, onProgress, signal }) {
     const request = new XMLHttpRequest();
     /** @type {ReturnType<typeof setTimeout>} */
     let stall;
+    const stop = (/** @type {unknown} */ reason) => {
+      reject(reason);
+      request.abort();
+    };
     const watch = () => {
       clearTimeout(stall);
-      stall = setTimeout(() => {
-        reject(new TransferFailed(0));
-        request.abort();
-      }, STALL_TIMEOUT_MS);
+      stall = setTimeout(() => stop(new TransferFailed(0)), STALL_TIMEOUT_MS);
     };
     request.upload.addEventListener("progress", ({ loaded }) => {
       watch();
@@ -73,11 +74,7 @@ function send(url, data, { contentType, onProgress, signal }) {
       clearTimeout(stall);
       ended.abort();
     });
-    const stop = () => {
-      reject(signal.reason);
-      request.abort();
-    };
-    signal.addEventListener("abort", stop, { signal: ended.signal });
+    signal.addEventListener("abort", () => stop(signal.reason), { signal: ended.signal });
     request.open("PUT", url);
     if (contentType) request.setRequestHeader("Content-Type", contentType);
     watch();
@@ -86,21 +83,7 @@ function send(url, data, { contentType, onProgress, signal }) {
 }
 
 /**
- * Browsers call it a network error when a file has changed on disk or its drive is gone.
- * @param {Blob} data
- */
-async function isReadable(data) {
-  try {
-    await data.slice(0, 1).arrayBuffer();
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/**
- * @param {UploadState} upload
- * @param {number} number counts from 1, as in S3
+ * @param {UploadState} upload @param {number} number counts from 1, as in S3
  * @returns {{ start: number, end: number }} bytes of the file, the end not included
  */
 export function rangeOf({ partSizeBytes, sizeBytes }, number) {
@@ -114,103 +97,63 @@ export function sizeOf(upload, number) {
   return end - start;
 }
 
-/** Which part is next; none while it would be too far ahead of the lowest unconfirmed one. */
-export class PartQueue {
-  #next = 0;
-
-  /** @param {number[]} numbers ascending @param {number} part_bytes */
-  constructor(numbers, part_bytes) {
-    this.numbers = numbers;
-    this.part_bytes = part_bytes;
-    this.unconfirmed = new Set(numbers);
-  }
-
-  /** @returns {number | null} */
-  take() {
-    const number = this.numbers[this.#next];
-    if (number === undefined) return null;
-    // A Set keeps the order of its making: the first is the lowest.
-    const [lowest = number] = this.unconfirmed;
-    const isNear = (number - lowest) * this.part_bytes < WINDOW_BYTES;
-    if (number !== lowest && !isNear) return null;
-    this.#next += 1;
-    return number;
-  }
-
-  /** @param {number} number a part that storage has taken */
-  confirm(number) {
-    this.unconfirmed.delete(number);
-  }
-}
-
 /**
- * @typedef {object} Sending
- * @property {File} file
- * @property {UploadState} upload
- * @property {number[]} numbers of the parts to send, ascending
- * @property {(number: number, signal: AbortSignal) => Promise<string>} sign
- * @property {(sent_bytes: number) => void} onProgress of these parts; may go down in a retry
- * @property {(number: number, etag: string) => void} onPart storage has taken it
- * @property {(trouble: Error) => void} onTrouble that is being tried again
+ * `numbers` are the parts to send, ascending; `onProgress` tells of these, and may go down in a
+ * retry; `onPart` that storage has taken one; `onTrouble` what is being tried again.
+ * @typedef {{ file: File, upload: UploadState, numbers: number[],
+ *   sign: (number: number, signal: AbortSignal) => Promise<string>,
+ *   onProgress: (sent_bytes: number) => void, onPart: (number: number, etag: string) => void,
+ *   onTrouble: (trouble: Error) => void }} Sending
  */
 
 /**
  * Sends parts, several at once, each with its own retries.
- * @param {Sending} sending
- * @param {AbortSignal} signal rejects with its reason
- * @returns {Promise<void>}
+ * @param {Sending} sending @param {AbortSignal} signal rejects with its reason
  * @throws {Error} the first that can't be mended by sending that part again
  */
-export function sendParts(sending, signal) {
-  const queue = new PartQueue(sending.numbers, sending.upload.partSizeBytes);
+export async function sendParts(sending, signal) {
+  const { numbers, upload } = sending;
   const stop = new AbortController();
   const send = partSender(sending, anySignal([signal, stop.signal]));
-  let active = 0;
+  /** @type {Map<number, Promise<void>>} */
+  const active = new Map();
+  const began_ms = performance.now();
   // The first part shows how fast the line is.
   let concurrency = 1;
-  const [first = 0] = sending.numbers;
-  const began_ms = performance.now();
-  const isSlow = () =>
-    sizeOf(sending.upload, first) / (performance.now() - began_ms) < SLOW_LINE_BPS / 1000;
-  /** @type {Promise<void>} */
-  const sent = new Promise((resolve, reject) => {
-    /** @type {unknown} */
-    let refusal = null;
-    const fill = () => {
-      if (queue.unconfirmed.size === 0) return resolve();
-      // Parts signed before the session ended still arrive.
-      if (refusal) return active === 0 && reject(refusal);
-      while (active < concurrency) {
-        const number = queue.take();
-        if (number === null) return;
-        active += 1;
-        send(number).then(
-          () => {
-            active -= 1;
-            if (number === first) concurrency = isSlow() ? 1 : PART_CONCURRENCY;
-            queue.confirm(number);
-            fill();
-          },
-          (error) => {
-            active -= 1;
-            if (!isSignedOut(error)) return reject(error);
-            refusal = error;
-            fill();
-          },
-        );
-      }
-    };
-    fill();
-  });
-  // After a failure, the other parts' connections would go on to their end.
-  return sent.finally(() => stop.abort());
+  /** @param {number} number */
+  const sendOne = async (number) => {
+    try {
+      await send(number);
+      const took_s = (performance.now() - began_ms) / 1000;
+      const isFast = sizeOf(upload, number) / took_s >= SLOW_LINE_BPS;
+      if (number === numbers[0] && isFast) concurrency = PART_CONCURRENCY;
+    } finally {
+      active.delete(number);
+    }
+  };
+  /** @param {number} number */
+  const mustWait = (number) => {
+    const [lowest = number] = active.keys();
+    const ahead_bytes = (number - lowest) * upload.partSizeBytes;
+    return active.size >= concurrency || (active.size > 0 && ahead_bytes >= WINDOW_BYTES);
+  };
+  try {
+    for (const number of numbers) {
+      while (mustWait(number)) await Promise.race(active.values());
+      active.set(number, sendOne(number));
+    }
+    await Promise.all(active.values());
+  } catch (error) {
+    // Parts signed before the session ended still arrive.
+    if (isSignedOut(error)) await Promise.allSettled(active.values());
+    throw error;
+  } finally {
+    // After a failure, the other parts' connections would go on to their end.
+    stop.abort();
+  }
 }
 
-/**
- * @param {Sending} sending
- * @param {AbortSignal} signal
- * @returns {(number: number) => Promise<void>}
- */
+/** @param {Sending} sending @param {AbortSignal} signal @returns {(number: number) => Promise<void>} */
 function partSender({ file, upload, sign, onProgress, onPart, onTrouble }, signal) {
   /** @type {Map<number, number>} bytes of each part on its way or there */
   const sent = new Map();
@@ -233,16 +176,12 @@ function partSender({ file, upload, sign, onProgress, onPart, onTrouble }, signa
     if (etag === null) throw new TransferFailed(200, "etag_hidden");
     onPart(number, etag);
   };
+  // Of a stale upload nothing can be sent before its state was read.
+  const isWorthIt = (/** @type {unknown} */ error) => canRetry(error) && !isStale(error);
   return (number) =>
     retrying(() => attempt(number), {
       signal,
-      isWorthIt: canSendAgain,
-      onTrouble: (error) => canSendAgain(error) && onTrouble(error),
+      isWorthIt,
+      onTrouble: (error) => isWorthIt(error) && onTrouble(error),
     });
-}
-
-/** @param {unknown} error */
-function canSendAgain(error) {
-  // Of a stale upload nothing can be sent before its state was read.
-  return canRetry(error) && !isStale(error);
 }

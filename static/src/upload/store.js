@@ -5,19 +5,18 @@
  */
 
 import { factsInWords, findingsOf, wrongFile } from "../preflight/findings.js";
-import { firstFrame } from "../preflight/first-frame.js";
-import { readFacts } from "../preflight/reader.js";
-import { Follower } from "../processing.js";
+import { firstFrame, readFacts } from "../preflight/reader.js";
 import { Api } from "./api.js";
-import * as browser from "./local-storage.js";
-import { NotPublished, publish } from "./publication.js";
+import { NotPublished } from "./failures.js";
+import { Follower } from "./processing.js";
+import { publish } from "./publication.js";
+import * as browser from "./saved.js";
 import * as is from "./selectors.js";
 import { initialState, reduce } from "./state.js";
 import { arrivedOf, removeSent, Transfer } from "./transfer.js";
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
-/** @typedef {import("../preflight/file-facts.js").Facts} Facts */
 /** @typedef {{ transfer: Transfer, stop: AbortController, ended: Promise<void> }} Run */
 /** @typedef {import("./api.js").Urls & { preflightUrl: string }} Urls */
 /**
@@ -33,13 +32,10 @@ export class Store {
   #listeners = [];
   /** @type {Map<number, Run>} by the number of the upload */
   #runs = new Map();
-  /** Ids of uploads of earlier visits that were listed. @type {Set<string>} */
-  #restored = new Set();
-  /** Ids of uploads that other pages work on. @type {Set<string>} */
-  #awaited = new Set();
-  /** One file after the other. @type {Promise<Facts | null>} */
-  #inspected = Promise.resolve(null);
-  #pictured = Promise.resolve("");
+  /** One file after the other is looked into. @type {Promise<unknown>} */
+  #inspected = Promise.resolve();
+  /** @type {Promise<unknown>} */
+  #pictured = Promise.resolve();
 
   /** @param {Page} page @param {AbortSignal} signal ends all */
   constructor({ urls, limits, blank }, signal) {
@@ -47,14 +43,12 @@ export class Store {
     this.signal = signal;
     this.#api = new Api(urls);
     this.state = initialState(limits, navigator.onLine, blank);
-    this.#follower = new Follower(
-      urls.publishUrl,
-      (number, processing) => this.dispatch({ type: "followed", number, processing }),
-      signal,
-    );
+    /** @type {(number: number, processing: import("./processing.js").Processing) => void} */
+    const tell = (number, processing) => this.dispatch({ type: "followed", number, processing });
+    this.#follower = new Follower(urls.publishUrl, tell, signal);
     for (const type of ["online", "offline"]) {
-      const tell = () => this.dispatch({ type: "connected", isOnline: type === "online" });
-      window.addEventListener(type, tell, { signal });
+      const connect = () => this.dispatch({ type: "connected", isOnline: type === "online" });
+      window.addEventListener(type, connect, { signal });
     }
     window.addEventListener("pagehide", browser.saveAll, { signal });
     signal.addEventListener("abort", () => {
@@ -81,22 +75,12 @@ export class Store {
   }
 
   /** Lists what earlier visits left unfinished, and what other pages do once they are gone. */
-  async restore() {
-    const { found, busy } = await browser.savedUploads();
-    const saved = found.filter(({ id }) => !this.#restored.has(id));
-    for (const { id } of saved) this.#restored.add(id);
-    this.dispatch({ type: "restored", saved });
-    // A page that has just been left may hold on to its uploads for a moment.
-    for (const id of busy) this.#await(id);
-  }
-
-  /** @param {string} id of an upload that another page works on */
-  async #await(id) {
-    if (this.#awaited.has(id)) return;
-    this.#awaited.add(id);
-    const isFree = await browser.isReleased(id, this.signal);
-    this.#awaited.delete(id);
-    if (isFree) await this.restore();
+  restore() {
+    for (const { id } of browser.savedUploads()) {
+      browser.released(id, this.signal).then((saved) => {
+        if (saved) this.dispatch({ type: "restored", saved: [saved] });
+      });
+    }
   }
 
   /**
@@ -204,10 +188,11 @@ export class Store {
   async #inspect(number, file) {
     // A browser without module workers uploads without this.
     const read = () => readFacts(this.urls.preflightUrl, file, this.signal).catch(() => null);
-    this.#inspected = this.#inspected.then(read);
-    const facts = await this.#inspected;
+    const reading = this.#inspected.then(read);
+    this.#inspected = reading;
+    const facts = await reading;
     const now = is.uploadOf(this.state, number);
-    if (!facts || now?.file !== file || now.publishing === "published") return;
+    if (!facts || now?.file !== file || !is.isUnpublished(now)) return;
     const findings = findingsOf(facts, this.state.limits);
     const inspection = { facts: factsInWords(facts), findings };
     this.dispatch({ type: "inspected", number, inspection });
@@ -215,9 +200,9 @@ export class Store {
 
   /** @param {number} number @param {File} file */
   async #picture(number, file) {
-    const read = () => firstFrame(file, this.signal);
-    this.#pictured = this.#pictured.then(read);
-    const picture = await this.#pictured;
+    const reading = this.#pictured.then(() => firstFrame(file, this.signal));
+    this.#pictured = reading;
+    const picture = await reading;
     if (!picture || is.uploadOf(this.state, number)?.file !== file) return;
     this.dispatch({ type: "pictured", number, picture });
   }

@@ -5,8 +5,8 @@
  */
 
 import { Refused } from "../requests.js";
-import { fingerprintOf } from "./local-storage.js";
-import { isPassing, isStale, retrying, TransferFailed } from "./retry.js";
+import { isPassing, isStale, retrying, TransferFailed } from "./failures.js";
+import { fingerprintOf } from "./saved.js";
 import { isSentWhole } from "./selectors.js";
 import { put, sendParts, sizeOf } from "./storage.js";
 
@@ -15,6 +15,7 @@ const SILENCE_MS = 4_000;
 /** So often may storage lack something after it has taken everything. */
 const MAX_REPAIRS = 5;
 
+/** @typedef {import("./api.js").Api} Api */
 /** @typedef {import("./api.js").UploadState} UploadState */
 /**
  * What a transfer tells of itself. `stored_bytes` are in whole parts that storage has; `sent_bytes`
@@ -38,7 +39,7 @@ export class Transfer {
   /**
    * @param {{ file: File, contentType: string, key: string, fingerprint: string }} source `key`
    *   of an upload to continue, or empty
-   * @param {import("./api.js").Api} api
+   * @param {Api} api
    */
   constructor({ file, contentType, key, fingerprint }, api) {
     this.file = file;
@@ -65,7 +66,11 @@ export class Transfer {
     this.#repairs = 0;
     try {
       await this.#readFingerprint();
-      await retrying((succeeded) => this.#rounds(succeeded), {
+      const rounds = async (/** @type {() => void} */ succeeded) => {
+        this.#succeeded = succeeded;
+        while (!(await this.#round())) this.#report({ trouble: null });
+      };
+      await retrying(rounds, {
         signal,
         onTrouble: (trouble) => isStale(trouble) || this.#report({ trouble }),
       });
@@ -81,12 +86,6 @@ export class Transfer {
       throw new TransferFailed(0, "file_unreadable");
     }
     this.#report({ fingerprint: this.fingerprint });
-  }
-
-  /** @param {() => void} succeeded */
-  async #rounds(succeeded) {
-    this.#succeeded = succeeded;
-    while (!(await this.#round())) this.#report({ trouble: null });
   }
 
   /** @returns {Promise<boolean>} whether storage has it all */
@@ -143,12 +142,10 @@ export class Transfer {
       upload?.state === "uploading" ? upload : await this.api.begin(this.key, this.file.size);
     this.#signal.throwIfAborted();
     const numbers = partsToSend(begun, this.#etags);
-    if (begun.state === "stored" || !numbers.length) return this.#complete();
-    await this.#sendParts(begun, numbers);
-    return false;
-  }
-
-  async #complete() {
+    if (begun.state !== "stored" && numbers.length) {
+      await this.#sendParts(begun, numbers);
+      return false;
+    }
     this.#isAllSent = true;
     this.#report({ phase: "confirming" });
     if (this.#isWhole(await this.api.complete(this.key, this.#signal))) return true;
@@ -164,24 +161,22 @@ export class Transfer {
     this.#isAllSent = false;
     this.#report({ phase: "sending", stored_bytes });
     for (const number of numbers) this.#etags.delete(number);
+    /** @type {import("./storage.js").Sending} */
     const sending = {
       file: this.file,
       upload,
       numbers,
       sign: this.api.signPart.bind(this.api, this.key),
-      /** @param {number} bytes */
       onProgress: (bytes) => {
         sent_bytes = before_bytes + bytes;
         this.#report({ sent_bytes });
       },
-      /** @type {(number: number, etag: string) => void} */
       onPart: (number, etag) => {
         this.#etags.set(number, etag);
         stored_bytes += sizeOf(upload, number);
         this.#report({ trouble: null, stored_bytes, sent_bytes });
         this.#succeeded();
       },
-      /** @param {Error} trouble */
       onTrouble: (trouble) => this.#report({ trouble }),
     };
     await sendParts(sending, this.#signal);
@@ -212,6 +207,7 @@ export class Transfer {
  * @returns {number[]} ascending
  */
 export function partsToSend(upload, etags) {
+  const bare = (/** @type {string} */ etag) => etag.replaceAll('"', "");
   const stored = new Map(upload.parts.map((part) => [part.partNumber, part]));
   const numbers = Array.from({ length: upload.partCount }, (_, index) => index + 1);
   return numbers.filter((number) => {
@@ -222,15 +218,9 @@ export function partsToSend(upload, etags) {
   });
 }
 
-/** @param {string} etag */
-function bare(etag) {
-  return etag.replaceAll('"', "");
-}
-
 /**
  * How far an upload of another visit is.
- * @param {import("./api.js").Api} api
- * @param {{ key: string, size_bytes: number }} upload
+ * @param {Api} api @param {{ key: string, size_bytes: number }} upload
  * @returns {Promise<{ isStored: boolean, arrived_bytes: number } | null>} null without an answer; it
  *   can be continued all the same
  */
@@ -247,11 +237,7 @@ export async function arrivedOf(api, { key, size_bytes }) {
   }
 }
 
-/**
- * Removes what has been sent, if that can be done; what is left is swept by the portal later.
- * @param {import("./api.js").Api} api
- * @param {string} key
- */
+/** Removes what has been sent, if that can be done; the portal sweeps the rest. @param {Api} api @param {string} key */
 export async function removeSent(api, key) {
   const isWorthIt = (/** @type {unknown} */ error) =>
     !(error instanceof Refused) || isPassing(error.status);

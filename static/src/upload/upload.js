@@ -2,8 +2,7 @@
 
 import { contentTypeOf } from "../preflight/findings.js";
 import { needsSignIn } from "../requests.js";
-import { measured, NO_RATE } from "./progress.js";
-import { WHO_HAS_TO_SIGN_IN } from "./publication.js";
+import { WHO_HAS_TO_SIGN_IN } from "./failures.js";
 import * as is from "./selectors.js";
 
 /**
@@ -16,7 +15,7 @@ import * as is from "./selectors.js";
  *   | "paused" | "failed" | "cancelled" | "refused"} Phase
  * @typedef {{ title: string, description: string, categoryIds: number[], tags: string,
  *   visibility: string }} Details `visibility` is empty for what the portal's setting says
- * @typedef {import("./local-storage.js").Saved} Saved
+ * @typedef {import("./saved.js").Saved} Saved
  * @typedef {import("../preflight/findings.js").Inspection} Inspection
  * @typedef {import("../requests.js").FieldFault} FieldFault
  */
@@ -35,7 +34,7 @@ import * as is from "./selectors.js";
  * @property {number} sent_bytes what a reload goes on from, or what was sent of a file that is sent
  *   whole; goes down only where a file begins anew; the whole size only in `sent`
  * @property {number | null} arrived_bytes of an unfinished upload; null when unknown
- * @property {import("./progress.js").Rate} rate
+ * @property {Rate} rate
  * @property {boolean} isSilent nothing was heard of its transfer for some seconds
  * @property {Error | null} failure in `failed` the reason; before, what is being tried again
  * @property {Inspection | null} inspection what was found in the file
@@ -49,18 +48,38 @@ import * as is from "./selectors.js";
  * @property {Details & { fileName: string, key: string } | null} request to publish that the portal
  *   may have done
  * @property {{ id: string, title: string } | null} video
- * @property {import("../processing.js").Processing | null} processing of the video; null while unknown
+ * @property {import("./processing.js").Processing | null} processing of the video; null while unknown
  * @property {number} saved_at when it was begun, in milliseconds since the epoch
  */
 
 /** @type {Details} */
-export const NO_DETAILS = {
-  title: "",
-  description: "",
-  categoryIds: [],
-  tags: "",
-  visibility: "",
-};
+export const NO_DETAILS = { title: "", description: "", categoryIds: [], tags: "", visibility: "" };
+
+/**
+ * Speed is an average that forgets slowly, so that neither it nor the time left jumps with each
+ * burst.
+ * @typedef {{ speed_bps: number | null, sent_bytes: number, at_ms: number | null }} Rate
+ */
+
+const RATE_MEMORY_S = 4;
+const RATE_STEP_S = 0.2;
+/** Nothing was measured yet. @type {Rate} */
+const NO_RATE = { speed_bps: null, sent_bytes: 0, at_ms: null };
+
+/**
+ * @param {Rate} rate @param {number} sent_bytes altogether @param {number} now_ms
+ * @returns {Rate} with a speed once two measurements are far enough apart
+ */
+function measured(rate, sent_bytes, now_ms) {
+  if (rate.at_ms === null) return { speed_bps: null, sent_bytes, at_ms: now_ms };
+  const elapsed_s = (now_ms - rate.at_ms) / 1000;
+  if (elapsed_s < RATE_STEP_S) return rate;
+  const current_bps = Math.max(0, sent_bytes - rate.sent_bytes) / elapsed_s;
+  const before_bps = rate.speed_bps ?? current_bps;
+  const weight = 1 - Math.exp(-elapsed_s / RATE_MEMORY_S);
+  const speed_bps = before_bps + weight * (current_bps - before_bps);
+  return { speed_bps, sent_bytes, at_ms: now_ms };
+}
 
 /** @param {number} number @param {Details} [details] @returns {Upload} */
 export function newUpload(number, details = NO_DETAILS) {
@@ -95,10 +114,8 @@ export function newUpload(number, details = NO_DETAILS) {
 }
 
 /**
- * @param {number} number
- * @param {Saved} saved by an earlier visit
- * @param {Details} blank of one about which nothing was typed
- * @returns {Upload}
+ * @param {number} number @param {Saved} saved by an earlier visit
+ * @param {Details} blank of one about which nothing was typed @returns {Upload}
  */
 export function restoredUpload(number, saved, blank = NO_DETAILS) {
   const { uploadId: _id, isStored, details, ...known } = saved;
@@ -107,10 +124,8 @@ export function restoredUpload(number, saved, blank = NO_DETAILS) {
 }
 
 /**
- * @param {Upload} upload of an earlier visit
- * @param {boolean} isStored storage has the whole file
- * @param {number | null} arrived_bytes
- * @returns {Upload}
+ * @param {Upload} upload of an earlier visit @param {boolean} isStored storage has the whole file
+ * @param {number | null} arrived_bytes @returns {Upload}
  */
 export function withArrived(upload, isStored, arrived_bytes) {
   const sent_bytes = isStored
@@ -138,26 +153,15 @@ export function withFile(upload, { file, id, saved_at }) {
   return prefilled({ ...fresh, arrived_bytes: null, publishTrouble: "" });
 }
 
-/**
- * The title is the file's name, unless something else was typed.
- * @param {Upload} upload
- * @returns {Upload}
- */
+/** The title is the file's name, unless something else was typed. @param {Upload} upload @returns {Upload} */
 function prefilled(upload) {
   if (upload.details.title !== upload.prefilledTitle) return upload;
-  const prefilledTitle = titleOf(upload.fileName);
+  const name = upload.fileName.replace(/\.[^.]+$/, "");
+  const prefilledTitle = name.replace(/[_\s]+/g, " ").trim();
   const details = { ...upload.details, title: prefilledTitle };
   const cleanDetails = is.isTyped(upload) ? upload.cleanDetails : details;
   const faults = is.without(upload.faults, "/title");
   return { ...upload, prefilledTitle, details, cleanDetails, faults };
-}
-
-/** @param {string} fileName */
-function titleOf(fileName) {
-  return fileName
-    .replace(/\.[^.]+$/, "")
-    .replace(/[_\s]+/g, " ")
-    .trim();
 }
 
 /** Sending begins again from nothing. @param {Upload} upload @returns {Upload} */
@@ -181,9 +185,7 @@ export function signedIn(upload, isOnline) {
 }
 
 /**
- * @param {Upload} upload
- * @param {import("./transfer.js").TransferNews} news
- * @param {number} now_ms
+ * @param {Upload} upload @param {import("./transfer.js").TransferNews} news @param {number} now_ms
  * @returns {Upload}
  */
 export function withNews(upload, { sent_bytes, stored_bytes, trouble, ...rest }, now_ms) {
@@ -210,8 +212,7 @@ export function withInspection(upload, inspection) {
 
 /**
  * Publish was pressed: it happens as soon as the file has arrived, if the details are right.
- * @param {Upload} upload
- * @returns {Upload}
+ * @param {Upload} upload @returns {Upload}
  */
 export function submitted(upload) {
   const isBusy = upload.publishing === "publishing" || upload.publishing === "published";
@@ -220,22 +221,14 @@ export function submitted(upload) {
   return { ...upload, faults, publishTrouble: "", publishing: faults.length ? "" : "wanted" };
 }
 
-/**
- * @param {Upload} upload
- * @param {import("./publication.js").NotPublished} error
- * @returns {Upload}
- */
+/** @param {Upload} upload @param {import("./failures.js").NotPublished} error @returns {Upload} */
 export function withRefusal(upload, error) {
   const next = { ...upload, faults: error.faults, publishing: /** @type {const} */ ("") };
   if (error.needsUpload) return { ...next, phase: "failed", failure: error };
   return { ...next, publishTrouble: error.words };
 }
 
-/**
- * @param {Upload} upload
- * @param {Partial<Details>} copied from another one
- * @returns {Upload}
- */
+/** @param {Upload} upload @param {Partial<Details>} copied from another one @returns {Upload} */
 export function withCopied(upload, copied) {
   const { faults, details } = upload;
   const left = copied.categoryIds?.length ? is.without(faults, "/categoryIds") : faults;

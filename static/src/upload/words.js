@@ -2,9 +2,8 @@
 
 import { formatSize, formatTimeLeft, formatWhen } from "../format.js";
 import { needsSignIn } from "../requests.js";
-import { leftOf } from "./progress.js";
+import { canTryAgain, transferTrouble } from "./failures.js";
 import * as is from "./selectors.js";
-import { canTryAgain, transferTrouble } from "./troubles.js";
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
@@ -122,11 +121,7 @@ function troubleOf({ failure, inspection, file }) {
   return { ...bad, figure: "Not uploaded", trouble, buttons };
 }
 
-/**
- * What is said of publishing in an upload's line.
- * @param {Upload} upload
- * @returns {{ words: string, isBad?: boolean }}
- */
+/** What is said of publishing in an upload's line. @param {Upload} upload @returns {{ words: string, isBad?: boolean }} */
 export function noteOf(upload) {
   const { publishing, publishTrouble, faults } = upload;
   if (publishing === "publishing") return { words: "Publishing…" };
@@ -156,9 +151,7 @@ function videosInWords({ length }) {
 
 /**
  * What is asked before an action that deletes what was sent, or shows a video to more people.
- * @param {State} state
- * @param {string} action
- * @param {number} number of the upload
+ * @param {State} state @param {string} action @param {number} number of the upload
  * @returns {{ title: string, text: string, yes: string, no: string } | null} null without a question
  */
 export function questionOf(state, action, number) {
@@ -214,9 +207,39 @@ function missingInWords(lacking) {
   return `${videosInWords(lacking)} ${verb} ${[...needed].join(" or ")}`;
 }
 
+/** @param {Upload} upload @returns {number} bytes that were not sent, arrived or not */
+function leftOf({ size_bytes, sent_bytes, rate }) {
+  return size_bytes - Math.max(sent_bytes, rate.sent_bytes);
+}
+
+/**
+ * The progress of all files of this visit: `share` is 1 only when everything is sent, `speed_bps`
+ * that of all that are being sent, null while unknown.
+ * @param {Upload[]} uploads
+ */
+export function overallOf(uploads) {
+  const counted = uploads.filter((upload) => upload.file && is.isCounted(upload));
+  /** @param {(upload: Upload) => number} of */
+  const sum = (of) => counted.reduce((total, upload) => total + of(upload), 0);
+  const sent_bytes = sum((upload) => upload.sent_bytes);
+  const total_bytes = sum((upload) => upload.size_bytes);
+  const speeds = counted.filter(is.isRunning).flatMap(({ rate }) => rate.speed_bps ?? []);
+  const speed_bps = speeds.length ? speeds.reduce((one, other) => one + other) : null;
+  const share = total_bytes ? sent_bytes / total_bytes : 0;
+  return {
+    count: counted.length,
+    share,
+    sent_bytes,
+    total_bytes,
+    left_bytes: sum(leftOf),
+    speed_bps,
+  };
+}
+
 /** What is said of all files, once there are several. @param {State} state */
-export function batchOf({ uploads, overall }) {
+export function batchOf({ uploads }) {
   const counted = uploads.filter(is.isCounted);
+  const overall = overallOf(uploads);
   // What an earlier visit has sent adds no bytes, but is there.
   const isSent = counted.every(({ phase }) => phase === "sent");
   const share = isSent ? 1 : overall.share;
@@ -238,7 +261,7 @@ function countInWords(uploads) {
   return `${sent} of ${uploads.length} uploaded`;
 }
 
-/** @param {import("./progress.js").Overall} overall follows the number of files */
+/** @param {ReturnType<typeof overallOf>} overall follows the number of files */
 function overallInWords({ sent_bytes, total_bytes, left_bytes, speed_bps }) {
   if (sent_bytes >= total_bytes) return "";
   const parts = ["", `${formatSize(sent_bytes)} of ${formatSize(total_bytes)}`];
@@ -249,9 +272,7 @@ function overallInWords({ sent_bytes, total_bytes, left_bytes, speed_bps }) {
 /**
  * What screen readers are told of new phases, findings, and each quarter of the whole; they are not
  * read the figures out.
- * @param {State} before
- * @param {State} after
- * @returns {string[]}
+ * @param {State} before @param {State} after @returns {string[]}
  */
 export function newsOf(before, after) {
   const each = after.uploads.flatMap((upload) => {
@@ -262,7 +283,12 @@ export function newsOf(before, after) {
     if (earlier?.processing?.stage !== upload.processing?.stage) news.push(endInWords(upload));
     return news.filter((words) => words !== "");
   });
-  return [...each, ...quarterInWords(before.overall, after.overall)];
+  const { share, count } = overallOf(after.uploads);
+  const quarter = Math.floor(share * 4) * 25;
+  if (quarter <= Math.floor(overallOf(before.uploads).share * 4) * 25) return each;
+  if (quarter < 100) return [...each, `${quarter}% uploaded.`];
+  const all = count > 2 ? `All ${count}` : "Both";
+  return count < 2 ? each : [...each, `${all} files are uploaded.`];
 }
 
 /** @param {Upload} upload */
@@ -284,13 +310,4 @@ function endInWords({ video, processing }) {
 function findingsInWords({ fileName, inspection }) {
   if (!inspection?.findings.length) return "";
   return `${fileName}: ${inspection.findings.map(({ title }) => `${title}.`).join(" ")}`;
-}
-
-/** @param {import("./progress.js").Overall} before @param {import("./progress.js").Overall} after */
-function quarterInWords(before, after) {
-  const quarter = Math.floor(after.share * 4) * 25;
-  if (quarter <= Math.floor(before.share * 4) * 25) return [];
-  if (quarter < 100) return [`${quarter}% uploaded.`];
-  if (after.count < 2) return [];
-  return [`${after.count > 2 ? `All ${after.count}` : "Both"} files are uploaded.`];
 }

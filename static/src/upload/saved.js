@@ -7,6 +7,7 @@
  * other tabs' uploads are offered too. That does no harm but sending parts twice.
  */
 
+import { readStored, storedKeys, writeStored } from "../browser-storage.js";
 import { uploadIdOf } from "./api.js";
 import { isKept } from "./selectors.js";
 
@@ -21,18 +22,12 @@ const MAX_AGE_MS = 30 * 24 * 3600 * 1000;
 
 /** @typedef {import("./upload.js").Upload} Upload */
 /**
- * @typedef {object} Saved
- * @property {string} id
- * @property {string} key in storage
- * @property {string} uploadId the portal's own
- * @property {string} fileName
- * @property {number} size_bytes
- * @property {string} contentType
- * @property {string} fingerprint
- * @property {boolean} isStored storage has the whole file; it only waits to be published
- * @property {Upload["details"] | null} details what was typed about it
- * @property {Upload["request"]} request to publish it, which the portal may have done
- * @property {number} saved_at milliseconds since the epoch
+ * `key` is that in storage, `uploadId` the portal's own; `isStored` tells that storage has the whole
+ * file, which only waits to be published; `details` were typed about it; `request` is one to publish
+ * it, which the portal may have done; `saved_at` is in milliseconds since the epoch.
+ * @typedef {Pick<Upload, "id" | "key" | "fileName" | "size_bytes" | "contentType" | "fingerprint"
+ *   | "request" | "saved_at"> & { uploadId: string, isStored: boolean,
+ *   details: Upload["details"] | null }} Saved
  */
 
 /** @type {Map<string, { upload: Upload, timer: ReturnType<typeof setTimeout> }>} */
@@ -40,38 +35,31 @@ const unsaved = new Map();
 /** @type {Map<string, () => void>} gives back this page's lock of an upload */
 const releases = new Map();
 
-/**
- * @returns {Promise<{ found: Saved[], busy: string[] }>} those to be continued, oldest first, and
- *   the ids of those that another page works on
- */
-export async function savedUploads() {
-  const locked = await lockedIds();
+/** @returns {Saved[]} oldest first */
+export function savedUploads() {
   const oldest_ms = Date.now() - MAX_AGE_MS;
   const found = [];
-  for (const name of storedNames()) {
-    const saved = read(name);
-    if (!saved || saved.saved_at < oldest_ms) localStorage.removeItem(name);
-    else if (!locked.has(saved.id)) found.push(saved);
+  for (const name of storedKeys(PREFIX)) {
+    const saved = readStored(name);
+    if (!saved || saved.saved_at < oldest_ms) writeStored(name, undefined);
+    else found.push(saved);
   }
-  found.sort((one, other) => one.saved_at - other.saved_at);
-  return { found, busy: [...locked].filter((id) => !releases.has(id)) };
+  return found.sort((one, other) => one.saved_at - other.saved_at);
 }
 
 /**
- * @param {string} id of an upload that another page works on
- * @param {AbortSignal} signal
- * @returns {Promise<boolean>} true once it no longer does; false when waiting was broken off
+ * Waits until no other page works on an upload. One that has just been left may hold on to its
+ * uploads for a moment.
+ * @param {string} id @param {AbortSignal} signal
+ * @returns {Promise<Saved | null>} null when there is nothing to continue any more
  */
-export async function isReleased(id, signal) {
-  const wait = navigator.locks.request(LOCK_PREFIX + id, { signal }, () => true);
-  return wait.catch(() => false);
+export async function released(id, signal) {
+  const read = () => readStored(PREFIX + id);
+  if (!navigator.locks) return read();
+  return navigator.locks.request(LOCK_PREFIX + id, { signal }, read).catch(() => null);
 }
 
-/**
- * Saves what has changed: what was typed a little later, all else at once.
- * @param {Upload} was
- * @param {Upload} now
- */
+/** Saves what has changed: what was typed a little later, all else at once. @param {Upload} was @param {Upload} now */
 export function keep(was, now) {
   if (!isKept(now)) return;
   const isSame =
@@ -95,40 +83,30 @@ function saveNow(id) {
   const { upload, timer } = unsaved.get(id) ?? {};
   clearTimeout(timer);
   unsaved.delete(id);
-  if (upload) write(upload);
-}
-
-/** @param {Upload} upload */
-function write(upload) {
-  const { id, key, fileName, size_bytes, contentType, fingerprint, phase } = upload;
+  if (!upload) return;
+  const { key, fileName, size_bytes, contentType, fingerprint, phase } = upload;
   const { details, request, saved_at } = upload;
   const known = { id, key, uploadId: uploadIdOf(key), fileName, size_bytes, contentType };
-  const saved = { ...known, fingerprint, isStored: phase === "sent", details, request, saved_at };
-  try {
-    storage()?.setItem(PREFIX + id, JSON.stringify(saved));
-  } catch {
-    // Full. The upload goes on; it only can't be continued after a reload.
-  }
+  const isStored = phase === "sent";
+  // Where it can't be kept the upload goes on; it only can't be continued after a reload.
+  writeStored(PREFIX + id, { ...known, fingerprint, isStored, details, request, saved_at });
 }
 
 /** Published or given up: no longer to be continued. @param {string} id */
 export function forget(id) {
   clearTimeout(unsaved.get(id)?.timer);
   unsaved.delete(id);
-  storage()?.removeItem(PREFIX + id);
+  writeStored(PREFIX + id, undefined);
   releases.get(id)?.();
   releases.delete(id);
 }
 
-/**
- * Tells other tabs that this page works on the upload, until it is forgotten or the page is gone.
- * @param {string} id
- */
+/** This page works on the upload, until it is forgotten or the page is gone. @param {string} id */
 export function claim(id) {
   if (!navigator.locks || releases.has(id)) return;
   /** @type {Promise<void>} */
-  const released = new Promise((resolve) => releases.set(id, resolve));
-  navigator.locks.request(LOCK_PREFIX + id, () => released);
+  const end = new Promise((resolve) => releases.set(id, resolve));
+  navigator.locks.request(LOCK_PREFIX + id, () => end);
 }
 
 /** Unlike `crypto.randomUUID`, also there outside secure contexts. */
@@ -146,8 +124,8 @@ export async function fingerprintOf(file) {
   const first = file.slice(0, SAMPLE_BYTES);
   const last = file.slice(Math.max(0, file.size - SAMPLE_BYTES));
   const sample = await new Blob([String(file.size), first, last]).arrayBuffer();
-  // Only secure contexts have it; a weaker sum still tells files of equal name and size apart.
-  if (!globalThis.crypto.subtle) return `fnv-${fnv1a(new Uint8Array(sample))}`;
+  // Only secure contexts have it; elsewhere the time of the last change has to do.
+  if (!globalThis.crypto.subtle) return `modified-${file.lastModified}`;
   return hex(new Uint8Array(await crypto.subtle.digest("SHA-256", sample)));
 }
 
@@ -170,44 +148,4 @@ export async function matches({ fileName, size_bytes, fingerprint }, file) {
 /** @param {Uint8Array} bytes */
 function hex(bytes) {
   return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-/** FNV-1a, twice with different starts. @param {Uint8Array} bytes */
-function fnv1a(bytes) {
-  let one = 0x811c9dc5;
-  let other = 0x9747b28c;
-  for (const byte of bytes) {
-    one = Math.imul(one ^ byte, 0x01000193);
-    other = Math.imul(other ^ byte, 0x01000193);
-  }
-  return `${(one >>> 0).toString(16)}${(other >>> 0).toString(16)}`;
-}
-
-/** @returns {Promise<Set<string>>} */
-async function lockedIds() {
-  const { held = [] } = (await navigator.locks?.query()) ?? {};
-  const names = held.map((lock) => lock.name ?? "").filter((name) => name.startsWith(LOCK_PREFIX));
-  return new Set(names.map((name) => name.slice(LOCK_PREFIX.length)));
-}
-
-/** @returns {Storage | null} null where the browser's settings forbid it */
-function storage() {
-  try {
-    return localStorage;
-  } catch {
-    return null;
-  }
-}
-
-function storedNames() {
-  return Object.keys(storage() ?? {}).filter((name) => name.startsWith(PREFIX));
-}
-
-/** @param {string} name @returns {Saved | null} */
-function read(name) {
-  try {
-    return JSON.parse(storage()?.getItem(name) ?? "null");
-  } catch {
-    return null;
-  }
 }

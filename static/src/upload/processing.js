@@ -3,27 +3,27 @@
  * their transcoding. After a failure it pauses longer and longer, and as long as it is asked to.
  */
 
-import { SomeoneElse } from "./accounts/sign-in-again.js";
-import { Backoff } from "./backoff.js";
-import { Refused, requestJson } from "./requests.js";
+import { SomeoneElse } from "../accounts/sign-in-again.js";
+import { Backoff } from "../backoff.js";
+import { Refused, requestJson } from "../requests.js";
+import { isPassing } from "./failures.js";
 
 const PAUSE_MS = 2_000;
 /** However many videos there are, the portal is not asked more often. */
 const SPACING_MS = 500;
 /** Once the pauses of the retry policy are used up. */
 const LONGEST_PAUSE_MS = 60_000;
+const FINAL = new Set(["ready", "failed", "lost"]);
 
 /**
- * How a video stands. `lost`: it is gone, or not to be seen any more by who is signed in now.
- * @typedef {object} Processing
- * @property {"waiting" | "probing" | "transcoding" | "finishing" | "ready" | "failed" | "lost"} stage
- * @property {number} percent
- * @property {number | null} queuePosition 1 is next
- * @property {boolean} hasPoster
- * @property {string} failure in words; empty where it has not failed
+ * How a video stands. `lost`: it is gone, or not to be seen any more by who is signed in now. The
+ * `failure` is in words, and empty where it has not failed; of `queuePosition` 1 is next.
+ * @typedef {{ stage: "waiting" | "probing" | "transcoding" | "finishing" | "ready" | "failed" | "lost",
+ *   percent: number, queuePosition: number | null, hasPoster: boolean, failure: string }} Processing
  */
 
-const FINAL = new Set(["ready", "failed", "lost"]);
+/** @type {Processing} */
+const LOST = { stage: "lost", percent: 0, queuePosition: null, hasPoster: false, failure: "" };
 
 export class Follower {
   /** Ids of videos, by what their follower calls them. @type {Map<number, string>} */
@@ -43,14 +43,14 @@ export class Follower {
   }
 
   /** @param {number} number @param {string} videoId */
-  follow(number, videoId) {
+  async follow(number, videoId) {
     this.#videos.set(number, videoId);
-    if (!this.#isRunning) this.#run();
-  }
-
-  async #run() {
+    if (this.#isRunning) return;
     this.#isRunning = true;
-    while (this.#videos.size && !this.signal.aborted) await sleep(await this.#round());
+    while (this.#videos.size && !this.signal.aborted) {
+      const pause_ms = await this.#round();
+      await new Promise((resolve) => setTimeout(resolve, pause_ms));
+    }
     this.#isRunning = false;
   }
 
@@ -74,22 +74,14 @@ export class Follower {
   async #read(videoId) {
     try {
       const url = `${this.url}/${videoId}/transcode`;
-      return processingOf(await requestJson("GET", url, { signal: this.signal }));
+      const { posterUrl, failure, ...rest } = await requestJson("GET", url, {
+        signal: this.signal,
+      });
+      return { ...rest, hasPoster: posterUrl !== null, failure: failure?.message ?? "" };
     } catch (error) {
-      const isPassing = !(error instanceof Refused) || error.status >= 500 || error.status === 429;
-      if (isPassing && !(error instanceof SomeoneElse)) throw error;
-      return { stage: "lost", percent: 0, queuePosition: null, hasPoster: false, failure: "" };
+      const isLost = error instanceof Refused && !isPassing(error.status);
+      if (isLost || error instanceof SomeoneElse) return LOST;
+      throw error;
     }
   }
-}
-
-/** @param {any} document about a video's transcoding @returns {Processing} */
-function processingOf({ stage, percent, queuePosition, posterUrl, failure }) {
-  const hasPoster = posterUrl !== null;
-  return { stage, percent, queuePosition, hasPoster, failure: failure?.message ?? "" };
-}
-
-/** @param {number} pause_ms @returns {Promise<void>} */
-function sleep(pause_ms) {
-  return new Promise((resolve) => setTimeout(resolve, pause_ms));
 }

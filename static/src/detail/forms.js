@@ -1,0 +1,106 @@
+/** Forms on a video's page whose answer takes their place, and what to do when none comes. */
+
+import { announce } from "../dom.js";
+
+const GONE = 410;
+const UNAVAILABLE =
+  "This video is no longer available, so nothing can be saved. Copy what you still need.";
+const SAVING = "Saving…";
+const SIGNED_OUT = "You are signed out. Sign in to go on; what you typed is still here.";
+const NO_ANSWER =
+  "The portal can’t be reached. Check your connection and save again; what you typed is still here.";
+
+/** The form for a video's words: keeps what is typed from getting lost, and says what was saved. @type {import("../lifecycle.js").Start} */
+export function editForm(form, signal) {
+  if (!(form instanceof HTMLFormElement)) return;
+  let isDirty = Boolean(form.querySelector("#conflict, [aria-invalid]"));
+  let isSent = false;
+  const touched = () => {
+    isDirty = true;
+    isSent = false;
+    form.querySelector("[data-saved-words]")?.remove();
+  };
+  form.addEventListener("input", touched, { signal });
+  form.addEventListener("submit", () => (isSent = true), { signal });
+  const ask = (/** @type {Event} */ event) => isDirty && !isSent && event.preventDefault();
+  window.addEventListener("beforeunload", ask, { signal });
+  const show = followRequests(form, signal, touched);
+  const keep = (/** @type {Event} */ event) => {
+    if (statusOf(event) !== GONE || !(isDirty || event.target === form)) return;
+    event.preventDefault();
+    show(UNAVAILABLE);
+    outlive(form);
+  };
+  document.addEventListener("htmx:before:swap", keep, { signal });
+  const saved = form.querySelector("[data-saved-words]")?.textContent?.trim();
+  if (saved) {
+    announce(saved.replace(/\s+/g, " "));
+    const title = document.querySelector("#workshop-head h1")?.textContent ?? "";
+    document.title = document.title.replace(/^.*(?= · )/s, `Edit ${title}`);
+  }
+}
+
+/** Leaves of the page what was typed, and the way back. @param {HTMLFormElement} form */
+function outlive(form) {
+  form.querySelector(".edit__actions")?.remove();
+  const link = form.querySelector("[data-library]");
+  if (link instanceof HTMLElement) link.hidden = false;
+  form.closest("#video-page")?.replaceChildren(form);
+}
+
+/** The panel that says who may see the video: tells what came of it. @param {HTMLElement} panel @param {AbortSignal} signal */
+export function accessPanel(panel, signal) {
+  const form = panel.querySelector("form");
+  if (form) followRequests(form, signal);
+  const state = panel.querySelector("[data-state]")?.textContent?.trim();
+  if ("saved" in panel.dataset) announce(`Saved. ${state}`);
+}
+
+/**
+ * Says that a request is under way, and what went wrong with one that brought no form back.
+ * @param {HTMLFormElement} form @param {AbortSignal} signal @param {() => void} [onTrouble]
+ * @returns {(words: string) => void} says something else in the same place
+ */
+export function followRequests(form, signal, onTrouble = () => {}) {
+  const trouble = form.querySelector("[data-edit-trouble]");
+  const button = form.querySelector("[type=submit]");
+  if (!(trouble instanceof HTMLElement) || !(button instanceof HTMLElement)) return () => {};
+  const label = button.textContent;
+  /** @param {string} words */
+  const show = (words) => {
+    const place = trouble.querySelector("[data-text]");
+    const link = trouble.querySelector("[data-sign-in]");
+    if (place) place.textContent = words;
+    if (link instanceof HTMLElement) link.hidden = words !== SIGNED_OUT;
+    trouble.hidden = !words;
+    if (words) onTrouble();
+  };
+  /** @param {string} name @param {(event: Event) => void} handle */
+  const on = (name, handle) => form.addEventListener(name, handle, { signal });
+  on("htmx:before:request", () => {
+    show("");
+    button.setAttribute("aria-disabled", "true");
+    button.textContent = SAVING;
+  });
+  on("htmx:response:error", (event) => show(refusal(event)));
+  on("htmx:error", () => show(NO_ANSWER));
+  on("htmx:finally:request", () => {
+    button.removeAttribute("aria-disabled");
+    button.textContent = label;
+  });
+  return show;
+}
+
+/** @param {Event} event @returns {string} empty where the answer says it itself */
+function refusal(event) {
+  const status = statusOf(event);
+  if ([409, 410, 412, 422].includes(status)) return "";
+  if (status === 401) return SIGNED_OUT;
+  if (status === 413) return "This is far more text than a video may have. Shorten it, then save.";
+  return `The portal could not save this (status ${status}). Try again; what you typed is still here.`;
+}
+
+/** @param {Event} event of htmx @returns {number} */
+export function statusOf(event) {
+  return event instanceof CustomEvent ? event.detail.ctx.response.status : 0;
+}

@@ -1,0 +1,68 @@
+/** What opens and closes: dialogs, menus, and what is folded. */
+
+import { closeByBackdrop, opensElsewhere } from "./dom.js";
+
+/**
+ * A link or button that asks in a dialog of its page what else a page of its own would ask. One
+ * that is about one video of several tells the dialog which, by data-video and data-title.
+ * @type {import("./lifecycle.js").Start}
+ */
+export function dialogLink(link, signal) {
+  const dialog = document.getElementById(link.dataset.opens ?? "");
+  if (!(dialog instanceof HTMLDialogElement)) return;
+  /** @param {MouseEvent} event */
+  const open = (event) => {
+    if (opensElsewhere(event)) return;
+    event.preventDefault();
+    const { video: id, title = "" } = link.dataset;
+    const field = dialog.querySelector("input[name=id]");
+    const place = dialog.querySelector("[data-loss]");
+    if (id && field instanceof HTMLInputElement) field.value = id;
+    if (id && place) place.textContent = title;
+    dialog.showModal();
+  };
+  link.addEventListener("click", open, { signal });
+  const keep = dialog.querySelector("[data-closes]");
+  keep?.addEventListener("click", () => dialog.close(), { signal });
+  closeByBackdrop(dialog, signal);
+}
+
+/** A <details> that is a menu: Escape closes it, and so does a press elsewhere. @type {import("./lifecycle.js").Start} */
+export function menu(details, signal) {
+  if (!(details instanceof HTMLDetailsElement)) return;
+  details.addEventListener(
+    "keydown",
+    (event) => {
+      if (event.key !== "Escape" || !details.open) return;
+      event.stopPropagation();
+      details.open = false;
+      details.querySelector("summary")?.focus();
+    },
+    { signal },
+  );
+  document.addEventListener(
+    "click",
+    (event) => {
+      const isInside = event.target instanceof Node && details.contains(event.target);
+      // A choice was made, which leads elsewhere.
+      const isLink = event.target instanceof Element && event.target.closest("[data-opens]");
+      if (!isInside || isLink) details.open = false;
+    },
+    { signal },
+  );
+}
+
+/** Unfolds what the address names, in browsers that don't themselves. @param {HTMLElement} root @param {AbortSignal} signal */
+export function unfoldTarget(root, signal) {
+  const unfold = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    let folded = target && root.contains(target) ? target.closest("details:not([open])") : null;
+    const wasFolded = folded !== null;
+    for (; folded instanceof HTMLDetailsElement; folded = folded.closest("details:not([open])")) {
+      folded.open = true;
+    }
+    if (wasFolded) target?.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold, { signal });
+  unfold();
+}

@@ -1,0 +1,79 @@
+/** The table of videos: which rows are chosen, what is done with them, and what has come of it. */
+
+import { statusOf } from "../detail/forms.js";
+
+const NO_ANSWER = "The portal can’t be reached. Check your connection, then try again.";
+const SIGNED_OUT = "You are signed out. Sign in, then try again.";
+
+/**
+ * Forms that change videos of a list. The page comes back in place; here is said when it doesn't.
+ * @param {HTMLElement} form @param {AbortSignal} signal
+ */
+export function bulkForm(form, signal) {
+  /** @param {string} name @param {(event: Event) => void} handle */
+  const on = (name, handle) => form.addEventListener(name, handle, { signal });
+  on("htmx:before:request", () => {
+    say("");
+    for (const dialog of form.ownerDocument.querySelectorAll("dialog[open]")) {
+      if (dialog instanceof HTMLDialogElement) dialog.close();
+    }
+  });
+  on("htmx:response:error", (event) => {
+    const refused = `The portal could not do this (status ${statusOf(event)}). Try again.`;
+    say(statusOf(event) === 401 ? SIGNED_OUT : refused);
+  });
+  on("htmx:error", () => say(NO_ANSWER));
+}
+
+/** @param {string} words */
+function say(words) {
+  const place = document.querySelector("[data-bulk-error]");
+  if (!(place instanceof HTMLElement)) return;
+  place.textContent = words;
+  place.hidden = !words;
+}
+
+/** How many rows are chosen, and all of the page at once. @type {import("../lifecycle.js").Start} */
+export function selection(table, signal) {
+  const form = table.closest("form");
+  const every = table.querySelector("[data-select-all]");
+  const all = every?.querySelector("input");
+  if (!form || !(every instanceof HTMLElement) || !all) return;
+  const boxes = [...table.querySelectorAll("tbody input[type=checkbox]")].filter(
+    (box) => box instanceof HTMLInputElement,
+  );
+  every.hidden = false;
+  const count = () => {
+    const chosen = boxes.filter((box) => box.checked).length;
+    all.checked = chosen === boxes.length;
+    all.indeterminate = chosen > 0 && !all.checked;
+    write(form, "[data-count]", chosen ? `${chosen} selected` : "");
+    write(form, "[data-question]", `Delete ${chosen === 1 ? "1 video" : `${chosen} videos`}?`);
+  };
+  table.addEventListener(
+    "change",
+    (event) => {
+      if (event.target === all) for (const box of boxes) box.checked = all.checked;
+      count();
+    },
+    { signal },
+  );
+  count();
+}
+
+/** @param {HTMLElement} form @param {string} selector @param {string} words */
+function write(form, selector, words) {
+  const place = form.querySelector(selector);
+  if (place) place.textContent = words;
+}
+
+/** What has come of an action goes once there is nothing more to be done about it. @param {HTMLElement} element @param {AbortSignal} signal */
+export function toast(element, signal) {
+  const timeout_s = Number(element.dataset.toast);
+  const timer = setTimeout(() => {
+    // Whose focus it has goes on from the page's content.
+    if (element.contains(document.activeElement)) document.getElementById("main")?.focus();
+    element.remove();
+  }, timeout_s * 1000);
+  signal.addEventListener("abort", () => clearTimeout(timer));
+}

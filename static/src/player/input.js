@@ -1,0 +1,220 @@
+/**
+ * Keys and taps on the player, and the brief sign on the picture of what they did.
+ *
+ * Keys are those of the big video sites. Letters, digits and the space bar work on the whole page
+ * while nothing on it has the focus, or a time in the description, from which it plays; keys that
+ * scroll work only inside the player. What has its own use for a key keeps it: fields, buttons and
+ * links, open menus, the volume slider. Where letters are switched off, no key that writes anything
+ * does anything, and none works outside the player (WCAG 2.1.4).
+ */
+
+const SIGN_MS = 800;
+const STEP_S = 5;
+const LEAP_S = 10;
+const VOLUME_STEP = 0.05;
+const SPEEDS = [0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2];
+// Where the stream doesn't say.
+const FRAMES_PER_S = 30;
+const SCROLLING = new Set(["ArrowUp", "ArrowDown", "Home", "End"]);
+const FIELDS = "input:not([type=range]), textarea, select, [contenteditable], [role=textbox]";
+// Taps that are further apart than this are single ones.
+const PAUSE_MS = 350;
+// A finger that stays longer or goes further doesn't tap.
+const PRESS_MS = 400;
+const DRIFT_PX = 20;
+
+/** @typedef {(words: string) => void} ShowSign */
+/**
+ * What the keys do that media-chrome or the player must be asked for.
+ * @typedef {{ toggleFullscreen: () => void, toggleCaptions: () => void, showKeys: () => void,
+ *   hasLetterKeys: () => boolean, framesPerSecond: () => number | undefined,
+ *   showSign: ShowSign }} Actions
+ */
+/**
+ * Answers what is shown on the picture of what it did, if anything is.
+ * @typedef {(video: HTMLVideoElement, actions: Actions) => string | void} Command
+ */
+
+/** @type {Record<string, Command>} */
+const COMMANDS = {
+  " ": togglePlay,
+  k: togglePlay,
+  j: (video) => leap(video, -LEAP_S),
+  l: (video) => leap(video, LEAP_S),
+  ArrowLeft: (video) => leap(video, -STEP_S),
+  ArrowRight: (video) => leap(video, STEP_S),
+  ",": (video, { framesPerSecond }) => stepFrame(video, -1, framesPerSecond()),
+  ".": (video, { framesPerSecond }) => stepFrame(video, 1, framesPerSecond()),
+  ArrowUp: (video) => changeVolume(video, VOLUME_STEP),
+  ArrowDown: (video) => changeVolume(video, -VOLUME_STEP),
+  Home: (video) => seek(video, 0),
+  End: (video) => seek(video, video.duration),
+  m: toggleMute,
+  f: (_video, { toggleFullscreen }) => toggleFullscreen(),
+  c: (_video, { toggleCaptions }) => toggleCaptions(),
+  "?": (_video, { showKeys }) => showKeys(),
+  "<": (video) => changeSpeed(video, SPEEDS.filter((speed) => speed < video.playbackRate).at(-1)),
+  ">": (video) =>
+    changeSpeed(
+      video,
+      SPEEDS.find((speed) => speed > video.playbackRate),
+    ),
+};
+
+/**
+ * @param {HTMLElement} controller the player's outermost element
+ * @param {HTMLVideoElement} video @param {Actions} actions @param {AbortSignal} signal
+ */
+export function listenToKeys(controller, video, actions, signal) {
+  /** @param {KeyboardEvent} event */
+  const pressed = (event) => {
+    const command = commandFor(event, controller, actions.hasLetterKeys());
+    if (!command) return;
+    event.preventDefault();
+    // A slider in the player must not act on it, too.
+    event.stopPropagation();
+    const words = command(video, actions);
+    if (words) actions.showSign(words);
+  };
+  document.addEventListener("keydown", pressed, { capture: true, signal });
+}
+
+/**
+ * @param {KeyboardEvent} event @param {HTMLElement} controller @param {boolean} hasLetterKeys
+ * @returns {Command | null}
+ */
+function commandFor(event, controller, hasLetterKeys) {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return null;
+  // A dialog's own keys are all that there is while it is open.
+  if (document.querySelector("dialog[open]")) return null;
+  const path = event.composedPath().filter((node) => node instanceof Element);
+  const isInside = path.includes(controller);
+  const isNowhere = path[0]?.matches("body, #main, [data-seek]");
+  const isForAll = hasLetterKeys && isNowhere && !SCROLLING.has(event.key);
+  if (!isInside && !isForAll) return null;
+  if (!hasLetterKeys && event.key.length === 1 && event.key !== " ") return null;
+  if (path.some((element) => hasOwnUse(element, event.key))) return null;
+  if (/^[0-9]$/.test(event.key)) return (video) => seek(video, (video.duration * +event.key) / 10);
+  // With the shift key held or capitals locked a letter is the same key.
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  return COMMANDS[key] ?? null;
+}
+
+/** @param {Element} element @param {string} key */
+function hasOwnUse(element, key) {
+  if (element.matches(FIELDS) || element.matches("[role=menu]")) return true;
+  if (element.localName === "media-volume-range") return key.startsWith("Arrow");
+  return key === " " && element.matches("a:not([data-seek]), button, summary, [role=button]");
+}
+
+/** @param {HTMLVideoElement} video */
+function togglePlay(video) {
+  if (video.paused) video.play().catch(() => {});
+  else video.pause();
+}
+
+/** @param {HTMLVideoElement} video @param {number} to_s */
+function seek(video, to_s) {
+  if (!Number.isFinite(video.duration)) return;
+  video.currentTime = Math.min(Math.max(to_s, 0), video.duration);
+}
+
+/** @param {HTMLVideoElement} video @param {number} by_s @param {number} [told_s] of several leaps */
+function leap(video, by_s, told_s = by_s) {
+  seek(video, video.currentTime + by_s);
+  return `${by_s < 0 ? "−" : "+"}${Math.abs(told_s)} s`;
+}
+
+/** @param {HTMLVideoElement} video @param {-1 | 1} direction @param {number} [framesPerSecond] */
+function stepFrame(video, direction, framesPerSecond = FRAMES_PER_S) {
+  if (!video.paused) return;
+  const frame = Math.floor(video.currentTime * framesPerSecond);
+  // To the middle of the frame: rounding would miss its beginning.
+  seek(video, (frame + direction + 0.5) / framesPerSecond);
+}
+
+/** @param {HTMLVideoElement} video */
+function toggleMute(video) {
+  video.muted = !video.muted;
+  return volumeWords(video);
+}
+
+/** @param {HTMLVideoElement} video @param {number} by */
+function changeVolume(video, by) {
+  video.muted = false;
+  // In hundredths: sums of fractions would never quite reach the ends.
+  video.volume = Math.min(Math.max(Math.round((video.volume + by) * 100) / 100, 0), 1);
+  return volumeWords(video);
+}
+
+/** @param {HTMLVideoElement} video */
+function volumeWords({ muted, volume }) {
+  return muted ? "Muted" : `Volume ${Math.round(volume * 100)}%`;
+}
+
+/** @param {HTMLVideoElement} video @param {number | undefined} speed none beyond the ends */
+function changeSpeed(video, speed = video.playbackRate) {
+  video.playbackRate = speed;
+  return `${speed}×`;
+}
+
+/**
+ * Tapping twice in the left or right third of the picture goes 10 s back or on, and each further
+ * tap 10 s more. A single tap shows and hides the controls, which is media-chrome's; of two it
+ * undoes with the second what it did with the first, and hears of no further ones. Only fingers
+ * tap: a mouse that clicks twice has its own meaning.
+ * @param {HTMLElement} controller @param {HTMLVideoElement} video
+ * @param {ShowSign} showSign @param {AbortSignal} signal
+ */
+export function listenToTaps(controller, video, showSign, signal) {
+  /** @type {PointerEvent | null} */
+  let pressed = null;
+  let last = { side: 0, at_ms: Number.NEGATIVE_INFINITY, count: 0 };
+  const options = { capture: true, signal };
+  // Above the controller, which would act on a tap before.
+  const frame = controller.parentElement ?? controller;
+  /** @param {PointerEvent} event */
+  const down = (event) => {
+    pressed = event.pointerType === "touch" && event.isPrimary ? event : null;
+  };
+  /** @param {PointerEvent} event */
+  const up = (event) => {
+    const from = pressed;
+    pressed = null;
+    // The picture alone; buttons on it have their own use for a tap.
+    if (!from || (event.target !== video && event.target !== controller)) return;
+    const drift_px = Math.hypot(event.clientX - from.clientX, event.clientY - from.clientY);
+    const at_ms = event.timeStamp;
+    if (at_ms - from.timeStamp >= PRESS_MS || drift_px >= DRIFT_PX) return;
+    const { left, width } = controller.getBoundingClientRect();
+    const side = Math.floor((3 * (event.clientX - left)) / width) - 1;
+    const isNext = side === last.side && at_ms - last.at_ms < PAUSE_MS;
+    last = { side, at_ms, count: isNext ? last.count + 1 : 1 };
+    const leaps = last.count - 1;
+    if (side === 0 || leaps === 0) return;
+    if (leaps > 1) event.stopPropagation();
+    if (Number.isFinite(video.duration)) showSign(leap(video, side * LEAP_S, leaps * LEAP_S));
+  };
+  frame.addEventListener("pointerdown", down, options);
+  frame.addEventListener("pointerup", up, options);
+}
+
+/** @param {HTMLElement} controller @param {AbortSignal} signal @returns {ShowSign} */
+export function pictureSign(controller, signal) {
+  const sign = /** @type {HTMLElement} */ (controller.querySelector("[data-player-sign]"));
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let hiding;
+  const hide = () => {
+    clearTimeout(hiding);
+    sign.hidden = true;
+  };
+  signal.addEventListener("abort", hide);
+  return (words) => {
+    hide();
+    sign.textContent = words;
+    // A leap is shown at the side that it leads to.
+    sign.dataset.playerSign = words.slice(0, 1);
+    sign.hidden = false;
+    hiding = setTimeout(hide, SIGN_MS);
+  };
+}

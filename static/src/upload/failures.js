@@ -1,0 +1,206 @@
+/**
+ * What can go wrong with an upload: which failures are worth another try and what each costs, what
+ * they are called, and what to do about them.
+ */
+
+import { SOMEONE_ELSE, SomeoneElse } from "../accounts/sign-in-again.js";
+import { Backoff } from "../backoff.js";
+import { formatWhen } from "../format.js";
+import { isSignedOut, NoAnswer, needsSignIn, Refused, SIGNED_OUT } from "../requests.js";
+
+/** Of the retry policy's budget: a long attempt is mostly sending; only this much is failure. */
+const ATTEMPT_COST_MS = 10_000;
+/** So that three answers in a row that won't change are the end. */
+const LASTING_COST_MS = 50_000;
+/** Refusals that mean that the upload is in another state than this page believes. */
+const STALE_CODES = ["upload_not_started", "upload_not_issued", "upload_gone", "parts_missing"];
+/** Answers about this moment, not about the request. */
+const PASSING_STATUSES = [408, 425, 429];
+/** What publishing is refused with until someone signs in. */
+export const WHO_HAS_TO_SIGN_IN = new Set([SIGNED_OUT, SOMEONE_ELSE]);
+
+/** @typedef {"" | "file_unreadable" | "etag_hidden" | "incomplete"} FailureCode */
+
+/**
+ * The file did not arrive. `status` is storage's answer, or 0 when there was none.
+ * `code` is empty, or
+ * - `file_unreadable`: the file was moved, changed or removed since it was chosen;
+ * - `etag_hidden`: storage's CORS rules do not expose the ETag of its answers;
+ * - `incomplete`: storage accepted everything, and still does not have it.
+ */
+export class TransferFailed extends Error {
+  /** @param {number} status @param {FailureCode} [code] */
+  constructor(status, code = "") {
+    super(`transfer failed with status ${status}${code && ` (${code})`}`);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** The portal did not publish. */
+export class NotPublished extends Error {
+  /**
+   * @param {import("../requests.js").FieldFault[]} faults of the form's fields
+   * @param {string} words for what has no field
+   * @param {boolean} needsUpload whether the file is what is at fault
+   */
+  constructor(faults, words, needsUpload) {
+    super(words);
+    this.faults = faults;
+    this.words = words;
+    this.needsUpload = needsUpload;
+  }
+}
+
+/** Whether reading the upload's state is what to do next. @param {unknown} error */
+export function isStale(error) {
+  if (error instanceof Refused) return STALE_CODES.includes(error.code);
+  return error instanceof TransferFailed && error.status === 404;
+}
+
+/** @param {number} status */
+export function isPassing(status) {
+  return status >= 500 || PASSING_STATUSES.includes(status);
+}
+
+/** @param {unknown} error */
+export function canRetry(error) {
+  if (error instanceof NoAnswer || isStale(error)) return true;
+  if (error instanceof Refused) return isPassing(error.status);
+  // A new signature cures an expired one, and S3 answers some broken connections with 400.
+  return error instanceof TransferFailed && error.code === "";
+}
+
+/** Whether the same request would get the same answer, unless its signature had expired. @param {unknown} error */
+function isLasting(error) {
+  if (!(error instanceof TransferFailed) || error.status === 0 || isStale(error)) return false;
+  return !isPassing(error.status);
+}
+
+/** Errors whose budget is spent: retrying one level up must not start all over. @type {WeakSet<object>} */
+const final = new WeakSet();
+
+/**
+ * Repeats an attempt with growing, jittered pauses until it succeeds.
+ * @template T
+ * @param {(succeeded: () => void) => Promise<T>} attempt may call `succeeded` when part of its work
+ *   is done, which renews the budget
+ * @param {{ signal?: AbortSignal, isWorthIt?: (error: unknown) => boolean,
+ *   onTrouble?: (error: Error) => void }} [options] `signal` rejects with its reason; `onTrouble` is
+ *   called before each pause, and before giving up
+ * @returns {Promise<T>}
+ * @throws {unknown} the last error, once trying again is no use
+ */
+export async function retrying(attempt, { signal, isWorthIt = canRetry, onTrouble } = {}) {
+  let backoff = new Backoff();
+  for (;;) {
+    let began_at = performance.now();
+    try {
+      return await attempt(() => {
+        backoff = new Backoff();
+        began_at = performance.now();
+      });
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof Error) onTrouble?.(error);
+      if (!(error instanceof Error) || final.has(error) || !isWorthIt(error)) throw error;
+      const asked_ms = error instanceof Refused ? (error.retryAfter_s ?? 0) * 1000 : 0;
+      const tried_ms = Math.min(performance.now() - began_at, ATTEMPT_COST_MS);
+      const cost_ms = isLasting(error) ? LASTING_COST_MS : tried_ms;
+      const pause_ms = backoff.pause_ms({ asked_ms, cost_ms });
+      if (pause_ms === null) {
+        final.add(error);
+        throw error;
+      }
+      await sleep(pause_ms, signal);
+    }
+  }
+}
+
+/** @param {number} pause_ms @param {AbortSignal} [signal] rejects with its reason @returns {Promise<void>} */
+function sleep(pause_ms, signal) {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, pause_ms);
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}
+
+/** @type {Record<Exclude<FailureCode, "">, [string, string]>} */
+const TRANSFER_TROUBLES = {
+  file_unreadable: [
+    "The file can’t be read any more",
+    "It was moved, changed or removed since you chose it, or its drive is away. Try again once it is back, or choose it again; what has arrived stays.",
+  ],
+  etag_hidden: [
+    "The file storage isn’t set up for uploads in parts",
+    "Its CORS rules have to expose the ETag header. Please tell whoever runs this portal.",
+  ],
+  incomplete: [
+    "The file did not arrive whole",
+    "The file storage took everything and still doesn’t have it. Try again.",
+  ],
+};
+
+/** @param {Error | null} error @returns {[title: string, text: string]} */
+export function transferTrouble(error) {
+  if (error instanceof NotPublished) return ["This file has to be uploaded again", error.words];
+  if (isSignedOut(error)) {
+    return ["The upload has stopped", `${SIGNED_OUT} What has arrived stays.`];
+  }
+  if (error instanceof SomeoneElse) return ["The upload has stopped", SOMEONE_ELSE];
+  const quota = quotaTrouble(error);
+  if (quota) return quota;
+  if (error instanceof Refused) {
+    const title = isBusy(error)
+      ? "The portal is busy at the moment"
+      : "The portal can’t take this file";
+    const reasons = error.faults.map((fault) => fault.message).join(" ");
+    return [title, reasons || error.detail || "Try again in a moment."];
+  }
+  if (error instanceof NoAnswer) {
+    const text = "Check your connection, then try again. Nothing you typed is lost.";
+    return ["The portal can’t be reached", text];
+  }
+  if (error instanceof TransferFailed && error.code) return TRANSFER_TROUBLES[error.code];
+  if (error instanceof TransferFailed && error.status) {
+    const text = `It may be busy, or its upload link expired (status ${error.status}). Try again with a new link.`;
+    return ["The file storage refused the upload", text];
+  }
+  const text =
+    "The connection to the file storage was lost. Check your connection, then try again.";
+  return ["The upload was interrupted", text];
+}
+
+/**
+ * What a refusal for a quota is called, and what to do about it.
+ * @param {unknown} error @returns {[title: string, text: string] | null} null for another error
+ */
+export function quotaTrouble(error) {
+  if (!(error instanceof Refused)) return null;
+  const { code, detail, freeAt } = error;
+  if (code === "storage_quota_exceeded") return ["There is no room for this file", detail];
+  if (code !== "video_quota_exceeded") return null;
+  // In the reader's own time, where the portal's words have UTC.
+  const when = freeAt ? formatWhen(Date.parse(freeAt)) : "later";
+  const text = `Your account has published as many videos in 24 hours as it may. The next has room ${when}; what is uploaded is kept until then. Wait, or ask an owner of this portal for more.`;
+  return ["No more videos can be published for now", text];
+}
+
+/** @param {Refused} error */
+function isBusy({ status }) {
+  return status >= 500 || status === 429;
+}
+
+/** @param {Error | null} error whether the portal may take the same file another time */
+export function canTryAgain(error) {
+  if (!(error instanceof Refused) || isBusy(error)) return true;
+  return needsSignIn(error) || quotaTrouble(error) !== null;
+}

@@ -1,0 +1,267 @@
+/**
+ * Draws one upload's line in the list (its picture, how it stands, and what can be done with it),
+ * and the details of the open upload (its file, what is wrong with it, and its form).
+ */
+
+import { element, setText } from "../dom.js";
+import { formatSize } from "../format.js";
+import { CHOICES_CHANGED } from "../multi-select.js";
+import { WHO_HAS_TO_SIGN_IN } from "./failures.js";
+import * as is from "./selectors.js";
+import { appliedInWords, noteOf, standingOf, visibilityInWords } from "./words.js";
+
+/** Buttons that take each other's place. @type {Record<string, string>} */
+const SWAPS = { pause: "resume", resume: "pause" };
+/** The order of the fields on the page; the first one at fault gets the focus. */
+const POINTERS = ["/file", "/title", "/categoryIds", "/description", "/tags", "/visibility"];
+/** Fields that hold one text each. */
+const TEXTS = /** @type {const} */ (["title", "description", "tags", "visibility"]);
+const COPY_HINT = "The categories, tags and visibility you set here";
+
+/** @typedef {import("./state.js").State} State */
+/** @typedef {import("./upload.js").Upload} Upload */
+/** @typedef {import("./upload.js").Details} Details */
+/** @typedef {import("./words.js").Standing} Standing */
+/** Addresses of a video's pages, with VIDEO_ID in them; the last one is for others. */
+/** @typedef {{ videoUrl: string, editUrl: string, publicUrl: string }} Addresses */
+
+export class LineView {
+  /** @param {HTMLElement} root @param {number} number @param {Addresses} addresses */
+  constructor(root, number, addresses) {
+    this.root = root;
+    this.addresses = addresses;
+    root.dataset.line = String(number);
+  }
+
+  /**
+   * @param {Upload} upload @param {Upload | undefined} before what was drawn last
+   * @param {boolean} isOpen @param {string} usual visibility
+   */
+  draw(upload, before, isOpen, usual) {
+    const isPublished = upload.publishing === "published";
+    element(this.root, "[data-open]").setAttribute("aria-current", String(isOpen));
+    this.root.classList.toggle("line--open", isOpen);
+    if (upload === before) return;
+    const focused = document.activeElement;
+    const standing = standingOf(upload);
+    const note = isPublished ? { words: "" } : noteOf(upload);
+    this.root.setAttribute("aria-label", upload.fileName);
+    setText(this.root, "[data-open]", upload.fileName);
+    setText(this.root, "[data-title]", upload.video?.title ?? "");
+    setText(this.root, "[data-visibility]", visibilityInWords(upload, usual));
+    setText(this.root, "[data-note]", note.words);
+    element(this.root, "[data-note]").classList.toggle("line__note--bad", Boolean(note.isBad));
+    this.#drawPicture(upload, standing);
+    this.#drawStanding(upload, standing);
+    this.#drawButtons(upload, standing);
+    if (isPublished) this.#drawVideo(upload);
+    this.#keepFocus(focused, standing.buttons);
+  }
+
+  /** The keyboard goes on from here. */
+  focus() {
+    const places = ["[data-open]:not([hidden])", "[data-video]:not([hidden])"];
+    const place = this.root.querySelector(places.join());
+    (place instanceof HTMLElement ? place : this.root).focus();
+  }
+
+  /** @param {Upload} upload @param {Standing} standing */
+  #drawPicture({ picture, processing, video }, { art: kind = "file" }) {
+    const art = element(this.root, "[data-art]");
+    const poster = processing?.hasPoster && video;
+    const source = poster ? `${this.#address("videoUrl", video.id)}/poster.jpg` : picture;
+    const shown = art.querySelector("img");
+    art.dataset.art = kind;
+    if (!source) return shown?.remove();
+    if (shown?.getAttribute("src") === source) return;
+    const image = shown ?? art.appendChild(document.createElement("img"));
+    image.className = "line__picture";
+    image.alt = "";
+    image.src = source;
+  }
+
+  /** @param {Upload} upload @param {Standing} standing */
+  #drawStanding({ fileName, size_bytes }, { figure, rest = "", share, art }) {
+    const meter = element(this.root, "progress");
+    setText(this.root, "[data-size]", formatSize(size_bytes));
+    setText(this.root, "[data-figure]", figure);
+    setText(this.root, "[data-rest]", rest);
+    element(this.root, "[data-figure]").classList.toggle("line__figure--bad", art === "bad");
+    meter.hidden = share === undefined;
+    meter.setAttribute("aria-label", `Progress of ${fileName}`);
+    if (typeof share !== "number") meter.removeAttribute("value");
+    else if (meter.getAttribute("value") !== String(share)) {
+      meter.setAttribute("value", String(share));
+    }
+  }
+
+  /** @param {Upload} upload @param {Standing} standing */
+  #drawButtons({ publishing, processing }, { unfinished, buttons }) {
+    const isPublished = publishing === "published";
+    element(this.root, "[data-open]").hidden = isPublished;
+    for (const name of ["title", "video", "workshop"]) {
+      element(this.root, `[data-${name}]`).hidden = !isPublished;
+    }
+    setText(this.root, "[data-workshop]", processing?.stage === "failed" ? "What to do" : "Edit");
+    for (const button of this.root.querySelectorAll("[data-action]")) {
+      const name = /** @type {any} */ (button.getAttribute("data-action"));
+      const isShown = name === "copy-link" ? isPublished : buttons.includes(name);
+      if (button instanceof HTMLElement) button.hidden = !isShown;
+    }
+    const remove = element(this.root, "[data-action=remove]");
+    remove.title = unfinished ? "Discard" : "Remove";
+    setText(remove, ".visually-hidden", remove.title);
+  }
+
+  /** @param {Upload} upload published */
+  #drawVideo({ video }) {
+    const id = video?.id ?? "";
+    element(this.root, "[data-video]").setAttribute("href", this.#address("videoUrl", id));
+    element(this.root, "[data-workshop]").setAttribute("href", this.#address("editUrl", id));
+    const copy = element(this.root, "[data-action=copy-link]");
+    copy.dataset.address = this.#address("publicUrl", id);
+  }
+
+  /** @param {keyof Addresses} which @param {string} videoId */
+  #address(which, videoId) {
+    return this.addresses[which].replace("VIDEO_ID", encodeURIComponent(videoId));
+  }
+
+  /**
+   * What went away must not take the keyboard's place in the page with it.
+   * @param {Element | null} focused @param {string[]} shown
+   */
+  #keepFocus(focused, shown) {
+    if (!(focused instanceof HTMLElement && focused.hidden && this.root.contains(focused))) return;
+    const swap = SWAPS[focused.dataset.action ?? ""] ?? "";
+    if (shown.includes(swap)) element(this.root, `[data-action=${swap}]`).focus();
+    else this.focus();
+  }
+}
+
+export class DetailsView {
+  /** @type {Upload | undefined} what was drawn last */
+  #drawn;
+
+  /** @param {HTMLFormElement} form */
+  constructor(form) {
+    this.form = form;
+  }
+
+  /** @returns {Details} exactly as typed */
+  read() {
+    const data = new FormData(this.form);
+    const [title = "", description = "", tags = "", visibility = ""] = TEXTS.map((name) =>
+      String(data.get(name) ?? ""),
+    );
+    const categoryIds = data.getAll("categoryIds").map(Number);
+    return { title, description, categoryIds, tags, visibility };
+  }
+
+  /** @param {State} state */
+  draw(state) {
+    const upload = is.openOf(state);
+    const before = this.#drawn;
+    this.form.hidden = !upload;
+    this.#drawCopying(state);
+    this.#drawn = upload;
+    if (!upload || upload === before) return;
+    setText(this.form, "[data-name]", upload.fileName);
+    setText(this.form, "[data-facts]", upload.inspection?.facts ?? "");
+    if (upload.inspection !== before?.inspection) this.#drawFindings(upload);
+    this.#drawNotice(upload);
+    if (upload.details !== before?.details) this.#write(upload.details);
+    if (upload.faults !== before?.faults) this.#drawFaults(upload.faults);
+    this.#drawSubmitTrouble(upload);
+  }
+
+  /** @param {State} state */
+  #drawCopying(state) {
+    const place = element(this.form, "[data-copy-to-all]");
+    const { applied, open } = state;
+    place.hidden = !is.othersOf(state, open).length;
+    const copy = /** @type {HTMLButtonElement} */ (element(place, "[data-action=copy]"));
+    copy.disabled = !Object.keys(is.sharedOf(state, open)).length;
+    element(place, "[data-action=undo]").hidden = !applied.length;
+    setText(place, "[data-copy-hint]", applied.length ? appliedInWords(applied) : COPY_HINT);
+  }
+
+  /** Leads the keyboard to the first input at fault. */
+  focusFault() {
+    const inputs = POINTERS.flatMap((pointer) => this.#inputs(pointer));
+    inputs.find((input) => input.hasAttribute("aria-invalid"))?.focus();
+  }
+
+  /** @param {Upload} upload */
+  #drawFindings({ inspection }) {
+    const notes = (inspection?.findings ?? []).filter(({ weight }) => weight !== "refuse");
+    const list = element(this.form, "[data-findings]");
+    list.replaceChildren(...notes.map(findingItem));
+    list.hidden = notes.length === 0;
+  }
+
+  /** @param {Upload} upload */
+  #drawNotice(upload) {
+    const { trouble, unfinished, canReplace } = standingOf(upload);
+    const notice = element(this.form, "[data-notice]");
+    notice.hidden = !(trouble || unfinished || canReplace);
+    notice.classList.toggle("notice--bad", Boolean(trouble));
+    element(notice, "[data-trouble]").hidden = !trouble;
+    setText(notice, "[data-trouble-title]", trouble?.title ?? "");
+    setText(notice, "[data-trouble-text]", trouble?.text ?? "");
+    element(notice, "[data-sign-in]").hidden = !trouble?.needsSignIn;
+    setText(notice, "[data-again]", unfinished ?? "");
+    setText(notice, "[data-pick-words]", unfinished ? "Choose the file again" : "Replace file");
+  }
+
+  /** @param {Details} details */
+  #write(details) {
+    for (const name of TEXTS) {
+      const input = /** @type {HTMLInputElement} */ (element(this.form, `[name=${name}]`));
+      if (input.value !== details[name]) input.value = details[name];
+    }
+    for (const box of this.form.querySelectorAll("[name=categoryIds]")) {
+      if (!(box instanceof HTMLInputElement)) continue;
+      box.checked = details.categoryIds.includes(Number(box.value));
+    }
+    element(this.form, "[data-multi-select]").dispatchEvent(new Event(CHOICES_CHANGED));
+  }
+
+  /** @param {import("./upload.js").FieldFault[]} faults */
+  #drawFaults(faults) {
+    for (const pointer of POINTERS) {
+      const own = faults.find(
+        (it) => it.pointer === pointer || it.pointer.startsWith(`${pointer}/`),
+      );
+      setText(this.form, `[data-error-for="${pointer}"]`, own?.message ?? "");
+      for (const input of this.#inputs(pointer)) {
+        if (own) input.setAttribute("aria-invalid", "true");
+        else input.removeAttribute("aria-invalid");
+      }
+    }
+  }
+
+  /** @param {string} pointer @returns {HTMLInputElement[]} */
+  #inputs(pointer) {
+    const selector = `[data-field="${pointer}"] :is(input, textarea, select)`;
+    return /** @type {HTMLInputElement[]} */ ([...this.form.querySelectorAll(selector)]);
+  }
+
+  /** @param {Upload} upload */
+  #drawSubmitTrouble({ publishTrouble }) {
+    const notice = element(this.form, "[data-submit-trouble]");
+    setText(notice, "[data-text]", publishTrouble);
+    notice.hidden = !publishTrouble;
+    element(notice, "[data-sign-in]").hidden = !WHO_HAS_TO_SIGN_IN.has(publishTrouble);
+  }
+}
+
+/** @param {import("../preflight/findings.js").Finding} finding */
+function findingItem({ weight, title, text }) {
+  const item = document.createElement("li");
+  item.className = `finding finding--${weight}`;
+  const strong = document.createElement("strong");
+  strong.textContent = title;
+  item.append(strong, ` ${text}`);
+  return item;
+}
