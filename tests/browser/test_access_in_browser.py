@@ -1,4 +1,4 @@
-"""Who may see a video, as people set it and as others then find it."""
+"""Who may see a video, as people set it and as others then find it; links for players elsewhere."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,19 +11,12 @@ from chromium import (
     OpenPage,
     axe_findings,
     hold_requests,
-    play_past,
     record_requests,
     suits_everyone,
 )
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal, fresh_portal
-from upload_page import (
-    choose,
-    fill_in,
-    open_line,
-    open_video,
-    publish_button,
-)
+from upload_page import choose, fill_in, open_video, publish_button
 from workshop_page import open_workshop
 
 # Browsers report answers that refuse something.
@@ -31,7 +24,6 @@ pytestmark = pytest.mark.complaint("status of (401|404|409|410|422)|Failed to lo
 
 OWNER = "ann@example.org"
 PASSWORD = "four calm green boats"
-# The choices of the form.
 PUBLIC, UNLISTED, PRIVATE = "Public", "Unlisted", "Private"
 YOURS = "Visible to: you, admins and owners"
 
@@ -127,46 +119,6 @@ async def test_private_upload_never_is_seen_by_others(
     await expect(state(owner)).to_have_text(YOURS)
 
 
-async def test_signed_in_browser_plays_a_private_video_and_its_frame(
-    owner: Page, portal: LivePortal, short_video: Path
-) -> None:
-    address = await publish(owner, portal, short_video, "Played", "Private: you, admins and owners")
-    await expect(owner.locator("video")).to_be_visible(timeout=TRANSCODE_TIMEOUT_MS)
-    await play_past(owner, 0.3)
-    share = owner.locator("#share")
-    await share.get_by_text("Share").click()
-    await expect(share.get_by_label("Page address", exact=True)).to_have_value(address)
-    await expect(share.get_by_label("Stream address")).to_have_count(0)
-    await expect(share).to_contain_text("playback links are for that")
-    frame = address.replace("/videos/", "/embed/")
-    await owner.goto(frame)
-    await play_past(owner, 0.3)
-    assert await status_for_nobody(frame) == 404
-
-
-async def test_visibility_of_one_is_used_for_all(
-    owner: Page, portal: LivePortal, upload_files: dict[str, Path]
-) -> None:
-    paths = [upload_files["plain.mp4"], upload_files["silent.mp4"]]
-    await open_upload(owner, portal)
-    await choose(owner, *paths)
-    await fill_in(owner)
-    visibility = owner.get_by_label("Who can see it")
-    await visibility.select_option("unlisted")
-    await open_line(owner, paths[1].name)
-    await expect(visibility).to_have_value("public")
-    await open_line(owner, paths[0].name)
-    await owner.get_by_role("button", name="Apply to all").click()
-    await open_line(owner, paths[1].name)
-    await expect(visibility).to_have_value("unlisted")
-    posts = record_requests(owner, "/api/videos?", method="POST")
-    await publish_button(owner).click()
-    await expect(owner.get_by_text("2 videos are published.")).to_be_visible()
-    assert posts == [f"{portal.base_url}/api/videos?visibility=unlisted"] * 2
-    await owner.goto(f"{portal.base_url}/videos")
-    await expect(owner.get_by_role("row", name="plain").get_by_text("Unlisted")).to_be_visible()
-
-
 async def test_video_made_private_by_keyboard_is_gone_for_others_at_once(
     open_page: OpenPage, owner: Page, portal: LivePortal, short_video: Path
 ) -> None:
@@ -218,6 +170,7 @@ async def test_video_made_private_by_keyboard_is_gone_for_others_at_once(
     await expect(other.locator(".summary__title")).to_have_text("By keyboard Unlisted")
 
 
+@pytest.mark.slow
 async def test_conflict_and_fault_are_told_in_the_panel(
     open_page: OpenPage, owner: Page, portal: LivePortal, short_video: Path
 ) -> None:
@@ -252,6 +205,7 @@ async def test_conflict_and_fault_are_told_in_the_panel(
     assert await axe_findings(owner) == []
 
 
+@pytest.mark.slow
 async def test_panel_works_without_scripts(
     open_page: OpenPage, owner: Page, portal: LivePortal, short_video: Path
 ) -> None:
@@ -270,3 +224,29 @@ async def test_panel_works_without_scripts(
     await expect(form.get_by_text("Saved.")).to_be_visible()
     await expect(state(page)).to_have_text(YOURS)
     assert await status_for_nobody(address) == 404
+
+
+@pytest.mark.slow
+async def test_playback_link_is_made_copied_and_revoked(
+    owner: Page, portal: LivePortal, short_video: Path
+) -> None:
+    address = await publish(owner, portal, short_video, "Linked")
+    await expect(owner.locator("video")).to_be_visible(timeout=TRANSCODE_TIMEOUT_MS)
+    await owner.goto(f"{address}/edit")
+    links = owner.get_by_role("region", name="Playback links")
+    await expect(links.get_by_role("listitem")).to_have_count(0)
+    for life in ("30 days", "1 hour"):
+        await links.get_by_label("It works for").select_option(life)
+        await links.get_by_role("button", name="Make a link").click()
+        await owner.wait_for_url("**/edit?link=*")
+    await expect(links.get_by_role("listitem")).to_have_count(2)
+    entry = links.get_by_role("listitem").first
+    stream = entry.get_by_label("Stream address (HLS)", exact=True)
+    assert f"/hls/{address.rpartition('/')[2]}/" in await stream.input_value()
+    await entry.get_by_role("button", name="Copy: Player address").click()
+    await expect(owner.locator("[data-detail-live]")).to_have_text("Player address copied")
+    for _ in range(2):
+        # By keyboard.
+        await links.get_by_role("button", name="Revoke the link").first.press("Enter")
+        await owner.wait_for_url(f"{address}/edit#links")
+    await expect(links.get_by_role("listitem")).to_have_count(0)

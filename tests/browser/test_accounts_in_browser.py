@@ -7,6 +7,7 @@ import pytest
 from chromium import OpenPage, publish_file
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal, fresh_portal
+from single_sign_on import provider_process, tell
 
 # Browsers report answers that refuse something.
 pytestmark = pytest.mark.complaint("status of (401|404|409|422)")
@@ -134,6 +135,7 @@ async def test_portal_is_closed_by_its_owner_who_invites_an_editor(
     await expect(page.locator(".entry", has_text=EDITOR)).to_be_visible()
 
 
+@pytest.mark.slow
 async def test_pages_of_accounts_work_without_scripts(open_page: OpenPage, owner: Page) -> None:
     base_url = "/".join(owner.url.split("/")[:3])
     page = await open_page(java_script_enabled=False)
@@ -181,3 +183,36 @@ async def test_password_is_shown_only_while_its_button_is_pressed(owner: Page) -
     field = owner.get_by_role("textbox", name="Current password")
     await expect(field).to_be_focused()
     await expect(field).to_have_value("")
+
+
+@pytest.fixture(scope="module")
+async def issuer() -> AsyncIterator[str]:
+    async with provider_process() as issuer:
+        await tell(issuer, "ann", email=OWNER, email_verified=True)
+        yield issuer
+
+
+@pytest.mark.slow
+@pytest.mark.complaint("ERR_(NAME_NOT_RESOLVED|INTERNET_DISCONNECTED|CONNECTION_|PROXY_)")
+async def test_single_sign_on_leads_away_and_back_to_where_they_wanted_to_go(
+    page: Page, services: dict[str, str], issuer: str
+) -> None:
+    """The provider is a process of its own, whose page wants a style sheet of another site."""
+    client = {"OIDC_CLIENT_ID": "portal", "OIDC_CLIENT_SECRET": "a-secret"}
+    async with fresh_portal(services, OIDC_ISSUER=issuer, **client) as portal:
+        form = {"email": OWNER, "password": PASSWORD}
+        await page.context.request.post(f"{portal.base_url}/set-up", form=form)
+        await page.context.clear_cookies()
+        await page.goto(f"{portal.base_url}/people")
+        await page.get_by_role("link", name="Sign in with single sign-on").click()
+        await page.get_by_placeholder("sub").fill("ann")
+        await page.get_by_role("button", name="Authorize").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("People")
+        assert page.url == f"{portal.base_url}/people", "without code and state"
+        await page.goto(f"{portal.base_url}/account")
+        await expect(page.locator("main")).to_contain_text("Your account is bound to you")
+        cookies = {it["name"] for it in await page.context.cookies(portal.base_url)}
+        assert "portal_session" in cookies
+        assert "portal_sign_on" not in cookies
+        await page.get_by_role("button", name="Sign out", exact=True).click()
+        await expect(navigation(page).get_by_role("link", name="Sign in")).to_be_visible()

@@ -1,11 +1,21 @@
-"""Categories in a field to search in: by keyboard alone, on the upload page and in the workshop."""
+"""Categories in a field to search in: by keyboard alone, and by a finger."""
 
 from pathlib import Path
 
 import pytest
-from chromium import OpenPage, Publish, axe_findings, photograph
+from chromium import OpenPage, axe_findings, photograph
 from playwright.async_api import Page, expect
 from upload_page import category_field, choose, chosen_categories, open_upload
+
+SCROLL_TO_THE_END = """(field) => {
+    const bar = document.querySelector("[data-publish]").getBoundingClientRect();
+    scrollBy(0, field.getBoundingClientRect().bottom - bar.top + 8);
+}"""
+IS_IN_REACH = """(element) => {
+    const { x, top, bottom, width } = element.getBoundingClientRect();
+    return [top + 8, bottom - 8].every((y) =>
+        element.contains(document.elementFromPoint(x + width / 2, y)));
+}"""
 
 
 async def test_categories_are_searched_chosen_and_removed_by_keyboard(
@@ -56,17 +66,7 @@ async def test_categories_are_searched_chosen_and_removed_by_keyboard(
     await expect(page.get_by_role("link", name="Open", exact=True)).to_have_count(0)
 
 
-SCROLL_TO_THE_END = """(field) => {
-    const bar = document.querySelector("[data-publish]").getBoundingClientRect();
-    scrollBy(0, field.getBoundingClientRect().bottom - bar.top + 8);
-}"""
-IS_IN_REACH = """(element) => {
-    const { x, top, bottom, width } = element.getBoundingClientRect();
-    return [top + 8, bottom - 8].every((y) =>
-        element.contains(document.elementFromPoint(x + width / 2, y)));
-}"""
-
-
+@pytest.mark.slow
 async def test_categories_are_chosen_with_a_finger_at_the_end_of_a_screen(
     open_page: OpenPage, short_video: Path
 ) -> None:
@@ -95,37 +95,3 @@ async def test_categories_are_chosen_with_a_finger_at_the_end_of_a_screen(
     await page.locator(".multi").get_by_role("button", name="Remove").first.tap()
     await expect(chosen_categories(page)).to_have_count(1)
     await expect(shown).to_be_hidden()
-
-
-@pytest.mark.complaint("status of 422")
-async def test_categories_of_a_video_are_changed_in_its_workshop_with_and_without_scripts(
-    page: Page, open_page: OpenPage, publish: Publish, short_video: Path
-) -> None:
-    video_id = await publish(short_video, "Changed categories")
-    await page.goto(f"/videos/{video_id}/edit")
-    await expect(chosen_categories(page)).to_have_count(2)
-    await page.get_by_role("checkbox", name="Music").wait_for(state="hidden")
-    form = page.get_by_role("form", name="Details")
-    await form.get_by_role("button", name="Remove").first.press("Enter")
-    await expect(category_field(form)).to_be_focused()
-    await page.keyboard.press("Backspace")
-    await form.get_by_role("button", name="Save changes").click()
-    # What the answer brings is enhanced as well, and leads the keyboard to the fault.
-    await expect(page.locator("#categories-error")).not_to_be_empty()
-    await expect(category_field(form)).to_be_focused()
-    await expect(category_field(form)).to_have_attribute("aria-invalid", "true")
-    await page.keyboard.type("sport")
-    await page.keyboard.press("Enter")
-    await page.keyboard.press("Escape")
-    await form.get_by_role("button", name="Save changes").click()
-    await expect(form.get_by_text("Saved.")).to_be_visible()
-    await expect(chosen_categories(page)).to_have_text(["Sports"])
-
-    plain = await open_page(java_script_enabled=False)
-    await plain.goto(f"/videos/{video_id}/edit")
-    await expect(plain.get_by_role("checkbox", name="Sports")).to_be_checked()
-    await expect(plain.get_by_role("combobox", name="Categories")).to_be_hidden()
-    await plain.get_by_role("checkbox", name="Music").check()
-    await plain.get_by_role("button", name="Save changes").click()
-    await plain.goto(f"/videos/{video_id}")
-    await expect(plain.get_by_role("link", name="Music")).to_be_visible()

@@ -4,7 +4,7 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from chromium import OpenPage, axe_findings, photograph, photograph_at_widths, suits_everyone
+from chromium import OpenPage, axe_findings, photograph_at_widths, suits_everyone
 from library_rows import PIXEL, Rows
 from playwright.async_api import Page, expect
 from running_portal import LivePortal, fresh_portal
@@ -15,6 +15,14 @@ FAILURE = (
     " failure_message = 'The file is damaged. Export it again, then upload it.'"
     " WHERE status = 'failed'"
 )
+PLACES = """() => [...document.querySelectorAll("tbody tr, thead th, [name=tags]")].map((it) => {
+    const { x, y, width, height } = it.getBoundingClientRect();
+    return [x, y, width, height];
+})"""
+PRESSED_IN_THE_MIDDLE = """(element) => {
+    const { x, y, width, height } = element.getBoundingClientRect();
+    return document.elementFromPoint(x + width / 2, y + height / 2).closest("a")?.href;
+}"""
 
 
 @pytest.fixture
@@ -90,17 +98,8 @@ async def test_videos_are_chosen_changed_deleted_and_brought_back(
     await suits_everyone(page, f"table-undo-{scheme}")
 
 
-PLACES = """() => [...document.querySelectorAll("tbody tr, thead th, [name=tags]")].map((it) => {
-    const { x, y, width, height } = it.getBoundingClientRect();
-    return [x, y, width, height];
-})"""
-
-
-@pytest.mark.parametrize("width", [360, 1440])
-async def test_rows_change_while_videos_are_processed(
-    open_page: OpenPage, shelf: LivePortal, width: int
-) -> None:
-    page = await open_page(width=width)
+@pytest.mark.slow
+async def test_rows_change_while_videos_are_processed(page: Page, shelf: LivePortal) -> None:
     rows = Rows(shelf.environ["DATABASE_URL"])
     first = await rows.add(101, "First in the making", status="processing")
     second = await rows.add(102, "Second in the making", status="processing")
@@ -131,17 +130,10 @@ async def test_rows_change_while_videos_are_processed(
     await expect(menu.get_by_label("Tags")).to_be_visible()
     assert await row.locator("data").text_content() == size
 
-    await photograph(page, f"table-processing-{width}")
     await rows.finish(second, "failed")
     await rows.run(FAILURE)
     await expect(other).to_contain_text("The file is damaged.")
     await expect(page.locator("#library-poll")).not_to_have_attribute("hx-get", re.compile("."))
-
-
-PRESSED_IN_THE_MIDDLE = """(element) => {
-    const { x, y, width, height } = element.getBoundingClientRect();
-    return document.elementFromPoint(x + width / 2, y + height / 2).closest("a")?.href;
-}"""
 
 
 async def test_menu_of_a_card(open_page: OpenPage, shelf: LivePortal) -> None:

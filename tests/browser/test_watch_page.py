@@ -85,6 +85,7 @@ async def test_address_is_shared_with_a_time_and_the_frame_with_its_options(
     await expect(code).to_have_value(plain)
 
 
+@pytest.mark.slow
 async def test_share_stays_open_with_what_was_chosen_when_it_is_replaced(
     page: Page, watched: str
 ) -> None:
@@ -108,16 +109,7 @@ async def test_share_stays_open_with_what_was_chosen_when_it_is_replaced(
     await expect(share.get_by_label("Embed code", exact=True)).to_have_value(code)
 
 
-async def test_time_that_is_shared_is_that_of_the_player(page: Page, watched: str) -> None:
-    await play_past(page, 1.0)
-    await page.locator("video").evaluate("video => video.pause()")
-    await page.get_by_text("Share").click()
-    await page.get_by_label("Start at", exact=True).check()
-    await expect(page.get_by_label("Page address", exact=True)).to_have_value(
-        re.compile(re.escape(watched) + r"\?t=[1-9]\d*$")
-    )
-
-
+@pytest.mark.slow
 async def test_others_with_the_same_tags_and_categories_come_next(page: Page, watched: str) -> None:
     following = page.get_by_role("region", name="Up next")
     link = following.get_by_role("link", name="Harbour again")

@@ -1,9 +1,11 @@
-/** The upload page without a browser: its reducer and its words. Run by `node --test`. */
+/** The upload page without a browser: its reducer, its words and quotas. Run by `node --test`. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { parseStartTime_s } from "../../static/src/format.js";
 import { NoAnswer, Refused, SIGNED_OUT } from "../../static/src/requests.js";
 import { NotPublished, TransferFailed } from "../../static/src/upload/failures.js";
+import { publish } from "../../static/src/upload/publication.js";
 import { openOf, uploadOf } from "../../static/src/upload/selectors.js";
 import { initialState, reduce } from "../../static/src/upload/state.js";
 import { batchOf, noteOf, overallOf, questionOf, standingOf, submitOf, visibilityInWords } from "../../static/src/upload/words.js";
@@ -514,4 +516,90 @@ test("no more is shown as sent than a reload goes on from", () => {
 
   const small = after(withFiles("a.mp4"), ...[100, 110].map((sent_bytes, s) => transferred(1, { sent_bytes }, s * 1000)));
   assert.match(standingOf(small.uploads[0]).rest, /starts again if you reload$/);
+});
+
+/** A file of so many bytes. */
+function sized(name, size_bytes = SIZE_BYTES) {
+  return Object.defineProperty(film(name), "size", { value: size_bytes });
+}
+
+const ANY = Number.POSITIVE_INFINITY;
+const startWith = (left) => initialState({ ...NO_LIMITS, left });
+const names = ({ uploads }) => uploads.filter((it) => it.file).map(({ fileName }) => fileName);
+
+test("only as many files are taken as the account may publish", () => {
+  const start = startWith({ videos: 2, size_bytes: ANY });
+  let state = after(start, chosen(sized("a.mp4"), sized("b.mp4"), sized("c.mp4")));
+  assert.deepEqual(names(state), ["a.mp4", "b.mp4"]);
+  assert.match(state.fileFaults[0], /“c.mp4” can’t be published now.* only 2 more\./);
+  // What is given up leaves its place, what is published does not.
+  state = after(state, { type: "cancel", number: 1 }, chosen(sized("d.mp4")));
+  assert.deepEqual(names(state), ["a.mp4", "b.mp4", "d.mp4"]);
+  const video = { id: "v", title: "Sea" };
+  state = after(state, { type: "published", number: 2, video }, chosen(sized("e.mp4")));
+  assert.equal(state.fileFaults.length, 1);
+});
+
+test("where nothing is left every file is refused", () => {
+  const none = after(startWith({ videos: 0, size_bytes: ANY }), chosen(sized("a.mp4")));
+  assert.match(none.fileFaults[0], /may publish no more videos/);
+  const full = after(startWith({ videos: ANY, size_bytes: 0 }), chosen(sized("a.mp4")));
+  assert.match(full.fileFaults[0], /“a.mp4” has .*1.0\skB, .* room for 0 bytes more/);
+  assert.deepEqual(names(none).concat(names(full)), []);
+});
+
+test("files fit as long as there is room for all of them, to the last byte", () => {
+  const start = startWith({ videos: ANY, size_bytes: 2 * SIZE_BYTES });
+  let state = after(start, chosen(sized("a.mp4", SIZE_BYTES + 1), sized("b.mp4")));
+  assert.deepEqual(names(state), ["a.mp4"]);
+  assert.match(state.fileFaults[0], /“b.mp4”.* room for 999 bytes more/);
+  state = after(state, chosen(sized("c.mp4", SIZE_BYTES - 1)));
+  assert.deepEqual(names(state), ["a.mp4", "c.mp4"]);
+});
+
+test("a file that continues an upload has its room already", () => {
+  let state = startWith({ videos: 1, size_bytes: SIZE_BYTES });
+  state = after(state, { type: "restored", saved: [saved()] });
+  const [{ number }] = state.uploads;
+  state = after(state, { type: "looked", number, isStored: false, arrived_bytes: 500 });
+  const choices = [{ file: sized("a.mp4"), id: "n", match: number }];
+  state = after(state, { type: "chosen", choices, now: 1 }, chosen(sized("b.mp4")));
+  assert.deepEqual(state.fileFaults, []);
+  assert.deepEqual(names(state), ["a.mp4", "b.mp4"]);
+});
+
+test("a refusal for a quota says what to do, and may be tried again", () => {
+  const freeAt = new Date(Date.now() + 3600_000).toISOString();
+  const state = after(startWith(undefined), chosen(sized("a.mp4")));
+  const [{ number }] = state.uploads;
+  const videos = new Refused(409, { code: "video_quota_exceeded", detail: "UTC", freeAt });
+  const standing = standingOf(after(state, { type: "failed", number, error: videos }).uploads[0]);
+  assert.equal(standing.trouble.title, "No more videos can be published for now");
+  const time = new Date(freeAt).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  assert.ok(standing.trouble.text.includes(` at ${time}; what is uploaded is kept`));
+  assert.deepEqual(standing.buttons, ["retry", "remove"]);
+  const room = new Refused(409, { code: "storage_quota_exceeded", detail: "Delete videos." });
+  const full = standingOf(after(state, { type: "failed", number, error: room }).uploads[0]);
+  assert.deepEqual([full.trouble.text, full.buttons], ["Delete videos.", ["retry", "remove"]]);
+});
+
+test("publishing keeps the file when its day is over, and sends it anew when it was removed", async () => {
+  const wanted = { ...DETAILS, fileName: "a.mp4", key: `videos/${"0".repeat(32)}.mp4` };
+  const refusedWith = async (code) => {
+    const refuse = async () => {
+      throw new Refused(409, { code, detail: "Words.", freeAt: "2026-01-02T03:04:05Z" });
+    };
+    const api = /** @type {any} */ ({ publish: refuse });
+    return publish(api, wanted, null, () => {}).catch((error) => error);
+  };
+  const day = await refusedWith("video_quota_exceeded");
+  assert.equal(day.needsUpload, false);
+  assert.match(day.words, /The next has room on 2 January at/);
+  const room = await refusedWith("storage_quota_exceeded");
+  assert.deepEqual([room.needsUpload, room.words], [true, "Words."]);
+});
+
+test("a start time is read as people write it", () => {
+  for (const text of ["12", "12s", "0m12s", "0:12", "0:00:12"]) assert.equal(parseStartTime_s(text), 12);
+  for (const text of ["soon", "0:99", null]) assert.equal(parseStartTime_s(text), null);
 });

@@ -254,3 +254,96 @@ test("an upload without an answer says within five seconds what it waits for", a
   assert.equal(standingOf(upload).rest, "Waiting for the file storage to answer…");
   assert.equal(standingOf(withNews(upload, { isSilent: false }, 0)).rest, "");
 });
+
+const PART_BYTES = 16 * MIB;
+const FILM = Object.defineProperty(new File(["x"], "a.mp4"), "size", { value: 4 * PART_BYTES + 5 });
+
+/** Portal and storage of one upload in parts; `answers` may refuse a PUT by its part's number. */
+class FakeStorage {
+  parts = new Map();
+  puts = [];
+  answers = () => 200;
+
+  api = {
+    presign: async () => ({ key: "k", uploadUrl: "" }),
+    begin: async () => {
+      this.parts ??= new Map();
+      return this.#state("uploading");
+    },
+    read: async () => this.#state(this.parts?.size ? "uploading" : "pending"),
+    signPart: async (_key, number) => `${number}?${this.puts.length}`,
+    complete: async () => this.#state("stored"),
+  };
+
+  #state(state) {
+    const parts = [...(this.parts?.values() ?? [])];
+    return { state, sizeBytes: FILM.size, partSizeBytes: PART_BYTES, partCount: 5, parts };
+  }
+
+  /** Sends the film, and answers the numbers of the parts that were PUT meanwhile. */
+  async run(transfer, signal = new AbortController().signal) {
+    const storage = this;
+    const own = globalThis.XMLHttpRequest;
+    const began = this.puts.length;
+    globalThis.XMLHttpRequest = class extends PausedPut {
+      open(_method, url) {
+        this.number = Number.parseInt(url, 10);
+      }
+      abort() {}
+      send() {
+        storage.puts.push(this.number);
+        this.status = storage.answers(this.number, storage.puts.length - began);
+        const etag = `"e"`;
+        const sizeBytes = Math.min(PART_BYTES, FILM.size - (this.number - 1) * PART_BYTES);
+        const part = { partNumber: this.number, sizeBytes, etag };
+        if (this.status === 200) storage.parts?.set(this.number, part);
+        for (const name of [this.status ? "load" : "error", "loadend"]) this.dispatchEvent(new Event(name));
+      }
+    };
+    try {
+      await pausesOf(() => transfer.run(() => {}, signal));
+    } finally {
+      globalThis.XMLHttpRequest = own;
+    }
+    return this.puts.slice(began);
+  }
+}
+
+const transferTo = ({ api }) =>
+  new Transfer({ file: FILM, contentType: "video/mp4", key: "", fingerprint: "f" }, api);
+const sorted = (numbers) => numbers.toSorted((one, other) => one - other);
+
+test("broken connections and expired addresses cost only the parts they are about", async () => {
+  const storage = new FakeStorage();
+  storage.answers = (number, count) => (count === 2 ? 0 : count === 4 ? 403 : 200);
+  const puts = await storage.run(transferTo(storage));
+  assert.equal(puts.length, 7);
+  assert.deepEqual(sorted([...new Set(puts)]), [1, 2, 3, 4, 5]);
+});
+
+test("an upload that was broken off sends what storage lacks", async () => {
+  const storage = new FakeStorage();
+  const transfer = transferTo(storage);
+  const stop = new AbortController();
+  storage.answers = (_number, count) => {
+    if (count === 3) stop.abort(new Error("paused"));
+    return 200;
+  };
+  await assert.rejects(storage.run(transfer, stop.signal), /paused/);
+  const stored = new Set(storage.parts.keys());
+  storage.answers = () => 200;
+  const rest = await storage.run(transfer);
+  assert.deepEqual(sorted(rest), [1, 2, 3, 4, 5].filter((number) => !stored.has(number)));
+});
+
+test("an upload that storage forgot starts anew by itself", async () => {
+  const storage = new FakeStorage();
+  storage.answers = (_number, count) => {
+    if (count !== 2) return 200;
+    storage.parts = null;
+    return 404;
+  };
+  const puts = await storage.run(transferTo(storage));
+  assert.deepEqual(sorted([...new Set(puts)]), [1, 2, 3, 4, 5]);
+  assert.equal(storage.parts.size, 5);
+});

@@ -8,17 +8,17 @@ const MAX_BOXES = 4000;
 const HEADER_BYTES = 16;
 
 /**
- * `hasIndex` and `isIndexWhole` tell of the file's `moov` box; `media_share` is how much of the
+ * `hasIndex`, `isIndexWhole` and `index_at` tell of the file's `moov` box; `media_share` is how much of the
  * media that a box announces is inside the file.
  * @typedef {{ hasIndex: boolean, isIndexWhole: boolean, hasMedia: boolean, hasFragments: boolean,
- *   brand: string, media_share: number }} Outline
+ *   index_at: number, brand: string, media_share: number }} Outline
  */
 
 /** @param {Blob} file @returns {Promise<Outline>} */
 export async function readOutline(file) {
   const outline = { hasIndex: false, isIndexWhole: false, hasMedia: false, hasFragments: false };
   /** @type {Outline} */
-  const found = { ...outline, brand: "", media_share: 1 };
+  const found = { ...outline, index_at: 0, brand: "", media_share: 1 };
   let at = 0;
   for (let count = 0; count < MAX_BOXES && at + 8 <= file.size; count += 1) {
     const header = new DataView(await file.slice(at, at + HEADER_BYTES).arrayBuffer());
@@ -30,6 +30,7 @@ export async function readOutline(file) {
     if (kind === "moof") found.hasFragments = true;
     if (kind === "moov" && !found.hasIndex) {
       found.hasIndex = true;
+      found.index_at = at;
       found.isIndexWhole = end <= file.size;
     }
     if (kind === "mdat") {
