@@ -27,7 +27,10 @@ export function dialogLink(link, signal) {
   closeByBackdrop(dialog, signal);
 }
 
-/** A <details> that is a menu: Escape closes it, and so does a press elsewhere. @type {import("./lifecycle.js").Start} */
+/**
+ * A <details> that is a menu: Escape closes it, and so does a press elsewhere.
+ * @type {import("./lifecycle.js").Start}
+ */
 export function menu(details, signal) {
   if (!(details instanceof HTMLDetailsElement)) return;
   details.addEventListener(
@@ -52,7 +55,10 @@ export function menu(details, signal) {
   );
 }
 
-/** Unfolds what the address names, in browsers that don't themselves. @param {HTMLElement} root @param {AbortSignal} signal */
+/**
+ * Unfolds what the address names, in browsers that don't themselves.
+ * @param {HTMLElement} root @param {AbortSignal} signal
+ */
 export function unfoldTarget(root, signal) {
   const unfold = () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));

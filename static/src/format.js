@@ -34,10 +34,7 @@ export function wholeSeconds(duration_s) {
   return Math.max(1, Math.round(duration_s));
 }
 
-/**
- * @param {number} seconds whole ones
- * @returns {string} such as "2:14" or "1:02:14"
- */
+/** @param {number} seconds whole ones @returns {string} such as "2:14" or "1:02:14" */
 export function formatClock(seconds) {
   const [h, min, s] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, seconds % 60];
   const end = String(s).padStart(2, "0");
@@ -73,8 +70,7 @@ export function formatTimeLeft(seconds) {
 }
 
 /**
- * @param {number} moment in milliseconds since the epoch
- * @returns {string} such as "today at 14:05"
+ * @param {number} moment in milliseconds since the epoch @returns {string} such as "today at 14:05"
  */
 export function formatWhen(moment) {
   const date = new Date(moment);
@@ -96,8 +92,7 @@ const AGO = [
 ];
 
 /**
- * @param {Date} moment
- * @param {Date} now
+ * @param {Date} moment @param {Date} now
  * @returns {string} such as "3 days ago", as the reader's language has it
  */
 export function formatAgo(moment, now) {

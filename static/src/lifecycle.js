@@ -11,8 +11,7 @@ const running = new Map();
 
 /**
  * Stops what has left the document, then starts each behaviour where it's not running yet.
- * @param {ParentNode} root
- * @param {readonly Behaviour[]} behaviours
+ * @param {ParentNode} root @param {readonly Behaviour[]} behaviours
  */
 export function refresh(root, behaviours) {
   stopRemoved();
@@ -34,11 +33,7 @@ function stopRemoved() {
   }
 }
 
-/**
- * @param {ParentNode} root
- * @param {string} selector
- * @returns {HTMLElement[]}
- */
+/** @param {ParentNode} root @param {string} selector @returns {HTMLElement[]} */
 function matches(root, selector) {
   const found = [...root.querySelectorAll(selector)];
   if (root instanceof Element && root.matches(selector)) found.unshift(root);
@@ -47,9 +42,7 @@ function matches(root, selector) {
 
 /**
  * A behaviour that only some pages need: its script is fetched once its element is there.
- * @param {string} selector
- * @param {() => Promise<Start>} load
- * @returns {Behaviour}
+ * @param {string} selector @param {() => Promise<Start>} load @returns {Behaviour}
  */
 export function onDemand(selector, load) {
   return {

@@ -40,10 +40,7 @@ export const localSize = {
   },
 };
 
-/**
- * @param {HTMLElement} element
- * @param {string} words
- */
+/** @param {HTMLElement} element @param {string} words */
 function show(element, words) {
   element.textContent = words;
   // So that they are read out in the language they are written in.

@@ -16,12 +16,10 @@ const TIMEOUT_MS = 30_000;
 /** The portal refused a request, and said why. */
 export class Refused extends Error {
   /**
-   * @param {number} status
-   * @param {object} problem
+   * @param {number} status @param {object} problem
    * @param {string} [problem.code] stable name of the error, or empty
    * @param {string} [problem.detail] in words for people, or empty
-   * @param {FieldFault[]} [problem.faults]
-   * @param {number | null} [problem.retryAfter_s]
+   * @param {FieldFault[]} [problem.faults] @param {number | null} [problem.retryAfter_s]
    * @param {string} [problem.freeAt] when a quota has room again, in ISO 8601
    */
   constructor(status, { code = "", detail = "", faults = [], retryAfter_s = null, freeAt } = {}) {
@@ -77,9 +75,7 @@ export class NoAnswer extends Error {}
  */
 
 /**
- * @param {string} method
- * @param {string} url
- * @param {Options} [options]
+ * @param {string} method @param {string} url @param {Options} [options]
  * @returns {Promise<any>} the JSON of a 2xx answer, or null where it has none
  * @throws {Refused | NoAnswer | SomeoneElse} or the signal's reason
  */
@@ -90,9 +86,7 @@ export async function requestJson(method, url, options) {
 /**
  * Who is signed out meanwhile is asked to sign in, and the request is sent again. Only one that
  * outlives the page is worth no question.
- * @param {string} method
- * @param {string} url
- * @param {Options} [options]
+ * @param {string} method @param {string} url @param {Options} [options]
  * @returns {Promise<{ json: any, etag: string }>}
  * @throws {Refused | NoAnswer | SomeoneElse} or the signal's reason
  */
@@ -112,7 +106,9 @@ export async function request(method, url, options = {}) {
   }
 }
 
-/** @type {(method: string, url: string, options: Options) => Promise<{ json: any, etag: string }>} */
+/**
+ * @type {(method: string, url: string, options: Options) => Promise<{ json: any, etag: string }>}
+ */
 async function send(method, url, options) {
   const { body, ifMatch, signal, timeout_ms = TIMEOUT_MS, keepalive = false } = options;
   const late = new AbortController();

@@ -333,11 +333,10 @@ test("a file that went away goes on where it was once it is chosen again", () =>
   assert.deepEqual([id, key, phase, publishing], ["a.mp4", "k", "sending", "wanted"]);
 });
 
-test("offline uploads go on once the browser is online or the portal is reached", () => {
+test("offline uploads go on once the browser is online", () => {
   const offline = after(withFiles("a.mp4", "b.mp4"), { type: "connected", isOnline: false });
   assert.deepEqual(phases(offline), ["offline", "offline"]);
   assert.match(offline.news[0], /You are offline/);
-  assert.deepEqual(phases(after(offline, { type: "reachable", number: 2 })), ["offline", "sending"]);
   const online = after(offline, { type: "connected", isOnline: true });
   assert.deepEqual(phases(online), ["sending", "sending"]);
   const started = after(initialState(NO_LIMITS, false), chosen(film("a.mp4")));

@@ -10,7 +10,7 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.accounts.people import name_of, names_of
 from portal.database.models import Video
-from portal.errors import NothingToRetry, Unavailable
+from portal.errors import NothingToRetry
 from portal.videos import publishing
 from portal.videos.library import related_videos
 from portal.web.auth import Policy, may_edit, policy, principal
@@ -42,19 +42,10 @@ async def upload() -> str:
         max_duration_s=config.max_source_duration_s,
         max_pixels=config.max_source_pixels,
         limits=limits_in_words(config),
-        storage_url=await _storage_url(),
         quota=await own_quota(),
         visibilities=visibility_choices(await principal(), is_own=True),
         default_visibility=config.default_visibility,
     )
-
-
-async def _storage_url() -> str:
-    """Where browsers send files; empty where storage isn't set up, so that nothing can be sent."""
-    try:
-        return await web_context().storage.public.origin()
-    except Unavailable:
-        return ""
 
 
 @blueprint.get("/videos/<video_id>")

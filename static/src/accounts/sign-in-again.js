@@ -37,8 +37,7 @@ export function requireSamePerson() {
 
 /**
  * Waits until the person is signed in again.
- * @param {object} [options]
- * @param {number} [options.since] `signIns()` before what was refused
+ * @param {object} [options] @param {number} [options.since] `signIns()` before what was refused
  * @param {AbortSignal} [options.signal] rejects with its reason; the question stays, for others
  * @returns {Promise<boolean>} false when they don't want to, or the page can't ask
  * @throws {SomeoneElse}

@@ -12,10 +12,7 @@ const NOBODY = "You are still signed out. Sign in in the other tab first, or her
 /** @typedef {"same" | "other" | "closed"} Outcome who is signed in; `closed`: nobody */
 /** @typedef {{ id: string, email: string }} Person */
 
-/**
- * Shows the dialog, and waits for its end.
- * @returns {Promise<Outcome>}
- */
+/** Shows the dialog, and waits for its end. @returns {Promise<Outcome>} */
 export async function askToSignIn() {
   const template = document.querySelector("template[data-sign-in-again]");
   if (!(template instanceof HTMLTemplateElement)) return "closed";
@@ -136,8 +133,7 @@ class SignInDialog {
 
 /**
  * @param {string} address of a page that only who is signed in gets
- * @returns {Promise<Person | null>}
- * @throws {Error} without an answer
+ * @returns {Promise<Person | null>} @throws {Error} without an answer
  */
 async function whoIsSignedIn(address) {
   const response = await fetch(address, {

@@ -10,7 +10,10 @@ const SIGNED_OUT = "You are signed out. Sign in to go on; what you typed is stil
 const NO_ANSWER =
   "The portal can’t be reached. Check your connection and save again; what you typed is still here.";
 
-/** The form for a video's words: keeps what is typed from getting lost, and says what was saved. @type {import("../lifecycle.js").Start} */
+/**
+ * The form for a video's words: keeps what is typed from getting lost, and says what was saved.
+ * @type {import("../lifecycle.js").Start}
+ */
 export function editForm(form, signal) {
   if (!(form instanceof HTMLFormElement)) return;
   let isDirty = Boolean(form.querySelector("#conflict, [aria-invalid]"));
@@ -48,7 +51,10 @@ function outlive(form) {
   form.closest("#video-page")?.replaceChildren(form);
 }
 
-/** The panel that says who may see the video: tells what came of it. @param {HTMLElement} panel @param {AbortSignal} signal */
+/**
+ * The panel that says who may see the video: tells what came of it.
+ * @param {HTMLElement} panel @param {AbortSignal} signal
+ */
 export function accessPanel(panel, signal) {
   const form = panel.querySelector("form");
   if (form) followRequests(form, signal);

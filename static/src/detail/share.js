@@ -92,8 +92,7 @@ function embedCode(code, form, start_s) {
 }
 
 /**
- * @param {string} plain
- * @param {number} start_s
+ * @param {string} plain @param {number} start_s
  * @param {boolean} isMuted whether it plays by itself, which browsers allow without sound only
  */
 function playerAddress(plain, start_s, isMuted) {
@@ -112,11 +111,7 @@ function fullWidth(frame) {
   return frame.outerHTML.replace("<iframe", `<iframe style="${style}"`);
 }
 
-/**
- * @param {HTMLFormElement} form
- * @param {string} name
- * @returns {Element | null}
- */
+/** @param {HTMLFormElement} form @param {string} name @returns {Element | null} */
 function control(form, name) {
   const found = form.elements.namedItem(name);
   return found instanceof Element ? found : null;

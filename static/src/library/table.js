@@ -33,7 +33,10 @@ function say(words) {
   place.hidden = !words;
 }
 
-/** How many rows are chosen, and all of the page at once. @type {import("../lifecycle.js").Start} */
+/**
+ * How many rows are chosen, and all of the page at once.
+ * @type {import("../lifecycle.js").Start}
+ */
 export function selection(table, signal) {
   const form = table.closest("form");
   const every = table.querySelector("[data-select-all]");
@@ -67,7 +70,10 @@ function write(form, selector, words) {
   if (place) place.textContent = words;
 }
 
-/** What has come of an action goes once there is nothing more to be done about it. @param {HTMLElement} element @param {AbortSignal} signal */
+/**
+ * What has come of an action goes once there is nothing more to be done about it.
+ * @param {HTMLElement} element @param {AbortSignal} signal
+ */
 export function toast(element, signal) {
   const timeout_s = Number(element.dataset.toast);
   const timer = setTimeout(() => {

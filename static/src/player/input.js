@@ -119,7 +119,9 @@ function seek(video, to_s) {
   video.currentTime = Math.min(Math.max(to_s, 0), video.duration);
 }
 
-/** @param {HTMLVideoElement} video @param {number} by_s @param {number} [told_s] of several leaps */
+/**
+ * @param {HTMLVideoElement} video @param {number} by_s @param {number} [told_s] of several leaps
+ */
 function leap(video, by_s, told_s = by_s) {
   seek(video, video.currentTime + by_s);
   return `${by_s < 0 ? "−" : "+"}${Math.abs(told_s)} s`;

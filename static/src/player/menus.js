@@ -22,7 +22,10 @@ export function mendMenus(controller, renditions, signal) {
   closeFromOutside(controller, menu, signal);
 }
 
-/** The button is called by the words on it, as who speaks to the browser would call it. @param {Element} menu */
+/**
+ * The button is called by the words on it, as who speaks to the browser would call it.
+ * @param {Element} menu
+ */
 function nameBack(menu) {
   const back = menu.shadowRoot?.querySelector("button[part~=back]");
   back?.setAttribute("role", "menuitem");

@@ -11,7 +11,9 @@ import { keysDialog, mendMenus } from "./menus.js";
 import { keepCaptions, keepPosition, restoreSettings, startPosition_s } from "./saved-state.js";
 import { WORDS } from "./troubles.js";
 
-/** @typedef {import("./hls-stream.js").HlsStream | import("./native-stream.js").NativeStream} Stream */
+/**
+ * @typedef {import("./hls-stream.js").HlsStream | import("./native-stream.js").NativeStream} Stream
+ */
 /** @typedef {import("./troubles.js").Trouble} Trouble */
 
 /** @type {import("../lifecycle.js").Start} */

@@ -76,8 +76,7 @@ export function indexOfNearest(renditions, wanted) {
 
 /**
  * An entry of the menu of audio tracks; enabling it asks for it.
- * @param {TrackList<any>} list @param {number} index
- * @param {import("hls.js").MediaPlaylist} track
+ * @param {TrackList<any>} list @param {number} index @param {import("hls.js").MediaPlaylist} track
  */
 export function asAudioTrack(list, index, { name, lang }) {
   return {

@@ -72,8 +72,7 @@ const FINDINGS = {
 };
 
 /**
- * @param {Facts} facts
- * @param {Limits} limits
+ * @param {Facts} facts @param {Limits} limits
  * @returns {Finding[]} the gravest first; where one refuses the file, no others
  */
 export function findingsOf(facts, limits) {
@@ -148,9 +147,7 @@ function formatChannels(channels) {
 
 /**
  * Why a file isn't even uploaded.
- * @param {File} file
- * @param {string | null} contentType
- * @param {number} max_size_bytes 0 for any
+ * @param {File} file @param {string | null} contentType @param {number} max_size_bytes 0 for any
  * @returns {string} empty when it is
  */
 export function unsuitable(file, contentType, max_size_bytes) {
@@ -167,10 +164,8 @@ export function unsuitable(file, contentType, max_size_bytes) {
 
 /**
  * Why a file isn't even uploaded beside those that were chosen before it.
- * @param {File} file
- * @param {import("../upload/upload.js").Upload[]} uploads
- * @param {Left} [left] without it there are no quotas
- * @returns {string} empty when it is
+ * @param {File} file @param {import("../upload/upload.js").Upload[]} uploads
+ * @param {Left} [left] without it there are no quotas @returns {string} empty when it is
  */
 export function beyondQuota(file, uploads, left) {
   if (!left) return "";
@@ -202,8 +197,7 @@ export function contentTypeOf({ name, type }) {
 
 /**
  * Why the chosen file doesn't continue an unfinished upload.
- * @param {{ fileName: string, size_bytes: number }} upload
- * @param {File} file
+ * @param {{ fileName: string, size_bytes: number }} upload @param {File} file
  */
 export function wrongFile({ fileName, size_bytes }, file) {
   if (file.name !== fileName) {

@@ -1,4 +1,6 @@
-/** Looks at a chosen file before it is sent, which never waits for it: its facts and first frame. */
+/**
+ * Looks at a chosen file before it is sent, which never waits for it: its facts and first frame.
+ */
 
 const FACTS_TIMEOUT_MS = 10_000;
 const FRAME_TIMEOUT_MS = 8_000;

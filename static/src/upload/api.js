@@ -3,17 +3,14 @@
  * portal.
  */
 
-import { anySignal } from "../dom.js";
 import { request, requestJson } from "../requests.js";
 
 /** Putting thousands of parts together may take storage a while. */
 const COMPLETE_TIMEOUT_MS = 90_000;
-const REACH_TIMEOUT_MS = 5_000;
 const KEY = /^videos\/([0-9a-f]{32})\./;
 
 /**
- * @typedef {{ presignUrl: string, uploadsUrl: string, publishUrl: string,
- *   storageUrl: string }} Urls
+ * @typedef {{ presignUrl: string, uploadsUrl: string, publishUrl: string }} Urls
  * @typedef {{ partNumber: number, sizeBytes: number, etag: string }} Part
  * @typedef {{ state: "pending" | "uploading" | "stored", sizeBytes: number, partSizeBytes: number,
  *   partCount: number, parts: Part[] }} UploadState with the parts that storage has
@@ -63,7 +60,10 @@ export class Api {
     return (await requestJson("POST", url, { signal })).uploadUrl;
   }
 
-  /** Puts the parts together. @param {string} key @param {AbortSignal} signal @returns {Promise<UploadState>} */
+  /**
+   * Puts the parts together.
+   * @param {string} key @param {AbortSignal} signal @returns {Promise<UploadState>}
+   */
   complete(key, signal) {
     const url = `${this.#uploadUrl(key)}/complete`;
     return requestJson("POST", url, { signal, timeout_ms: COMPLETE_TIMEOUT_MS });
@@ -94,24 +94,6 @@ export class Api {
    */
   writeOf(videoId, what, body, ifMatch) {
     return requestJson("PUT", `${this.urls.publishUrl}/${videoId}/${what}`, { body, ifMatch });
-  }
-
-  /**
-   * Whether portal and storage answer, in whatever way. A browser is "offline" on a machine without
-   * any network, where a portal and its storage on that very machine can be reached all the same.
-   * @param {AbortSignal} signal
-   */
-  async isReachable(signal) {
-    const late = AbortSignal.timeout(REACH_TIMEOUT_MS);
-    /** @type {RequestInit} */
-    const init = { method: "HEAD", mode: "no-cors", cache: "no-store" };
-    init.signal = anySignal([signal, late]);
-    try {
-      await Promise.all([location.href, this.urls.storageUrl].map((url) => fetch(url, init)));
-      return true;
-    } catch {
-      return false;
-    }
   }
 
   /** @param {string} key */

@@ -71,13 +71,19 @@ export function canRetry(error) {
   return error instanceof TransferFailed && error.code === "";
 }
 
-/** Whether the same request would get the same answer, unless its signature had expired. @param {unknown} error */
+/**
+ * Whether the same request would get the same answer, unless its signature had expired.
+ * @param {unknown} error
+ */
 function isLasting(error) {
   if (!(error instanceof TransferFailed) || error.status === 0 || isStale(error)) return false;
   return !isPassing(error.status);
 }
 
-/** Errors whose budget is spent: retrying one level up must not start all over. @type {WeakSet<object>} */
+/**
+ * Errors whose budget is spent: retrying one level up must not start all over.
+ * @type {WeakSet<object>}
+ */
 const final = new WeakSet();
 
 /**
@@ -88,8 +94,7 @@ const final = new WeakSet();
  * @param {{ signal?: AbortSignal, isWorthIt?: (error: unknown) => boolean,
  *   onTrouble?: (error: Error) => void }} [options] `signal` rejects with its reason; `onTrouble` is
  *   called before each pause, and before giving up
- * @returns {Promise<T>}
- * @throws {unknown} the last error, once trying again is no use
+ * @returns {Promise<T>} @throws {unknown} the last error, once trying again is no use
  */
 export async function retrying(attempt, { signal, isWorthIt = canRetry, onTrouble } = {}) {
   let backoff = new Backoff();
@@ -117,7 +122,10 @@ export async function retrying(attempt, { signal, isWorthIt = canRetry, onTroubl
   }
 }
 
-/** @param {number} pause_ms @param {AbortSignal} [signal] rejects with its reason @returns {Promise<void>} */
+/**
+ * @param {number} pause_ms @param {AbortSignal} [signal] rejects with its reason
+ * @returns {Promise<void>}
+ */
 function sleep(pause_ms, signal) {
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted();

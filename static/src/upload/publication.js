@@ -29,8 +29,7 @@ const UNREACHABLE =
  * @param {Api} api @param {Request} wanted
  * @param {Request | null} unanswered the last request, when its answer was lost
  * @param {(unanswered: Request | null) => void} remember for this visit and others
- * @returns {Promise<Video>}
- * @throws {NotPublished}
+ * @returns {Promise<Video>} @throws {NotPublished}
  */
 export async function publish(api, wanted, unanswered, remember) {
   try {
@@ -82,8 +81,7 @@ async function create(api, wanted, remember) {
  * Writes what was typed since, unless someone else has changed the video meanwhile: then its
  * page, which comes next, is the place to see that and to change it again.
  * @param {Api} api @param {Video} video
- * @param {Request} sent what it was made with @param {Request} wanted
- * @returns {Promise<Video>}
+ * @param {Request} sent what it was made with @param {Request} wanted @returns {Promise<Video>}
  */
 async function correct(api, video, sent, wanted) {
   const { visibility } = wanted;

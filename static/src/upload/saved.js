@@ -59,7 +59,10 @@ export async function released(id, signal) {
   return navigator.locks.request(LOCK_PREFIX + id, { signal }, read).catch(() => null);
 }
 
-/** Saves what has changed: what was typed a little later, all else at once. @param {Upload} was @param {Upload} now */
+/**
+ * Saves what has changed: what was typed a little later, all else at once.
+ * @param {Upload} was @param {Upload} now
+ */
 export function keep(was, now) {
   if (!isKept(now)) return;
   const isSame =
@@ -116,8 +119,7 @@ export function newId() {
 
 /**
  * What tells one file from another of the same name and size.
- * @param {File} file
- * @returns {Promise<string>} SHA-256 over its size, its first and its last MiB
+ * @param {File} file @returns {Promise<string>} SHA-256 over its size, its first and its last MiB
  * @throws {DOMException} the file can't be read (any more)
  */
 export async function fingerprintOf(file) {
@@ -130,8 +132,7 @@ export async function fingerprintOf(file) {
 }
 
 /**
- * @param {{ fileName: string, size_bytes: number, fingerprint: string }} known
- * @param {File} file
+ * @param {{ fileName: string, size_bytes: number, fingerprint: string }} known @param {File} file
  * @returns {Promise<boolean>} whether this is the file that was being uploaded
  */
 export async function matches({ fileName, size_bytes, fingerprint }, file) {

@@ -114,7 +114,9 @@ export function othersOf({ uploads }, number) {
   return uploads.filter((it) => it.number !== number && isUnpublished(it));
 }
 
-/** @param {State} state @param {number} number @returns {Upload[]} that more people would see then */
+/**
+ * @param {State} state @param {number} number @returns {Upload[]} that more people would see then
+ */
 export function loosenedBy(state, number) {
   const reach = VISIBILITIES.indexOf(sharedOf(state, number).visibility ?? "");
   const reachOf = (/** @type {Upload} */ it) => VISIBILITIES.indexOf(it.details.visibility);
@@ -122,8 +124,7 @@ export function loosenedBy(state, number) {
 }
 
 /**
- * @param {State} state
- * @param {Pick<import("./state.js").Choice, "file" | "match">} choice
+ * @param {State} state @param {Pick<import("./state.js").Choice, "file" | "match">} choice
  * @returns {string} why it isn't even uploaded; empty when it is
  */
 export function faultOf({ uploads, limits }, { file, match }) {

@@ -36,7 +36,7 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  *   requested: { request: Upload["request"] },
  *   transferred: { news: import("./transfer.js").TransferNews, now_ms: number },
  *   failed: { error: Error }, followed: { processing: NonNullable<Upload["processing"]> },
- *   reachable: {}, pause: {}, resume: {}, retry: {},
+ *   pause: {}, resume: {}, retry: {},
  * }} OwnEvents
  */
 /**
@@ -59,8 +59,7 @@ const ON_FILES = { target: /** @type {const} */ ("files") };
  */
 
 /**
- * @param {Limits} limits @param {boolean} [isOnline] @param {own.Details} [blank]
- * @returns {State}
+ * @param {Limits} limits @param {boolean} [isOnline] @param {own.Details} [blank] @returns {State}
  */
 export function initialState(limits, isOnline = true, blank = own.NO_DETAILS) {
   return {
@@ -92,7 +91,9 @@ function handled(state, event) {
   return pageHandlers[/** @type {keyof PageEvents} */ (event.type)](state, event);
 }
 
-/** @type {{ [T in keyof OwnEvents]: (upload: Upload, event: OwnEvents[T], state: State) => Upload }} */
+/**
+ * @type {{ [T in keyof OwnEvents]: (upload: Upload, event: OwnEvents[T], state: State) => Upload }}
+ */
 const ownHandlers = {
   looked: (upload, { isStored, arrived_bytes }) =>
     // Meanwhile its file may have been chosen.
@@ -114,8 +115,6 @@ const ownHandlers = {
   transferred: (upload, { news, now_ms }) => own.withNews(upload, news, now_ms),
 
   failed: (upload, { error }) => ({ ...upload, phase: "failed", failure: error }),
-
-  reachable: (upload) => (upload.phase === "offline" ? own.queued(upload, true) : upload),
 
   pause: (it) => (is.isInFlight(it) ? { ...it, phase: "paused", failure: null } : it),
 

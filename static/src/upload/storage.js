@@ -153,7 +153,9 @@ export async function sendParts(sending, signal) {
   }
 }
 
-/** @param {Sending} sending @param {AbortSignal} signal @returns {(number: number) => Promise<void>} */
+/**
+ * @param {Sending} sending @param {AbortSignal} signal @returns {(number: number) => Promise<void>}
+ */
 function partSender({ file, upload, sign, onProgress, onPart, onTrouble }, signal) {
   /** @type {Map<number, number>} bytes of each part on its way or there */
   const sent = new Map();

@@ -8,12 +8,12 @@ import { factsInWords, findingsOf, wrongFile } from "../preflight/findings.js";
 import { firstFrame, readFacts } from "../preflight/reader.js";
 import { Api } from "./api.js";
 import { NotPublished } from "./failures.js";
-import { Follower } from "./processing.js";
+import { follow } from "./processing.js";
 import { publish } from "./publication.js";
 import * as browser from "./saved.js";
 import * as is from "./selectors.js";
 import { initialState, reduce } from "./state.js";
-import { arrivedOf, removeSent, Transfer } from "./transfer.js";
+import { arrivedOf, Transfer } from "./transfer.js";
 
 /** @typedef {import("./state.js").State} State */
 /** @typedef {import("./upload.js").Upload} Upload */
@@ -27,7 +27,6 @@ import { arrivedOf, removeSent, Transfer } from "./transfer.js";
 
 export class Store {
   #api;
-  #follower;
   /** @type {((state: State, before: State) => void)[]} */
   #listeners = [];
   /** @type {Map<number, Run>} by the number of the upload */
@@ -42,10 +41,9 @@ export class Store {
     this.urls = urls;
     this.signal = signal;
     this.#api = new Api(urls);
-    this.state = initialState(limits, navigator.onLine, blank);
-    /** @type {(number: number, processing: import("./processing.js").Processing) => void} */
-    const tell = (number, processing) => this.dispatch({ type: "followed", number, processing });
-    this.#follower = new Follower(urls.publishUrl, tell, signal);
+    // A browser is "offline" on a machine without any network, too, where a portal and its storage
+    // on that very machine can be reached all the same; only a network that goes counts.
+    this.state = initialState(limits, true, blank);
     for (const type of ["online", "offline"]) {
       const connect = () => this.dispatch({ type: "connected", isOnline: type === "online" });
       window.addEventListener(type, connect, { signal });
@@ -107,7 +105,7 @@ export class Store {
     if (was === now) return;
     const isReplaced = was?.file && now && was.id !== now.id;
     if (was && !is.isGivenUp(was) && (isReplaced || is.isGivenUp(now))) this.#giveUp(was);
-    if (isReplaced || taskOf(was) !== taskOf(now)) this.#startTask(number, now);
+    if (isReplaced || isRunning(was) !== isRunning(now)) this.#transfer(number, now);
     if (!now) return;
     if (was) browser.keep(was, now);
     else if (is.isRestored(now)) this.#look(now);
@@ -119,15 +117,14 @@ export class Store {
     if (now.publishing === "publishing") this.#publish(now);
     if (now.publishing !== "published") return;
     browser.forget(now.id);
-    if (now.video) this.#follower.follow(number, now.video.id);
+    if (now.video) this.#followVideo(number, now.video.id);
   }
 
   /** @param {number} number @param {Upload | undefined} upload */
-  #startTask(number, upload) {
+  #transfer(number, upload) {
     const before = this.#runs.get(number);
     before?.stop.abort();
-    const task = taskOf(upload);
-    if (!task || !upload?.file) return;
+    if (!isRunning(upload) || !upload?.file) return;
     const { id, file, key } = upload;
     browser.claim(id);
     const isSame = before?.transfer.file === file && before.transfer.key === key;
@@ -135,9 +132,7 @@ export class Store {
     const stop = new AbortController();
     // Two runs at once would send the same parts.
     const ended = Promise.resolve(before?.ended).then(() =>
-      task === "send"
-        ? this.#send(number, transfer, stop.signal)
-        : this.#reach(number, stop.signal),
+      this.#send(number, transfer, stop.signal),
     );
     this.#runs.set(number, { transfer, stop, ended });
   }
@@ -162,12 +157,6 @@ export class Store {
     }
   }
 
-  /** @param {number} number @param {AbortSignal} signal */
-  async #reach(number, signal) {
-    const isReachable = !signal.aborted && (await this.#api.isReachable(signal));
-    if (isReachable && !signal.aborted) this.dispatch({ type: "reachable", number });
-  }
-
   /** @param {Upload} upload cancelled, removed, or refused */
   async #giveUp({ id, number, key }) {
     const run = this.#runs.get(number);
@@ -175,7 +164,18 @@ export class Store {
     await run?.ended;
     // The portal may have issued the key in the last moment.
     const sent = run?.transfer.key || key;
-    if (sent) await removeSent(this.#api, sent);
+    // What is left is swept by the portal later.
+    if (sent) await this.#api.remove(sent).catch(() => {});
+  }
+
+  /** @param {number} number @param {string} videoId */
+  #followVideo(number, videoId) {
+    const url = `${this.urls.publishUrl}/${videoId}/transcode`;
+    follow(
+      url,
+      (processing) => this.dispatch({ type: "followed", number, processing }),
+      this.signal,
+    );
   }
 
   /** @param {Upload} upload of an earlier visit */
@@ -224,8 +224,7 @@ export class Store {
   }
 }
 
-/** @param {Upload | undefined} upload @returns {"" | "send" | "reach"} */
-function taskOf(upload) {
-  if (upload?.phase === "offline") return "reach";
-  return upload && is.isRunning(upload) ? "send" : "";
+/** @param {Upload | undefined} upload */
+function isRunning(upload) {
+  return upload !== undefined && is.isRunning(upload);
 }

@@ -5,7 +5,7 @@
  */
 
 import { Refused } from "../requests.js";
-import { isPassing, isStale, retrying, TransferFailed } from "./failures.js";
+import { isStale, retrying, TransferFailed } from "./failures.js";
 import { fingerprintOf } from "./saved.js";
 import { isSentWhole } from "./selectors.js";
 import { put, sendParts, sizeOf } from "./storage.js";
@@ -234,16 +234,5 @@ export async function arrivedOf(api, { key, size_bytes }) {
   } catch (error) {
     const isGone = error instanceof Refused && error.status === 404;
     return isGone ? { isStored: false, arrived_bytes: 0 } : null;
-  }
-}
-
-/** Removes what has been sent, if that can be done; the portal sweeps the rest. @param {Api} api @param {string} key */
-export async function removeSent(api, key) {
-  const isWorthIt = (/** @type {unknown} */ error) =>
-    !(error instanceof Refused) || isPassing(error.status);
-  try {
-    await retrying(() => api.remove(key), { isWorthIt });
-  } catch (error) {
-    console.info("The upload was not removed from storage.", error);
   }
 }

@@ -8,7 +8,7 @@ import * as is from "./selectors.js";
 /**
  * - `unfinished`: begun by an earlier visit, its file has to be chosen again;
  * - `waiting`, `sending`, `confirming`, `sent`: the way into storage;
- * - `offline`: goes on once portal and storage can be reached;
+ * - `offline`: goes on once there is a network;
  * - `paused`, `failed`, `cancelled`: goes on when the editor says so;
  * - `refused`: the portal is sure not to publish this file.
  * @typedef {"unfinished" | "waiting" | "sending" | "confirming" | "sent" | "offline"
@@ -137,8 +137,7 @@ export function withArrived(upload, isStored, arrived_bytes) {
 /**
  * A file was chosen: it is sent, or the rest of it where it continues the upload. What was typed
  * stays also where it takes the place of another file.
- * @param {Upload} upload
- * @param {{ file: File, id: string, saved_at: number }} choice
+ * @param {Upload} upload @param {{ file: File, id: string, saved_at: number }} choice
  * @returns {Upload} to be queued
  */
 export function withFile(upload, { file, id, saved_at }) {
@@ -153,7 +152,10 @@ export function withFile(upload, { file, id, saved_at }) {
   return prefilled({ ...fresh, arrived_bytes: null, publishTrouble: "" });
 }
 
-/** The title is the file's name, unless something else was typed. @param {Upload} upload @returns {Upload} */
+/**
+ * The title is the file's name, unless something else was typed.
+ * @param {Upload} upload @returns {Upload}
+ */
 function prefilled(upload) {
   if (upload.details.title !== upload.prefilledTitle) return upload;
   const name = upload.fileName.replace(/\.[^.]+$/, "");

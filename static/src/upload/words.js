@@ -121,7 +121,10 @@ function troubleOf({ failure, inspection, file }) {
   return { ...bad, figure: "Not uploaded", trouble, buttons };
 }
 
-/** What is said of publishing in an upload's line. @param {Upload} upload @returns {{ words: string, isBad?: boolean }} */
+/**
+ * What is said of publishing in an upload's line.
+ * @param {Upload} upload @returns {{ words: string, isBad?: boolean }}
+ */
 export function noteOf(upload) {
   const { publishing, publishTrouble, faults } = upload;
   if (publishing === "publishing") return { words: "Publishing…" };
@@ -134,7 +137,10 @@ export function noteOf(upload) {
   return isAsked ? { words: "Some details are missing", isBad: true } : { words: "" };
 }
 
-/** Who can see it, where that is not the default. @type {(upload: Upload, usual: string) => string} */
+/**
+ * Who can see it, where that is not the default.
+ * @type {(upload: Upload, usual: string) => string}
+ */
 export function visibilityInWords({ details: { visibility } }, usual) {
   return visibility === usual ? "" : visibility.charAt(0).toUpperCase() + visibility.slice(1);
 }
