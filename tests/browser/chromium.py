@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from front_end import install_tools
-from playwright.async_api import ConsoleMessage, Error, Page, Request, Route
+from playwright.async_api import ConsoleMessage, Error, Locator, Page, Request, Route
 from running_portal import create
 
 OpenPage = Callable[..., Awaitable[Page]]
@@ -173,3 +173,10 @@ async def publish_file(portal_url: str, path: Path, title: str) -> str:
     description = "First line.\nSecond line with <b>markup</b>."
     details = {"description": description, "categoryIds": [1, 2], "tags": "test, browser"}
     return str((await create(portal_url, path, title=title, **details))["id"])
+
+
+async def open_workshop(page: Page, address: str, form: str) -> Locator:
+    """Open the workshop of the video at this address, and wait for its scripts; answers a form."""
+    await page.goto(f"{address}/edit")
+    await page.wait_for_load_state("networkidle")
+    return page.get_by_role("form", name=form)

@@ -7,12 +7,6 @@ from playwright.async_api import Frame, Page
 from running_portal import run_ffmpeg
 
 FILM_S = 24
-LAYOUT_SHIFTS = """
-window.layoutShifts = [];
-new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) window.layoutShifts.push(entry.value);
-}).observe({ type: "layout-shift", buffered: true });
-"""
 NO_MEDIA_SOURCE = """
 for (const name of ["MediaSource", "ManagedMediaSource", "WebKitMediaSource"]) delete window[name];
 """
@@ -47,15 +41,6 @@ def make_film(folder: Path, *, size: str = "854x480") -> Path:
         *("-c:s", "mov_text", *(part for pair in languages for part in pair)),
     ]
     return run_ffmpeg(folder / "film.mp4", *arguments)
-
-
-def make_untagged_film(folder: Path, source: Path) -> Path:
-    """The video with one subtitle track that names no language."""
-    words = folder / "words.srt"
-    words.write_text("1\n00:00:00,000 --> 00:00:02,000\nGood morning.\n", encoding="utf-8")
-    inputs = ("-i", str(source), "-i", str(words))
-    mapping = ("-map", "0", "-map", "1", "-c", "copy", "-c:s", "mov_text")
-    return run_ffmpeg(folder / "untagged.mp4", *inputs, *mapping)
 
 
 async def wait_for(page: Page | Frame, condition: str, *, timeout_s: float = 120) -> None:

@@ -11,13 +11,13 @@ from chromium import (
     OpenPage,
     axe_findings,
     hold_requests,
+    open_workshop,
     record_requests,
     suits_everyone,
 )
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal, fresh_portal
 from upload_page import choose, fill_in, open_video, publish_button
-from workshop_page import open_workshop
 
 # Browsers report answers that refuse something.
 pytestmark = pytest.mark.complaint("status of (401|404|409|410|422)|Failed to load resource")

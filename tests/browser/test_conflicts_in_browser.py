@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chromium import OpenPage, Publish
+from chromium import OpenPage, Publish, open_workshop
 from playwright.async_api import Locator, Page, expect
-from workshop_page import open_workshop
 
 # Browsers report answers that refuse something. What the policy forbids is none of those.
 pytestmark = pytest.mark.complaint("status of 409")

@@ -1,27 +1,24 @@
 """The upload page in a real browser: what an editor sees, does, and can recover from."""
 
 import base64
-import os
 import re
 import shutil
 from pathlib import Path
 
 import pytest
-from api_client import rows, run_sql
+from api_client import rows
 from chromium import (
     TRANSCODE_TIMEOUT_MS,
     OpenPage,
     Publish,
     axe_findings,
-    hold_requests,
     photograph,
     play_past,
     record_requests,
-    suits_everyone,
 )
 from front_end import install_tools, run_node
 from playwright.async_api import BrowserContext, Page, Route, expect
-from running_portal import LivePortal, fresh_portal
+from running_portal import LivePortal
 from upload_page import (
     CREATION,
     SLOW_BPS,
@@ -31,7 +28,6 @@ from upload_page import (
     chosen_categories,
     details,
     fill_in,
-    is_published,
     is_uploaded,
     line,
     listen,
@@ -62,9 +58,6 @@ SMALL_TARGETS = """() => [...document.querySelector("[data-upload-form]")
     .filter((it) => it.getBoundingClientRect().height < 44)
     .map((it) => it.outerHTML)"""
 MIB = 2**20
-OWNER = {"email": "ann@example.org", "password": "four calm green boats", "next": "/"}
-USED_UP = "publish any more for now"
-A_DAY_LATER = "UPDATE videos SET created_at = created_at - interval '24 hours'"
 
 
 @pytest.fixture(scope="session")
@@ -108,22 +101,6 @@ async def test_newcomer_copies_the_link_of_a_first_video_in_six_interactions(
     await expect(page.get_by_text("Upload more")).to_be_visible()
     await page.goto(address)
     await expect(page.get_by_role("heading", level=1)).to_have_text(short_video.stem)
-
-
-@pytest.mark.slow
-async def test_processing_that_fails_says_why_and_leads_to_the_workshop(
-    page: Page, notes: Path
-) -> None:
-    # What the browser would have found out.
-    await page.context.route("**/preflight-*.js", lambda route: route.fulfill(status=404))
-    await start_upload(page, notes)
-    await fill_in(page)
-    await press_publish(page)
-    place = line(page, notes.name)
-    await expect(place).to_contain_text("Couldn’t be processed")  # noqa: RUF001 - as shown
-    await expect(place).to_contain_text("not an MP4 or QuickTime video")
-    await place.get_by_role("link", name="What to do").click()
-    await page.wait_for_url("**/videos/*/edit")
 
 
 async def test_video_is_published_from_details_filled_in_during_upload(
@@ -355,17 +332,8 @@ async def test_list_and_details_suit_everyone_in_any_state(
     if width < 500:
         # A thumb meets nothing that is smaller than 44 px.
         assert await page.evaluate(SMALL_TARGETS) == []
-    await photograph(page, f"upload-categories-{width}-{scheme}")
-    if width < 500:
-        await page.get_by_role("button", name="Remove Music").tap()
-        await expect(chosen_categories(page)).to_have_count(0)
-        await page.get_by_role("combobox", name="Categories").tap()
-        await page.get_by_role("option", name="Music", exact=True).tap()
     await publish_button(page).click()
     await expect(line(page, "silent.mp4")).to_contain_text("Some details are missing")
-    await expect(line(page, "hdr.mp4")).to_contain_text(
-        "Ready to watch", timeout=TRANSCODE_TIMEOUT_MS
-    )
     await slow_down(page, 20_000)
     long_name = shutil.copyfile(films[0], tmp_path / f"{'a_very_long_name' * 12}.mp4")
     await choose(page, Path(long_name), films[1], films[2])
@@ -377,7 +345,6 @@ async def test_list_and_details_suit_everyone_in_any_state(
     await photograph(page, f"upload-several-{width}-{scheme}")
     await open_line(page, "sound.mp4")
     assert await axe_findings(page) == []
-    await photograph(page, f"upload-refused-{width}-{scheme}")
 
 
 @pytest.fixture(scope="session")
@@ -477,41 +444,6 @@ async def test_large_upload_says_how_far_it_is_and_sends_the_rest(
     await expect(chosen_categories(page)).to_have_text(["Music"])
 
 
-@pytest.mark.slow
-async def test_file_that_was_away_for_a_moment_goes_on_where_it_was(
-    page: Page, large_film: Path
-) -> None:
-    sent = record_requests(page, method="PUT")
-    late_parts = re.compile("/parts/[3-9]$")
-    go_on = await hold_requests(page, late_parts)
-    chosen = large_film.stat()
-    await open_upload(page)
-    async with page.expect_request_finished(lambda put: "partNumber=2" in put.url):
-        await choose(page, large_film)
-    place, alert = line(page, large_film.name), details(page).get_by_role("alert")
-    await page.get_by_label("Title").fill("On a stick")
-    await choose_category(page)
-    await publish_button(page).click()
-    # A browser doesn't read a file that seems to have changed.
-    os.utime(large_film, (1, 1))
-    go_on.set()
-    await expect(alert).to_contain_text("be read any more")
-    os.utime(large_film, ns=(chosen.st_atime_ns, chosen.st_mtime_ns))
-    go_on.clear()
-    async with page.expect_request(late_parts):
-        await place.get_by_role("button", name="Try again").click()
-    os.utime(large_film, (1, 1))
-    go_on.set()
-    await expect(alert).to_contain_text("be read any more")
-    # Chosen again it is known, and was to be published.
-    os.utime(large_film, ns=(chosen.st_atime_ns, chosen.st_mtime_ns))
-    await choose(page, large_film)
-    await expect(page.locator("[data-line]")).to_have_count(1)
-    await is_published(page, "On a stick")
-    assert len({url.partition("?")[0] for url in sent}) == 1
-    assert len([url for url in sent if "partNumber=2" in url]) == 1
-
-
 @pytest.fixture
 def own_film(short_video: Path, tmp_path: Path) -> Path:
     """A video of a name that no other test uses."""
@@ -549,73 +481,6 @@ async def test_details_changed_after_a_lost_answer_belong_to_the_same_video(
     await page.get_by_label("Title").fill("The harbour")
     await press_publish(page, title="The harbour")
     assert await _titles(live_portal, own_film) == ["The harbour"]
-
-
-async def owners_page(open_page: OpenPage, portal: LivePortal) -> Page:
-    """A page in a browser in which the portal's owner is signed in."""
-    page = await open_page()
-    await page.context.request.post(f"{portal.base_url}/set-up", form=OWNER)
-    return page
-
-
-async def opened(page: Page, portal: LivePortal) -> Page:
-    """The upload page, in another tab of the same browser."""
-    tab = await page.context.new_page()
-    await tab.goto(f"{portal.base_url}/upload")
-    await tab.locator("[data-upload-form][data-ready]").wait_for()
-    return tab
-
-
-async def uploaded(page: Page, file: Path) -> None:
-    """A file is in storage, and its details are filled in."""
-    await choose(page, file)
-    await is_uploaded(page)
-    await fill_in(page)
-
-
-@pytest.mark.slow
-async def test_editor_sees_the_day_fill_up_and_waits(
-    services: dict[str, str], open_page: OpenPage, short_video: Path, upload_files: dict[str, Path]
-) -> None:
-    async with fresh_portal(services, MAX_VIDEOS_PER_DAY="1") as portal:
-        page = await owners_page(open_page, portal)
-        first, second, third = [await opened(page, portal) for _ in range(3)]
-        quota = first.locator(".quota")
-        await expect(quota).to_contain_text("0 of 1 video in the last 24 hours")
-        await uploaded(second, upload_files["plain.mp4"])
-        # More files than there are places are not even uploaded.
-        await choose(first, short_video, upload_files["silent.mp4"])
-        fault = first.locator("#file-error")
-        await expect(fault).to_contain_text("may publish only 1 more.")
-        await expect(line(first, "silent.mp4")).to_have_count(0)
-        await fill_in(first)
-        await publish_button(first).click()
-        await is_published(first)
-
-        # Too late for a file that is uploaded: it stays, and so does what was typed.
-        await publish_button(second).click()
-        refusal = second.locator("[data-submit-trouble]")
-        await expect(refusal).to_contain_text("as many videos in 24 hours as it may")
-        await expect(refusal).to_contain_text("what is uploaded is kept until then")
-        await suits_everyone(second, "quota-details-videos")
-        # Too late for one that is not.
-        await choose(third, short_video)
-        await expect(third.get_by_role("alert")).to_contain_text("No more videos can be published")
-
-        full = await opened(page, portal)
-        await expect(full.locator(".quota")).to_contain_text(USED_UP)
-        await expect(full.locator(".quota time")).to_be_visible()
-        asked = record_requests(full, "/presign")
-        await choose(full, short_video)
-        await expect(full.locator("#file-error")).to_contain_text("may publish no more videos")
-        assert asked == []
-        await suits_everyone(full, "quota-full-videos")
-
-        await run_sql(portal.environ["DATABASE_URL"], A_DAY_LATER)
-        await publish_button(second).click()
-        await is_published(second)
-        # Its pages would ask on after the end of the portal.
-        await page.context.close()
 
 
 @pytest.mark.parametrize("name", ["upload_state", "upload_transfer"])

@@ -4,11 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-from chromium import OpenPage, Publish, play_past, suits_everyone
+from chromium import OpenPage, Publish, open_workshop, play_past, suits_everyone
 from playwright.async_api import Dialog, Locator, Page, Route, expect
 from running_portal import run_ffmpeg
 from upload_page import category_field, choose_category, chosen_categories
-from workshop_page import open_workshop
 
 # Browsers report answers that refuse something, also to polls of what was deleted meanwhile.
 pytestmark = pytest.mark.complaint("status of (404|409|410|422)")

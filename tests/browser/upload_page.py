@@ -1,11 +1,8 @@
 """What the tests of the upload page share: files of all kinds, slow lines, what is announced."""
 
-import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from playwright.async_api import Locator, Page, Route, expect
+from playwright.async_api import Locator, Page, expect
 from running_portal import run_ffmpeg
 
 STORAGE = "**/videos/*.mp4?*"  # the signed address a file is PUT to
@@ -79,11 +76,6 @@ async def slow_down(page: Page, rate_bps: int = SLOW_BPS) -> None:
     )
 
 
-async def refuse(route: Route) -> None:
-    """Answer as a storage that refuses; three such answers end an upload."""
-    await route.fulfill(status=403, headers={"Access-Control-Allow-Origin": "*"})
-
-
 async def open_upload(page: Page) -> None:
     """Open the upload page, and wait until its scripts listen."""
     await page.goto("/upload")
@@ -130,15 +122,6 @@ async def open_video(page: Page, title: str = "") -> None:
     await page.wait_for_url("**/videos/*")
     if title:
         await expect(page.get_by_role("heading", level=1)).to_have_text(title)
-
-
-def refuse_with(status: int, code: str, *, retry_after_s: int = 0) -> Callable[[Route], Any]:
-    """Answers with a problem, as the portal does."""
-    headers = {"Content-Type": "application/problem+json"}
-    if retry_after_s:
-        headers["Retry-After"] = str(retry_after_s)
-    body = json.dumps({"status": status, "code": code, "detail": "Not now."})
-    return lambda route: route.fulfill(status=status, headers=headers, body=body)
 
 
 def line(page: Page, name: str) -> Locator:

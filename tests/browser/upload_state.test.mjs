@@ -383,63 +383,6 @@ test("screen readers are told each quarter of the whole once", () => {
   ]);
 });
 
-test("whatever happens, the limit holds and no progress goes back", () => {
-  let seed = 7;
-  const random = (below) => {
-    seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
-    return Math.floor((seed / 2 ** 32) * below);
-  };
-  let state = start();
-  let files = 0;
-  for (let step = 0; step < 3000; step += 1) {
-    const number = 1 + random(state.nextNumber);
-    files += 1;
-    const events = [
-      chosen(film(`${files}.mp4`)),
-      ...["pause", "resume", "retry", "cancel", "remove", "copy"].map((type) => ({ type, number })),
-      { type: "connected", isOnline: random(3) > 0 },
-      { type: "submitted" },
-      { type: "opened", number: uploadOf(state, number) ? number : state.open },
-      { type: "edited", number, details: DETAILS, pointer: "/title" },
-      ...[1, 2, 3, 4].map(() => transferred(number, { sent_bytes: random(2 * SIZE_BYTES) }, step * 50)),
-      sent(number),
-      { type: "failed", number, error: new TransferFailed(0) },
-      { type: "published", number, video: { id: "v", title: "t" } },
-    ];
-    const event = events[random(events.length)];
-    const upload = uploadOf(state, number);
-    const isPossible = {
-      chosen: state.uploads.length < 12,
-      retry: ["failed", "cancelled"].includes(upload?.phase),
-      transferred: ["sending", "confirming"].includes(upload?.phase),
-      failed: ["sending", "confirming"].includes(upload?.phase),
-      published: upload?.publishing === "publishing",
-      cancel: ["waiting", "sending", "paused", "offline"].includes(upload?.phase),
-      remove: ["sent", "failed", "cancelled"].includes(upload?.phase) && !upload.publishing,
-    };
-    if (isPossible[event.type] === false) continue;
-    const before = state;
-    state = after(state, event);
-    const running = state.uploads.filter(({ phase }) => phase === "sending" || phase === "confirming");
-    assert.ok(running.length <= 2);
-    const isIdle = state.uploads.some(({ phase }) => phase === "waiting") && running.length < 2;
-    assert.ok(!isIdle, "nothing waits while there is a place");
-    const open = openOf(state);
-    const isAnyLeft = state.uploads.some(({ publishing }) => publishing !== "published");
-    assert.equal(Boolean(open && open.publishing !== "published"), isAnyLeft);
-    for (const now of state.uploads) {
-      const was = uploadOf(before, now.number);
-      if (event.type === "transferred" && was) assert.ok(now.sent_bytes >= was.sent_bytes);
-      assert.ok(now.phase === "sent" || now.sent_bytes < SIZE_BYTES);
-      standingOf(now);
-      noteOf(now);
-    }
-    assert.ok(overallOf(state.uploads).share <= 1);
-    batchOf(state);
-    submitOf(state);
-  }
-});
-
 test("an upload of someone signed out meanwhile goes on where it was, once they say so", () => {
   const stopped = { type: "failed", number: 1, error: new Refused(401, { code: "not_signed_in" }) };
   const begun = [transferred(1, { key: "k" }), transferred(1, { sent_bytes: 700 })];

@@ -5,7 +5,7 @@ import { mock, test } from "node:test";
 import { NoAnswer, Refused, SIGNED_OUT } from "../../static/src/requests.js";
 import { publish } from "../../static/src/upload/publication.js";
 import { retrying, TransferFailed } from "../../static/src/upload/failures.js";
-import { rangeOf, sendParts, sizeOf } from "../../static/src/upload/storage.js";
+import { put, rangeOf, sendParts, sizeOf } from "../../static/src/upload/storage.js";
 import { partsToSend, Transfer } from "../../static/src/upload/transfer.js";
 import { newUpload, withNews } from "../../static/src/upload/upload.js";
 import { standingOf } from "../../static/src/upload/words.js";
@@ -346,4 +346,19 @@ test("an upload that storage forgot starts anew by itself", async () => {
   const puts = await storage.run(transferTo(storage));
   assert.deepEqual(sorted([...new Set(puts)]), [1, 2, 3, 4, 5]);
   assert.equal(storage.parts.size, 5);
+});
+
+test("a file that can't be read any more is told from a broken connection", async () => {
+  const own = globalThis.XMLHttpRequest;
+  globalThis.XMLHttpRequest = class extends PausedPut {
+    send() {
+      for (const name of ["error", "loadend"]) this.dispatchEvent(new Event(name));
+    }
+  };
+  const { signal } = new AbortController();
+  const sent = (data) => put("https://storage.example/", data, { onProgress: () => {}, signal });
+  const gone = { slice: () => ({ arrayBuffer: () => Promise.reject(new Error("gone")) }) };
+  await assert.rejects(sent(gone), { code: "file_unreadable" });
+  await assert.rejects(sent(new Blob(["x"])), { code: "", status: 0 });
+  globalThis.XMLHttpRequest = own;
 });
