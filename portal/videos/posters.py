@@ -46,10 +46,9 @@ JOB_TIMEOUT_S = 60
 ENOUGH_PIXELS_ACROSS = 1080
 # A picture waits in the database, not in storage: it is recorded and removed together with its
 # request, so that there is none without the other to be looked for. It has some megabytes.
-KEEP_PICTURE = """
-INSERT INTO poster_pictures (video_id, content) VALUES (%s, %s)
-ON CONFLICT (video_id) DO UPDATE SET content = excluded.content
-"""
+ADD_PICTURE = "INSERT INTO poster_pictures (video_id, content) VALUES (%s, %s)"
+PICTURE = "SELECT content FROM poster_pictures WHERE video_id = %s"
+DROP_PICTURE = "DELETE FROM poster_pictures WHERE video_id = %s"
 
 
 def poster_key(video_id: UUID, attempt: int, version: int) -> str:
@@ -58,27 +57,17 @@ def poster_key(video_id: UUID, attempt: int, version: int) -> str:
     return output_prefix(video_id, attempt) + name
 
 
-async def request_poster(video_id: UUID, *, time_s: float, queue: Queue) -> PosterRequest:
-    """Ask for the frame at this time as the poster; a request before it that waits is void.
-
-    Raises `VideoNotFound`, or `NotPlayable` while there is nothing to take a frame from.
-    """
-    return await _request(video_id, time_s, queue)
-
-
-async def request_picture(video_id: UUID, picture: bytes, *, queue: Queue) -> PosterRequest:
-    """Ask for a picture that was sent as the poster, as `request_poster` does for a frame.
-
-    Raises `PictureRejected` for what is no JPEG, PNG or WebP by its first bytes.
-    """
-    if picture_kind(picture) is None:
-        raise PictureRejected(PictureFault.UNREADABLE)
-    return await _request(video_id, None, queue, picture=picture)
-
-
-async def _request(
-    video_id: UUID, time_s: float | None, queue: Queue, *, picture: bytes | None = None
+async def request_poster(
+    video_id: UUID, *, queue: Queue, time_s: float | None = None, picture: bytes | None = None
 ) -> PosterRequest:
+    """Ask for the frame at this time, or for a picture that was sent, as the poster.
+
+    A request before it that waits is void. Raises `VideoNotFound`, `NotPlayable` while there is
+    nothing to take a frame from, or `PictureRejected` for what is no JPEG, PNG or WebP by its first
+    bytes.
+    """
+    if picture is not None and picture_kind(picture) is None:
+        raise PictureRejected(PictureFault.UNREADABLE)
     async with transaction():
         video = await locked_video(video_id)
         if video.status is not VideoStatus.READY:
@@ -91,10 +80,9 @@ async def _request(
         request.state = PosterState.WAITING
         request.job_id = await defer_poster(video_id, request.number, queue)
         await request.save()
-        if picture is None:
-            await drop_picture(video_id)
-        else:
-            await execute(KEEP_PICTURE, video_id, picture)
+        await _drop_picture(video_id)
+        if picture is not None:
+            await execute(ADD_PICTURE, video_id, picture)
         await note(AuditAction.POSTER_REPLACED, video_id)
     logger.info("Poster asked for", extra={"action": "poster", "video_id": str(video_id)})
     return request
@@ -118,7 +106,11 @@ async def make_poster(
             await _remove_unused(video_id, storage)
     except (TranscodeFailed, PictureRejected, ObjectMissing, hls.PlaylistError) as exc:
         logger.warning("No poster was made: %s", exc, extra={"action": "poster_failed"})
-        await _fail(video_id, number, exc)
+        async with transaction():
+            failed = PosterRequest.filter(video_id=video_id, number=number)
+            code = getattr(exc, "code", "rendition_unreadable")
+            if await failed.update(state=PosterState.FAILED, error_code=code):
+                await _drop_picture(video_id)
     except TimeoutError as exc:
         await _release(video_id, number)
         raise StorageUnavailable from exc
@@ -138,41 +130,25 @@ async def _begin(video_id: UUID, number: int) -> tuple[Video, PosterRequest] | N
             request.state, request.tries = PosterState.WORKING, request.tries + 1
             if request.tries > MAX_TRIES:
                 request.state, request.error_code = PosterState.FAILED, "worker_lost"
-                await drop_picture(video_id)
+                await _drop_picture(video_id)
         await request.save()
     return None if request.state is PosterState.FAILED else (video, request)
-
-
-async def _fail(video_id: UUID, number: int, cause: Exception) -> None:
-    code = "rendition_unreadable"
-    if isinstance(cause, TranscodeFailed | PictureRejected):
-        code = cause.code
-    async with transaction():
-        failed = PosterRequest.filter(video_id=video_id, number=number)
-        if await failed.update(state=PosterState.FAILED, error_code=code):
-            await drop_picture(video_id)
 
 
 async def _picture(video: Video, request: PosterRequest, storage: Storage, work_dir: Path) -> bytes:
     """What the request asks for, as JPEG."""
     if request.time_s is not None:
         return await _frame(video, request.time_s, storage, work_dir)
-    sent = await fetch_picture(video.id)
+    sent = await fetch_rows(PICTURE, video.id)
     shape = (video.width or 0, video.height or 0)
     with TemporaryDirectory(dir=work_dir) as own:
         # None was made void by a later request, of which this one's end tells nothing.
-        return await fit_picture(sent or b"", shape=shape, work_dir=Path(own))
+        picture = bytes(sent[0]["content"]) if sent else b""
+        return await fit_picture(picture, shape=shape, work_dir=Path(own))
 
 
-async def fetch_picture(video_id: UUID) -> bytes | None:
-    """The picture that waits; None if another request has made it void."""
-    rows = await fetch_rows("SELECT content FROM poster_pictures WHERE video_id = %s", video_id)
-    return bytes(rows[0]["content"]) if rows else None
-
-
-async def drop_picture(video_id: UUID) -> None:
-    """Remove the picture, if there is one."""
-    await execute("DELETE FROM poster_pictures WHERE video_id = %s", video_id)
+async def _drop_picture(video_id: UUID) -> None:
+    await execute(DROP_PICTURE, video_id)
 
 
 async def _frame(video: Video, time_s: float, storage: Storage, work_dir: Path) -> bytes:
@@ -192,12 +168,9 @@ async def _best(video: Video) -> Rendition:
     rows = await Rendition.filter(video_id=video.id, kind=Kind.VIDEO, state=RenditionState.COMPLETE)
     if not rows:
         raise ObjectMissing(str(video.id))
-    rows.sort(key=_pixels_across)
-    return next((row for row in rows if _pixels_across(row) >= ENOUGH_PIXELS_ACROSS), rows[-1])
-
-
-def _pixels_across(row: Rendition) -> int:
-    return min(row.width or 0, row.height or 0)
+    across = {min(row.width or 0, row.height or 0): row for row in rows}
+    enough = [pixels for pixels in across if pixels >= ENOUGH_PIXELS_ACROSS]
+    return across[min(enough) if enough else max(across)]
 
 
 async def _finish(former: Video, number: int, key: str, storage: Storage, queue: Queue) -> None:
@@ -210,7 +183,7 @@ async def _finish(former: Video, number: int, key: str, storage: Storage, queue:
             await Video.filter(id=former.id).update(
                 poster_version=number, has_poster=True, updated_at=NOW, changed_at=NOW
             )
-            await drop_picture(former.id)
+            await _drop_picture(former.id)
             logger.info("Poster replaced", extra={"action": "poster_replaced"})
     if video is None:
         await remove_again(former.id, former.storage_key, queue=queue)

@@ -15,6 +15,7 @@ from running_portal import process, run_ffmpeg, until
 from stored_objects import stored
 from werkzeug.datastructures import FileStorage
 
+from portal.database.connection import fetch_rows
 from portal.database.models import PosterRequest, Video
 from portal.database.states import PosterState
 from portal.processing import removal
@@ -22,7 +23,7 @@ from portal.transcoding.encoding.pictures import fit_picture
 from portal.transcoding.errors import PictureFault, PictureRejected
 from portal.transcoding.planning.storyboard import Storyboard
 from portal.videos import deletion, posters
-from portal.videos.posters import fetch_picture, poster_key
+from portal.videos.posters import poster_key
 from portal.web.composition import WebContext
 from portal.web.pages.poster_views import FAULTS
 
@@ -275,7 +276,7 @@ async def test_picture_that_is_sent_becomes_the_poster(
     assert (width, height) == (320, 180)
     assert is_like(left, GREEN)
     assert is_like(right, RED)
-    assert await fetch_picture(poster.video.id) is None
+    assert await fetch_rows(posters.PICTURE, poster.video.id) == []
 
 
 @pytest.mark.parametrize(
@@ -336,7 +337,7 @@ async def test_picture_that_can_not_be_decoded_is_told_at_its_field(
     fault = FAULTS[PictureFault.UNREADABLE]
     assert f">{fault}</p>" in page[page.index('id="poster-picture-error"') :]
     assert await poster.stored() == ["poster.jpg"]
-    assert await fetch_picture(poster.video.id) is None
+    assert await fetch_rows(posters.PICTURE, poster.video.id) == []
 
 
 async def test_frames_of_the_whole_video_are_offered(poster: Poster) -> None:

@@ -1,5 +1,6 @@
 """Links by which a video can be watched for a while, by whoever has one."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -96,12 +97,8 @@ async def create_playback_link(id: str) -> Response:
     video = await read_video(id)
     sent = validated(PlaybackLinkRequest, await read_json())
     link = await playback_links.make(video.id, life_s=sent.expires_in_seconds, by=await principal())
-    addresses = await link_addresses(link)
     created = CreatedPlaybackLink(
-        playback_url=addresses.playback_url,
-        embed_url=addresses.embed_url,
-        expires_at=link.expires_at,
-        id=str(link.id),
+        id=str(link.id), expires_at=link.expires_at, **asdict(await link_addresses(link))
     )
     return json_response(created, 201, cache_control=NO_STORE)
 
@@ -112,19 +109,16 @@ async def create_playback_link(id: str) -> Response:
 async def list_playback_links(id: str) -> Response:
     """List the links of a video that work, with their addresses, the newest first."""
     video = await read_video(id)
-    records = []
-    for link in await playback_links.list_links(video.id):
-        addresses = await link_addresses(link)
-        records.append(
-            PlaybackLinkRecord(
-                id=str(link.id),
-                playback_url=addresses.playback_url,
-                embed_url=addresses.embed_url,
-                created_at=link.created_at,
-                expires_at=link.expires_at,
-                made_by=link.made_by,
-            )
+    records = [
+        PlaybackLinkRecord(
+            id=str(link.id),
+            created_at=link.created_at,
+            expires_at=link.expires_at,
+            made_by=link.made_by,
+            **asdict(await link_addresses(link)),
         )
+        for link in await playback_links.list_links(video.id)
+    ]
     return json_response(PlaybackLinkList(links=records), cache_control=NO_STORE)
 
 

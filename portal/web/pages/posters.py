@@ -91,7 +91,7 @@ async def _request_picture(video_id: str) -> PosterRequest | str:
     if len(picture) > MAX_PICTURE_BYTES:
         return FAULTS[PictureFault.TOO_LARGE]
     try:
-        return await posters.request_picture(found.id, picture, queue=web_context().queue)
+        return await posters.request_poster(found.id, picture=picture, queue=web_context().queue)
     except PictureRejected as exc:
         return FAULTS[exc.code]
 
