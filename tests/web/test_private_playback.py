@@ -1,5 +1,6 @@
 """Playing private videos: by cookies, by one's own address, and by playback links."""
 
+import logging
 import re
 from urllib.parse import urlsplit
 
@@ -155,3 +156,19 @@ async def test_refusals_below_a_token_are_all_alike(
                 for it in (other.id, "5d0e3b8a-2c41-4f6b-9a57-0c1d2e3f4a5b")
             ]
             assert private == unknown, (token, path)
+
+
+async def test_tokens_stand_in_no_log_line(
+    app: Quart, resources: WebContext, cast: Cast, caplog: pytest.LogCaptureFixture
+) -> None:
+    video, sender = await make_ready(resources, cast.editor), cast.senders["its editor"][0]
+    address = f"/api/videos/{video.id}/playback-links"
+    with caplog.at_level(logging.DEBUG):
+        made = await answered(await sender.post(address, json={"expiresInSeconds": 600}), 201)
+        token = token_in(made["playbackUrl"])
+        for prefix in ("/p/", "/P/", "/behind/p/"):
+            await sender.get(f"{prefix}{token}/hls/{video.id}/1/master.m3u8")
+    told = "\n".join(f"{it.getMessage()} {it.__dict__}" for it in caplog.records)
+    assert told.count(f"/hls/{video.id}/1/master.m3u8") > 0
+    assert token.partition(".")[0] not in told
+    assert token.partition(".")[2] not in told
