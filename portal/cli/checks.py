@@ -27,7 +27,7 @@ from portal.queue.app import open_queue
 from portal.storage.bucket import Storage, open_storage
 from portal.storage.calls import ObjectMissing
 from portal.text import error_words
-from portal.transcoding.encoding.self_test import check_ffmpeg
+from portal.transcoding.encoding.output_validation import check_ffmpeg
 
 CHECK_TIMEOUT_S = 20
 PROBE_TYPE = "video/mp4"

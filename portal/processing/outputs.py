@@ -13,7 +13,7 @@ from portal.processing import attempts
 from portal.processing.attempts import OpenAttempt
 from portal.storage.bucket import Storage
 from portal.storage.objects import output_prefix
-from portal.transcoding.encoding.thumbnails import RenditionFiles
+from portal.transcoding.encoding.storyboards import RenditionFiles
 from portal.transcoding.packaging.hls import (
     PLAYLIST_NAME,
     media_playlist_name,

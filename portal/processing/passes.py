@@ -34,11 +34,12 @@ from portal.processing.tools import Tools
 from portal.storage.objects import output_prefix
 from portal.telemetry.spans import span
 from portal.text import error_words
-from portal.transcoding.encoding.thumbnails import make_storyboard
+from portal.transcoding.encoding.storyboards import make_storyboard
 from portal.transcoding.errors import (
     CopyUndeliverable,
     DiskFull,
     FailCode,
+    Note,
     RejectCode,
     SourceRejected,
     TranscodeFailed,
@@ -46,7 +47,6 @@ from portal.transcoding.errors import (
 )
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.planning.ladder import Plan, plan_renditions
-from portal.transcoding.planning.notes import Note
 from portal.transcoding.planning.storyboard import plan_storyboard
 from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.probe import probe

@@ -18,9 +18,9 @@ from portal.processing.attempts import LeaseLost, OpenAttempt
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_completion, defer_encode
 from portal.transcoding.encoding.transcode import PassOutput
+from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.ladder import Plan
-from portal.transcoding.planning.notes import Note
 from portal.transcoding.planning.storyboard import is_quickly_made
 from portal.transcoding.probing.facts import Probe
 

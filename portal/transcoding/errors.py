@@ -1,4 +1,4 @@
-"""What can go wrong with a transcode, as codes for programs and sentences for editors.
+"""What went wrong with a transcode, or not as in the source: codes, and sentences for editors.
 
 Two types, because they ask for different answers: a rejected source stays rejected however often
 it is retried, a failed transcode may well succeed the next time. Neither message nor detail holds
@@ -98,6 +98,41 @@ _FAILURES = {
     FailCode.OUT_OF_MEMORY: "The conversion needed too much memory and was ended. Try again.",
     FailCode.OUTPUT_TOO_LARGE: "The converted video grew too large and was discarded. Try again.",
     FailCode.OUTPUT_INCOMPLETE: "The converted video is incomplete and was discarded. Try again.",
+}
+
+
+class Note(StrEnum):
+    """Something that is not as in the source. The values are stored: never rename one."""
+
+    PARTLY_DAMAGED = "partly_damaged"
+    HDR_CONVERTED = "hdr_converted"
+    DEINTERLACED = "deinterlaced"
+    FRAME_RATE_REDUCED = "frame_rate_reduced"
+    NO_AUDIO = "no_audio"
+    SURROUND_DOWNMIXED = "surround_downmixed"
+    SUBTITLES_LEFT_OUT = "subtitles_left_out"
+    COPY_UNDELIVERABLE = "copy_undeliverable"
+
+    @property
+    def words(self) -> str:
+        """A sentence for the editor."""
+        return _NOTES[self]
+
+
+_NOTES = {
+    Note.PARTLY_DAMAGED: (
+        "Parts of this file are damaged or missing and were left out. "
+        "If you have an undamaged copy, upload that."
+    ),
+    Note.HDR_CONVERTED: "HDR was converted to standard colours.",
+    Note.DEINTERLACED: "The picture was deinterlaced.",
+    Note.FRAME_RATE_REDUCED: "The frame rate was reduced by leaving out whole frames.",
+    Note.NO_AUDIO: "This file has no audio track.",
+    Note.SURROUND_DOWNMIXED: "Surround sound was mixed down to stereo.",
+    Note.SUBTITLES_LEFT_OUT: "Subtitles of an unusual size were left out.",
+    Note.COPY_UNDELIVERABLE: (
+        "The video stream could not be used as it is, so every quality was encoded."
+    ),
 }
 
 

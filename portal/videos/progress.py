@@ -13,8 +13,8 @@ from uuid import UUID
 from portal.database.connection import Row, fetch_rows
 from portal.database.rows import IS_PRESENT, IS_UNDER_WAY, JOIN_ATTEMPT
 from portal.database.states import VideoStatus
+from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
-from portal.transcoding.planning.notes import Note
 
 # The job that works on a video: the one that makes it playable, or the one that completes it.
 JOB_OF_VIDEO = (

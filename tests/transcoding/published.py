@@ -16,13 +16,13 @@ from decoded_media import Heard, Shown, listen, look
 from portal.transcoding.encoding.continuation import OnMade, tell_nobody
 from portal.transcoding.encoding.progress import OnProgress, Stage
 from portal.transcoding.encoding.segment_upload import Sink
-from portal.transcoding.encoding.thumbnails import RenditionFiles, make_storyboard
+from portal.transcoding.encoding.storyboards import RenditionFiles, make_storyboard
 from portal.transcoding.encoding.transcode import (
     Kept,
     PassOutput,
     make_renditions,
 )
-from portal.transcoding.errors import RejectCode, SourceRejected
+from portal.transcoding.errors import Note, RejectCode, SourceRejected
 from portal.transcoding.packaging.hls import (
     INIT_NAME,
     MediaPlaylist,
@@ -36,7 +36,6 @@ from portal.transcoding.packaging.master import (
     master_playlist,
 )
 from portal.transcoding.planning.ladder import Plan, plan_renditions
-from portal.transcoding.planning.notes import Note
 from portal.transcoding.planning.storyboard import plan_storyboard
 from portal.transcoding.probing.facts import Probe
 from portal.transcoding.probing.probe import SourceLimits, probe

@@ -22,7 +22,7 @@ from decoded_media import (
 from hls_checks import check_hls
 from published import Published, playlist, shown
 
-from portal.transcoding.planning.notes import Note
+from portal.transcoding.errors import Note
 
 BT709, STUDIO_RANGE = 1, 1
 MAX_DRIFT_S = 0.040

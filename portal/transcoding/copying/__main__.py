@@ -1,6 +1,138 @@
-"""Run the child's side: `python -I -m portal.transcoding.copying`."""
+"""Copy one source's tracks into segments, and print how far it is and how it ended, as JSON.
 
-from portal.transcoding.copying.child.remuxing import main
+A confined process of its own: `python -I -m portal.transcoding.copying`. The request arrives on
+stdin: argv is visible in process lists, and the address may be signed.
+Each line printed is an object: `at_s` while it goes on, `report` or `error` at the end.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import av
+from av.container import InputContainer
+from av.error import FFmpegError
+
+from portal.transcoding.copying.audio import AudioCopy
+from portal.transcoding.copying.rendition import NotWritten, Rendition, Undeliverable
+from portal.transcoding.copying.video import VideoCopy
+from portal.transcoding.probing.source import UNREACHABLE, open_source, packets, told_lost
+
+
+class _Copy:
+    """One run over the source."""
+
+    def __init__(self, container: InputContainer, request: dict[str, Any]) -> None:
+        self._container = container
+        self._folder = Path(request["folder"])
+        self._position_s = 0.0
+        self._stream = container.streams[request["video"]["index"]]
+        self._video = VideoCopy(self._stream, self._rendition(request["video"], is_video=True))
+        self._audio = {track["name"]: self._audio_copy(track) for track in request["audio"]}
+
+    def run(self) -> dict[str, Any]:
+        """Copy all of it. Raises Undeliverable, NotWritten, or what reading fails with."""
+        by_index = {track.index: track for track in self._audio.values()}
+        expected = _packet_count(self._stream)
+        streams = [self._stream, *(self._container.streams[index] for index in by_index)]
+        for packet in packets(self._container, streams):
+            if packet.dts is None:  # PyAV ends each stream with an empty one
+                continue
+            if packet.stream_index in by_index:
+                by_index[packet.stream_index].take(packet)
+                continue
+            for cut in self._video.take(packet):
+                for track in self._audio.values():
+                    track.cut_at(cut, self._video.ticks_per_s)
+            if self._video.frame_count == expected:
+                self._finish_video()
+        if expected and self._video.frame_count != expected:
+            raise Undeliverable("truncated", f"{self._video.frame_count} of {expected} frames came")
+        return self._finish(expected)
+
+    def _finish_video(self) -> None:
+        self._video.finish()
+        for track in self._audio.values():
+            track.end_video()
+
+    def _finish(self, expected: int) -> dict[str, Any]:
+        if not expected:
+            self._finish_video()
+        for track in self._audio.values():
+            track.finish()
+        dropped = {name: track.dropped for name, track in self._audio.items() if track.dropped}
+        return {
+            "frames": self._video.frame_count,
+            "duration_s": self._video.end_s,
+            "dropped": dropped,
+        }
+
+    def _audio_copy(self, track: dict[str, Any]) -> AudioCopy:
+        stream = self._container.streams[track["index"]]
+        rendition = self._rendition(track, is_video=False)
+        return AudioCopy(stream, rendition, packet_count=_packet_count(stream))
+
+    def _rendition(self, track: dict[str, Any], *, is_video: bool) -> Rendition:
+        folder = self._folder / track["name"]
+        return Rendition(folder, is_video=is_video, on_segment=self._tell)
+
+    def _tell(self, at_s: float) -> None:
+        if at_s > self._position_s:
+            self._position_s = at_s
+            _print({"at_s": at_s})
+
+
+def _packet_count(stream: Any) -> int:
+    """How many packets the index names; zero for a fragmented file, where it comes bit by bit."""
+    return len(stream.index_entries) if stream.frames else 0
+
+
+def _print(answer: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+def _fail(kind: str, exc: Exception, **more: Any) -> dict[str, Any]:
+    return {"error": kind, "detail": f"{type(exc).__name__}: {exc}"} | more
+
+
+def _remux(request: dict[str, Any]) -> dict[str, Any]:
+    try:
+        with open_source(request["source"], request["options"]) as container:
+            return {"report": _Copy(container, request).run()}
+    except Undeliverable as exc:
+        return {"error": "undeliverable", "reason": exc.reason, "detail": exc.detail}
+    except NotWritten as exc:
+        return _fail("not_written", exc, errno=exc.cause.errno)
+    except MemoryError as exc:
+        return _fail("out_of_memory", exc)
+    except UNREACHABLE as exc:
+        return _fail("unreachable", exc)
+    except (FFmpegError, ValueError, IndexError) as exc:
+        return _fail("undeliverable", exc, reason="unreadable")
+
+
+def _is_short(answer: dict[str, Any]) -> bool:
+    """Whether a source that did not arrive whole would have looked like this."""
+    if "report" in answer:
+        return bool(answer["report"]["dropped"])
+    return bool(answer["error"] == "undeliverable")
+
+
+def main() -> None:
+    """Carry out the request on stdin."""
+    request = json.load(sys.stdin)
+    av.logging.set_level(av.logging.WARNING)
+    with av.logging.Capture() as complaints:
+        answer = _remux(request)
+    lost = told_lost(complaints)
+    if lost and _is_short(answer):
+        answer = {"error": "unreachable", "detail": lost}
+    _print(answer)
+
 
 if __name__ == "__main__":
     main()

@@ -26,7 +26,7 @@ from portal.processes.child import (
     was_ended_from_outside,
 )
 from portal.transcoding.errors import CopyUndeliverable, FailCode, TranscodeFailed
-from portal.transcoding.probing.source_address import reading_options, source_address
+from portal.transcoding.probing.probe import reading_options, source_address
 
 # It leaves no compiled modules behind (-B), as the probe's.
 _CHILD = ("-I", "-B", "-m", "portal.transcoding.copying")

@@ -3,7 +3,7 @@
 `encode_arguments` is the one decode for all renditions that need encoding, with sound and subtitles
 beside them in the first pass. All renditions begin their segments at the same instants: an encoder
 makes key frames only where it is told to, by a rule that gives the same answer in every pass or by
-a list. The pictures that go with a video are composed in `stills`.
+a list.
 
 The source's name stands in argv, which other users of the same machine can list:
 `source_proxy` replaces a signed address by one that tells them nothing.
@@ -23,7 +23,7 @@ from portal.transcoding.planning.ladder import PRESET, Rung
 from portal.transcoding.planning.tracks import AudioRung, TrackRung
 from portal.transcoding.probing.cuts import SEGMENT_S
 from portal.transcoding.probing.facts import Probe
-from portal.transcoding.probing.source_address import reading_options, source_address
+from portal.transcoding.probing.probe import reading_options, source_address
 
 SEGMENT_SUFFIX = ".m4s"
 SEGMENT_PATTERN = f"%05d{SEGMENT_SUFFIX}"
@@ -34,6 +34,7 @@ _PIXELS_FOR_ALL_THREADS = 1920 * 1080
 _PROGRESS_PERIOD_S = 0.5
 # Nothing of the source's metadata: where a video was taken is nobody's business.
 BARE = ("-map_metadata", "-1", "-map_chapters", "-1")
+KEY_FRAMES_ONLY = ("-skip_frame", "nokey")
 # Several files are decoded at once, each by one thread. The loop filter reads nothing of them, and
 # takes a third of the time.
 _STRICTLY = ("-threads", "1", "-err_detect", "explode", "-skip_loop_filter", "all")
@@ -137,11 +138,10 @@ def _seek(after: Continuation | None) -> tuple[str, ...]:
 
 def check_arguments(files: Sequence[Path]) -> tuple[str, ...]:
     """Decode some files of our own and stop at the first fault."""
-    inputs = [("-f", "mov", "-protocol_whitelist", "file", "-i", f"file:{path}") for path in files]
     return (
         *general_options(),
         "-xerror",
-        *(argument for source in inputs for argument in (*_STRICTLY, *source)),
+        *(argument for path in files for argument in (*_STRICTLY, *own_file(path))),
         *(argument for number in range(len(files)) for argument in ("-map", str(number))),
         *("-f", "null", "-"),
     )
@@ -178,6 +178,20 @@ def source_input(source_url: str, probe: Probe, *options: str) -> tuple[str, ...
     return (
         *(argument for name, value in reading for argument in (f"-{name}", value)),
         *("-max_pixels", str(_max_pixels(probe)), *options, "-f", "mov", "-i", address),
+    )
+
+
+def own_file(name: str | Path, *, demuxer: str = "mov") -> tuple[str, ...]:
+    """Read a file in the working folder as one more input, and no other that it may name."""
+    return ("-protocol_whitelist", "file", "-f", demuxer, "-i", f"file:{name}")
+
+
+def jpeg_output(name: str, quality: int) -> tuple[str, ...]:
+    """Write one picture; `quality` is from 2, the best, to 31."""
+    return (
+        *("-frames:v", "1", "-update", "1", "-fps_mode", "passthrough"),
+        *("-c:v", "mjpeg", "-q:v", str(quality), "-pix_fmt", "yuv420p", "-color_range", "pc"),
+        *("-strict", "unofficial", "-f", "image2", name),
     )
 
 

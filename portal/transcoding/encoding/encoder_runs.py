@@ -7,11 +7,10 @@ from portal.concurrency import task_group
 from portal.telemetry.spans import span
 from portal.transcoding.encoding import ffmpeg
 from portal.transcoding.encoding.command import Encode, encode_arguments
-from portal.transcoding.encoding.continuation import NotContinuable, OnMade
-from portal.transcoding.encoding.ffmpeg_log import RunReport
+from portal.transcoding.encoding.continuation import MadeSegment, NotContinuable, OnMade, check_join
+from portal.transcoding.encoding.ffmpeg import RunReport
 from portal.transcoding.encoding.progress import PassProgress
-from portal.transcoding.encoding.recording import Recording
-from portal.transcoding.encoding.segment_upload import SegmentUpload
+from portal.transcoding.encoding.segment_upload import SegmentUpload, segment_number
 from portal.transcoding.encoding.source_proxy import ProxiedSource
 from portal.transcoding.probing.facts import Probe
 
@@ -69,3 +68,30 @@ class EncoderRuns:
 def tracks(task: Encode) -> list[str]:
     """The names of all renditions that a task makes."""
     return [rung.name for rungs in (task.rungs, task.audio, task.subtitles) for rung in rungs]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """Tells `on_made` of the segments of one run, for a later one that goes on after them.
+
+    `begun` are the renditions of which some segment was stored.
+    """
+
+    upload: SegmentUpload
+    on_made: OnMade
+    begun: set[str] = field(default_factory=set)
+
+    async def stored(self, name: str) -> None:
+        """A segment is in storage. Raises NotContinuable when it follows none of those before."""
+        rendition, _, uri = name.partition("/")
+        facts, after = self.upload.facts.get(name), self.upload.after
+        if facts is None:
+            return
+        number = segment_number(uri)
+        if number == (after.number if after else 0):
+            init = await self.upload.put_init(rendition)
+            if after:
+                check_join(after, rendition, init, facts)
+        self.begun.add(rendition)
+        size_bytes = self.upload.sizes_bytes[name]
+        self.on_made(rendition, number, MadeSegment(uri=uri, size_bytes=size_bytes, facts=facts))

@@ -1,21 +1,27 @@
-"""Validate what was written before it is published. Pure.
+"""Validate what was written before it is published, and say what an editor should know of it.
 
 Catches what ffmpeg's exit code does not: a source that ended early without an error, a segment
-that never arrived, renditions that can't be switched between.
+that never arrived, renditions that can't be switched between, segments that don't decode.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
-from portal.transcoding.encoding.ffmpeg_log import RunReport
+from portal.transcoding.encoding import ffmpeg
+from portal.transcoding.encoding.command import check_arguments, self_test_arguments
+from portal.transcoding.encoding.ffmpeg import RunReport
 from portal.transcoding.errors import (
     CopyUndeliverable,
     FailCode,
+    Note,
     RejectCode,
     SourceRejected,
     TranscodeFailed,
 )
 from portal.transcoding.packaging.cmaf import SegmentFacts
-from portal.transcoding.packaging.hls import MediaPlaylist
+from portal.transcoding.packaging.hls import INIT_NAME, MediaPlaylist
+from portal.transcoding.planning.ladder import frame_step
 from portal.transcoding.probing.facts import Probe
 
 # Of a damaged source this much must have decoded; less is no use to anyone.
@@ -23,6 +29,10 @@ MIN_DECODED_SHARE = 0.9
 # The audio may be longer or shorter than the video, so only the video is measured.
 _SHORTFALL_S = 1.0
 _ROUNDING_S = 0.002
+_DECODING_LIMIT_S = 120.0
+_SELF_TEST_LIMIT_S = 15.0
+# A decoder that joins an open group of pictures leaves a few frames out; that is no damage.
+_NOTED_DAMAGE_SHARE = 0.005
 
 
 def check_stored(name: str, playlist: MediaPlaylist, sizes_bytes: Mapping[str, int]) -> None:
@@ -91,3 +101,46 @@ def check_copy(facts: Sequence[SegmentFacts], probe: Probe) -> None:
 
 def _incomplete(detail: str) -> TranscodeFailed:
     return TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=detail)
+
+
+async def check_decoding(work_dir: Path, names: Sequence[str], sampled: Collection[str]) -> None:
+    """Raise TranscodeFailed at the first fault in any of the sampled segments."""
+    files = [
+        await asyncio.to_thread(_with_init, work_dir / name, segment)
+        for name in names
+        for segment in sorted(sampled)
+        if (work_dir / name / segment).exists()
+    ]
+    if not files:
+        return
+    try:
+        await ffmpeg.run(check_arguments(files), timeout_s=_DECODING_LIMIT_S)
+    except TranscodeFailed as exc:
+        raise TranscodeFailed(FailCode.OUTPUT_INCOMPLETE, detail=exc.detail) from exc
+
+
+def _with_init(folder: Path, segment: str) -> Path:
+    joined = (folder / segment).with_suffix(".mp4")
+    joined.write_bytes(b"".join((folder / part).read_bytes() for part in (INIT_NAME, segment)))
+    return joined
+
+
+async def check_ffmpeg() -> None:
+    """Encode one frame. Raises TranscodeFailed or OSError when that can't be done."""
+    await ffmpeg.run(self_test_arguments(), timeout_s=_SELF_TEST_LIMIT_S)
+
+
+def notes_for(
+    probe: Probe, *, damaged_share: float, lacks_subtitles: bool = False
+) -> tuple[Note, ...]:
+    """Everything worth telling of a source of which this share could not be decoded."""
+    applies = {
+        Note.PARTLY_DAMAGED: damaged_share > _NOTED_DAMAGE_SHARE,
+        Note.HDR_CONVERTED: probe.video.is_hdr,
+        Note.DEINTERLACED: probe.video.interlaced,
+        Note.FRAME_RATE_REDUCED: frame_step(probe.video.fps) > 1,
+        Note.NO_AUDIO: not probe.audio,
+        Note.SURROUND_DOWNMIXED: any(track.channels > 2 for track in probe.audio),
+        Note.SUBTITLES_LEFT_OUT: lacks_subtitles,
+    }
+    return tuple(note for note in Note if applies.get(note))

@@ -1,25 +1,32 @@
-"""Upload finished segments while ffmpeg is still writing the next ones.
+"""The folder that a pass works in, and the upload of its finished segments meanwhile.
 
 The folder ffmpeg writes to is the queue: a segment is finished once it has lost its temporary
 name. Each is inspected, uploaded and deleted; ffmpeg is paused when the sink falls behind, so the
-disk holds a bounded amount however long the video is.
+disk holds a bounded amount however long the video is. The folder is gone afterwards.
 """
 
 import asyncio
+import errno
 import shutil
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar
 
 from portal.concurrency import task_group
 from portal.telemetry.spans import span
 from portal.transcoding.encoding.command import SEGMENT_PATTERN, SEGMENT_SUFFIX
 from portal.transcoding.encoding.continuation import Continuation, NotContinuable
-from portal.transcoding.errors import FailCode, TranscodeFailed
+from portal.transcoding.errors import DiskFull, FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import SegmentError, SegmentFacts, inspect_segment
 from portal.transcoding.packaging.hls import INIT_NAME, Segment
 
+# With less, a pass that broke off may well have done so for want of room: files are written by
+# several, and not everyone who fails says why.
+_MIN_FREE_BYTES = 1024**2
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _SCAN_PERIOD_S = 0.2
 _CONCURRENT_PUTS = 4
 # Pause ffmpeg above the first and resume it below the second.
@@ -40,6 +47,22 @@ _CONTENT_TYPES = {
 # Told the name of a segment that is in storage.
 OnStored = Callable[[str], Awaitable[None]]
 Written = TypeVar("Written")
+
+
+@contextmanager
+def pass_folder(work_dir: Path) -> Iterator[Path]:
+    """A new folder in `work_dir`. Raises `DiskFull` for what a pass without room broke off with."""
+    with TemporaryDirectory(dir=work_dir) as name:
+        try:
+            yield Path(name)
+        except TranscodeFailed as exc:
+            if shutil.disk_usage(work_dir).free < _MIN_FREE_BYTES:
+                raise DiskFull(work_dir) from exc
+            raise
+        except OSError as exc:
+            if exc.errno in _NO_ROOM:
+                raise DiskFull(work_dir) from exc
+            raise
 
 
 class Sink(Protocol):

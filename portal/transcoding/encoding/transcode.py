@@ -21,9 +21,8 @@ from portal.transcoding.encoding.continuation import (
     go_on,
     tell_nobody,
 )
-from portal.transcoding.encoding.decoding_check import check_decoding
 from portal.transcoding.encoding.encoder_runs import EncoderRuns, tracks
-from portal.transcoding.encoding.ffmpeg_log import RunReport
+from portal.transcoding.encoding.ffmpeg import RunReport
 from portal.transcoding.encoding.finishing import (
     Playlists,
     finish_audio,
@@ -36,24 +35,31 @@ from portal.transcoding.encoding.output_validation import (
     check_aligned,
     check_copy,
     check_damage,
+    check_decoding,
     check_duration,
     check_source_read,
     damaged_share,
+    notes_for,
 )
+from portal.transcoding.encoding.posters import put_poster
 from portal.transcoding.encoding.progress import TRANSCODED_PERCENT, OnProgress, PassProgress, Stage
 from portal.transcoding.encoding.segment_upload import (
     SegmentUpload,
     Sink,
+    pass_folder,
     sampled_segments,
 )
 from portal.transcoding.encoding.source_proxy import ProxiedSource, proxied
-from portal.transcoding.encoding.thumbnails import put_poster
-from portal.transcoding.encoding.work_folder import pass_folder
-from portal.transcoding.errors import CopyUndeliverable, FailCode, SourceRejected, TranscodeFailed
+from portal.transcoding.errors import (
+    CopyUndeliverable,
+    FailCode,
+    Note,
+    SourceRejected,
+    TranscodeFailed,
+)
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.packaging.master import FinishedRendition, Kind
 from portal.transcoding.planning.ladder import Plan, Rung, frame_step
-from portal.transcoding.planning.notes import Note, notes_for
 from portal.transcoding.probing.facts import Probe
 
 # Copying takes about this much of the time of a pass that encodes, too.

@@ -1,7 +1,7 @@
 """Decide what is made of a source. Pure: the same probe gives the same plan.
 
 Begin with `ladder.plan_renditions`. `tracks` plans audio and subtitles, `storyboard` the
-thumbnails, `notes` what an editor is told of how a source was treated.
+thumbnails.
 
 Limits: one ladder for all; every choice was measured with `tests/benchmarks`.
 """

@@ -1,6 +1,317 @@
-"""Run the child's side: `python -I -m portal.transcoding.probing`."""
+"""Examine one source with PyAV and print what it holds as JSON.
 
-from portal.transcoding.probing.child.examine import main
+It runs in a confined process of its own (`python -I -m portal.transcoding.probing`) because a
+parser of untrusted files is where a hostile upload strikes. The request arrives on stdin: argv is
+visible in process lists, and the address may be signed. Prints either the facts or
+`{"error": …}`. Whatever the file claims, a bounded number of packets is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import re
+import struct
+import sys
+from bisect import bisect_right
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
+
+import av
+from av.container import InputContainer
+from av.error import FFmpegError
+from av.packet import Packet
+from av.sidedata.sidedata import Type
+from av.stream import Disposition
+from av.video.frame import VideoFrame
+from av.video.stream import VideoStream
+
+from portal.transcoding.probing import boxes, sample_index
+from portal.transcoding.probing.boxes import VIDEO_HANDLER, Outline, composition_offsets
+from portal.transcoding.probing.source import (
+    UNREACHABLE,
+    open_source,
+    packets,
+    read_configuration,
+    told_lost,
+)
+
+# Damaged starts are common and decoders recover at the next keyframe; this is how far we look.
+_MAX_PACKETS = 600
+# Interleaved tracks show their first packet early.
+_MAX_ENCRYPTION_PACKETS = 50
+_PADDED = 1.25
+_SIZE_COMPLAINT = "Picture size"
+_MAX_AUDIO_TRACKS = 8
+_MAX_SUBTITLE_TRACKS = 32
+_MAX_TITLE_CHARS = 80
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
+_UNDETERMINED = "und"
+# What muxers write when nobody named the track.
+_DEFAULT_NAMES = re.compile(
+    r"hand\s?le|core media|iso media|produced by|inc\.|\(c\)|gpac|l-smash|bento4|\baac\b|\bavc\b",
+    re.IGNORECASE,
+)
+_FULL_RANGE = 2
+_FULL_TURN = 360
+
+
+def _fail(kind: str, exc: Exception | None = None) -> dict[str, Any]:
+    return {"error": kind, "detail": f"{type(exc).__name__}: {exc}" if exc else ""}
+
+
+def _shows_encryption(container: InputContainer) -> bool:
+    """Whether one of the first video or audio packets says that it is encrypted."""
+    media = [*container.streams.video, *container.streams.audio]
+    with contextlib.suppress(FFmpegError):
+        first = itertools.islice(packets(container, media), _MAX_ENCRYPTION_PACKETS)
+        return any(packet.has_sidedata("encryption_info") for packet in first)
+
+    return False
+
+
+def _first_frame(
+    container: InputContainer, stream: VideoStream, request: dict[str, Any]
+) -> tuple[VideoFrame | None, Packet[Any] | None]:
+    """The first frame that decodes, and the first packet."""
+    stream.thread_count = 1  # threads multiply memory, and one frame needs no hurry
+    stream.codec_context.options = _decoder_options(request)
+    with contextlib.suppress(FFmpegError):
+        container.seek(0)
+    first = None
+    for packet in itertools.islice(packets(container, [stream]), _MAX_PACKETS):
+        if packet.size and first is None:
+            first = packet
+        # A broken packet is no reason to give up before the limit.
+        with contextlib.suppress(FFmpegError):
+            for frame in stream.decode(packet):
+                return frame, first
+    return None, first
+
+
+def _readable_share(container: InputContainer, stream: VideoStream) -> float:
+    """Which share of the indexed samples lies inside the file (1.0 when unknown)."""
+    entries, size_bytes = stream.index_entries, container.size
+    if size_bytes <= 0 or len(entries) == 0 or _end(entries[-1]) <= size_bytes:
+        return 1.0
+    return bisect_right(entries, size_bytes, key=_end) / len(entries)
+
+
+def _end(entry: Any) -> int:
+    return int(entry.pos + entry.size)
+
+
+def _examine(
+    container: InputContainer, outline: Outline, request: dict[str, Any]
+) -> dict[str, Any]:
+    if not container.streams:
+        return _fail("truncated" if outline.is_index_cut else "not_a_video")
+    if _shows_encryption(container):
+        return _fail("encrypted")
+    videos = _video_streams(container)
+    if not videos:
+        return _fail("no_video_track")
+    stream = videos[0]
+    context = stream.codec_context
+    if context is None:
+        return _fail("unsupported_codec")
+    if _is_too_large(context.width, context.height, request):
+        return _fail("too_large")
+    if sample_index.is_too_dense(stream):
+        return _fail("damaged")
+    readable = _readable_share(container, stream)
+    frame, first = _first_frame(container, stream, request)
+    if frame is None:
+        kind = "damaged" if first else "zero_duration"
+        return _fail("truncated" if readable < 1.0 else kind)
+    indexed = sample_index.facts(
+        container,
+        stream,
+        first,
+        is_complete=not outline.is_fragmented,
+        read_offsets=partial(_offsets, request, outline, stream.id),
+    )
+    return {
+        "duration_s": container.duration / av.time_base if container.duration else None,
+        "size_bytes": container.size,
+        "readable_share": readable,
+        "video": _video(stream, frame) | indexed,
+        "audio": _audio(container),
+        "subtitles": _subtitles(container),
+    }
+
+
+def _offsets(
+    request: dict[str, Any], outline: Outline, track: int, samples: int
+) -> Iterable[int] | None:
+    """How long after its decoding each sample of a track is shown, in ticks; None when unclear."""
+    place = outline.composition.get(track)
+    if place is None:
+        return itertools.repeat(0)
+    return composition_offsets(request, place, samples=samples)
+
+
+def _is_too_large(width: int, height: int, request: dict[str, Any]) -> bool:
+    too_many = 0 < request["max_pixels"] < width * height
+    return too_many or bool(max(width, height) > request["max_side_px"])
+
+
+def _decoder_options(request: dict[str, Any]) -> dict[str, str]:
+    """What the stream claims of its frames is held against the limit, too.
+
+    Decoders count what they allocate, which is aligned and padded.
+    """
+    allowed = round(request["max_pixels"] * _PADDED)
+    return {"max_pixels": str(allowed)} if allowed else {}
+
+
+def _probe(request: dict[str, Any]) -> dict[str, Any]:
+    outline = None
+    options = {"protocol_whitelist": request["protocols"], **_decoder_options(request)}
+    try:
+        outline = boxes.read_outline(request)
+        if 0 < request["max_size_bytes"] < outline.size_bytes:
+            return _fail("file_too_large")
+        if outline.is_encrypted:
+            return _fail("encrypted")
+        if outline.external:
+            return _fail("zero_duration" if VIDEO_HANDLER in outline.external else "external_media")
+        if outline.is_unfinished:
+            return _fail("damaged" if outline.has_index else "not_a_video")
+        with open_source(request["source"], options, timeout_s=request["timeout_s"]) as container:
+            return _examine(container, outline, request)
+    except UNREACHABLE as exc:
+        return _fail("unreachable", exc)
+    except (FFmpegError, MemoryError, ValueError) as exc:
+        return _fail(outline.verdict if outline else "not_a_video", exc)
+
+
+def main() -> None:
+    """Answer the request on stdin."""
+    request = json.load(sys.stdin)
+    av.logging.set_level(av.logging.WARNING)
+    with av.logging.Capture() as complaints:
+        answer = _probe(request)
+    if lost := told_lost(complaints):
+        # FFmpeg judges what it has.
+        answer = {"error": "unreachable", "detail": lost}
+    elif answer.get("error") == "damaged" and any(_SIZE_COMPLAINT in it[2] for it in complaints):
+        answer["error"] = "too_large"
+    json.dump(answer, sys.stdout)
+
+
+def _video_streams(container: InputContainer) -> list[VideoStream]:
+    """The default one first, without cover art, which is a video stream too."""
+    still = Disposition.attached_pic | Disposition.timed_thumbnails
+    return _default_first(
+        stream for stream in container.streams.video if not stream.disposition & still
+    )
+
+
+def _video(stream: VideoStream, frame: VideoFrame) -> dict[str, Any]:
+    """The facts of the video, but for those of its index."""
+    context = stream.codec_context
+    configuration = read_configuration(context.extradata)
+    return {
+        "index": stream.index,
+        "codec": context.name,
+        "profile": context.profile,
+        "level": configuration.level if configuration else None,
+        "coded_width": frame.width,
+        "coded_height": frame.height,
+        "pix_fmt": frame.format.name,
+        "has_alpha": any(component.is_alpha for component in frame.format.components),
+        # A degenerate display matrix has no angle.
+        "rotation": frame.rotation if abs(frame.rotation) <= _FULL_TURN else 0,
+        "mirrored": _is_mirrored(frame),
+        "sar": _ratio(stream.sample_aspect_ratio or context.sample_aspect_ratio),
+        "average_rate": _ratio(stream.average_rate),
+        "base_rate": _ratio(stream.base_rate),
+        "start_s": _seconds(frame.pts, frame.time_base) or 0.0,
+        "duration_s": _seconds(stream.duration, stream.time_base),
+        "interlaced": frame.interlaced_frame,
+        "full_range": int(frame.color_range) == _FULL_RANGE or "yuvj" in frame.format.name,
+        "color_space": int(frame.colorspace),
+        "color_transfer": int(frame.color_trc),
+        "color_primaries": int(frame.color_primaries),
+    }
+
+
+def _is_mirrored(frame: VideoFrame) -> bool:
+    """Whether the display matrix (three rows of three, from FFmpeg in native order) flips."""
+    matrix = b""
+    # PyAV doesn't know every kind of side data, and then gives none.
+    with contextlib.suppress(ValueError):
+        sides: Any = frame.side_data  # a mapping by its type, a sequence by its behaviour
+        matrix = b"".join(bytes(side) for side in sides if side.type == Type.DISPLAYMATRIX)
+    if len(matrix) != struct.calcsize("9i"):
+        return False
+    a, b, _, c, d, *_ = struct.unpack("9i", matrix)
+    return bool(a * d - b * c < 0)
+
+
+def _audio(container: InputContainer) -> list[dict[str, Any]]:
+    """The tracks that can be heard, the default first."""
+    playable = [
+        {
+            **_track(stream),
+            "profile": stream.codec_context.profile,
+            "channels": stream.channels,
+            "sample_rate_hz": stream.sample_rate,
+        }
+        for stream in _default_first(container.streams.audio)
+        if stream.codec_context is not None and stream.channels > 0 and stream.sample_rate > 0
+    ]
+    return playable[:_MAX_AUDIO_TRACKS]
+
+
+def _subtitles(container: InputContainer) -> list[dict[str, Any]]:
+    """The tracks made of text."""
+    texts = [
+        _track(stream)
+        for stream in container.streams.subtitles
+        if stream.codec_context is not None and stream.codec_context.codec.text_sub
+    ]
+    return texts[:_MAX_SUBTITLE_TRACKS]
+
+
+def _default_first(streams: Iterable[Any]) -> list[Any]:
+    """In the file's order, but those it marks as default before all others."""
+    return sorted(streams, key=lambda stream: not stream.disposition & Disposition.default)
+
+
+def _track(stream: Any) -> dict[str, Any]:
+    return {
+        "index": stream.index,
+        "codec": stream.codec_context.name,
+        "language": _language(stream),
+        "title": _title(stream),
+    }
+
+
+def _language(stream: Any) -> str | None:
+    language = stream.metadata.get("language", "")
+    known = _LANGUAGE.fullmatch(language) and language.lower() != _UNDETERMINED
+    return language if known else None
+
+
+def _title(stream: Any) -> str | None:
+    for key in ("title", "name", "handler_name"):
+        text = "".join(char for char in stream.metadata.get(key, "") if char.isprintable()).strip()
+        if text and not _DEFAULT_NAMES.search(text):
+            return text[:_MAX_TITLE_CHARS]
+    return None
+
+
+def _ratio(value: Any) -> str | None:
+    return f"{value.numerator}/{value.denominator}" if value else None
+
+
+def _seconds(value: int | None, time_base: Any) -> float | None:
+    return float(value * time_base) if value and time_base else None
+
 
 if __name__ == "__main__":
     main()

@@ -1,6 +1,7 @@
 """Find out what a source holds, or refuse it within seconds and say why: the parent's side.
 
-The parsing happens in the confined process that this module starts.
+The parsing happens in the confined process that this module starts. How FFmpeg is told to read a
+source is here too, for all that do.
 """
 
 import json
@@ -9,14 +10,25 @@ import sys
 from asyncio import timeout
 from asyncio.subprocess import Process
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from portal.processes.child import Limits, communicate, spawn, stop, was_ended_from_outside
 from portal.text import duration_in_words
 from portal.transcoding.errors import FailCode, RejectCode, SourceRejected, TranscodeFailed
 from portal.transcoding.probing.facts import Probe, interpret
-from portal.transcoding.probing.source_address import source_address
 
+_READ_TIMEOUT_US = 30_000_000
+_RECONNECT_MAX_S = 15
+_FILE = "file"
+# What FFmpeg is told of a source that is read whole, over a network that may break off.
+_PERSISTENT = {
+    "rw_timeout": str(_READ_TIMEOUT_US),
+    "reconnect": "1",
+    "reconnect_on_network_error": "1",
+    "reconnect_on_http_error": "429,5xx",
+    "reconnect_delay_max": str(_RECONNECT_MAX_S),
+}
 # It leaves no compiled modules behind (-B): a limit on files would leave it half of one.
 _CHILD = ("-I", "-B", "-m", "portal.transcoding.probing")
 # Measured: 0.13 GiB resident for an 8192x4320 picture, 1.7 GiB for an index of 50 million samples,
@@ -35,6 +47,20 @@ _MIN_READABLE_SHARE = 0.9
 _STDERR_TAIL_CHARS = 4000
 # Far more than any answer has. A child that a file has taken over may write without end.
 _MAX_OUTPUT_BYTES = 1024**2
+
+
+def source_address(source_url: str) -> tuple[str, str]:
+    """The address as FFmpeg takes it, and the protocols it may use to read it."""
+    if source_url.startswith(("http://", "https://")):
+        return source_url, "http,https,tcp,tls"
+    if Path(source_url).is_absolute():
+        return f"file:{source_url}", _FILE
+    raise ValueError("a source is an http(s) address or an absolute path")
+
+
+def reading_options(protocols: str) -> dict[str, str]:
+    """FFmpeg's options for reading a whole source by these protocols, in spite of short faults."""
+    return {"protocol_whitelist": protocols, **(_PERSISTENT if protocols != _FILE else {})}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,8 +11,8 @@ from quart import Blueprint, Response
 from quart_schema import document_response, tag_blueprint
 
 from portal.database.models import Video
+from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
-from portal.transcoding.planning.notes import Note
 from portal.videos import publishing
 from portal.videos.progress import RenditionStage, TranscodeStage
 from portal.web.api.json_bodies import Problem, Shape, Size, Uri, json_response

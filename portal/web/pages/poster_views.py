@@ -10,7 +10,7 @@ from portal.database.states import PosterState, VideoStatus
 from portal.errors import Unavailable
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix
-from portal.transcoding.encoding.stills import MAX_PICTURE_PIXELS
+from portal.transcoding.encoding.posters import MAX_PICTURE_PIXELS
 from portal.transcoding.errors import PictureFault
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME, Tile, spread_tiles
 from portal.web.context import web_context

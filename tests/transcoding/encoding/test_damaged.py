@@ -7,9 +7,8 @@ from hls_checks import check_hls
 from media_recipes import MakeMedia
 from published import FolderSink, Write, shown, transcode
 
-from portal.transcoding.errors import RejectCode, SourceRejected
+from portal.transcoding.errors import Note, RejectCode, SourceRejected
 from portal.transcoding.packaging.master import MASTER_NAME
-from portal.transcoding.planning.notes import Note
 
 
 def with_a_hole(source: Path, *, share: float) -> bytes:

@@ -13,8 +13,7 @@ from serving import Eventually, FindProcesses, Hanging, cancel
 
 from portal.processes import child
 from portal.processes.child import Limits
-from portal.transcoding.encoding.ffmpeg import run
-from portal.transcoding.encoding.ffmpeg_log import FfmpegLog, RunReport
+from portal.transcoding.encoding.ffmpeg import FfmpegLog, RunReport, run
 from portal.transcoding.errors import FailCode, TranscodeFailed
 
 # Real time, so that it is still running when the test looks.

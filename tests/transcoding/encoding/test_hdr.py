@@ -5,7 +5,7 @@ from media_recipes import CORNERS, TO_BT709, as_hdr, card
 from published import PublishCard
 from published_checks import check_published
 
-from portal.transcoding.planning.notes import Note
+from portal.transcoding.errors import Note
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from media_recipes import CORNERS, MakeMedia, as_yuv, beeps, card, lavfi
 from published import Publish, PublishCard, frames
 from published_checks import check_published
 
-from portal.transcoding.planning.notes import Note
+from portal.transcoding.errors import Note
 
 SIZE = "544x304"
 _STEP_PX = 2  # the bar's way from one field to the next

@@ -20,7 +20,7 @@ from mp4_writer import box
 from published import Publish
 from published_checks import check_published
 
-from portal.transcoding.planning.notes import Note
+from portal.transcoding.errors import Note
 from portal.transcoding.probing.probe import probe
 
 A, B, C, D = CORNERS

@@ -6,7 +6,7 @@ from media_recipes import CORNERS, MakeMedia, card, lavfi, make_card, tone
 from published import Publish, PublishCard, Published
 from published_checks import check_published
 
-from portal.transcoding.planning.notes import Note
+from portal.transcoding.errors import Note
 
 TONES_HZ = {"und": 440, "eng": 660, "deu": 990}
 SHORT = card(size="320x180", duration_s=3, flashes_s=())

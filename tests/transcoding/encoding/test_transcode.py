@@ -17,8 +17,8 @@ from published import (
     transcode,
 )
 
+from portal.transcoding.encoding.posters import POSTER_NAME
 from portal.transcoding.encoding.progress import Stage
-from portal.transcoding.encoding.thumbnails import POSTER_NAME
 from portal.transcoding.packaging.master import MASTER_NAME
 
 

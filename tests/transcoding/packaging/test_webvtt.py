@@ -14,8 +14,8 @@ from running_portal import longest_pause_s
 from portal.transcoding.encoding import command
 from portal.transcoding.encoding.finishing import finish_subtitles
 from portal.transcoding.encoding.segment_upload import SegmentUpload
+from portal.transcoding.errors import Note
 from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, segment_webvtt, webvtt
-from portal.transcoding.planning.notes import Note
 from portal.transcoding.planning.tracks import TrackRung
 
 ENGLISH = (

@@ -13,7 +13,7 @@ from media_recipes import MakeMedia, card
 from published import FolderSink, Publish, PublishCard, Published, playlist, put_storyboard
 from published import frames as frames_of
 
-from portal.transcoding.encoding.frames import cut_frame
+from portal.transcoding.encoding.posters import cut_frame
 from portal.transcoding.packaging.hls import INIT_NAME
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME, plan_storyboard, spread_tiles
 

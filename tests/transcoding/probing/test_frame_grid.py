@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from portal.transcoding.probing.child.frame_grid import Grid, frame_grid
+from portal.transcoding.probing.sample_index import Grid, frame_grid
 
 MICROSECONDS, MILLISECONDS = Fraction(1, 1_000_000), Fraction(1, 1000)
 NTSC = Fraction(30_000, 1001)

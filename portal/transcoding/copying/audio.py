@@ -10,8 +10,7 @@ from typing import Any
 
 from av.packet import Packet
 
-from portal.transcoding.copying.child.fragments import Sample, init_segment
-from portal.transcoding.copying.child.rendition import Rendition
+from portal.transcoding.copying.rendition import Rendition, Sample, init_segment
 from portal.transcoding.probing.cuts import SEGMENT_S
 
 _FRAME_SAMPLES = 1024

@@ -6,12 +6,16 @@ from typing import Any
 
 from av.packet import Packet
 
-from portal.transcoding.copying.child.errors import Undeliverable
-from portal.transcoding.copying.child.fragments import Sample, init_segment
-from portal.transcoding.copying.child.rendition import Rendition
+from portal.transcoding.copying.rendition import Rendition, Sample, Undeliverable, init_segment
 from portal.transcoding.packaging.cmaf import time_scale
-from portal.transcoding.probing.child import avc
 from portal.transcoding.probing.cuts import MAX_GOP_S, Cutter
+from portal.transcoding.probing.source import (
+    IDR,
+    PARAMETER_SETS,
+    SLICES,
+    nal_units,
+    read_configuration,
+)
 
 # What the package reads and writes elsewhere, and what every encoder writes.
 _NAL_LENGTH_BYTES = 4
@@ -27,7 +31,7 @@ class VideoCopy:
     """
 
     def __init__(self, stream: Any, rendition: Rendition) -> None:
-        configuration = avc.read_configuration(stream.codec_context.extradata)
+        configuration = read_configuration(stream.codec_context.extradata)
         if stream.codec_context.name != "h264" or configuration is None:
             raise Undeliverable("codec", "no H.264 with its parameter sets up front")
         if configuration.length_size != _NAL_LENGTH_BYTES or stream.time_base.numerator != 1:
@@ -94,13 +98,13 @@ class VideoCopy:
             raise self._odd("parameter_sets", "another sample entry")
         has_idr, has_other = False, False
         try:
-            for kind, begin, end in avc.nal_units(data, _NAL_LENGTH_BYTES):
-                if kind in avc.SLICES:
-                    has_idr |= kind == avc.IDR
-                    has_other |= kind != avc.IDR
+            for kind, begin, end in nal_units(data, _NAL_LENGTH_BYTES):
+                if kind in SLICES:
+                    has_idr |= kind == IDR
+                    has_other |= kind != IDR
                     if data.find(_HOLE, begin, end) >= 0:
                         raise self._odd("damaged", "a hole")
-                elif kind in avc.PARAMETER_SETS and data[begin:end] not in self._parameter_sets:
+                elif kind in PARAMETER_SETS and data[begin:end] not in self._parameter_sets:
                     raise self._odd("parameter_sets", "it brings others")
         except ValueError as exc:
             raise self._odd("damaged", str(exc)) from exc

@@ -1,4 +1,4 @@
-"""The bytes of init segments and of segments: CMAF with one track and one movie fragment each.
+"""Write the files of a copied track: CMAF with one track and one movie fragment each.
 
 An init segment is FFmpeg's own. A segment is written here (ISO/IEC 14496-12, 8.8), because
 FFmpeg's muxer takes the delay between decoding and showing to be the same in all segments.
@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import av
 from av.packet import Packet
 
+from portal.transcoding.packaging import hls
+
+_TEMPORARY = ".part"
+
+OnSegment = Callable[[float], None]
 # As FFmpeg's HLS muxer sets them; the index is written once the first packet is known.
 _INIT_OPTIONS = {
     "movflags": "+frag_custom+dash+delay_moov",
@@ -29,6 +35,68 @@ _SYNC, _NOT_SYNC = 0x02000000, 0x01010000
 _TRACK = 1
 _SEGMENT_TYPE = struct.pack(">I4s4s4x8s", 24, b"styp", b"msdh", b"msdhmsix")
 _BOX_HEADER_BYTES = 8
+
+
+class Undeliverable(Exception):
+    """The stream can't be delivered as it is. `reason` is one short word for programs."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        self.reason = reason
+        self.detail = detail
+        super().__init__(f"{reason}: {detail}")
+
+
+class NotWritten(Exception):
+    """A file could not be written, for which `cause` is the reason."""
+
+    def __init__(self, cause: OSError) -> None:
+        self.cause = cause
+        super().__init__(str(cause))
+
+
+class Rendition:
+    """Writes into a folder of its own. `on_segment` is told each time where a segment ends."""
+
+    def __init__(self, folder: Path, *, is_video: bool, on_segment: OnSegment) -> None:
+        self._folder = folder
+        self._is_video = is_video
+        self._on_segment = on_segment
+        self._segments: list[hls.Segment] = []
+        self._end_s = 0.0
+
+    def begin(self, init: bytes) -> None:
+        """Write the init segment."""
+        self._write(hls.INIT_NAME, [init])
+
+    def add(self, samples: Sequence[Sample], *, until: int, end_s: float) -> None:
+        """Write a segment; `until`, in ticks, ends its decoding and `end_s` its presentation."""
+        number = len(self._segments)
+        try:
+            head = segment_head(number, samples, until=until, is_video=self._is_video)
+        except struct.error as exc:
+            raise Undeliverable("times", f"segment {number}: {exc}") from exc
+        uri = f"{number:05}.m4s"
+        self._write(uri, [head, *(sample.data for sample in samples)])
+        self._segments.append(hls.Segment(uri=uri, duration_s=end_s - self._end_s))
+        self._end_s = end_s
+        self._on_segment(end_s)
+
+    def finish(self) -> None:
+        """Write the playlist, for its segments: the target duration is that of all renditions."""
+        longest_s = round(max(segment.duration_s for segment in self._segments))
+        text = hls.media_playlist(self._segments, target_duration_s=max(1, longest_s))
+        self._write(hls.PLAYLIST_NAME, [text.encode()])
+
+    def _write(self, name: str, content: Iterable[bytes]) -> None:
+        path = self._folder / name
+        temporary = path.with_name(name + _TEMPORARY)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with temporary.open("wb") as file:
+                file.writelines(content)
+            temporary.rename(path)
+        except OSError as exc:
+            raise NotWritten(exc) from exc
 
 
 class Sample(NamedTuple):

@@ -1,7 +1,7 @@
-"""Make the pictures that go with a video: the poster of its source, the storyboard of a rendition.
+"""Make the storyboard of a finished rendition: thumbnails for the seek bar, tiled into sprites.
 
-Limits of a storyboard: H.264 as this package writes or copies it. One segment is in memory, and
-those that a sprite is made of are in the working folder.
+Limits: H.264 as this package writes or copies it. One segment is in memory, and those that a sprite
+is made of are in the working folder.
 """
 
 import asyncio
@@ -12,15 +12,15 @@ from pathlib import Path
 
 from portal.telemetry.spans import span
 from portal.transcoding.encoding import ffmpeg
-from portal.transcoding.encoding.progress import OnProgress, PassProgress
-from portal.transcoding.encoding.segment_upload import SegmentUpload, Sink
-from portal.transcoding.encoding.source_proxy import ProxiedSource
-from portal.transcoding.encoding.stills import (
-    POSTER_CANDIDATE,
-    poster_arguments,
-    sprite_arguments,
+from portal.transcoding.encoding.command import (
+    BARE,
+    KEY_FRAMES_ONLY,
+    general_options,
+    jpeg_output,
+    own_file,
 )
-from portal.transcoding.encoding.work_folder import pass_folder
+from portal.transcoding.encoding.progress import OnProgress, PassProgress
+from portal.transcoding.encoding.segment_upload import SegmentUpload, Sink, pass_folder
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.cmaf import SegmentError, shown_frames
 from portal.transcoding.packaging.hls import INIT_NAME, MediaPlaylist
@@ -28,47 +28,13 @@ from portal.transcoding.planning.storyboard import (
     SPRITE_PATTERN,
     STORYBOARD_NAME,
     TILES,
+    TILING,
     Storyboard,
 )
-from portal.transcoding.probing.facts import Probe
 
-POSTER_NAME = "poster.jpg"
-_POSTER_LIMIT_S = 120.0
 _SPRITE_SOURCE = "frames.mp4"
 _SPRITE_LIMIT_S = 300.0
-
-
-async def put_poster(source: ProxiedSource, probe: Probe, upload: SegmentUpload) -> bool:
-    """Put the candidate with most detail: black and blurred frames make small files.
-
-    False when there is none: a video without a poster is better than none.
-    """
-    with span("poster"):
-        runs = poster_arguments(source.name, probe)
-        candidates = [await _poster_candidate(source, run, upload.work_dir) for run in runs]
-    poster = max(candidates, key=len)
-    if poster:
-        await upload.put(POSTER_NAME, poster)
-    return bool(poster)
-
-
-async def _poster_candidate(
-    source: ProxiedSource, arguments: Sequence[str], work_dir: Path
-) -> bytes:
-    """A JPEG; empty when the source gives none there."""
-    path = work_dir / POSTER_CANDIDATE
-    try:
-        await ffmpeg.run(arguments, timeout_s=_POSTER_LIMIT_S, cwd=work_dir, environ=source.environ)
-        return await asyncio.to_thread(_taken, path)
-    except (TranscodeFailed, FileNotFoundError):
-        return b""
-
-
-def _taken(path: Path) -> bytes:
-    """What is in a file, which is removed."""
-    content = path.read_bytes()
-    path.unlink()
-    return content
+_QUALITY = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -110,8 +76,14 @@ class _Sprite:
         """Nothing but IDR pictures is decoded where they are all there is to show."""
         from_keys = all(self.are_idr[number] for number in self.chosen)
         numbers = [sum(self.are_idr[:it]) for it in self.chosen] if from_keys else self.chosen
-        size = (storyboard.width, storyboard.height)
-        return sprite_arguments(self.source.name, name, size, numbers, from_keys=from_keys)
+        chosen = "+".join(f"eq(n,{number})" for number in numbers)
+        scale = f"scale={storyboard.width}:{storyboard.height}:out_range=pc"
+        return (
+            *general_options(),
+            *(*(KEY_FRAMES_ONLY if from_keys else ()), *own_file(self.source.name)),
+            *("-map", "0:v:0", *BARE, "-vf", f"select='{chosen}',{scale},setsar=1,{TILING}"),
+            *jpeg_output(name, _QUALITY),
+        )
 
 
 async def make_storyboard(
