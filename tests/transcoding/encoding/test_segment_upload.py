@@ -15,7 +15,7 @@ from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.planning.ladder import Plan
-from portal.transcoding.probing import source_address
+from portal.transcoding.probing import probe as probing
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ async def test_a_storage_that_dies_halfway_is_a_failure_and_not_a_short_video(
     eventually: Eventually,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(source_address._PERSISTENT, "reconnect_delay_max", "1")
+    monkeypatch.setitem(probing._PERSISTENT, "reconnect_delay_max", "1")
     content = await asyncio.to_thread(long_video.read_bytes)
     half, examined = len(content) // 2, asyncio.Event()
 
