@@ -15,7 +15,7 @@ from portal.processing.pace import WorkMeter
 from portal.processing.tools import Tools
 from portal.transcoding.encoding.continuation import NotContinuable
 from portal.transcoding.encoding.progress import Stage
-from portal.transcoding.encoding.transcode import Kept, PassOutput, make_renditions
+from portal.transcoding.encoding.transcode import PassOutput, Resume, make_renditions
 from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.packaging.master import master_playlist
 from portal.transcoding.planning.ladder import Plan
@@ -112,6 +112,6 @@ class EncodingPass:
             sink=sink,
             work_dir=self.tools.work_dir,
             on_progress=report,
-            kept=Kept(renditions=begun.renditions, prefix=prefix) if begun else None,
+            resume=Resume(renditions=begun.renditions, prefix=prefix) if begun else None,
             on_made=self.heartbeat.stored,
         )

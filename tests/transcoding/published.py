@@ -13,13 +13,13 @@ import av
 import pytest
 from decoded_media import Heard, Shown, listen, look
 
-from portal.transcoding.encoding.continuation import OnMade, tell_nobody
+from portal.transcoding.encoding.continuation import OnMade
 from portal.transcoding.encoding.progress import OnProgress, Stage
 from portal.transcoding.encoding.segment_upload import Sink
 from portal.transcoding.encoding.storyboards import RenditionFiles, make_storyboard
 from portal.transcoding.encoding.transcode import (
-    Kept,
     PassOutput,
+    Resume,
     make_renditions,
 )
 from portal.transcoding.errors import Note, RejectCode, SourceRejected
@@ -167,8 +167,8 @@ async def make_pass(
     may_copy: bool = True,
     on_progress: OnProgress = ignore,
     choose: Callable[[Plan], Collection[str]] = everything,
-    kept: Kept | None = None,
-    on_made: OnMade = tell_nobody,
+    resume: Resume | None = None,
+    on_made: OnMade | None = None,
 ) -> Result:
     """One pass, a later one when a reference is given; without a master playlist."""
     source = await probe(str(path))
@@ -184,7 +184,7 @@ async def make_pass(
         sink=sink,
         work_dir=work_dir,
         on_progress=on_progress,
-        kept=kept,
+        resume=resume,
         on_made=on_made,
     )
     return Result(source, plan, output)

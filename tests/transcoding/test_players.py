@@ -12,7 +12,6 @@ from media_recipes import COPYABLE
 from published import PublishCard, Published
 from serving import serving
 
-from portal.transcoding.encoding.ffmpeg import ffmpeg_path
 from portal.transcoding.packaging.master import MASTER_NAME
 
 
@@ -25,20 +24,6 @@ async def published(request: pytest.FixtureRequest, publish_card: PublishCard) -
 async def master_url(published: Published) -> AsyncIterator[str]:
     async with serving(web.static("/", published.folder)) as address:
         yield f"{address}/{MASTER_NAME}"
-
-
-@pytest.mark.slow
-async def test_ffmpeg_plays_every_variant_without_a_complaint(
-    published: Published, master_url: str, tmp_path: Path
-) -> None:
-    for number in range(len(published.result.renditions)):
-        target = tmp_path / f"{number}.mp4"
-        played = await run_program(
-            *(ffmpeg_path(), "-v", "warning", "-i", master_url),
-            *("-map", f"0:v:{number}", "-map", "0:a:0", "-c", "copy", str(target)),
-        )
-        assert played == (0, "", "")
-        check_download(published, target, target)
 
 
 async def test_yt_dlp_downloads_picture_and_sound(

@@ -57,10 +57,6 @@ class MadeRendition:
 OnMade = Callable[[str, int, MadeSegment], None]
 
 
-def tell_nobody(name: str, number: int, segment: MadeSegment) -> None:
-    """For passes that nobody will go on with."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Continuation:
     """A run that goes on after the `made` segments; all renditions have the same number of them.
@@ -106,7 +102,7 @@ class Continuation:
         return bits
 
 
-def go_on(
+def continue_after(
     made: Mapping[str, MadeRendition],
     rungs: Sequence[Rung],
     *,

@@ -17,13 +17,16 @@ from portal.transcoding.probing.facts import Probe
 
 @dataclass(frozen=True, slots=True)
 class EncoderRuns:
-    """Runs encodes of one source; `reports` are what ffmpeg said of each."""
+    """Runs encodes of one source; `reports` are what ffmpeg said of each.
+
+    `on_made` is told of the segments that are in storage, for a later run that goes on after them.
+    """
 
     source: ProxiedSource
     probe: Probe
     upload: SegmentUpload
     progress: PassProgress
-    on_made: OnMade
+    on_made: OnMade | None
     reports: list[RunReport] = field(default_factory=list)
 
     async def run(self, *tasks: Encode) -> RunReport:
@@ -33,13 +36,16 @@ class EncoderRuns:
         the sink raised.
         """
         names = [name for task in tasks for name in tracks(task)]
-        recording = Recording(self.upload, self.on_made)
         with span("encode", renditions=" ".join(names)):
             reports = await self.upload.during(
-                lambda: self._run_all(tasks), names, on_stored=recording.stored
+                lambda: self._run_all(tasks), names, on_stored=self._segment_stored
             )
-        if tasks[0].after and recording.begun != tasks[0].after.made.keys():
-            raise NotContinuable("no segment followed")
+        if after := tasks[0].after:
+            followed = {
+                name.partition("/")[0] for name in self.upload.facts if f"/{after.prefix}" in name
+            }
+            if followed != after.made.keys():
+                raise NotContinuable("no segment followed")
         self.reports.extend(reports)
         return reports[0]
 
@@ -59,30 +65,8 @@ class EncoderRuns:
             environ=self.source.environ,
         )
 
-    def _decoded_first_s(self, task: Encode) -> float:
-        """How much is decoded, at most, before the first frame that is wanted."""
-        from_s = float(task.after.from_s) if task.after else 0.0
-        return min(from_s, self.probe.video.max_key_distance_s or from_s)
-
-
-def tracks(task: Encode) -> list[str]:
-    """The names of all renditions that a task makes."""
-    return [rung.name for rungs in (task.rungs, task.audio, task.subtitles) for rung in rungs]
-
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """Tells `on_made` of the segments of one run, for a later one that goes on after them.
-
-    `begun` are the renditions of which some segment was stored.
-    """
-
-    upload: SegmentUpload
-    on_made: OnMade
-    begun: set[str] = field(default_factory=set)
-
-    async def stored(self, name: str) -> None:
-        """A segment is in storage. Raises NotContinuable when it follows none of those before."""
+    async def _segment_stored(self, name: str) -> None:
+        """Raises NotContinuable when the first segment follows none of those before."""
         rendition, _, uri = name.partition("/")
         facts, after = self.upload.facts.get(name), self.upload.after
         if facts is None:
@@ -92,6 +76,17 @@ class Recording:
             init = await self.upload.put_init(rendition)
             if after:
                 check_join(after, rendition, init, facts)
-        self.begun.add(rendition)
-        size_bytes = self.upload.sizes_bytes[name]
-        self.on_made(rendition, number, MadeSegment(uri=uri, size_bytes=size_bytes, facts=facts))
+        if self.on_made:
+            size_bytes = self.upload.sizes_bytes[name]
+            made = MadeSegment(uri=uri, size_bytes=size_bytes, facts=facts)
+            self.on_made(rendition, number, made)
+
+    def _decoded_first_s(self, task: Encode) -> float:
+        """How much is decoded, at most, before the first frame that is wanted."""
+        from_s = float(task.after.from_s) if task.after else 0.0
+        return min(from_s, self.probe.video.max_key_distance_s or from_s)
+
+
+def tracks(task: Encode) -> list[str]:
+    """The names of all renditions that a task makes."""
+    return [rung.name for rungs in (task.rungs, task.audio, task.subtitles) for rung in rungs]

@@ -18,8 +18,7 @@ from portal.transcoding.encoding import command, ffmpeg
 from portal.transcoding.encoding.continuation import (
     MadeRendition,
     OnMade,
-    go_on,
-    tell_nobody,
+    continue_after,
 )
 from portal.transcoding.encoding.encoder_runs import EncoderRuns, tracks
 from portal.transcoding.encoding.ffmpeg import RunReport
@@ -67,7 +66,7 @@ _COPY_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
+class Resume:
     """What an earlier pass made of the wanted renditions, and how the new segments' names begin."""
 
     renditions: Mapping[str, MadeRendition]
@@ -100,8 +99,8 @@ async def make_renditions(
     sink: Sink,
     work_dir: Path,
     on_progress: OnProgress,
-    kept: Kept | None = None,
-    on_made: OnMade = tell_nobody,
+    resume: Resume | None = None,
+    on_made: OnMade | None = None,
 ) -> PassOutput:
     """Make the `wanted` video renditions, in a folder of their own in `work_dir`.
 
@@ -109,7 +108,7 @@ async def make_renditions(
     video rendition that an earlier pass made: all segments begin where its do. What has one copies
     nothing.
     `on_made` is told of each segment of an encoded rendition that is in storage; a later call may
-    go on after those (`kept`), with the same arguments else. Sound is then made again.
+    go on after those (`resume`), with the same arguments else. Sound is then made again.
 
     Raises CopyUndeliverable, NotContinuable, SourceRejected, TranscodeFailed, DiskFull, or whatever
     the sink raised. However it ends, no process is left running.
@@ -130,7 +129,7 @@ async def make_renditions(
                 is_first=is_first,
                 upload=upload,
                 progress=progress,
-                kept=kept,
+                resume=resume,
                 runs=EncoderRuns(source, probe, upload, progress, on_made),
             )
             return await one_pass.make(reference)
@@ -148,7 +147,7 @@ class _Pass:
     is_first: bool
     upload: SegmentUpload
     progress: PassProgress
-    kept: Kept | None
+    resume: Resume | None
     runs: EncoderRuns
 
     async def make(self, reference: MediaPlaylist | None) -> PassOutput:
@@ -236,21 +235,21 @@ class _Pass:
             starts_s=reference.starts_s if reference else None,
             keeps_times=self.plan.keeps_times,
         )
-        if self.kept and task.rungs:
-            return await self._go_on(task, self.kept)
+        if self.resume and task.rungs:
+            return await self._go_on(task, self.resume)
         if not tracks(task):
             return RunReport()
         self.progress.next_run(ends_at=1.0)
         return await self.runs.run(task)
 
-    async def _go_on(self, task: command.Encode, kept: Kept) -> RunReport:
+    async def _go_on(self, task: command.Encode, resume: Resume) -> RunReport:
         """Make what is missing of the video, and beside it all sound and subtitles."""
-        after = go_on(
-            kept.renditions,
+        after = continue_after(
+            resume.renditions,
             task.rungs,
             starts_s=task.starts_s,
             end_s=self.probe.video.duration_s,
-            prefix=kept.prefix,
+            prefix=resume.prefix,
         )
         self.upload.go_on(after, sampled_segments(self.probe.duration_s, after))
         self.progress.next_run(ends_at=1.0, from_s=float(after.from_s))

@@ -83,19 +83,6 @@ async def test_five_channels_become_two_and_none_gets_lost(
     assert Note.SURROUND_DOWNMIXED in published.result.notes
 
 
-@pytest.mark.parametrize("rate_hz", [8_000, 11_025, 32_000, 88_200, 96_000])
-@pytest.mark.slow
-async def test_pitch_and_length_do_not_depend_on_the_sample_rate(
-    rate_hz: int, publish_card: PublishCard
-) -> None:
-    picture = card(size="320x180", duration_s=4, flashes_s=())
-    sound = tone(500, duration_s=4, rate_hz=rate_hz)
-    published = await publish_card(f"{rate_hz} Hz.mp4", picture=picture, sound=sound)
-    heard = published.sounds["audio"]
-    assert heard.frequency_hz(1, 3) == pytest.approx(500, abs=1)
-    assert heard.end_s == pytest.approx(4, abs=0.1)
-
-
 async def test_a_hole_in_the_sound_does_not_move_what_follows(
     make_media: MakeMedia, publish: Publish
 ) -> None:

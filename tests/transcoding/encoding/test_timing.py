@@ -188,7 +188,7 @@ async def test_renditions_beside_a_copied_one_keep_its_times(
     ("kind", "filters", "rate"),
     [
         ("jitter", jittering("null", 6000), "30000/1001"),
-        ("fast jitter", jittering("null", 5000), "60"),
+        pytest.param("fast jitter", jittering("null", 5000), "60", marks=pytest.mark.slow),
         ("irregular", irregular(), "240"),
         ("still", still(), "30"),
     ],

@@ -1,7 +1,5 @@
 """A whole first pass with real media: what is written plays, and nothing else is left behind."""
 
-from fractions import Fraction
-from itertools import pairwise
 from pathlib import Path
 
 import av
@@ -12,53 +10,24 @@ from published import (
     Publish,
     Reports,
     files_in,
-    frames,
     playlist,
     transcode,
 )
+from published_checks import check_published
 
 from portal.transcoding.encoding.posters import POSTER_NAME
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.packaging.master import MASTER_NAME
 
 
-async def test_all_renditions_play_and_switch_at_the_same_instants(
+async def test_a_plain_source_is_cut_into_four_seconds_and_a_rest(
     plain: Path, publish: Publish
 ) -> None:
     published = await publish(plain)
-    folder, renditions = published.folder, published.result.renditions
-    assert [rendition.name for rendition in renditions] == ["240p", "360p"]
-    reference = [segment.duration_s for segment in playlist(folder, "240p").segments]
-    assert len(reference) == 3
-    assert sum(reference) == pytest.approx(10, abs=0.1)
-    for rendition in renditions:
-        written = playlist(folder, rendition.name)
-        assert [segment.duration_s for segment in written.segments] == reference
-        assert all(4 <= segment.duration_s <= 6 for segment in written.segments[:-1])
-        for number in range(len(reference)):
-            first = frames(folder, rendition.name, number)[0]
-            assert (first.width, first.height) == (rendition.width, rendition.height)
-            assert first.key_frame
-            assert first.time == pytest.approx(sum(reference[:number]), abs=0.001)
-    samples = sum(frame.samples for frame in frames(folder, "audio"))
-    assert samples == pytest.approx(10 * 48000, rel=0.01)
-
-
-async def test_picture_and_sound_begin_together(plain: Path, publish: Publish) -> None:
-    folder = (await publish(plain)).folder
-    assert frames(folder, "240p", 0)[0].time == pytest.approx(0, abs=0.001)
-    # The encoder's priming samples come before zero and are skipped.
-    assert frames(folder, "audio", 0)[0].time == pytest.approx(0, abs=0.022)
-
-
-async def test_the_rate_of_29_97_stays_exact(plain: Path, publish: Publish) -> None:
-    published = await publish(plain)
-    rates = {rendition.fps for rendition in published.result.renditions}
-    assert rates == {Fraction(30000, 1001)}
-    decoded = frames(published.folder, "240p")
-    assert len(decoded) == 300
-    gaps = {(b.pts - a.pts) * b.time_base for a, b in pairwise(decoded)}
-    assert gaps == {Fraction(1001, 30000)}
+    lengths_s = [segment.duration_s for segment in playlist(published.folder, "240p").segments]
+    assert len(lengths_s) == 3
+    assert all(4 <= length_s <= 4.1 for length_s in lengths_s[:-1])
+    check_published(published)
 
 
 async def test_playlists_come_after_what_they_name(plain: Path, publish: Publish) -> None:
@@ -112,45 +81,3 @@ async def test_the_poster_is_a_picture_and_not_the_black_lead(
         frame = next(container.decode(video=0))
     assert (frame.width, frame.height) == (640, 360)
     assert max(bytes(frame.planes[0])) > 200, "no brighter than black"
-
-
-async def test_a_source_without_sound_becomes_a_silent_stream(
-    make_video: MakeMedia, publish: Publish
-) -> None:
-    published = await publish(make_video("mute.mp4", audio_s=0))
-    assert not published.result.audio
-    assert "AUDIO" not in published.master
-    assert not (published.folder / "audio").exists()
-
-
-@pytest.mark.parametrize(("picture_s", "sound_s"), [(2, 7), (7, 2)])
-@pytest.mark.slow
-async def test_tracks_of_different_length_are_both_kept(
-    make_video: MakeMedia, publish: Publish, picture_s: float, sound_s: float
-) -> None:
-    source = make_video(f"{picture_s}-{sound_s}.mp4", duration_s=picture_s, audio_s=sound_s)
-    published = await publish(source)
-    assert playlist(published.folder, "240p").duration_s == pytest.approx(picture_s, abs=0.1)
-    assert playlist(published.folder, "audio").duration_s == pytest.approx(sound_s, abs=0.1)
-    assert published.result.duration_s == pytest.approx(7, abs=0.1)
-
-
-async def test_oblong_pixels_become_square_ones(make_video: MakeMedia, publish: Publish) -> None:
-    published = await publish(make_video("sar.mp4", "-vf", "setsar=16/11", size="352x288"))
-    top = published.result.renditions[-1]
-    assert (top.width, top.height) == (512, 288)
-    with av.open(str(published.folder / "288p" / "init.mp4"), format="mov") as container:
-        stream = container.streams.video[0]
-        assert (stream.width, stream.height) == (512, 288)
-        assert stream.sample_aspect_ratio in (None, 1)
-
-
-async def test_120_frames_a_second_become_exactly_60(
-    make_video: MakeMedia, publish: Publish
-) -> None:
-    decoded = frames(
-        (await publish(make_video("fast.mp4", rate="120", size="320x180"))).folder, "180p"
-    )
-    assert len(decoded) == 120
-    gaps = {(b.pts - a.pts) * b.time_base for a, b in pairwise(decoded)}
-    assert gaps == {Fraction(1, 60)}

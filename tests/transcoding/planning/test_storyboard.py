@@ -57,7 +57,7 @@ async def checked_storyboard(published: Published, sink: FolderSink) -> list[Pla
 # Each frame has its number in bars, from the lowest bit on: light for one, dark for zero.
 BITS, BAR_PX = 13, 16
 NUMBERED = (
-    f"nullsrc=s={BITS * BAR_PX}x120:r=25:d=200,format=gray,"
+    f"nullsrc=s={BITS * BAR_PX}x120:r=25:d=60,format=gray,"
     f"geq=lum='if(mod(floor(N/pow(2,floor(X/{BAR_PX}))),2),220,40)'"
 )
 HEVC = "open-gop=1:bframes=4:scenecut=0:log-level=error:keyint={0}:min-keyint={0}"
