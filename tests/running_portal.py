@@ -160,15 +160,6 @@ async def _holds(condition: Condition) -> bool:
     return bool(await found if isawaitable(found) else found)
 
 
-async def longest_pause_s(work: asyncio.Task[Any]) -> float:
-    """How long, at most, nothing else could run on the loop until this work was done."""
-    longest_s, seen_at = 0.0, monotonic()
-    while not work.done():
-        await asyncio.sleep(PAUSE_STEP_S)
-        longest_s, seen_at = max(longest_s, monotonic() - seen_at), monotonic()
-    return longest_s
-
-
 def free_port() -> int:
     """A port nobody listens on, and that no other test of this run is given."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))

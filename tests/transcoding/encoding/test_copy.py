@@ -37,6 +37,13 @@ async def test_a_qualified_source_is_copied_bit_for_bit(publish_card: PublishCar
     top = published.result.renditions[-1]
     copied = payloads(io.BytesIO(joined(published.folder, top.name)))
     assert copied == payloads(published.path)
+    [audio] = published.result.audio
+    sound = payloads(io.BytesIO(joined(published.folder, audio.name)), kind="audio")
+    assert sound == payloads(published.path, kind="audio")
+    video_cuts = playlist(published.folder, top.name).starts_s
+    assert playlist(published.folder, audio.name).starts_s == pytest.approx(
+        video_cuts, abs=1024 / 44_100
+    )
     check_published(published, corners=CORNERS, in_sync=True)
 
 
@@ -58,13 +65,6 @@ async def test_the_others_are_cut_where_the_copied_one_has_key_frames(
     check_published(published, corners=CORNERS, in_sync=True)
 
 
-def made(name: str, *options: str, **recipe: object) -> object:
-    def make(media: MakeMedia) -> Path:
-        return make_card(media, f"no copy {name}.mp4", *COPYABLE, *options, **recipe)
-
-    return pytest.param(make, id=name)
-
-
 async def test_a_late_picture_is_copied_and_shown_from_the_start(
     make_media: MakeMedia, publish: Publish
 ) -> None:
@@ -78,36 +78,6 @@ async def test_a_late_picture_is_copied_and_shown_from_the_start(
     assert starts[0] == pytest.approx(starts[1], abs=0.001)
     top = published.top
     assert top[0].time_s == pytest.approx(0, abs=0.001)
-
-
-JITTERING = "setts=pts='PTS+mod(N*7919,3)':dts=DTS"
-
-
-async def test_any_frame_timing_is_copied(make_media: MakeMedia, publish: Publish) -> None:
-    jittering = make_media(
-        "jittering copy.mp4",
-        *("-i", str(copyable(make_media)), "-c", "copy"),
-        *("-bsf:v", JITTERING),
-    )
-
-    published = await publish(jittering)
-
-    assert published.result.renditions[-1].copied
-    check_published(published, corners=CORNERS, in_sync=True)
-
-
-async def test_sound_that_players_take_is_copied_with_the_video(
-    publish_card: PublishCard,
-) -> None:
-    published = await publish_card("copyable.mp4", *COPYABLE)
-
-    [audio] = published.result.audio
-    assert [rung.copied for rung in published.result.plan.audio] == [True]
-    made = payloads(io.BytesIO(joined(published.folder, audio.name)), kind="audio")
-    assert made == payloads(published.path, kind="audio")
-    video_cuts = playlist(published.folder, published.result.renditions[-1].name).starts_s
-    audio_cuts = playlist(published.folder, audio.name).starts_s
-    assert audio_cuts == pytest.approx(video_cuts, abs=1024 / 44_100)
 
 
 @pytest.fixture(scope="session")

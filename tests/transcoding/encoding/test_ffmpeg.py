@@ -110,10 +110,6 @@ async def test_a_run_is_limited_without_being_told(
     assert int(rows["Max file size"]) == 4 * 1024**3
 
 
-def decoding(source: Path, *options: str) -> tuple[str, ...]:
-    return ("-nostdin", "-i", str(source), *options, "-f", "null", "-")
-
-
 def test_the_log_keeps_complaints_however_they_come() -> None:
     log = FfmpegLog()
     lines = (

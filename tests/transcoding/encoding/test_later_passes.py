@@ -61,24 +61,6 @@ def together(path: Path, folder: Path, first: Result, second: Result) -> Publish
     return Published(path, replace(first, output=output), FolderSink(whole))
 
 
-@pytest.mark.slow
-async def test_the_first_pass_of_a_long_source_makes_only_what_is_needed_to_watch(
-    make_media: MakeMedia, tmp_path: Path
-) -> None:
-    picture, sound = card(size=LARGE, rate="15", duration_s=61), beeps(duration_s=61)
-    source = make_card(make_media, "a minute.mp4", picture=picture, sound=sound)
-    plan = plan_renditions(await probe(str(source)))
-    assert plan.first_pass() == ("360p",)
-
-    sink = FolderSink(tmp_path / "sink")
-    first = await make_pass(source, wanted=plan.first_pass(), sink=sink, work_dir=tmp_path / "w")
-
-    assert names(first) == ["360p"]
-    assert {path.name for path in sink.folder.iterdir() if path.is_dir()} == {"360p", "audio"}
-    assert first.output.has_poster
-    assert first.duration_s == pytest.approx(61, abs=0.1)
-
-
 VARIABLE = "select='not(mod(n,3))+lt(mod(n,40),15)',"
 
 

@@ -1,7 +1,6 @@
 """Sound: every track is there with its own sound and language, in one or two channels."""
 
 import pytest
-from hls_checks import attributes
 from media_recipes import CORNERS, MakeMedia, card, lavfi, make_card, tone
 from published import Publish, PublishCard, Published
 from published_checks import check_published
@@ -45,20 +44,6 @@ async def test_each_alternate_holds_its_own_sound(in_three_languages: Published)
         None: pytest.approx(TONES_HZ["und"], abs=3),
     }
     check_published(in_three_languages, corners=CORNERS)
-
-
-async def test_the_default_track_comes_first_and_is_the_default(
-    in_three_languages: Published,
-) -> None:
-    lines = [line for line in in_three_languages.master.splitlines() if "TYPE=AUDIO" in line]
-    offered = [attributes(line) for line in lines]
-    assert [(each.get("LANGUAGE"), each["DEFAULT"]) for each in offered] == [
-        ("en", "YES"),
-        (None, "NO"),
-        ("de", "NO"),
-    ]
-    assert len({each["NAME"] for each in offered}) == 3
-    assert len({each["GROUP-ID"] for each in offered}) == 1
 
 
 @pytest.mark.parametrize("speaker", ["FC", "BL", "FR"])

@@ -1,22 +1,16 @@
 """Subtitles: what a source says is what is read, at the same time, in every player."""
 
-import asyncio
 import re
 from pathlib import Path
 
 import pytest
-from hls_checks import attributes, variants
 from media_recipes import COPYABLE, CORNERS, MakeMedia, card, make_card, with_subtitles
 from published import FolderSink, Publish, Published, transcode
 from published_checks import check_published
-from running_portal import longest_pause_s
 
 from portal.transcoding.encoding import command
-from portal.transcoding.encoding.finishing import finish_subtitles
-from portal.transcoding.encoding.segment_upload import SegmentUpload
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, segment_webvtt, webvtt
-from portal.transcoding.planning.tracks import TrackRung
 
 ENGLISH = (
     (0.5, 1.5, 'Fish & <Küsse>, "100 %"'),
@@ -66,10 +60,6 @@ async def subtitled(make_media: MakeMedia, publish: Publish) -> Published:
     return await publish(with_subtitles(make_media, "subtitled.mp4", plain, *texts, options=named))
 
 
-async def test_the_video_is_as_it_would_be_without_subtitles(subtitled: Published) -> None:
-    check_published(subtitled, corners=CORNERS, in_sync=True)
-
-
 async def test_each_cue_has_its_time_and_text(subtitled: Published) -> None:
     for name, cues in (("subtitles-1", ENGLISH), ("subtitles-2", GERMAN)):
         text = (subtitled.folder / name / "00000.vtt").read_text("utf-8")
@@ -80,18 +70,7 @@ async def test_each_cue_has_its_time_and_text(subtitled: Published) -> None:
         ):
             assert start_s == pytest.approx(expected_start_s, abs=0.002)
             assert end_s == pytest.approx(expected_end_s, abs=0.002)
-
-
-async def test_the_master_offers_both_languages_and_forces_none(subtitled: Published) -> None:
-    lines = [line for line in subtitled.master.splitlines() if "TYPE=SUBTITLES" in line]
-    offered = [attributes(line) for line in lines]
-    assert [(each["LANGUAGE"], each["NAME"], each["DEFAULT"]) for each in offered] == [
-        ("en", "English", "NO"),
-        ("de", "German", "NO"),
-    ]
-    assert all(each["AUTOSELECT"] == "YES" for each in offered)
-    groups = {variant["SUBTITLES"] for variant in variants(subtitled.master).values()}
-    assert groups == {offered[0]["GROUP-ID"]}
+    check_published(subtitled, corners=CORNERS, in_sync=True)
 
 
 async def test_a_copied_top_has_subtitles_too(make_media: MakeMedia, publish: Publish) -> None:
@@ -118,25 +97,6 @@ async def test_a_track_that_is_too_large_is_left_out_and_noted(
     assert Note.SUBTITLES_LEFT_OUT in result.notes
     assert not (sink.folder / "subtitles-1").exists()
     check_published(Published(source, result, sink), corners=CORNERS, in_sync=True)
-
-
-async def test_a_large_track_holds_nobody_up(tmp_path: Path) -> None:
-    """A worker renews its leases on the loop that this runs on."""
-    rung = TrackRung(name="subtitles-1", index=1, label="Subtitles", language=None)
-    (tmp_path / rung.name).mkdir()
-    cues = [Cue(start_s=float(at), end_s=at + 1.0, text="a\n" * 50_000) for at in range(20)]
-    (tmp_path / command.subtitle_file(rung)).write_text(webvtt(cues))
-    # A busy machine may hold it up once; work that blocks does so every time.
-    for _ in range(3):
-        upload = SegmentUpload(FolderSink(tmp_path / "sink"), tmp_path, video_names=())
-        finishing = asyncio.create_task(finish_subtitles(rung, upload, duration_s=120.0))
-        pause_s = await longest_pause_s(finishing)
-        finished = await finishing
-        assert finished is not None
-        assert finished.size_bytes > 1_000_000
-        if pause_s < 1.0:
-            break
-    assert pause_s < 1.0
 
 
 CUES = (

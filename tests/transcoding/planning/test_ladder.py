@@ -9,11 +9,6 @@ from examples import a_probe
 from portal.transcoding.planning.ladder import Rung, plan_renditions
 from portal.transcoding.probing.facts import AudioTrack, Probe, Track
 
-SIZES = [
-    *((1920, 1080), (1080, 1920), (1920, 800), (3840, 2160), (7680, 4320), (960, 540)),
-    *((1279, 719), (719, 1281), (1000, 1000), (176, 144), (3, 2), (8000, 10)),
-]
-
 
 def a_track(language: str | None = None, **facts: Any) -> AudioTrack:
     heard = {"codec": "aac", "profile": "LC", "channels": 6, "sample_rate_hz": 44_100}
@@ -22,20 +17,6 @@ def a_track(language: str | None = None, **facts: Any) -> AudioTrack:
 
 def plan_ladder(probe: Probe) -> tuple[Rung, ...]:
     return plan_renditions(probe).video
-
-
-@pytest.mark.parametrize(("width", "height"), SIZES)
-def test_rungs_are_even_fit_the_source_and_rise_in_size_and_rate(width: int, height: int) -> None:
-    rungs = plan_ladder(a_probe(width, height))
-    for rung in rungs:
-        assert 0 < rung.width <= max(2, width)
-        assert 0 < rung.height <= max(2, height)
-        assert rung.width % 2 == rung.height % 2 == 0
-    areas = [rung.width * rung.height for rung in rungs]
-    rates = [rung.max_bitrate_bps for rung in rungs]
-    assert areas == sorted(set(areas))
-    assert rates == sorted(rates)
-    assert len({rung.name for rung in rungs}) == len(rungs)
 
 
 @pytest.mark.parametrize(
