@@ -18,6 +18,7 @@ PREPARE_QUEUE = "prepare"
 TRANSCODE_QUEUE = "transcode"
 # Short jobs, which don't wait for the slots that transcoding takes. The name is stored.
 SIDE_QUEUE = "chores"
+QUEUES = (PREPARE_QUEUE, TRANSCODE_QUEUE, SIDE_QUEUE)
 # Someone is looking on.
 POSTER_PRIORITY = 10
 # Addresses that were given out work until it is done.

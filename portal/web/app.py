@@ -21,15 +21,7 @@ from portal.errors import Unavailable
 from portal.telemetry import spans, tracing
 from portal.telemetry.logs import configure_logging, current_fields
 from portal.text import shown
-from portal.web import (
-    auth,
-    errors,
-    health,
-    metrics_page,
-    playback,
-    site,
-    static_files,
-)
+from portal.web import assets, auth, errors, monitoring, playback
 from portal.web.api import (
     metadata,
     openapi,
@@ -39,7 +31,6 @@ from portal.web.api import (
     videos,
     visibility,
 )
-from portal.web.assets import load_manifest, static_dist_dir, templates_dir
 from portal.web.composition import WebContext, open_context
 from portal.web.pages import access as access_pages
 from portal.web.pages import (
@@ -88,14 +79,14 @@ PAGES = (
     *(library, people, playback_link_forms, posters, signing_in, single_sign_on, table),
     *(video, workshop),
 )
-FILES_AND_STATE = (health, metrics_page, playback, site, static_files)
+FILES_AND_STATE = (assets, monitoring, playback)
 
 
 def create_app(config: Config | None = None) -> Quart:
     """The app, with its settings from the environment unless given."""
     config = config or Config.from_env()
     configure_logging(config)
-    app = Quart("portal", static_folder=None, template_folder=str(templates_dir()))
+    app = Quart("portal", static_folder=None, template_folder=str(assets.templates_dir()))
     # An address has one spelling; werkzeug's redirect would name the host that the client sent.
     app.url_map.merge_slashes = False
     app.request_class = LimitedRequest
@@ -155,8 +146,8 @@ def _install_checks(app: Quart, config: Config) -> None:
 
 
 def _install_templates(app: Quart, config: Config) -> None:
-    site.install_site(app, config)
-    manifest = load_manifest(static_dist_dir())
+    assets.install_site(app, config)
+    manifest = assets.load_manifest(assets.static_dist_dir())
     app.jinja_env.trim_blocks = True
     app.jinja_env.lstrip_blocks = True
 

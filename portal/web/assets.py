@@ -1,12 +1,46 @@
-"""Finds the templates and the built front end, and the hashed name of each built file.
+"""Templates, the built front end, and what a site has of its own: its name, accent and logo.
 
-In a checkout both are read from the repository, in an installed wheel from inside the package.
-The front end itself is built by ``static/build_frontend.py``; nothing here builds anything.
+Templates and front end are read from the repository in a checkout, from inside the package in an
+installed wheel. The front end is built, and compressed, by ``static/build_frontend.py``; nothing
+here builds anything. Addresses carry a hash of their content, so that browsers may cache them for
+ever.
 """
 
 import json
+import mimetypes
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
+
+from quart import Blueprint, Quart, Response, current_app, request
+from werkzeug.utils import get_content_type
+
+from portal.config import Config
+from portal.config.accent import accent_colours, read_colour
+from portal.errors import NotFound
+from portal.web.auth import Policy, policy
+from portal.web.server.headers import conditional_response
+
+blueprint = Blueprint("static_files", __name__)
+
+EXTENSION = "site"
+CACHE_CONTROL = "public, max-age=31536000, immutable"
+# Names of content codings with the ending of the file that holds it, best first (RFC 7932, 1952).
+ENCODINGS = {"br": ".br", "gzip": ".gz"}
+# What the build makes; other names, some too long for any file system, are not looked for.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+# Told here and not by the machine's own tables, which differ.
+TYPES = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+    ".webp": "image/webp",
+    ".woff2": "font/woff2",
+}
+
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _REPOSITORY = _PACKAGE.parent
@@ -40,3 +74,118 @@ def load_manifest(dist: Path) -> Mapping[str, str]:
 
 def _first_existing(packaged: Path, checked_out: Path) -> Path:
     return packaged if packaged.is_dir() else checked_out
+
+
+@blueprint.get("/static/<name>")
+@policy(Policy.ANYONE)
+async def static_file(name: str) -> Response:
+    """A built file, in the best encoding that the browser takes."""
+    if not NAME.fullmatch(name) or name.endswith(tuple(ENCODINGS.values())):
+        raise NotFound
+    encoding = _encoding(static_dist_dir() / name)
+    response = await conditional_response(
+        _built_file(static_dist_dir() / (name + ENCODINGS.get(encoding, ""))),
+        content_type=get_content_type(file_type(name), "utf-8"),
+        cache_control=CACHE_CONTROL,
+        accept_ranges=True,
+    )
+    if encoding:
+        response.headers["Content-Encoding"] = encoding
+    response.headers["Vary"] = "Accept-Encoding"
+    return response
+
+
+def _encoding(path: Path) -> str:
+    """The first coding that both sides have, or none."""
+    accepted = request.accept_encodings
+    for name, ending in ENCODINGS.items():
+        if accepted[name] > 0 and path.with_name(path.name + ending).exists():
+            return name
+    return ""
+
+
+# Kept, for they are few, small and never change: a page asks for thirty of them at once.
+@lru_cache(maxsize=512)
+def _built_file(path: Path) -> bytes:
+    if not path.is_file():
+        raise NotFound
+    return path.read_bytes()
+
+
+def file_type(name: str) -> str:
+    """The media type of a file by its name, the same on every machine."""
+    guessed, _ = mimetypes.guess_type(name)
+    return TYPES.get(Path(name).suffix) or guessed or "application/octet-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What templates are given; addresses are empty where the portal's own design is used."""
+
+    name: str
+    style: str
+    logo: bytes
+    logo_type: str
+    style_url: str
+    logo_url: str
+
+
+def install_site(app: Quart, config: Config) -> None:
+    """Give the site to templates, as `site`, and to the views here."""
+    site = site_of(config)
+    app.extensions[EXTENSION] = app.jinja_env.globals["site"] = site
+
+
+def site_of(config: Config) -> Site:
+    """The site that the settings describe. Addresses carry a hash of what they lead to."""
+    style = accent_style(config.site_accent) if config.site_accent else ""
+    path = config.site_logo
+    logo = path.read_bytes() if path else b""
+    return Site(
+        name=config.site_name,
+        style=style,
+        logo=logo,
+        logo_type=file_type(path.name) if path else "",
+        style_url=f"/site.css?v={_digest(style.encode())}" if style else "",
+        logo_url=f"/site-logo?v={_digest(logo)}" if logo else "",
+    )
+
+
+def accent_style(accent: str) -> str:
+    """The style sheet of an accent, `#rrggbb`, after `static/css/tokens.css`."""
+    light, dark = (
+        "".join(f"{name}:{value};" for name, value in colours.items())
+        for colours in accent_colours(read_colour(accent))
+    )
+    return f":root{{{light}}}@media (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
+
+
+@blueprint.get("/site.css")
+@policy(Policy.ANYONE)
+async def style() -> Response:
+    """The site's accent."""
+    return _cacheable(_site().style.encode(), "text/css; charset=utf-8")
+
+
+@blueprint.get("/site-logo")
+@policy(Policy.ANYONE)
+async def logo() -> Response:
+    """The site's logo."""
+    site = _site()
+    return _cacheable(site.logo, site.logo_type)
+
+
+def _site() -> Site:
+    site: Site = current_app.extensions[EXTENSION]
+    return site
+
+
+def _cacheable(body: bytes, content_type: str) -> Response:
+    if not body:
+        raise NotFound
+    headers = {"Cache-Control": CACHE_CONTROL}
+    return Response(body, content_type=content_type, headers=headers)
+
+
+def _digest(data: bytes) -> str:
+    return blake2b(data, digest_size=6).hexdigest()

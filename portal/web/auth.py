@@ -35,7 +35,7 @@ from portal.errors import (
 from portal.uploads.rows import owner_of
 from portal.videos.deletion import was_deleted
 from portal.videos.reading import fetch_audience, parse_video_id
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.cookies import SESSION
 from portal.web.server.context import state_of
 

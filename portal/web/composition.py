@@ -9,8 +9,11 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
+
+from quart import current_app
 
 from portal.accounts import api_tokens, people, sessions
 from portal.accounts.oidc.opening import open_provider
@@ -18,13 +21,15 @@ from portal.accounts.passwords import Passwords
 from portal.accounts.people import AccountsExist
 from portal.accounts.permissions import Principal
 from portal.accounts.rows import has_accounts
-from portal.concurrency import SingleFlight
+from portal.concurrency import CachedValue, SingleFlight
 from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Video
 from portal.queue.app import Queue, open_queue
+from portal.queue.enqueue import QUEUES
 from portal.storage.bucket import Storage, open_storage
 from portal.uploads.quotas import NO_QUOTA, Quota
+from portal.videos.metrics_rows import Figures, read_figures
 from portal.videos.playback_links import fetch_live_links
 from portal.videos.playback_tokens import SigningKeys
 from portal.videos.progress import Progress, fetch_progress
@@ -32,7 +37,6 @@ from portal.videos.publishing import CategoryTable, NewUpload, issue_uploads
 from portal.videos.reading import fetch_records, fetch_videos
 from portal.web.data_loader import DataLoader
 from portal.web.playlists import Playlists
-from portal.web.service_metrics import ServiceFigures
 
 if TYPE_CHECKING:
     from portal.accounts.oidc.provider import Provider
@@ -88,9 +92,17 @@ class WebContext:
     records: DataLoader[UUID, Row] = field(default_factory=lambda: DataLoader(fetch_records))
     videos: DataLoader[UUID, Video] = field(default_factory=lambda: DataLoader(fetch_videos))
     progress: DataLoader[UUID, Progress] = field(default_factory=lambda: DataLoader(fetch_progress))
-    figures: ServiceFigures = field(default_factory=ServiceFigures)
+    figures: CachedValue[Figures] = field(
+        default_factory=lambda: CachedValue(partial(read_figures, QUEUES))
+    )
     readiness: SingleFlight[dict[str, str]] = field(default_factory=SingleFlight)
     quota: Quota = NO_QUOTA
+
+
+def web_context() -> WebContext:
+    """The context of the process that answers the current request."""
+    context: WebContext = current_app.extensions["portal"]
+    return context
 
 
 @asynccontextmanager

@@ -24,8 +24,8 @@ from portal.transcoding.planning.storyboard import STORYBOARD_NAME
 from portal.videos.posters import poster_key
 from portal.videos.reading import audience_of
 from portal.web.auth import Policy, policy
-from portal.web.body_cache import CachedBody
-from portal.web.context import web_context
+from portal.web.composition import web_context
+from portal.web.server.headers import conditional_response
 from portal.web.videos import read_served, read_video
 
 blueprint = Blueprint("playback", __name__)
@@ -107,9 +107,11 @@ async def _redirect(key: str, *, is_private: bool, max_age_s: int = 0) -> Werkze
     return response
 
 
-async def _open_to_all(found: CachedBody, content_type: str, max_age_s: int) -> Response:
+async def _open_to_all(found: str, content_type: str, max_age_s: int) -> Response:
     cache_control = _cache_control(max_age_s)
-    response = await found.answer(content_type=content_type, cache_control=cache_control)
+    response = await conditional_response(
+        found, content_type=content_type, cache_control=cache_control
+    )
     response.headers.update(OPEN_TO_ALL)
     return response
 

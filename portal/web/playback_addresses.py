@@ -12,7 +12,7 @@ from portal.config import Config
 from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.videos.playback_links import PlaybackLink
-from portal.web.context import web_context
+from portal.web.composition import web_context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Playlists and storyboards with the addresses of what they name, made once for all who ask.
+"""Playlists and storyboards with the addresses of what they name, signed anew for who asks.
 
 Segments are addressed in storage, with a signature each; with `PLAYBACK_BASE_URL` set, what is
 addressed here is named below it, plainly.
@@ -8,9 +8,9 @@ player asks for each segment with what it asked for the playlist with, and is le
 address that is soon worth nothing.
 """
 
-from collections.abc import Awaitable, Callable
 from math import ceil
 
+from portal.concurrency import SingleFlight
 from portal.config import MAX_TTL_S
 from portal.errors import NotFound
 from portal.storage.bucket import Storage
@@ -21,7 +21,6 @@ from portal.transcoding.packaging.hls import (
     sign_playlist,
 )
 from portal.transcoding.planning.storyboard import SPRITE_LINE
-from portal.web.body_cache import BodyCache, CachedBody, cached_body
 
 # Who may see a private video may change at any time; what was signed before lives on for so long.
 PRIVATE_URL_TTL_S = 300
@@ -34,19 +33,18 @@ class Playlists:
         self._storage = storage
         self._base_url = base_url
         self._url_ttl_s = url_ttl_s
-        # What is left of the signatures' life must still cover a whole viewing.
-        self._cache = BodyCache(ttl_s=url_ttl_s / 4)
+        self._signing: SingleFlight[str] = SingleFlight()
 
-    async def master(self, key: str) -> CachedBody:
+    async def master(self, key: str) -> str:
         """The master playlist as it is stored; `NotFound` if it is not, as for all of these."""
-        return cached_body(await self._text(key))
+        return await self._text(key)
 
-    async def plain(self, key: str) -> CachedBody:
+    async def plain(self, key: str) -> str:
         """A playlist of a private video, as it is stored."""
-        return cached_body(await self._text(key))
+        return await self._text(key)
 
-    async def media(self, key: str) -> CachedBody:
-        """A media playlist whose segments have signed addresses.
+    async def media(self, key: str) -> str:
+        """A media playlist whose segments have signed addresses; those who ask at once share one.
 
         They outlast the film by `url_ttl_s`: native players read a playlist once.
         """
@@ -60,25 +58,21 @@ class Playlists:
             addresses = await self._storage.public.presign_get_many(keys, ttl_s=ttl_s)
             return sign_playlist(text, lambda uri: addresses[f"{folder}/{uri}"])
 
-        return await self._cached(key, signed, is_signed=True)
+        return await self._signing.get(key, signed)
 
-    async def storyboard(self, key: str) -> CachedBody:
+    async def storyboard(self, key: str) -> str:
         """A storyboard's index whose sprites have addresses."""
+        text = await self._text(key)
+        folder = key.rpartition("/")[0]
+        keys = {f"{folder}/{match['name']}" for match in SPRITE_LINE.finditer(text)}
+        addresses = await self._addresses(keys)
+        return SPRITE_LINE.sub(lambda match: addresses[f"{folder}/{match['name']}"], text)
 
-        async def addressed() -> str:
-            text = await self._text(key)
-            folder = key.rpartition("/")[0]
-            keys = {f"{folder}/{match['name']}" for match in SPRITE_LINE.finditer(text)}
-            addresses = await self._addresses(keys)
-            return SPRITE_LINE.sub(lambda match: addresses[f"{folder}/{match['name']}"], text)
-
-        return await self._cached(key, addressed, is_signed=not self._base_url)
-
-    async def private_storyboard(self, key: str, *, root: str) -> CachedBody:
+    async def private_storyboard(self, key: str, *, root: str) -> str:
         """A storyboard's index whose sprites are named below `root`, the portal's own path."""
         folder = key.rpartition("/")[0]
         text = await self._text(key)
-        return cached_body(SPRITE_LINE.sub(rf"{root}/{folder}/\g<name>", text))
+        return SPRITE_LINE.sub(rf"{root}/{folder}/\g<name>", text)
 
     async def address(self, key: str, *, is_private: bool) -> str:
         """Where who may see a video gets an object of it."""
@@ -92,13 +86,6 @@ class Playlists:
         if self._base_url:
             return most_s
         return min(most_s, await self._storage.public.address_life_s(self._url_ttl_s) // 4)
-
-    async def _cached(
-        self, key: str, make: Callable[[], Awaitable[str]], *, is_signed: bool
-    ) -> CachedBody:
-        # What credentials have signed ends with them; new ones sign anew.
-        signer = await self._storage.public.address_signer() if is_signed else ""
-        return await self._cache.get(f"{signer} {key}", make)
 
     async def _addresses(self, keys: set[str]) -> dict[str, str]:
         if self._base_url:

@@ -14,7 +14,7 @@ from portal.videos import reading
 from portal.videos.progress import Progress
 from portal.videos.reading import parse_video_id
 from portal.web.auth import require_visible
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.data_loader import DataLoader
 
 Value = TypeVar("Value")

@@ -14,7 +14,7 @@ WORKS = {"database": "ok", "storage": "ok"}
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """However busy the machine is, what answers does so in time."""
-    monkeypatch.setattr("portal.web.health.CHECK_TIMEOUT_S", 30)
+    monkeypatch.setattr("portal.web.monitoring.CHECK_TIMEOUT_S", 30)
 
 
 async def readiness(client: Client) -> tuple[int, dict[str, str]]:

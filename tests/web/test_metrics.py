@@ -15,7 +15,7 @@ from portal.config import Config
 from portal.database.states import Outcome
 from portal.processing import attempts
 from portal.processing.attempts import Failure
-from portal.web import service_metrics
+from portal.web import monitoring
 
 TOKEN = "a-token-for-the-test"
 JOBS = "portal_jobs"
@@ -54,8 +54,8 @@ class Scrape:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing kept, and a short limit: tests need not wait for either."""
-    monkeypatch.setattr(service_metrics, "KEPT_S", 0.0)
-    monkeypatch.setattr(service_metrics, "TIMEOUT_S", 1.0)
+    monkeypatch.setattr(monitoring, "FIGURES_MAX_AGE_S", 0.0)
+    monkeypatch.setattr(monitoring, "FIGURES_TIMEOUT_S", 1.0)
 
 
 async def scrape(client: Client) -> Scrape:

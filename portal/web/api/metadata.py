@@ -23,7 +23,7 @@ from portal.web.api.json_bodies import (
     version_read,
 )
 from portal.web.auth import Policy, policy
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.videos import read_video
 
 blueprint = Blueprint("api_metadata", __name__, url_prefix="/api")

@@ -18,9 +18,9 @@ from portal.config import Config
 from portal.errors import Conflict, PortalError, Unavailable
 from portal.web.api.json_bodies import Problem, ValidationProblem
 from portal.web.auth import ACTIONS, Policy, declared_policy, policy
-from portal.web.body_cache import cached_body
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.cookies import SESSION
+from portal.web.server.headers import conditional_response
 
 blueprint = Blueprint("docs", __name__, url_prefix="/api")
 
@@ -177,7 +177,9 @@ def install_openapi(app: Quart, config: Config) -> None:
 async def openapi() -> Response:
     """The OpenAPI 3.1 document."""
     text = await jsonify(_document()).get_data()
-    return await cached_body(text).answer(content_type="application/json", cache_control="no-cache")
+    return await conditional_response(
+        text, content_type="application/json", cache_control="no-cache"
+    )
 
 
 @blueprint.get("/docs")

@@ -17,7 +17,7 @@ from portal.videos import publishing
 from portal.videos.progress import RenditionStage, TranscodeStage
 from portal.web.api.json_bodies import Problem, Shape, Size, Uri, json_response
 from portal.web.auth import Policy, policy
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("api_transcodes", __name__, url_prefix="/api")

@@ -29,7 +29,7 @@ from portal.web.api.json_bodies import (
     validated,
 )
 from portal.web.auth import Policy, account_id, policy, require_own_upload
-from portal.web.context import web_context
+from portal.web.composition import web_context
 
 blueprint = Blueprint("api_uploads", __name__, url_prefix="/api/uploads")
 tag_blueprint(blueprint, ["Uploads in parts"])

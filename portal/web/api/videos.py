@@ -40,9 +40,9 @@ from portal.web.api.json_bodies import (
 )
 from portal.web.api.metadata import VideoMetadata
 from portal.web.auth import Policy, account_id, policy
-from portal.web.body_cache import cached_body
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.playback_addresses import master_url, signed_addresses
+from portal.web.server.headers import conditional_response
 from portal.web.videos import read_record
 
 blueprint = Blueprint("api_videos", __name__, url_prefix="/api")
@@ -220,7 +220,9 @@ async def get_video(id: str) -> Response:
     record = await read_record(id)
     address = await _playback_url(record)
     body = RetrievedVideo(**record, playback_url=address).model_dump_json()
-    return await cached_body(body).answer(content_type="application/json", cache_control="no-cache")
+    return await conditional_response(
+        body, content_type="application/json", cache_control="no-cache"
+    )
 
 
 async def _playback_url(record: Row) -> str:

@@ -11,7 +11,7 @@ from portal.videos.visibility import merge_access
 from portal.web.api.json_bodies import validated
 from portal.web.api.visibility import AccessRecord
 from portal.web.auth import Policy, policy, principal
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.errors import fragment
 from portal.web.pages.access_views import (
     AccessForm,

@@ -18,7 +18,7 @@ from portal.videos.merging import Merged, Values
 from portal.videos.visibility import VideoAccess, mergeable, merged_access, recorded_access
 from portal.web.api.visibility import AccessRecord, access_record
 from portal.web.auth import principal
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.pages.conflicts import Conflict, in_words
 
 Body = dict[str, Any]

@@ -12,7 +12,7 @@ from portal.accounts.permissions import Action, Principal
 from portal.database.account_models import Account
 from portal.errors import AccountNotFound, InvalidRequest, SignInRefused, TooManyTries
 from portal.web.auth import Policy, policy, require_person
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.cookies import SESSION
 from portal.web.pages.account_views import (
     ROLE_WORDS,

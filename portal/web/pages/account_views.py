@@ -12,7 +12,7 @@ from portal.database.states import Role, Scope
 from portal.errors import TokenRefused, Unavailable
 from portal.text import shown, whole_number
 from portal.web.auth import principal
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.errors import DATABASE_ERRORS
 from portal.web.pages.embedding import public_url
 from portal.web.pages.formatting import Moment, moment

@@ -25,7 +25,7 @@ from portal.videos.metadata import EditableMetadata, TagsTooLong, with_tags, wit
 from portal.videos.reading import audience_of, fetch_videos, parse_video_id
 from portal.videos.visibility import recorded_access, save_access
 from portal.web.auth import Policy, policy, principal
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.pages.library import one_line
 from portal.web.pages.library_views import LIBRARY, TABLE
 from portal.web.pages.toasts import MAX_SELECTED, ActionResult, ToastKind, toast_arguments

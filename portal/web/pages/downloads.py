@@ -6,7 +6,7 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 from portal.errors import NotFound
 from portal.processing.sources import SourceChanged, check_source
 from portal.web.auth import Policy, policy
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.playlists import PRIVATE_URL_TTL_S
 from portal.web.videos import read_video
 

@@ -11,7 +11,7 @@ from portal.videos import editing
 from portal.web.api.json_bodies import validated
 from portal.web.api.metadata import VideoMetadata
 from portal.web.auth import Policy, policy
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.errors import fragment
 from portal.web.pages.editing_views import (
     EditForm,

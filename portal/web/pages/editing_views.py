@@ -18,7 +18,7 @@ from portal.videos.editing import recorded
 from portal.videos.merging import Merged
 from portal.videos.metadata import EditableMetadata
 from portal.web.api.metadata import VideoMetadata, metadata_record
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.pages.conflicts import Conflict, in_words
 
 Body = dict[str, Any]

@@ -21,7 +21,7 @@ from portal.text import shown, whole_number
 from portal.videos.reading import audience_of
 from portal.videos.visibility import embed_origin_fault
 from portal.web.auth import Policy, policy
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.errors import fragment
 from portal.web.pages.status_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_url, status_view
 from portal.web.playback import OPEN_TO_ALL

@@ -22,7 +22,7 @@ from portal.videos.library import LibraryPage, Work, list_videos, read_work
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
 from portal.videos.reading import audience_of, fetch_videos, parse_video_id
 from portal.web.auth import Policy, policy, principal
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.pages.library_views import (
     SORT_WORDS,
     Cursors,

@@ -13,7 +13,7 @@ from portal.storage.objects import output_prefix
 from portal.transcoding.encoding.posters import MAX_PICTURE_PIXELS
 from portal.transcoding.errors import PictureFault
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME, Tile, spread_tiles
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.pages.formatting import clock
 from portal.web.pages.status_views import poster_url
 from portal.web.server.limits import MAX_PICTURE_BYTES

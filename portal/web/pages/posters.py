@@ -14,7 +14,7 @@ from portal.transcoding.errors import PictureFault, PictureRejected
 from portal.videos import posters
 from portal.videos.reading import parse_video_id
 from portal.web.auth import Policy, policy
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.errors import fragment
 from portal.web.pages.poster_views import FAULTS, NO_PICTURE, poster_view, recorded_poster
 from portal.web.pages.workshop import CHANGED, watched_poster, workshop_page

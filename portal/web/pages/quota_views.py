@@ -6,7 +6,7 @@ from uuid import UUID
 
 from portal.uploads.quotas import Usage, counted, usage_of
 from portal.web.auth import principal
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.pages.formatting import Moment, moment, size
 
 NEARLY_ALL = 0.8

@@ -19,7 +19,7 @@ from portal.errors import (
 )
 from portal.text import host_name
 from portal.web.auth import Policy, policy, principal
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.cookies import SESSION
 from portal.web.errors import PROBLEM_TYPE, problem_document
 from portal.web.pages.account_views import ROLE_WORDS

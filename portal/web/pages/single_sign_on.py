@@ -21,7 +21,7 @@ from portal.errors import (
     SingleSignOnRefused,
 )
 from portal.web.auth import Policy, policy, principal
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.cookies import SIGN_ON
 from portal.web.pages.signing_in import lead_on, next_path, sign_in_page
 from portal.web.server.context import state_of

@@ -11,7 +11,7 @@ from quart import Blueprint, render_template, request
 from portal.accounts.permissions import Action, Principal
 from portal.database.models import Video
 from portal.web.auth import Policy, policy, principal
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.pages.library import asked_page, asked_query, polled_videos, work_on
 from portal.web.pages.library_views import (
     EVERYONES,

@@ -14,7 +14,7 @@ from portal.errors import NothingToRetry
 from portal.videos import publishing
 from portal.videos.library import related_videos
 from portal.web.auth import Policy, may_edit, policy, principal
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.errors import fragment
 from portal.web.pages.access_views import visibility_choices
 from portal.web.pages.library_views import video_card

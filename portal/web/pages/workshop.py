@@ -11,7 +11,7 @@ from quart import Blueprint, render_template, request
 from portal.database.models import Video
 from portal.text import whole_number
 from portal.web.auth import Policy, policy
-from portal.web.context import web_context
+from portal.web.composition import web_context
 from portal.web.errors import fragment
 from portal.web.pages.access_views import AccessForm, recorded_access_form
 from portal.web.pages.editing_views import EditForm, recorded_form

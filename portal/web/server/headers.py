@@ -1,4 +1,4 @@
-"""Security headers: one policy for every response, and nothing for caches of what is someone's own.
+"""Headers of responses: one security policy for all, ETags, and who may cache what.
 
 Pages with a player allow inline styles, which media-chrome writes into its shadow roots, and the
 empty data: track of hls.js; their scripts stay strict. The player page for other sites may be
@@ -15,6 +15,8 @@ from hypercorn.typing import ASGIReceiveCallable as Receive
 from hypercorn.typing import ASGISendCallable as Send
 from hypercorn.typing import ASGISendEvent as SendEvent
 from hypercorn.typing import HTTPScope
+from quart import Response, request
+from werkzeug.http import generate_etag
 
 from portal.config import Config
 from portal.web.cookies import has_session_cookie
@@ -68,6 +70,23 @@ def has_credentials(scope: HTTPScope) -> bool:
     """
     is_secret = SECRET_PATH.match(scope["path"]) is not None
     return is_secret or bool(header(scope, b"authorization")) or has_session_cookie(scope)
+
+
+async def conditional_response(
+    body: str | bytes,
+    *,
+    content_type: str,
+    cache_control: str,
+    accept_ranges: bool = False,
+) -> Response:
+    """A response with an ETag; 304 if the current request names it."""
+    data = body.encode() if isinstance(body, str) else body
+    response = Response(data, content_type=content_type)
+    response.headers["Cache-Control"] = cache_control
+    response.set_etag(generate_etag(data))
+    # Without a length Quart answers no part of it.
+    length = len(data) if accept_ranges else None
+    return await response.make_conditional(request, accept_ranges, length)
 
 
 def _for_caches(headers: Headers, *, is_own: bool) -> Headers:

@@ -1,0 +1,227 @@
+"""Health checks and metrics: `/healthz`, `/readyz`, and `/metrics` for Prometheus.
+
+Queue, videos, failures, transcodes and leases belong to no process and outlive all of them, and
+workers answer no requests: their figures are read from the database, at most every few seconds. A
+database that does not answer in time is itself a figure.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from hmac import compare_digest
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector
+from quart import Blueprint, Response, jsonify, request
+from tortoise.connection import get_connection
+
+from portal.database.states import Outcome, VideoStatus
+from portal.errors import NotFound, StorageDenied
+from portal.processing.attempts import DURATION_BOUNDS_S
+from portal.queue.enqueue import QUEUES
+from portal.telemetry.logs import Tally
+from portal.telemetry.metrics import process_registry
+from portal.videos.metrics_rows import Figures, Rows
+from portal.web.auth import Policy, policy
+from portal.web.composition import web_context
+
+logger = logging.getLogger(__name__)
+
+blueprint = Blueprint("monitoring", __name__)
+
+CHECK_TIMEOUT_S = 3
+NEEDED = ("database", "storage")
+_unreachable = {part: Tally(logger, f"{part} is not reachable", action="readyz") for part in NEEDED}
+FIGURES_MAX_AGE_S = 5.0
+FIGURES_TIMEOUT_S = 3.0
+JOB_STATES = ("waiting", "scheduled", "running")
+OLDEST_WORDS = "Time since the oldest unfinished job was asked for."
+
+
+@blueprint.get("/healthz")
+@policy(Policy.ANYONE)
+async def healthz() -> Response:
+    """200 as long as the process can answer; restart it otherwise."""
+    return _uncached(status="ok")
+
+
+@blueprint.get("/readyz")
+@policy(Policy.ANYONE)
+async def readyz() -> tuple[Response, int]:
+    """200 when database and storage are reachable, else 503; send traffic elsewhere.
+
+    Storage that refuses the portal's credentials is `denied`. Under `portal up` a process that
+    keeps failing is named, too, as `restarting`.
+    Anyone may ask, without a limit; those who ask at once share one check.
+    """
+    parts = await web_context().readiness.get("readyz", _check)
+    is_ready = all(parts[part] == "ok" for part in NEEDED)
+    return _uncached(**parts), 200 if is_ready else 503
+
+
+async def _check() -> dict[str, str]:
+    context = web_context()
+    database, storage, failing = await asyncio.gather(
+        _state("database", get_connection("default").execute_query("SELECT 1")),
+        _state("storage", context.storage.check_bucket()),
+        asyncio.to_thread(_failing_processes, context.config.failing_processes_file),
+    )
+    parts = dict.fromkeys(failing, "restarting")
+    for part, state in zip(NEEDED, (database, storage), strict=True):
+        if state != "unreachable" or part not in parts:
+            parts[part] = state
+    return parts
+
+
+def _failing_processes(file: Path | None) -> list[str]:
+    """The names that `portal up` has written to its file, one a line."""
+    try:
+        return file.read_text().split() if file else []
+    except OSError:
+        return []
+
+
+async def _state(part: str, check: Awaitable[object]) -> str:
+    try:
+        async with asyncio.timeout(CHECK_TIMEOUT_S):
+            await check
+    except Exception as exc:  # noqa: BLE001  # whatever it is, the part does not work
+        _unreachable[part].add(exc)
+        return "denied" if isinstance(exc, StorageDenied) else "unreachable"
+    return "ok"
+
+
+def _uncached(**members: str) -> Response:
+    response = jsonify(**members)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@blueprint.get("/metrics")
+@policy(Policy.ANYONE)
+async def metrics() -> Response:
+    """The figures of the web processes, and of the service if the database answers."""
+    web = web_context()
+    if not web.config.metrics:
+        raise NotFound
+    if not _is_allowed(web.config.metrics_token):
+        headers = {"WWW-Authenticate": 'Bearer realm="metrics"'}
+        return Response("Send METRICS_TOKEN as a bearer token.\n", 401, headers)
+    figures = await _figures()
+    # Off the event loop: with several processes there are files to read.
+    text = await asyncio.to_thread(_exposition, figures)
+    response = Response(text, content_type=CONTENT_TYPE_PLAIN_0_0_4)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+def _is_allowed(token: str) -> bool:
+    given = request.headers.get("Authorization", "")
+    return not token or compare_digest(given.encode(), f"Bearer {token}".encode())
+
+
+async def _figures() -> Figures | None:
+    """The figures of the service; None while the database does not answer.
+
+    Reading them goes on by itself, for it can't always be ended in time: psycopg waits for the
+    server's word that a query is cancelled, and a frozen one says nothing.
+    """
+    try:
+        async with asyncio.timeout(FIGURES_TIMEOUT_S):
+            return await web_context().figures.get(max_age_s=FIGURES_MAX_AGE_S)
+    except Exception as exc:  # noqa: BLE001  # whatever it is, there are no figures
+        logger.warning("No figures: %s", type(exc).__name__, extra={"action": "metrics"})
+        return None
+
+
+def _exposition(figures: Figures | None) -> bytes:
+    return generate_latest(process_registry()) + generate_latest(FiguresCollector(figures))
+
+
+class FiguresCollector(Collector):
+    """Turns figures into metrics."""
+
+    def __init__(self, figures: Figures | None) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterator[Metric]:
+        parts = {("database",): float(self._figures is not None)}
+        yield _gauge("portal_up", "Whether the part answers.", ("part",), parts)
+        if self._figures is not None:
+            yield from _jobs(self._figures.jobs)
+            yield from _videos(self._figures)
+            yield _leases(self._figures.leases)
+            yield from _attempts(self._figures.totals)
+
+
+def _jobs(rows: Rows) -> Iterator[Metric]:
+    """Every queue and state has a value, so that a rule may rely on it."""
+    found = {(row["queue"], row["state"]): row for row in rows}
+    every = {it: found.get(it, {}) for it in product(QUEUES, JOB_STATES)}
+    counts = {it: row.get("jobs") for it, row in every.items()}
+    ages = {it: row.get("oldest_s") for it, row in every.items()}
+    yield _gauge("portal_jobs", "Unfinished jobs.", ("queue", "state"), counts)
+    yield _gauge("portal_jobs_oldest_seconds", OLDEST_WORDS, ("queue", "state"), ages)
+
+
+def _videos(figures: Figures) -> Iterator[Metric]:
+    found = {row["status"]: row["videos"] for row in figures.videos}
+    values = {(status.value,): found.get(status) for status in VideoStatus}
+    yield _gauge("portal_videos", "Videos.", ("status",), values)
+    failed = {(row["code"],): row["videos"] for row in figures.failures}
+    yield _gauge("portal_videos_failed", "Failed videos by reason.", ("code",), failed)
+
+
+def _leases(rows: Rows) -> Metric:
+    found = {row["state"]: row["leases"] for row in rows}
+    values = {(state,): found.get(state) for state in ("live", "expired")}
+    words = "Attempts under way, by their lease."
+    return _gauge("portal_worker_leases", words, ("state",), values)
+
+
+def _gauge(
+    name: str, words: str, labels: Sequence[str], values: Mapping[Any, float | None]
+) -> Metric:
+    family = GaugeMetricFamily(name, words, labels=labels)
+    for key, value in values.items():
+        family.add_metric(key, value or 0.0)
+    return family
+
+
+def _attempts(rows: Rows) -> Iterator[Metric]:
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        counts[row["outcome"], row["error_code"]] += row["attempts"]
+    labels, words = ("outcome", "code"), "Attempts to transcode that ended."
+    ended = CounterMetricFamily("portal_attempts", words, labels=labels)
+    for label_values, attempts in sorted(counts.items()):
+        ended.add_metric(label_values, attempts)
+    yield ended
+    yield from _transcodes([row for row in rows if row["outcome"] == Outcome.PUBLISHED])
+
+
+def _transcodes(rows: Rows) -> Iterator[Metric]:
+    """Of attempts that made what they were begun for; media over time is their speed."""
+    durations = HistogramMetricFamily(
+        "portal_transcode_duration_seconds", "Time that transcodes took."
+    )
+    counts = [0] * (len(DURATION_BOUNDS_S) + 1)
+    for row in rows:
+        counts[min(row["duration_range"], len(DURATION_BOUNDS_S))] += row["attempts"]
+    bounds = [*map(str, DURATION_BOUNDS_S), "+Inf"]
+    buckets = [(bound, float(sum(counts[: number + 1]))) for number, bound in enumerate(bounds)]
+    durations.add_metric([], buckets, sum_value=sum(row["duration_s"] for row in rows))
+    yield durations
+    media = CounterMetricFamily("portal_transcode_media_seconds", "Length of what was transcoded.")
+    media.add_metric([], sum(row["media_s"] for row in rows))
+    yield media
