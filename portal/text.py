@@ -20,8 +20,10 @@ MAX_MARKS = 8
 _EMPTY_SIGNS = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 # RFC 3986, section 3.2.2, in labels of DNS (RFC 1035, section 2.3.4), with the underscore that
 # names of servers behind proxies may have.
-_LABEL = "[a-z0-9_-]{1,63}"
-_HOST = re.compile(rf"({_LABEL}(\.{_LABEL})*\.?|\[[0-9a-f:.]+\])(:[0-9]{{1,5}})?", re.IGNORECASE)
+_HOST_LABEL = "[a-z0-9_-]{1,63}"
+_HOST = re.compile(
+    rf"({_HOST_LABEL}(\.{_HOST_LABEL})*\.?|\[[0-9a-f:.]+\])(:[0-9]{{1,5}})?", re.IGNORECASE
+)
 _SIZE_UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _MAX_HOST_LENGTH = 253 + len(":65535")
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"

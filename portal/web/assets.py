@@ -19,7 +19,7 @@ from quart import Blueprint, Quart, Response, current_app, request
 from werkzeug.utils import get_content_type
 
 from portal.config import Config
-from portal.config.accent import accent_colours, read_colour
+from portal.config.values import accent_colours, read_colour
 from portal.errors import NotFound
 from portal.web.auth import Policy, policy
 from portal.web.server.headers import conditional_response

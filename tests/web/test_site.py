@@ -8,7 +8,7 @@ from api_client import Client, app_client
 from page_rows import READY, make_row
 
 from portal.config import Config, ConfigError
-from portal.config.accent import (
+from portal.config.values import (
     DARK_GROUND,
     LIGHT_GROUND,
     READABLE,
