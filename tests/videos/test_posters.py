@@ -134,25 +134,20 @@ async def test_frame_is_the_one_that_is_shown_at_that_time(poster: Poster) -> No
     assert shown == pytest.approx(frames, abs=0.5)
 
 
-async def test_later_request_voids_the_one_that_waits(poster: Poster) -> None:
+async def test_request_is_carried_out_once_and_voids_the_one_that_waits(poster: Poster) -> None:
+    storage = poster.resources.storage
     await poster.ask("1")
     await poster.ask("2")
     await poster.make(1)
     assert await poster.stored() == ["poster.jpg"]
     assert (await poster.make(2)).state is PosterState.DONE
     assert await poster.stored() == ["poster-2.jpg"]
-
-
-async def test_job_that_runs_again_writes_nothing_twice_and_tidies_up(poster: Poster) -> None:
-    storage = poster.resources.storage
-    await poster.ask("1")
-    await poster.make()
     # Killed before it had removed the old one.
     await storage.put(poster.key(0), b"old", content_type="image/jpeg")
-    written = await storage.head(poster.key(1))
-    await poster.make()
-    assert await poster.stored() == ["poster-1.jpg"]
-    assert await storage.head(poster.key(1)) == written
+    written = await storage.head(poster.key(2))
+    await poster.make(2)
+    assert await poster.stored() == ["poster-2.jpg"]
+    assert await storage.head(poster.key(2)) == written
 
 
 async def test_rendition_that_can_not_be_read_fails_with_words(poster: Poster) -> None:
@@ -177,6 +172,9 @@ async def test_poster_of_a_video_that_was_deleted_meanwhile_leaves_nothing(poste
 
 
 async def test_page_follows_a_request_and_tells_its_end(poster: Poster) -> None:
+    address = f"/videos/{poster.video.id}/poster.jpg"
+    kept = await poster.client.get(f"{address}?v=0")
+    assert "max-age=300" in kept.headers["Cache-Control"]
     response = await poster.ask("1", "poster/frame")
     fragment = str(await response.get_data(as_text=True))
     assert "Waiting for the worker…" in fragment
@@ -187,14 +185,7 @@ async def test_page_follows_a_request_and_tells_its_end(poster: Poster) -> None:
     assert 'data-poster="1"' in fragment
     assert "hx-get" not in fragment
     assert "was replaced" not in await poster.fragment()
-
-
-async def test_address_of_a_poster_is_kept_only_with_its_version(poster: Poster) -> None:
-    address = f"/videos/{poster.video.id}/poster.jpg"
-    kept = await poster.client.get(f"{address}?v=0")
-    assert "max-age=300" in kept.headers["Cache-Control"]
-    await poster.ask("1")
-    await poster.make()
+    # An address is kept only with its version.
     for query in ("", "?v=0"):
         response = await poster.client.get(address + query)
         assert response.headers["Cache-Control"] == "private, no-cache"
@@ -265,14 +256,22 @@ async def send_picture(client: Client, video: Video, picture: bytes) -> Response
 GREEN, RED, BLACK = (0, 255, 0), (255, 0, 0), (0, 0, 0)
 
 
-async def test_picture_that_is_sent_becomes_the_poster(
+async def test_picture_that_is_sent_becomes_the_poster_or_its_fault_is_told(
     poster: Poster, pictures: dict[str, bytes]
 ) -> None:
-    assert (await poster.send(pictures["jpeg"])).status_code == 303
+    assert (await poster.send(pictures["cut"])).status_code == 303
     request = await poster.make()
+    assert (request.state, request.error_code) == (PosterState.FAILED, "picture_unreadable")
+    page = await poster.fragment("?watched=1")
+    fault = FAULTS[PictureFault.UNREADABLE]
+    assert f">{fault}</p>" in page[page.index('id="poster-picture-error"') :]
+    assert await poster.stored() == ["poster.jpg"]
+
+    assert (await poster.send(pictures["jpeg"])).status_code == 303
+    request = await poster.make(2)
     assert (request.state, request.time_s) == (PosterState.DONE, None)
-    assert await poster.stored() == ["poster-1.jpg"]
-    width, height, (left, right, *_) = colours(await poster.resources.storage.get(poster.key(1)))
+    assert await poster.stored() == ["poster-2.jpg"]
+    width, height, (left, right, *_) = colours(await poster.resources.storage.get(poster.key(2)))
     assert (width, height) == (320, 180)
     assert is_like(left, GREEN)
     assert is_like(right, RED)
@@ -327,29 +326,17 @@ async def test_what_can_be_no_poster_is_refused_at_its_field(
     assert not await PosterRequest.exists()
 
 
-async def test_picture_that_can_not_be_decoded_is_told_at_its_field(
-    poster: Poster, pictures: dict[str, bytes]
-) -> None:
-    assert (await poster.send(pictures["cut"])).status_code == 303
-    request = await poster.make()
-    assert (request.state, request.error_code) == (PosterState.FAILED, "picture_unreadable")
-    page = await poster.fragment("?watched=1")
-    fault = FAULTS[PictureFault.UNREADABLE]
-    assert f">{fault}</p>" in page[page.index('id="poster-picture-error"') :]
-    assert await poster.stored() == ["poster.jpg"]
-    assert await fetch_rows(posters.PICTURE, poster.video.id) == []
-
-
-async def test_frames_of_the_whole_video_are_offered(poster: Poster) -> None:
-    key = f"{poster.key(0).rpartition('/')[0]}/storyboard.vtt"
-    await poster.resources.storage.put(key, STORYBOARD.encode(), content_type="text/vtt")
-    await Video.filter(id=poster.video.id).update(has_storyboard=True)
-    page = await poster.fragment()
+async def test_frames_of_the_whole_video_are_offered(client: Client, resources: WebContext) -> None:
+    video = await make_row(**READY, has_storyboard=True)
+    folder = poster_key(video.id, video.published_attempt or 0, 0).rpartition("/")[0]
+    content = STORYBOARD.encode()
+    await resources.storage.put(f"{folder}/storyboard.vtt", content, content_type="text/vtt")
+    response = await client.get(f"/videos/{video.id}/poster")
+    page = str(await response.get_data(as_text=True))
     times = re.findall(r'name="time"\s+value="([\d.]+)"', page)
     assert times == ["1.502", "3.502", "5.502", "7.502", "9.502", "11.502"]
     assert 'aria-label="Use the frame at 0:10"' in page
-    folder = f"/hls/{poster.video.id}/{poster.video.published_attempt}"
-    assert f'href="{folder}/storyboard-000.jpg"' in page
+    assert f'href="/hls/{video.id}/{video.published_attempt}/storyboard-000.jpg"' in page
     assert 'viewBox="0 108 192 108"' in page
 
 

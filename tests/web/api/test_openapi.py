@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import pytest
 from api_client import CREATED_MEMBERS, Client, answered
 from openapi_spec_validator import OpenAPIV31SpecValidator
+
+pytestmark = pytest.mark.shared_app
 
 # The documented shapes, with exactly these members, all of them required.
 MEMBERS = {

@@ -2,16 +2,18 @@
 
 from typing import Any
 
+import pytest
 from api_client import Client, answered, counts, problem, rows
 from page_rows import make_attempt, make_rendition, make_row
 
-from portal.config import Config
 from portal.database.connection import transaction
 from portal.database.models import Rendition, Video
 from portal.database.states import Outcome, RenditionState, VideoStatus
 from portal.queue.enqueue import defer_encode
 from portal.transcoding.packaging.master import Kind
 from portal.web.composition import WebContext
+
+pytestmark = pytest.mark.shared_app
 
 READY = {"status": VideoStatus.READY, "published_attempt": 1}
 FAILED = {
@@ -87,7 +89,7 @@ async def test_running_pass_tells_how_far_it_is_and_what_it_makes(client: Client
     assert renditions["360p"]["bandwidth"] is None
 
 
-async def test_ready_video_lists_what_was_made(client: Client, config: Config) -> None:
+async def test_ready_video_lists_what_was_made(client: Client, resources: WebContext) -> None:
     video = await make_row(**READY, has_poster=True, has_storyboard=True, notes=["hdr_converted"])
     await make_rendition(
         video, "720p", codecs="avc1.64001f", bandwidth_bps=2_000_000, copied=True, width=1280
@@ -115,7 +117,7 @@ async def test_ready_video_lists_what_was_made(client: Client, config: Config) -
     [note] = body["notes"]
     assert note["code"] == "hdr_converted"
     assert note["message"]
-    page = f"{config.public_url}/videos/{video.id}"
+    page = f"{resources.config.public_url}/videos/{video.id}"
     assert body["posterUrl"] == f"{page}/poster.jpg"
     assert body["storyboardUrl"] == f"{page}/storyboard.vtt"
 
@@ -145,7 +147,9 @@ async def test_ladder_under_way_never_counts_less_than_before(client: Client) ->
     assert (await document(client, video))["remaining"]["percent"] == round(100 * share, 1)
 
 
-async def test_failed_video_is_tried_again_from_the_start(client: Client, config: Config) -> None:
+async def test_failed_video_is_tried_again_from_the_start(
+    client: Client, resources: WebContext
+) -> None:
     video = await make_row(**FAILED)
     for number in (1, 2, 3):
         await make_attempt(video, number, outcome=Outcome.FAILED)
@@ -160,17 +164,17 @@ async def test_failed_video_is_tried_again_from_the_start(client: Client, config
     assert record["status"] == "processing"
     assert record["playbackUrl"] == ""
     [(job_id, task)] = await rows(
-        config.database_url, "SELECT id, task_name FROM procrastinate_jobs"
+        resources.config.database_url, "SELECT id, task_name FROM procrastinate_jobs"
     )
     assert (record["transcodeJobId"], task) == (str(job_id), "portal:transcode")
     assert (await Video.get(id=video.id)).forgiven_attempts == 3
     again = await client.post(f"/api/videos/{video.id}/transcode")
     await problem(again, 409, "nothing_to_retry")
-    assert await counts(config.database_url) == (1, 1)
+    assert await counts(resources.config.database_url) == (1, 1)
 
 
 async def test_failed_renditions_of_a_ready_video_are_tried_again(
-    client: Client, config: Config
+    client: Client, resources: WebContext
 ) -> None:
     video = await make_row(**READY)
     await make_rendition(video, "360p")
@@ -184,7 +188,7 @@ async def test_failed_renditions_of_a_ready_video_are_tried_again(
     assert by_name(body)["720p"]["state"] == "planned"
     assert by_name(body)["360p"]["state"] == "complete"
     [(task, priority)] = await rows(
-        config.database_url, "SELECT task_name, priority FROM procrastinate_jobs"
+        resources.config.database_url, "SELECT task_name, priority FROM procrastinate_jobs"
     )
     assert (task, priority < 0) == ("portal:complete", True)
     record = await (await client.get(f"/api/videos/{video.id}")).get_json()
@@ -193,9 +197,11 @@ async def test_failed_renditions_of_a_ready_video_are_tried_again(
     await problem(again, 409, "nothing_to_retry")
 
 
-async def test_video_without_a_failure_has_nothing_to_retry(client: Client, config: Config) -> None:
+async def test_video_without_a_failure_has_nothing_to_retry(
+    client: Client, resources: WebContext
+) -> None:
     for number, values in enumerate(({}, READY)):
         video = await make_row(number, **values)
         response = await client.post(f"/api/videos/{video.id}/transcode")
         await problem(response, 409, "nothing_to_retry")
-    assert (await counts(config.database_url))[1] == 0
+    assert (await counts(resources.config.database_url))[1] == 0
