@@ -20,7 +20,6 @@ from portal.config.values import LOOPBACK
 from portal.errors import Unavailable
 from portal.telemetry import spans, tracing
 from portal.telemetry.logs import configure_logging, current_fields
-from portal.text import shown
 from portal.web import assets, auth, errors, monitoring, playback
 from portal.web.api import (
     metadata,
@@ -32,25 +31,24 @@ from portal.web.api import (
     visibility,
 )
 from portal.web.composition import WebContext, open_context
-from portal.web.pages import access as access_pages
 from portal.web.pages import (
     account,
     audit,
     bulk_actions,
-    deletion,
-    downloads,
     editing,
     embedding,
+    formatting,
     library,
     people,
-    playback_link_forms,
     posters,
     signing_in,
     single_sign_on,
     table,
+    upload,
     video,
     workshop,
 )
+from portal.web.pages import visibility as visibility_form
 from portal.web.pages.account_views import current_viewer
 from portal.web.server.context import SAFE_METHODS, App, RequestContext, state_of
 from portal.web.server.headers import SecurityHeaders
@@ -75,9 +73,8 @@ LIBRARY, SIGN_ON = "library.index", "single_sign_on.begin"
 # In the order in which the API's description lists them.
 API = (videos, transcodes, openapi, metadata, visibility, uploads, playback_links)
 PAGES = (
-    *(access_pages, account, audit, bulk_actions, deletion, downloads, editing, embedding),
-    *(library, people, playback_link_forms, posters, signing_in, single_sign_on, table),
-    *(video, workshop),
+    *(account, audit, bulk_actions, editing, embedding, library, people, posters, signing_in),
+    *(single_sign_on, table, upload, video, visibility_form, workshop),
 )
 FILES_AND_STATE = (assets, monitoring, playback)
 
@@ -151,7 +148,8 @@ def _install_templates(app: Quart, config: Config) -> None:
     app.jinja_env.trim_blocks = True
     app.jinja_env.lstrip_blocks = True
 
-    app.add_template_filter(shown)
+    for template_filter in formatting.FILTERS:
+        app.add_template_filter(template_filter)
     app.add_template_global(current_viewer)
 
     @app.template_global()

@@ -27,7 +27,7 @@ from portal.web.api.json_bodies import validated
 from portal.web.api.metadata import VideoMetadata
 from portal.web.api.uploads import StartUploadRequest
 from portal.web.api.videos import CreateVideoRequest, PresignRequest
-from portal.web.pages.links import linked
+from portal.web.pages.formatting import linkify
 
 texts = st.one_of(
     st.text(max_size=300), st.sampled_from(ALL), st.lists(st.sampled_from(ALL)).map("".join)
@@ -46,7 +46,7 @@ file_sizes = st.integers(1, MAX_FILE_BYTES)
 
 @given(texts)
 def test_linking_adds_nothing_but_links_to_web_addresses(text: str) -> None:
-    markup = str(linked(text))
+    markup = str(linkify(text))
     tags = re.findall(r"<[^>]*>", markup)
     for tag in tags:
         assert tag == "</a>" or re.fullmatch(

@@ -52,7 +52,7 @@ async def test_count_is_told_and_ends_somewhere(
     await add_video("Holiday", 2)
     assert "<strong>2 videos</strong> for “holiday”" in (await read(client, q="holiday")).text
     monkeypatch.setattr(library, "COUNT_CAP", 1)
-    monkeypatch.setattr("portal.web.pages.library_views.COUNT_CAP", 1)
+    monkeypatch.setattr("portal.web.pages.library.COUNT_CAP", 1)
     assert "1+ videos" in (await read(client)).text
 
 

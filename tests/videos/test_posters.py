@@ -25,7 +25,7 @@ from portal.transcoding.planning.storyboard import Storyboard
 from portal.videos import deletion, posters
 from portal.videos.posters import poster_key
 from portal.web.composition import WebContext
-from portal.web.pages.poster_views import FAULTS
+from portal.web.pages.posters import FAULTS
 
 SHADES = 60
 

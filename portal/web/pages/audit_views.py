@@ -151,7 +151,7 @@ def _object(event: AuditEvent, titles: Mapping[str, tuple[str, bool]]) -> tuple[
     """What the object is called, and where to look at it."""
     if event.action.startswith("video."):
         title, is_there = titles.get(event.object_id or "", ("a video that is gone", False))
-        return title, url_for("pages.video", video_id=event.object_id) if is_there else ""
+        return title, url_for("video.page", video_id=event.object_id) if is_there else ""
     name = event.object_name
     if event.action.startswith("account.") and name:
         return name, url_for("audit.index", object=name)

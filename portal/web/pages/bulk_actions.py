@@ -1,39 +1,80 @@
-"""Bulk actions on the videos that were selected on a page: one form, each video by its own rules.
+"""Changing and deleting videos from a page that lists them, and what that page then says of it.
 
-The answer leads back to that page, whose address says what came of it (`toasts`). Videos are
-changed one by one: what is refused for one is done for the others.
+One form sends the videos that were selected, and each is changed by its own rules: what is refused
+for one is done for the others. The answer leads back to the page, whose address has counts and ids
+of what came of it, of which `toast_of` makes a message.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
 from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 from werkzeug.datastructures import MultiDict
+from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.accounts.permissions import Action, Principal
 from portal.database.models import Video
 from portal.database.states import Visibility
 from portal.errors import AccessChanged, MetadataChanged, NotAllowed, VideoNotFound
-from portal.text import shown
-from portal.videos.deletion import delete_undoably, fetch_with_deleted, undo_deletion
+from portal.text import shown, whole_number
+from portal.videos.deletion import (
+    UNDO_S,
+    delete_undoably,
+    fetch_with_deleted,
+    undo_deletion,
+    was_deleted,
+)
 from portal.videos.editing import recorded, save_metadata
 from portal.videos.metadata import EditableMetadata, TagsTooLong, with_tags, without_tags
 from portal.videos.reading import audience_of, fetch_videos, parse_video_id
 from portal.videos.visibility import recorded_access, save_access
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
-from portal.web.pages.library import one_line
-from portal.web.pages.library_views import LIBRARY, TABLE
-from portal.web.pages.toasts import MAX_SELECTED, ActionResult, ToastKind, toast_arguments
+from portal.web.videos import read_video
 
 blueprint = Blueprint("bulk_actions", __name__)
 
 # Of the page that the form was on; what else stands in an address is not passed on.
 LISTING_PARAMETERS = ("q", "category", "status", "tag", "whose", "sort", "after", "before")
+LIBRARY, TABLE = "library.index", "table.index"
+# Of one action; as many as a page of the table has.
+MAX_SELECTED = 50
+TIMEOUT_S = 8
+
+
+class ActionResult(StrEnum):
+    """What came of an action for one video."""
+
+    DONE = "done"
+    FORBIDDEN = "others"
+    NOT_FOUND = "gone"
+    CONFLICT = "busy"
+    TAG_LIMIT = "full"
+
+
+# By the action that the form's button names, and by why nothing was done.
+MESSAGES = {
+    "delete": "{} deleted.",
+    "undo": "{} restored.",
+    "add-tags": "Tags added to {}.",
+    "remove-tags": "Tags removed from {}.",
+    "category": "Category set for {}.",
+    "visibility": "Visibility set for {}.",
+    "nothing": "Nothing was changed: choose videos first.",
+    "incomplete": "Nothing was changed: choose a value first.",
+}
+# Of one video, of several, and what is said of them.
+FAILURE_MESSAGES = {
+    ActionResult.FORBIDDEN: ("was", "were", "not changed: you can change only your own videos."),
+    ActionResult.NOT_FOUND: ("is", "are", "not there any more."),
+    ActionResult.CONFLICT: ("was", "were", "changed by someone else meanwhile: try again."),
+    ActionResult.TAG_LIMIT: ("has", "have", "no room for more tags."),
+}
 RESULTS_BY_ERROR: Mapping[type[Exception], ActionResult] = {
     NotAllowed: ActionResult.FORBIDDEN,
     VideoNotFound: ActionResult.NOT_FOUND,
@@ -45,26 +86,13 @@ RESULTS_BY_ERROR: Mapping[type[Exception], ActionResult] = {
 Change = Callable[[Video], Awaitable[object]]
 
 
-class IncompleteForm(Exception):
-    """The form doesn't say what to set."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toast:
+    """A sentence or two; with ids of videos that can still be brought back, for `timeout_s`."""
 
-
-@dataclass(frozen=True, slots=True)
-class FormValues:
-    """What the form's fields say; what says nothing that there is, is empty or None."""
-
-    tags: str
-    category_id: int | None
-    visibility: Visibility | None
-
-
-@dataclass(frozen=True, slots=True)
-class BulkAction:
-    """What a button of the form does: who may, and the change that it makes of the values."""
-
-    toast: ToastKind
-    permission: Action
-    change: Callable[[FormValues], Change]
+    message: str
+    undo_ids: list[str]
+    timeout_s: int
 
 
 @blueprint.post("/videos/selected")
@@ -73,34 +101,103 @@ async def apply() -> ResponseReturnValue:
     """Do to each chosen video what the form asks for, or ask whether they are to be deleted."""
     sent = await request.form
     ids = list(dict.fromkeys(filter(None, map(parse_video_id, sent.getlist("id")))))[:MAX_SELECTED]
-    action = BULK_ACTIONS.get(sent.get("action", ""))
+    action = sent.get("action", "")
     if not ids:
-        return _redirect(ToastKind.NOTHING, {})
-    if action is None:
+        return _redirect("nothing", {})
+    if action == "ask":
         return await _confirmation(ids)
-    try:
-        change = action.change(await _form_values(sent))
-    except IncompleteForm:
-        return _redirect(ToastKind.INCOMPLETE, {})
-    results = await _do(action, change, ids)
+    change = await _change(action, sent)
+    if change is None:
+        return _redirect("incomplete", {})
+    who = await principal()
+    found = await (fetch_with_deleted if action == "undo" else fetch_videos)(ids)
+    permission = Action.DELETE if action in ("delete", "undo") else Action.EDIT
+    results = {it: await _result(found.get(it), permission, change, by=who) for it in ids}
     done = [str(it) for it, result in results.items() if result is ActionResult.DONE]
-    undo_ids = done if action.toast is ToastKind.DELETED else []
-    return _redirect(action.toast, Counter(results.values()), undo_ids=undo_ids)
+    return _redirect(action, Counter(results.values()), undo_ids=done)
 
 
-async def _form_values(sent: MultiDict[str, str]) -> FormValues:
-    names = await web_context().categories.names()
-    return FormValues(
-        tags=one_line(sent.get("tags", "")).strip(", "),
-        category_id=next((it for it in names if str(it) == sent.get("category")), None),
-        visibility=next((it for it in Visibility if it.value == sent.get("visibility")), None),
+@blueprint.get("/videos/<video_id>/delete")
+@policy(Policy.DELETE)
+async def confirm_deletion(video_id: str) -> str:
+    """Asks whether the video is really to be deleted; with scripts its page does so itself."""
+    found = await read_video(video_id)
+    return await render_template(
+        "videos/delete.html",
+        ids=[video_id],
+        titles=[shown(found.title)],
+        action=url_for("bulk_actions.delete", video_id=video_id),
+        back=url_for("video.page", video_id=video_id),
     )
 
 
-async def _do(action: BulkAction, change: Change, ids: list[UUID]) -> dict[UUID, ActionResult]:
-    who = await principal()
-    found = await (fetch_with_deleted if action.toast is ToastKind.RESTORED else fetch_videos)(ids)
-    return {it: await _result(found.get(it), action.permission, change, by=who) for it in ids}
+@blueprint.post("/videos/<video_id>/delete")
+@policy(Policy.DELETE)
+async def delete(video_id: str) -> WerkzeugResponse:
+    """Delete the video, and say so; also when it was deleted a moment ago."""
+    parsed = parse_video_id(video_id)
+    if parsed is None:
+        raise VideoNotFound
+    try:
+        await delete_undoably(parsed)
+    except VideoNotFound:
+        # Pressed twice, or pressed by two.
+        if not await was_deleted(parsed):
+            raise
+    toast = _toast_arguments("delete", {ActionResult.DONE: 1}, undo_ids=[video_id])
+    return redirect(url_for(TABLE, **toast), 303)
+
+
+def toast_of(args: MultiDict[str, str]) -> Toast | None:
+    """The toast that an address asks for, if it does. Anyone may have written the address."""
+    action = args.get("did", "")
+    counts = {it: _count(args.get(it.value, "")) for it in ActionResult}
+    ids = args.getlist("undo")[:MAX_SELECTED] if action == "delete" else []
+    undo_ids = [text for text in ids if parse_video_id(text)]
+    message = " ".join(_sentences(action, counts)) if action in MESSAGES else ""
+    if not message:
+        return None
+    return Toast(message=message, undo_ids=undo_ids, timeout_s=UNDO_S if undo_ids else TIMEOUT_S)
+
+
+def one_line(text: str) -> str:
+    """What was typed as one line, without what the database can't store."""
+    return " ".join(text.replace("\0", " ").split())
+
+
+async def _change(action: str, sent: MultiDict[str, str]) -> Change | None:
+    """What an action does to each video; None if the form doesn't say what to set."""
+    tags = one_line(sent.get("tags", "")).strip(", ")
+    names = await web_context().categories.names()
+    category_id = next((it for it in names if str(it) == sent.get("category")), None)
+    visibility = next((it for it in Visibility if it.value == sent.get("visibility")), None)
+    match action:
+        case "delete":
+            return lambda video: delete_undoably(video.id)
+        case "undo":
+            return lambda video: undo_deletion(video.id)
+        case "add-tags" if tags:
+            return _edited(lambda metadata: with_tags(metadata, tags))
+        case "remove-tags" if tags:
+            return _edited(lambda metadata: without_tags(metadata, tags))
+        case "category" if category_id is not None:
+            return _edited(lambda metadata: replace(metadata, category_ids=(category_id,)))
+        case "visibility" if visibility:
+            return lambda video: _set_visibility(video, visibility)
+    return None
+
+
+def _edited(alter: Callable[[EditableMetadata], EditableMetadata]) -> Change:
+    return lambda video: save_metadata(
+        video.id, alter(recorded(video)), version=str(video.metadata_version)
+    )
+
+
+async def _set_visibility(video: Video, visibility: Visibility) -> None:
+    present = recorded_access(video)
+    is_for_all = present.signed_in_only and visibility is Visibility.PRIVATE
+    wanted = replace(present, visibility=visibility, signed_in_only=is_for_all)
+    await save_access(video.id, wanted, version=present.version)
 
 
 async def _result(
@@ -124,7 +221,7 @@ async def _confirmation(ids: list[UUID]) -> ResponseReturnValue:
     found, who = await fetch_videos(ids), await principal()
     asked = [it for it in found.values() if who.may_see(audience_of(it))]
     if not asked:
-        return _redirect(ToastKind.DELETED, {ActionResult.NOT_FOUND: len(ids)})
+        return _redirect("delete", {ActionResult.NOT_FOUND: len(ids)})
     return await render_template(
         "videos/delete.html",
         ids=[str(it.id) for it in asked],
@@ -135,9 +232,9 @@ async def _confirmation(ids: list[UUID]) -> ResponseReturnValue:
 
 
 def _redirect(
-    toast: ToastKind, results: Mapping[ActionResult, int], *, undo_ids: list[str] | None = None
-) -> ResponseReturnValue:
-    return redirect(_listing_url(toast_arguments(toast, results, undo_ids=undo_ids)), 303)
+    action: str, results: Mapping[ActionResult, int], *, undo_ids: Sequence[str] = ()
+) -> WerkzeugResponse:
+    return redirect(_listing_url(_toast_arguments(action, results, undo_ids=undo_ids)), 303)
 
 
 def _listing_url(toast: dict[str, Any]) -> str:
@@ -153,60 +250,32 @@ def _listing_arguments() -> dict[str, Any]:
     return {name: request.args[name] for name in LISTING_PARAMETERS if name in request.args}
 
 
-def _delete(_values: FormValues) -> Change:
-    return lambda video: delete_undoably(video.id)
+def _toast_arguments(
+    action: str, results: Mapping[ActionResult, int], *, undo_ids: Sequence[str]
+) -> dict[str, Any]:
+    """The arguments of an address that `toast_of` reads."""
+    counts = {result.value: count for result, count in results.items() if count}
+    return {"did": action, **counts, "undo": undo_ids if action == "delete" else ()}
 
 
-def _undo(_values: FormValues) -> Change:
-    return lambda video: undo_deletion(video.id)
+def _sentences(action: str, counts: Mapping[ActionResult, int]) -> Iterator[str]:
+    if action in ("nothing", "incomplete"):
+        yield MESSAGES[action]
+        return
+    if done := counts[ActionResult.DONE]:
+        yield MESSAGES[action].format(_videos(done))
+    for result, (one, several, words) in FAILURE_MESSAGES.items():
+        count = counts[result]
+        if count and action == "undo" and result is ActionResult.NOT_FOUND:
+            was = "was" if count == 1 else "were"
+            yield f"Too late to undo: {_videos(count)} {was} removed for good."
+        elif count:
+            yield f"{count} {one if count == 1 else several} {words}"
 
 
-def _edited(alter: Callable[[EditableMetadata], EditableMetadata]) -> Change:
-    async def change(video: Video) -> None:
-        version = str(video.metadata_version)
-        await save_metadata(video.id, alter(recorded(video)), version=version)
-
-    return change
+def _videos(count: int) -> str:
+    return "1 video" if count == 1 else f"{count} videos"
 
 
-def _add_tags(values: FormValues) -> Change:
-    if not values.tags:
-        raise IncompleteForm
-    return _edited(lambda metadata: with_tags(metadata, values.tags))
-
-
-def _remove_tags(values: FormValues) -> Change:
-    if not values.tags:
-        raise IncompleteForm
-    return _edited(lambda metadata: without_tags(metadata, values.tags))
-
-
-def _set_category(values: FormValues) -> Change:
-    if values.category_id is None:
-        raise IncompleteForm
-    chosen = (values.category_id,)
-    return _edited(lambda metadata: replace(metadata, category_ids=chosen))
-
-
-def _set_visibility(values: FormValues) -> Change:
-    visibility = values.visibility
-    if visibility is None:
-        raise IncompleteForm
-
-    async def change(video: Video) -> None:
-        present = recorded_access(video)
-        is_for_all = present.signed_in_only and visibility is Visibility.PRIVATE
-        wanted = replace(present, visibility=visibility, signed_in_only=is_for_all)
-        await save_access(video.id, wanted, version=present.version)
-
-    return change
-
-
-BULK_ACTIONS = {
-    "delete": BulkAction(ToastKind.DELETED, Action.DELETE, _delete),
-    "undo": BulkAction(ToastKind.RESTORED, Action.DELETE, _undo),
-    "add-tags": BulkAction(ToastKind.TAGS_ADDED, Action.EDIT, _add_tags),
-    "remove-tags": BulkAction(ToastKind.TAGS_REMOVED, Action.EDIT, _remove_tags),
-    "category": BulkAction(ToastKind.CATEGORY, Action.EDIT, _set_category),
-    "visibility": BulkAction(ToastKind.VISIBILITY, Action.EDIT, _set_visibility),
-}
+def _count(text: str) -> int:
+    return min(whole_number(text, max_digits=9) or 0, MAX_SELECTED)

@@ -1,93 +1,153 @@
-"""Saving what is said of a video: the form in its workshop."""
+"""The form for a video's details in its workshop, and what a form shows of two editors' changes.
 
-from dataclasses import dataclass
+Values are in the shape of the JSON API's body, whether or not they keep its rules. A form bears the
+values that it was made from as well, in hidden fields: its base. What others have saved since is
+merged; a field that both changed shows both values.
+"""
 
-from quart import Blueprint, redirect, render_template, request, url_for
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+from quart import Blueprint, render_template, request
 from quart.typing import ResponseReturnValue
+from werkzeug.datastructures import MultiDict
 
 from portal.database.models import Video
-from portal.errors import InvalidRequest
-from portal.videos import editing
+from portal.errors import FieldError, InvalidRequest
+from portal.text import shown, split_tags
+from portal.videos.editing import merge_metadata, recorded
+from portal.videos.metadata import EditableMetadata
 from portal.web.api.json_bodies import validated
-from portal.web.api.metadata import VideoMetadata
+from portal.web.api.metadata import VideoMetadata, metadata_record
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 from portal.web.errors import fragment
-from portal.web.pages.editing_views import (
-    EditForm,
-    base_metadata,
-    conflict_form,
-    edit_form,
-    read_metadata,
-    recorded_form,
-    typed_metadata,
-)
-from portal.web.pages.workshop import saved_fragment, workshop_page
 from portal.web.videos import read_video
 
 blueprint = Blueprint("editing", __name__)
 
+Body = dict[str, Any]
 
-@blueprint.post("/videos/<video_id>/edit")
-@policy(Policy.EDIT)
-async def save(video_id: str) -> ResponseReturnValue:
-    """Save, and show the workshop, where the form says what has come of it."""
-    saved = await _save(video_id)
-    if isinstance(saved, _NotSaved):
-        return await workshop_page(saved.video, form=saved.form), saved.status
-    workshop = url_for(
-        "workshop.workshop",
-        video_id=saved.video.id,
-        saved="details",
-        kept=saved.kept,
-        _anchor="save-button",
-    )
-    return redirect(workshop, 303)
+CATEGORY_ID = re.compile(r"[0-9]{1,9}")
+# The same faults as the JSON API names, in the words of a form.
+EMPTY_WORDS = {"title": "Give the video a title.", "categoryIds": "Choose at least one category."}
+# What else of the page tells of changes fetches itself again.
+CHANGED = {"HX-Trigger": '{"video-changed": {"target": "body"}}'}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditForm:
+    """A form with what was typed, made from `base`.
+
+    `conflicts` has my value and theirs of the fields that both changed. `kept` names those that
+    someone else alone has changed since the form was made; their values are in it by now.
+    """
+
+    video: Video
+    base: Body
+    typed: Body
+    status: int = 200
+    faults: Mapping[str, str] = field(default_factory=dict)
+    conflicts: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    kept: Collection[str] = ()
+    is_saved: bool = False
+
+    def ask(self, fields: Collection[str], mine: Body, theirs: Body) -> "EditForm":
+        """The form that asks whose value of these fields is to stay; it has their texts."""
+        conflicts = {name: (mine[name], theirs[name]) for name in fields}
+        return replace(self, status=409, is_saved=False, conflicts=conflicts)
 
 
 @blueprint.post("/videos/<video_id>/edit/details")
 @policy(Policy.EDIT)
 @fragment()
 async def save_details(video_id: str) -> ResponseReturnValue:
-    """Save, and show the form, which says what has come of it; with it the head of its page."""
-    saved = await _save(video_id)
-    if isinstance(saved, _NotSaved):
-        return await render_template("videos/_form.html", form=saved.form), saved.status
-    form = await recorded_form(saved.video, kept=saved.kept, is_saved=True)
-    return await saved_fragment(saved.video, "videos/_form.html", form=form)
+    """Save, and show the form, which says what has come of it."""
+    return await form_fragment("videos/_form.html", form=await save(video_id))
 
 
-@dataclass(frozen=True, slots=True)
-class _Saved:
-    """The video as it is now, and the fields of which someone else's change was kept."""
-
-    video: Video
-    kept: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _NotSaved:
-    """The video, the form that says why, and the status it is sent with."""
-
-    video: Video
-    form: EditForm
-    status: int
+async def form_fragment(template: str, form: EditForm) -> ResponseReturnValue:
+    """The form alone; once it is saved, with the head of the page, which shows some of it."""
+    names = await web_context().categories.names()
+    text = await render_template(template, form=form, categories=names)
+    if not form.is_saved:
+        return text, form.status
+    head = await render_template("videos/_workshop_head.html", video=form.video, is_news=True)
+    return text + head, CHANGED
 
 
-async def _save(video_id: str) -> _Saved | _NotSaved:
-    found = await read_video(video_id)
+def recorded_form(found: Video, *, kept: Collection[str] = (), is_saved: bool = False) -> EditForm:
+    """The form, made from what is recorded."""
+    body = _body(recorded(found))
+    return EditForm(video=found, base=body, typed=body, kept=kept, is_saved=is_saved)
+
+
+async def save(video_id: str) -> EditForm:
+    """Save what the request's form holds; the form after that, which says what came of it."""
+    found, sent = await read_video(video_id), await request.form
     categories = await web_context().categories.names()
-    sent = await request.form
-    base, typed = read_metadata(sent, prefix="base."), typed_metadata(sent)
+    base, typed = _read(sent, prefix="base."), typed_metadata(sent)
     try:
         mine = validated(VideoMetadata, typed, context=categories).value()
     except InvalidRequest as exc:
-        form = edit_form(found.id, categories, base=base, typed=typed, errors=exc.errors)
-        return _NotSaved(found, form, exc.status)
-    former = base_metadata(base)
-    video, merged = await editing.merge_metadata(found.id, mine, base=former)
+        faults = _faults(exc.errors, typed)
+        return EditForm(video=found, base=base, typed=typed, faults=faults, status=exc.status)
+    texts = {name: base[name] for name in ("title", "description", "tags")}
+    # Compared, and never saved.
+    former = EditableMetadata(category_ids=tuple(base["categoryIds"]), **texts)
+    video, merged = await merge_metadata(found.id, mine, base=former)
+    kept = [to_camel(it) for it in merged.kept]
+    form = recorded_form(video, kept=kept, is_saved=True)
     if not merged.conflicts:
-        return _Saved(video, merged.kept)
-    theirs = editing.recorded(video)
-    form = conflict_form(video.id, categories, base=former, theirs=theirs, merged=merged)
-    return _NotSaved(video, form, 409)
+        return form
+    mine = EditableMetadata(**merged.values)
+    sides = [_texts(it, categories) for it in (mine, recorded(video))]
+    return replace(form, typed=_body(mine)).ask([to_camel(it) for it in merged.conflicts], *sides)
+
+
+def typed_metadata(form: MultiDict[str, str]) -> Body:
+    """Read what was typed; the base, for fields of which someone else's value was chosen."""
+    typed, base = _read(form), _read(form, prefix="base.")
+    return {
+        name: base[name] if form.get(f"choice.{name}") == "theirs" else value
+        for name, value in typed.items()
+    }
+
+
+def _read(form: MultiDict[str, str], *, prefix: str = "") -> Body:
+    """Read the fields of these names. Browsers send line ends as CR LF, whatever was typed."""
+    category_ids = form.getlist(f"{prefix}categoryIds")
+    return {
+        "title": form.get(f"{prefix}title", ""),
+        "description": form.get(f"{prefix}description", "").replace("\r\n", "\n"),
+        "categoryIds": [int(it) if CATEGORY_ID.fullmatch(it) else it for it in category_ids],
+        "tags": form.get(f"{prefix}tags", ""),
+    }
+
+
+def _body(metadata: EditableMetadata) -> Body:
+    return metadata_record(metadata).model_dump()
+
+
+def _texts(metadata: EditableMetadata, categories: Mapping[int, str]) -> Body:
+    """Each field as people read it."""
+    names = [name for number, name in categories.items() if number in metadata.category_ids]
+    return {
+        "title": shown(metadata.title),
+        "description": shown(metadata.description),
+        "categoryIds": ", ".join(names),
+        "tags": shown(", ".join(split_tags(metadata.tags))),
+    }
+
+
+def _faults(errors: Sequence[FieldError], typed: Body) -> dict[str, str]:
+    """The first message for each field."""
+    faults: dict[str, str] = {}
+    for error in errors:
+        name = error.pointer.split("/")[1] if error.pointer else ""
+        words = error.message if typed.get(name) else EMPTY_WORDS.get(name, error.message)
+        faults.setdefault(name, words)
+    return faults

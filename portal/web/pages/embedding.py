@@ -23,7 +23,7 @@ from portal.videos.visibility import embed_origin_fault
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 from portal.web.errors import fragment
-from portal.web.pages.status_views import DEFAULT_HEIGHT, DEFAULT_WIDTH, poster_url, status_view
+from portal.web.pages.video import poster_url
 from portal.web.playback import OPEN_TO_ALL
 from portal.web.server.context import allow_framing, expect_player, state_of
 from portal.web.videos import read_progress, read_video
@@ -34,6 +34,8 @@ blueprint = Blueprint("embedding", __name__)
 CACHE_AGE_S = 3600
 # A frame's width when nobody says what fits; its height follows from the video's shape.
 FRAME_WIDTH = 640
+# A player's shape until the video's own is known.
+DEFAULT_WIDTH, DEFAULT_HEIGHT = 1280, 720
 # `allow` has what the player needs of the browser beyond what any frame may do.
 IFRAME = Markup(
     '<iframe src="{src}" width="{width}" height="{height}" title="{title}" frameborder="0"'
@@ -89,14 +91,12 @@ async def _context(video_id: str) -> dict[str, object]:
         # Whoever may have written them, nothing else gets into a header.
         sites = [it for it in found.embed_origins if not embed_origin_fault(it)]
         allow_framing(request.scope, _framed_by(sites))
-    progress = await read_progress(found.id)
     # Who has a playback link need not be let see the page.
     has_page = not state_of(request.scope).playback_token
-    page_url = public_url(url_for("pages.video", video_id=found.id)) if has_page else ""
+    page_url = public_url(url_for("video.page", video_id=found.id)) if has_page else ""
     return {
-        "title": shown(found.title),
-        "status": status_view(found, progress, config=config),
-        "stage_url": url_for("embedding.stage", video_id=found.id),
+        "video": found,
+        "transcoding": await read_progress(found.id),
         # Of a private video nobody is told an address to remember.
         "canonical_url": "" if audience_of(found).is_private else page_url,
         "frame": {"page_url": page_url},
@@ -125,7 +125,7 @@ async def _oembed() -> dict[str, object]:
         "cache_age": CACHE_AGE_S,
         "width": width,
         "height": height,
-        "html": iframe(video, width=width, height=height),
+        "html": _iframe(video, width=width, height=height),
     }
     if path := poster_url(video):
         # One image serves every size, so what is told is the size to show it in.
@@ -149,10 +149,16 @@ def frame_size(
     return frame_width, min(frame_height, max_height or frame_height)
 
 
-def iframe(video: Video, *, width: int, height: int) -> str:
-    """HTML that shows a video's player on another page."""
+@blueprint.app_template_global()
+def embed_code(video: Video) -> str:
+    """HTML that shows a video's player on another page, as text to be copied."""
+    width, height = frame_size(video.width, video.height, limits=(None, None))
+    return _iframe(video, width=width, height=height)
+
+
+def _iframe(video: Video, *, width: int, height: int) -> str:
     src = public_url(url_for("embedding.embed", video_id=video.id))
-    return IFRAME.format(src=src, width=width, height=height, title=shown(video.title))
+    return str(IFRAME.format(src=src, width=width, height=height, title=shown(video.title)))
 
 
 async def _video_at(address: str) -> Video:

@@ -1,10 +1,34 @@
-"""Times, sizes and places in a queue as people read them; pure."""
+"""Times, sizes and rates as people read them, and the links in someone's text. Pure.
 
+Templates use `FILTERS`. A text is cut into its addresses and times and what stands between; every
+piece is escaped by itself, so nothing of the text can become markup, whatever it is.
+"""
+
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import floor
 
-from portal.text import size_in_words
+from markupsafe import Markup
+
+from portal.text import http_address, shown, size_in_words, split_tags
+
+# What search engines are told of addresses that anyone may have written.
+REL = "nofollow noopener ugc"
+MAX_ADDRESS_LENGTH = 2_000
+# Characters that are never part of an address: space and control characters, quotes and angle
+# brackets, and those that are invisible or turn the direction of the text around them.
+_NO_ADDRESS = (
+    r"\s\x00-\x1f\x7f-\x9f<>\"`\\^{|}"
+    r"\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+)
+_ADDRESS = re.compile(rf"(?<![\w@/.+-])https?://[^{_NO_ADDRESS}]+", re.IGNORECASE)
+# A time as players show it, 1:05 or 1:02:03, that is no part of a longer number.
+_TIME = re.compile(r"(?<![\w:.,/-])(?:(\d{1,2}):)?(\d{1,2}):([0-5]\d)(?![\w:]|[.,/-]\d)")
+_CLOSING = {")": "(", "]": "["}
+# Ends a sentence, or closes a quotation, rather than an address.
+_TRAILING = frozenset(".,;:!?'*_~…·’”“„»«›‹、。，；：！？）】》」』")  # noqa: RUF001 - as people type
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +98,62 @@ def bit_rate(rate_bps: int) -> str:
     if rate_bps < 1_000_000:
         return f"{round(rate_bps / 1000)} kbit/s"
     return f"{rate_bps / 1_000_000:.1f} Mbit/s"
+
+
+def linkify(text: str, duration_s: float = 0.0) -> Markup:
+    """The text as markup: escaped, with its http and https addresses as links.
+
+    So are the times that a video of this length has; they lead to its page at that time.
+    """
+    return Markup("").join(_pieces(text, duration_s))
+
+
+FILTERS = (
+    *(bit_rate, clock, linkify, moment, queue_words, shown, size_in_words, split_tags, time_left),
+    whole_seconds,
+)
+
+
+def _pieces(text: str, duration_s: float) -> Iterator[Markup]:
+    done = 0
+    for match in _ADDRESS.finditer(text):
+        address = _trimmed(match[0])
+        if not _is_safe(address):
+            continue
+        yield from _timed(text[done : match.start()], duration_s)
+        yield Markup('<a href="{0}" rel="{1}">{0}</a>').format(address, REL)
+        done = match.start() + len(address)
+    yield from _timed(text[done:], duration_s)
+
+
+def _timed(text: str, duration_s: float) -> Iterator[Markup]:
+    done = 0
+    for match in _TIME.finditer(text):
+        hours, minutes, seconds = (int(part or 0) for part in match.groups())
+        time_s = hours * 3600 + minutes * 60 + seconds
+        if time_s >= duration_s or (match[1] and minutes > 59):
+            continue
+        yield Markup.escape(text[done : match.start()])
+        yield Markup('<a href="?t={0}" data-seek="{0}">{1}</a>').format(time_s, match[0])
+        done = match.end()
+    yield Markup.escape(text[done:])
+
+
+def _trimmed(address: str) -> str:
+    """Without the punctuation of the sentence around it; brackets opened within it stay."""
+    end = len(address)
+    surplus = {mark: address.count(mark) - address.count(_CLOSING[mark]) for mark in _CLOSING}
+    while end:
+        mark = address[end - 1]
+        if surplus.get(mark, 0) > 0:
+            surplus[mark] -= 1
+        elif mark not in _TRAILING:
+            break
+        end -= 1
+    return address[:end]
+
+
+def _is_safe(address: str) -> bool:
+    """Whether it leads where it seems to: to a host, without a user's name in front of it."""
+    parts = http_address(address) if len(address) <= MAX_ADDRESS_LENGTH else None
+    return parts is not None and "@" not in parts.netloc

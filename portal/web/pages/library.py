@@ -1,60 +1,123 @@
 """The library: every video as a card, searched, filtered and sorted, a page at a time.
 
 What the address asks for and cannot be had is ignored: a library never answers with an error
-because of a mistyped filter.
+because of a mistyped filter. `table` asks in the same way.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from uuid import UUID
+from dataclasses import dataclass, replace
+from typing import Any
 
-from quart import Blueprint, render_template, request
-from werkzeug.datastructures import MultiDict
+from quart import Blueprint, render_template, request, url_for
 
 from portal.accounts.people import names_of
-from portal.accounts.permissions import Principal
+from portal.accounts.permissions import Action
 from portal.database.models import Video
 from portal.database.search import MAX_QUERY_LENGTH
 from portal.database.states import VideoStatus
 from portal.errors import Overloaded
-from portal.videos.library import LibraryPage, Work, list_videos, read_work
+from portal.text import shown
+from portal.videos.library import COUNT_CAP, LibraryPage, list_videos, read_work
 from portal.videos.library_queries import Cursor, LibraryQuery, Sort
 from portal.videos.reading import audience_of, fetch_videos, parse_video_id
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
-from portal.web.pages.library_views import (
-    SORT_WORDS,
-    Cursors,
-    VideoCard,
-    library_view,
-    progress_view,
-    video_card,
-)
-from portal.web.pages.toasts import toast_of
+from portal.web.pages.bulk_actions import LIBRARY, one_line, toast_of
 
 blueprint = Blueprint("library", __name__)
 
 PAGE_SIZE = 24
 # A search takes milliseconds; one that has waited this long for others is answered 503.
-TURN_TIMEOUT_S = 5.0
+SEARCH_WAIT_S = 5.0
 MAX_TAG_LENGTH = 500
+SORT_WORDS = {
+    Sort.RELEVANCE: "Best match",
+    Sort.NEWEST: "Newest first",
+    Sort.OLDEST: "Oldest first",
+    Sort.TITLE: "Title A–Z",  # noqa: RUF001 - a dash
+    Sort.LONGEST: "Longest first",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """A page of videos as an address asks for it, as cards or in a table, and other addresses.
+
+    `whose` is what the address of a table says of that.
+    """
+
+    endpoint: str
+    query: LibraryQuery
+    page: LibraryPage
+    sorts: Mapping[Sort, str]
+    whose: str = ""
+    after: Cursor | None = None
+    before: Cursor | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was found."""
+        return not self.page.videos and self.page.is_first
+
+    @property
+    def count_words(self) -> str:
+        """How much was found."""
+        total = self.page.total
+        if total > COUNT_CAP:
+            return f"{COUNT_CAP:,}+ videos"
+        return "1 video" if total == 1 else f"{total:,} videos" if total else "No videos"
+
+    @property
+    def filter_words(self) -> str:
+        """For which text."""
+        return f"for “{shown(self.query.text)}”" if self.query.text else ""
+
+    @property
+    def default_sort(self) -> Sort:
+        """The order that an address need not name."""
+        return Sort.RELEVANCE if self.query.text else Sort.NEWEST
+
+    @property
+    def bulk_action_url(self) -> str:
+        """Where what is done to videos on this page is sent; it leads back to the page."""
+        return self.url(
+            "bulk_actions.apply", at=self.endpoint, after=self.after or "", before=self.before or ""
+        )
+
+    @property
+    def clear_url(self) -> str:
+        """The whole of it, in the usual order."""
+        return replace(self, query=LibraryQuery()).url()
+
+    def url(self, endpoint: str = "", **changes: Any) -> str:
+        """The shortest address of this query with these changes."""
+        query = self.query
+        named = {
+            "q": query.text,
+            "category": query.category_id,
+            "status": query.status,
+            "tag": query.tag,
+            "sort": "" if query.sort is self.default_sort else query.sort,
+            "whose": self.whose,
+        } | changes
+        present: dict[str, Any] = {name: str(value) for name, value in named.items() if value}
+        return url_for(endpoint or self.endpoint, **present)
 
 
 @blueprint.get("/")
 @policy(Policy.WATCH)
 async def index() -> str:
     """The library; scripts ask for it, too, and take the results out of it."""
-    who, names = await principal(), await web_context().categories.names()
-    query = asked_query(request.args, names, seen_by=who, sorts=SORT_WORDS)
-    page, place = await asked_page(query, request.args, limit=PAGE_SIZE)
-    cards = await _cards(page.videos, seen_by=who)
+    query = await asked_query(SORT_WORDS)
+    listing = await asked_listing(query, endpoint=LIBRARY, sorts=SORT_WORDS, limit=PAGE_SIZE)
     return await render_template(
         "library/index.html",
-        library=library_view(query, page, category_names=names, place=place),
-        cards=cards,
-        progress=progress_view(cards, is_news=False),
+        listing=listing,
+        categories=await web_context().categories.names(),
         toast=toast_of(request.args),
+        **await _cards(listing.page.videos),
     )
 
 
@@ -62,76 +125,78 @@ async def index() -> str:
 @policy(Policy.WATCH)
 async def progress() -> str:
     """The cards of videos that were being processed, and the element that asks for them again."""
-    who = await principal()
-    videos = await polled_videos(request.args, seen_by=who, limit=PAGE_SIZE)
-    cards = await _cards(videos, seen_by=who)
-    poll = progress_view(cards, is_news=True)
-    return await render_template("library/_progress.html", cards=cards, progress=poll)
+    videos = await polled_videos(limit=PAGE_SIZE)
+    return await render_template("library/_progress.html", is_news=True, **await _cards(videos))
 
 
-def asked_query(
-    args: Mapping[str, str],
-    category_names: Mapping[int, str],
-    *,
-    seen_by: Principal,
-    sorts: Collection[Sort],
-) -> LibraryQuery:
-    """What the address of a library asks for, in one of these orders."""
+async def asked_query(sorts: Mapping[Sort, str]) -> LibraryQuery:
+    """What the address asks for, in one of these orders."""
+    args, names = request.args, await web_context().categories.names()
     text = one_line(args.get("q", ""))[:MAX_QUERY_LENGTH]
-    category_id = next((it for it in category_names if str(it) == args.get("category")), None)
     sort = next((it for it in sorts if it.value == args.get("sort")), None)
     if sort is None or (sort is Sort.RELEVANCE and not text):
         sort = Sort.RELEVANCE if text else Sort.NEWEST
     return LibraryQuery(
         text=text,
-        category_id=category_id,
+        category_id=next((it for it in names if str(it) == args.get("category")), None),
         status=next((it for it in VideoStatus if it.value == args.get("status")), None),
         tag=one_line(args.get("tag", ""))[:MAX_TAG_LENGTH],
         sort=sort,
-        seen_by=seen_by,
+        seen_by=await principal(),
     )
 
 
-async def asked_page(
-    query: LibraryQuery, args: Mapping[str, str], *, limit: int
-) -> tuple[LibraryPage, Cursors]:
-    """The page of a query's answer that the address asks for, and where that is."""
-    place = Cursors(
-        after=Cursor.parse(args.get("after", ""), query),
-        before=Cursor.parse(args.get("before", ""), query),
+async def asked_listing(
+    query: LibraryQuery, *, endpoint: str, sorts: Mapping[Sort, str], limit: int, whose: str = ""
+) -> Listing:
+    """The page of a query's answer that the address asks for."""
+    after = Cursor.parse(request.args.get("after", ""), query)
+    before = Cursor.parse(request.args.get("before", ""), query)
+    async with _search_slot(query):
+        page = await list_videos(query, limit=limit, after=after, before=before)
+    return Listing(
+        endpoint=endpoint,
+        query=query,
+        page=page,
+        sorts=sorts,
+        whose=whose,
+        after=after,
+        before=before,
     )
-    async with _turn(query, web_context().searches):
-        page = await list_videos(query, limit=limit, after=place.after, before=place.before)
-    return page, place
 
 
-async def polled_videos(
-    args: MultiDict[str, str], *, seen_by: Principal, limit: int
-) -> list[Video]:
+async def polled_videos(*, limit: int) -> list[Video]:
     """The videos that a page asks for again, as far as they are there for who asks."""
-    asked = [parse_video_id(text) for text in args.getlist("id")[:limit]]
+    who = await principal()
+    asked = [parse_video_id(text) for text in request.args.getlist("id")[:limit]]
     found = await fetch_videos([video_id for video_id in asked if video_id])
-    return [it for it in found.values() if seen_by.may_see(audience_of(it))]
+    return [it for it in found.values() if who.may_see(audience_of(it))]
 
 
-async def work_on(videos: Sequence[Video]) -> dict[UUID, Work]:
-    """How far those of these videos are that are being processed."""
-    return await read_work([it.id for it in videos if it.status is VideoStatus.PROCESSING])
+async def seen_videos(videos: Sequence[Video]) -> dict[str, Any]:
+    """What templates see of videos: which may be edited, and how far processing is."""
+    who = await principal()
+    processing = [it.id for it in videos if it.status is VideoStatus.PROCESSING]
+    return {
+        "videos": videos,
+        "work": await read_work(processing),
+        "editable": {it.id for it in videos if who.may(Action.EDIT, owner_id=it.owner_id)},
+    }
 
 
-def one_line(text: str) -> str:
-    """What was typed as one line, without what the database can't store."""
-    return " ".join(text.replace("\0", " ").split())
+async def _cards(videos: Sequence[Video]) -> dict[str, Any]:
+    return {**await seen_videos(videos), "names": await names_of(it.owner_id for it in videos)}
 
 
 @asynccontextmanager
-async def _turn(query: LibraryQuery, searches: asyncio.Semaphore) -> AsyncIterator[None]:
+async def _search_slot(query: LibraryQuery) -> AsyncIterator[None]:
     """Wait until one more search may ask the database; what searches for no words goes on."""
     if not query.words:
         yield
         return
+    searches = web_context().searches
     try:
-        async with asyncio.timeout(TURN_TIMEOUT_S):
+        async with asyncio.timeout(SEARCH_WAIT_S):
             await searches.acquire()
     except TimeoutError:
         raise Overloaded from None
@@ -139,11 +204,3 @@ async def _turn(query: LibraryQuery, searches: asyncio.Semaphore) -> AsyncIterat
         yield
     finally:
         searches.release()
-
-
-async def _cards(videos: list[Video], *, seen_by: Principal) -> list[VideoCard]:
-    work, names = await work_on(videos), await names_of(it.owner_id for it in videos)
-    return [
-        video_card(it, work.get(it.id), seen_by=seen_by, by=names.get(it.owner_id, ""))
-        for it in videos
-    ]

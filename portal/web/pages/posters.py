@@ -1,27 +1,64 @@
-"""Replacing a video's poster with a frame of it, or with a picture that is sent."""
+"""The poster of a ready video, and what replaces it: a frame of it, or a picture that is sent."""
 
 import asyncio
 import math
+from contextlib import suppress
+from dataclasses import dataclass
 
-from quart import Blueprint, redirect, render_template, request, url_for
+from quart import Blueprint, render_template, request
 from quart.typing import ResponseReturnValue
 from werkzeug.exceptions import RequestEntityTooLarge
-from werkzeug.wrappers import Response as WerkzeugResponse
 
-from portal.database.models import PosterRequest
-from portal.errors import FieldError, InvalidRequest
+from portal.database.models import PosterRequest, Video
+from portal.database.states import PosterState, VideoStatus
+from portal.errors import FieldError, InvalidRequest, Unavailable
+from portal.storage.calls import ObjectMissing
+from portal.storage.objects import output_prefix
+from portal.text import whole_number
+from portal.transcoding.encoding.posters import MAX_PICTURE_PIXELS
 from portal.transcoding.errors import PictureFault, PictureRejected
+from portal.transcoding.planning.storyboard import STORYBOARD_NAME, Tile, spread_tiles
 from portal.videos import posters
 from portal.videos.reading import parse_video_id
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 from portal.web.errors import fragment
-from portal.web.pages.poster_views import FAULTS, NO_PICTURE, poster_view, recorded_poster
-from portal.web.pages.workshop import CHANGED, watched_poster, workshop_page
+from portal.web.pages.editing import CHANGED
 from portal.web.server.limits import MAX_PICTURE_BYTES
 from portal.web.videos import read_video
 
 blueprint = Blueprint("posters", __name__)
+
+OFFERED_FRAMES = 6
+LARGEST = f"{MAX_PICTURE_BYTES // 1_000_000} MB and {MAX_PICTURE_PIXELS // 1_000_000} megapixels"
+# What is wrong with a picture that was sent, by code.
+FAULTS = {
+    PictureFault.TOO_LARGE: f"This picture is larger than {LARGEST}. Choose a smaller one.",
+    PictureFault.UNREADABLE: "No JPEG, PNG or still WebP can be read in it. Choose another one.",
+    "worker_lost": "No poster could be made of this picture. Try again, or choose another one.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PosterView:
+    """The poster of a ready video, and how its replacement stands.
+
+    `state` is None when nothing is news. `watched` is the number of the request whose end the page
+    announces. `fault` is what is wrong with the picture that was sent.
+    """
+
+    video: Video
+    state: PosterState | None
+    watched: int
+    fault: str
+    frames: list[Tile]
+    max_bytes: int = MAX_PICTURE_BYTES
+    largest: str = LARGEST
+    too_large: str = FAULTS[PictureFault.TOO_LARGE]
+
+    @property
+    def is_pending(self) -> bool:
+        return self.state in (PosterState.WAITING, PosterState.WORKING)
 
 
 @blueprint.get("/videos/<video_id>/poster")
@@ -29,14 +66,7 @@ blueprint = Blueprint("posters", __name__)
 @fragment()
 async def poster(video_id: str) -> ResponseReturnValue:
     """The fragment with a video's poster; it asks for itself while a new one is being made."""
-    return await _poster(video_id, watched=watched_poster())
-
-
-@blueprint.post("/videos/<video_id>/poster")
-@policy(Policy.EDIT)
-async def replace_poster(video_id: str) -> WerkzeugResponse:
-    """Ask for the frame at a time as the poster, and show the workshop."""
-    return _to_workshop(await _request_frame(video_id))
+    return await _fragment(video_id, watched=watched_poster())
 
 
 @blueprint.post("/videos/<video_id>/poster/frame")
@@ -44,19 +74,7 @@ async def replace_poster(video_id: str) -> WerkzeugResponse:
 @fragment()
 async def replace_poster_fragment(video_id: str) -> ResponseReturnValue:
     """Ask for the frame at a time as the poster, and show how that stands."""
-    asked = await _request_frame(video_id)
-    return await _poster(video_id, watched=asked.number)
-
-
-@blueprint.post("/videos/<video_id>/poster/picture")
-@policy(Policy.EDIT)
-async def send_picture(video_id: str) -> ResponseReturnValue:
-    """Ask for the picture that is sent as the poster, and show the workshop."""
-    asked = await _request_picture(video_id)
-    if isinstance(asked, PosterRequest):
-        return _to_workshop(asked)
-    found = await read_video(video_id)
-    return await workshop_page(found, poster=await recorded_poster(found, fault=asked)), 422
+    return await _fragment(video_id, watched=(await request_frame(video_id)).number)
 
 
 @blueprint.post("/videos/<video_id>/poster/picture/panel")
@@ -64,21 +82,32 @@ async def send_picture(video_id: str) -> ResponseReturnValue:
 @fragment()
 async def send_picture_fragment(video_id: str) -> ResponseReturnValue:
     """Ask for the picture that is sent as the poster, and show how that stands."""
-    asked = await _request_picture(video_id)
+    asked = await request_picture(video_id)
     if isinstance(asked, PosterRequest):
-        return await _poster(video_id, watched=asked.number)
-    view = await recorded_poster(await read_video(video_id), fault=asked)
+        return await _fragment(video_id, watched=asked.number)
+    view = await poster_view(await read_video(video_id), fault=asked)
     return await render_template("videos/_poster.html", poster=view, video_id=video_id), 422
 
 
-async def _request_frame(video_id: str) -> PosterRequest:
+def watched_poster() -> int:
+    """The number of the request for a poster whose end this page announces; 0 for none."""
+    return whole_number(request.args.get("watched", ""), max_digits=9) or 0
+
+
+async def request_frame(video_id: str) -> PosterRequest:
+    """Ask for the frame that the form names as the poster."""
     found = await read_video(video_id)
-    time_s = _seconds((await request.form).get("time", ""))
+    try:
+        time_s = float((await request.form).get("time", ""))
+    except ValueError:
+        time_s = math.nan
+    if not math.isfinite(time_s):
+        raise InvalidRequest([FieldError("/time", "Give the time of the frame in seconds.")])
     return await posters.request_poster(found.id, time_s=time_s, queue=web_context().queue)
 
 
-async def _request_picture(video_id: str) -> PosterRequest | str:
-    """The request, or what is wrong with the picture."""
+async def request_picture(video_id: str) -> PosterRequest | str:
+    """Ask for the picture of the form as the poster. The request, or what is wrong with it."""
     found = await read_video(video_id)
     try:
         sent = (await request.files).get("picture")
@@ -87,7 +116,7 @@ async def _request_picture(video_id: str) -> PosterRequest | str:
     # It lies on disk, by what the framework does with larger files.
     picture = await asyncio.to_thread(sent.read) if sent else b""
     if not picture:
-        return NO_PICTURE
+        return "Choose a picture."
     if len(picture) > MAX_PICTURE_BYTES:
         return FAULTS[PictureFault.TOO_LARGE]
     try:
@@ -96,29 +125,47 @@ async def _request_picture(video_id: str) -> PosterRequest | str:
         return FAULTS[exc.code]
 
 
-def _to_workshop(asked: PosterRequest) -> WerkzeugResponse:
-    """To the page that tells how the request stands, and how it ends."""
-    workshop = url_for(
-        "workshop.workshop", video_id=asked.video_id, watched=asked.number, _anchor="poster"
-    )
-    return redirect(workshop, 303)
+async def poster_view(found: Video, *, watched: int = 0, fault: str = "") -> PosterView | None:
+    """The poster of a video as it stands; None of one that isn't ready."""
+    asked = await PosterRequest.get_or_none(video_id=found.id)
+    return await _view(found, asked, watched=watched, fault=fault)
 
 
-async def _poster(video_id: str, *, watched: int) -> ResponseReturnValue:
+async def _fragment(video_id: str, *, watched: int) -> ResponseReturnValue:
     parsed = parse_video_id(video_id)
     asked = await PosterRequest.get_or_none(video_id=parsed) if parsed else None
     # Read afterwards: of a request that is done, it has the picture.
-    found = await read_video(video_id)
-    view = await poster_view(found, asked, watched=watched)
+    view = await _view(await read_video(video_id), asked, watched=watched)
     text = await render_template("videos/_poster.html", poster=view, video_id=video_id)
-    return (text, CHANGED) if view and view.is_news else text
+    return (text, CHANGED) if view and view.state is PosterState.DONE else text
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
-    if not math.isfinite(seconds):
-        raise InvalidRequest([FieldError("/time", "Give the time of the frame in seconds.")])
-    return seconds
+async def _view(
+    video: Video, asked: PosterRequest | None, *, watched: int, fault: str = ""
+) -> PosterView | None:
+    """A request under way is shown to everyone; its end only to the page that `watched` it."""
+    if video.status is not VideoStatus.READY:
+        return None
+    state = asked.state if asked else None
+    is_pending = state in (PosterState.WAITING, PosterState.WORKING)
+    if asked and state is PosterState.FAILED and asked.number == watched and asked.time_s is None:
+        fault = fault or FAULTS.get(asked.error_code or "", FAULTS["worker_lost"])
+    return PosterView(
+        video=video,
+        state=state if asked and (is_pending or asked.number == watched) else None,
+        watched=asked.number if asked and is_pending else watched,
+        fault=fault,
+        frames=await _offered_frames(video),
+    )
+
+
+async def _offered_frames(video: Video) -> list[Tile]:
+    """Some frames from one end of the video to the other; none until there is a storyboard."""
+    if video.published_attempt is None or not video.has_storyboard:
+        return []
+    key = output_prefix(video.id, video.published_attempt) + STORYBOARD_NAME
+    # Without storage there is the rest of the page.
+    with suppress(Unavailable, ObjectMissing):
+        text = (await web_context().storage.get(key)).decode()
+        return spread_tiles(text, OFFERED_FRAMES)
+    return []

@@ -4,55 +4,84 @@ Of an account those that it has published, for admins and owners also everyone's
 without accounts all there are. It is searched, filtered and paged as the library is.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from quart import Blueprint, render_template, request
 
-from portal.accounts.permissions import Action, Principal
-from portal.database.models import Video
+from portal.accounts.permissions import Action
+from portal.database.states import Visibility
+from portal.videos.library_queries import ORDERS, Sort
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
-from portal.web.pages.library import asked_page, asked_query, polled_videos, work_on
-from portal.web.pages.library_views import (
-    EVERYONES,
-    TABLE,
-    TABLE_SORT_WORDS,
-    ProgressView,
-    library_view,
-    progress_view,
+from portal.web.pages.bulk_actions import MAX_SELECTED, TABLE, toast_of
+from portal.web.pages.library import (
+    SORT_WORDS,
+    Listing,
+    asked_listing,
+    asked_query,
+    polled_videos,
+    seen_videos,
 )
-from portal.web.pages.table_views import VISIBILITY_WORDS, VideoRow, columns, video_row
-from portal.web.pages.toasts import MAX_SELECTED, toast_of
 
 blueprint = Blueprint("table", __name__)
+
+# In the address: what everyone has published, for who may change all of it.
+EVERYONES = "all"
+TABLE_SORT_WORDS = SORT_WORDS | {
+    Sort.TITLE_LAST: "Title Z–A",  # noqa: RUF001 - a dash
+    Sort.SHORTEST: "Shortest first",
+    Sort.LARGEST: "Largest first",
+    Sort.SMALLEST: "Smallest first",
+    Sort.STATE: "Failed first",
+    Sort.STATE_LAST: "Ready first",
+    Sort.VISIBILITY: "Private first",
+    Sort.VISIBILITY_LAST: "Unlisted first",
+}
+# By the name of a column: its words, the order that choosing it gives, and the other way round.
+COLUMNS = {
+    "title": ("Title", Sort.TITLE, Sort.TITLE_LAST),
+    "state": ("Status", Sort.STATE, Sort.STATE_LAST),
+    "visibility": ("Visibility", Sort.VISIBILITY, Sort.VISIBILITY_LAST),
+    "length": ("Length", Sort.LONGEST, Sort.SHORTEST),
+    "size": ("Size", Sort.LARGEST, Sort.SMALLEST),
+    "date": ("Published", Sort.NEWEST, Sort.OLDEST),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column's head: `url` sorts by it; `sorted` is the value of `aria-sort`, if it is."""
+
+    name: str
+    words: str
+    url: str
+    sorted: str
 
 
 @blueprint.get("/videos")
 @policy(Policy.PUBLISH)
 async def index() -> str:
     """The table; scripts ask for it, too, and take the results out of it."""
-    who, names, args = await principal(), await web_context().categories.names(), request.args
-    is_everyones = who.sees_all and args.get("whose") == EVERYONES
+    who, names = await principal(), await web_context().categories.names()
+    sees_others = who.sees_all and who.account_id is not None
+    whose = EVERYONES if sees_others and request.args.get("whose") == EVERYONES else ""
     query = replace(
-        asked_query(args, names, seen_by=who, sorts=TABLE_SORT_WORDS),
-        is_own=who.account_id is not None and not is_everyones,
+        await asked_query(TABLE_SORT_WORDS), is_own=who.account_id is not None and not whose
     )
-    page, place = await asked_page(query, args, limit=MAX_SELECTED)
-    rows = await _rows(page.videos, seen_by=who)
-    whose = EVERYONES if is_everyones and who.account_id else ""
+    listing = await asked_listing(
+        query, endpoint=TABLE, sorts=TABLE_SORT_WORDS, limit=MAX_SELECTED, whose=whose
+    )
     return await render_template(
         "library/table.html",
         name="My videos" if who.account_id else "Manage videos",
-        library=library_view(
-            query, page, category_names=names, place=place, endpoint=TABLE, whose=whose
-        ),
-        columns=columns(query, whose=whose),
-        rows=rows,
-        progress=_progress_view(rows, is_news=False),
+        listing=listing,
+        owners=[("", "My videos"), (EVERYONES, "All videos")] if sees_others else [],
+        columns=_columns(listing),
         categories=names,
-        visibilities=VISIBILITY_WORDS.items() if who.account_id else [],
+        visibilities=[(it, it.capitalize()) for it in Visibility] if who.account_id else [],
         may_delete=who.may(Action.DELETE, owner_id=who.account_id),
-        toast=toast_of(args),
+        toast=toast_of(request.args),
+        **await seen_videos(listing.page.videos),
     )
 
 
@@ -60,17 +89,22 @@ async def index() -> str:
 @policy(Policy.PUBLISH)
 async def progress() -> str:
     """The rows of videos that were being processed, and the element that asks for them again."""
-    who = await principal()
-    videos = await polled_videos(request.args, seen_by=who, limit=MAX_SELECTED)
-    rows = await _rows(videos, seen_by=who)
-    poll = _progress_view(rows, is_news=True)
-    return await render_template("library/_progress.html", rows=rows, progress=poll)
+    rows = await seen_videos(await polled_videos(limit=MAX_SELECTED))
+    return await render_template("library/_progress.html", is_news=True, is_table=True, **rows)
 
 
-async def _rows(videos: list[Video], *, seen_by: Principal) -> list[VideoRow]:
-    work = await work_on(videos)
-    return [video_row(it, work.get(it.id), seen_by=seen_by) for it in videos]
-
-
-def _progress_view(rows: list[VideoRow], *, is_news: bool) -> ProgressView:
-    return progress_view([it.card for it in rows], is_news=is_news, endpoint="table.progress")
+def _columns(listing: Listing) -> list[Column]:
+    """The columns that sort."""
+    present, columns = listing.query.sort, []
+    for name, (words, first, other) in COLUMNS.items():
+        wanted = replace(listing.query, sort=other if present is first else first)
+        direction = "descending" if ORDERS[present].descending else "ascending"
+        columns.append(
+            Column(
+                name=name,
+                words=words,
+                url=replace(listing, query=wanted).url(),
+                sorted=direction if present in (first, other) else "",
+            )
+        )
+    return columns

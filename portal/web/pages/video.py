@@ -1,70 +1,93 @@
-"""The upload page and the page of a video with its fragments: thin views that render.
+"""The page of a video for who watches it: its player or how far it is, and what it is about.
 
 Every fragment has an address of its own; forms work without scripts, too.
 """
 
 from contextlib import suppress
+from typing import Any
 
 from quart import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.accounts.people import name_of, names_of
 from portal.database.models import Video
-from portal.errors import NothingToRetry
+from portal.errors import NotFound, NothingToRetry
+from portal.processing.sources import SourceChanged, check_source
 from portal.videos import publishing
 from portal.videos.library import related_videos
+from portal.videos.reading import audience_of
 from portal.web.auth import Policy, may_edit, policy, principal
 from portal.web.composition import web_context
 from portal.web.errors import fragment
-from portal.web.pages.access_views import visibility_choices
-from portal.web.pages.library_views import video_card
-from portal.web.pages.quota_views import own_quota
-from portal.web.pages.status_views import remaining_view, status_view
-from portal.web.pages.upload_views import limits_in_words
-from portal.web.pages.video_views import languages_view, share_view, summary_view
+from portal.web.playback_addresses import master_url
+from portal.web.playlists import PRIVATE_URL_TTL_S
 from portal.web.server.context import expect_player
 from portal.web.videos import read_progress, read_video
 
-blueprint = Blueprint("pages", __name__)
+blueprint = Blueprint("video", __name__)
 
 RELATED = 8
 
 
-@blueprint.get("/upload")
-@policy(Policy.PUBLISH)
-async def upload() -> str:
-    """The upload form; its scripts talk to the JSON API and to storage."""
+@blueprint.app_template_global()
+def poster_url(video: Video) -> str | None:
+    """Address of a video's poster, if it has one."""
+    if video.published_attempt is None or not video.has_poster:
+        return None
+    return url_for("playback.poster", video_id=video.id, v=video.poster_version)
+
+
+@blueprint.app_template_global()
+def storyboard_url(video: Video) -> str | None:
+    """Address of the pictures for a video's time bar, if it has them."""
+    if video.published_attempt is None or not video.has_storyboard:
+        return None
+    return url_for("playback.storyboard", video_id=video.id)
+
+
+@blueprint.app_template_global()
+def original_url(video: Video) -> str | None:
+    """Address of the uploaded file, where it may be had."""
+    return url_for("video.original", video_id=video.id) if web_context().config.downloads else None
+
+
+@blueprint.app_template_global()
+def stream_url(video: Video) -> str:
+    """Address of a video's stream for players elsewhere; empty while there is none."""
+    is_private = audience_of(video).is_private
     config = web_context().config
-    return await render_template(
-        "upload/index.html",
-        categories=await web_context().categories.names(),
-        max_size_bytes=config.max_source_bytes,
-        max_duration_s=config.max_source_duration_s,
-        max_pixels=config.max_source_pixels,
-        limits=limits_in_words(config),
-        quota=await own_quota(),
-        visibilities=visibility_choices(await principal(), is_own=True),
-        default_visibility=config.default_visibility,
-    )
+    return master_url(config, video.id, video.published_attempt, is_private=is_private)
+
+
+@blueprint.app_template_global()
+def player_source(video: Video) -> str:
+    """Where the player of this page finds the stream.
+
+    The portal's own playlists are reached by the name the viewer used, which need not be the public
+    one, and below the playback link by which the page was.
+    """
+    address = stream_url(video)
+    path = address.removeprefix(web_context().config.public_url)
+    return address if path == address else request.root_path + path
+
+
+@blueprint.app_template_global()
+def retry_helps(video: Video) -> bool:
+    """Whether another try of a failed video may end otherwise."""
+    return video.failure_code in publishing.RETRY_HELPS
 
 
 @blueprint.get("/videos/<video_id>")
 @policy(Policy.WATCH)
-async def video(video_id: str) -> str:
-    """One video for who watches it: its player or its progress, and what it is about."""
+async def page(video_id: str) -> str:
+    """One video for who watches it."""
     expect_player(request.scope)
     found = await read_video(video_id)
-    progress = await read_progress(found.id)
-    config = web_context().config
     return await render_template(
         "videos/detail.html",
-        summary=summary_view(found, await web_context().categories.names()),
+        **await _state(found),
+        categories=await web_context().categories.names(),
         by=await name_of(found.owner_id),
-        share=share_view(found, config),
-        languages=languages_view(progress),
-        status=status_view(found, progress, config=config),
-        remaining=remaining_view(found, progress),
-        may_edit=await may_edit(found),
     )
 
 
@@ -73,7 +96,7 @@ async def video(video_id: str) -> str:
 @fragment()
 async def status(video_id: str) -> str:
     """The fragment with a video's state alone; it asks for itself again while processing."""
-    return await _status_fragment(await read_video(video_id))
+    return await render_template("videos/_status.html", **await _state(await read_video(video_id)))
 
 
 @blueprint.get("/videos/<video_id>/remaining")
@@ -81,7 +104,8 @@ async def status(video_id: str) -> str:
 @fragment()
 async def remaining(video_id: str) -> str:
     """The fragment with what is missing of a ready video; it asks for itself until done."""
-    return await _remaining_fragment(await read_video(video_id))
+    found = await read_video(video_id)
+    return await render_template("videos/_remaining.html", **await _state(found))
 
 
 @blueprint.get("/videos/<video_id>/share")
@@ -90,11 +114,7 @@ async def remaining(video_id: str) -> str:
 async def share(video_id: str) -> str:
     """The fragment with a video's addresses; a page fetches it once the video plays."""
     found = await read_video(video_id)
-    languages = languages_view(await read_progress(found.id))
-    view = share_view(found, web_context().config)
-    return await render_template(
-        "videos/_share.html", share=view, languages=languages, is_news=True
-    )
+    return await render_template("videos/_share.html", **await _state(found), is_news=True)
 
 
 @blueprint.get("/videos/<video_id>/related")
@@ -105,8 +125,7 @@ async def related(video_id: str) -> str:
     found = await read_video(video_id)
     others = await related_videos(found, seen_by=await principal(), limit=RELATED)
     names = await names_of(it.owner_id for it in others)
-    cards = [video_card(it, None, by=names.get(it.owner_id, "")) for it in others]
-    return await render_template("videos/_related.html", cards=cards)
+    return await render_template("videos/_related.html", videos=others, names=names)
 
 
 @blueprint.post("/videos/<video_id>/retry")
@@ -114,7 +133,7 @@ async def related(video_id: str) -> str:
 async def retry(video_id: str) -> WerkzeugResponse:
     """Try again what failed, and show the page."""
     found = await _retried(video_id)
-    return redirect(url_for("pages.video", video_id=found.id), 303)
+    return redirect(url_for("video.page", video_id=found.id), 303)
 
 
 @blueprint.post("/videos/<video_id>/status")
@@ -122,7 +141,7 @@ async def retry(video_id: str) -> WerkzeugResponse:
 @fragment()
 async def retry_status(video_id: str) -> str:
     """Try again what failed, and show the state alone."""
-    return await _status_fragment(await _retried(video_id))
+    return await render_template("videos/_status.html", **await _state(await _retried(video_id)))
 
 
 @blueprint.post("/videos/<video_id>/remaining")
@@ -130,30 +149,42 @@ async def retry_status(video_id: str) -> str:
 @fragment()
 async def retry_remaining(video_id: str) -> str:
     """Try again what failed of a ready video, and show what is missing alone."""
-    return await _remaining_fragment(await _retried(video_id))
+    found = await _retried(video_id)
+    return await render_template("videos/_remaining.html", **await _state(found))
+
+
+@blueprint.get("/videos/<video_id>/original")
+@policy(Policy.WATCH)
+async def original(video_id: str) -> WerkzeugResponse:
+    """Redirects to the uploaded file, where the operator allows that."""
+    web = web_context()
+    if not web.config.downloads:
+        raise NotFound
+    found = await read_video(video_id)
+    try:
+        await check_source(found, web.storage)
+    except SourceChanged as exc:
+        raise NotFound("The uploaded file was changed or removed after it was sent.") from exc
+    address = await web.storage.public.presign_download(
+        found.storage_key,
+        file_name=found.file_name,
+        # Whoever may see it: it stays where it is when the video becomes private.
+        ttl_s=min(web.config.playback_url_ttl_s, PRIVATE_URL_TTL_S),
+    )
+    response = redirect(address)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+async def _state(found: Video) -> dict[str, Any]:
+    """What templates see of how a video stands."""
+    transcoding = await read_progress(found.id)
+    return {"video": found, "transcoding": transcoding, "may_edit": await may_edit(found)}
 
 
 async def _retried(video_id: str) -> Video:
-    web = web_context()
     found = await read_video(video_id)
     # Pressed twice, or pressed by two: the page shows that it is on its way.
     with suppress(NothingToRetry):
-        await publishing.retry_transcode(found, queue=web.queue)
+        await publishing.retry_transcode(found, queue=web_context().queue)
     return await read_video(video_id)
-
-
-async def _status_fragment(found: Video) -> str:
-    progress = await read_progress(found.id)
-    return await render_template(
-        "videos/_status.html",
-        status=status_view(found, progress, config=web_context().config),
-        remaining=remaining_view(found, progress),
-        may_edit=await may_edit(found),
-    )
-
-
-async def _remaining_fragment(found: Video) -> str:
-    view = remaining_view(found, await read_progress(found.id))
-    return await render_template(
-        "videos/_remaining.html", remaining=view, may_edit=await may_edit(found)
-    )

@@ -1,38 +1,51 @@
 """The workshop of a video: one page for who may edit it, whose parts save by themselves.
 
-Forms are sent to addresses of their own (`editing`, `access`, `posters`, `playback_link_forms`);
-without scripts these answer with this page again.
+With scripts these fetch fragments of their own (`editing`, `visibility`, `posters`); without, their
+forms are sent to addresses here, which lead to this page or answer with it.
 """
 
 from typing import Any
+from uuid import UUID
 
-from quart import Blueprint, render_template, request
+from quart import Blueprint, redirect, render_template, request, url_for
+from quart.typing import ResponseReturnValue
+from werkzeug.wrappers import Response as WerkzeugResponse
 
-from portal.database.models import Video
+from portal.database.models import PosterRequest, Video
+from portal.database.states import VideoStatus
+from portal.errors import FieldError, InvalidRequest, PortalError, TooManyPlaybackLinks
 from portal.text import whole_number
-from portal.web.auth import Policy, policy
+from portal.videos import playback_links
+from portal.videos.playback_links import PlaybackLink
+from portal.web.auth import Policy, may_edit, policy, principal
 from portal.web.composition import web_context
 from portal.web.errors import fragment
-from portal.web.pages.access_views import AccessForm, recorded_access_form
-from portal.web.pages.editing_views import EditForm, recorded_form
-from portal.web.pages.playback_link_views import LinksView, links_view
-from portal.web.pages.poster_views import PosterView, recorded_poster
-from portal.web.pages.status_views import remaining_view, status_view
-from portal.web.pages.video_views import facts_view, summary_view
+from portal.web.pages import editing, posters, visibility
+from portal.web.pages.editing import EditForm
+from portal.web.pages.posters import PosterView
+from portal.web.playback_addresses import link_addresses
 from portal.web.server.context import expect_player
 from portal.web.videos import read_progress, read_video
 
 blueprint = Blueprint("workshop", __name__)
 
-# What else of the page tells of changes fetches itself again.
-CHANGED = {"HX-Trigger": '{"video-changed": {"target": "body"}}'}
+# How long a playback link may be made to work, by seconds, in words.
+LIVES = {
+    3600: "1 hour",
+    24 * 3600: "1 day",
+    7 * 24 * 3600: "7 days",
+    30 * 24 * 3600: "30 days",
+    365 * 24 * 3600: "1 year",
+}
+# The page lists so many playback links; the API lists all.
+MAX_SHOWN_LINKS = 20
 
 
 @blueprint.get("/videos/<video_id>/edit")
 @policy(Policy.EDIT)
 async def workshop(video_id: str) -> str:
     """Everything that can be changed of a video, and all that is known of it."""
-    return await workshop_page(await read_video(video_id))
+    return await _page(await read_video(video_id))
 
 
 @blueprint.get("/videos/<video_id>/facts")
@@ -41,46 +54,125 @@ async def workshop(video_id: str) -> str:
 async def facts(video_id: str) -> str:
     """The fragment with what is known of a video; a page fetches it once that has changed."""
     found = await read_video(video_id)
-    view = facts_view(found, await read_progress(found.id), config=web_context().config)
-    return await render_template("videos/_facts.html", facts=view)
+    transcoding = await read_progress(found.id)
+    return await render_template("videos/_facts.html", video=found, transcoding=transcoding)
 
 
-async def workshop_page(
+@blueprint.post("/videos/<video_id>/edit")
+@policy(Policy.EDIT)
+async def save_details(video_id: str) -> ResponseReturnValue:
+    """Save the details, and show what has come of it."""
+    form = await editing.save(video_id)
+    if not form.is_saved:
+        return await _page(form.video, details=form), form.status
+    return _redirect(form.video.id, "save-button", saved="details", kept=form.kept)
+
+
+@blueprint.post("/videos/<video_id>/access")
+@policy(Policy.EDIT)
+async def save_access(video_id: str) -> ResponseReturnValue:
+    """Save who may see the video, and show what has come of it."""
+    form = await visibility.save(video_id)
+    if not form.is_saved:
+        return await _page(form.video, access=form), form.status
+    return _redirect(form.video.id, "access", saved="access", kept=form.kept)
+
+
+@blueprint.post("/videos/<video_id>/poster")
+@policy(Policy.EDIT)
+async def replace_poster(video_id: str) -> WerkzeugResponse:
+    """Ask for the frame at a time as the poster, and show how that stands."""
+    asked = await posters.request_frame(video_id)
+    return _redirect(asked.video_id, "poster", watched=asked.number)
+
+
+@blueprint.post("/videos/<video_id>/poster/picture")
+@policy(Policy.EDIT)
+async def send_picture(video_id: str) -> ResponseReturnValue:
+    """Ask for the picture that is sent as the poster, and show how that stands."""
+    asked = await posters.request_picture(video_id)
+    if isinstance(asked, PosterRequest):
+        return _redirect(asked.video_id, "poster", watched=asked.number)
+    found = await read_video(video_id)
+    return await _page(found, poster=await posters.poster_view(found, fault=asked)), 422
+
+
+@blueprint.post("/videos/<video_id>/links")
+@policy(Policy.EDIT)
+async def make_link(video_id: str) -> ResponseReturnValue:
+    """Make a playback link, and show it; or say at the form why not."""
+    found = await read_video(video_id)
+    life_s = whole_number((await request.form).get("life", ""), max_digits=9)
+    if life_s not in LIVES:
+        words = f"Choose one of {', '.join(LIVES.values())}."
+        return await _refused_link(found, InvalidRequest([FieldError("/life", words)]), words)
+    try:
+        link = await playback_links.make(found.id, life_s=life_s, by=await principal())
+    except TooManyPlaybackLinks as exc:
+        return await _refused_link(found, exc, exc.detail)
+    return _redirect(found.id, "links", link=link.id)
+
+
+@blueprint.post("/videos/<video_id>/links/<uuid:link_id>/revoke")
+@policy(Policy.EDIT)
+async def revoke_link(video_id: str, link_id: UUID) -> WerkzeugResponse:
+    """Make a playback link void. One that is void already is no fault."""
+    found = await read_video(video_id)
+    await playback_links.revoke(link_id, video_id=found.id)
+    return _redirect(found.id, "links")
+
+
+async def _refused_link(found: Video, refusal: PortalError, words: str) -> ResponseReturnValue:
+    """The page with the refusal at the form. Raises it where there is no form."""
+    if await _links(found) is None:
+        raise refusal
+    return await _page(found, link_fault=words), refusal.status
+
+
+async def _page(
     found: Video,
     *,
-    form: EditForm | None = None,
-    access: AccessForm | None = None,
-    links: LinksView | None = None,
+    details: EditForm | None = None,
+    access: EditForm | None = None,
     poster: PosterView | None = None,
+    link_fault: str = "",
 ) -> str:
     """The page, with those of its forms that have something to say; the others as recorded."""
     expect_player(request.scope)
-    web = web_context()
-    progress = await read_progress(found.id)
-    sent = request.args
-    saved, kept = sent.get("saved", ""), sent.getlist("kept")
+    sent, links = request.args, await _links(found)
+    saved, kept = sent.get("saved"), sent.getlist("kept")
+    shown_links = (links or [])[:MAX_SHOWN_LINKS]
     return await render_template(
         "videos/workshop.html",
-        video_id=str(found.id),
-        summary=summary_view(found, await web.categories.names()),
-        status=status_view(found, progress, config=web.config),
-        remaining=remaining_view(found, progress),
-        poster=poster or await recorded_poster(found, watched=watched_poster()),
-        facts=facts_view(found, progress, config=web.config),
-        form=form or await recorded_form(found, kept=kept, is_saved=saved == "details"),
-        access=access or await recorded_access_form(found, kept=kept, is_saved=saved == "access"),
-        links=links or await links_view(found, opened=sent.get("link", "")),
+        video=found,
+        video_id=found.id,
+        transcoding=await read_progress(found.id),
         may_edit=True,
+        categories=await web_context().categories.names(),
+        poster=poster or await posters.poster_view(found, watched=posters.watched_poster()),
+        details=details or editing.recorded_form(found, kept=kept, is_saved=saved == "details"),
+        access=access
+        or await visibility.recorded_form(found, kept=kept, is_saved=saved == "access"),
+        has_links=links is not None,
+        links=[(it, await link_addresses(it)) for it in shown_links],
+        more_links=len(links or []) - len(shown_links),
+        lives=LIVES.items(),
+        opened_link=sent.get("link", ""),
+        link_fault=link_fault,
     )
 
 
-def watched_poster() -> int:
-    """The number of the request for a poster whose end this page announces; 0 for none."""
-    return whole_number(request.args.get("watched", ""), max_digits=9) or 0
+async def _links(found: Video) -> list[PlaybackLink] | None:
+    """The links of a ready video, for who is signed in and may edit it; None for others.
+
+    On a portal without accounts everyone may watch everything.
+    """
+    is_for_them = (await principal()).is_signed_in and await may_edit(found)
+    if found.status is not VideoStatus.READY or not is_for_them:
+        return None
+    return await playback_links.list_links(found.id)
 
 
-async def saved_fragment(found: Video, part: str, **form: Any) -> tuple[str, dict[str, str]]:
-    """The template of a form that was saved, and with it the head of the page."""
-    summary = summary_view(found, await web_context().categories.names())
-    text = await render_template("videos/_saved.html", part=part, summary=summary, **form)
-    return text, CHANGED
+def _redirect(video_id: UUID, part: str, **values: Any) -> WerkzeugResponse:
+    address = url_for("workshop.workshop", video_id=video_id, **values, _anchor=part)
+    return redirect(address, 303)

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 from api_client import Client, answered
-from test_links import Reader
+from test_linkify import Reader
 from test_pages import READY, make_row, read
 
 from portal.database.models import Video

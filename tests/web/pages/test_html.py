@@ -47,7 +47,7 @@ async def _pages() -> dict[str, str]:
         "edit": f"/videos/{ready.id}/edit",
         "delete": f"/videos/{ready.id}/delete",
         "table": "/videos",
-        "toast": "/videos?did=deleted&done=1&undo=" + str(uuid4()),
+        "toast": "/videos?did=delete&done=1&undo=" + str(uuid4()),
         **{name: f"/videos/{video.id}" for name, video in videos.items()},
     }
 

@@ -21,7 +21,7 @@ from portal.database.account_models import Account
 from portal.database.models import Video
 from portal.database.states import Role
 from portal.videos import playback_links
-from portal.web.pages.playback_link_views import LIVES
+from portal.web.pages.workshop import LIVES
 
 SECTION = re.compile(r'<section id="links".*?</section>', re.DOTALL)
 pytestmark = pytest.mark.shared_app

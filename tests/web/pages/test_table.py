@@ -13,7 +13,7 @@ from signed_in import Sender, make_account, signed_in
 from portal.database.account_models import Account
 from portal.database.models import Video
 from portal.database.states import Role, Visibility
-from portal.web.pages.toasts import MAX_SELECTED
+from portal.web.pages.bulk_actions import MAX_SELECTED
 
 pytestmark = pytest.mark.shared_app
 

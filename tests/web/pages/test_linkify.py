@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from portal.web.pages.links import MAX_ADDRESS_LENGTH, REL, linked
+from portal.web.pages.formatting import MAX_ADDRESS_LENGTH, REL, linkify
 
 
 class Reader(HTMLParser):
@@ -27,7 +27,7 @@ class Reader(HTMLParser):
 
 def addresses(text: str) -> list[str | None]:
     """The addresses that are linked; nothing else is markup, and the text is all there."""
-    found = Reader(str(linked(text)))
+    found = Reader(str(linkify(text)))
     assert found.text == text
     for tag, attributes in found.tags:
         assert tag == "a"
@@ -50,12 +50,12 @@ def addresses(text: str) -> list[str | None]:
     ],
 )
 def test_times_that_the_video_has_lead_to_them(text: str, expected: list[str]) -> None:
-    found = Reader(str(linked(text, duration_s=7200)))
+    found = Reader(str(linkify(text, duration_s=7200)))
     assert found.text == text
     times = [it for _, it in found.tags if "data-seek" in it]
     assert [it["data-seek"] for it in times] == expected
     assert [it["href"] for it in times] == [f"?t={seconds}" for seconds in expected]
-    assert "data-seek" not in str(linked(text))
+    assert "data-seek" not in str(linkify(text))
 
 
 @pytest.mark.parametrize(
@@ -148,5 +148,5 @@ def test_hostile_text_makes_no_markup_of_its_own(text: str) -> None:
 )
 def test_long_text_takes_no_longer_than_its_length(text: str) -> None:
     begun = time.process_time()
-    linked(text)
+    linkify(text)
     assert time.process_time() - begun < 1

@@ -1,0 +1,36 @@
+"""The upload page; its scripts talk to the JSON API and to storage."""
+
+from quart import Blueprint, render_template
+
+from portal.config import Config
+from portal.text import duration_in_words, size_in_words
+from portal.web.auth import Policy, policy, principal
+from portal.web.composition import web_context
+from portal.web.pages.quota_views import own_quota
+from portal.web.pages.visibility import visibility_choices
+
+blueprint = Blueprint("upload", __name__)
+
+
+@blueprint.get("/upload")
+@policy(Policy.PUBLISH)
+async def page() -> str:
+    """The form for files and what is said of them."""
+    web = web_context()
+    return await render_template(
+        "upload/index.html",
+        config=web.config,
+        categories=await web.categories.names(),
+        limits=_limits_in_words(web.config),
+        quota=await own_quota(),
+        visibilities=visibility_choices(await principal(), is_own=True),
+    )
+
+
+def _limits_in_words(config: Config) -> list[str]:
+    """The lines below the drop zone."""
+    most = [size_in_words(config.max_source_bytes)] if config.max_source_bytes else []
+    if config.max_source_duration_s:
+        most.append(duration_in_words(config.max_source_duration_s))
+    formats = "MP4 or QuickTime: .mp4, .m4v or .mov"
+    return [formats, f"Up to {' and '.join(most)} each"] if most else [formats]
