@@ -42,7 +42,7 @@ async def read(client: Client, path: str = "/", **query: str) -> LibraryHtml:
     response = await client.get(f"{path}?{urlencode(query)}" if query else path)
     text = str(await response.get_data(as_text=True))
     assert response.status_code == 200, text
-    titles = re.findall(r'(?:class="card__link"|<a dir="auto") href="[^"]+">([^<]*)<', text)
+    titles = re.findall(r'<a dir="auto"\s+(?:class="card__link"\s+)?href="[^"]+">([^<]*)<', text)
     return LibraryHtml(
         text=text,
         titles=[html.unescape(title) for title in titles],

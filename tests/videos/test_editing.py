@@ -186,9 +186,7 @@ async def test_page_without_scripts_says_what_of_someone_else_was_kept(client: C
     assert "was kept" not in await html(await client.get(f"/videos/{former.id}/edit?kept=%3Cb%3E"))
 
 
-async def test_same_field_changed_by_two_is_shown_word_by_word_and_not_saved(
-    client: Client,
-) -> None:
+async def test_same_field_changed_by_two_is_shown_from_both_and_not_saved(client: Client) -> None:
     former = await make_row(title="A day at the sea", description="Old", tags="a")
     address = f"/videos/{former.id}"
     theirs = {**fields_of(former), "title": "A night at the <b>sea", "tags": "b"}
@@ -197,10 +195,8 @@ async def test_same_field_changed_by_two_is_shown_word_by_word_and_not_saved(
     for path in ("edit", "edit/details"):
         page = await html(await send_form(client, f"{address}/{path}", former, **mine), 409)
         assert "You and someone else have both changed the title<" in page
-        assert (
-            "A <del>day </del><ins>night </ins>at the <del>sea</del><ins>&lt;b&gt;sea</ins>" in page
-        )
-        assert "A day <del>at </del><ins>by </ins>the sea" in page
+        sides = re.findall(r'id="title-\w+-value"\s+dir="auto">([^<]*)<', page)
+        assert sides == ["A day by the sea", "A night at the &lt;b&gt;sea"]
         (title,) = re.findall(r'<input[^>]* name="title"[^>]*>', page)
         assert ' value="A day by the sea"' in title
         assert 'id="tags-conflict"' not in page

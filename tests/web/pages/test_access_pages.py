@@ -180,8 +180,8 @@ async def test_what_both_changed_is_asked(
     words = words_of(text)
     assert "You and someone else have both changed who can see it" in words
     assert "else’s change of the sites that may embed it is in the form, too." in words  # noqa: RUF001 - as shown
-    assert "Mine Public: Unlisted: everyone who has the address" in words
-    assert "Theirs Public: Private: everyone with an account" in words
+    assert "Mine Unlisted: everyone who has the address" in words
+    assert "Theirs Private: everyone with an account" in words
     # What was chosen is still there, beside a question.
     assert chosen_in(text) == ["mine", "unlisted"]
     assert sites_in(text) == f"{SITE}\nhttps://mine.example"
