@@ -10,36 +10,28 @@ const SHOWN_MS = 2_000;
 
 /** @param {HTMLElement} button @param {AbortSignal} signal */
 export function copyButton(button, signal) {
-  button.addEventListener("click", () => copyField(button), { signal });
+  const field = document.getElementById(button.dataset.copy ?? "");
+  if (!(field instanceof HTMLInputElement)) return;
+  const label = field.labels?.[0]?.textContent?.trim() ?? "";
+  const copy = async () => {
+    if (await copied(field.value, button)) return announce(`${label} copied`);
+    field.focus();
+    field.select();
+    announce(`${label} is selected: copy it with the keyboard`);
+  };
+  button.addEventListener("click", copy, { signal });
   if (button instanceof HTMLButtonElement) button.disabled = false;
 }
 
 /** @param {HTMLElement} button @param {AbortSignal} signal */
 export function copyLink(button, signal) {
-  button.addEventListener("click", () => copyAddress(button), { signal });
+  const copy = async () => {
+    const isCopied = await copied(button.dataset.copies ?? "", button);
+    const refusal = "Copying is not allowed here: open the video, and copy its address";
+    announce(isCopied ? "Link copied" : refusal);
+  };
+  button.addEventListener("click", copy, { signal });
   button.hidden = false;
-}
-
-/** @param {HTMLElement} button */
-async function copyAddress(button) {
-  const isCopied = await copied(button.dataset.copies ?? "", button);
-  announce(
-    isCopied ? "Link copied" : "Copying is not allowed here: open the video, and copy its address",
-  );
-}
-
-/** @param {HTMLElement} button */
-async function copyField(button) {
-  const field = document.getElementById(button.dataset.copy ?? "");
-  if (!(field instanceof HTMLInputElement)) return;
-  const label = field.labels?.[0]?.textContent?.trim() ?? "";
-  if (await copied(field.value, button)) {
-    announce(`${label} copied`);
-  } else {
-    field.focus();
-    field.select();
-    announce(`${label} is selected: copy it with the keyboard`);
-  }
 }
 
 /**
@@ -49,23 +41,17 @@ async function copyField(button) {
  * @returns {Promise<boolean>} false where the browser allows neither way
  */
 export async function copied(text, button) {
-  const isDone = (await written(text)) || selectedAndCopied(text, button);
+  // Missing, or not allowed.
+  const isWritten = await navigator.clipboard?.writeText(text).then(
+    () => true,
+    () => false,
+  );
+  const isDone = isWritten || selectedAndCopied(text, button);
   if (isDone) {
     button.dataset.copied = "";
     setTimeout(() => delete button.dataset.copied, SHOWN_MS);
   }
   return isDone;
-}
-
-/** @param {string} text */
-async function written(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    // Missing, or not allowed.
-    return false;
-  }
 }
 
 /** @param {string} text @param {HTMLElement} button */

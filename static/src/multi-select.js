@@ -63,7 +63,9 @@ class MultiSelect {
     query.addEventListener("click", () => this.#open(), { signal });
     // The field keeps the focus, and with it the keyboard of a telephone.
     list.addEventListener("mousedown", (event) => event.preventDefault(), { signal });
-    list.addEventListener("click", (event) => this.#clicked(event), { signal });
+    /** @param {Event} event */
+    const chosen = ({ target }) => this.#choices.find(({ option }) => option === target);
+    list.addEventListener("click", (event) => this.#toggle(chosen(event)), { signal });
     chips.addEventListener("click", (event) => this.#removed(event), { signal });
     query.addEventListener("blur", () => this.#close(), { signal });
     document.addEventListener("pointerup", (event) => this.#tapped(event), { signal });
@@ -92,7 +94,7 @@ class MultiSelect {
   /** @param {KeyboardEvent} event */
   #pressed(event) {
     const { key } = event;
-    if (key === "Backspace" && !this.query.value) return this.#removeLast();
+    if (key === "Backspace" && !this.query.value) return this.#toggle(this.#chosen.at(-1));
     if (event.altKey || event.ctrlKey || event.metaKey || event.isComposing) return;
     /** @type {Record<string, () => void>} */
     const does = {
@@ -116,24 +118,12 @@ class MultiSelect {
     this.#activate(this.query.value ? (this.#shown[0] ?? null) : null);
   }
 
-  /** @param {Event} event */
-  #clicked({ target }) {
-    const choice = this.#choices.find(({ option }) => option === target);
-    if (choice) this.#toggle(choice);
-  }
-
   /** @param {Event} event on the sign of a chip that removes it */
   #removed({ target }) {
     const value = target instanceof Element && target.closest("button")?.value;
     const choice = this.#choices.find(({ box }) => box.value === value);
-    if (!choice) return;
     this.#toggle(choice);
-    this.query.focus();
-  }
-
-  #removeLast() {
-    const last = this.#chosen.at(-1);
-    if (last) this.#toggle(last);
+    if (choice) this.query.focus();
   }
 
   get #chosen() {
@@ -189,8 +179,10 @@ class MultiSelect {
     else this.query.removeAttribute("aria-activedescendant");
   }
 
-  /** @param {Choice} choice */
-  #toggle({ box, words }) {
+  /** @param {Choice | undefined} choice */
+  #toggle(choice) {
+    if (!choice) return;
+    const { box, words } = choice;
     box.checked = !box.checked;
     if (this.query.value) {
       this.query.value = "";

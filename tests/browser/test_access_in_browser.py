@@ -13,7 +13,6 @@ from chromium import (
     hold_requests,
     open_workshop,
     record_requests,
-    suits_everyone,
 )
 from playwright.async_api import Locator, Page, expect
 from running_portal import LivePortal, fresh_portal
@@ -168,62 +167,6 @@ async def test_video_made_private_by_keyboard_is_gone_for_others_at_once(
     await expect(state(owner)).to_have_text("Visible to: everyone who has the address")
     await other.goto(address)
     await expect(other.locator(".summary__title")).to_have_text("By keyboard Unlisted")
-
-
-@pytest.mark.slow
-async def test_conflict_and_fault_are_told_in_the_panel(
-    open_page: OpenPage, owner: Page, portal: LivePortal, short_video: Path
-) -> None:
-    address = await publish(owner, portal, short_video, "Twice")
-    other = await signed_in(await open_page(), portal)
-    mine, theirs = await open_form(owner, address), await open_form(other, address)
-    await theirs.get_by_role("radio", name=PRIVATE).check()
-    await theirs.get_by_role("button", name="Save").click()
-    await expect(state(other)).to_have_text(YOURS)
-
-    await mine.get_by_role("radio", name=UNLISTED).check()
-    await mine.get_by_role("button", name="Save").click()
-    conflict = mine.get_by_role("group", name="You and someone else have both changed")
-    await expect(conflict).to_be_focused()
-    await expect(mine.get_by_role("radio", name=UNLISTED)).to_be_checked()
-    asked = mine.get_by_role("group", name="Whose choice of who can see it stays")
-    await expect(asked).to_contain_text("you, admins and owners")
-    await suits_everyone(owner, "access-conflict")
-    await asked.get_by_role("radio", name="Theirs").check()
-    await expect(mine.get_by_role("radio", name=UNLISTED)).to_be_hidden()
-    await mine.get_by_role("button", name="Save").click()
-    await expect(mine.get_by_role("radio", name=PRIVATE)).to_be_checked()
-    await expect(conflict).to_have_count(0)
-
-    sites = mine.get_by_label("Sites that may embed it")
-    await sites.fill("blog.example.org")
-    await mine.get_by_role("button", name="Save").click()
-    await expect(sites).to_have_attribute("aria-invalid", "true")
-    await expect(sites).to_be_focused()
-    await expect(sites).to_have_value("blog.example.org")
-    await expect(mine.locator("#embed-origins-error")).to_contain_text("Give a site like")
-    assert await axe_findings(owner) == []
-
-
-@pytest.mark.slow
-async def test_panel_works_without_scripts(
-    open_page: OpenPage, owner: Page, portal: LivePortal, short_video: Path
-) -> None:
-    address = await publish(owner, portal, short_video, "Without scripts")
-    page = await signed_in(await open_page(java_script_enabled=False), portal)
-    form = await open_form(page, address)
-    await form.get_by_role("radio", name=PRIVATE).check()
-    await form.get_by_label("Sites that may embed it").fill("nowhere")
-    await form.get_by_role("button", name="Save").click()
-    await expect(form.locator("#embed-origins-error")).to_contain_text("“nowhere”: Give a site")
-    await expect(form.get_by_role("radio", name=PRIVATE)).to_be_checked()
-    assert await status_for_nobody(address) == 200
-    await form.get_by_label("Sites that may embed it").fill("")
-    await form.get_by_role("button", name="Save").click()
-    assert page.url == f"{address}/edit?saved=access#access"
-    await expect(form.get_by_text("Saved.")).to_be_visible()
-    await expect(state(page)).to_have_text(YOURS)
-    assert await status_for_nobody(address) == 404
 
 
 @pytest.mark.slow

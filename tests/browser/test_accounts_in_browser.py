@@ -135,40 +135,6 @@ async def test_portal_is_closed_by_its_owner_who_invites_an_editor(
     await expect(page.locator(".entry", has_text=EDITOR)).to_be_visible()
 
 
-@pytest.mark.slow
-async def test_pages_of_accounts_work_without_scripts(open_page: OpenPage, owner: Page) -> None:
-    base_url = "/".join(owner.url.split("/")[:3])
-    page = await open_page(java_script_enabled=False)
-    await page.goto(f"{base_url}/people")
-    await sign_in(page)
-    assert page.url == f"{base_url}/people"
-    await expect(page.get_by_role("button", name="Show")).to_have_count(0)
-    await page.get_by_label("Role", exact=True).select_option("viewer")
-    await page.get_by_role("button", name="Make an invitation").click()
-    link = await page.get_by_label("One-time link", exact=True).input_value()
-    guest = await open_page(java_script_enabled=False)
-    await guest.goto(link)
-    await guest.get_by_label("E-mail address").fill("vi@example.org")
-    await guest.get_by_role("textbox", name="Password").fill(PASSWORD)
-    await guest.get_by_role("button", name="Choose password and sign in").click()
-    await expect(navigation(guest).get_by_role("link")).to_have_text(
-        ["Library", "API", "Account of vi@example.org"]
-    )
-    await page.goto(f"{base_url}/people")
-    row = page.locator(".entry", has_text="vi@example.org")
-    role = row.get_by_role("combobox", name="Role of vi@example.org")
-    await role.select_option("editor")
-    await row.get_by_role("button", name="Save").click()
-    await expect(page.get_by_role("status").first).to_contain_text("The role is changed")
-    question = row.get_by_role("button", name="Remove account")
-    await expect(question).to_be_hidden()
-    await row.get_by_text("Remove …").click()
-    await question.click()
-    await expect(row).to_have_count(0)
-    await guest.goto(f"{base_url}/account")
-    await expect(guest.get_by_role("heading", level=1)).to_have_text("Sign in")
-
-
 async def test_password_is_shown_only_while_its_button_is_pressed(owner: Page) -> None:
     await open_at(owner, "/account")
     field = owner.get_by_role("textbox", name="Current password")

@@ -118,24 +118,6 @@ async def test_search_without_an_answer_says_so_and_recovers(page: Page, shelf: 
 
 
 @pytest.mark.slow
-async def test_everything_works_without_scripts(open_page: OpenPage, shelf: LivePortal) -> None:
-    page = await open_page(java_script_enabled=False)
-    await page.goto(shelf.base_url)
-    await page.get_by_role("link", name="Next").click()
-    await expect(page.locator(".card")).to_have_count(16)
-    await page.get_by_role("link", name="Previous").click()
-    await expect(page.locator(".card")).to_have_count(24)
-    await page.get_by_role("searchbox").fill("tokyo 東京")
-    await page.get_by_role("button", name="Search").click()
-    await expect(page.get_by_role("heading", name="No videos found")).to_be_visible()
-    await page.get_by_role("searchbox").fill("東京")
-    await page.get_by_label("Order").select_option("title")
-    await page.get_by_role("button", name="Search").click()
-    await expect(page.locator(".card").first).to_contain_text("東京の朝 2")
-    await expect(page.get_by_label("Order")).to_have_value("title")
-
-
-@pytest.mark.slow
 @pytest.mark.complaint("status of 503")
 async def test_one_poll_updates_all_cards_and_stops(
     page: Page, shelf: LivePortal, rows: Rows

@@ -142,22 +142,6 @@ async def test_page_of_a_video_that_is_deleted_elsewhere_says_only_that(
     await expect(page.locator("#edit-link, #delete-link, #share")).to_have_count(0)
 
 
-@pytest.mark.slow
-async def test_metadata_can_be_edited_without_scripts(open_page: OpenPage, video: str) -> None:
-    page = await open_page(java_script_enabled=False)
-    await page.goto(f"/videos/{video}")
-    await page.get_by_role("link", name="Edit").click()
-    form = page.get_by_role("form", name="Details")
-    await page.get_by_label("Title").fill(" ")
-    await page.get_by_role("button", name=SAVE).click()
-    await expect(page.locator("#title-error")).to_contain_text("may not be blank")
-    await page.get_by_label("Title").fill("Plainly")
-    await page.get_by_role("button", name=SAVE).click()
-    await expect(page).to_have_url(re.compile(f"/videos/{video}/edit.saved=details#save-button$"))
-    await expect(page.get_by_role("heading", level=1)).to_have_text("Plainly")
-    await expect_saved(form)
-
-
 async def test_delete_asks_in_a_dialog_by_keyboard(page: Page, video: str) -> None:
     await open_video(page, f"{video}/edit")
     link = page.get_by_role("link", name="Delete")

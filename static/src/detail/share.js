@@ -45,8 +45,8 @@ function takeOver(from, to) {
 
 /** @param {HTMLFormElement} form @param {EventTarget | null} changed */
 function update(form, changed) {
-  const time = control(form, "time");
-  const starts = control(form, "starts");
+  const time = form.elements.namedItem("time");
+  const starts = form.elements.namedItem("starts");
   if (!(time instanceof HTMLInputElement) || !(starts instanceof HTMLInputElement)) return;
   const { currentTime = 0, duration = NaN } = player() ?? {};
   if (changed === starts && starts.checked) time.value = formatClock(Math.floor(currentTime));
@@ -55,7 +55,7 @@ function update(form, changed) {
   const isInIt = start_s !== null && !(start_s >= duration);
   time.setAttribute("aria-invalid", String(starts.checked && !isInIt));
   const wanted_s = starts.checked && isInIt ? Math.floor(start_s) : 0;
-  write("page-address", (address) => withTime(address, wanted_s));
+  write("page-address", (address) => (wanted_s ? `${address}?t=${wanted_s}` : address));
   write("embed-code", (code) => embedCode(code, form, wanted_s));
 }
 
@@ -68,51 +68,27 @@ function write(id, make) {
   if (field instanceof HTMLInputElement) field.value = make(field.defaultValue);
 }
 
-/** @param {string} address @param {number} start_s */
-function withTime(address, start_s) {
-  return start_s ? `${address}?t=${start_s}` : address;
-}
-
 /** @param {string} code @param {HTMLFormElement} form @param {number} start_s */
 function embedCode(code, form, start_s) {
-  const autoplay = control(form, "autoplay");
-  const size = control(form, "size");
-  const isMuted = autoplay instanceof HTMLInputElement && autoplay.checked;
-  const width = size instanceof HTMLSelectElement ? size.value : "";
-  if (!start_s && !isMuted && !width) return code;
+  const chosen = new FormData(form);
+  // Browsers allow a player that plays by itself without sound only.
+  const isMuted = chosen.has("autoplay");
+  const size = String(chosen.get("size") ?? "");
+  if (!start_s && !isMuted && !size) return code;
   const frame = new DOMParser().parseFromString(code, "text/html").querySelector("iframe");
   if (!frame) return code;
-  frame.setAttribute("src", playerAddress(frame.src, start_s, isMuted));
-  if (width === FULL_WIDTH) return fullWidth(frame);
-  if (width) {
-    frame.height = String(Math.round((Number(width) * Number(frame.height)) / Number(frame.width)));
-    frame.width = width;
-  }
-  return frame.outerHTML;
-}
-
-/**
- * @param {string} plain @param {number} start_s
- * @param {boolean} isMuted whether it plays by itself, which browsers allow without sound only
- */
-function playerAddress(plain, start_s, isMuted) {
-  const address = new URL(plain);
+  const address = new URL(frame.src);
   if (start_s) address.searchParams.set("t", String(start_s));
   for (const name of isMuted ? ["autoplay", "muted"] : []) address.searchParams.set(name, "1");
-  return String(address);
-}
-
-/** @param {HTMLIFrameElement} frame */
-function fullWidth(frame) {
-  const style = `width: 100%; aspect-ratio: ${frame.width} / ${frame.height}`;
-  frame.removeAttribute("width");
-  frame.removeAttribute("height");
-  // As text: this page's policy is for its own elements.
-  return frame.outerHTML.replace("<iframe", `<iframe style="${style}"`);
-}
-
-/** @param {HTMLFormElement} form @param {string} name @returns {Element | null} */
-function control(form, name) {
-  const found = form.elements.namedItem(name);
-  return found instanceof Element ? found : null;
+  frame.setAttribute("src", String(address));
+  const { width, height } = frame;
+  if (size === FULL_WIDTH) {
+    frame.removeAttribute("width");
+    frame.removeAttribute("height");
+    frame.setAttribute("style", `width: 100%; aspect-ratio: ${width} / ${height}`);
+  } else if (size) {
+    frame.width = size;
+    frame.height = String(Math.round((Number(size) * Number(height)) / Number(width)));
+  }
+  return frame.outerHTML;
 }

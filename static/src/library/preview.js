@@ -113,7 +113,9 @@ class Preview {
       const frame = frames[Math.floor(this.#share * frames.length)];
       if (!frame || frame === this.#wanted) return this.#point();
       this.#wanted = frame;
-      const image = await sprite(frame.url);
+      const image = new Image();
+      image.src = frame.url;
+      await image.decode();
       // By now the pointer may want another one.
       if (this.#wanted !== frame || this.#closed.signal.aborted) return;
       this.#paint(frame, image);
@@ -144,51 +146,25 @@ class Preview {
 
 /** @type {Map<string, Promise<Frame[]>>} */
 const storyboards = new Map();
-/** @type {Map<string, Promise<HTMLImageElement>>} */
-const sprites = new Map();
 
 /** @param {string} url @returns {Promise<Frame[]>} its pictures, evenly spread over the video */
 function loadStoryboard(url) {
-  return remembered(storyboards, url, async () => {
-    const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
-    if (!response.ok) throw new Error(`status ${response.status}`);
-    return parse(await response.text(), response.url);
-  });
-}
-
-/** @param {string} url @returns {Promise<HTMLImageElement>} once it can be drawn */
-function sprite(url) {
-  return remembered(sprites, url, async () => {
-    const image = new Image();
-    image.src = url;
-    await image.decode();
-    return image;
-  });
-}
-
-/** @param {string} text @param {string} base @returns {Frame[]} */
-function parse(text, base) {
-  /** @type {Frame[]} */
-  const frames = [];
-  for (const line of text.split(/\r?\n/)) {
-    const cue = CUE.exec(line.trim());
-    if (!cue) continue;
-    const [x = 0, y = 0, width = 0, height = 0] = cue.slice(2).map(Number);
-    frames.push({ url: new URL(cue[1] ?? "", base).href, x, y, width, height });
-  }
-  return frames;
-}
-
-/**
- * @template T @param {Map<string, Promise<T>>} known @param {string} key
- * @param {() => Promise<T>} load @returns {Promise<T>}
- */
-function remembered(known, key, load) {
-  const found = known.get(key);
-  if (found) return found;
-  const loading = load();
-  known.set(key, loading);
+  const loading = storyboards.get(url) ?? readStoryboard(url);
+  storyboards.set(url, loading);
   // What failed may be tried again.
-  loading.catch(() => known.delete(key));
+  loading.catch(() => storyboards.delete(url));
   return loading;
+}
+
+/** @param {string} url @returns {Promise<Frame[]>} */
+async function readStoryboard(url) {
+  const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  const lines = (await response.text()).split(/\r?\n/);
+  return lines.flatMap((line) => {
+    const cue = CUE.exec(line.trim());
+    if (!cue) return [];
+    const [x = 0, y = 0, width = 0, height = 0] = cue.slice(2).map(Number);
+    return { url: new URL(cue[1] ?? "", response.url).href, x, y, width, height };
+  });
 }

@@ -3,6 +3,8 @@
  * determine the state after. What is done about a change stands in `store.js`.
  */
 
+import { needsSignIn } from "../requests.js";
+import { WHO_HAS_TO_SIGN_IN } from "./failures.js";
 import * as is from "./selectors.js";
 import * as own from "./upload.js";
 import { appliedInWords, newsOf } from "./words.js";
@@ -170,7 +172,11 @@ const pageHandlers = {
   },
 
   refused(state, { number, error }) {
-    const next = updated(state, number, (upload) => own.withRefusal(upload, error));
+    const next = updated(state, number, (upload) => {
+      const typed = { ...upload, faults: error.faults, publishing: /** @type {const} */ ("") };
+      if (error.needsUpload) return { ...typed, phase: "failed", failure: error };
+      return { ...typed, publishTrouble: error.words };
+    });
     // Who is mending another is not called away from it.
     const isBusy = state.open !== number && is.openOf(state)?.faults.length;
     if (isBusy) return next;
@@ -187,7 +193,12 @@ const pageHandlers = {
   },
 
   signedIn(state) {
-    return { ...state, uploads: state.uploads.map((it) => own.signedIn(it, state.isOnline)) };
+    const uploads = state.uploads.map((upload) => {
+      const isStopped = upload.phase === "failed" && needsSignIn(upload.failure);
+      const next = isStopped ? own.queued(upload, state.isOnline) : upload;
+      return WHO_HAS_TO_SIGN_IN.has(next.publishTrouble) ? own.submitted(next) : next;
+    });
+    return { ...state, uploads };
   },
 
   cancel(state, { number }) {
@@ -208,9 +219,11 @@ const pageHandlers = {
     const isWide = is.loosenedBy(state, number).length > 0 && !mayLoosen;
     const copied = visibility && !isWide ? { ...rest, visibility } : rest;
     const applied = is.othersOf(state, number);
-    const uploads = state.uploads.map((it) =>
-      applied.includes(it) ? own.withCopied(it, copied) : it,
-    );
+    const uploads = state.uploads.map((it) => {
+      if (!applied.includes(it)) return it;
+      const faults = copied.categoryIds?.length ? is.without(it.faults, "/categoryIds") : it.faults;
+      return { ...it, faults, details: { ...it.details, ...copied } };
+    });
     return { ...state, uploads, applied, news: [`${appliedInWords(applied)}.`] };
   },
 

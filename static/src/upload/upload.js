@@ -1,8 +1,6 @@
 /** One video on the upload page as plain state, and what happens to it. Pure. */
 
 import { contentTypeOf } from "../preflight/findings.js";
-import { needsSignIn } from "../requests.js";
-import { WHO_HAS_TO_SIGN_IN } from "./failures.js";
 import * as is from "./selectors.js";
 
 /**
@@ -179,13 +177,6 @@ export function queued(upload, isOnline) {
   return { ...upload, phase: "waiting", failure: null, sent_bytes, rate: NO_RATE };
 }
 
-/** What had to wait for it goes on. @param {Upload} upload @param {boolean} isOnline */
-export function signedIn(upload, isOnline) {
-  const isStopped = upload.phase === "failed" && needsSignIn(upload.failure);
-  const next = isStopped ? queued(upload, isOnline) : upload;
-  return WHO_HAS_TO_SIGN_IN.has(next.publishTrouble) ? submitted(next) : next;
-}
-
 /**
  * @param {Upload} upload @param {import("./transfer.js").TransferNews} news @param {number} now_ms
  * @returns {Upload}
@@ -221,18 +212,4 @@ export function submitted(upload) {
   if (isBusy || upload.phase === "refused") return upload;
   const faults = is.faultsOf(upload);
   return { ...upload, faults, publishTrouble: "", publishing: faults.length ? "" : "wanted" };
-}
-
-/** @param {Upload} upload @param {import("./failures.js").NotPublished} error @returns {Upload} */
-export function withRefusal(upload, error) {
-  const next = { ...upload, faults: error.faults, publishing: /** @type {const} */ ("") };
-  if (error.needsUpload) return { ...next, phase: "failed", failure: error };
-  return { ...next, publishTrouble: error.words };
-}
-
-/** @param {Upload} upload @param {Partial<Details>} copied from another one @returns {Upload} */
-export function withCopied(upload, copied) {
-  const { faults, details } = upload;
-  const left = copied.categoryIds?.length ? is.without(faults, "/categoryIds") : faults;
-  return { ...upload, faults: left, details: { ...details, ...copied } };
 }

@@ -19,6 +19,7 @@ import * as is from "./selectors.js";
 
 const SMALL_FILES = "small files start again from the beginning";
 const WILL_BE_PUBLISHED = "Will be published when the upload finishes";
+const OFFLINE = "You are offline. The upload goes on by itself once you are connected again.";
 const SILENT = "Waiting for the file storage to answer…";
 /** Whoever has to wait longer than this may leave the page. */
 const LONG_S = 20;
@@ -249,22 +250,18 @@ export function batchOf({ uploads }) {
   // What an earlier visit has sent adds no bytes, but is there.
   const isSent = counted.every(({ phase }) => phase === "sent");
   const share = isSent ? 1 : overall.share;
+  const published = counted.filter((upload) => !is.isUnpublished(upload)).length;
+  const sent = counted.filter(({ phase }) => phase === "sent").length;
+  let count = `${sent} of ${counted.length} uploaded`;
+  if (published) count = `${published} of ${counted.length} published`;
+  if (published === counted.length) count = `${published} videos are published.`;
   return {
     isHidden: counted.length < 2,
     share,
     percent: share < 1 ? `${Math.floor(share * 100)}%` : "",
-    count: countInWords(counted),
+    count,
     rest: overallInWords(overall),
   };
-}
-
-/** @param {Upload[]} uploads */
-function countInWords(uploads) {
-  const published = uploads.filter(({ publishing }) => publishing === "published").length;
-  if (published === uploads.length) return `${uploads.length} videos are published.`;
-  if (published) return `${published} of ${uploads.length} published`;
-  const sent = uploads.filter(({ phase }) => phase === "sent").length;
-  return `${sent} of ${uploads.length} uploaded`;
 }
 
 /** @param {ReturnType<typeof overallOf>} overall follows the number of files */
@@ -282,12 +279,23 @@ function overallInWords({ sent_bytes, total_bytes, left_bytes, speed_bps }) {
  */
 export function newsOf(before, after) {
   const each = after.uploads.flatMap((upload) => {
-    const earlier = is.uploadOf(before, upload.number);
+    const { number, file, fileName, phase, inspection, video, processing } = upload;
+    const earlier = is.uploadOf(before, number);
     const news = [];
-    if (upload.file && earlier?.phase !== upload.phase) news.push(phaseInWords(upload));
-    if (earlier?.inspection !== upload.inspection) news.push(findingsInWords(upload));
-    if (earlier?.processing?.stage !== upload.processing?.stage) news.push(endInWords(upload));
-    return news.filter((words) => words !== "");
+    if (file && earlier?.phase !== phase) {
+      if (phase === "paused") news.push(`${fileName} is paused.`);
+      if (phase === "sent") news.push(`${fileName} is uploaded.`);
+      if (phase === "offline") news.push(OFFLINE);
+    }
+    if (inspection?.findings.length && earlier?.inspection !== inspection) {
+      news.push(`${fileName}: ${inspection.findings.map(({ title }) => `${title}.`).join(" ")}`);
+    }
+    if (processing && earlier?.processing?.stage !== processing.stage) {
+      const { stage, failure } = processing;
+      if (stage === "ready") news.push(`“${video?.title}” is ready to watch.`);
+      if (stage === "failed") news.push(`“${video?.title}” couldn’t be processed: ${failure}`);
+    }
+    return news;
   });
   const { share, count } = overallOf(after.uploads);
   const quarter = Math.floor(share * 4) * 25;
@@ -295,25 +303,4 @@ export function newsOf(before, after) {
   if (quarter < 100) return [...each, `${quarter}% uploaded.`];
   const all = count > 2 ? `All ${count}` : "Both";
   return count < 2 ? each : [...each, `${all} files are uploaded.`];
-}
-
-/** @param {Upload} upload */
-function phaseInWords({ phase, fileName }) {
-  if (phase === "paused") return `${fileName} is paused.`;
-  if (phase === "sent") return `${fileName} is uploaded.`;
-  if (phase !== "offline") return "";
-  return "You are offline. The upload goes on by itself once you are connected again.";
-}
-
-/** @param {Upload} upload */
-function endInWords({ video, processing }) {
-  if (processing?.stage === "ready") return `“${video?.title}” is ready to watch.`;
-  if (processing?.stage !== "failed") return "";
-  return `“${video?.title}” couldn’t be processed: ${processing.failure}`;
-}
-
-/** @param {Upload} upload */
-function findingsInWords({ fileName, inspection }) {
-  if (!inspection?.findings.length) return "";
-  return `${fileName}: ${inspection.findings.map(({ title }) => `${title}.`).join(" ")}`;
 }
