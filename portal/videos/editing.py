@@ -15,7 +15,7 @@ from portal.database.connection import transaction
 from portal.database.models import Video
 from portal.errors import MetadataChanged
 from portal.text import split_tags
-from portal.videos.merging import Merged, Way, merge, united
+from portal.videos.merging import Merged, MergeRule, merge, united
 from portal.videos.metadata import MAX_TAGS_LENGTH, EditableMetadata, Submission
 from portal.videos.reading import locked_video
 
@@ -42,11 +42,11 @@ def _united_tags(*values: str) -> str | None:
     return tags if len(tags) <= MAX_TAGS_LENGTH else None
 
 
-WAYS = {
-    "title": Way(compared=_line),
-    "description": Way(compared=_lines),
-    "category_ids": Way(compared=frozenset, united=_united_categories),
-    "tags": Way(compared=_line, united=_united_tags),
+MERGED_FIELDS = {
+    "title": MergeRule(compared=_line),
+    "description": MergeRule(compared=_lines),
+    "category_ids": MergeRule(compared=frozenset, united=_united_categories),
+    "tags": MergeRule(compared=_line, united=_united_tags),
 }
 
 
@@ -86,7 +86,9 @@ async def merge_metadata(
     """
     async with transaction():
         video = await locked_video(video_id)
-        merged = merge(WAYS, base=asdict(base), mine=asdict(mine), theirs=asdict(recorded(video)))
+        merged = merge(
+            MERGED_FIELDS, base=asdict(base), mine=asdict(mine), theirs=asdict(recorded(video))
+        )
         if not merged.conflicts:
             await _record(video, EditableMetadata(**merged.values))
     return video, merged

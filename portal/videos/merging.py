@@ -18,7 +18,7 @@ def _never(base: Any, mine: Any, theirs: Any) -> Any | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class MergeRule:
     """How a field is merged.
 
     `compared` gives what counts of a value, `united` the value that two changes make together; None
@@ -41,14 +41,14 @@ class Merged:
     conflicts: tuple[str, ...]
 
 
-def merge(ways: Mapping[str, Way], *, base: Values, mine: Values, theirs: Values) -> Merged:
-    """Both changes of the fields that there are ways for, in one."""
-    said = {name: (base[name], mine[name], theirs[name]) for name in ways}
-    both = {name: _merged(ways[name], *values) for name, values in said.items()}
-    changed = [name for name, values in said.items() if _is_theirs_new(ways[name], *values)]
+def merge(rules: Mapping[str, MergeRule], *, base: Values, mine: Values, theirs: Values) -> Merged:
+    """Both changes of the fields that there are rules for, in one."""
+    said = {name: (base[name], mine[name], theirs[name]) for name in rules}
+    both = {name: _merged(rules[name], *values) for name, values in said.items()}
+    changed = [name for name, values in said.items() if _is_theirs_new(rules[name], *values)]
     conflicts = tuple(name for name in changed if both[name] is None)
     return Merged(
-        values={name: mine[name] if name in conflicts else both[name] for name in ways},
+        values={name: mine[name] if name in conflicts else both[name] for name in rules},
         kept=tuple(name for name in changed if name not in conflicts),
         conflicts=conflicts,
     )
@@ -61,15 +61,15 @@ def united(base: Iterable[Any], mine: Iterable[Any], theirs: Iterable[Any]) -> l
     return list(dict.fromkeys([*kept, *(it for it in own if it not in former)]))
 
 
-def _is_theirs_new(way: Way, base: Any, mine: Any, theirs: Any) -> bool:
+def _is_theirs_new(rule: MergeRule, base: Any, mine: Any, theirs: Any) -> bool:
     """Whether someone else said something that I neither began from nor said as well."""
-    return way.compared(theirs) not in (way.compared(base), way.compared(mine))
+    return rule.compared(theirs) not in (rule.compared(base), rule.compared(mine))
 
 
-def _merged(way: Way, base: Any, mine: Any, theirs: Any) -> Any | None:
+def _merged(rule: MergeRule, base: Any, mine: Any, theirs: Any) -> Any | None:
     """The value that both agree on; None for none."""
-    if way.compared(mine) == way.compared(base):
+    if rule.compared(mine) == rule.compared(base):
         return theirs
-    if not _is_theirs_new(way, base, mine, theirs):
+    if not _is_theirs_new(rule, base, mine, theirs):
         return mine
-    return way.united(base, mine, theirs)
+    return rule.united(base, mine, theirs)

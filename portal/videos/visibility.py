@@ -19,7 +19,7 @@ from portal.database.models import Video
 from portal.database.states import Visibility
 from portal.errors import AccessChanged
 from portal.text import is_site
-from portal.videos.merging import Merged, Values, Way, merge, united
+from portal.videos.merging import Merged, MergeRule, Values, merge, united
 from portal.videos.reading import locked_video
 
 logger = logging.getLogger(__name__)
@@ -48,9 +48,9 @@ def _united_sites(base: tuple[str, ...], *changed: tuple[str, ...]) -> tuple[str
     return sites if sites and all(changed) and len(sites) <= MAX_EMBED_ORIGINS else None
 
 
-WAYS = {
-    "visibility": Way(compared=tuple),
-    "embed_origins": Way(compared=frozenset, united=_united_sites),
+MERGED_FIELDS = {
+    "visibility": MergeRule(compared=tuple),
+    "embed_origins": MergeRule(compared=frozenset, united=_united_sites),
 }
 
 
@@ -111,7 +111,7 @@ async def merge_access(video_id: UUID, mine: VideoAccess, *, base: Values) -> tu
     async with transaction():
         video = await locked_video(video_id)
         theirs = recorded_access(video)
-        merged = merge(WAYS, base=base, mine=_parts(mine), theirs=_parts(theirs))
+        merged = merge(MERGED_FIELDS, base=base, mine=_parts(mine), theirs=_parts(theirs))
         if not merged.conflicts:
             await _record(video, merged_access(merged))
     return video, merged

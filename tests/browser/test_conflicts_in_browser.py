@@ -47,11 +47,8 @@ async def resize(area: Locator) -> None:
     assert await area.get_attribute("style") is not None
 
 
-@pytest.mark.parametrize("has_scripts", [True, False])
-async def test_who_conflicts_chooses_for_each_field(
-    open_page: OpenPage, video: str, has_scripts: bool
-) -> None:
-    page = await open_page(java_script_enabled=has_scripts)
+async def test_who_conflicts_chooses_for_each_field(open_page: OpenPage, video: str) -> None:
+    page = await open_page()
     forbidden: list[str] = []
     await page.expose_function("report", lambda directive: forbidden.append(directive))
     await page.add_init_script(
@@ -61,8 +58,7 @@ async def test_who_conflicts_chooses_for_each_field(
     await change(page, video, title="A night at the sea", description="Theirs", categoryIds=[3])
     await form.get_by_label("Title").fill("A day by the sea")
     await form.get_by_label("Description").fill("Mine")
-    if has_scripts:
-        await resize(form.get_by_label("Description"))
+    await resize(form.get_by_label("Description"))
     await save(form)
     await expect(page.locator("#conflict")).to_be_focused()
     title = page.get_by_role("group", name="Whose title stays")

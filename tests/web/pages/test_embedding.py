@@ -18,19 +18,13 @@ pytestmark = pytest.mark.shared_app
 NASTY = """He said "hi" & left</title><script>alert('x')</script>"""
 
 
-class Tags:
-    """The <meta>, <link> and <iframe> elements of a page, as a browser would read them."""
-
-    def __init__(self, html: str) -> None:
-        tags = Reader(html).tags
-        self.meta = {
-            it.get("property") or it.get("name"): it.get("content") or ""
-            for tag, it in tags
-            if tag == "meta"
-        }
-        self.links = [it for tag, it in tags if tag == "link"]
-        self.frames = [it for tag, it in tags if tag == "iframe"]
-        self.scripts = sum(tag == "script" for tag, _ in tags)
+def meta_of(tags: list[tuple[str, dict[str, str | None]]]) -> dict[str | None, str]:
+    """The <meta> elements of a page, by name."""
+    return {
+        it.get("property") or it.get("name"): it.get("content") or ""
+        for tag, it in tags
+        if tag == "meta"
+    }
 
 
 async def oembed(client: Client, status: int = 200, **query: Any) -> dict[str, Any]:
@@ -72,12 +66,11 @@ async def test_oembed_gives_a_frame_that_embeds(client: Client, resources: WebCo
     assert answer["title"] == NASTY
     assert (answer["width"], answer["height"]) == (270, 480)
     assert answer["thumbnail_url"].startswith(f"{page}/poster.jpg")
-    tags = Tags(answer["html"])
-    assert tags.scripts == 0
-    [frame] = tags.frames
+    [(tag, frame)] = Reader(answer["html"]).tags
+    assert tag == "iframe"
     assert frame["src"] == f"{resources.config.public_url}/embed/{video.id}"
     assert (frame["width"], frame["height"], frame["title"]) == ("270", "480", NASTY)
-    path = urlsplit(frame["src"]).path
+    path = urlsplit(str(frame["src"])).path
     assert (await client.get(path)).status_code == 200
     again = await oembed(client, url=frame["src"], maxheight=480)
     assert again["width"] == 270
@@ -98,17 +91,16 @@ async def test_oembed_knows_only_addresses_of_ready_videos_here(
         await oembed(client, 404, url=url)
 
 
-@pytest.mark.parametrize("host", ["attacker", "attacker.localhost:1"])
 async def test_addresses_come_from_the_settings_not_from_the_request(
-    client: Client, resources: WebContext, host: str
+    client: Client, resources: WebContext
 ) -> None:
     video = await make_row(**READY)
-    headers = {"Host": host, "X-Forwarded-Host": host}
+    headers = {"Host": "attacker", "X-Forwarded-Host": "attacker"}
     query = {"url": f"{resources.config.public_url}/videos/{video.id}"}
     for path in (f"/videos/{video.id}", f"/embed/{video.id}", "/oembed"):
         response = await client.get(path, headers=headers, query_string=query)
         assert response.status_code == 200
-        assert host not in await response.get_data(as_text=True)
+        assert "attacker" not in await response.get_data(as_text=True)
 
 
 @pytest.mark.parametrize(
@@ -135,21 +127,21 @@ async def test_links_to_a_video_carry_its_title_poster_and_player(
     client: Client, resources: WebContext
 ) -> None:
     video = await make_row(**READY, title=NASTY, description=NASTY * 20)
-    html = await read(client, f"/videos/{video.id}")
-    tags = Tags(html)
+    tags = Reader(await read(client, f"/videos/{video.id}")).tags
     page = f"{resources.config.public_url}/videos/{video.id}"
-    assert tags.scripts == 1
-    assert tags.meta["og:title"] == tags.meta["twitter:title"] == NASTY
-    assert tags.meta["og:url"] == page
-    assert tags.meta["og:type"] == "video.other"
-    assert tags.meta["og:image"].startswith(f"{page}/poster.jpg")
-    assert tags.meta["og:video"] == tags.meta["twitter:player"]
-    assert tags.meta["og:video"] == f"{resources.config.public_url}/embed/{video.id}"
-    assert len(tags.meta["og:description"]) <= 303
-    [discovery] = [link for link in tags.links if link["rel"] == "alternate"]
+    assert sum(tag == "script" for tag, _ in tags) == 1
+    meta = meta_of(tags)
+    assert meta["og:title"] == meta["twitter:title"] == NASTY
+    assert meta["og:url"] == page
+    assert meta["og:type"] == "video.other"
+    assert meta["og:image"].startswith(f"{page}/poster.jpg")
+    assert meta["og:video"] == meta["twitter:player"]
+    assert meta["og:video"] == f"{resources.config.public_url}/embed/{video.id}"
+    assert len(meta["og:description"]) <= 303
+    [discovery] = [it for tag, it in tags if tag == "link" and it["rel"] == "alternate"]
     assert discovery["type"] == "application/json+oembed"
     assert discovery["title"] == NASTY
-    address = urlsplit(discovery["href"])
+    address = urlsplit(str(discovery["href"]))
     assert parse_qs(address.query) == {"url": [page], "format": ["json"]}
     found = await client.get(f"{address.path}?{address.query}")
     assert (await found.get_json())["title"] == NASTY
