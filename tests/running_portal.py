@@ -19,13 +19,17 @@ import aiohttp
 import imageio_ffmpeg
 import psycopg
 import pytest
-from bundled_parts import embedded_services
 from psycopg import sql
 
 from portal.bundled import addresses
+from portal.bundled.data_folder import open_data_folder
+from portal.bundled.postgres import release_socket_folder
+from portal.bundled.up import start_embedded
 from portal.config import Config
 from portal.database.connection import migrate
+from portal.processes.supervisor import running_children
 
+LOOPBACK = "127.0.0.1"
 TEMPLATE = "portal_template"
 PAUSE_STEP_S = 0.02
 # How much longer than on a quiet machine anything may take: only a failure waits that long.
@@ -35,6 +39,31 @@ WORKERS = 4
 
 Condition = Callable[[], object | Awaitable[object]]
 _given_ports: set[int] = set()
+
+
+@asynccontextmanager
+async def embedded_services(
+    data_dir: Path, *, database: bool = True, storage: bool = True, durable: bool = True
+) -> AsyncIterator[dict[str, str]]:
+    """Run PostgreSQL and the S3 server; yields the environment variables that lead to them.
+
+    The caller has the folder to itself. `durable=False` saves the time of writing to disk
+    safely, for data that is thrown away anyway.
+    """
+    folder = open_data_folder(data_dir)
+    port = addresses.free_port(LOOPBACK) if storage else None
+    try:
+        async with running_children() as children:
+            yield await start_embedded(
+                children,
+                folder,
+                host=LOOPBACK,
+                storage_port=port,
+                database=database,
+                durable=durable,
+            )
+    finally:
+        release_socket_folder(folder)
 
 
 @asynccontextmanager
@@ -164,7 +193,7 @@ def free_port() -> int:
     """A port nobody listens on, and that no other test of this run is given."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     while True:
-        port = addresses.free_port("127.0.0.1")
+        port = addresses.free_port(LOOPBACK)
         # Linux gives ports of one parity only.
         if port // 2 % WORKERS == worker % WORKERS and port not in _given_ports:
             _given_ports.add(port)

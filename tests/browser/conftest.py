@@ -18,10 +18,10 @@ from chromium import (
     publish_file,
     run,
 )
+from front_end import in_turn
 from player_page import make_film
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 from running_portal import LivePortal, final_status, storyboard
-from turns import in_turn
 from upload_page import make_files
 
 expect.set_options(timeout=TIMEOUT_MS)

@@ -15,9 +15,9 @@ from chromium import (
     play_past,
     run,
 )
+from front_end import in_turn
 from playwright.async_api import Browser, Page, async_playwright, expect
 from running_portal import LivePortal
-from turns import in_turn
 from upload_page import fill_in, open_video, press_publish, start_upload
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,7 @@ import aiohttp
 import psycopg
 import pytest
 from api_client import rows, run_sql
-from bundled_parts import embedded_services
+from running_portal import embedded_services
 from stored_objects import s3_client
 
 from portal.bundled.addresses import free_port

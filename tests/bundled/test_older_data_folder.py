@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 from api_client import run_sql
-from bundled_parts import embedded_services
-from running_portal import final_status, first_segment, read, until
+from running_portal import embedded_services, final_status, first_segment, read, until
 from running_up import running
 
 RECORDED = Path(__file__).with_name("data_folder_0_4_0.tar.gz")

@@ -7,9 +7,16 @@ from pathlib import Path
 import aiohttp
 import pytest
 from api_client import rows, until_found
-from bundled_parts import embedded_services
 from fault_injection import small_disk
-from running_portal import create, final_status, make_video, process, run_portal, until
+from running_portal import (
+    create,
+    embedded_services,
+    final_status,
+    make_video,
+    process,
+    run_portal,
+    until,
+)
 from storage_proxy import send
 
 # What is left of storage's disk beside a source: too little for what is made of it.
