@@ -36,7 +36,7 @@ MAX_SITE_LENGTH = 270
 def shown(text: str) -> str:
     """The text for people, without what would change how the words around it are read.
 
-    In a log nothing is left out: see `telemetry.log_lines.visible`.
+    In a log nothing is left out: see `telemetry.logs.visible`.
     """
     if text.isascii() and text.isprintable():
         return text

@@ -15,8 +15,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from portal.processes.output import LOG_FILE_LIMIT_BYTES
-from portal.telemetry.log_lines import LineFormatter
-from portal.telemetry.logs import TEXT_FORMAT
+from portal.telemetry.logs import TEXT_FORMAT, LineFormatter
 
 QUEUE_LINES = 2_000
 FLUSH_TIMEOUT_S = 1.0

@@ -11,7 +11,7 @@ from portal.database.pool import transaction_connection
 from portal.queue.app import Queue, database_errors
 from portal.queue.priority import completion_priority, encode_priority, look_priority
 from portal.queue.rows import queued_at
-from portal.telemetry.trace_context import current_trace_context
+from portal.telemetry.spans import current_trace_context
 
 # Looks into files, and what needs no encoder. Nobody is refused only after another's film.
 PREPARE_QUEUE = "prepare"

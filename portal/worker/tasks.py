@@ -13,13 +13,13 @@ from portal.maintenance import janitor
 from portal.processing import removal, service
 from portal.processing.tools import Tools
 from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE
-from portal.telemetry.trace_context import traced_job
+from portal.telemetry.spans import traced_job
 from portal.videos import posters
 from portal.worker.retries import Retries
 
 tasks = Blueprint()
 
-# As `telemetry.trace_context.current_trace_context` gives it.
+# As `telemetry.spans.current_trace_context` gives it.
 Cause = Mapping[str, str] | None
 
 # A round of the janitor is long, and nobody waits for it.

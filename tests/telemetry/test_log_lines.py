@@ -14,8 +14,7 @@ from running_portal import fresh_database, run_portal, until
 from test_config import settings
 from yarl import URL
 
-from portal.telemetry.log_lines import visible
-from portal.telemetry.logs import configure_logging
+from portal.telemetry.logs import configure_logging, visible
 
 FORGED = "2026-01-01 00:00:00,000 ERROR   portal: forged"
 RECORD = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ +\S+: ")

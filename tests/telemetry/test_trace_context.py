@@ -9,7 +9,7 @@ from api_client import rows, run_sql
 from running_portal import LivePortal, call, create, final_status, process, run_portal, until
 
 from portal.telemetry.logs import log_context
-from portal.telemetry.trace_context import current_trace_context, traced_job
+from portal.telemetry.spans import current_trace_context, traced_job
 
 
 def lines_of_job(log: Path, job_id: int) -> list[dict[str, Any]]:
