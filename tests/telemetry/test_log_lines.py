@@ -3,16 +3,12 @@
 import json
 import logging
 import re
-from pathlib import Path
 
-import aiohttp
 import pytest
 from hostile_texts import ALL
 from hypothesis import given
 from hypothesis import strategies as st
-from running_portal import fresh_database, run_portal, until
 from test_config import settings
-from yarl import URL
 
 from portal.telemetry.logs import configure_logging, visible
 
@@ -53,22 +49,3 @@ def test_a_record_is_one_line(
 @given(st.text())
 def test_text_is_written_out_on_one_line(text: str) -> None:
     assert visible(text).isprintable()
-
-
-@pytest.mark.slow
-async def test_what_clients_send_forges_nothing(services: dict[str, str], tmp_path: Path) -> None:
-    """Paths are logged decoded; names of requests are taken over only if they are plain."""
-    log = tmp_path / "web.log"
-    async with (
-        fresh_database(services) as environ,
-        run_portal({**environ, "LOG_LEVEL": "DEBUG"}, worker=False, log_dir=tmp_path) as portal,
-        aiohttp.ClientSession() as session,
-    ):
-        address = URL(f"{portal.base_url}/x%0a{FORGED.replace(' ', '%20')}%1b[2J", encoded=True)
-        headers = {"X-Request-ID": "a b"}
-        async with session.get(address, headers=headers) as response:
-            assert response.status == 404
-            assert re.fullmatch(r"[0-9a-f]{32}", response.headers["X-Request-ID"])
-        await until(lambda: "forged" in log.read_text(), timeout_s=20)
-    lines = log.read_text().splitlines()
-    assert not [line for line in lines if line.startswith(FORGED[:20]) or "\x1b" in line]

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import httpx
+import pytest
 from running_portal import fresh_database, run_portal, until
 from single_sign_on import CALLBACK, LEAVE, query_of
 from small_provider import CLIENT_ID, CLIENT_SECRET, small_provider
@@ -11,6 +12,7 @@ from trace_collector import collecting
 OWNER = {"email": "ann@example.org", "password": "four calm green boats"}
 
 
+@pytest.mark.slow
 async def test_traces_and_logs_have_neither_codes_nor_states(
     services: dict[str, str], tmp_path: Path
 ) -> None:

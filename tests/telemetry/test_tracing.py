@@ -6,14 +6,18 @@ from pathlib import Path
 
 import pytest
 from command_line import loaded_by
-from running_portal import create, final_status, free_port, run_portal, until
+from running_portal import create, final_status, run_portal, until
 from running_up import REPOSITORY
 from trace_collector import collecting
+
+from portal.telemetry.logs import log_context
+from portal.telemetry.spans import current_trace_context, traced_job
 
 DATABASE = {"DATABASE_URL": "postgresql://portal@db/portal"}
 REQUEST_ID = "the-request-that-is-traced"
 
 
+@pytest.mark.slow
 async def test_one_trace_leads_from_the_request_to_the_finished_video(
     environ: dict[str, str], short_video: Path
 ) -> None:
@@ -51,19 +55,6 @@ async def test_one_trace_leads_from_the_request_to_the_finished_video(
     assert all(name.split()[0] in ("GET", "POST") and "/" in name for name in roots), roots
 
 
-@pytest.mark.soak
-async def test_a_collector_that_is_away_costs_nothing_but_the_traces(
-    environ: dict[str, str], tmp_path: Path
-) -> None:
-    # Ending both in time, too: `run_portal` kills what hangs, and fails.
-    nowhere = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{free_port()}"}
-    notes = tmp_path / "notes.mp4"
-    notes.write_text("These are notes, not a video.\n" * 100)
-    async with run_portal({**environ, **nowhere}) as portal:
-        video = await create(portal.base_url, notes)
-        assert await final_status(portal.base_url, video["id"]) == "failed"
-
-
 WITHOUT_PACKAGES = """
 import sys
 class Missing:
@@ -93,3 +84,11 @@ def test_without_the_packages_the_start_says_what_to_install() -> None:
 
 def test_nothing_of_it_is_imported_unless_wanted() -> None:
     assert "opentelemetry" not in loaded_by("import portal.web.app, portal.worker.run")
+
+
+def test_a_job_of_a_job_goes_back_to_the_same_request() -> None:
+    assert current_trace_context() == {}
+    with traced_job("test", {"request_id": "first"}, video_id="1"):
+        assert current_trace_context() == {"request_id": "first"}
+    with log_context(request_id="second"):
+        assert current_trace_context() == {"request_id": "second"}

@@ -206,6 +206,7 @@ async def get(base_url: str, path: str) -> str:
         return await response.text()
 
 
+@pytest.mark.slow
 async def test_several_web_processes_count_together_and_transcodes_are_measured(
     environ: dict[str, str], short_video: Path, tmp_path: Path
 ) -> None:

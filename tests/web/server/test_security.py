@@ -1,16 +1,20 @@
 """What keeps browsers strict: headers on every answer, and whose pages may change something."""
 
 import re
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 from api_client import Client
 from page_rows import READY, make_row
 from quart import Quart
+from werkzeug.datastructures import Headers
 
 from portal.config import Config
+from portal.errors import CrossSiteRequest
 from portal.web.server.context import SAFE_METHODS
 from portal.web.server.headers import security_headers
+from portal.web.server.origins import require_same_origin
 
 STORAGE = "https://files.example"
 
@@ -91,14 +95,23 @@ SENDERS = {
 
 
 @pytest.mark.parametrize("sender", SENDERS)
-async def test_only_the_portals_own_pages_can_change_something(
-    app: Quart, client: Client, sender: str
-) -> None:
+def test_only_the_portals_own_pages_can_change_something(sender: str) -> None:
     headers, may_change = SENDERS[sender]
+    expected = nullcontext() if may_change else pytest.raises(CrossSiteRequest)
+    with expected:
+        require_same_origin(Headers(headers), hosts=frozenset({"localhost", "127.0.0.1:8000"}))
+
+
+@pytest.mark.parametrize(
+    ("sender", "may_change"), [("another site", False), ("an old browser at the portal", True)]
+)
+async def test_every_address_that_changes_something_asks_where_requests_come_from(
+    app: Quart, client: Client, sender: str, may_change: bool
+) -> None:
     addresses = _unsafe_addresses(app)
     assert len(addresses) > 10
     for method, address in addresses:
-        response = await client.open(address, method=method, headers=headers)
+        response = await client.open(address, method=method, headers=SENDERS[sender][0])
         is_refused = response.status_code == 403
         assert is_refused != may_change, (method, address, response.status_code)
         assert "Access-Control-Allow-Origin" not in response.headers
@@ -213,3 +226,9 @@ async def test_pages_of_refused_requests_name_the_request_they_answer(client: Cl
         for response in (strange, foreign):
             assert f"<code>{request_id}</code>" in await response.get_data(as_text=True)
             assert int(response.headers["Content-Length"]) == len(await response.get_data())
+
+
+async def test_names_of_requests_are_taken_over_only_if_they_are_plain(client: Client) -> None:
+    for asked, expected in {"a-1.b_2": "a-1.b_2", "a b": "[0-9a-f]{32}"}.items():
+        response = await client.get("/healthz", headers={"X-Request-ID": asked})
+        assert re.fullmatch(expected, response.headers["X-Request-ID"])
