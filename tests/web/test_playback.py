@@ -18,7 +18,6 @@ from video_output import MASTER, MEDIA, PLAYLIST_TYPE, READY, STORYBOARD, Output
 from yarl import URL
 
 from portal.database.models import Rendition, Video
-from portal.storage.presigning import Presigner
 from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app
@@ -168,29 +167,6 @@ async def test_output_of_an_unpublished_attempt_stays_hidden(
         await unpublished.change(change)
         response = await client.get(f"/{unpublished.folder}/master.m3u8")
         assert response.status_code == status, change
-
-
-async def test_playlist_is_signed_once_for_all_who_ask(
-    client: Client, output: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sign, may_sign, signed = Presigner.presign_get_many, asyncio.Event(), []
-
-    async def sign_slowly(signer: Presigner, keys: set[str], *, ttl_s: int) -> dict[str, str]:
-        signed.append(keys)
-        await may_sign.wait()
-        return await sign(signer, keys, ttl_s=ttl_s)
-
-    monkeypatch.setattr(Presigner, "presign_get_many", sign_slowly)
-    own = f"/{output.folder}"
-    asking = asyncio.gather(*(client.get(f"{own}/low/media.m3u8") for _ in range(10)))
-    # Whoever asks later is through by then, and so those are at the signing, or wait for it.
-    assert (await client.get(f"{own}/master.m3u8")).status_code == 200
-    may_sign.set()
-    answers = await asking
-    assert len({await answer.get_data(as_text=True) for answer in answers}) == 1
-    assert len(signed) == 1
-    etag = {"If-None-Match": answers[0].headers["ETag"]}
-    assert (await client.get(f"{own}/low/media.m3u8", headers=etag)).status_code == 304
 
 
 async def test_renditions_of_later_attempts_are_served_once_complete(
