@@ -98,10 +98,6 @@ class Presigner:
         """
         return (await self._credentials(ttl_s))[1]
 
-    async def address_signer(self) -> str:
-        """The id of the credentials that sign now; what the same ones sign ends together."""
-        return str((await self._credentials(1))[0].access_key)
-
     async def origin(self) -> str:
         """Scheme and host of what is signed."""
         parts = urlsplit(await self._bucket_url())
