@@ -11,10 +11,10 @@ from api_client import Client, metadata, presign
 from running_portal import run_ffmpeg, until
 
 from portal.database.models import Rendition, Video
-from portal.processing import attempts, completion
+from portal.processing import attempts, renditions
 from portal.processing.attempts import OpenAttempt
+from portal.processing.encoding import Tools
 from portal.processing.passes import Pass
-from portal.processing.tools import Tools
 from portal.transcoding.probing.probe import SourceLimits
 from portal.web.composition import WebContext
 
@@ -82,7 +82,7 @@ async def ready_video(client: Client, resources: WebContext, file: Path, work_di
 
 async def begun(video_id: UUID) -> OpenAttempt:
     """A later pass, begun."""
-    attempt = await completion.begin(video_id, worker="test")
+    attempt = await renditions.begin_next(video_id, worker="test")
     assert attempt is not None
     return attempt
 

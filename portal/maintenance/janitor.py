@@ -32,7 +32,7 @@ from portal.database.models import Attempt, Deletion, Tombstone, Upload, Video
 from portal.database.rows import lock_video, rows_by_key
 from portal.errors import StorageUnavailable
 from portal.processing.attempts import close_lost
-from portal.processing.references import unused_below, used_folders
+from portal.processing.outputs import unused_below, used_folders
 from portal.processing.removal import remove_again, remove_below
 from portal.queue.app import Queue
 from portal.queue.rows import prune_jobs

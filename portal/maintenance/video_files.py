@@ -16,8 +16,8 @@ from portal.database.rows import lock_video
 from portal.database.states import RenditionState, VideoStatus
 from portal.errors import NotPlayable, VideoNotFound
 from portal.maintenance.janitor import is_settled
-from portal.processing import attempts, completion, masters
-from portal.processing.references import named_playlists, used_folders
+from portal.processing import attempts, outputs, renditions
+from portal.processing.outputs import named_playlists, used_folders
 from portal.processing.sources import holds_source
 from portal.queue.app import Queue
 from portal.storage.bucket import Storage, entries_of, objects_below
@@ -150,20 +150,20 @@ async def make_again(
         if lost:
             await _plan_again(video, lost, queue)
         if Difference.STORYBOARD_MISSING in kinds:
-            await completion.plan_storyboard(video, queue)
+            await renditions.plan_storyboard(video, queue)
     if is_master_wrong:
         if not is_video_left:
             return "can't be repaired: no rendition is left"
         if unknown := await _unknown_folders(video, storage):
             return f"can't be repaired: {', '.join(unknown)} is in no row of the database"
-        await masters.put_master(video, storage)
+        await outputs.put_master(video, storage)
     if Difference.POSTER_MISSING in kinds:
         await _request_poster(video, queue)
     return ""
 
 
 async def _plan_again(video: Video, lost: Sequence[Rendition], queue: Queue) -> None:
-    await completion.plan_again(video, Rendition.filter(id__in=[row.id for row in lost]), queue)
+    await renditions.plan_again(video, Rendition.filter(id__in=[row.id for row in lost]), queue)
     await video.refresh_from_db(fields=["complete_job_id"])
     # The janitor removes what is left of them.
     numbers = [row.attempt_number for row in lost]

@@ -25,10 +25,9 @@ from portal.database.connection import (
     server_time,
     transaction,
 )
-from portal.database.models import Attempt, Rendition, Video
+from portal.database.models import Attempt, MadeSegment, Rendition, Video
 from portal.database.rows import NOW, lock_video
 from portal.database.states import Outcome, RenditionState, VideoStatus
-from portal.processing import made_segments
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
 from portal.transcoding.errors import FailCode
@@ -177,7 +176,7 @@ async def open_attempt(
     makes_storyboard: bool = False,
 ) -> OpenAttempt:
     """Open the next attempt at a locked video at which no other is open."""
-    is_begun = earlier and await made_segments.is_any(video.id)
+    is_begun = earlier and await MadeSegment.exists(video_id=video.id)
     percent = earlier[-1].percent if is_begun else 0.0
     now = await server_time()
     row = await Attempt.create(
@@ -214,7 +213,7 @@ async def close_lost(attempts: Sequence[Attempt]) -> None:
     """
     for attempt in attempts:
         if attempt.outcome is None:
-            got_on = await made_segments.is_any_by(attempt.video_id, attempt.number)
+            got_on = await MadeSegment.exists(video_id=attempt.video_id, made_by=attempt.number)
             attempt.outcome = Outcome.HANDED_BACK if got_on else Outcome.FAILED
             attempt.error_code = ABANDONED.code
             await _end(attempt, attempt.outcome, ABANDONED)
@@ -270,7 +269,7 @@ async def start_again(video: Video, queue: Queue, *, since: datetime | None = No
     Its priority counts from `since`, or from the video's creation.
     """
     last = await Attempt.filter(video_id=video.id).order_by("-number").first()
-    await made_segments.keep(video.id, None)
+    await MadeSegment.filter(video_id=video.id).delete()
     await Video.filter(id=video.id).update(
         status=VideoStatus.PROCESSING,
         failure_code=None,
@@ -333,5 +332,5 @@ async def _end(attempt: Attempt | OpenAttempt, outcome: Outcome, failure: Failur
         await unfinished.update(error_code=code, error_detail=detail)
     if outcome is Outcome.FAILED and failure is not ABANDONED:
         # What it had made may be why.
-        await made_segments.keep(attempt.video_id, None)
+        await MadeSegment.filter(video_id=attempt.video_id).delete()
     return True

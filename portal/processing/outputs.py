@@ -1,24 +1,33 @@
-"""Where a pass puts what it makes: its attempt's folder, or that of the attempt that began it.
+"""What lies in storage of a video: where a pass puts it, the master playlist, what is in use.
 
-And how a finished rendition is read again.
+A pass writes into its attempt's folder, or that of the attempt that began it.
 """
 
-from collections.abc import Mapping
+import posixpath
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from portal.database.connection import retry_outage
-from portal.database.models import Rendition
-from portal.processing import attempts
+from portal.database.models import Rendition, Video
+from portal.database.states import RenditionState
+from portal.processing import attempts, renditions
 from portal.processing.attempts import OpenAttempt
-from portal.storage.bucket import Storage
-from portal.storage.objects import output_prefix
+from portal.storage.bucket import MASTER_MAX_AGE_S, Storage, entries_of
+from portal.storage.calls import ObjectMissing
+from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.encoding.storyboards import RenditionFiles
 from portal.transcoding.packaging.hls import (
     PLAYLIST_NAME,
     media_playlist_name,
     parse_media_playlist,
+    playlist_uris,
 )
+from portal.transcoding.packaging.master import MASTER_NAME, master_playlist
+
+MASTER_TYPE = "application/vnd.apple.mpegurl"
+# How often a master playlist that became outdated while it was written is written again.
+MASTER_ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +65,75 @@ async def open_rendition(row: Rendition, storage: Storage) -> RenditionFiles:
         return await storage.get(f"{folder}{row.name}/{uri}")
 
     return RenditionFiles(playlist=parse_media_playlist(text.decode()), read=read)
+
+
+async def put_master(video: Video, storage: Storage) -> None:
+    """Write a ready video's master playlist with all that is complete now.
+
+    A worker that was held up here may overwrite what another wrote meanwhile, so the rows are read
+    again afterwards.
+    """
+    prefix = output_prefix(video.id, video.published_attempt or 0)
+    for _ in range(MASTER_ROUNDS):
+        complete = await renditions.complete(video)
+        if not complete:  # the video was deleted
+            return
+        await write_master(storage, prefix, master_playlist(complete))
+        if complete == await renditions.complete(video):
+            return
+
+
+async def write_master(storage: Storage, prefix: str, playlist: str) -> None:
+    """Write a master playlist into an attempt's folder."""
+    await storage.put(
+        prefix + MASTER_NAME,
+        playlist.encode(),
+        content_type=MASTER_TYPE,
+        max_age_s=MASTER_MAX_AGE_S,
+    )
+
+
+async def used_folders(video: Video, storage: Storage) -> set[str] | None:
+    """The folders of complete renditions; None when a ready video's master playlist is missing.
+
+    Names are relative to `hls/<video id>/`, such as `1/720p/`. Rows alone don't do: videos of
+    before 0.2 have sound that only their master playlist knows of.
+    """
+    rows = await Rendition.filter(video_id=video.id, state=RenditionState.COMPLETE)
+    folders = {f"{row.attempt_number}/{row.name}/" for row in rows}
+    if video.published_attempt is None:
+        return folders
+    try:
+        master = await storage.get(output_prefix(video.id, video.published_attempt) + MASTER_NAME)
+    except ObjectMissing:
+        return None
+    named = named_playlists(master.decode(), video.published_attempt)
+    return folders | {posixpath.dirname(name) + "/" for name in named}
+
+
+async def unused_below(
+    video: Video, number: int, used: set[str], storage: Storage
+) -> AsyncIterator[str]:
+    """The prefixes below an attempt's folder that nothing leads to.
+
+    Files that belong to no rendition are the published attempt's.
+    """
+    prefix, root = output_prefix(video.id, number), output_root(video.id)
+    own = {name for name in used if name.startswith(f"{number}/")}
+    keeps_files = number == video.published_attempt
+    if not keeps_files and not own:
+        yield prefix
+        return
+    # Collected first: lists of some servers lose their place when entries vanish.
+    for entry in [entry async for entry in entries_of(prefix, storage)]:
+        if isinstance(entry, str):
+            if entry.removeprefix(root) not in own:
+                yield entry
+        elif not keeps_files:
+            yield entry.key
+
+
+def named_playlists(master: str, published_attempt: int) -> set[str]:
+    """The playlists that a master playlist names, such as `1/720p/playlist.m3u8`."""
+    paths = (posixpath.join(str(published_attempt), uri) for uri in playlist_uris(master))
+    return {posixpath.normpath(path) for path in paths}

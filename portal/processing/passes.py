@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
+from uuid import UUID
 
 import psycopg
 
@@ -20,17 +21,13 @@ from portal.concurrency import task_group
 from portal.database.connection import retry_outage
 from portal.database.states import Outcome
 from portal.errors import DatabaseUnavailable, Unavailable
-from portal.processing import attempts, completion, renditions
+from portal.processing import attempts, renditions
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
-from portal.processing.encoding_pass import EncodingPass, Made
-from portal.processing.giving_way import GaveWay
-from portal.processing.heartbeat import Heartbeat
-from portal.processing.masters import put_master, write_master
-from portal.processing.outputs import StorageSink, open_rendition
+from portal.processing.encoding import EncodingRun, PassOutcome, Preempted, Tools
+from portal.processing.outputs import StorageSink, open_rendition, put_master, write_master
+from portal.processing.progress import Heartbeat
 from portal.processing.removal import remove_again
-from portal.processing.source_reading import SourceInterrupted, checked_source
-from portal.processing.sources import SourceChanged
-from portal.processing.tools import Tools
+from portal.processing.sources import SourceChanged, SourceInterrupted, checked_source
 from portal.storage.objects import output_prefix
 from portal.telemetry.spans import span
 from portal.text import error_words
@@ -45,7 +42,6 @@ from portal.transcoding.errors import (
     TranscodeFailed,
     without_signatures,
 )
-from portal.transcoding.packaging.hls import MediaPlaylist
 from portal.transcoding.planning.ladder import Plan, plan_renditions
 from portal.transcoding.planning.storyboard import plan_storyboard
 from portal.transcoding.probing.facts import Probe
@@ -101,18 +97,14 @@ class Pass:
                 logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
                 failure = Failure(str(exc.code), exc.detail)
                 await attempts.reject(attempt, failure, message=exc.message)
-            except EncoderNeeded as exc:
-                await self._queue_encode(exc)
+            except EncoderNeeded as needed:
+                plan, expected_s, queue = needed.plan, needed.expected_s, self.tools.queue
+                queue_encode = partial(renditions.queue_encode, attempt, plan)
+                await retry_outage(partial(queue_encode, expected_s=expected_s, queue=queue))
+                told = {"action": "encode_queued", "expected_s": round(expected_s, 1)}
+                logger.info("Encode is queued", extra=told)
             else:
                 logger.info("Video is ready", extra={"action": "video_ready"})
-
-    async def _queue_encode(self, needed: EncoderNeeded) -> None:
-        plan, expected_s, queue = needed.plan, needed.expected_s, self.tools.queue
-        await retry_outage(
-            lambda: renditions.queue_encode(self.attempt, plan, expected_s=expected_s, queue=queue)
-        )
-        told = {"action": "encode_queued", "expected_s": round(expected_s, 1)}
-        logger.info("Encode is queued", extra=told)
 
     async def make_missing(self) -> None:
         """Carry out a later pass, and see to it that another follows if more is missing.
@@ -127,7 +119,7 @@ class Pass:
                 logger.warning("Source refused: %s", exc.code, extra={"action": "source_rejected"})
                 # What an earlier pass committed may not have reached the playlist yet.
                 await put_master(attempt.video, self.tools.storage)
-                await completion.give_up(attempt, Failure(str(exc.code), exc.detail))
+                await renditions.fail_missing(attempt, Failure(str(exc.code), exc.detail))
             except LeaseLost:
                 # A master playlist may have been half written when it was lost.
                 await put_master(attempt.video, self.tools.storage)
@@ -140,10 +132,10 @@ class Pass:
         attempt, queue = self.attempt, self.tools.queue
         if attempt.makes_storyboard:
             await self._under_lease(self._make_storyboard)
-            finish = partial(completion.finish_storyboard, attempt, queue=queue)
+            finish = partial(renditions.finish_storyboard, attempt, queue=queue)
         else:
             await self._under_lease(self._later_pass)
-            finish = partial(completion.finish, attempt, queue=queue)
+            finish = partial(renditions.finish_pass, attempt, queue=queue)
         return await retry_outage(finish)
 
     @asynccontextmanager
@@ -158,9 +150,11 @@ class Pass:
             yield
         except LeaseLost:
             logger.warning("Lease lost, work discarded", extra={"action": "lease_lost"})
-        except GaveWay:
+        except Preempted:
             outcome = Outcome.HANDED_BACK
-            logger.info("Pass gave way", extra={"action": "gave_way", "attempt": attempt.number})
+            logger.info(
+                "Pass is preempted", extra={"action": "preempted", "attempt": attempt.number}
+            )
             raise
         except (asyncio.CancelledError, Unavailable, DiskFull, psycopg.OperationalError) as exc:
             outcome, failure = Outcome.HANDED_BACK, _reason(exc)
@@ -186,12 +180,14 @@ class Pass:
                 beating = tasks.create_task(heartbeat.beat_forever())
                 result = await work(heartbeat)
                 beating.cancel()
-        except (GaveWay, asyncio.CancelledError, Unavailable, DiskFull):
+        except (Preempted, asyncio.CancelledError, Unavailable, DiskFull):
             await heartbeat.beat_once_more()
             raise
         return result
 
-    async def _first_pass(self, heartbeat: Heartbeat, *, may_encode: bool) -> tuple[Made, Probe]:
+    async def _first_pass(
+        self, heartbeat: Heartbeat, *, may_encode: bool
+    ) -> tuple[PassOutcome, Probe]:
         async with self._probed_source() as (source_url, found):
             try:
                 made = await self._make_first(source_url, found, heartbeat, may_encode=may_encode)
@@ -207,12 +203,20 @@ class Pass:
 
     async def _make_first(
         self, source_url: str, found: Probe, heartbeat: Heartbeat, *, may_encode: bool
-    ) -> Made:
+    ) -> PassOutcome:
         """Plan a ladder and make the first of it. What is known to be undeliverable is encoded."""
         may_copy = Note.COPY_UNDELIVERABLE not in self.attempt.video.notes
         plan = plan_renditions(found, may_copy=may_copy)
         wanted = await self._plan(plan, may_encode=may_encode)
-        return await self._make(source_url, found, heartbeat, plan, wanted, reference=None)
+        return await EncodingRun(
+            attempt=self.attempt,
+            tools=self.tools,
+            heartbeat=heartbeat,
+            source_url=source_url,
+            source=found,
+            plan=plan,
+            wanted=wanted,
+        ).make()
 
     async def _later_pass(self, heartbeat: Heartbeat) -> None:
         attempt = self.attempt
@@ -222,7 +226,7 @@ class Pass:
         await attempts.hold(attempt)
         await put_master(attempt.video, self.tools.storage)
 
-    async def _make_wanted(self, heartbeat: Heartbeat) -> Made:
+    async def _make_wanted(self, heartbeat: Heartbeat) -> PassOutcome:
         attempt = self.attempt
         async with self._probed_source() as (source_url, found):
             plan = plan_renditions(found, may_copy=False)
@@ -231,7 +235,16 @@ class Pass:
             wanted = tuple(name for name in attempt.wanted if name in planned)
             lowest = await renditions.lowest_complete(attempt.video)
             reference = (await open_rendition(lowest, self.tools.storage)).playlist
-            return await self._make(source_url, found, heartbeat, plan, wanted, reference=reference)
+            return await EncodingRun(
+                attempt=attempt,
+                tools=self.tools,
+                heartbeat=heartbeat,
+                source_url=source_url,
+                source=found,
+                plan=plan,
+                wanted=wanted,
+                reference=reference,
+            ).make()
 
     async def _make_storyboard(self, heartbeat: Heartbeat) -> None:
         video, tools = self.attempt.video, self.tools
@@ -244,29 +257,6 @@ class Pass:
             work_dir=tools.work_dir,
             on_progress=heartbeat.report,
         )
-
-    async def _make(
-        self,
-        source_url: str,
-        found: Probe,
-        heartbeat: Heartbeat,
-        plan: Plan,
-        wanted: tuple[str, ...],
-        *,
-        reference: MediaPlaylist | None,
-    ) -> Made:
-        """Make these renditions, after what an earlier attempt made of them if that is of use."""
-        run = EncodingPass(
-            attempt=self.attempt,
-            tools=self.tools,
-            heartbeat=heartbeat,
-            source_url=source_url,
-            source=found,
-            plan=plan,
-            wanted=wanted,
-            reference=reference,
-        )
-        return await run.make()
 
     @asynccontextmanager
     async def _probed_source(self) -> AsyncIterator[tuple[str, Probe]]:
@@ -304,3 +294,42 @@ def _reason(exc: BaseException) -> Failure | None:
     if isinstance(exc, psycopg.OperationalError):
         return Failure(DatabaseUnavailable.code, cause)
     return None
+
+
+EXHAUSTED_MESSAGE = (
+    "The file could not be converted: every try ended unexpectedly. "
+    "Try exporting the video again, for example as H.264 in an mp4 file."
+)
+
+
+async def prepare(video_id: UUID, tools: Tools) -> None:
+    """Look into a video's file: make it failed, or playable if copying does, or queue its encode.
+
+    Raises `HeldByAnother` and whatever breaks a pass off that is to be repeated.
+    """
+    if first_pass := await _begin_first(video_id, tools):
+        await first_pass.prepare()
+
+
+async def make_playable(video_id: UUID, tools: Tools) -> None:
+    """Make a video playable, or failed; nothing when that is done. Raises likewise."""
+    if first_pass := await _begin_first(video_id, tools):
+        await first_pass.make_playable()
+
+
+async def _begin_first(video_id: UUID, tools: Tools) -> Pass | None:
+    """Take the lease on a processing video; one that was tried often enough fails instead."""
+    try:
+        attempt = await attempts.begin(video_id, worker=tools.worker)
+    except attempts.AttemptsExhausted:
+        code = attempts.TRANSCODE_FAILED
+        await attempts.fail_video(video_id, code=code, message=EXHAUSTED_MESSAGE)
+        return None
+    return Pass(attempt, tools) if attempt else None
+
+
+async def complete_ladder(video_id: UUID, tools: Tools) -> None:
+    """Make what is missing of a playable video's ladder, in one pass; raises likewise."""
+    attempt = await renditions.begin_next(video_id, worker=tools.worker)
+    if attempt is not None:
+        await Pass(attempt, tools).make_missing()

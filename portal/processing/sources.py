@@ -16,13 +16,18 @@ with the same ends. Nothing is listed: the embedded server would read the whole 
 
 import hashlib
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 
 from portal.database.models import Video
+from portal.errors import StorageUnavailable
+from portal.processing.attempts import OpenAttempt
 from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing, RangeRefused
 from portal.storage.objects import ObjectInfo
+from portal.transcoding.errors import FailCode, SourceRejected, TranscodeFailed
 
 END_BYTES = 64 * 1024
 # Version 0.4.0 recorded the time of writing alone, and a digest in the two seconds after it.
@@ -96,3 +101,35 @@ async def _digest_of_ends(key: str, size_bytes: int, start: bytes, storage: Stor
         _, end = await storage.get_range(key, size_bytes - END_BYTES, END_BYTES)
         digest.update(end)
     return digest.hexdigest()
+
+
+# Long enough for a slow source; ffmpeg reads it by ranges for as long as it encodes.
+SOURCE_URL_TTL_S = 24 * 3600
+# A storage that has a source and never delivers it is not asked for ever; with the pauses between
+# them so many tries take a quarter of an hour at least.
+MAX_INTERRUPTIONS = 100
+
+
+class SourceInterrupted(StorageUnavailable):
+    """Storage has the source, and broke off while it was read. It costs no attempt, at first."""
+
+
+@asynccontextmanager
+async def checked_source(attempt: OpenAttempt, storage: Storage) -> AsyncIterator[str]:
+    """An address of the very object that was published, before, in and after what is done with it.
+
+    It is read by many requests, so whatever is made of it counts only once it is known to have
+    stayed. An outage of storage, or another file put there, looks like a bad source to ffmpeg; it
+    must not count as one.
+    """
+    await check_source(attempt.video, storage)
+    key = attempt.video.storage_key
+    try:
+        yield await storage.internal.presign_source(key, ttl_s=SOURCE_URL_TTL_S)
+    except (TranscodeFailed, SourceRejected) as exc:
+        await check_source(attempt.video, storage)
+        is_broken_off = exc.code == FailCode.SOURCE_UNREACHABLE
+        if is_broken_off and attempt.interruptions < MAX_INTERRUPTIONS:
+            raise SourceInterrupted from exc
+        raise
+    await check_source(attempt.video, storage)

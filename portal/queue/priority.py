@@ -15,7 +15,7 @@ Of encodes it is so many times what the first pass is expected to take on the wo
 So a hundred long videos sent at once do not hold up a short one that comes after them: they are
 due long after it, and worked off before they are. A long one in turn is overtaken by short ones
 only until it is due. A pass under way gives way to a first pass that is due before it
-(`processing.giving_way`); equal videos go first come, first served; a job that is released or tried
+(`processing.encoding`); equal videos go first come, first served; a job that is released or tried
 again keeps its place. Ladders are completed, in the order of their files' sizes, when no video
 waits for its first pass.
 """

@@ -29,7 +29,7 @@ from portal.errors import (
     UploadNotIssued,
     VideoQuotaExceeded,
 )
-from portal.processing import attempts, completion, sources
+from portal.processing import attempts, renditions, sources
 from portal.processing.attempts import TRANSCODE_FAILED
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
@@ -271,7 +271,7 @@ async def retry_transcode(video: Video, *, queue: Queue) -> None:
             await attempts.start_again(found, queue, since=datetime.now(UTC))
         elif found is not None and found.status is VideoStatus.READY:
             failed = Rendition.filter(video_id=video.id, state=RenditionState.FAILED)
-            if not await completion.plan_again(found, failed, queue):
+            if not await renditions.plan_again(found, failed, queue):
                 raise NothingToRetry
         else:
             raise NothingToRetry

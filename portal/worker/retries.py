@@ -9,9 +9,9 @@ from procrastinate.jobs import Job
 
 from portal.errors import StorageUnavailable, Unavailable
 from portal.processing.attempts import LEASE_S, HeldByAnother
-from portal.processing.giving_way import GaveWay
+from portal.processing.encoding import Preempted
 from portal.processing.removal import SETTLE_S, Unsettled
-from portal.processing.source_reading import SourceInterrupted
+from portal.processing.sources import SourceInterrupted
 from portal.retry import Backoff
 from portal.text import error_words
 from portal.transcoding.errors import DiskFull
@@ -47,7 +47,7 @@ class Retries(BaseRetryStrategy):
 
     def _pause_s(self, exception: BaseException, *, failures: int) -> float:
         match exception:
-            case asyncio.CancelledError() | GaveWay():
+            case asyncio.CancelledError() | Preempted():
                 return 0.0
             case Unsettled():
                 return SETTLE_S

@@ -12,7 +12,7 @@ from procrastinate.signals import on_stop
 from portal.config import Config
 from portal.database.connection import open_database, server_time
 from portal.maintenance.recovery import recover_forever
-from portal.processing.tools import Tools
+from portal.processing.encoding import Tools
 from portal.queue.app import queue_app
 from portal.queue.connector import WorkerConnector
 from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE

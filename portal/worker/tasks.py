@@ -1,4 +1,4 @@
-"""The queue's tasks: each calls one service. Their names are stored with the jobs.
+"""The queue's tasks: each calls one passes. Their names are stored with the jobs.
 
 A task gets an id, re-reads the state, and skips what is done, so it may run any number of times.
 """
@@ -10,8 +10,8 @@ from uuid import UUID
 from procrastinate import Blueprint, JobContext
 
 from portal.maintenance import janitor
-from portal.processing import removal, service
-from portal.processing.tools import Tools
+from portal.processing import passes, removal
+from portal.processing.encoding import Tools
 from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE
 from portal.telemetry.spans import traced_job
 from portal.videos import posters
@@ -33,21 +33,21 @@ async def transcode_video(context: JobContext, video_id: str, cause: Cause = Non
     Version 0.4.0 put this job into the queue of encodes; from there it is carried out, too.
     """
     with _work_on(context, video_id, cause) as tools:
-        await service.prepare(UUID(video_id), tools)
+        await passes.prepare(UUID(video_id), tools)
 
 
 @tasks.task(name="encode", queue=TRANSCODE_QUEUE, pass_context=True, retry=Retries())
 async def encode_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Make a video playable by encoding, or failed."""
     with _work_on(context, video_id, cause) as tools:
-        await service.make_playable(UUID(video_id), tools)
+        await passes.make_playable(UUID(video_id), tools)
 
 
 @tasks.task(name="complete", queue=TRANSCODE_QUEUE, pass_context=True, retry=Retries())
 async def complete_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Make what is missing of a playable video's ladder, in one pass."""
     with _work_on(context, video_id, cause) as tools:
-        await service.complete_ladder(UUID(video_id), tools)
+        await passes.complete_ladder(UUID(video_id), tools)
 
 
 @tasks.task(name="remove", queue=SIDE_QUEUE, pass_context=True, retry=Retries())

@@ -16,9 +16,9 @@ from running_portal import process, until
 from portal.config import Config
 from portal.database import connection
 from portal.database.connection import open_database
-from portal.processing import attempts, heartbeat
+from portal.processing import attempts, progress
 from portal.processing.attempts import LEASE_S, LeaseLost, OpenAttempt
-from portal.processing.heartbeat import Heartbeat
+from portal.processing.progress import Heartbeat
 from portal.web.composition import WebContext
 
 SETTLED_S = 120
@@ -59,7 +59,7 @@ async def test_lease_that_ran_out_in_an_outage_is_renewed_when_nobody_else_took_
 ) -> None:
     monkeypatch.setattr(attempts, "LEASE_S", 0.1)
     for name in ("RENEWAL_S", "HEARTBEAT_S"):
-        monkeypatch.setattr(heartbeat, name, 0.1)
+        monkeypatch.setattr(progress, name, 0.1)
     attempt = await begin_first_pass(video_id)
     assert attempt is not None
     before = await rows(config.database_url, LEASE_END)

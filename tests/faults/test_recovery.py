@@ -14,8 +14,8 @@ from running_portal import until
 
 from portal.maintenance import recovery
 from portal.maintenance.recovery import recover, recover_forever
-from portal.processing import attempts, heartbeat
-from portal.processing.heartbeat import Heartbeat
+from portal.processing import attempts, progress
+from portal.processing.progress import Heartbeat
 from portal.videos import deletion, posters
 from portal.web.composition import WebContext
 
@@ -120,8 +120,8 @@ async def test_workers_that_live_renew_their_leases_before_recovery_after_an_out
     recovered = AsyncMock(side_effect=chain([psycopg.OperationalError], repeat(0)))
     monkeypatch.setattr(recovery, "recover", recovered)
     monkeypatch.setattr(recovery, "RECOVERY_INTERVAL_S", 0.3)
-    monkeypatch.setattr(heartbeat, "HEARTBEAT_S", 0.02)
-    monkeypatch.setattr(heartbeat, "RENEWAL_S", 0)
+    monkeypatch.setattr(progress, "HEARTBEAT_S", 0.02)
+    monkeypatch.setattr(progress, "RENEWAL_S", 0)
     recovering = asyncio.create_task(recover_forever(queue, asyncio.Event()))
     beating = asyncio.create_task(Heartbeat(attempt).beat_forever())
 

@@ -37,7 +37,7 @@ from portal.database.models import Attempt, Deletion, Video
 from portal.database.states import Outcome, VideoStatus
 from portal.errors import Unavailable
 from portal.maintenance.janitor import Tidied
-from portal.processing import attempts, source_reading
+from portal.processing import attempts, sources
 from portal.processing.removal import Unsettled, remove_files
 from portal.transcoding.errors import TranscodeFailed
 from portal.web.composition import WebContext
@@ -184,7 +184,7 @@ def never_to_ffmpeg(asked: Asked) -> Fault | None:
 async def test_storage_that_never_delivers_the_source_is_not_asked_for_ever(
     proxy: StorageProxy, transcoding: Transcoding, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_reading, "MAX_INTERRUPTIONS", 2)
+    monkeypatch.setattr(sources, "MAX_INTERRUPTIONS", 2)
     proxy.choose = never_to_ffmpeg
     for _ in range(2):
         with pytest.raises(Unavailable):

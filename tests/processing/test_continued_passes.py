@@ -17,7 +17,7 @@ from portal.database.models import Attempt, MadeSegment, Rendition, Video
 from portal.database.states import Outcome, VideoStatus
 from portal.processing import attempts
 from portal.processing.attempts import OpenAttempt
-from portal.processing.made_segments import find
+from portal.processing.progress import find_stored
 from portal.storage.bucket import objects_below
 from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.hls import parse_media_playlist
@@ -75,7 +75,7 @@ async def test_first_pass_goes_on_in_the_folder_it_was_begun_in(
     video = await published_file(client, resources, film)
     await ended_after(await first_attempt(video), resources, tmp_path, segments=3)
     second = await first_attempt(video)
-    made = await find(video.id, [EARLY], resources.storage)
+    made = await find_stored(video.id, [EARLY], resources.storage)
     assert made is not None
     assert second.percent >= 95 * made.made_s / LONG_S
     assert not second.is_cautious

@@ -36,7 +36,7 @@ from running_portal import (
 
 from portal.database.models import Attempt, Rendition, Video
 from portal.database.states import VideoStatus
-from portal.processing import completion, masters
+from portal.processing import outputs, renditions
 from portal.processing.sources import identify
 from portal.storage.calls import ObjectMissing
 from portal.transcoding.errors import FailCode, TranscodeFailed
@@ -77,7 +77,7 @@ async def test_long_video_is_playable_before_its_ladder_is_complete(
     assert variants(early) == [f"{name}/playlist.m3u8" for name in EARLY]
 
     assert await make_missing(playable, resources, tmp_path) is True
-    assert await completion.begin(playable.id, worker="test") is None
+    assert await renditions.begin_next(playable.id, worker="test") is None
 
     assert set((await states(playable)).values()) == {"complete"}
     whole = await master(client, playable)
@@ -211,7 +211,7 @@ async def test_playlist_that_a_killed_worker_did_not_write_is_written_by_the_nex
     await make_missing(playable, resources, tmp_path)
     whole = await master(client, playable)
     key = f"hls/{playable.id}/1/master.m3u8"
-    await resources.storage.put(key, b"#EXTM3U\n", content_type=masters.MASTER_TYPE)
+    await resources.storage.put(key, b"#EXTM3U\n", content_type=outputs.MASTER_TYPE)
     await Video.filter(id=playable.id).update(complete_job_id=playable.complete_job_id)
     assert await make_missing(playable, resources, tmp_path) is True
     assert await master(client, playable) == whole

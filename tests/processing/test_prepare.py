@@ -12,9 +12,8 @@ from passes import EARLY, LATER, make_source, pass_of, published_file, states
 
 from portal.database.models import Attempt, Rendition, Video
 from portal.database.states import VideoStatus
-from portal.processing import attempts, pace, service
-from portal.processing.pace import Pace, WorkMeter
-from portal.processing.tools import Tools
+from portal.processing import attempts, encoding, passes
+from portal.processing.encoding import Pace, Tools, WorkMeter
 from portal.transcoding.encoding.progress import Stage
 from portal.transcoding.errors import RejectCode, SourceRejected
 from portal.transcoding.probing.probe import SourceLimits, probe
@@ -35,7 +34,7 @@ def tools_for(video: Video, resources: WebContext, work_dir: Path) -> Tools:
 
 async def looked_into(video: Video, resources: WebContext, work_dir: Path) -> Video:
     """The video after a look as a worker takes it."""
-    await service.prepare(video.id, tools_for(video, resources, work_dir))
+    await passes.prepare(video.id, tools_for(video, resources, work_dir))
     return await Video.get(id=video.id)
 
 
@@ -59,7 +58,7 @@ async def test_file_that_needs_an_encoder_is_left_to_a_job_of_its_own(
     assert look == (created.transcode_job_id, "portal:transcode", "prepare", "todo")
     assert encode == (video.encode_job_id, "portal:encode", "transcode", "todo")
 
-    await service.make_playable(video.id, tools_for(video, resources, tmp_path))
+    await passes.make_playable(video.id, tools_for(video, resources, tmp_path))
 
     ready = await Video.get(id=video.id)
     assert (ready.status, ready.published_attempt) == (VideoStatus.READY, 1)
@@ -141,7 +140,7 @@ async def test_too_much_work_is_told_by_the_time_that_ffmpeg_works(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seconds = count(1)
-    monkeypatch.setattr(pace, "monotonic", lambda: next(seconds))
+    monkeypatch.setattr(encoding, "monotonic", lambda: next(seconds))
 
     async def report(stage: Stage, percent: float, eta_s: float | None) -> None:
         told.append(percent)
@@ -153,7 +152,7 @@ async def test_too_much_work_is_told_by_the_time_that_ffmpeg_works(
     # A thousandth in a minute is 17 hours, and in an hour in which ffmpeg was paused it is not.
     seconds = count(3600)
     await meter.follow(Stage.TRANSCODING, 2.5, None)
-    assert meter.worked_s == 60 + pace.MAX_STEP_S
+    assert meter.worked_s == 60 + encoding.MAX_STEP_S
     with pytest.raises(SourceRejected) as caught:
         await meter.follow(Stage.TRANSCODING, 1.1, None)
     assert caught.value.code == RejectCode.TOO_MUCH_WORK

@@ -10,7 +10,7 @@ from running_portal import make_video, run_ffmpeg
 
 from portal.database.models import Attempt, Rendition, Video
 from portal.database.states import VideoStatus
-from portal.processing import attempts, completion
+from portal.processing import attempts, renditions
 from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.packaging.hls import parse_media_playlist
 from portal.transcoding.planning import ladder
@@ -160,7 +160,7 @@ async def test_a_storyboard_that_cannot_be_made_holds_up_nothing(
 ) -> None:
     clip = make_video(tmp_path / "clip.mp4", size="640x360")
     video = await looked_into(await published_file(client, resources, clip), resources, tmp_path)
-    for _ in range(completion.MAX_TRIES):
+    for _ in range(renditions.MAX_TRIES):
         attempt = await begun(video.id)
         assert attempt.makes_storyboard
         await Attempt.filter(id=attempt.id).update(outcome="failed", error_code="worker_lost")

@@ -51,7 +51,7 @@ async def test_pass_that_is_released_says_why(
     async def fail(*_: object, **__: object) -> None:
         raise trouble
 
-    monkeypatch.setattr("portal.processing.source_reading.check_source", fail)
+    monkeypatch.setattr("portal.processing.sources.check_source", fail)
     with pytest.raises(type(trouble)):
         await pass_of(attempt, resources, tmp_path).make_playable()
     lines = [it.getMessage() for it in caplog.records]

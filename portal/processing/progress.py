@@ -1,0 +1,164 @@
+"""What a pass has done, written while it goes on with the renewal of its lease.
+
+That is its progress, and the segments that are in storage, so that another attempt can go on after
+them. The segments recorded of a video are of one pass. They go when its renditions are complete or
+have failed, and when they are begun anew. All but the first attempt at a pass write their segments,
+under names of their own, into the folder of the first.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from time import monotonic
+from uuid import UUID
+
+import psycopg
+
+from portal.database.connection import transaction
+from portal.database.models import MadeSegment as Row
+from portal.database.rows import lock_video
+from portal.processing import attempts
+from portal.processing.attempts import LeaseLost, OpenAttempt
+from portal.storage.bucket import Storage
+from portal.storage.calls import ObjectMissing
+from portal.storage.objects import output_prefix
+from portal.transcoding.encoding.continuation import MadeRendition, MadeSegment
+from portal.transcoding.packaging.cmaf import SegmentFacts
+from portal.transcoding.packaging.hls import INIT_NAME
+
+logger = logging.getLogger(__name__)
+
+RENEWAL_S = 5
+HEARTBEAT_S = 1
+LAST_BEAT_TIMEOUT_S = 2.0
+
+_FACTS = tuple(it.name for it in fields(SegmentFacts) if it.name != "is_closed")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredPart:
+    """What earlier attempts made of a pass, in the folder of the attempt of that number."""
+
+    folder: int
+    renditions: Mapping[str, MadeRendition]
+
+    @property
+    def made_s(self) -> float:
+        """How much of the film that is."""
+        rendition = next(iter(self.renditions.values()))
+        return float(rendition.time_s(rendition.segments[-1].facts.until_ticks))
+
+
+async def find_stored(
+    video_id: UUID, names: Collection[str], storage: Storage
+) -> StoredPart | None:
+    """What is made of a pass that makes these renditions; None when that is nothing of use."""
+    rows = await Row.filter(video_id=video_id).order_by("number")
+    by_name: dict[str, list[Row]] = {}
+    for row in rows:
+        made = by_name.setdefault(row.rendition, [])
+        if row.number == len(made):
+            made.append(row)
+    count = min(map(len, by_name.values()), default=0)
+    if not count or by_name.keys() != set(names):
+        return None
+    folder = rows[0].folder
+    try:
+        renditions = {
+            name: MadeRendition(
+                init=await storage.get(f"{output_prefix(video_id, folder)}{name}/{INIT_NAME}"),
+                segments=tuple(map(_segment, made[:count])),
+            )
+            for name, made in by_name.items()
+        }
+    except ObjectMissing:
+        return None
+    return StoredPart(folder=folder, renditions=renditions)
+
+
+def _segment(row: Row) -> MadeSegment:
+    facts = {name: getattr(row, name) for name in _FACTS}
+    return MadeSegment(
+        uri=row.uri, size_bytes=row.size_bytes, facts=SegmentFacts(is_closed=True, **facts)
+    )
+
+
+class Heartbeat:
+    """Renews the lease of an attempt and writes what it has done, at most once a second."""
+
+    def __init__(self, attempt: OpenAttempt) -> None:
+        self._attempt = attempt
+        self._stored: list[Row] = []
+        self._writing = asyncio.Lock()
+        self._folder = attempt.number
+        self._written: tuple[str, float, float | None] = ("probing", attempt.percent, None)
+        self._progress: tuple[str, float, float | None] = self._written
+        self._renewed_at = monotonic()
+
+    async def report(self, stage: str, percent: float, eta_s: float | None) -> None:
+        """Note the progress, which never falls; it is written with the next beat."""
+        self._progress = (stage, max(percent, self._attempt.percent), eta_s)
+
+    async def begin_pass(self, part: StoredPart | None) -> None:
+        """Segments that are stored from now on follow those, or are the first of a pass."""
+        attempt, count = self._attempt, 0
+        if part:
+            count = len(next(iter(part.renditions.values())).segments)
+        async with self._writing:
+            async with transaction():
+                await lock_video(attempt.video_id)
+                await attempts.hold(attempt)
+                await Row.filter(video_id=attempt.video_id, number__gte=count).delete()
+            self._stored, self._folder = [], part.folder if part else attempt.number
+
+    def note_stored(self, rendition: str, number: int, segment: MadeSegment) -> None:
+        """Note a segment that is in storage; likewise."""
+        row = Row(
+            video_id=self._attempt.video_id,
+            rendition=rendition,
+            number=number,
+            folder=self._folder,
+            made_by=self._attempt.number,
+            uri=segment.uri,
+            size_bytes=segment.size_bytes,
+            **{it: getattr(segment.facts, it) for it in _FACTS},
+        )
+        self._stored.append(row)
+
+    async def beat_forever(self) -> None:
+        """Run beside the work. Raises `LeaseLost` when the attempt is no longer ours."""
+        while True:
+            await asyncio.sleep(HEARTBEAT_S)
+            age_s = monotonic() - self._renewed_at
+            is_news = self._stored or self._progress != self._written
+            if not is_news and age_s < RENEWAL_S:
+                continue
+            try:
+                await self.beat()
+            except psycopg.OperationalError:
+                # However long the database is away: it says then whether another worker took
+                # over, and until then nothing can be published.
+                logger.warning("Lease not renewed, trying again", extra={"action": "lease_retry"})
+
+    async def beat(self) -> None:
+        """Write what was noted, under the lease; raises `LeaseLost`."""
+        async with self._writing:
+            stage, percent, eta_s = progress = self._progress
+            stored = list(self._stored)
+            async with transaction():
+                if stored:
+                    await lock_video(self._attempt.video_id)
+                await attempts.hold(self._attempt, stage=stage, percent=percent, eta_s=eta_s)
+                await Row.bulk_create(stored, ignore_conflicts=True)
+            # What was noted meanwhile is left.
+            del self._stored[: len(stored)]
+            self._written = progress
+        self._renewed_at = monotonic()
+
+    async def beat_once_more(self) -> None:
+        """Write what was noted of a pass that ended early, unless that takes long."""
+        with suppress(LeaseLost, psycopg.Error, TimeoutError):
+            async with asyncio.timeout(LAST_BEAT_TIMEOUT_S):
+                await self.beat()
