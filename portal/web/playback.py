@@ -6,21 +6,28 @@ of the bucket) and come here for none of it but the storyboard's index. Private 
 played from here, segment by segment. Served is what a ready video's published attempt wrote, and
 complete renditions that later attempts added.
 
+Addresses with a playback token have it in their path: `/p/<token>/…`. Whatever a playlist names by
+a relative address has it, too, so every player that knows nothing of the portal sends it. They are
+the portal's own, also where `PLAYBACK_BASE_URL` sends other players to a CDN.
+
 A master playlist grows while the ladder is being completed, so nothing keeps it for long; what it
 names never changes.
 """
 
 import re
+from dataclasses import dataclass
 from uuid import UUID
 
 from quart import Blueprint, Response, redirect, request
 from werkzeug.wrappers import Response as WerkzeugResponse
 
+from portal.config import Config
 from portal.errors import NotFound
 from portal.storage.bucket import MASTER_MAX_AGE_S
 from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.master import MASTER_NAME
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME
+from portal.videos.playback_links import PlaybackLink
 from portal.videos.posters import poster_key
 from portal.videos.reading import audience_of
 from portal.web.auth import Policy, policy
@@ -39,6 +46,47 @@ VTT_TYPE = "text/vtt; charset=utf-8"
 # A player's page, or its cache, may keep a playlist this long; the signatures live far longer.
 PLAYLIST_MAX_AGE_S = 300
 POSTER_MAX_AGE_S = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaybackAddresses:
+    """Absolute addresses of a stream, empty while there is none, and of a player to be framed."""
+
+    playback_url: str
+    embed_url: str
+
+
+async def link_addresses(link: PlaybackLink) -> PlaybackAddresses:
+    """The addresses of a playback link."""
+    web = web_context()
+    token = await link.token(web.signing_keys)
+    return signed_addresses(web.config, link.video_id, link.published_attempt, token=token)
+
+
+def signed_addresses(
+    config: Config, video_id: UUID, published_attempt: int | None, *, token: str
+) -> PlaybackAddresses:
+    """The addresses of a video that this token opens."""
+    base = f"{config.public_url}/p/{token}"
+    return PlaybackAddresses(
+        playback_url=_stream(base, video_id, published_attempt),
+        embed_url=f"{base}/embed/{video_id}",
+    )
+
+
+def master_url(
+    config: Config, video_id: UUID | str, published_attempt: int | None, *, is_private: bool
+) -> str:
+    """Absolute address of the master playlist; empty while there is no published attempt."""
+    is_plain = bool(config.playback_base_url) and not is_private
+    base = config.playback_base_url if is_plain else config.public_url
+    return _stream(base, video_id, published_attempt)
+
+
+def _stream(base: str, video_id: UUID | str, published_attempt: int | None) -> str:
+    if published_attempt is None:
+        return ""
+    return f"{base}/{output_prefix(video_id, published_attempt)}{MASTER_NAME}"
 
 
 @blueprint.get("/hls/<uuid:video_id>/<int:attempt>/<path:name>")
@@ -60,9 +108,9 @@ async def output(video_id: UUID, attempt: int, name: str) -> WerkzeugResponse | 
         return response
     playlists = web_context().playlists
     if audience.is_private:
-        return await _open_to_all(await playlists.plain(key), PLAYLIST_TYPE, max_age_s=0)
+        return await _open_to_all(await playlists.text(key), PLAYLIST_TYPE, max_age_s=0)
     if is_master:
-        return await _open_to_all(await playlists.master(key), PLAYLIST_TYPE, MASTER_MAX_AGE_S)
+        return await _open_to_all(await playlists.text(key), PLAYLIST_TYPE, MASTER_MAX_AGE_S)
     max_age_s = await playlists.max_age_s(PLAYLIST_MAX_AGE_S)
     return await _open_to_all(await playlists.media(key), PLAYLIST_TYPE, max_age_s)
 

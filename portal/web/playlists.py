@@ -35,13 +35,12 @@ class Playlists:
         self._url_ttl_s = url_ttl_s
         self._signing: SingleFlight[str] = SingleFlight()
 
-    async def master(self, key: str) -> str:
-        """The master playlist as it is stored; `NotFound` if it is not, as for all of these."""
-        return await self._text(key)
-
-    async def plain(self, key: str) -> str:
-        """A playlist of a private video, as it is stored."""
-        return await self._text(key)
+    async def text(self, key: str) -> str:
+        """What is stored under this key; `NotFound` if nothing is, as for all of these."""
+        try:
+            return (await self._storage.get(key)).decode()
+        except ObjectMissing as exc:
+            raise NotFound from exc
 
     async def media(self, key: str) -> str:
         """A media playlist whose segments have signed addresses; those who ask at once share one.
@@ -50,7 +49,7 @@ class Playlists:
         """
 
         async def signed() -> str:
-            text = await self._text(key)
+            text = await self.text(key)
             folder = key.rpartition("/")[0]
             keys = {f"{folder}/{uri}" for uri in playlist_uris(text)}
             film_s = ceil(parse_media_playlist(text).duration_s)
@@ -62,7 +61,7 @@ class Playlists:
 
     async def storyboard(self, key: str) -> str:
         """A storyboard's index whose sprites have addresses."""
-        text = await self._text(key)
+        text = await self.text(key)
         folder = key.rpartition("/")[0]
         keys = {f"{folder}/{match['name']}" for match in SPRITE_LINE.finditer(text)}
         addresses = await self._addresses(keys)
@@ -71,7 +70,7 @@ class Playlists:
     async def private_storyboard(self, key: str, *, root: str) -> str:
         """A storyboard's index whose sprites are named below `root`, the portal's own path."""
         folder = key.rpartition("/")[0]
-        text = await self._text(key)
+        text = await self.text(key)
         return SPRITE_LINE.sub(rf"{root}/{folder}/\g<name>", text)
 
     async def address(self, key: str, *, is_private: bool) -> str:
@@ -91,9 +90,3 @@ class Playlists:
         if self._base_url:
             return {key: f"{self._base_url}/{key}" for key in keys}
         return await self._storage.public.presign_get_many(keys, ttl_s=self._url_ttl_s)
-
-    async def _text(self, key: str) -> str:
-        try:
-            return (await self._storage.get(key)).decode()
-        except ObjectMissing as exc:
-            raise NotFound from exc

@@ -23,7 +23,7 @@ from portal.web.api.json_bodies import (
     validated,
 )
 from portal.web.auth import Policy, policy, principal
-from portal.web.playback_addresses import link_addresses
+from portal.web.playback import link_addresses
 from portal.web.videos import read_video
 
 blueprint = Blueprint("api_playback_links", __name__, url_prefix="/api")

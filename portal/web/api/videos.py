@@ -41,7 +41,7 @@ from portal.web.api.json_bodies import (
 from portal.web.api.metadata import VideoMetadata
 from portal.web.auth import Policy, account_id, policy
 from portal.web.composition import web_context
-from portal.web.playback_addresses import master_url, signed_addresses
+from portal.web.playback import master_url, signed_addresses
 from portal.web.server.headers import conditional_response
 from portal.web.videos import read_record
 

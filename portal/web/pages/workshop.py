@@ -23,7 +23,7 @@ from portal.web.errors import fragment
 from portal.web.pages import editing, posters, visibility
 from portal.web.pages.editing import EditForm
 from portal.web.pages.posters import PosterView
-from portal.web.playback_addresses import link_addresses
+from portal.web.playback import link_addresses
 from portal.web.server.context import expect_player
 from portal.web.videos import read_progress, read_video
 
