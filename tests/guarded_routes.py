@@ -25,7 +25,8 @@ class Route:
     def path(self, thing_id: str = "", **ids: str) -> str:
         """Its address: of this video or upload, with these other ids, and unknown ones else."""
         values = {**VALUES, "video_id": thing_id, "id": thing_id, **ids}
-        return re.sub(r"<(?:\w+:)?(\w+)>", lambda it: values.get(it[1]) or str(uuid4()), self.rule)
+        part = re.compile(r"<(?:[^<:]+:)?(\w+)>")
+        return part.sub(lambda it: values.get(it[1]) or str(uuid4()), self.rule)
 
     @property
     def is_about_upload(self) -> bool:
