@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from hypercorn.typing import Scope
@@ -117,14 +116,11 @@ async def _note_route() -> None:
 
 def _install_checks(app: Quart, config: Config) -> None:
     """What a request meets before its view, in this order."""
-    app.before_request(partial(check_origin, config))
-    ConcurrencyLimit(app, limit=config.max_concurrent_requests)
-    app.before_request(auth.enforce)
+    concurrency = ConcurrencyLimit(config.max_concurrent_requests)
     changes = RateLimit(config.rate_limit_changes)
     searches = RateLimit(config.rate_limit_searches)
     sign_ins = RateLimit(config.rate_limit_sign_ins)
 
-    @app.before_request
     async def limit_rate() -> None:
         """What people ask for before it is known who they are counts for their address."""
         endpoint, client = request.endpoint, state_of(request.scope).client
@@ -140,6 +136,15 @@ def _install_checks(app: Quart, config: Config) -> None:
                 budget.count(client)
             else:
                 budget.count(str(account_id), of="account")
+
+    @app.before_request
+    async def check() -> None:
+        check_origin(config)
+        concurrency.enter()
+        await auth.enforce()
+        await limit_rate()
+
+    app.teardown_request(concurrency.leave)
 
 
 def _install_templates(app: Quart, config: Config) -> None:

@@ -10,7 +10,7 @@ from math import ceil
 from time import time
 from typing import Any
 
-from quart import Quart, Request, request
+from quart import Request, request
 
 from portal.errors import Overloaded, TooManyRequests
 
@@ -46,20 +46,20 @@ class ConcurrencyLimit:
     What is counted is the time until a response begins.
     """
 
-    def __init__(self, app: Quart, *, limit: int) -> None:
+    def __init__(self, limit: int) -> None:
         self._limit = limit
         self._requests: set[int] = set()
-        app.before_request(self._enter)
-        app.teardown_request(self._leave)
 
-    async def _enter(self) -> None:
+    def enter(self) -> None:
+        """Count the current request, unless it is quick whatever happens."""
         if request.path.startswith(ALWAYS_ANSWERED):
             return
         if len(self._requests) >= self._limit:
             raise Overloaded
         self._requests.add(id(request.scope))
 
-    async def _leave(self, _: BaseException | None) -> None:
+    async def leave(self, _: BaseException | None) -> None:
+        """Forget the current request, which has ended in whatever way."""
         self._requests.discard(id(request.scope))
 
 

@@ -29,7 +29,7 @@ PRIVATE_ENDINGS = (".localhost", ".local", ".home.arpa", ".internal")
 OWN_SITES = frozenset({"same-origin", "none"})
 
 
-async def check_origin(config: Config) -> None:
+def check_origin(config: Config) -> None:
     """Refuse the current request if it is sent to another name, or by another site's page."""
     host = request.headers.get("Host", "")
     if not is_own_host(host, public_url=config.public_url, allowed=config.allowed_hosts):
