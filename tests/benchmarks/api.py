@@ -37,7 +37,7 @@ MEMORY_AIM_MB = 120
 UPLOADS_PER_SECOND = 700
 UPLOADS_AT_ONCE = 16
 # One client asks for more than any office does. Counted all the same: that is part of the cost.
-LIMITS = {"RATE_LIMIT_CHANGES": "0"}
+LIMITS = {"RATE_LIMIT_CHANGES": "100000000"}
 SIGNED_IN_AIM = 0.85
 EMAIL, PASSWORD = "benchmark@example.org", "four calm green boats"
 PRESIGN = {"fileName": "benchmark.mp4", "contentType": "video/mp4"}
