@@ -3,10 +3,8 @@
 from typing import Any
 
 from api_client import rows, run_sql
-from older_databases import empty_database, older_database
+from older_databases import empty_database
 from procrastinate.schema import SchemaManager
-
-from portal.database.connection import migrate
 
 # Everything of the queue that PostgreSQL's catalogs know.
 CATALOG = """
@@ -33,10 +31,6 @@ FROM pg_type JOIN pg_attribute ON attrelid = typrelid
 WHERE typtype = 'c' AND typname LIKE 'procrastinate%%' AND attnum > 0
 ORDER BY 1, 2, 3
 """
-RECORD = """;
-INSERT INTO tortoise_migrations (app, name, applied_at) VALUES ('portal', '0003_queue', now())
-"""
-HISTORY = "SELECT app, name FROM tortoise_migrations ORDER BY id"
 
 
 async def catalog(database_url: str) -> list[tuple[Any, ...]]:
@@ -51,16 +45,3 @@ async def test_queue_tables_are_those_of_the_installed_procrastinate(
     async with empty_database(services) as config:
         await run_sql(config.database_url, SchemaManager.get_schema())
         assert migrated == await catalog(config.database_url)
-
-
-async def test_database_with_the_queue_of_before_goes_on_with_the_next_migration(
-    services: dict[str, str], environ: dict[str, str]
-) -> None:
-    """Its history names the migrations as they are named here, whatever folder they lie in."""
-    async with older_database(services, "0002_categories") as config:
-        await run_sql(config.database_url, SchemaManager.get_schema() + RECORD)
-        await migrate(config)
-        assert await catalog(config.database_url) == await catalog(environ["DATABASE_URL"])
-        assert await rows(config.database_url, HISTORY) == await rows(
-            environ["DATABASE_URL"], HISTORY
-        )
