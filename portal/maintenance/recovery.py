@@ -25,8 +25,14 @@ from portal.database.models import Deletion, PosterRequest, Video
 from portal.database.rows import IS_UNDER_WAY, NOW, lock_video
 from portal.database.states import VideoStatus
 from portal.queue.app import Queue, QueueUnavailable
-from portal.queue.enqueue import defer_completion, defer_poster, defer_removal, defer_transcode
-from portal.queue.jobs import end_job, queue_again
+from portal.queue.enqueue import (
+    defer_completion,
+    defer_poster,
+    defer_removal,
+    defer_transcode,
+    end_job,
+    queue_again,
+)
 from portal.queue.rows import DEAD_AFTER_S
 from portal.videos.deletion import finish_deletions
 from portal.videos.progress import JOB_OF_VIDEO

@@ -1,12 +1,16 @@
 """The queue's app: what processes enqueue with, and what the worker takes jobs with."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
+from functools import partial, wraps
+from typing import Any, TypeAlias
 
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import ConnectorException
 from psycopg import OperationalError
+
+from portal.database.connection import BACKOFF, CONNECT_TIMEOUT_S, RECONNECT_TIMEOUT_S
+from portal.retry import retry
 
 Queue: TypeAlias = App
 # The database's error when a statement is run on the queue's own connections.
@@ -38,3 +42,43 @@ def database_errors() -> Iterator[None]:
         if isinstance(exc.__cause__, OperationalError):
             raise exc.__cause__ from None
         raise
+
+
+def _retried(method: Callable[..., Awaitable[Any]]) -> Any:
+    @wraps(method)
+    async def retried(self: "WorkerConnector", *positional: Any, **named: Any) -> Any:
+        work = partial(method, self, *positional, **named)
+        return await retry(work, on=self.is_outage, backoff=BACKOFF, what="Database")
+
+    return retried
+
+
+class WorkerConnector(PsycopgConnector):
+    """Repeats a worker's statements until the database is back, unless the worker is to end.
+
+    Without that procrastinate's worker ends, and cancels its jobs, at the first that fails. All
+    of them may be repeated: a job that was given out without the answer arriving is recovered.
+    """
+
+    def __init__(self, database_url: str) -> None:
+        super().__init__(
+            conninfo=database_url,
+            kwargs={"connect_timeout": CONNECT_TIMEOUT_S},
+            timeout=CONNECT_TIMEOUT_S,
+            # As in `database.connection.tortoise_config`.
+            reconnect_timeout=RECONNECT_TIMEOUT_S,
+        )
+        self.is_ending = False
+
+    execute_query_async = _retried(PsycopgConnector.execute_query_async)
+    execute_query_one_async = _retried(PsycopgConnector.execute_query_one_async)
+    execute_query_all_async = _retried(PsycopgConnector.execute_query_all_async)
+    # Jobs whose news is missed are found by polling.
+    listen_notify = _retried(PsycopgConnector.listen_notify)
+
+    def is_outage(self, exc: Exception) -> bool:
+        return (
+            not self.is_ending
+            and isinstance(exc, ConnectorException)
+            and isinstance(exc.__cause__, OperationalError)
+        )

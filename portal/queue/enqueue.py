@@ -1,17 +1,67 @@
 """Puts the jobs of a video into the queue, within the transaction that makes them necessary.
 
-Which of the waiting ones is next is decided in `priority`.
+And whose turn it is: the priorities of jobs.
+
+What is soon done goes first, and nothing waits for ever: each video has a time by which it is due,
+and the one due earliest goes next. That time is when the video began to wait plus an allowance.
+
+Of files that wait for a look the allowance grows with the square root of their size, which is all
+that is known of them:
+
+    1 MB  1 hour      100 MB  10 hours      1 GB  1.3 days      100 GB  13 days
+
+Of encodes it is so many times what the first pass is expected to take on the worker that looked:
+
+    2 s  7 minutes      1 minute  3.3 hours      10 minutes  1.4 days      2 hours or more  14 days
+
+So a hundred long videos sent at once do not hold up a short one that comes after them: they are
+due long after it, and worked off before they are. A long one in turn is overtaken by short ones
+only until it is due. A pass under way gives way to a first pass that is due before it
+(`processing.encoding`); equal videos go first come, first served; a job that is released or tried
+again keeps its place. Ladders are completed, in the order of their files' sizes, when no video
+waits for its first pass.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
+from math import sqrt
 from uuid import UUID
 
+from procrastinate.jobs import Status
+
+from portal.database.connection import server_time
 from portal.database.models import Video
 from portal.database.pool import transaction_connection
 from portal.queue.app import Queue, database_errors
-from portal.queue.priority import completion_priority, encode_priority, look_priority
 from portal.queue.rows import queued_at
 from portal.telemetry.spans import current_trace_context
+
+MB = 1_000_000
+ALLOWANCE_S = 3600
+ALLOWANCE_PER_ENCODE_S = 200
+MAX_ALLOWANCE_S = 14 * 24 * 3600
+# The queue's priorities are 32 bits wide; seconds since then are enough until 2050.
+EPOCH = datetime(2020, 1, 1, tzinfo=UTC)
+COMPLETION_OFFSET = 1_000_000_000
+
+
+def look_priority(size_bytes: int, *, since: datetime) -> int:
+    """The priority of looking into a file that waits since then; the highest goes first."""
+    return _priority(since, ALLOWANCE_S * sqrt(size_bytes / MB))
+
+
+def encode_priority(expected_s: float, *, since: datetime) -> int:
+    """The priority of a first pass that encodes, and is expected to take so long."""
+    return _priority(since, min(MAX_ALLOWANCE_S, ALLOWANCE_PER_ENCODE_S * expected_s))
+
+
+def completion_priority(size_bytes: int, *, since: datetime) -> int:
+    """The priority of completing a ladder: after every first pass."""
+    return look_priority(size_bytes, since=since) - COMPLETION_OFFSET
+
+
+def _priority(since: datetime, allowance_s: float) -> int:
+    return -round((since - EPOCH).total_seconds() + allowance_s)
+
 
 # Looks into files, and what needs no encoder. Nobody is refused only after another's film.
 PREPARE_QUEUE = "prepare"
@@ -21,7 +71,6 @@ SIDE_QUEUE = "chores"
 QUEUES = (PREPARE_QUEUE, TRANSCODE_QUEUE, SIDE_QUEUE)
 # Someone is looking on.
 POSTER_PRIORITY = 10
-# Addresses that were given out work until it is done.
 
 
 async def defer_transcode(video: Video, queue: Queue, *, since: datetime | None = None) -> int:
@@ -101,3 +150,23 @@ async def _defer(
     with database_errors():
         cause = current_trace_context()
         return await job.defer_async(video_id=str(video_id), **arguments, cause=cause)
+
+
+async def queue_again(job_id: int, queue: Queue) -> None:
+    """Queue a job again that a worker took or that failed."""
+    await queue.job_manager.retry_job_by_id_async(job_id=job_id, retry_at=await server_time())
+
+
+async def end_job(job_id: int, queue: Queue) -> None:
+    """End a job whose worker will not; the lock it holds is free again."""
+    await queue.job_manager.finish_job_by_id_async(
+        job_id=job_id, status=Status.ABORTED, delete_job=False
+    )
+
+
+async def cancel_job(job_id: int, queue: Queue) -> None:
+    """Cancel a job that waits, in the current transaction; one that runs is told to end."""
+    with database_errors():
+        await queue.job_manager.cancel_job_by_id_async(
+            job_id, abort=True, connection=transaction_connection()
+        )

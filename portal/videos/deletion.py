@@ -21,7 +21,7 @@ from portal.database.states import PosterState
 from portal.errors import VideoNotFound
 from portal.processing.removal import promise_removal
 from portal.queue.app import Queue
-from portal.queue.jobs import cancel_job
+from portal.queue.enqueue import cancel_job
 from portal.videos.reading import locked_video
 
 logger = logging.getLogger(__name__)

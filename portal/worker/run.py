@@ -13,8 +13,7 @@ from portal.config import Config
 from portal.database.connection import open_database, server_time
 from portal.maintenance.recovery import recover_forever
 from portal.processing.encoding import Tools
-from portal.queue.app import queue_app
-from portal.queue.connector import WorkerConnector
+from portal.queue.app import WorkerConnector, queue_app
 from portal.queue.enqueue import PREPARE_QUEUE, SIDE_QUEUE, TRANSCODE_QUEUE
 from portal.storage.bucket import Storage, open_storage
 from portal.telemetry import tracing

@@ -14,13 +14,16 @@ from page_rows import READY, make_row
 from portal.database.connection import transaction
 from portal.database.models import Video
 from portal.queue.enqueue import (
+    EPOCH,
     PREPARE_QUEUE,
     TRANSCODE_QUEUE,
+    completion_priority,
     defer_completion,
     defer_encode,
     defer_transcode,
+    encode_priority,
+    look_priority,
 )
-from portal.queue.priority import EPOCH, completion_priority, encode_priority, look_priority
 from portal.videos.progress import fetch_progress
 from portal.web.composition import WebContext
 

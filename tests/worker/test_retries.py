@@ -19,7 +19,7 @@ from portal.processing import attempts
 from portal.storage.bucket import open_storage
 from portal.transcoding.errors import DiskFull
 from portal.web.composition import WebContext
-from portal.worker.retries import Retries
+from portal.worker.tasks import Retries
 
 
 def pause_s(exception: BaseException, *, tried: int = 0) -> float:
