@@ -86,7 +86,7 @@ async def insist(client: Client, key: str, answers: Counter[int]) -> str:
     pytest.fail(f"not confirmed: {answers}")
 
 
-@pytest.mark.parametrize("seed", seeds(1, soak=50))
+@pytest.mark.parametrize("seed", seeds(1, soak=3))
 async def test_creation_over_a_line_cut_at_any_byte_makes_one_video_with_one_job(
     rng: Random, client: Client, config: Config, proxy: DatabaseProxy
 ) -> None:
@@ -128,7 +128,7 @@ async def test_database_out_of_connections_gives_503_and_all_come_back(
     await until(are_answered, timeout_s=TIMEOUT_S)
 
 
-@pytest.mark.parametrize("seed", seeds(1, soak=50))
+@pytest.mark.parametrize("seed", seeds(1, soak=3))
 async def test_database_that_goes_away_during_a_pass_costs_no_attempt(
     rng: Random, proxied: tuple[DatabaseProxy, Config], tmp_path: Path
 ) -> None:

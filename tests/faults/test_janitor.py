@@ -16,7 +16,6 @@ from aged_videos import (
     video_with_history,
 )
 from api_client import RAW_FILE, Client, metadata, presign, problem, published, put, uploaded
-from storage_proxy import soaked
 from stored_objects import stored
 from upload_client import content, look, multipart_uploads, send_part, sign, started
 
@@ -29,7 +28,7 @@ from portal.storage.calls import ObjectMissing
 from portal.videos import deletion
 from portal.web.composition import WebContext
 
-repeated = pytest.mark.parametrize("seed", [*range(6), *map(soaked, range(6, 200))])
+repeated = pytest.mark.parametrize("seed", range(3))
 
 
 async def is_stored(resources: WebContext, key: str) -> bool:

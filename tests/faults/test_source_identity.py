@@ -94,7 +94,7 @@ async def expect_failed(video: Video) -> None:
     assert (video.status, video.failure_code) == (VideoStatus.FAILED, "source_changed")
 
 
-@pytest.mark.parametrize("seed", seeds(2, soak=50))
+@pytest.mark.parametrize("seed", seeds(1, soak=3))
 async def test_file_of_the_same_size_put_at_once_after_creation_is_noticed(
     rng: Random, client: Client, resources: WebContext, short: bytes, tmp_path: Path
 ) -> None:
@@ -103,7 +103,7 @@ async def test_file_of_the_same_size_put_at_once_after_creation_is_noticed(
     await expect_failed(await make_playable(video, resources, tmp_path))
 
 
-@pytest.mark.parametrize("seed", seeds(2, soak=50))
+@pytest.mark.parametrize("seed", seeds(1, soak=3))
 async def test_file_replaced_in_the_middle_of_a_pass_is_not_published(
     rng: Random,
     client: Client,
@@ -122,7 +122,7 @@ async def test_file_replaced_in_the_middle_of_a_pass_is_not_published(
 
 
 @pytest.mark.parametrize("proxy", ["embedded", soaked("seaweed")], indirect=True)
-@pytest.mark.parametrize("seed", seeds(1, soak=20))
+@pytest.mark.parametrize("seed", seeds(1, soak=3))
 async def test_file_replaced_in_the_middle_of_a_later_pass_fails_only_what_is_missing(
     rng: Random,
     client: Client,

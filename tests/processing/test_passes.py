@@ -1,16 +1,13 @@
 """Playable early, completed later, and whatever happens then takes nothing away."""
 
 import asyncio
-import signal
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
-from api_client import Client, rows, run_sql, until_found
+from api_client import Client
 from passes import (
     EARLY,
     LATER,
@@ -26,12 +23,7 @@ from passes import (
     variants,
 )
 from running_portal import (
-    LivePortal,
-    create,
     make_video,
-    process,
-    read,
-    until,
 )
 
 from portal.database.models import Attempt, Rendition, Video
@@ -215,111 +207,3 @@ async def test_playlist_that_a_killed_worker_did_not_write_is_written_by_the_nex
     await Video.filter(id=playable.id).update(complete_job_id=playable.complete_job_id)
     assert await make_missing(playable, resources, tmp_path) is True
     assert await master(client, playable) == whole
-
-
-@asynccontextmanager
-async def worker_in_mid_completion(portal: LivePortal) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A worker that completes the ladder of a ready video, for the caller to end."""
-    query = """
-        SELECT 1 FROM attempts JOIN videos ON videos.id = video_id
-        WHERE number > published_attempt AND outcome IS NULL AND stage = 'transcoding'
-    """
-    async with process("worker", portal.environ) as worker:
-        await until_found(portal.environ["DATABASE_URL"], query, timeout_s=60, interval_s=0.05)
-        yield worker
-
-
-async def plays(portal: LivePortal, video: dict[str, Any]) -> list[str]:
-    """The variants of the video, after a look at each of their playlists."""
-    record = await read(portal.base_url, video["id"])
-    assert record["status"] == "ready"
-    async with aiohttp.ClientSession(raise_for_status=True) as session:
-        async with session.get(record["playbackUrl"]) as response:
-            found = variants(await response.text())
-        for uri in found:
-            async with session.get(record["playbackUrl"].replace("master.m3u8", uri)) as response:
-                assert (await response.text()).startswith("#EXTM3U")
-    return found
-
-
-async def completed(portal: LivePortal, video: dict[str, Any]) -> None:
-    """Have a worker complete the ladder; the video plays all the time."""
-
-    async def is_whole() -> bool:
-        assert set(EARLY) <= {uri.split("/")[-2] for uri in await plays(portal, video)}
-        query = "SELECT 1 FROM videos WHERE complete_job_id IS NULL"
-        return bool(await rows(portal.environ["DATABASE_URL"], query))
-
-    async with process("worker", portal.environ):
-        await until(is_whole, timeout_s=90, interval_s=0.5)
-
-
-async def ended(worker: asyncio.subprocess.Process) -> None:
-    worker.terminate()
-    async with asyncio.timeout(8):
-        assert await worker.wait() == 0
-
-
-@pytest.mark.soak
-async def test_killed_worker_costs_only_what_it_was_making(web: LivePortal, source: Path) -> None:
-    video = await create(web.base_url, source)
-    database_url = web.environ["DATABASE_URL"]
-    async with worker_in_mid_completion(web) as worker:
-        worker.kill()
-        assert await worker.wait() == -signal.SIGKILL
-    assert len(await plays(web, video)) == len(EARLY)
-    # What a passing of the lease looks like, without waiting for it.
-    await run_sql(
-        database_url,
-        "UPDATE attempts SET lease_expires_at = now() - interval '1 s';"
-        "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '60 s';" + MINUTE_LATER,
-    )
-    await completed(web, video)
-
-    made = await rows(database_url, "SELECT name, state, attempt_number FROM renditions")
-    assert {name: number for name, _, number in made if name in EARLY} == dict.fromkeys(EARLY, 1)
-    assert {name for name, state, _ in made if state == "complete"} == {*LADDER, "audio"}
-    assert min(number for name, _, number in made if name in LATER) == 3
-    assert (await read(web.base_url, video["id"]))["transcodeJobId"] == video["transcodeJobId"]
-
-
-@pytest.mark.soak
-async def test_stopped_worker_hands_the_ladder_back_at_no_cost(
-    web: LivePortal, source: Path
-) -> None:
-    video = await create(web.base_url, source)
-    database_url = web.environ["DATABASE_URL"]
-    async with worker_in_mid_completion(web) as worker:
-        await ended(worker)
-    outcomes = await rows(database_url, "SELECT outcome FROM attempts ORDER BY number")
-    assert outcomes == [("published",), ("handed_back",)]
-    tries = "SELECT DISTINCT state, tries FROM renditions WHERE attempt_number = 2"
-    assert await rows(database_url, tries) == [("planned", 0)]
-    await completed(web, video)
-    # Both again in one pass.
-    assert await rows(database_url, "SELECT max(number) FROM attempts") == [(3,)]
-
-
-@pytest.mark.soak
-async def test_ladder_whose_job_was_lost_is_completed(web: LivePortal, source: Path) -> None:
-    video = await create(web.base_url, source)
-    database_url = web.environ["DATABASE_URL"]
-    async with worker_in_mid_completion(web) as worker:
-        await ended(worker)
-    await run_sql(database_url, "DELETE FROM procrastinate_jobs;" + MINUTE_LATER)
-    await completed(web, video)
-    assert await rows(database_url, ALL_COMPLETE) == [(True,)]
-
-
-@pytest.mark.soak
-async def test_storage_outage_during_completion_costs_no_try(web: LivePortal, source: Path) -> None:
-    await create(web.base_url, source)
-    database_url = web.environ["DATABASE_URL"]
-    async with worker_in_mid_completion(web) as worker:
-        await ended(worker)
-    handed_back = "SELECT 1 FROM attempts WHERE number = 3 AND outcome = 'handed_back'"
-    async with process("worker", {**web.environ, "S3_ENDPOINT_URL": "http://127.0.0.1:1"}):
-        await until_found(database_url, handed_back, timeout_s=40)
-    tries = "SELECT DISTINCT tries FROM renditions WHERE state = 'planned'"
-    assert await rows(database_url, tries) == [(0,)]
-    assert await rows(database_url, "SELECT status FROM videos") == [("ready",)]

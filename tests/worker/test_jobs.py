@@ -121,13 +121,6 @@ async def test_job_that_an_older_version_queued_is_carried_out(
     assert (await worked_on(web, short))["status"] == "ready"
 
 
-async def test_job_lost_from_the_queue_is_replaced(web: LivePortal, short: Record) -> None:
-    await run_sql(web, "DELETE FROM procrastinate_jobs")
-    record = await worked_on(web, short)
-    assert record["status"] == "ready"
-    assert record["transcodeJobId"] != short["transcodeJobId"]
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("long")
 async def test_killed_worker_leaves_no_ffmpeg_and_its_folder_is_removed(web: LivePortal) -> None:
