@@ -10,7 +10,6 @@ from typing import Any
 import psutil
 import pytest
 from aiohttp import web
-from foreign_references import Neighbourhood
 from media_recipes import ENCODED, MakeMedia, make_card
 from published import FolderSink, Publish, PublishCard, Published, Reports, Write, transcode
 from running_portal import run_ffmpeg, until
@@ -137,13 +136,6 @@ def eventually() -> Eventually:
         await until(holds, timeout_s=timeout_s, interval_s=0.02)
 
     return wait
-
-
-@pytest.fixture
-async def neighbourhood(tmp_path: Path) -> AsyncIterator[Neighbourhood]:
-    around = Neighbourhood(tmp_path)
-    async with serving(web.route("*", "/{path:.*}", around.answer)) as around.address:
-        yield around
 
 
 @pytest.fixture

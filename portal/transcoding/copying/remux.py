@@ -100,7 +100,13 @@ async def remux(
         "video": asdict(video),
         "audio": [asdict(track) for track in audio],
     }
-    process = await spawn((sys.executable, *_CHILD), limits=_limits(timeout_s), stdin=True)
+    limits = Limits(
+        nice=0,
+        memory_bytes=_MEMORY_BYTES,
+        cpu_s=math.ceil(timeout_s),
+        file_bytes=_MAX_FILE_BYTES,
+    )
+    process = await spawn((sys.executable, *_CHILD), limits=limits, stdin=True)
     answer, watch = _Answer(), Watch(timeout_s, stall_s)
     readers = (
         _ask(cast("StreamWriter", process.stdin), request),
@@ -116,15 +122,6 @@ async def remux(
     finally:
         await stop(process)
     return _report(process, answer)
-
-
-def _limits(timeout_s: float) -> Limits:
-    return Limits(
-        nice=0,
-        memory_bytes=_MEMORY_BYTES,
-        cpu_s=math.ceil(timeout_s),
-        file_bytes=_MAX_FILE_BYTES,
-    )
 
 
 async def _ask(stdin: StreamWriter, request: dict[str, Any]) -> None:

@@ -110,22 +110,23 @@ def encode_arguments(task: Encode) -> tuple[str, ...]:
     Output names are relative, because ffmpeg expands percent signs in them. A folder of each
     rendition's name must exist.
     """
-    graph = _graph(task) if task.rungs else ""
+    graph: tuple[str, ...] = ()
+    if task.rungs:
+        after_s = task.after.after_s if task.after else None
+        filtering = filters.filter_graph(
+            task.probe, task.rungs, is_snapped=task.is_snapped, after_s=after_s
+        )
+        graph = ("-filter_complex", filtering)
     return (
         *general_options(),
         # How much damage is too much is judged afterwards.
         *("-max_error_rate", "1"),
         *source_input(task.source_url, task.probe, *_seek(task.after)),
-        *(("-filter_complex", graph) if graph else ()),
+        *graph,
         *(argument for rung in task.rungs for argument in _video_output(task, rung)),
         *(argument for rung in task.audio for argument in _audio_output(rung)),
         *(argument for rung in task.subtitles for argument in _subtitle_output(rung)),
     )
-
-
-def _graph(task: Encode) -> str:
-    after_s = task.after.after_s if task.after else None
-    return filters.filter_graph(task.probe, task.rungs, is_snapped=task.is_snapped, after_s=after_s)
 
 
 def _seek(after: Continuation | None) -> tuple[str, ...]:
@@ -175,9 +176,12 @@ def source_input(source_url: str, probe: Probe, *options: str) -> tuple[str, ...
     """Read a source as one more input, with these options before its name."""
     address, protocols = source_address(source_url)
     reading = reading_options(protocols).items()
+    # The probe saw the first frame; a later one may claim any size.
+    seen = probe.video.coded_width * probe.video.coded_height
+    max_pixels = max(_MIN_MAX_PIXELS, seen * _FRAME_GROWTH)
     return (
         *(argument for name, value in reading for argument in (f"-{name}", value)),
-        *("-max_pixels", str(_max_pixels(probe)), *options, "-f", "mov", "-i", address),
+        *("-max_pixels", str(max_pixels), *options, "-f", "mov", "-i", address),
     )
 
 
@@ -193,12 +197,6 @@ def jpeg_output(name: str, quality: int) -> tuple[str, ...]:
         *("-c:v", "mjpeg", "-q:v", str(quality), "-pix_fmt", "yuv420p", "-color_range", "pc"),
         *("-strict", "unofficial", "-f", "image2", name),
     )
-
-
-def _max_pixels(probe: Probe) -> int:
-    """The largest frame to decode. The probe saw the first; a later one may claim anything."""
-    seen = probe.video.coded_width * probe.video.coded_height
-    return max(_MIN_MAX_PIXELS, seen * _FRAME_GROWTH)
 
 
 def _video_output(task: Encode, rung: Rung) -> tuple[str, ...]:

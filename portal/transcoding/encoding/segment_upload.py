@@ -141,7 +141,10 @@ class SegmentUpload:
 
     async def put(self, name: str, data: Path | bytes) -> None:
         """Store one file and remember its size."""
-        size_bytes = len(data) if isinstance(data, bytes) else await _size_bytes(data)
+        if isinstance(data, bytes):
+            size_bytes = len(data)
+        else:
+            size_bytes = (await asyncio.to_thread(data.stat)).st_size
         await self.sink.put(name, data, _CONTENT_TYPES[Path(name).suffix])
         self.sizes_bytes[name] = size_bytes
 
@@ -226,10 +229,6 @@ def sampled_segments(duration_s: float, after: Continuation | None = None) -> fr
 def segment_number(uri: str) -> int:
     """Which segment this is, counted from 0."""
     return int(uri.removesuffix(SEGMENT_SUFFIX).rpartition("-")[2])
-
-
-async def _size_bytes(path: Path) -> int:
-    return (await asyncio.to_thread(path.stat)).st_size
 
 
 def _make_folders(work_dir: Path, names: Collection[str]) -> None:

@@ -117,12 +117,6 @@ def _boxes(data: bytes, start: int, end: int) -> Iterator[tuple[bytes, int, int]
         start += size_bytes
 
 
-def _decode_time(data: bytes, at: int) -> int:
-    kind = ">Q" if data[at] == 1 else ">I"  # by the box's version
-    begins_at: int = struct.unpack_from(kind, data, at + 4)[0]
-    return begins_at
-
-
 def _defaults(data: bytes, at: int) -> tuple[int, int]:
     """Duration and size of the samples of which the trun box says nothing, from the tfhd box."""
     flags = struct.unpack_from(">I", data, at)[0] & 0xFFFFFF
@@ -147,7 +141,9 @@ class _Run:
         at += 8
         offset = struct.unpack_from(">i", data, at)[0] if flags & _DATA_OFFSET else 0
         self.first_at = moof[0] - _BOX_HEADER_BYTES + offset
-        self.begins_at = _decode_time(data, _box(data, b"tfdt", *traf)[0])
+        time_at, _ = _box(data, b"tfdt", *traf)
+        kind = ">Q" if data[time_at] == 1 else ">I"  # by the box's version
+        self.begins_at: int = struct.unpack_from(kind, data, time_at + 4)[0]
         at += 4 * bool(flags & _DATA_OFFSET) + 4 * bool(flags & _FIRST_SAMPLE_FLAGS)
         fields = [bit for bit in (_DURATION, _SIZE, _FLAGS, _COMPOSITION) if flags & bit]
         # A lone sample may be described by the defaults alone.

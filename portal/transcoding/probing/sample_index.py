@@ -105,7 +105,14 @@ def facts(
     return {
         "frame_count": summary.presented,
         "bitrate_bps": round(stored_bytes * 8 / duration_s) if duration_s > 0 else None,
-        "peak_bitrate_bps": _peak_bitrate_bps(summary, end, time_base) if is_plain else None,
+        # Of any segment, if the stream is cut at its key frames.
+        "peak_bitrate_bps": peak_bitrate_bps(
+            [*summary.keys_at, end],
+            [*summary.bytes_before_keys, summary.size_bytes],
+            ticks_per_s=round(1 / time_base),
+        )
+        if is_plain
+        else None,
         "max_key_distance_s": float(max(key_distances) * time_base) if summary.keys_at else None,
         "closed_gops": is_plain and _has_closed_gops(container, stream, first),
         "constant_rate": grid is not None,
@@ -139,15 +146,6 @@ def _end(stream: VideoStream) -> int:
     if len(entries) == 1:
         return int(first + (stream.duration or 0))
     return int(last + (last - first) // (len(entries) - 1))
-
-
-def _peak_bitrate_bps(summary: _Summary, end: int, time_base: Fraction) -> int | None:
-    """The highest rate of any segment, if the stream is cut at its key frames."""
-    return peak_bitrate_bps(
-        [*summary.keys_at, end],
-        [*summary.bytes_before_keys, summary.size_bytes],
-        ticks_per_s=round(1 / time_base),
-    )
 
 
 def _has_closed_gops(
