@@ -97,13 +97,13 @@ def peertube(task: Task, folder: Path) -> Outcome:
     if task.top.copied:
         steps.run("-i", str(task.source), *_tracks(task), "-c", "copy", *_fast_start(full))
     else:
-        encoder = (*peertube_video(task, task.top), *_audio(task))
+        encoder = (*_peertube_video(task, task.top), *_audio(task))
         steps.run("-i", str(task.source), *_tracks(task), *encoder, *_fast_start(full))
     single_file = ("-hls_flags", "single_file")
     steps.run("-i", str(full), "-c", "copy", *_hls(folder / task.top.name, *single_file))
     steps.is_playable()
     for rung in reversed(task.rungs[:-1]):
-        encoder = (*peertube_video(task, rung), *_audio(task))
+        encoder = (*_peertube_video(task, rung), *_audio(task))
         output = _hls(folder / rung.name, *single_file)
         steps.run("-i", str(full), *_tracks(task), *encoder, *output)
     return steps.outcome({rung.name: folder / rung.name / "index.m3u8" for rung in task.rungs})
@@ -143,7 +143,7 @@ def _floor_output(task: Task, rung: Rung, folder: Path) -> Iterator[str]:
     yield from _hls(folder / rung.name)
 
 
-def peertube_video(task: Task, rung: Rung) -> Iterator[str]:
+def _peertube_video(task: Task, rung: Rung) -> Iterator[str]:
     fps = round(rung.fps)
     if rung is not task.top:
         yield from ("-vf", f"scale={rung.width}:{rung.height}")

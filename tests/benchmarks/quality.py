@@ -1,7 +1,6 @@
 """Bitrate, encode time and VMAF of every rung at several settings: what ladder.py is chosen by.
 
     python tests/benchmarks/quality.py [SOURCE] [--crf 21 23 25] [--presets veryfast fast]
-    python tests/benchmarks/quality.py SOURCE --peertube [--crf 19 23 27 31]
 
 Encodes an excerpt of the source with the portal's own arguments, one rung at a time, and compares
 it with the excerpt. Three scores, all by vmaf_v0.6.1, because what matters differs by rung:
@@ -15,26 +14,19 @@ import argparse
 import asyncio
 import itertools
 import math
-import statistics
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from encoding_runs import Cost, Scores, make_clip, run_ffmpeg, vmaf
-from peers import SEGMENT_S, Task, peertube_video
 
 from portal.transcoding.encoding.command import Encode, encode_arguments
-from portal.transcoding.packaging.hls import PLAYLIST_NAME
-from portal.transcoding.planning.ladder import PRESET, Rung, plan_ladder
+from portal.transcoding.planning.ladder import Rung, plan_ladder
 from portal.transcoding.probing.probe import probe
 
 UNCAPPED_BPS = 200_000_000
-BD_RATE_AIM = -0.05
-BD_STEPS = 100
 SCREEN_SHORT_SIDE = 1080
-
-Compose = Callable[[Encode], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +62,6 @@ def main() -> None:
             for task in asyncio.run(_tasks(excerpt))
             if not options.rungs or task.rungs[0].name in options.rungs
         ]
-        if options.peertube:
-            _compare_with_peertube(tasks, excerpt, Path(folder), options.crf)
-            return
         for task in tasks:
             _measure_rung(task, excerpt, Path(folder), options)
 
@@ -93,16 +82,14 @@ def _measure_rung(task: Encode, excerpt: Path, folder: Path, options: argparse.N
         _compare_presets(rung, results)
 
 
-def _measure(
-    task: Encode, setting: Setting, excerpt: Path, folder: Path, compose: Compose = encode_arguments
-) -> Result:
+def _measure(task: Encode, setting: Setting, excerpt: Path, folder: Path) -> Result:
     [rung] = task.rungs
     cap_bps = rung.max_bitrate_bps if setting.is_capped else UNCAPPED_BPS
     varied = replace(rung, crf=setting.crf, max_bitrate_bps=cap_bps)
     with tempfile.TemporaryDirectory(dir=folder) as name:
         output = Path(name) / rung.name
         output.mkdir()
-        arguments = with_preset(compose(replace(task, rungs=(varied,))), setting.preset)
+        arguments = with_preset(encode_arguments(replace(task, rungs=(varied,))), setting.preset)
         cost = run_ffmpeg(arguments, cwd=Path(name))
         size_bytes = sum(path.stat().st_size for path in output.glob("*.m4s"))
         playlist, own_size = output / "playlist.m3u8", (rung.width, rung.height)
@@ -115,60 +102,6 @@ def _measure(
             shown=shown,
             own=shown if is_full else vmaf(playlist, excerpt, size=own_size),
         )
-
-
-def _compare_with_peertube(
-    tasks: Sequence[Encode], excerpt: Path, folder: Path, crfs: Sequence[int]
-) -> None:
-    """Bits at equal VMAF of a rung's own size, and processor time, against PeerTube's options.
-
-    Without caps, which level what they cut. The processor time is the encoder's.
-    """
-    print(f"{'rung':8} {'BD-rate':>8} {'CPU':>6}")
-    rates, costs = [], [0.0, 0.0]
-    for task in tasks:
-        base_s = _decode_cost(task, folder).cpu_s
-        curves = [
-            [
-                _measure(task, Setting(PRESET, crf, is_capped=False), excerpt, folder, compose)
-                for crf in crfs
-            ]
-            for compose in (encode_arguments, _peertube_arguments)
-        ]
-        spent_s = [sum(each.cpu_s - base_s for each in curve) for curve in curves]
-        costs = [cost + spent for cost, spent in zip(costs, spent_s, strict=True)]
-        rates.append(_bd_rate(*curves))
-        print(f"{task.rungs[0].name:8} {rates[-1]:8.1%} {spent_s[0] / spent_s[1]:6.2f}", flush=True)
-    print(f"{'ladder':8} {statistics.mean(rates):8.1%} {costs[0] / costs[1]:6.2f}", end="")
-    print(f"  aims {BD_RATE_AIM:.0%}, 1.00")
-
-
-def _bd_rate(results: Sequence[Result], reference: Sequence[Result]) -> float:
-    """Bits to those of the reference at equal scores, less 1, averaged over the scores of both.
-
-    The Bjontegaard delta, with straight lines between what was measured.
-    """
-    ranges = [[each.own.screen for each in curve] for curve in (results, reference)]
-    low, high = max(map(min, ranges)), min(map(max, ranges))
-    gaps = []
-    for step in range(BD_STEPS + 1):
-        score = low + (high - low) * step / BD_STEPS
-        rates_bps = [_at_score(curve, score)[0] for curve in (results, reference)]
-        gaps.append(math.log(rates_bps[0] / rates_bps[1]))
-    return math.exp(statistics.mean(gaps)) - 1
-
-
-def _peertube_arguments(task: Encode) -> tuple[str, ...]:
-    """One rung as PeerTube has it made."""
-    [rung] = task.rungs
-    peer = Task(source=Path(task.source_url), probe=task.probe, rungs=task.rungs, preset=PRESET)
-    scale = ("-vf", f"scale={rung.width}:{rung.height}")
-    return (
-        *("-i", task.source_url, "-map", "0:v:0", *scale, *peertube_video(peer, rung)),
-        *("-f", "hls", "-hls_time", str(SEGMENT_S), "-hls_playlist_type", "vod"),
-        *("-hls_segment_type", "fmp4", "-hls_segment_filename", f"{rung.name}/%05d.m4s"),
-        f"{rung.name}/{PLAYLIST_NAME}",
-    )
 
 
 def _print_row(result: Result) -> None:
@@ -273,7 +206,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--presets", nargs="+", default=["veryfast"])
     parser.add_argument("--rungs", nargs="+", help="only these, such as 360p")
     parser.add_argument("--uncapped", action="store_true", help="each also without its rate cap")
-    parser.add_argument("--peertube", action="store_true", help="against PeerTube's options")
     return parser.parse_args()
 
 
