@@ -44,14 +44,10 @@ def vmaf(
     *,
     size: tuple[int, int],
     seconds: float | None = None,
-    times: str = "setpts=PTS-STARTPTS",
 ) -> Scores:
-    """Score a video against what it was made from, both brought to `size` first.
-
-    Frames are compared that have the same time after these filters.
-    """
+    """Score a video against what it was made from, both brought to `size` first."""
     width, height = size
-    same = f"{_UNTAGGED},scale={width}:{height}:flags=bicubic,format=yuv420p,{times}"
+    same = f"{_UNTAGGED},scale={width}:{height}:flags=bicubic,format=yuv420p,setpts=PTS-STARTPTS"
     graph = f"[0:v]{same}[made];[1:v]{same}[given];"
     models = "|".join(
         f"version={VMAF_MODEL}\\:name={name}{more}"

@@ -58,7 +58,7 @@ async def _measured(portal: LivePortal, task: Task, folder: Path) -> Outcome:
         async with session.post(f"{portal.base_url}/api/videos", json=body) as response:
             response.raise_for_status()
             video_url = portal.base_url + response.headers["Location"]
-        await wait_for_stage(session, video_url, "ready")
+        await _until(session, f"{video_url}/transcode", lambda it: it["stage"] == "ready")
         ready_s = monotonic() - started_at
         await _until(session, f"{video_url}/transcode", _is_complete, poll_s=COMPLETE_POLL_S)
         master_url = (await _json(session, video_url))["playbackUrl"]
@@ -71,11 +71,6 @@ async def _measured(portal: LivePortal, task: Task, folder: Path) -> Outcome:
             for rung in task.rungs
         }
     return Outcome(ready_s=ready_s, full_s=full_s, cpu_s=cpu_s, renditions=files)
-
-
-async def wait_for_stage(session: aiohttp.ClientSession, video_url: str, stage: str) -> None:
-    """Until the transcode of a video is at this stage."""
-    await _until(session, f"{video_url}/transcode", lambda it: it["stage"] == stage)
 
 
 async def _until(

@@ -17,16 +17,13 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic
 
-import psutil
 from encoding_runs import make_clip, run_ffmpeg, vmaf
 from peers import Outcome, Task, floor, mediacms, peertube
-from portal_flow import descendants_cpu_s, portal
+from portal_flow import portal
 
 from portal.transcoding.planning.ladder import PRESET, Rung, plan_renditions
 from portal.transcoding.probing.probe import probe
@@ -34,7 +31,6 @@ from portal.transcoding.probing.probe import probe
 MADE_S = 66
 VMAF_S = 20
 VMAF_TOLERANCE = 1.0
-DISTURBED_CORES = 0.15
 # Key frames, and a rate between the usual and what the portal still delivers as it is.
 SOURCES = {
     "encoded": ("-crf", "18", "-force_key_frames", "expr:gte(t,n_forced*10)", "-g", "999"),
@@ -74,8 +70,6 @@ def main() -> None:
             task = asyncio.run(_task(options.source, mode, Path(folder)))
             load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
             print(f"\n== top rung {mode}, {task.probe.duration_s:.0f} s, load {load}")
-            if options.profile:
-                _print_profile(task)
             outcomes = _outcomes(task, Path(folder), options.rounds)
             _print_outcomes(outcomes)
             _print_aims(outcomes, mode)
@@ -91,26 +85,8 @@ def _outcomes(task: Task, folder: Path, rounds: int) -> dict[str, list[Outcome]]
             print(f"round {number + 1}: {name} …", file=sys.stderr)
             place = folder / f"{name}-{number}"
             place.mkdir()
-            with _watched(name):
-                outcomes.setdefault(name, []).append(flow(task, place))
+            outcomes.setdefault(name, []).append(flow(task, place))
     return outcomes
-
-
-@contextmanager
-def _watched(name: str) -> Iterator[None]:
-    """Warn when the machine was used by others: times by the clock then mean little."""
-    others_s, started_at = _others_cpu_s(), monotonic()
-    yield
-    cores = (_others_cpu_s() - others_s) / (monotonic() - started_at)
-    if cores > DISTURBED_CORES:
-        print(f"{name} was disturbed: others used {cores:.1f} cores meanwhile", flush=True)
-
-
-def _others_cpu_s() -> float:
-    """Processor time of all processes of the machine but this one and those below it."""
-    spent = psutil.cpu_times()
-    busy_s = spent.user + spent.nice + spent.system + spent.irq + spent.softirq + spent.steal
-    return float(busy_s - sum(psutil.Process().cpu_times()[:4]) - descendants_cpu_s())
 
 
 async def _task(source: Path | None, mode: str, folder: Path) -> Task:
@@ -196,24 +172,11 @@ def _verdict(rung: Rung, scores: Mapping[str, float]) -> str:
     return f"NOT EQUAL: {', '.join(apart)}" if apart else ""
 
 
-def _print_profile(task: Task) -> None:
-    """Where the time goes: reading and decoding alone, then with one rung each."""
-    source = ("-i", str(task.source), "-map", "0:v:0")
-    cost = run_ffmpeg((*source, "-f", "null", "-"))
-    print(f"{'decode only':16} {cost.wall_s:7.1f} s {cost.cpu_s:7.1f} s of CPU")
-    for rung in task.rungs:
-        scale = ("-vf", f"scale={rung.width}:{rung.height}:flags=bicubic")
-        encoder = ("-c:v", "libx264", "-preset", task.preset, "-crf", str(rung.crf))
-        cost = run_ffmpeg((*source, *scale, *encoder, "-f", "null", "-"))
-        print(f"{'decode + ' + rung.name:16} {cost.wall_s:7.1f} s {cost.cpu_s:7.1f} s of CPU")
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--source", type=Path, help="real footage; else a made clip")
     parser.add_argument("--mode", nargs="+", choices=list(SOURCES), default=list(SOURCES))
     parser.add_argument("--rounds", type=int, default=1, help="runs of every flow")
-    parser.add_argument("--profile", action="store_true", help="also time decoding and each rung")
     return parser.parse_args()
 
 
