@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from copied import VIDEO, copy
 from media_recipes import MakeMedia
-from serving import Eventually, Hanging, Serve, begin_range, cancel, cut
+from serving import Hanging, Serve, begin_range, cut
 
 from portal.transcoding.errors import CopyUndeliverable, FailCode, TranscodeFailed
 
@@ -113,23 +113,6 @@ async def test_a_copy_that_does_not_get_on_is_ended(
     with pytest.raises(TranscodeFailed) as caught:
         await copy(source, tmp_path, address=hanging.address, **LIMITS[code])
     assert caught.value.code == code
-    assert not children()
-
-
-async def test_it_pauses_with_its_clock_and_ends_while_it_does(
-    source: Path, hanging: Hanging, tmp_path: Path, eventually: Eventually
-) -> None:
-    paused = asyncio.Event()
-    running = copy(source, tmp_path, address=hanging.address, paused=paused, stall_s=100)
-    task = asyncio.create_task(running)
-    await hanging.asked.wait()
-    paused.set()
-    await eventually(lambda: children()[0].status() == psutil.STATUS_STOPPED)
-    paused.clear()
-    await eventually(lambda: children()[0].status() != psutil.STATUS_STOPPED)
-    paused.set()
-    await eventually(lambda: children()[0].status() == psutil.STATUS_STOPPED)
-    await cancel(task)
     assert not children()
 
 

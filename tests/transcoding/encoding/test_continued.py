@@ -20,7 +20,8 @@ from portal.transcoding.packaging.cmaf import inspect_segment, time_scale
 from portal.transcoding.packaging.hls import INIT_NAME
 
 DURATION_S = 13
-MOVING = "testsrc2=s=544x308:r={rate}:d={duration_s}"
+MOVING = "testsrc2=s={size}:r={rate}:d={duration_s}"
+TWO_RUNGS, ONE_RUNG = "544x308", "320x180"
 X264 = ("-c:v", "libx264", "-preset", "ultrafast", "-level:v", "5.1", "-pix_fmt", "yuv420p")
 B_FRAMES = (*X264, "-bf", "3", "-g", "75")
 OPEN_GOP = (
@@ -38,15 +39,20 @@ Make = Callable[[MakeMedia], Path]
 
 
 def moving(
-    make_media: MakeMedia, name: str, rate: str, *options: str, filters: str = "null"
+    make_media: MakeMedia,
+    name: str,
+    rate: str,
+    *options: str,
+    filters: str = "null",
+    size: str = ONE_RUNG,
 ) -> Path:
-    picture = MOVING.format(rate=rate, duration_s=DURATION_S)
+    picture = MOVING.format(size=size, rate=rate, duration_s=DURATION_S)
     inputs = lavfi(picture, f"sine=f=440:d={DURATION_S}:r=48000")
     return make_media(f"continued {name}.mp4", *inputs, "-vf", filters, *options)
 
 
 SOURCES: dict[str, Make] = {
-    "ntsc": lambda make: moving(make, "ntsc", "30000/1001", *B_FRAMES),
+    "ntsc": lambda make: moving(make, "ntsc", "30000/1001", *B_FRAMES, size=TWO_RUNGS),
     "sparse": lambda make: moving(make, "sparse", "25", *X264, "-g", "999"),
     "fast": lambda make: moving(make, "fast", "120", *B_FRAMES),
     "open_gop": lambda make: moving(make, "open_gop", "30", *OPEN_GOP),
