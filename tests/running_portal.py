@@ -31,7 +31,6 @@ from portal.processes.supervisor import running_children
 
 LOOPBACK = "127.0.0.1"
 TEMPLATE = "portal_template"
-PAUSE_STEP_S = 0.02
 # How much longer than on a quiet machine anything may take: only a failure waits that long.
 SLOWDOWN = 10
 # Processes that tests run in, at most, without two being given the same port.
