@@ -86,7 +86,7 @@ def test_logo_is_small_enough_for_every_page(tmp_path: Path) -> None:
 
 
 def test_every_accent_is_readable_in_light_and_in_dark() -> None:
-    levels = range(0, 256, 17)
+    levels = range(0, 256, 51)
     for colour in itertools.product(levels, levels, levels):
         colours = accent_colours(readable_on_light(colour))
         for found, ground in zip(colours, (LIGHT_GROUND, DARK_GROUND), strict=True):
