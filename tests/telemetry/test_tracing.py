@@ -1,11 +1,10 @@
-"""One trace tells a video's whole way, and nothing of it is paid for unless it is wanted."""
+"""One trace tells a video's whole way; without traces a job names its request all the same."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from command_line import loaded_by
 from running_portal import create, final_status, run_portal, until
 from running_up import REPOSITORY
 from trace_collector import collecting
@@ -80,10 +79,6 @@ def test_without_the_packages_the_start_says_what_to_install() -> None:
     assert result.returncode == 1
     assert "pip install 'portal[otel]'" in result.stderr
     assert "Traceback" not in result.stderr
-
-
-def test_nothing_of_it_is_imported_unless_wanted() -> None:
-    assert "opentelemetry" not in loaded_by("import portal.web.app, portal.worker.run")
 
 
 def test_a_job_of_a_job_goes_back_to_the_same_request() -> None:

@@ -33,7 +33,11 @@ async def test_healthy_portal_says_so(client: Client) -> None:
     [
         ({"s3_endpoint_url": NOWHERE}, {"storage": "unreachable"}),
         ({"s3_bucket": "no-such-bucket"}, {"storage": "unreachable"}),
-        ({"database_url": "postgresql://x@127.0.0.1:9/x"}, {"database": "unreachable"}),
+        pytest.param(
+            {"database_url": "postgresql://x@127.0.0.1:9/x"},
+            {"database": "unreachable"},
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["storage", "its bucket", "a database"],
 )

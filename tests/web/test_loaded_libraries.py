@@ -1,4 +1,4 @@
-"""What a portal has not set up takes no memory of its web processes."""
+"""What a portal has not set up takes no memory of its processes."""
 
 from command_line import loaded_by
 
@@ -17,6 +17,7 @@ settings = {"DATABASE_URL": "postgresql://portal@db/portal", "S3_BUCKET": "video
 """
 OF_SINGLE_SIGN_ON = {"authlib", "portal.accounts.oidc.provider"}
 OF_SIGNATURES = {"joserfc", "cryptography"}
+OF_TRACES = {"opentelemetry"}
 SIGN_ON = {
     "OIDC_ISSUER": "https://sign-on.example.org",
     "OIDC_CLIENT_ID": "portal",
@@ -27,10 +28,8 @@ SIGN_ON = {
 def test_libraries_are_loaded_only_where_they_are_needed() -> None:
     plain = loaded_by(f"{OPENED}asyncio.run(main(settings))")
     assert "portal.web.composition" in plain
-    assert not plain & (OF_SINGLE_SIGN_ON | OF_SIGNATURES)
+    assert not plain & (OF_SINGLE_SIGN_ON | OF_SIGNATURES | OF_TRACES)
     with_sign_on = loaded_by(f"{OPENED}asyncio.run(main(settings | {SIGN_ON}))")
     assert with_sign_on >= OF_SINGLE_SIGN_ON
-
-
-def test_worker_loads_nothing_of_accounts() -> None:
-    assert not loaded_by("import portal.worker.run") & (OF_SINGLE_SIGN_ON | OF_SIGNATURES)
+    worker = loaded_by("import portal.worker.run")
+    assert not worker & (OF_SINGLE_SIGN_ON | OF_SIGNATURES | OF_TRACES)
