@@ -23,6 +23,8 @@ from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.hls import parse_media_playlist
 from portal.web.composition import WebContext
 
+pytestmark = pytest.mark.slow
+
 LONG_S = 120
 EARLY = "360p"
 # What a passing of the lease looks like, without waiting for it.
@@ -106,7 +108,6 @@ def _uris(playlist: Any) -> list[str]:
     return [segment.uri for segment in playlist.segments]
 
 
-@pytest.mark.slow
 async def test_completion_goes_on_and_costs_no_try(
     client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
@@ -165,7 +166,6 @@ async def watched(portal: LivePortal, video: dict[str, Any]) -> AsyncIterator[li
         watching.cancel()
 
 
-@pytest.mark.slow
 async def test_killed_worker_loses_only_unfinished_segments(web: LivePortal, film: Path) -> None:
     video, database_url = await create(web.base_url, film), web.environ["DATABASE_URL"]
     async with watched(web, video) as seen:
@@ -191,7 +191,6 @@ async def test_killed_worker_loses_only_unfinished_segments(web: LivePortal, fil
     assert playlist.duration_s == pytest.approx(LONG_S)
 
 
-@pytest.mark.slow
 async def test_completion_gives_way_to_a_video_that_waits(
     web: LivePortal, film: Path, tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ async def queued(resources: WebContext) -> list[tuple[int, str, str, str]]:
     return [tuple(row) for row in await rows(resources.config.database_url, JOBS)]
 
 
+@pytest.mark.slow
 async def test_file_that_needs_an_encoder_is_left_to_a_job_of_its_own(
     client: Client, resources: WebContext, source: Path, tmp_path: Path
 ) -> None:

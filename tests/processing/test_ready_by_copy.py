@@ -47,6 +47,7 @@ async def made_later(video: Video, resources: WebContext, work_dir: Path) -> lis
     return made
 
 
+@pytest.mark.slow
 async def test_a_video_is_ready_by_its_copy_and_completed_in_turn(
     client: Client,
     resources: WebContext,
@@ -91,6 +92,7 @@ async def test_a_short_clip_is_completed_in_one_pass(
     assert await made_later(video, resources, tmp_path) == [(), ("240p", "360p")]
 
 
+@pytest.mark.slow
 async def test_what_turns_out_undeliverable_is_encoded_and_told(
     client: Client,
     resources: WebContext,
@@ -131,6 +133,7 @@ async def test_a_copy_whose_worker_was_killed_is_copied_again_once(
     assert video.status == status
 
 
+@pytest.mark.slow
 async def test_a_copy_of_what_does_not_decode_is_replaced_by_an_encode(
     client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
