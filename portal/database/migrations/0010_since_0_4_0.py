@@ -143,7 +143,9 @@ VIDEOS = (
       UNIQUE (video_id, rendition, number)
     )
     """,
-    "ALTER TABLE poster_requests ALTER time_s DROP NOT NULL",
+    # Posters and removals are jobs that may run any number of times, without a lease.
+    "ALTER TABLE poster_requests ALTER time_s DROP NOT NULL, DROP lease_expires_at",
+    "ALTER TABLE deletions DROP lease_expires_at",
     """
     CREATE TABLE poster_pictures (
       video_id uuid PRIMARY KEY REFERENCES videos (id) ON DELETE CASCADE,
