@@ -48,8 +48,7 @@ from portal.uploads.rows import (
     require_finished,
     unfinished,
 )
-from portal.videos import editing
-from portal.videos.metadata import Submission, key_extension
+from portal.videos.metadata import Submission, key_extension, was_created_with
 
 logger = logging.getLogger(__name__)
 
@@ -189,7 +188,7 @@ async def _existing(submission: Submission) -> Published:
     video = await Video.present().get_or_none(upload_id=submission.key)
     if video is None:
         raise InvalidRequest([FieldError("/key", KEY_NOT_ISSUED)])
-    if not editing.was_created_with(video, submission):
+    if not was_created_with(video, submission):
         raise KeyAlreadyUsed
     return Published(video, created=False)
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from portal.text import split_tags
-from portal.videos.editing import MERGED_FIELDS
 from portal.videos.merging import Merged, merge
-from portal.videos.metadata import EditableMetadata
+from portal.videos.metadata import MERGED_FIELDS, EditableMetadata
 from portal.videos.visibility import MERGED_FIELDS as ACCESS_FIELDS
 from portal.videos.visibility import mergeable
 

@@ -9,7 +9,7 @@ from quart import Blueprint, Response, request
 from quart_schema import document_headers, document_request, document_response, tag_blueprint
 
 from portal.database.models import Video
-from portal.videos import editing, metadata
+from portal.videos import metadata
 from portal.videos.deletion import delete_video
 from portal.videos.metadata import EditableMetadata, title_fault
 from portal.web.api.json_bodies import (
@@ -103,7 +103,7 @@ async def put_metadata(id: str) -> Response:
     version = version_read(str(video.metadata_version))
     categories = await web_context().categories.names()
     sent = validated(VideoMetadata, await read_json(), context=categories)
-    return _answer(await editing.save_metadata(video.id, sent.value(), version=version))
+    return _answer(await metadata.save_metadata(video.id, sent.value(), version=version))
 
 
 @blueprint.post("/videos/<id>/deletion")
@@ -121,5 +121,5 @@ async def delete(id: str) -> Response:
 
 
 def _answer(video: Video) -> Response:
-    record = metadata_record(editing.recorded(video))
+    record = metadata_record(metadata.recorded(video))
     return json_response(record, cache_control="no-cache", etag=str(video.metadata_version))

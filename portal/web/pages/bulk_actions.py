@@ -29,8 +29,14 @@ from portal.videos.deletion import (
     undo_deletion,
     was_deleted,
 )
-from portal.videos.editing import recorded, save_metadata
-from portal.videos.metadata import EditableMetadata, TagsTooLong, with_tags, without_tags
+from portal.videos.metadata import (
+    EditableMetadata,
+    TagsTooLong,
+    recorded,
+    save_metadata,
+    with_tags,
+    without_tags,
+)
 from portal.videos.reading import audience_of, fetch_videos, parse_video_id
 from portal.videos.visibility import recorded_access, save_access
 from portal.web.auth import Policy, policy, principal

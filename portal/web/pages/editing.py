@@ -18,8 +18,7 @@ from werkzeug.datastructures import MultiDict
 from portal.database.models import Video
 from portal.errors import FieldError, InvalidRequest
 from portal.text import shown, split_tags
-from portal.videos.editing import merge_metadata, recorded
-from portal.videos.metadata import EditableMetadata
+from portal.videos.metadata import EditableMetadata, merge_metadata, recorded
 from portal.web.api.json_bodies import validated
 from portal.web.api.metadata import VideoMetadata, metadata_record
 from portal.web.auth import Policy, policy
