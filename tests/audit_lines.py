@@ -9,7 +9,7 @@ from uuid import UUID
 from api_client import run_sql
 from signed_in import ADDRESS
 
-from portal.accounts.audit_log import document
+from portal.accounts.audit import document
 from portal.database.account_models import Account, AuditEvent
 
 INSERT_MANY = """

@@ -22,11 +22,11 @@ from page_rows import make_row
 from quart import Quart, Response
 from running_portal import fresh_database
 
-from portal.accounts import api_tokens, passwords, people, sessions
+from portal.accounts import passwords, people, sessions, tokens
 from portal.accounts.passwords import Passwords
 from portal.accounts.people import AccountsExist
 from portal.accounts.permissions import ANYONE, Principal
-from portal.accounts.secrets import digest
+from portal.accounts.tokens import digest
 from portal.config import Config
 from portal.database.account_models import Account
 from portal.database.connection import execute
@@ -148,7 +148,7 @@ async def token_of(account: Account, scopes: Collection[str] = tuple(Scope)) -> 
     recorded = Account.filter(id=account.id)
     [role] = await recorded.values_list("role", flat=True)
     await recorded.update(role=Role.OWNER)
-    secret = await api_tokens.create(account.id, name="a test", scopes=scopes)
+    secret = await tokens.create(account.id, name="a test", scopes=scopes)
     await recorded.update(role=role)
     return secret
 
@@ -161,7 +161,7 @@ async def person_of(secret: str) -> Principal:
 
 async def program_of(token: str) -> Principal:
     """Whose API token this is; nobody's if it is not valid."""
-    return (await api_tokens.fetch_principals([digest(token)])).get(digest(token), ANYONE)
+    return (await tokens.fetch_principals([digest(token)])).get(digest(token), ANYONE)
 
 
 async def make_video(owner: Account | None) -> Video:

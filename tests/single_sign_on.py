@@ -14,7 +14,7 @@ from quart import Quart, Response
 from running_portal import answers, free_port, until
 from signed_in import OWN_PAGE, Sender, session_in, text_of
 
-from portal.accounts.oidc.provider import Provider
+from portal.accounts.oidc import Provider
 from portal.web.cookies import SIGN_ON
 
 LEAVE, CALLBACK = "/sign-in/oidc", "/sign-in/oidc/callback"
@@ -54,13 +54,11 @@ async def with_provider(app: Quart, issuer: str, **settings: Any) -> AsyncIterat
     """That app with single sign-on by this provider, and with these settings."""
     context = app.extensions["portal"]
     config = replace(context.config, oidc_issuer=issuer, **{**SETTINGS, **settings})
-    async with httpx.AsyncClient() as http:
-        provider = Provider(config, http)
-        app.extensions["portal"] = replace(context, config=config, provider=provider)
-        try:
-            yield app
-        finally:
-            app.extensions["portal"] = context
+    app.extensions["portal"] = replace(context, config=config, provider=Provider(config))
+    try:
+        yield app
+    finally:
+        app.extensions["portal"] = context
 
 
 class Visitor:

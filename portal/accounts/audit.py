@@ -1,24 +1,37 @@
-"""The audit log, as it is written: who did what to which object, from where.
+"""The audit log: who did what to which object, from where.
 
 A use case calls `note` inside the transaction that makes its change, so that a line is there
 exactly if the change is. The web says who acts, by `act_as`; what is done without that is done by
-a command, by whoever may run it. `audit_log` reads.
+a command. Lines are ordered by their numbers, so that a page is the same however many lines are
+added meanwhile.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
-from portal.accounts import audit_rows, rows
-from portal.accounts.permissions import Principal
-from portal.database.account_models import Account
-from portal.database.connection import transaction
+from tortoise.expressions import Q
+from tortoise.queryset import QuerySet
 
-# Of failed tries to sign in that the whole portal has a line each for in an hour; further ones are
-# counted. One address or account alone is slowed down before that.
-REFUSALS_AN_HOUR = 200
+from portal.accounts.permissions import Principal
+from portal.database.account_models import Account, AuditEvent
+from portal.database.connection import execute, fetch_rows
+from portal.database.rows import IS_PRESENT
+
+# Lines of an export that are in memory at once.
+BATCH = 500
+PRUNE_BATCH = 10_000
+PRUNE = """
+DELETE FROM audit_events WHERE id IN (
+  SELECT id FROM audit_events WHERE at < now() - make_interval(days => %s) ORDER BY at LIMIT %s
+)
+"""
+TITLES = f"SELECT id::text, title FROM videos WHERE id = ANY(%s::uuid[]) AND {IS_PRESENT}"  # noqa: S608  # a constant
 
 
 class AuditAction(StrEnum):
@@ -109,8 +122,10 @@ async def note(
     `name` is what the object is called, such as an account's address. `by` is who has just proved
     to be someone, by a password or a link. Never give a secret, or the text of a video.
     """
-    actor = _acting(by)
-    await audit_rows.insert(
+    actor = _actor.get()
+    if by is not None:
+        actor = replace(actor, kind=ActorKind.PERSON, account_id=by.id, email=by.email)
+    await AuditEvent.create(
         action=action.value,
         actor_kind=actor.kind.value,
         actor_id=actor.account_id,
@@ -130,22 +145,91 @@ def changed_fields(before: Mapping[str, object], after: Mapping[str, object]) ->
     return {"fields": ", ".join(names)} if names else {}
 
 
-async def note_refused(email: str) -> None:
-    """Write a line about a failed try to sign in with this address, or count it on the last one.
+@dataclass(frozen=True, slots=True)
+class AuditQuery:
+    """Which lines are asked for; what is empty is any.
 
-    However many fail from however many addresses, an hour leaves so many lines and no more.
+    `person` is the e-mail address of who acted. `thing` is an object's id or name, such as an
+    account's e-mail address.
     """
-    action = AuditAction.SIGN_IN_REFUSED
-    async with transaction():
-        await rows.lock_tries()
-        if await audit_rows.is_crowded(action.value, limit=REFUSALS_AN_HOUR):
-            await audit_rows.count_unlisted(action.value)
-        else:
-            await note(action, name=email)
+
+    action: str = ""
+    person: str = ""
+    thing: str = ""
+    since: datetime | None = None
+
+    @property
+    def lines(self) -> QuerySet[AuditEvent]:
+        """Those lines, in no order."""
+        found = AuditEvent.all()
+        if self.action:
+            found = found.filter(action=self.action)
+        if self.person:
+            found = found.filter(actor_email=self.person.lower())
+        if self.thing:
+            spellings = (self.thing, self.thing.lower())
+            found = found.filter(Q(object_id__in=spellings) | Q(object_name__in=spellings))
+        return found.filter(at__gte=self.since) if self.since else found
 
 
-def _acting(by: Account | None) -> Actor:
-    actor = _actor.get()
-    if by is None:
-        return actor
-    return replace(actor, kind=ActorKind.PERSON, account_id=by.id, email=by.email)
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """Some lines, the newest first, and the number before which older ones go on, if there are."""
+
+    events: Sequence[AuditEvent]
+    older: int | None
+
+
+async def read_page(query: AuditQuery, *, limit: int, before: int | None = None) -> AuditPage:
+    """The newest lines, of those with smaller numbers than `before` if it is given."""
+    lines = query.lines if before is None else query.lines.filter(id__lt=before)
+    found = await lines.order_by("-id").limit(limit + 1)
+    events = found[:limit]
+    return AuditPage(events, events[-1].id if len(found) > limit else None)
+
+
+async def read_all(query: AuditQuery) -> AsyncIterator[AuditEvent]:
+    """All lines that are there now, the oldest first, some at a time."""
+    newest = await AuditEvent.all().order_by("-id").first()
+    last, end = 0, newest.id if newest else 0
+    while events := await query.lines.filter(id__gt=last, id__lte=end).order_by("id").limit(BATCH):
+        for event in events:
+            yield event
+        last = events[-1].id
+
+
+async def titles_of(events: Collection[AuditEvent]) -> dict[str, str]:
+    """The titles of the videos that these lines are about, by id; deleted ones have none."""
+    ids = {it.object_id for it in events if it.action.startswith("video.") and it.object_id}
+    return {row["id"]: row["title"] for row in await fetch_rows(TITLES, list(ids))}
+
+
+def json_line(event: AuditEvent) -> str:
+    """A line as JSON, in ASCII: some readers split lines at more than line feeds."""
+    return json.dumps(document(event))
+
+
+def document(event: AuditEvent) -> dict[str, Any]:
+    """A line for programs; values are of JSON."""
+    return {
+        "id": event.id,
+        "at": event.at.isoformat(),
+        "action": event.action,
+        "actorKind": event.actor_kind,
+        "actorId": event.actor_id and str(event.actor_id),
+        "actorEmail": event.actor_email or None,
+        "tokenId": event.token_id and str(event.token_id),
+        "tokenName": event.token_name or None,
+        "address": event.address or None,
+        "objectId": event.object_id,
+        "objectName": event.object_name or None,
+        "detail": event.detail,
+    }
+
+
+async def prune(*, keep_days: int) -> int:
+    """Delete lines that are older than this, in batches; returns how many."""
+    pruned = 0
+    while batch := await execute(PRUNE, keep_days, PRUNE_BATCH):
+        pruned += batch
+    return pruned

@@ -2,11 +2,10 @@
 
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from uuid import UUID, uuid4
 
-from portal.accounts import rows
 from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Principal
 from portal.database.account_models import (
@@ -16,7 +15,7 @@ from portal.database.account_models import (
     OneTimeLink,
     Session,
 )
-from portal.database.connection import transaction
+from portal.database.connection import execute, transaction
 from portal.database.states import Role
 from portal.errors import (
     AccountExists,
@@ -34,21 +33,41 @@ EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[^@\s\x00-\x1f\x7f]+")
 # Control characters, and lone surrogates, which the database can't store.
 NOT_IN_NAMES = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
+# Two who change accounts do so one after the other: else each might remove the other last owner.
+LOCK_ACCOUNTS = "LOCK TABLE accounts IN SHARE ROW EXCLUSIVE MODE"
+# What was there before there were accounts. Publishing locks the upload: the video that it makes is
+# there once the first of these has waited for it.
+ADOPT = (
+    "UPDATE uploads SET owner_id = %s WHERE owner_id IS NULL",
+    "UPDATE videos SET owner_id = %s WHERE owner_id IS NULL",
+)
+# In the same order for the same reason.
+BEQUEATH = (
+    "UPDATE uploads SET owner_id = %s WHERE owner_id = %s",
+    "UPDATE videos SET owner_id = %s WHERE owner_id = %s",
+)
+
 
 class AccountsExist:
-    """Whether the portal has accounts, remembered once it has; one for a process.
+    """Whether the portal has accounts, remembered once it has; one for a process."""
 
-    `read` looks into the database.
-    """
-
-    def __init__(self, read: Callable[[], Awaitable[bool]] = rows.has_accounts) -> None:
-        self._read = read
+    def __init__(self) -> None:
         self._have = False
 
     async def __call__(self) -> bool:
         """True for good after the first: the last owner can't be removed."""
-        self._have = self._have or await self._read()
+        self._have = self._have or await has_accounts()
         return self._have
+
+
+async def has_accounts() -> bool:
+    """Whether there is any account, disabled ones included."""
+    return await Account.exists()
+
+
+async def lock_accounts() -> None:
+    """Let nobody else change accounts until the end of the transaction."""
+    await execute(LOCK_ACCOUNTS)
 
 
 def plain_email(email: str) -> str:
@@ -76,7 +95,7 @@ async def add(
     Raises `InvalidRequest` for what is no address or no name, or `AccountExists`.
     """
     async with transaction():
-        await rows.lock_accounts()
+        await lock_accounts()
         account = await add_locked(email, role, password_hash=password_hash, name=name)
         await _note(AuditAction.ACCOUNT_ADDED, account, role=role.value)
         return account
@@ -94,7 +113,7 @@ async def add_locked(
     email = _checked(email)
     if await Account.exists(email=email):
         raise AccountExists
-    is_first = not await rows.has_accounts()
+    is_first = not await has_accounts()
     if is_first and role is not Role.OWNER:
         raise InvalidRequest([FieldError("/role", "The first account has to be an owner's.")])
     account = await Account.create(
@@ -106,7 +125,8 @@ async def add_locked(
         email_unverified=email_unverified,
     )
     if is_first:
-        await rows.adopt(account.id)
+        for statement in ADOPT:
+            await execute(statement, account.id)
     _log("Account added", "account_added", account)
     return account
 
@@ -114,8 +134,8 @@ async def add_locked(
 async def add_first(email: str, *, password_hash: str) -> Account:
     """Make the first account, an owner's. Raises `AccountExists` when there is one already."""
     async with transaction():
-        await rows.lock_accounts()
-        if await rows.has_accounts():
+        await lock_accounts()
+        if await has_accounts():
             raise AccountExists("This portal has accounts already. Sign in.")
         account = await add_locked(email, Role.OWNER, password_hash=password_hash)
         await _note(AuditAction.ACCOUNT_ADDED, account, by=account, role=account.role.value)
@@ -176,7 +196,8 @@ async def remove(account_id: UUID, *, by: Principal) -> Account:
     """Remove an account; returns the one that has its videos now, see `heir_of`."""
     async with changing(account_id, by) as account:
         heir = await heir_of(account, by=by)
-        await rows.bequeath(account_id, to_id=heir.id)
+        for statement in BEQUEATH:
+            await execute(statement, heir.id, account_id)
         await account.delete()
         await _note(AuditAction.ACCOUNT_REMOVED, account, heir=heir.email)
         _log("Account removed", "account_removed", account)
@@ -222,6 +243,12 @@ async def names_of(account_ids: Iterable[UUID | None]) -> dict[UUID | None, str]
     return dict(await Account.filter(id__in=ids).values_list("id", "name"))
 
 
+async def fetch_principals(account_ids: Sequence[UUID]) -> dict[UUID, Principal]:
+    """What these accounts may do at present, without those that are disabled or gone."""
+    found = await Account.filter(id__in=account_ids, is_disabled=False)
+    return {it.id: Principal(account_id=it.id, role=it.role, email=it.email) for it in found}
+
+
 async def set_password(account: Account, password_hash: str, **detail: str) -> None:
     """Replace a password; whoever is signed in has to sign in again, and links are void.
 
@@ -238,7 +265,7 @@ async def set_password(account: Account, password_hash: str, **detail: str) -> N
 async def changing(account_id: UUID, by: Principal) -> AsyncIterator[Account]:
     """The account, while nobody else changes any. Raises `AccountNotFound` or `NotAllowed`."""
     async with transaction():
-        await rows.lock_accounts()
+        await lock_accounts()
         account = await Account.get_or_none(id=account_id)
         if account is None:
             raise AccountNotFound
@@ -268,11 +295,3 @@ async def _note(
 
 def _log(words: str, action: str, account: Account) -> None:
     logger.info(words, extra={"action": action, "account_id": str(account.id)})
-
-
-async def fetch_principals(account_ids: Sequence[UUID]) -> dict[UUID, Principal]:
-    """What these accounts may do at present, without those that are disabled or gone."""
-    return {
-        row["id"]: Principal(account_id=row["id"], role=Role(row["role"]), email=row["email"])
-        for row in await rows.fetch_members(account_ids)
-    }

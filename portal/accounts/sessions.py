@@ -1,30 +1,108 @@
-"""Sessions: browsers in which someone is signed in, until signed out or unused for 30 days."""
+"""Sessions: signing in with e-mail address and password, and the browsers that are signed in.
 
+A session lasts until it is ended or unused for 30 days. Signing in gets slower for who fails: after
+five failures of an account, or twenty from an address, within an hour the next try has to wait: one
+second, then twice as long each time, at most a minute. A try that comes too early does not count,
+so nobody is locked out for good. Where an account is signed in already its own failures don't slow
+it down: guessing from elsewhere can't keep its person out.
+"""
+
+import logging
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from math import ceil
 from uuid import UUID, uuid4
 
-from portal.accounts import rows
 from portal.accounts.audit import AuditAction, note
+from portal.accounts.passwords import Passwords
+from portal.accounts.people import plain_email
 from portal.accounts.permissions import Principal
-from portal.accounts.secrets import digest, new_secret
-from portal.database.account_models import MAX_DEVICE_LENGTH, Session
-from portal.database.connection import transaction
+from portal.accounts.tokens import digest, fetch_used, new_secret
+from portal.database.account_models import MAX_DEVICE_LENGTH, Account, AuditEvent, Session
+from portal.database.connection import execute, fetch_rows, transaction
+from portal.database.rows import NOW
 from portal.database.states import Role
+from portal.errors import SignInRefused, TooManyTries
+
+logger = logging.getLogger(__name__)
 
 IDLE_DAYS = 30
+FREE_TRIES_OF_ACCOUNT = 5
+FREE_TRIES_OF_ADDRESS = 20
+MAX_WAIT_S = 60
+# Failed tries that the audit log has in an hour; further ones are in the process's log alone.
+REFUSALS_AN_HOUR = 200
+INTERNET_EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f]+@[\w-]+(\.[\w-]+)+")
+
+SESSIONS = """
+SELECT session.digest, session.id, account.id AS account_id, account.email, account.role,
+       account.seen_at IS NULL OR session.seen_at < now() - interval '1 minute' AS is_stale
+FROM sessions session JOIN accounts account ON account.id = session.account_id
+WHERE session.digest = ANY(%s) AND NOT account.is_disabled
+  AND session.seen_at > now() - interval '30 days'
+"""
+SESSIONS_USED = "UPDATE sessions SET seen_at = now() WHERE id = ANY(%s)"
+# Tries at the same time wait for one another: else none would count the others.
+LOCK_TRIES = "LOCK TABLE sign_in_failures IN SHARE ROW EXCLUSIVE MODE"
+# The clock's time, since the transaction may have waited for that.
+RECORD_TRY = "INSERT INTO sign_in_failures (email, address, at) VALUES (%s, %s, clock_timestamp())"
+# Failed tries of the account, unless its person is signed in from there, and of the address.
+EARLIER_TRIES = """
+WITH tried AS (SELECT %s AS email, %s AS address),
+known AS (
+  SELECT EXISTS (
+    SELECT FROM tried JOIN accounts USING (email)
+    JOIN sessions ON sessions.account_id = accounts.id AND sessions.address = tried.address
+  ) AS is_known
+)
+SELECT count(*) FILTER (WHERE earlier.email = tried.email AND NOT is_known) AS of_account,
+       count(*) FILTER (WHERE earlier.address = tried.address) AS of_address,
+       extract(epoch FROM clock_timestamp() - max(at))::float8 AS last_s
+FROM known, tried JOIN sign_in_failures earlier
+  ON earlier.email = tried.email OR earlier.address = tried.address
+WHERE at > now() - interval '1 hour'
+"""
+FORGET_TRIES = "DELETE FROM sign_in_failures WHERE email = %s AND address = %s"
+EXPIRED = (
+    "DELETE FROM sign_in_failures WHERE at < now() - interval '1 day'",
+    "DELETE FROM sessions WHERE seen_at < now() - interval '30 days'",
+    "DELETE FROM one_time_links WHERE expires_at < now()",
+    "DELETE FROM sign_ons WHERE expires_at < now()",
+)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionView:
-    """One of the places where an account is signed in."""
+async def sign_in(
+    email: str, password: str, *, passwords: Passwords, device: str, address: str
+) -> str:
+    """Begin a session; returns what its cookie holds. Raises as `require_password`."""
+    account = await require_password(email, password, passwords=passwords, address=address)
+    secret = await _begin_unless_changed(account, device, address)
+    if not secret:
+        raise SignInRefused
+    return secret
 
-    id: UUID
-    device: str
-    address: str
-    seen_at: datetime
-    is_this: bool
+
+async def require_password(
+    email: str, password: str, *, passwords: Passwords, address: str
+) -> Account:
+    """The account that these belong to.
+
+    Raises `SignInRefused`, the same and after the same time whatever was wrong, or `TooManyTries`.
+    """
+    email = plain_email(email)
+    await _slow_down(email, address)
+    account = await Account.get_or_none(email=email, is_disabled=False)
+    is_right = await passwords.is_right(password, account.password_hash if account else None)
+    if account is None or not is_right:
+        logger.warning("Sign-in refused", extra={"action": "sign_in_refused", "client": address})
+        # Someone's password may have been typed in the place of the address.
+        is_address = account is not None or INTERNET_EMAIL.fullmatch(email)
+        await _note_refused(email if is_address else "")
+        raise SignInRefused
+    # What failed there before was mistyped.
+    await execute(FORGET_TRIES, email, address)
+    return account
 
 
 async def begin(account_id: UUID, *, device: str, address: str) -> str:
@@ -41,7 +119,7 @@ async def begin(account_id: UUID, *, device: str, address: str) -> str:
 
 
 async def fetch_principals(digests: Sequence[str]) -> dict[str, Principal]:
-    """Who sends cookies of these digests; those of ended sessions are nobody's."""
+    """The principals of the live ones among these sessions, by digest."""
     return {
         row["digest"]: Principal(
             account_id=row["account_id"],
@@ -49,17 +127,13 @@ async def fetch_principals(digests: Sequence[str]) -> dict[str, Principal]:
             email=row["email"],
             session_id=row["id"],
         )
-        for row in await rows.sessions_of(digests)
+        for row in await fetch_used(SESSIONS, digests, mark_used=SESSIONS_USED)
     }
 
 
-async def list_sessions(principal: Principal) -> list[SessionView]:
-    """Where this account is signed in, the last used first."""
-    found = await Session.filter(account_id=principal.account_id).order_by("-seen_at")
-    return [
-        SessionView(it.id, it.device, it.address, it.seen_at, it.id == principal.session_id)
-        for it in found
-    ]
+async def list_sessions(account_id: UUID) -> list[Session]:
+    """Where an account is signed in, the last used first."""
+    return await Session.filter(account_id=account_id).order_by("-seen_at")
 
 
 async def end(secret: str) -> None:
@@ -93,3 +167,50 @@ async def end_others(principal: Principal) -> None:
         if count := await others.delete():
             detail = {"sessions": str(count)}
             await note(action, principal.account_id, name=principal.email, detail=detail)
+
+
+async def delete_expired() -> None:
+    """Delete what has expired: tries, sessions, one-time links and sign-ins by a provider."""
+    for statement in EXPIRED:
+        await execute(statement)
+
+
+async def _note_refused(email: str) -> None:
+    """Write a line about a failed try to sign in, unless there are many of the last hour."""
+    action = AuditAction.SIGN_IN_REFUSED
+    lines = AuditEvent.filter(action=action).order_by("-id")
+    limiting = await lines.offset(REFUSALS_AN_HOUR - 1).first()
+    if limiting is None or limiting.at < datetime.now(UTC) - timedelta(hours=1):
+        await note(action, name=email)
+
+
+async def _begin_unless_changed(account: Account, device: str, address: str) -> str:
+    """Begin a session of an account as it was read; nothing if it has been changed since."""
+    is_same = {"id": account.id, "password_hash": account.password_hash, "is_disabled": False}
+    async with transaction():
+        # Comparing a password takes a while, and whoever changes one ends all sessions. Written
+        # first, the table is locked before the row is, as for those who change accounts.
+        if not await Account.filter(**is_same).update(seen_at=NOW):
+            return ""
+        await note(AuditAction.SIGNED_IN, account.id, name=account.email, by=account)
+        logger.info("Signed in", extra={"action": "sign_in", "account_id": str(account.id)})
+        return await begin(account.id, device=device, address=address)
+
+
+async def _slow_down(email: str, address: str) -> None:
+    async with transaction():
+        await execute(LOCK_TRIES)
+        [earlier] = await fetch_rows(EARLIER_TRIES, email, address)
+        wait_s = max(
+            _wait_s(earlier["of_account"] - FREE_TRIES_OF_ACCOUNT),
+            _wait_s(earlier["of_address"] - FREE_TRIES_OF_ADDRESS),
+        ) - (earlier["last_s"] or 0.0)
+        if wait_s > 0:
+            raise TooManyTries(ceil(wait_s))
+        # Until it succeeds it counts as failed.
+        await execute(RECORD_TRY, email, address)
+
+
+def _wait_s(surplus: int) -> float:
+    """After so many failures more than are free."""
+    return 0.0 if surplus < 0 else float(min(MAX_WAIT_S, 2 ** min(surplus, 10)))

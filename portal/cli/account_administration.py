@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from portal.accounts import api_tokens, links, people
-from portal.accounts.oidc import identities
+from portal.accounts import identities, invitations, people, tokens
 from portal.accounts.passwords import Passwords
 from portal.accounts.permissions import EVERYONES
 from portal.config import Config
@@ -140,7 +139,7 @@ async def add_token(
     """Make an API token of an account; returns it. Raises `InvalidRequest` for what can't be."""
     async with open_database(config):
         account = await people.get(email)
-        return await api_tokens.create(account.id, name=name, scopes=scopes, days=days)
+        return await tokens.create(account.id, name=name, scopes=scopes, days=days)
 
 
 async def revoke_token(config: Config, *, token_id: str) -> None:
@@ -149,7 +148,7 @@ async def revoke_token(config: Config, *, token_id: str) -> None:
         token = await ApiToken.get_or_none(id=_parse_id(token_id))
         if token is None:
             raise NotFound("There is no API token with this id. See `portal tokens list`.")
-        await api_tokens.revoke(token.id, account_id=token.account_id)
+        await tokens.revoke(token.id, account_id=token.account_id)
 
 
 def _parse_id(text: str) -> UUID | None:
@@ -167,7 +166,7 @@ async def _change(config: Config, email: str, change: Callable[[UUID], Awaitable
 
 
 async def _offer(config: Config, account: Account) -> PasswordLink:
-    secret = await links.offer_password(account.id, by=EVERYONES)
+    secret = await invitations.offer_password(account.id, by=EVERYONES)
     address = f"{config.public_url}/welcome/{secret}"
     return PasswordLink(account.email, address, account.is_disabled)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from portal.accounts.links import LIFE_DAYS
+from portal.accounts.invitations import LIFE_DAYS
 from portal.cli.account_administration import (
     PasswordLink,
     add_account,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from portal.accounts.audit_log import AuditQuery, json_line, read_all, read_page
+from portal.accounts.audit import AuditQuery, json_line, read_all, read_page
 from portal.cli.common import MAX_LIMIT, age, ask, data_dir_option, print_table
 from portal.config import Config
 from portal.database.account_models import AuditEvent

@@ -16,7 +16,6 @@ import click
 from tortoise.exceptions import OperationalError
 from yarl import URL
 
-from portal.accounts.oidc.opening import open_provider
 from portal.cli.exposure import Exposed, Parts, Trouble, unsigned_requests
 from portal.config import Config
 from portal.database.connection import open_database
@@ -254,14 +253,13 @@ async def _range_get(session: aiohttp.ClientSession, url: str) -> None:
 
 
 async def _single_sign_on(parts: Parts) -> None:
-    async with open_provider(parts.config) as provider:
-        if provider is None:
-            return
-        try:
-            await provider.check()
-        except ProviderUnavailable as exc:
-            cause = exc.__cause__
-            raise Trouble(_first_line(cause) if cause else exc.detail) from exc
+    from portal.accounts.oidc import Provider
+
+    try:
+        await Provider(parts.config).check()
+    except ProviderUnavailable as exc:
+        cause = exc.__cause__
+        raise Trouble(_first_line(cause) if cause else exc.detail) from exc
 
 
 def _cors_fix(config: Config) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from portal.accounts.api_tokens import MAX_DAYS
+from portal.accounts.tokens import MAX_DAYS
 from portal.cli.account_administration import add_token, list_tokens, revoke_token
 from portal.cli.common import age, ask, data_dir_option, json_option, print_json, print_table
 from portal.database.states import Scope

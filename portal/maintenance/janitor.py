@@ -24,8 +24,8 @@ from datetime import datetime, timedelta
 from typing import Self
 from uuid import UUID
 
-from portal.accounts.audit_rows import prune
-from portal.accounts.rows import forget_expired
+from portal.accounts.audit import prune
+from portal.accounts.sessions import delete_expired
 from portal.config import Config
 from portal.database.connection import fetch_rows, server_time, transaction
 from portal.database.models import Attempt, Deletion, Tombstone, Upload, Video
@@ -163,7 +163,7 @@ async def tidy(
     done.replaced_sources = await remove_replaced(cutoffs, storage)
     await sweep_attempts(cutoffs, storage, done)
     done.deleted_videos = await bury_deleted(cutoffs, storage, queue)
-    await forget_expired()
+    await delete_expired()
     await playback_tokens.forget_unused()
     if config.audit_days:
         done.audit_lines = await prune(keep_days=config.audit_days)

@@ -41,14 +41,13 @@ from portal.web.pages import (
     people,
     posters,
     signing_in,
-    single_sign_on,
     table,
     upload,
     video,
     workshop,
 )
 from portal.web.pages import visibility as visibility_form
-from portal.web.pages.account_views import current_viewer
+from portal.web.pages.signing_in import current_viewer
 from portal.web.server.context import SAFE_METHODS, App, RequestContext, state_of
 from portal.web.server.headers import SecurityHeaders
 from portal.web.server.limits import (
@@ -68,12 +67,12 @@ RESPONSE_TIMEOUT_S = 60
 UNTRACED = "/healthz$,/readyz$,/metrics$,/static/,/welcome/,/p/,/sign-in/oidc"
 # Endpoints with a rate limit that others with their method don't have: a search, and a link that
 # keeps something all the same, that someone left for the provider of single sign-on.
-LIBRARY, SIGN_ON = "library.index", "single_sign_on.begin"
+LIBRARY, SIGN_ON = "library.index", "signing_in.begin_single_sign_on"
 # In the order in which the API's description lists them.
 API = (videos, transcodes, openapi, metadata, visibility, uploads, playback_links)
 PAGES = (
     *(account, audit, bulk_actions, editing, embedding, library, people, posters, signing_in),
-    *(single_sign_on, table, upload, video, visibility_form, workshop),
+    *(table, upload, video, visibility_form, workshop),
 )
 FILES_AND_STATE = (assets, monitoring, playback)
 

@@ -22,7 +22,7 @@ from portal.accounts.permissions import (
     Audience,
     Principal,
 )
-from portal.accounts.secrets import digest
+from portal.accounts.tokens import digest
 from portal.database.models import Video
 from portal.errors import (
     NotAllowed,

@@ -6,7 +6,7 @@ Below it nothing reaches for the whole: each part is given what it needs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,12 +15,10 @@ from uuid import UUID
 
 from quart import current_app
 
-from portal.accounts import api_tokens, people, sessions
-from portal.accounts.oidc.opening import open_provider
+from portal.accounts import people, sessions, tokens
 from portal.accounts.passwords import Passwords
 from portal.accounts.people import AccountsExist
 from portal.accounts.permissions import Principal
-from portal.accounts.rows import has_accounts
 from portal.concurrency import CachedValue, SingleFlight
 from portal.config import Config
 from portal.database.connection import Row, open_database
@@ -39,21 +37,7 @@ from portal.web.data_loader import DataLoader
 from portal.web.playlists import Playlists
 
 if TYPE_CHECKING:
-    from portal.accounts.oidc.provider import Provider
-
-
-def _accounts_exist() -> AccountsExist:
-    """As long as there are none every change asks: those at once are answered by one query."""
-
-    async def fetch(keys: Sequence[str]) -> dict[str, bool]:
-        return dict.fromkeys(keys, await has_accounts())
-
-    loader = DataLoader(fetch)
-
-    async def read() -> bool:
-        return bool(await loader.load("accounts"))
-
-    return AccountsExist(read)
+    from portal.accounts.oidc import Provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +56,9 @@ class WebContext:
         default_factory=lambda: DataLoader(sessions.fetch_principals)
     )
     programs: DataLoader[str, Principal] = field(
-        default_factory=lambda: DataLoader(api_tokens.fetch_principals)
+        default_factory=lambda: DataLoader(tokens.fetch_principals)
     )
-    accounts_exist: AccountsExist = field(default_factory=_accounts_exist)
+    accounts_exist: AccountsExist = field(default_factory=AccountsExist)
     passwords: Passwords = field(default_factory=Passwords)
     signing_keys: SigningKeys = field(default_factory=SigningKeys)
     # Of those that work, the video of each.
@@ -116,7 +100,6 @@ async def open_context(config: Config) -> AsyncIterator[WebContext]:
     async with (
         open_database(config, fail_fast=True),
         open_storage(config, fail_fast=True) as storage,
-        open_provider(config) as provider,
     ):
         yield WebContext(
             config=config,
@@ -127,5 +110,14 @@ async def open_context(config: Config) -> AsyncIterator[WebContext]:
             ),
             searches=asyncio.Semaphore(config.database_pool_size // 2),
             quota=Quota.of(config),
-            provider=provider,
+            provider=_provider(config),
         )
+
+
+def _provider(config: Config) -> Provider | None:
+    if not config.oidc_issuer:
+        return None
+    # Its libraries take 10 MB of memory.
+    from portal.accounts.oidc import Provider
+
+    return Provider(config)

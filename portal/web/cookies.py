@@ -10,7 +10,7 @@ from hypercorn.typing import HTTPScope, WebsocketScope
 from quart import Request
 from werkzeug.wrappers import Response
 
-from portal.accounts.oidc.sign_ons import LIFE_S
+from portal.accounts.identities import LIFE_S
 from portal.accounts.sessions import IDLE_DAYS
 from portal.config import Config
 

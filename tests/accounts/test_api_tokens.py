@@ -6,10 +6,9 @@ from uuid import uuid4
 import pytest
 from signed_in import make_account, person, program_of, session_of, token_of
 
-from portal.accounts import api_tokens, people
-from portal.accounts.api_tokens import MAX_DAYS
+from portal.accounts import people, tokens
 from portal.accounts.permissions import ANYONE
-from portal.accounts.secrets import TOKEN_PREFIX, digest
+from portal.accounts.tokens import MAX_DAYS, TOKEN_PREFIX, digest
 from portal.database.account_models import Account, ApiToken
 from portal.database.connection import execute
 from portal.database.states import Role, Scope
@@ -39,7 +38,7 @@ async def test_token_is_its_accounts_with_its_scopes(
     assert (found.account_id, found.role, found.email) == (ann.id, Role.OWNER, ann.email)
     assert found.scopes == frozenset(scopes)
     assert not found.is_signed_in
-    [kept] = await api_tokens.list_tokens(ann.id)
+    [kept] = await tokens.list_tokens(ann.id)
     assert secret not in str(dict(kept))
 
 
@@ -58,8 +57,8 @@ async def test_what_is_not_the_token_is_refused(ann: Account) -> None:
 
 
 async def test_token_lasts_its_days_and_for_ever_without_any(ann: Account) -> None:
-    short = await api_tokens.create(ann.id, name="short", scopes=[Scope.READ], days=1)
-    lasting = await api_tokens.create(ann.id, name="lasting", scopes=[Scope.READ])
+    short = await tokens.create(ann.id, name="short", scopes=[Scope.READ], days=1)
+    lasting = await tokens.create(ann.id, name="lasting", scopes=[Scope.READ])
     age = "UPDATE api_tokens SET expires_at = expires_at - %s::interval"
     await execute(age, "23 hours 59 minutes")
     assert not await is_refused(short)
@@ -67,18 +66,18 @@ async def test_token_lasts_its_days_and_for_ever_without_any(ann: Account) -> No
     assert await is_refused(short)
     await execute("UPDATE api_tokens SET created_at = now() - interval '20 years'")
     assert not await is_refused(lasting)
-    assert {it.name for it in await api_tokens.list_tokens(ann.id)} == {"short", "lasting"}
+    assert {it.name for it in await tokens.list_tokens(ann.id)} == {"short", "lasting"}
 
 
 async def test_revoked_token_is_refused_and_only_ones_own_are_revoked(ann: Account) -> None:
     bob = await make_account("bob")
     secret, other = await token_of(ann), await token_of(ann)
     token = await ApiToken.get(digest=digest(secret))
-    assert not await api_tokens.revoke(token.id, account_id=bob.id)
-    assert not await api_tokens.revoke(uuid4(), account_id=ann.id)
+    assert not await tokens.revoke(token.id, account_id=bob.id)
+    assert not await tokens.revoke(uuid4(), account_id=ann.id)
     assert not await is_refused(secret)
-    assert await api_tokens.revoke(token.id, account_id=ann.id)
-    assert not await api_tokens.revoke(token.id, account_id=ann.id)
+    assert await tokens.revoke(token.id, account_id=ann.id)
+    assert not await tokens.revoke(token.id, account_id=ann.id)
     assert await is_refused(secret)
     assert not await is_refused(other)
 
@@ -92,15 +91,15 @@ async def test_disabled_accounts_token_is_refused(ann: Account) -> None:
 
 async def test_use_is_recorded(ann: Account) -> None:
     secret = await token_of(ann)
-    assert (await api_tokens.list_tokens(ann.id))[0].used_at is None
+    assert (await tokens.list_tokens(ann.id))[0].used_at is None
     await program_of(secret)
-    first = (await api_tokens.list_tokens(ann.id))[0].used_at
+    first = (await tokens.list_tokens(ann.id))[0].used_at
     assert first
     await program_of(secret)
-    assert (await api_tokens.list_tokens(ann.id))[0].used_at == first
+    assert (await tokens.list_tokens(ann.id))[0].used_at == first
     await execute("UPDATE api_tokens SET used_at = now() - interval '61 seconds'")
     await program_of(secret)
-    last = (await api_tokens.list_tokens(ann.id))[0].used_at
+    last = (await tokens.list_tokens(ann.id))[0].used_at
     assert last
     assert last > first
 
@@ -126,16 +125,16 @@ async def test_token_that_can_not_be_is_told_why(
 ) -> None:
     given = {"name": "a test", "scopes": ["videos:read"], **changes}
     with pytest.raises(InvalidRequest) as refused:
-        await api_tokens.create(ann.id, **given)
+        await tokens.create(ann.id, **given)
     assert [fault.pointer for fault in refused.value.errors] == [pointer]
-    assert await api_tokens.list_tokens(ann.id) == []
+    assert await tokens.list_tokens(ann.id) == []
 
 
 async def test_scope_admin_is_refused_to_accounts_that_administer_nothing(ann: Account) -> None:
     editor = await make_account("edith", Role.EDITOR)
     for scopes in ([Scope.ADMIN], list(Scope)):
         with pytest.raises(InvalidRequest) as refused:
-            await api_tokens.create(editor.id, name="a test", scopes=scopes)
+            await tokens.create(editor.id, name="a test", scopes=scopes)
         assert refused.value.by_field == {
             "scopes": "The scope admin is for admins and owners; this account's role is editor."
         }

@@ -12,7 +12,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, RSAKey
 from small_provider import b64, new_key, unsigned
 
-from portal.accounts.oidc.id_tokens import ALGORITHMS, FAULTS, LEEWAY_S, verify
+from portal.accounts.oidc import ALGORITHMS, FAULTS, LEEWAY_S, verify
 
 ISSUER, CLIENT, NONCE = "https://id.example", "portal", "a-nonce"
 KEY, OTHER_KEY = new_key("one"), new_key("one")

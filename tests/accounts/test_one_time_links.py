@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from signed_in import PASSWORD, make_account, person, person_of, session_of
 
-from portal.accounts import links, people
-from portal.accounts.links import LIFE_DAYS, Offer
+from portal.accounts import invitations, people
+from portal.accounts.invitations import LIFE_DAYS, Offer
 from portal.accounts.passwords import Passwords
 from portal.accounts.permissions import ANYONE, EVERYONES
-from portal.accounts.secrets import digest
+from portal.accounts.tokens import digest
 from portal.database.account_models import Account, OneTimeLink
 from portal.database.connection import execute
 from portal.database.states import Role
@@ -29,7 +29,7 @@ async def ann() -> Account:
 
 async def accept(secret: str, passwords: Passwords, **changes: str) -> Account:
     given = {"email": "bob@example.org", "password": NEW_PASSWORD, **changes}
-    return await links.accept(secret, passwords=passwords, **given)
+    return await invitations.accept(secret, passwords=passwords, **given)
 
 
 async def refused(work: Any) -> bool:
@@ -44,12 +44,12 @@ async def refused(work: Any) -> bool:
 async def test_invitation_makes_one_account_of_its_role(
     ann: Account, passwords: Passwords, role: Role
 ) -> None:
-    secret = await links.invite(role, by=person(ann))
-    assert await links.look_up(secret) == Offer("", role)
+    secret = await invitations.invite(role, by=person(ann))
+    assert await invitations.look_up(secret) == Offer("", role)
     bob = await accept(secret, passwords)
     assert (bob.email, bob.role) == ("bob@example.org", role)
     assert await passwords.is_right(NEW_PASSWORD, bob.password_hash)
-    assert await refused(links.look_up(secret))
+    assert await refused(invitations.look_up(secret))
     assert await refused(accept(secret, passwords, email="carl@example.org"))
     assert await Account.all().count() == 2
 
@@ -58,8 +58,8 @@ async def test_link_chooses_the_password_of_its_account_whatever_else_is_sent(
     ann: Account, passwords: Passwords
 ) -> None:
     session = await session_of(ann)
-    secret = await links.offer_password(ann.id, by=EVERYONES)
-    assert await links.look_up(secret) == Offer(ann.email, Role.OWNER)
+    secret = await invitations.offer_password(ann.id, by=EVERYONES)
+    assert await invitations.look_up(secret) == Offer(ann.email, Role.OWNER)
     # Until then nothing changes.
     assert (await person_of(session)).account_id == ann.id
     assert (await accept(secret, passwords, email="other@example.org")).id == ann.id
@@ -73,8 +73,8 @@ async def test_link_chooses_the_password_of_its_account_whatever_else_is_sent(
 async def link_of(ann: Account, *, is_invitation: bool) -> str:
     """A link that Ann has made, for herself or for a new editor."""
     if is_invitation:
-        return await links.invite(Role.EDITOR, by=person(ann))
-    return await links.offer_password(ann.id, by=person(ann))
+        return await invitations.invite(Role.EDITOR, by=person(ann))
+    return await invitations.offer_password(ann.id, by=person(ann))
 
 
 @pytest.mark.parametrize("is_invitation", [True, False])
@@ -105,11 +105,11 @@ async def test_link_ends_after_seven_days(
     life = link.expires_at - datetime.now(UTC)
     assert timedelta(days=LIFE_DAYS, minutes=-1) < life <= timedelta(days=LIFE_DAYS)
     await execute("UPDATE one_time_links SET expires_at = now() + interval '1 minute'")
-    assert await links.look_up(secret)
+    assert await invitations.look_up(secret)
     await execute("UPDATE one_time_links SET expires_at = now() - interval '1 second'")
-    assert await refused(links.look_up(secret))
+    assert await refused(invitations.look_up(secret))
     assert await refused(accept(secret, passwords))
-    assert await links.list_invitations() == []
+    assert await invitations.list_invitations() == []
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ async def test_link_ends_after_seven_days(
 async def test_fault_leaves_the_link_usable(
     ann: Account, passwords: Passwords, changes: dict[str, str], error: type[Exception]
 ) -> None:
-    secret = await links.invite(Role.EDITOR, by=person(ann))
+    secret = await invitations.invite(Role.EDITOR, by=person(ann))
     with pytest.raises(error):
         await accept(secret, passwords, **changes)
     assert (await accept(secret, passwords)).role is Role.EDITOR
@@ -134,18 +134,18 @@ async def test_fault_leaves_the_link_usable(
 
 async def test_disabled_accounts_link_is_void(ann: Account, passwords: Passwords) -> None:
     bob = await make_account("bob", Role.EDITOR)
-    secret = await links.offer_password(bob.id, by=person(ann))
+    secret = await invitations.offer_password(bob.id, by=person(ann))
     await people.disable(bob.id, by=person(ann))
-    assert await refused(links.look_up(secret))
+    assert await refused(invitations.look_up(secret))
     assert await refused(accept(secret, passwords))
 
 
 async def test_revoked_invitation_is_void_and_only_invitations_are_revoked(
     ann: Account, passwords: Passwords
 ) -> None:
-    invitation = await links.invite(Role.EDITOR, by=person(ann))
-    offer = await links.offer_password(ann.id, by=person(ann))
+    invitation = await invitations.invite(Role.EDITOR, by=person(ann))
+    offer = await invitations.offer_password(ann.id, by=person(ann))
     for link in await OneTimeLink.all():
-        await links.revoke_invitation(link.id)
+        await invitations.revoke_invitation(link.id)
     assert await refused(accept(invitation, passwords))
-    assert (await links.look_up(offer)).email == ann.email
+    assert (await invitations.look_up(offer)).email == ann.email

@@ -20,7 +20,7 @@ from signed_in import (
     token_of,
 )
 
-from portal.accounts import links, people
+from portal.accounts import invitations, people
 from portal.accounts.permissions import ANYONE, EVERYONES, Principal
 from portal.config import Config
 from portal.database.account_models import Account, OneTimeLink
@@ -49,7 +49,7 @@ ENDINGS: dict[str, Callable[[Account, Principal], Awaitable[object]]] = {
 CHANGES: dict[str, Callable[[Account, Principal], Awaitable[Any]]] = {
     **ENDINGS,
     "enabled": lambda account, by: people.enable(account.id, by=by),
-    "given a password": lambda account, by: links.offer_password(account.id, by=by),
+    "given a password": lambda account, by: invitations.offer_password(account.id, by=by),
 }
 
 
@@ -180,7 +180,7 @@ async def test_admin_makes_no_owners() -> None:
         with pytest.raises(NotAllowed, match="makes owners"):
             await people.change_role(account.id, Role.OWNER, by=person(bob))
     with pytest.raises(NotAllowed, match="invites owners"):
-        await links.invite(Role.OWNER, by=person(bob))
+        await invitations.invite(Role.OWNER, by=person(bob))
     assert await powerful_owners() == 1
 
 
@@ -239,12 +239,12 @@ async def test_video_published_while_its_account_is_removed_has_an_owner(
 async def test_removed_account_leaves_nothing_that_works() -> None:
     ann, bob = await make_account("ann"), await make_account("bob", Role.EDITOR)
     session, token = await session_of(bob), await token_of(bob)
-    link = await links.offer_password(bob.id, by=person(ann))
+    link = await invitations.offer_password(bob.id, by=person(ann))
     await people.remove(bob.id, by=person(ann))
     assert await person_of(session) == ANYONE
     assert await program_of(token) == ANYONE
     with pytest.raises(LinkNotValid):
-        await links.look_up(link)
+        await invitations.look_up(link)
 
 
 async def test_another_role_counts_at_once_for_sessions_and_tokens() -> None:
@@ -258,8 +258,8 @@ async def test_another_role_counts_at_once_for_sessions_and_tokens() -> None:
 
 async def test_another_password_ends_sessions_and_links() -> None:
     ann = await make_account("ann")
-    session, link = await session_of(ann), await links.offer_password(ann.id, by=person(ann))
+    session, link = await session_of(ann), await invitations.offer_password(ann.id, by=person(ann))
     await people.set_password(ann, quick_hash("five brown little geese"))
     assert await person_of(session) == ANYONE
     with pytest.raises(LinkNotValid):
-        await links.look_up(link)
+        await invitations.look_up(link)

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 from signed_in import make_account, person, person_of, session_of
 
-from portal.accounts import people, rows, sessions
+from portal.accounts import people, sessions
 from portal.accounts.permissions import ANYONE
-from portal.accounts.secrets import digest
+from portal.accounts.tokens import digest
 from portal.database.account_models import Account, Session
-from portal.database.connection import execute
+from portal.database.connection import execute, fetch_rows
 from portal.database.states import Role
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -104,11 +104,7 @@ async def test_what_has_run_out_is_deleted_and_nothing_else(ann: Account) -> Non
         "(gen_random_uuid(), 'new', 'editor', now(), now() + interval '1 hour')"
     )
     # Two janitors at once do no harm.
-    await asyncio.gather(rows.forget_expired(), rows.forget_expired())
+    await asyncio.gather(sessions.delete_expired(), sessions.delete_expired())
     assert [it.digest for it in await Session.all()] == [digest(kept)]
-    assert [row["email"] for row in await rows.fetch_rows("SELECT * FROM sign_in_failures")] == [
-        "new"
-    ]
-    assert [row["digest"] for row in await rows.fetch_rows("SELECT * FROM one_time_links")] == [
-        "new"
-    ]
+    assert [row["email"] for row in await fetch_rows("SELECT * FROM sign_in_failures")] == ["new"]
+    assert [row["digest"] for row in await fetch_rows("SELECT * FROM one_time_links")] == ["new"]

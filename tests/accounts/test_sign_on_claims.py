@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from portal.accounts.oidc.claims import read, value_of
+from portal.accounts.identities import read_claims as read
+from portal.accounts.identities import value_of
 from portal.config import Config
 from portal.database.states import Role
 from portal.errors import SingleSignOnRefused

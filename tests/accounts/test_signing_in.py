@@ -19,9 +19,9 @@ from signed_in import (
     session_of,
 )
 
-from portal.accounts import people, signing_in
+from portal.accounts import people, sessions
 from portal.accounts.passwords import Passwords
-from portal.accounts.signing_in import (
+from portal.accounts.sessions import (
     FREE_TRIES_OF_ACCOUNT,
     FREE_TRIES_OF_ADDRESS,
     MAX_WAIT_S,
@@ -64,7 +64,7 @@ class Door:
     async def enter(
         self, password: str = PASSWORD, *, email: str = ANN, address: str = ADDRESS
     ) -> str:
-        return await signing_in.sign_in(
+        return await sessions.sign_in(
             email, password, passwords=self.passwords, device="a test", address=address
         )
 

@@ -30,9 +30,8 @@ from single_sign_on import (
     with_provider,
 )
 
-from portal.accounts import links, people
-from portal.accounts.oidc import identities
-from portal.accounts.oidc.sign_ons import LIFE_S
+from portal.accounts import identities, invitations, people
+from portal.accounts.identities import LIFE_S
 from portal.database.account_models import (
     MAX_NAME_LENGTH,
     Account,
@@ -233,9 +232,9 @@ async def test_account_with_an_address_that_nobody_checked_is_bound_by_its_own_s
     app: Quart, issuer: str, olga: Account
 ) -> None:
     """Else who is invited could wait at someone's address until that one comes, with a role."""
-    link = await links.invite(Role.VIEWER, by=person(olga))
+    link = await invitations.invite(Role.VIEWER, by=person(olga))
     hasher = app.extensions["portal"].passwords
-    mallory = await links.accept(
+    mallory = await invitations.accept(
         link, email="boss@example.org", password=PASSWORD, passwords=hasher
     )
     subject = await someone(issuer, mallory.email, groups=["admins"])

@@ -21,9 +21,9 @@ from signed_in import (
     try_to_sign_in,
 )
 
-from portal.accounts import links
+from portal.accounts import invitations
 from portal.accounts.audit import AuditAction
-from portal.accounts.secrets import digest
+from portal.accounts.tokens import digest
 from portal.database.account_models import Account
 from portal.database.states import Role
 
@@ -87,6 +87,6 @@ async def test_control_characters_don_t_break_out_of_a_line(app: Quart, olga: Ac
     page = await text_of(await owner.get("/audit"))
     for sign in ("\x1b", "\u202e", "<b>"):
         assert sign not in page
-    secret = await links.invite(Role.VIEWER, by=person(olga))
+    secret = await invitations.invite(Role.VIEWER, by=person(olga))
     form = {"email": "a\r\nb@example.org", "password": NEW}
     assert (await Sender(app, OWN_PAGE).post(f"/welcome/{secret}", form=form)).status_code == 422

@@ -18,9 +18,9 @@ from signed_in import (
     try_to_sign_in,
 )
 
-from portal.accounts import links
+from portal.accounts import invitations
 from portal.accounts.passwords import Passwords
-from portal.accounts.signing_in import FREE_TRIES_OF_ACCOUNT, FREE_TRIES_OF_ADDRESS
+from portal.accounts.sessions import FREE_TRIES_OF_ACCOUNT, FREE_TRIES_OF_ADDRESS
 from portal.database.account_models import Account
 from portal.database.states import Role
 
@@ -93,7 +93,7 @@ async def test_borrowed_browser_is_no_way_to_guess_the_password(
 
 async def test_links_and_tokens_are_not_found_by_guessing(app: Quart, olga: Account) -> None:
     """Two hundred guesses of each that differ from a real one in a single letter."""
-    invitation = await links.invite(Role.OWNER, by=person(olga))
+    invitation = await invitations.invite(Role.OWNER, by=person(olga))
     letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
     guesses = [
         invitation[:place] + letter + invitation[place + 1 :]

@@ -14,7 +14,7 @@ from signed_in import (
     try_to_sign_in,
 )
 
-from portal.accounts import links, people
+from portal.accounts import invitations, people
 from portal.database.account_models import Account
 from portal.database.states import Role
 
@@ -67,11 +67,11 @@ async def test_refusals_to_sign_in_are_all_alike(app: Quart, olga: Account) -> N
 async def test_nothing_else_tells_who_has_an_account(app: Quart, olga: Account) -> None:
     """Links that are void for four reasons, with each method; all are alike."""
     invited = await people.add("invited@example.org", Role.EDITOR)
-    disabled = await links.offer_password(invited.id, by=person(olga))
+    disabled = await invitations.offer_password(invited.id, by=person(olga))
     await people.disable(invited.id, by=person(olga))
-    replaced = await links.offer_password(olga.id, by=person(olga))
-    await links.offer_password(olga.id, by=person(olga))
-    used = await links.invite(Role.VIEWER, by=person(olga))
+    replaced = await invitations.offer_password(olga.id, by=person(olga))
+    await invitations.offer_password(olga.id, by=person(olga))
+    used = await invitations.invite(Role.VIEWER, by=person(olga))
     form = {"email": "new@example.org", "password": WRONG}
     assert (await Sender(app).post(f"/welcome/{used}", form=form)).status_code == 303
     for method in ("GET", "POST"):

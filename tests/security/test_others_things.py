@@ -17,7 +17,7 @@ from signed_in import (
     token_of,
 )
 
-from portal.accounts import links, sessions
+from portal.accounts import invitations, sessions
 from portal.accounts.permissions import ANYONE
 from portal.database.account_models import Account, ApiToken, OneTimeLink, Session
 from portal.database.models import Upload, Video
@@ -53,8 +53,8 @@ class Victim:
 async def victim(edith: Account, olga: Account) -> Victim:
     victim = Victim(edith)
     await victim.make()
-    await links.invite(Role.EDITOR, by=person(olga))
-    await links.offer_password(edith.id, by=person(olga))
+    await invitations.invite(Role.EDITOR, by=person(olga))
+    await invitations.offer_password(edith.id, by=person(olga))
     return victim
 
 
@@ -109,7 +109,7 @@ async def test_anothers_sessions_tokens_and_links_can_not_be_ended(
     app: Quart, victim: Victim, mallory: Account
 ) -> None:
     """Four forms of another editor with the ids of a session, a token and links; all go on."""
-    invitation = (await links.list_invitations())[0].id
+    invitation = (await invitations.list_invitations())[0].id
     before = await victim.dump()
     sender = await signed_in(app, mallory)
     own = len(await sessions.list_sessions(person(mallory)))

@@ -17,7 +17,7 @@ from signed_in import (
     try_to_sign_in,
 )
 
-from portal.accounts import links, people
+from portal.accounts import invitations, people
 from portal.accounts.permissions import ANYONE
 from portal.database.account_models import Account
 from portal.database.states import Role
@@ -37,7 +37,7 @@ async def sign_in(app: Quart, session: str = "") -> Response:
 
 
 async def use_link(app: Quart, account: Account, session: str, email: str = "") -> Response:
-    secret = await links.offer_password(account.id, by=person(account))
+    secret = await invitations.offer_password(account.id, by=person(account))
     form = {"email": email, "password": NEW_PASSWORD}
     return await browser(app, session).post(f"/welcome/{secret}", form=form)
 

@@ -37,7 +37,7 @@ from small_provider import (
 )
 from test_open_redirects import HARMLESS, NASTY, browsers_target, encoded
 
-from portal.accounts.oidc.provider import KEYS_AGAIN_S
+from portal.accounts.oidc import KEYS_AGAIN_S
 from portal.database.account_models import Account
 from portal.web.cookies import SIGN_ON
 
@@ -62,7 +62,7 @@ async def site(app: Quart, provider: SmallProvider) -> AsyncIterator[Quart]:
 def clock_of(site: Quart, *, ahead_s: float = 0) -> None:
     """Set the time for what is kept of the provider; it stands still."""
     provider, now_s = site.extensions["portal"].provider, monotonic() + ahead_s
-    for kept in (provider._endpoints, provider._keys):
+    for kept in (provider._metadata, provider._keys):
         kept._clock = lambda: now_s
 
 

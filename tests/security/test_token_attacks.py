@@ -12,7 +12,7 @@ from signed_in import (
     token_of,
 )
 
-from portal.accounts.secrets import TOKEN_PREFIX
+from portal.accounts.tokens import TOKEN_PREFIX
 from portal.database.account_models import Account
 from portal.database.states import Role, Scope
 

@@ -25,8 +25,8 @@ from signed_in import (
     try_to_sign_in,
 )
 
-from portal.accounts import links
-from portal.accounts.secrets import digest
+from portal.accounts import invitations
+from portal.accounts.tokens import digest
 from portal.database.account_models import Account
 from portal.database.states import Role
 
@@ -128,7 +128,7 @@ async def fail(life: Life, olga: Account) -> None:
     app = life.app
     database_url = app.extensions["portal"].config.database_url
     session, token = await session_of(olga), await token_of(olga)
-    link = await links.invite(Role.EDITOR, by=person(olga))
+    link = await invitations.invite(Role.EDITOR, by=person(olga))
     life.secrets |= {session, token, link}
     for table in ("accounts", "sessions", "api_tokens", "one_time_links", "sign_in_failures"):
         await run_sql(database_url, f"ALTER TABLE {table} RENAME TO away")
@@ -181,7 +181,7 @@ async def test_database_holds_no_secret(app: Quart, olga: Account) -> None:
 async def test_what_shows_a_secret_is_kept_by_nobody(app: Quart, olga: Account) -> None:
     """Four answers with a secret: no cache on their way keeps them, nor does the browser."""
     sender = await signed_in(app, olga)
-    link = await links.invite(Role.EDITOR, by=person(olga))
+    link = await invitations.invite(Role.EDITOR, by=person(olga))
     for answer in (
         await sender.post("/account/tokens", form={"name": "a", "scopes": "admin"}),
         await sender.post("/people/invitations", form={"role": "editor"}),

@@ -36,11 +36,10 @@ from signed_in import (
     try_to_sign_in,
 )
 
-from portal.accounts import api_tokens, links, people
+from portal.accounts import identities, invitations, people, tokens
 from portal.accounts.audit import AuditAction
-from portal.accounts.oidc import identities
-from portal.accounts.oidc.claims import Person
-from portal.accounts.signing_in import FREE_TRIES_OF_ACCOUNT
+from portal.accounts.identities import Person
+from portal.accounts.sessions import FREE_TRIES_OF_ACCOUNT
 from portal.database.account_models import Account, ApiToken, OneTimeLink, Session
 from portal.database.models import PosterRequest, Video
 from portal.database.states import Role, VideoStatus
@@ -137,7 +136,7 @@ async def test_invitations(app: Quart, owner: Sender, olga: Account) -> None:
     assert await the_line(owner.post(path), 303) == line("invitation.revoked", olga, **told_of)
     await leaves_nothing(owner.post(path), 303)
 
-    secret = await links.invite(Role.VIEWER, by=person(olga))
+    secret = await invitations.invite(Role.VIEWER, by=person(olga))
     link = await OneTimeLink.get()
     form = {"email": "vi@example.org", "password": "short"}
     await leaves_nothing(stranger(app).post(f"/welcome/{secret}", form=form), 422)
@@ -154,7 +153,7 @@ async def test_link_for_a_password(
     """Who uses it acts, whoever is signed in in the browser."""
     made = await the_line(owner.post(f"/people/{edith.id}/reset"), 200)
     assert made == line("account.link_made", olga, **about(edith))
-    secret = await links.offer_password(edith.id, by=person(olga))
+    secret = await invitations.offer_password(edith.id, by=person(olga))
     used = owner.post(f"/welcome/{secret}", form={"password": NEW})
     assert await the_line(used, 303) == line(
         "account.password_changed", edith, **about(edith), detail={"way": "link"}
@@ -423,7 +422,10 @@ async def test_change_that_can_not_be_noted_is_not_made(
 async def test_nothing_begins_that_can_not_be_noted(app: Quart, olga: Account) -> None:
     """Neither a video with its job, nor a session, nor an account by an invitation."""
     sender = program(app, await token_of(olga))
-    body, link = metadata(await uploaded(sender)), await links.invite(Role.VIEWER, by=person(olga))
+    body, link = (
+        metadata(await uploaded(sender)),
+        await invitations.invite(Role.VIEWER, by=person(olga)),
+    )
     form = {"email": "vi@example.org", "password": NEW}
     changes = (
         lambda: sender.post("/api/videos", json=body),
@@ -481,7 +483,7 @@ async def test_change_that_is_rolled_back_leaves_no_line(
 async def test_of_many_who_do_the_same_at_once_one_leaves_a_line(
     app: Quart, owner: Sender, olga: Account, edith: Account
 ) -> None:
-    await api_tokens.create(olga.id, name="a", scopes=["admin"])
+    await tokens.create(olga.id, name="a", scopes=["admin"])
     token, video = await ApiToken.get(), await make_video(olga)
     for path in (
         f"/account/tokens/{token.id}/revoke",

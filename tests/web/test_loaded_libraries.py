@@ -15,7 +15,7 @@ async def main(environ):
 
 settings = {"DATABASE_URL": "postgresql://portal@db/portal", "S3_BUCKET": "videos"}
 """
-OF_SINGLE_SIGN_ON = {"authlib", "portal.accounts.oidc.provider"}
+OF_SINGLE_SIGN_ON = {"authlib", "portal.accounts.oidc"}
 OF_SIGNATURES = {"joserfc", "cryptography"}
 OF_TRACES = {"opentelemetry"}
 SIGN_ON = {

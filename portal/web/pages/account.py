@@ -1,29 +1,26 @@
 """One's own account: its password, where it is signed in, and its API tokens."""
 
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from uuid import UUID
 
 from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 from werkzeug.wrappers import Response as WerkzeugResponse
 
-from portal.accounts import api_tokens, people, sessions, signing_in
-from portal.accounts.oidc import identities
+from portal.accounts import identities, people, sessions, tokens
 from portal.accounts.permissions import Action, Principal
 from portal.database.account_models import Account
+from portal.database.states import Scope
 from portal.errors import AccountNotFound, InvalidRequest, SignInRefused, TooManyTries
+from portal.text import shown, whole_number
 from portal.web.auth import Policy, policy, require_person
 from portal.web.composition import web_context
 from portal.web.cookies import SESSION
-from portal.web.pages.account_views import (
-    ROLE_WORDS,
-    TokenForm,
-    first_call,
-    scope_choices,
-    session_rows,
-    token_rows,
-)
+from portal.web.pages.embedding import public_url
 from portal.web.pages.quota_views import own_quota
-from portal.web.pages.signing_in import signed_in_anew
+from portal.web.pages.signing_in import ROLE_WORDS, signed_in_anew
 from portal.web.server.context import state_of
 
 blueprint = Blueprint("account", __name__)
@@ -36,6 +33,27 @@ DONE = {
     "others": "Everywhere else you are signed out.",
     "token": "The token doesn't work any more.",
 }
+
+SCOPE_WORDS = {
+    Scope.READ: "Read videos",
+    Scope.WRITE: "Publish and edit videos",
+    Scope.DELETE: "Delete videos",
+    Scope.ADMIN: "Read the audit log",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenForm:
+    """What was typed to make an API token; `days` is empty for one that never runs out."""
+
+    name: str = ""
+    scopes: tuple[str, ...] = ()
+    days: str = ""
+
+    @property
+    def life_days(self) -> int | None:
+        """For how long, if not for ever; 0 for what is no number."""
+        return (whole_number(self.days, max_digits=6) or 0) if self.days else None
 
 
 @blueprint.get("/account")
@@ -66,7 +84,7 @@ async def change_password() -> ResponseReturnValue:
     person, sent, hasher = await require_person(), await request.form, web_context().passwords
     client = state_of(request.scope).client
     try:
-        found = await signing_in.require_password(
+        found = await sessions.require_password(
             person.email, sent.get("current", ""), passwords=hasher, address=client
         )
     except SignInRefused:
@@ -114,12 +132,12 @@ async def create_token() -> ResponseReturnValue:
         days=sent.get("days", "").strip(),
     )
     try:
-        secret = await api_tokens.create(
+        secret = await tokens.create(
             found.id, name=typed.name, scopes=typed.scopes, days=typed.life_days
         )
     except InvalidRequest as exc:
         return await _page(person, faults=exc.by_field, typed=typed), 422
-    return await _page(person, new_token=secret, first_call=first_call(secret, typed.scopes))
+    return await _page(person, new_token=secret, first_call=_first_call(secret, typed.scopes))
 
 
 @blueprint.post("/account/tokens/<uuid:token_id>/revoke")
@@ -128,8 +146,20 @@ async def revoke_token(token_id: UUID) -> WerkzeugResponse:
     """Make an API token void."""
     person = await require_person()
     if person.account_id:
-        await api_tokens.revoke(token_id, account_id=person.account_id)
+        await tokens.revoke(token_id, account_id=person.account_id)
     return redirect(_address("token"), 303)
+
+
+@blueprint.app_template_filter()
+def device_words(user_agent: str) -> str:
+    """A browser's and a system's name out of what it calls itself; its own words otherwise."""
+    browsers = {"Edg/": "Edge", "OPR/": "Opera", "Firefox/": "Firefox", "Chrome/": "Chrome"}
+    browsers["Safari/"] = "Safari"
+    systems = {"Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows"}
+    systems |= {"Mac OS X": "Mac", "CrOS": "ChromeOS", "Linux": "Linux"}
+    browser = next((name for sign, name in browsers.items() if sign in user_agent), "")
+    system = next((name for sign, name in systems.items() if sign in user_agent), "")
+    return " on ".join(filter(None, (browser, system))) or shown(user_agent) or "Unknown"
 
 
 async def _own_account(person: Principal) -> Account:
@@ -161,9 +191,11 @@ async def _page(person: Principal, **more: object) -> str:
         "accounts/account.html",
         email=found.email,
         role_words=ROLE_WORDS[found.role],
-        sessions=session_rows(await sessions.list_sessions(person)),
-        tokens=token_rows(await api_tokens.list_tokens(found.id)),
-        scopes=scope_choices(person),
+        sessions=await sessions.list_sessions(found.id),
+        session_id=person.session_id,
+        tokens=await tokens.list_tokens(found.id),
+        scopes=_scope_choices(person),
+        now=datetime.now(UTC),
         quota=await own_quota() if person.may(Action.PUBLISH) else None,
         has_password=found.password_hash is not None,
         is_bound=config.oidc_issuer and await identities.is_bound(found.id, config.oidc_issuer),
@@ -171,3 +203,19 @@ async def _page(person: Principal, **more: object) -> str:
         done=DONE.get(request.args.get("done", ""), ""),
         **given,
     )
+
+
+def _scope_choices(person: Principal) -> dict[str, str]:
+    """The scopes whose tokens could do something for this person, with words for each."""
+    own = {action.scope for action in Action if person.may(action, owner_id=person.account_id)}
+    return {scope.value: words for scope, words in SCOPE_WORDS.items() if scope in own}
+
+
+def _first_call(secret: str, scopes: Collection[str]) -> str:
+    """A command that uses a new token, within its scopes."""
+    token = f"curl -H 'Authorization: Bearer {secret}'"
+    if Scope.WRITE not in scopes:
+        path = "/api/videos/VIDEO_ID" if Scope.ADMIN not in scopes else "/audit.jsonl"
+        return f"{token} {public_url(path)}"
+    body = '{"fileName": "film.mp4", "contentType": "video/mp4"}'
+    return f"{token} --json '{body}' {public_url('/api/videos/presign')}"

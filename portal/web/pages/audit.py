@@ -4,15 +4,21 @@ As in the library, a mistyped filter is ignored, and nothing is an error.
 """
 
 from collections.abc import AsyncIterator
+from typing import Any
 
-from quart import Blueprint, Response, render_template, request
+from quart import Blueprint, Response, render_template, request, url_for
 
-from portal.accounts.audit import AuditAction
-from portal.accounts.audit_log import AuditQuery, json_line, read_all, read_page, titles_of
+from portal.accounts.audit import (
+    AuditAction,
+    AuditQuery,
+    json_line,
+    read_all,
+    read_page,
+    titles_of,
+)
 from portal.database.account_models import MAX_EMAIL_LENGTH
 from portal.text import whole_number
 from portal.web.auth import Policy, policy
-from portal.web.pages.audit_views import audit_view, event_row
 
 blueprint = Blueprint("audit", __name__)
 
@@ -30,11 +36,19 @@ async def index() -> str:
     query = _query()
     before = whole_number(request.args.get("before", ""), max_digits=MAX_DIGITS)
     page = await read_page(query, limit=PAGE_SIZE, before=before)
-    titles = await titles_of(page.events)
+    chosen = {"action": query.action, "person": query.person, "object": query.thing}
+    given: dict[str, Any] = {name: text for name, text in chosen.items() if text}
     return await render_template(
         "accounts/audit.html",
-        log=audit_view(query, page, is_newest=before is None),
-        rows=[event_row(event, titles) for event in page.events],
+        events=page.events,
+        titles=await titles_of(page.events),
+        actions=[("", "Everything"), *((action.value, action.value) for action in AuditAction)],
+        chosen=chosen,
+        is_filtered=bool(given),
+        is_newest=before is None,
+        newest_url=url_for("audit.index", **given),
+        older_url=url_for("audit.index", **given, before=page.older) if page.older else "",
+        export_url=url_for("audit.export", **given),
     )
 
 

@@ -6,14 +6,14 @@ from uuid import UUID
 from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 
-from portal.accounts import links, people
+from portal.accounts import invitations, people
 from portal.accounts.permissions import Principal
 from portal.database.states import Role
 from portal.errors import AccountNotFound, FieldError, InvalidRequest, LastOwner, NotAllowed
 from portal.web.auth import Policy, policy, require_person
-from portal.web.pages.account_views import ROLE_WORDS, invitation_rows, person_rows
 from portal.web.pages.embedding import public_url
 from portal.web.pages.quota_views import quotas_of
+from portal.web.pages.signing_in import ROLE_WORDS
 
 blueprint = Blueprint("people", __name__)
 
@@ -41,7 +41,7 @@ async def invite() -> ResponseReturnValue:
     person = await require_person()
     try:
         role = await _role()
-        secret = await links.invite(role, by=person)
+        secret = await invitations.invite(role, by=person)
     except (InvalidRequest, NotAllowed) as exc:
         return await _page(person, fault=_words(exc)), exc.status
     return await _page(person, new_link=_address(secret), new_link_for=role.value)
@@ -50,33 +50,33 @@ async def invite() -> ResponseReturnValue:
 @blueprint.post("/people/invitations/<uuid:link_id>/revoke")
 @policy(Policy.ADMINISTER)
 async def revoke_invitation(link_id: UUID) -> ResponseReturnValue:
-    """Make an invitation void."""
-    person = await require_person()
-    return await _after(links.revoke_invitation(link_id), person, "revoked")
+    """Revoke an invitation."""
+    return await _after(invitations.revoke_invitation(link_id), "revoked")
 
 
 @blueprint.post("/people/<uuid:account_id>/role")
 @policy(Policy.ADMINISTER)
 async def change_role(account_id: UUID) -> ResponseReturnValue:
     """Give someone another role."""
-    person = await require_person()
-    return await _after(_change_role(account_id, by=person), person, "role")
+
+    async def change() -> None:
+        await people.change_role(account_id, await _role(), by=await require_person())
+
+    return await _after(change(), "role")
 
 
 @blueprint.post("/people/<uuid:account_id>/disable")
 @policy(Policy.ADMINISTER)
 async def disable(account_id: UUID) -> ResponseReturnValue:
-    """Let someone do nothing any more."""
-    person = await require_person()
-    return await _after(people.disable(account_id, by=person), person, "disabled")
+    """Disable an account."""
+    return await _after(people.disable(account_id, by=await require_person()), "disabled")
 
 
 @blueprint.post("/people/<uuid:account_id>/enable")
 @policy(Policy.ADMINISTER)
 async def enable(account_id: UUID) -> ResponseReturnValue:
-    """Let someone in again."""
-    person = await require_person()
-    return await _after(people.enable(account_id, by=person), person, "enabled")
+    """Enable a disabled account."""
+    return await _after(people.enable(account_id, by=await require_person()), "enabled")
 
 
 @blueprint.post("/people/<uuid:account_id>/reset")
@@ -85,7 +85,7 @@ async def reset(account_id: UUID) -> ResponseReturnValue:
     """Make a link to choose a password anew, and show it this once."""
     person = await require_person()
     try:
-        secret = await links.offer_password(account_id, by=person)
+        secret = await invitations.offer_password(account_id, by=person)
     except (NotAllowed, AccountNotFound) as exc:
         return await _page(person, fault=exc.detail), exc.status
     email = next(it.email for it in await people.list_accounts() if it.id == account_id)
@@ -95,22 +95,17 @@ async def reset(account_id: UUID) -> ResponseReturnValue:
 @blueprint.post("/people/<uuid:account_id>/remove")
 @policy(Policy.ADMINISTER)
 async def remove(account_id: UUID) -> ResponseReturnValue:
-    """Remove someone; their videos are then whoever's removed them."""
-    person = await require_person()
-    return await _after(people.remove(account_id, by=person), person, "removed")
+    """Remove someone; their videos then belong to whoever removed them."""
+    return await _after(people.remove(account_id, by=await require_person()), "removed")
 
 
-async def _after(change: Awaitable[object], person: Principal, done: str) -> ResponseReturnValue:
+async def _after(change: Awaitable[object], done: str) -> ResponseReturnValue:
     """Make a change, and show the page, which says that it was made, or why it could not be."""
     try:
         await change
     except (LastOwner, NotAllowed, AccountNotFound, InvalidRequest) as exc:
-        return await _page(person, fault=_words(exc)), exc.status
+        return await _page(await require_person(), fault=_words(exc)), exc.status
     return redirect(url_for("people.index", done=done), 303)
-
-
-async def _change_role(account_id: UUID, *, by: Principal) -> None:
-    await people.change_role(account_id, await _role(), by=by)
 
 
 async def _role() -> Role:
@@ -135,11 +130,12 @@ async def _page(person: Principal, **more: object) -> str:
     """The page, with a `fault`, or a `new_link` and whom it is for: a role or an address."""
     given = {"fault": "", "new_link": "", "new_link_for": "", **more}
     accounts = await people.list_accounts()
-    quotas = await quotas_of([it.id for it in accounts if it.role is not Role.VIEWER])
     return await render_template(
         "accounts/people.html",
-        people=person_rows(accounts, by=person, quotas=quotas),
-        invitations=invitation_rows(await links.list_invitations()),
+        people=accounts,
+        quotas=await quotas_of([it.id for it in accounts if it.role is not Role.VIEWER]),
+        own_id=person.account_id,
+        invitations=await invitations.list_invitations(),
         roles={role.value: words for role, words in ROLE_WORDS.items() if person.may_manage(role)},
         done=DONE.get(request.args.get("done", ""), ""),
         **given,

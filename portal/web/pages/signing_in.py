@@ -1,33 +1,94 @@
-"""Signing in and out, choosing a password by a one-time link, and the first account."""
+"""Signing in and out: with a password, by a provider, by a one-time link, and the first account."""
 
+from __future__ import annotations
+
+import logging
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 from werkzeug.wrappers import Response as WerkzeugResponse
 
-from portal.accounts import links, people, sessions, signing_in
+from portal.accounts import identities, invitations, people, sessions
+from portal.accounts.identities import CALLBACK, SignOnSecrets
+from portal.accounts.permissions import Action
+from portal.config import Config
 from portal.config.values import LOOPBACK
 from portal.database.account_models import Account
+from portal.database.states import Role
 from portal.errors import (
     AccountExists,
     InvalidRequest,
     NotFound,
+    PortalError,
+    ProviderUnavailable,
     SignInRefused,
+    SignOnUnknown,
+    SingleSignOnRefused,
+    TokenRefused,
     TooManyTries,
+    Unavailable,
 )
-from portal.text import host_name
+from portal.text import host_name, shown
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context
-from portal.web.cookies import SESSION
-from portal.web.errors import PROBLEM_TYPE, problem_document
-from portal.web.pages.account_views import ROLE_WORDS
+from portal.web.cookies import SESSION, SIGN_ON
+from portal.web.errors import DATABASE_ERRORS, PROBLEM_TYPE, problem_document
 from portal.web.server.context import state_of
 
+if TYPE_CHECKING:
+    from portal.accounts.oidc import Provider
+
 blueprint = Blueprint("signing_in", __name__)
+logger = logging.getLogger(__name__)
 
 FORWARDING = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP")
+ROLE_WORDS = {
+    Role.OWNER: "Owner: everything, owners' accounts included",
+    Role.ADMIN: "Admin: people, and all videos",
+    Role.EDITOR: "Editor: publishes, edits and deletes own videos",
+    Role.VIEWER: "Viewer: signs in to watch",
+}
+# As RFC 6749 has them, section 4.1.2.1: what else was sent is not repeated in the log.
+ERROR_CODE = re.compile(r"[a-z_]{1,40}")
+REFUSED_THERE = (
+    "The provider of single sign-on did not sign you in: it or you refused. Start again, or sign "
+    "in with your password."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewer:
+    """Who looks at a page, as far as that changes what all pages show."""
+
+    is_open: bool
+    is_signed_in: bool
+    account_id: str
+    email: str
+    may_publish: bool
+    may_administer: bool
+    has_single_sign_on: bool
+
+
+async def current_viewer() -> Viewer | None:
+    """Who looks at this page; None where that can't be found out, as in an error's."""
+    try:
+        found = await principal()
+    except (TokenRefused, Unavailable, *DATABASE_ERRORS):
+        return None
+    return Viewer(
+        is_open=found.account_id is None and found.role is not None,
+        is_signed_in=found.is_signed_in,
+        account_id=str(found.account_id or ""),
+        email=shown(found.email),
+        may_publish=found.may(Action.PUBLISH),
+        may_administer=found.is_signed_in and found.may(Action.ADMINISTER),
+        has_single_sign_on=web_context().provider is not None,
+    )
 
 
 @blueprint.get("/sign-in")
@@ -48,7 +109,7 @@ async def sign_in() -> ResponseReturnValue:
     """
     web, sent = web_context(), await request.form
     try:
-        secret = await signing_in.sign_in(
+        secret = await sessions.sign_in(
             sent.get("email", ""),
             sent.get("password", ""),
             passwords=web.passwords,
@@ -89,16 +150,16 @@ async def sign_out() -> WerkzeugResponse:
 @policy(Policy.ANYONE)
 async def welcome(secret: str) -> str:
     """The form that a one-time link leads to. Looking at it does not use the link up."""
-    return await _welcome(secret, await links.look_up(secret))
+    return await _welcome(secret, await invitations.look_up(secret))
 
 
 @blueprint.post("/welcome/<secret>")
 @policy(Policy.ANYONE)
 async def accept(secret: str) -> ResponseReturnValue:
     """Use the link up, and sign in; or the form again, which says what is wrong."""
-    sent, offer = await request.form, await links.look_up(secret)
+    sent, offer = await request.form, await invitations.look_up(secret)
     try:
-        account = await links.accept(
+        account = await invitations.accept(
             secret,
             email=sent.get("email", ""),
             password=sent.get("password", ""),
@@ -108,6 +169,44 @@ async def accept(secret: str) -> ResponseReturnValue:
         faults = exc.by_field if isinstance(exc, InvalidRequest) else {"email": exc.detail}
         return await _welcome(secret, offer, email=sent.get("email", ""), faults=faults), 422
     return await signed_in_anew(account, url_for("library.index"))
+
+
+@blueprint.get("/sign-in/oidc")
+@policy(Policy.ANYONE)
+async def begin_single_sign_on() -> ResponseReturnValue:
+    """Lead to the provider. A link does it: a form may lead to the portal alone."""
+    provider, config = _provider(), web_context().config
+    if not await web_context().accounts_exist():
+        return redirect(url_for("signing_in.form"), 303)
+    next_url = next_path(request.args)
+    try:
+        # Before anything is kept of someone who can't be sent there.
+        await provider.discover()
+        secrets = await identities.begin_sign_on(next_url)
+        response = redirect(await provider.authorization_url(secrets), 303)
+    except ProviderUnavailable as exc:
+        return await _sign_on_refused(exc, next_url)
+    SIGN_ON.set(response, secrets.secret, config)
+    return _unkept(response)
+
+
+@blueprint.get(CALLBACK)
+@policy(Policy.ANYONE)
+async def come_back() -> ResponseReturnValue:
+    """Sign in who the provider says it is, and lead on; or the form again, which says why not."""
+    provider, config = _provider(), web_context().config
+    secrets = SignOnSecrets(SIGN_ON.read(request, config))
+    try:
+        next_url = await identities.end_sign_on(secrets, request.args.get("state", ""))
+    except SignOnUnknown as exc:
+        return await _sign_on_refused(exc, url_for("library.index"))
+    try:
+        claimed = await provider.claims_of(_code(config), secrets)
+        response = await _signed_in(identities.read_claims(claimed, config), next_url)
+    except (SingleSignOnRefused, ProviderUnavailable) as exc:
+        response = await _sign_on_refused(exc, next_url)
+    SIGN_ON.clear(response, config)
+    return _unkept(response)
 
 
 @blueprint.get("/set-up")
@@ -195,7 +294,11 @@ async def sign_in_page(*, next_url: str, email: str = "", fault: str = "", notic
 
 
 async def _welcome(
-    secret: str, offer: links.Offer, *, email: str = "", faults: Mapping[str, str] | None = None
+    secret: str,
+    offer: invitations.Offer,
+    *,
+    email: str = "",
+    faults: Mapping[str, str] | None = None,
 ) -> str:
     return await render_template(
         "accounts/welcome.html",
@@ -211,3 +314,48 @@ async def _set_up(*, email: str = "", faults: Mapping[str, str] | None = None) -
     return await render_template(
         "accounts/set_up.html", is_here=_is_here(), email=email, faults=faults or {}
     )
+
+
+async def _signed_in(person: identities.Person, next_url: str) -> WerkzeugResponse:
+    found = await principal()
+    secret = await identities.sign_in(
+        person,
+        device=request.headers.get("User-Agent", ""),
+        address=state_of(request.scope).client,
+        signed_in_id=found.account_id if found.is_signed_in else None,
+    )
+    return await lead_on(secret, next_url)
+
+
+def _provider() -> Provider:
+    provider = web_context().provider
+    if provider is None:
+        raise NotFound("Single sign-on is not set up here. Sign in with your password.")
+    return provider
+
+
+def _code(config: Config) -> str:
+    """The code that came back. Raises `SingleSignOnRefused` for what else did."""
+    sent = request.args
+    if error := sent.get("error"):
+        known = error if ERROR_CODE.fullmatch(error) else "unknown"
+        raise SingleSignOnRefused(REFUSED_THERE) from ValueError(f"the provider says {known}")
+    # RFC 9207: the answer of another provider names that one.
+    if sent.get("iss", config.oidc_issuer) != config.oidc_issuer or not sent.get("code"):
+        raise SingleSignOnRefused
+    return sent["code"]
+
+
+async def _sign_on_refused(error: PortalError, next_url: str) -> WerkzeugResponse:
+    """The form, with a password for another way, and with the fault."""
+    fields = {"action": error.code, "client": state_of(request.scope).client}
+    # A cause names members, addresses and statuses, but no code, state or token.
+    logger.warning("Single sign-on: %r", error.__cause__ or error.detail, extra=fields)
+    page = await sign_in_page(next_url=next_url, notice=error.detail)
+    return _unkept(WerkzeugResponse(page, error.status, error.headers, mimetype="text/html"))
+
+
+def _unkept(response: WerkzeugResponse) -> WerkzeugResponse:
+    """Each answer is for one browser and one time; no cache may keep it."""
+    response.headers["Cache-Control"] = "no-store"
+    return response

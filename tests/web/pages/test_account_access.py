@@ -16,7 +16,7 @@ from signed_in import (
     text_of,
 )
 
-from portal.accounts import api_tokens, links, people, sessions
+from portal.accounts import invitations, people, sessions, tokens
 from portal.database.models import Video
 from portal.database.states import RenditionState, Role, Visibility
 
@@ -124,8 +124,8 @@ async def test_nothing_typed_breaks_out_of_a_page(app: Quart, here: Sender) -> N
     ann = await people.add(f"{bare}@example.org", Role.OWNER)
     for name in (f"{bare}2", f"{bare}3"):
         await people.add(f"{name}@example.org", Role.EDITOR)
-    secret = await links.invite(Role.EDITOR, by=person(ann))
-    await api_tokens.create(ann.id, name=EVIL, scopes=["admin"])
+    secret = await invitations.invite(Role.EDITOR, by=person(ann))
+    await tokens.create(ann.id, name=EVIL, scopes=["admin"])
     await sessions.begin(ann.id, device=EVIL, address="203.0.113.1")
     sender = await signed_in(app, ann)
     other = await people.get(f"{bare}2@example.org")

@@ -18,7 +18,7 @@ from signed_in import (
     try_to_sign_in,
 )
 
-from portal.accounts import links
+from portal.accounts import invitations
 from portal.database.states import Role
 
 NEW_PASSWORD = "eleven quiet harbours"
@@ -80,7 +80,7 @@ async def test_sign_in_that_failed_too_often_says_how_long_to_wait(anyone: Sende
 
 async def test_invited_learns_the_role_and_each_fault_beside_its_field(anyone: Sender) -> None:
     ann = await make_account("ann")
-    path = f"/welcome/{await links.invite(Role.EDITOR, by=person(ann))}"
+    path = f"/welcome/{await invitations.invite(Role.EDITOR, by=person(ann))}"
     assert "Editor: publishes, edits and deletes own videos" in await page(anyone, path)
     short = await send(anyone, path, {"email": "ed@example.org", "password": "short"})
     assert "12 characters or more" in fault_of(short, "password")
@@ -102,7 +102,7 @@ async def test_link_for_an_account_shows_its_address_and_changes_only_its_passwo
 ) -> None:
     ann = await make_account("ann")
     ed = await make_account("ed", Role.EDITOR, has_password=False)
-    path = f"/welcome/{await links.offer_password(ed.id, by=person(ann))}"
+    path = f"/welcome/{await invitations.offer_password(ed.id, by=person(ann))}"
     text = await page(anyone, path)
     assert value_of(text, "email") == "ed@example.org"
     assert "readonly" in re.search(r'<input[^>]*id="email"[^>]*>', text)[0]  # type: ignore[index]

@@ -21,7 +21,7 @@ from signed_in import (
     try_to_sign_in,
 )
 
-from portal.accounts import api_tokens
+from portal.accounts import tokens
 from portal.accounts.audit import AuditAction, note
 from portal.database.account_models import Account
 from portal.database.states import Role, Scope
@@ -104,7 +104,7 @@ async def test_lines_are_found_by_the_form(app: Quart, owner: Sender, olga: Acco
 
 
 async def test_what_others_wrote_stays_text(owner: Sender, olga: Account) -> None:
-    await api_tokens.create(olga.id, name=EVIL, scopes=["admin"])
+    await tokens.create(olga.id, name=EVIL, scopes=["admin"])
     await make_row(title="Fine")
     await note(AuditAction.VIDEO_DELETED, video_of(1), detail={"title": EVIL})
     text = await page(owner, "/audit")

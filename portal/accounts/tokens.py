@@ -1,20 +1,58 @@
-"""API tokens: what programs send instead of a password."""
+"""API tokens, which programs send instead of a password; and how all secrets are made and kept.
 
+Session cookies, API tokens and one-time links are random; of each only the digest is stored.
+"""
+
+import hashlib
+import secrets
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
-from portal.accounts import rows
 from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Action, Principal
-from portal.accounts.secrets import TOKEN_PREFIX, digest, new_secret
 from portal.database.account_models import MAX_NAME_LENGTH, Account, ApiToken
-from portal.database.connection import transaction
+from portal.database.connection import Row, execute, fetch_rows, transaction
 from portal.database.states import Role, Scope
 from portal.errors import FieldError, InvalidRequest
 from portal.text import is_blank
 
+SECRET_BYTES = 32
+TOKEN_PREFIX = "portal_"  # noqa: S105  # so that scanners find one that was published by mistake
+# What a client may send that could be a secret; longer texts are none.
+MAX_SECRET_LENGTH = 100
 MAX_DAYS = 3650
+
+TOKENS = """
+SELECT token.digest, token.id, account.id AS account_id, account.email, account.role, token.scopes,
+       token.name,
+       coalesce(token.used_at < now() - interval '1 minute', true) AS is_stale
+FROM api_tokens token JOIN accounts account ON account.id = token.account_id
+WHERE token.digest = ANY(%s) AND NOT account.is_disabled
+  AND (token.expires_at IS NULL OR token.expires_at > now())
+"""
+TOKENS_USED = "UPDATE api_tokens SET used_at = now() WHERE id = ANY(%s)"
+ACCOUNTS_SEEN = "UPDATE accounts SET seen_at = now() WHERE id = ANY(%s)"
+
+
+def new_secret(prefix: str = "") -> str:
+    """A secret of 256 random bits, in letters that need no quoting anywhere."""
+    return prefix + secrets.token_urlsafe(SECRET_BYTES)
+
+
+def digest(secret: str) -> str:
+    """What is stored of a secret. It is long and random: a plain hash can't be guessed back."""
+    return hashlib.sha256(secret[:MAX_SECRET_LENGTH].encode("utf-8", "replace")).hexdigest()
+
+
+async def fetch_used(query: str, digests: Sequence[str], *, mark_used: str) -> list[Row]:
+    """The rows of credentials with these digests, which count as used now, as do their accounts."""
+    rows = await fetch_rows(query, list(digests))
+    # At most one write a minute for each: how exact the time is does not matter.
+    if stale := [row for row in rows if row["is_stale"]]:
+        await execute(mark_used, [row["id"] for row in stale])
+        await execute(ACCOUNTS_SEEN, [row["account_id"] for row in stale])
+    return rows
 
 
 async def create(
@@ -43,7 +81,7 @@ async def create(
 
 
 async def fetch_principals(digests: Sequence[str]) -> dict[str, Principal]:
-    """Whose programs send tokens of these digests; one that is not valid is nobody's."""
+    """The principals of the valid ones among these tokens, by digest."""
     return {
         row["digest"]: Principal(
             account_id=row["account_id"],
@@ -53,7 +91,7 @@ async def fetch_principals(digests: Sequence[str]) -> dict[str, Principal]:
             token_id=row["id"],
             token_name=row["name"],
         )
-        for row in await rows.programs_of(digests)
+        for row in await fetch_used(TOKENS, digests, mark_used=TOKENS_USED)
     }
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
-from portal.accounts import people, rows
+from portal.accounts import people
 from portal.accounts.audit import AuditAction, note
 from portal.accounts.passwords import Passwords
 from portal.accounts.permissions import Principal
-from portal.accounts.secrets import digest, new_secret
+from portal.accounts.tokens import digest, new_secret
 from portal.database.account_models import Account, OneTimeLink
 from portal.database.connection import transaction
 from portal.database.states import Role
@@ -83,7 +83,7 @@ async def accept(secret: str, *, email: str, password: str, passwords: Passwords
     email = account.email if account else email
     password_hash = await passwords.choose(password, email=email)
     async with transaction():
-        await rows.lock_accounts()
+        await people.lock_accounts()
         link, account = await _find(secret)
         # Of two who use it at once the first one does.
         if not await OneTimeLink.filter(id=link.id).delete():
