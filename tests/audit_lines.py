@@ -7,10 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from api_client import run_sql
-from signed_in import ADDRESS
 
 from portal.accounts.audit import document
-from portal.database.account_models import Account, AuditEvent
+from portal.database.account_models import AuditEvent
 
 INSERT_MANY = """
 INSERT INTO audit_events (action, actor_kind, actor_email, token_name, address, object_id,
@@ -37,33 +36,6 @@ async def noted() -> AsyncIterator[list[dict[str, Any]]]:
     before, found = len(await lines()), list[dict[str, Any]]()
     yield found
     found += (await lines())[before:]
-
-
-def line(action: str, by: Account | None, **more: Any) -> dict[str, Any]:
-    """What a line says besides its number and time: by a person in a browser, or anyone."""
-    return {
-        "action": action,
-        "actorKind": "person" if by else "anyone",
-        "actorId": str(by.id) if by else None,
-        "actorEmail": by.email if by else None,
-        "tokenId": None,
-        "tokenName": None,
-        "address": ADDRESS,
-        "objectId": None,
-        "objectName": None,
-        "detail": {},
-        **more,
-    }
-
-
-def about(account: Account) -> dict[str, str]:
-    """What a line says of an account that something was done to."""
-    return {"objectId": str(account.id), "objectName": account.email}
-
-
-def told(found: dict[str, Any]) -> dict[str, Any]:
-    """A line without its number and time."""
-    return {name: value for name, value in found.items() if name not in ("id", "at")}
 
 
 async def add_lines(database_url: str, count: int) -> None:

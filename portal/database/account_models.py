@@ -8,6 +8,7 @@ from uuid import UUID
 
 from tortoise import fields
 from tortoise.contrib.postgres.fields import ArrayField
+from tortoise.fields.db_defaults import SqlDefault
 from tortoise.models import Model
 
 from portal.database.states import Role
@@ -124,7 +125,8 @@ class AuditEvent(Model):
     """
 
     id = fields.BigIntField(primary_key=True)
-    at: datetime = fields.DatetimeField()
+    # The clock's time: the transaction may have waited for others since its own.
+    at: datetime = fields.DatetimeField(db_default=SqlDefault("clock_timestamp()"))
     action = fields.CharField(max_length=60)
     actor_kind = fields.CharField(max_length=20)
     actor_id: UUID | None = fields.UUIDField(null=True)

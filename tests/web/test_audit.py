@@ -1,0 +1,324 @@
+"""Each change leaves one line in the audit log, in its transaction; admins read and export it."""
+
+import asyncio
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from api_client import answered, metadata, put, rows, run_sql
+from audit_lines import lines, noted
+from page_rows import READY, make_row
+from quart import Quart, Response
+from signed_in import (
+    ADDRESS,
+    OWN_PAGE,
+    PASSWORD,
+    Sender,
+    browser,
+    make_account,
+    make_video,
+    person,
+    program,
+    send_fields,
+    session_in,
+    session_of,
+    signed_in,
+    text_of,
+    token_of,
+    try_to_sign_in,
+)
+
+from portal.accounts import identities, invitations, people, tokens
+from portal.accounts.audit import AuditAction
+from portal.accounts.tokens import digest
+from portal.database.account_models import Account, ApiToken, OneTimeLink, Session
+from portal.database.models import Video
+from portal.database.states import Role, VideoStatus
+from portal.videos import playback_tokens
+
+NEW = "five brown little geese"
+SECRET, TOKEN = re.compile(r"/welcome/([\w-]{43})"), re.compile(r"portal_[\w-]{43}")
+pytestmark = pytest.mark.shared_app
+
+
+@dataclass
+class Recorder:
+    """Checks the line, or that there is none, of each change; `seen` has the actions."""
+
+    seen: set[str] = field(default_factory=set)
+
+    async def expect(
+        self, change: Awaitable[Response], status: int, action: str = "", **wanted: Any
+    ) -> None:
+        """One line with this action and members, or none without an action."""
+        async with noted() as found:
+            response = await change
+            assert response.status_code == status, await text_of(response)
+        assert [it["action"] for it in found] == [action] * bool(action)
+        if action:
+            self.seen.add(action)
+            assert found[0]["address"] == ADDRESS
+            assert found[0].items() >= wanted.items()
+
+
+async def uploaded(sender: Sender) -> str:
+    """The key of a file that is in storage."""
+    body = {"fileName": "a.mp4", "contentType": "video/mp4"}
+    upload = await answered(await sender.post("/api/videos/presign", json=body))
+    assert await put(upload["uploadUrl"], b"a video") == 200
+    return str(upload["key"])
+
+
+async def test_each_action_leaves_one_line_and_refusals_none(
+    app: Quart, olga: Account, edith: Account
+) -> None:
+    recorder = Recorder()
+    await signs_in_and_out(recorder, app, olga)
+    await manages_people(recorder, await signed_in(app, olga), olga, edith)
+    await uses_links(recorder, app, olga)
+    await changes_own_account(recorder, await signed_in(app, olga), olga)
+    await changes_videos(recorder, program(app, await token_of(olga)), olga)
+    async with noted() as found:
+        await playback_tokens.rotate(revoke=True)
+        person = identities.Person(
+            issuer="https://id.example",
+            subject="1",
+            email="anna@example.org",
+            name="",
+            role=Role.VIEWER,
+            has_mapped_role=True,
+        )
+        await identities.sign_in(person, device="", address=ADDRESS)
+        await identities.unbind((await people.get(person.email)).id)
+    actions = ["keys.rotated", "account.added", "account.bound", "account.signed_in"]
+    assert [it["action"] for it in found] == [*actions, "account.unbound"]
+    recorder.seen |= {it["action"] for it in found}
+    assert recorder.seen == set(AuditAction)
+
+
+async def signs_in_and_out(recorder: Recorder, app: Quart, olga: Account) -> None:
+    nobody, expect = Sender(app, OWN_PAGE), recorder.expect
+    own = {"actorKind": "person", "actorEmail": olga.email, "objectName": olga.email}
+    await expect(try_to_sign_in(nobody, " Olga@Example.org "), 303, "account.signed_in", **own)
+    tried = {"actorKind": "anyone", "objectName": "nobody@example.org"}
+    refused = "account.sign_in_refused"
+    await expect(try_to_sign_in(nobody, "nobody@example.org"), 422, refused, **tried)
+    # A password that was typed in the wrong place is not kept.
+    await expect(try_to_sign_in(nobody, PASSWORD), 422, refused, objectName=None)
+    owner = await signed_in(app, olga)
+    await expect(owner.post("/sign-out"), 303, "account.signed_out", **own)
+    await expect(owner.post("/sign-out"), 303)
+
+
+async def manages_people(recorder: Recorder, owner: Sender, olga: Account, edith: Account) -> None:
+    expect, path = recorder.expect, f"/people/{edith.id}"
+    about = {"actorEmail": olga.email, "objectId": str(edith.id), "objectName": edith.email}
+    changed = {"was": "editor", "role": "admin"}
+    for name, form, action, detail in (
+        ("role", {"role": "admin"}, "account.role_changed", changed),
+        ("disable", {}, "account.disabled", {}),
+        ("enable", {}, "account.enabled", {}),
+    ):
+        await expect(owner.post(f"{path}/{name}", form=form), 303, action, **about, detail=detail)
+        # As it is already.
+        await expect(owner.post(f"{path}/{name}", form=form), 303)
+    await expect(owner.post(f"{path}/reset"), 200, "account.link_made", **about)
+    await expect(owner.post(f"/people/{olga.id}/disable"), 409)
+    await expect(owner.post(f"/people/{uuid4()}/disable"), 404)
+    detail = {"heir": olga.email}
+    await expect(owner.post(f"{path}/remove"), 303, "account.removed", **about, detail=detail)
+    await expect(
+        owner.post("/people/invitations", form={"role": "editor"}),
+        200,
+        "invitation.made",
+        objectName="editor",
+    )
+    revocation = f"/people/invitations/{(await OneTimeLink.get()).id}/revoke"
+    await expect(owner.post(revocation), 303, "invitation.revoked", objectName="editor")
+    await expect(owner.post(revocation), 303)
+
+
+async def uses_links(recorder: Recorder, app: Quart, olga: Account) -> None:
+    """Who uses a link acts."""
+    nobody, expect = Sender(app, OWN_PAGE), recorder.expect
+    link = await invitations.invite(Role.VIEWER, by=person(olga))
+    form = {"email": "vi@example.org", "password": NEW}
+    accepted = {"actorEmail": "vi@example.org", "objectName": "viewer"}
+    await expect(nobody.post(f"/welcome/{link}", form={**form, "password": "short"}), 422)
+    accepting = nobody.post(f"/welcome/{link}", form=form)
+    await expect(accepting, 303, "invitation.accepted", **accepted)
+    vi = await people.get("vi@example.org")
+    link = await invitations.offer_password(vi.id, by=person(olga))
+    chosen = {"actorEmail": vi.email, "detail": {"way": "link"}}
+    choosing = nobody.post(f"/welcome/{link}", form=form)
+    await expect(choosing, 303, "account.password_changed", **chosen)
+
+
+async def changes_own_account(recorder: Recorder, owner: Sender, olga: Account) -> None:
+    expect = recorder.expect
+    await expect(owner.post("/account/name", form={"name": "Olga"}), 303, "account.name_changed")
+    await expect(owner.post("/account/name", form={"name": " Olga "}), 303)
+    making = send_fields(owner, "/account/tokens", name="Nightly", scopes=["videos:read"])
+    detail = {"account": olga.email, "scopes": "videos:read"}
+    await expect(making, 200, "token.made", objectName="Nightly", detail=detail)
+    path = f"/account/tokens/{(await ApiToken.get()).id}/revoke"
+    await expect(owner.post(path), 303, "token.revoked", objectName="Nightly")
+    await expect(owner.post(path), 303)
+    for _ in range(3):
+        await session_of(olga)
+    session = await Session.filter(account_id=olga.id).order_by("-created_at").first()
+    assert session is not None
+    path = f"/account/sessions/{session.id}/end"
+    await expect(owner.post(path), 303, "session.ended", objectId=str(session.id))
+    path = "/account/sessions/end-others"
+    await expect(owner.post(path), 303, "account.other_sessions_ended", detail={"sessions": "4"})
+    await expect(owner.post(path), 303)
+
+
+async def changes_videos(recorder: Recorder, sender: Sender, olga: Account) -> None:
+    expect = recorder.expect
+    own = {"actorKind": "token", "actorEmail": olga.email, "tokenName": "a test"}
+    body = metadata(await uploaded(sender))
+    await expect(sender.post("/api/videos", json=body), 201, "video.published", **own)
+    # A creation that is sent again makes nothing.
+    await expect(sender.post("/api/videos", json=body), 200)
+    video_id = str((await Video.get()).id)
+    own["objectId"], path, anyway = video_id, f"/api/videos/{video_id}", {"If-Match": "*"}
+    edited = {name: body[name] for name in ("title", "description", "categoryIds", "tags")}
+    edited["title"] = "Anders"
+
+    def edit() -> Awaitable[Response]:
+        return sender.ask("PUT", f"{path}/metadata", json=edited, headers=anyway)
+
+    await expect(edit(), 200, "video.edited", **own, detail={"fields": "title"})
+    await expect(edit(), 200)
+    access = {"visibility": "private", "signedInOnly": False, "embedOrigins": []}
+    changing = sender.ask("PUT", f"{path}/access", json=access, headers=anyway)
+    told = {"was": "public", "visibility": "private"}
+    await expect(changing, 200, "video.access_changed", **own, detail=told)
+    await expect(sender.post(f"{path}/deletion"), 202, "video.deleted", **own)
+    await expect(sender.post(f"{path}/deletion"), 404)
+
+    owner = await signed_in(sender.app, olga)
+    failed = await make_row(status=VideoStatus.FAILED, failure_code="transcode_failed")
+    await expect(owner.post(f"/videos/{failed.id}/retry"), 303, "video.retried")
+    ready = await make_row(2, **READY)
+    links = f"/api/videos/{ready.id}/playback-links"
+    linking = owner.post(f"{links}", json={"expiresInSeconds": 60})
+    await expect(linking, 201, "video.link_made")
+    [link] = (await answered(await owner.get(f"{links}")))["links"]
+    revoking = owner.ask("DELETE", f"{links}/{link['id']}")
+    await expect(revoking, 204, "video.link_revoked")
+    poster = f"/videos/{ready.id}/poster"
+    await expect(owner.post(poster, form={"time": "3"}), 303, "video.poster_replaced")
+    await expect(owner.post(poster, form={"time": "x"}), 422)
+    await owner.post(f"/videos/{ready.id}/delete")
+    undo = {"action": "undo", "id": str(ready.id)}
+    undoing = owner.post("/videos/selected", form=undo)
+    await expect(undoing, 303, "video.restored", objectId=str(ready.id))
+    foreign = {"Sec-Fetch-Site": "cross-site"}
+    await expect(owner.post(f"/videos/{ready.id}/delete", headers=foreign), 403)
+
+
+CHANGES: dict[str, Callable[[Account], Awaitable[Any]]] = {
+    "/people/{edith}/remove": lambda edith: Account.filter(id=edith.id).count(),
+    "/account/tokens": lambda _: ApiToken.all().count(),
+    "/videos/{video}/delete": lambda _: Video.present().count(),
+}
+# Fails when the transaction is about to be committed, after all that was written in it.
+LATE_FAULT = """
+CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS
+  $$ BEGIN RAISE EXCEPTION 'a late fault'; END $$;
+CREATE CONSTRAINT TRIGGER late AFTER INSERT ON audit_events
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION late()
+"""
+
+
+@pytest.mark.parametrize("path", CHANGES)
+async def test_change_and_line_are_committed_together_and_once(
+    app: Quart, owner: Sender, olga: Account, edith: Account, path: str
+) -> None:
+    """Neither is there when the transaction fails; of eight at once one makes the change."""
+    video = await make_video(olga)
+    address = path.format(edith=edith.id, video=video.id)
+    form = {"name": "a", "scopes": "admin"}
+    before = await CHANGES[path](edith)
+    database_url = app.extensions["portal"].config.database_url
+    await run_sql(database_url, LATE_FAULT)
+    try:
+        async with noted() as found:
+            assert (await owner.post(address, form=form)).status_code == 500
+    finally:
+        await run_sql(database_url, "DROP FUNCTION late CASCADE")
+    assert found == []
+    assert await CHANGES[path](edith) == before
+    many = 1 if path == "/account/tokens" else 8
+    async with noted() as found:
+        await asyncio.gather(*(owner.post(address, form=form) for _ in range(many)))
+    assert len(found) == 1
+    assert await CHANGES[path](edith) != before
+
+
+async def test_address_is_the_network_and_no_header_that_a_client_could_write(
+    app: Quart, olga: Account
+) -> None:
+    sender = Sender(app, {**OWN_PAGE, "X-Forwarded-For": "203.0.113.9"}, "2001:db8::1:2:3:4")
+    await try_to_sign_in(sender, olga.email, "wrong")
+    assert (await lines())[-1]["address"] == "2001:db8::/64"
+
+
+async def test_no_secret_is_ever_in_the_log(app: Quart, olga: Account, edith: Account) -> None:
+    """In their places, typed in the place of an e-mail address, and in headers and addresses."""
+    nobody, secrets = Sender(app, OWN_PAGE), {PASSWORD, NEW, "P@ssw0rd!5ec7e7"}
+    owner = browser(app, session_in(await try_to_sign_in(nobody, olga.email)))
+    made = await send_fields(owner, "/account/tokens", name="a", scopes=["videos:delete"])
+    token = TOKEN.findall(await text_of(made))[0]
+    invited = await owner.post("/people/invitations", form={"role": "viewer"})
+    link = SECRET.findall(await text_of(invited))[0]
+    secrets |= {token, link, owner.headers["Cookie"].partition("=")[2]}
+    for secret in secrets:
+        await try_to_sign_in(nobody, secret, secret)
+    form = {"email": "vi@example.org", "password": NEW}
+    assert (await nobody.post(f"/welcome/{link}", form=form)).status_code == 303
+    deletion = f"/api/videos/{(await make_video(olga)).id}/deletion?secret={token}"
+    headers = {"User-Agent": token, "Referer": f"http://a/welcome/{link}"}
+    assert (await program(app, token).post(deletion, headers=headers)).status_code == 202
+    query = "SELECT to_jsonb(audit_events) FROM audit_events"
+    log = str(await rows(app.extensions["portal"].config.database_url, query))
+    assert olga.email in log
+    assert [it for it in {*secrets, *map(digest, secrets)} if it in log] == []
+
+
+async def test_page_shows_lines_finds_some_and_exports_them_all(
+    app: Quart, owner: Sender, olga: Account
+) -> None:
+    """Also of names that end lines, close strings or turn text around."""
+    evil = 'a\r\n{"id": 1}\u2028\x1b[2J\u202e"<b>'
+    await tokens.create(olga.id, name=evil, scopes=["videos:read"])
+    video = await make_row(**READY, title="Harbour at dawn")
+    await owner.post(f"/videos/{video.id}/retry")
+    await owner.post(f"/videos/{video.id}/poster", form={"time": "3"})
+    await make_account("zoe", Role.VIEWER)
+    text = await text_of(await owner.get("/audit"))
+    plain = " ".join(re.sub(r"<[^>]+>", " ", text.partition("<tbody>")[2]).split())
+    assert "olga@example.org video.poster_replaced Harbour at dawn" in plain
+    assert "command account.added zoe@example.org role= viewer" in plain
+    assert plain.index("zoe@example.org") < plain.index("Harbour at dawn"), "the newest first"
+    assert [it for it in ("\x1b", "\u202e", "<b>") if it in text] == []
+    for query, count in (
+        ("action=video.poster_replaced", 1),
+        ("person=OLGA@example.org", 1),
+        (f"object={video.id}", 1),
+        ("object=Zoe@example.org&action=account.added", 1),
+        ("object=Zoe@example.org&action=account.removed", 0),
+        ("action=mistyped&before=x", len(await lines())),
+    ):
+        found = await text_of(await owner.get(f"/audit?{query}"))
+        assert found.partition("<tbody>")[2].count("<tr>") == count, query
+    export = await owner.get("/audit.jsonl")
+    assert export.headers["Content-Disposition"] == 'attachment; filename="audit.jsonl"'
+    assert [json.loads(it) for it in (await text_of(export)).splitlines()] == await lines()
