@@ -178,6 +178,7 @@ async def test_frames_and_sound_are_those_of_an_unbroken_pass(
     assert payloads(sounds[0], kind="audio") == payloads(sounds[1], kind="audio")
 
 
+@pytest.mark.slow
 async def test_later_renditions_go_on_at_the_cuts_of_the_first(
     make_media: MakeMedia, tmp_path: Path
 ) -> None:

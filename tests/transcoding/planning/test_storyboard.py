@@ -79,8 +79,15 @@ def picture(content: bytes) -> av.video.plane.VideoPlane:
         return next(container.decode(video=0)).planes[0]
 
 
-@pytest.mark.parametrize("key_distance_s", [2, 10])
-@pytest.mark.parametrize("codec", ENCODERS)
+@pytest.mark.parametrize(
+    ("codec", "key_distance_s"),
+    [
+        ("h264", 10),
+        ("hevc", 2),
+        pytest.param("h264", 2, marks=pytest.mark.slow),
+        pytest.param("hevc", 10, marks=pytest.mark.slow),
+    ],
+)
 async def test_thumbnails_and_offered_frames_are_what_players_show_then(
     codec: str,
     key_distance_s: int,
