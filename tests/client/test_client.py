@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from time import monotonic
 
 import aiohttp
 import click
@@ -51,6 +52,21 @@ class Elsewhere:
         self.heard.append(f"{request.method} {request.path} {dict(request.headers)}")
         await request.read()
         return web.json_response({})
+
+
+async def test_busy_portal_is_asked_again_when_it_says_so() -> None:
+    asked_at: list[float] = []
+
+    async def answer(_: web.BaseRequest) -> web.StreamResponse:
+        asked_at.append(monotonic())
+        if len(asked_at) > 1:
+            return web.json_response({"categories": []})
+        return web.json_response({}, status=429, headers={"Retry-After": "2"})
+
+    async with server(answer) as url, aiohttp.ClientSession() as session:
+        assert await Api(session, url).call("GET", "/api/categories") == {"categories": []}
+    first, second = asked_at
+    assert second - first >= 2
 
 
 async def test_token_is_sent_to_the_portal_and_not_to_storage(
