@@ -16,11 +16,11 @@ const TIMEOUT_MS = 30_000;
 /** The portal refused a request, and said why. */
 export class Refused extends Error {
   /**
-   * @param {number} status @param {object} problem
-   * @param {string} [problem.code] stable name of the error, or empty
-   * @param {string} [problem.detail] in words for people, or empty
-   * @param {FieldFault[]} [problem.faults] @param {number | null} [problem.retryAfter_s]
-   * @param {string} [problem.freeAt] when a quota has room again, in ISO 8601
+   * `code` is the error's stable name, `detail` in words for people; both may be empty. `freeAt` is
+   * when a quota has room again, in ISO 8601.
+   * @param {number} status
+   * @param {{ code?: string, detail?: string, faults?: FieldFault[], retryAfter_s?: number | null,
+   *   freeAt?: string }} [problem]
    */
   constructor(status, { code = "", detail = "", faults = [], retryAfter_s = null, freeAt } = {}) {
     super(detail || `status ${status}`);
@@ -66,12 +66,9 @@ export function needsSignIn(error) {
 export class NoAnswer extends Error {}
 
 /**
- * @typedef {object} Options
- * @property {unknown} [body]
- * @property {string} [ifMatch]
- * @property {AbortSignal} [signal]
- * @property {number} [timeout_ms]
- * @property {boolean} [keepalive] lets the request outlive the page
+ * `keepalive` lets the request outlive the page.
+ * @typedef {{ body?: unknown, ifMatch?: string, signal?: AbortSignal, timeout_ms?: number,
+ *   keepalive?: boolean }} Options
  */
 
 /**

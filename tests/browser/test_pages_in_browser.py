@@ -208,7 +208,7 @@ async def test_every_page_suits_everyone(
         await suits_everyone(page, f"{name}-{scheme}")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 async def test_every_page_of_a_closed_portal_suits_everyone(
     open_page: OpenPage, services: dict[str, str], scheme: str
 ) -> None:
@@ -300,7 +300,7 @@ def test_every_component_is_on_the_page() -> None:
     assert macros - set(re.findall(r"(?:call|{{) (\w+)\(", SOURCE)) == {"labelled"}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 async def test_components_suit_everyone_in_every_state(
     open_page: OpenPage, live_portal: LivePortal, components: str, scheme: str
 ) -> None:

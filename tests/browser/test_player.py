@@ -89,6 +89,7 @@ async def test_fixed_quality_and_automatic_quality_switch_levels(player: Page) -
     await wait_for(player, "video.videoHeight === 480")
 
 
+@pytest.mark.slow
 async def test_chosen_quality_is_used_for_the_next_video_until_it_is_automatic_again(
     page: Page, film: str, ready_video: str
 ) -> None:
@@ -144,7 +145,7 @@ async def test_audio_track_is_chosen_from_the_menu(player: Page) -> None:
     assert await read(player, "video.audioTracks.selectedIndex") == 1
 
 
-@pytest.mark.parametrize("width", [1440, 360])
+@pytest.mark.parametrize("width", [1440, pytest.param(360, marks=pytest.mark.slow)])
 async def test_captions_make_way_for_controls_preview_and_menu(
     open_page: OpenPage, film: str, width: int
 ) -> None:

@@ -103,6 +103,7 @@ async def test_newcomer_copies_the_link_of_a_first_video_in_six_interactions(
     await expect(page.get_by_role("heading", level=1)).to_have_text(short_video.stem)
 
 
+@pytest.mark.slow
 async def test_video_is_published_from_details_filled_in_during_upload(
     page: Page, long_upload: Path
 ) -> None:

@@ -37,8 +37,8 @@ export function requireSamePerson() {
 
 /**
  * Waits until the person is signed in again.
- * @param {object} [options] @param {number} [options.since] `signIns()` before what was refused
- * @param {AbortSignal} [options.signal] rejects with its reason; the question stays, for others
+ * @param {{ since?: number, signal?: AbortSignal }} [options] `since` is `signIns()` before what was
+ *   refused; `signal` rejects with its reason, and the question stays for others
  * @returns {Promise<boolean>} false when they don't want to, or the page can't ask
  * @throws {SomeoneElse}
  */
