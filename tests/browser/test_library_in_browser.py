@@ -225,6 +225,8 @@ async def test_focus_plays_the_storyboard_unless_motion_is_unwanted(
 
 
 async def _tab_to(page: Page, address: str) -> None:
+    # Whoever is faster than the script that listens sees nothing.
+    await page.wait_for_load_state("networkidle")
     await page.get_by_label("Order").focus()
     for _ in range(60):
         await page.keyboard.press("Tab")
