@@ -311,7 +311,6 @@ async def test_components_suit_everyone_in_every_state(
     await page.goto("/components")
     await wait_for(page, "video.readyState >= 2")
     await page.locator("media-settings-menu-button").click()
-    await page.locator(".card__menu").first.evaluate("it => { it.open = true; }")
     await suits_everyone(page, f"components-{scheme}")
     await page.set_viewport_size({"width": 360, "height": 900})
     await page.locator("media-settings-menu-item").filter(has_text="Speed").click()
