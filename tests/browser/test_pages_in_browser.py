@@ -291,7 +291,10 @@ async def components(app: Quart, page: Page, film: str) -> str:
     assert loader is not None
     app.jinja_env.loader = ChoiceLoader([loader, FileSystemLoader(DOCS)])
     async with app.test_request_context("/components"):
-        return await render_template("components.html", playback_url=playback_url)
+        # In place of the addresses of a video in the database.
+        addresses = {"player_source": lambda _: playback_url}
+        addresses |= dict.fromkeys(("poster_url", "storyboard_url"), lambda _: None)
+        return await render_template("components.html", **addresses)
 
 
 def test_every_component_is_on_the_page() -> None:
