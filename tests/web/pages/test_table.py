@@ -105,47 +105,41 @@ async def test_rows_in_the_making_are_polled_until_they_are_final(app: Quart, ed
     assert "hx-get" not in text
 
 
-@pytest.mark.parametrize(
-    ("column", "there", "back"),
-    [
-        ("title", "Anton Berta Caesar", "Caesar Berta Anton"),
-        ("state", "Caesar Anton Berta", "Berta Anton Caesar"),
-        ("visibility", "Berta Anton Caesar", "Caesar Anton Berta"),
-        ("length", "Berta Caesar Anton", "Anton Caesar Berta"),
-        ("size", "Caesar Anton Berta", "Berta Anton Caesar"),
-        ("date", "Berta Anton Caesar", "Caesar Anton Berta"),
-    ],
-)
-async def test_columns_sort_from_either_end(
-    anyone: Sender, column: str, there: str, back: str
-) -> None:
-    await add_video(
-        "Caesar", 0, size_bytes=90, duration_s=5, **{**FAILED, "visibility": "unlisted"}
-    )
+async def test_columns_sort_from_either_end(anyone: Sender) -> None:
+    broken = {**FAILED, "visibility": "unlisted", "duration_s": 5}
+    await add_video("Caesar", 0, size_bytes=90, **broken)
     await add_video("Anton", 1, size_bytes=80)
     ready = {**READY, "visibility": "private", "duration_s": 60.0}
     await add_video("Berta", 2, size_bytes=7, **ready)
-    sort, url = heads_of(await read(anyone, TABLE, sort="oldest"))[column]
-    assert sort == ("ascending" if column == "date" else "")
-    first = await read(anyone, url)
-    sort, url = heads_of(first)[column]
-    assert first.titles == there.split()
-    other = heads_of(await read(anyone, url))[column][0]
-    assert {sort, other} == {"ascending", "descending"}
-    assert (await read(anyone, url)).titles == back.split()
+    for column, there in (
+        ("title", ["Anton", "Berta", "Caesar"]),
+        ("state", ["Caesar", "Anton", "Berta"]),
+        ("visibility", ["Berta", "Anton", "Caesar"]),
+        ("length", ["Berta", "Caesar", "Anton"]),
+        ("size", ["Caesar", "Anton", "Berta"]),
+        ("date", ["Berta", "Anton", "Caesar"]),
+    ):
+        sort, url = heads_of(await read(anyone, TABLE, sort="oldest"))[column]
+        assert sort == ("ascending" if column == "date" else "")
+        first = await read(anyone, url)
+        sort, url = heads_of(first)[column]
+        assert first.titles == there
+        second = await read(anyone, url)
+        assert {sort, heads_of(second)[column][0]} == {"ascending", "descending"}
+        assert second.titles == there[::-1]
 
 
-@pytest.mark.parametrize("sort", ["state", "visibility-last", "largest", "title-last", "shortest"])
-async def test_every_order_is_paged_through_without_loss(anyone: Sender, sort: str) -> None:
+async def test_every_order_is_paged_through_without_loss(anyone: Sender) -> None:
     wanted = {f"Video {number}" for number in range(MAX_SELECTED + 2)}
     for number in range(MAX_SELECTED + 2):
         await add_video(f"Video {number}", number, size_bytes=number // 3, duration_s=number // 7)
-    first = await read(anyone, TABLE, sort=sort)
-    assert first.next is not None
-    second = await read(anyone, first.next)
-    assert sorted(first.titles + second.titles) == sorted(wanted)
-    assert second.previous is not None
-    assert (await read(anyone, second.previous)).titles == first.titles
+    for sort in ("state", "visibility-last", "largest", "title-last", "shortest"):
+        first = await read(anyone, TABLE, sort=sort)
+        assert first.next is not None
+        second = await read(anyone, first.next)
+        assert sorted(first.titles + second.titles) == sorted(wanted)
+        assert second.previous is not None
+        assert (await read(anyone, second.previous)).titles == first.titles
 
 
 async def test_search_filters_and_order_stay_among_own_videos(
