@@ -30,7 +30,7 @@ WITH unfinished AS (
   FROM videos
   WHERE (status = 'processing' OR complete_job_id IS NOT NULL)
     AND NOT EXISTS (SELECT 1 FROM attempts WHERE video_id = videos.id AND {IS_UNDER_WAY})
-), waiting AS (
+), waiting AS MATERIALIZED (
   -- In the order in which each queue hands jobs out; a lost one will be replaced.
   SELECT unfinished.id, rank() OVER (
     PARTITION BY coalesce(job.queue_name, next_queue)
@@ -42,9 +42,11 @@ SELECT video.id, video.status, video.failure_code, video.failure_message, video.
        video.has_poster, video.has_storyboard, video.published_attempt, video.complete_job_id,
        attempt.number, attempt.stage, coalesce(attempt.percent, begun.percent) AS percent,
        attempt.eta_s, begun.number AS begun_number,
-       waiting.position, COALESCE(made.renditions, '[]') AS renditions
+       -- The queue is ranked once, and only if one of these videos may wait in it.
+       CASE WHEN video.status = 'processing' OR video.complete_job_id IS NOT NULL
+            THEN (SELECT position FROM waiting WHERE waiting.id = video.id) END AS position,
+       COALESCE(made.renditions, '[]') AS renditions
 FROM videos video
-LEFT JOIN waiting ON waiting.id = video.id
 {JOIN_ATTEMPT}
 LEFT JOIN LATERAL (
   -- The last attempt at a pass that waits to be gone on with.
