@@ -7,7 +7,6 @@ does. One process on the loopback address, its data in the given folder.
 import asyncio
 import json
 import shutil
-import signal
 import sysconfig
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -20,9 +19,6 @@ import pytest
 from botocore.config import Config as ClientConfig
 from botocore.exceptions import BotoCoreError, ClientError
 from running_portal import free_port, until
-
-from portal.processes.output import Output
-from portal.processes.supervisor import ChildSpec
 
 BUCKET = "portal"
 ACCESS_KEY = "SEAWEEDTESTACCESSKEY"
@@ -54,12 +50,6 @@ class SeaweedServer:
             "AWS_REGION": "us-east-1",
         }
 
-    @property
-    def pid(self) -> int:
-        if self._process is None:
-            raise RuntimeError("the server is not running")
-        return self._process.pid
-
     async def start(self) -> None:
         """Start on the same data and ports, and wait until the bucket can be used."""
         with (self.folder / "seaweed.log").open("ab") as log:
@@ -69,7 +59,8 @@ class SeaweedServer:
                 stdout=log,
                 stderr=log,
                 cwd=self.folder,
-                env=self._own_environ,
+                # Nothing of ours: it would take credentials from there.
+                env={"HOME": str(self.folder), "TMPDIR": str(self.folder), "GOMEMLIMIT": "256MiB"},
             )
         await until(self._lives_and_is_ready, timeout_s=READY_TIMEOUT_S)
 
@@ -83,23 +74,6 @@ class SeaweedServer:
     async def restart(self) -> None:
         await self.stop()
         await self.start()
-
-    def spec(self, name: str, output: Output) -> ChildSpec:
-        """The same server, for a supervisor to start and to start again."""
-        return ChildSpec(
-            name=name,
-            argv=tuple(self._arguments()),
-            environ=self._own_environ,
-            output=output,
-            ready=self._is_ready,
-            stop_signals=((signal.SIGKILL, 1.0),),  # as in `stop`
-            cwd=self.folder,
-        )
-
-    @property
-    def _own_environ(self) -> dict[str, str]:
-        """Nothing of ours: it would take credentials from there."""
-        return {"HOME": str(self.folder), "TMPDIR": str(self.folder), "GOMEMLIMIT": "256MiB"}
 
     async def _lives_and_is_ready(self) -> bool:
         if self._process is None or self._process.returncode is not None:
@@ -170,25 +144,17 @@ class SeaweedServer:
 @asynccontextmanager
 async def seaweed_server(folder: Path) -> AsyncIterator[SeaweedServer]:
     """A running server with its data in this folder."""
-    server = prepare_seaweed(folder)
+    (folder / "data").mkdir(parents=True, exist_ok=True)
+    keys = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
+    identity = {"name": "portal", "credentials": [keys], "actions": ["Admin"]}
+    (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
+    names = [*HTTP_PORTS, *(f"{part}.grpc" for part in HTTP_PORTS)]
+    server = SeaweedServer(folder, {name: free_port() for name in names})
     try:
         await server.start()
         yield server
     finally:
         await server.stop()
-
-
-def prepare_seaweed(folder: Path) -> SeaweedServer:
-    """A server with its data in this folder, not started yet."""
-    (folder / "data").mkdir(parents=True, exist_ok=True)
-    (folder / "s3.json").write_text(json.dumps(_identities()))
-    names = [*HTTP_PORTS, *(f"{part}.grpc" for part in HTTP_PORTS)]
-    return SeaweedServer(folder, {name: free_port() for name in names})
-
-
-def _identities() -> dict[str, object]:
-    keys = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
-    return {"identities": [{"name": "portal", "credentials": [keys], "actions": ["Admin"]}]}
 
 
 def _program() -> str:

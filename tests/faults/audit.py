@@ -8,7 +8,7 @@ its command line, its environment or its working folder.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,10 +19,6 @@ import psycopg
 from playing import Bucket, check_playback
 from psycopg.rows import dict_row
 from stored_objects import s3_client
-
-# Objects of attempts that were superseded: known to stay until something removes them. With
-# False an audit counts them as problems.
-SUPERSEDED_OBJECTS_STAY = True
 
 UNFINISHED = """
 SELECT (SELECT count(*) FROM videos WHERE status = 'processing' OR complete_job_id IS NOT NULL)
@@ -42,35 +38,21 @@ TABLES = {
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Accepted:
-    """A video whose creation the portal has confirmed. An intact one must not fail."""
+    """A video whose creation the portal has confirmed."""
 
     id: str
     key: str
     duration_s: float
-    is_intact: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """What is audited. `folder` is mentioned by each of its processes.
-
-    `roots` tells which may run on. Asked again and again: one may just be started anew.
-    """
-
-    environ: Mapping[str, str]
-    folder: Path
-    accepted: Sequence[Accepted]
-    roots: Callable[[], Collection[int]] = tuple
 
 
 @dataclass(slots=True)
 class Findings:
-    """What is wrong, in words, and the objects of superseded attempts."""
+    """What is wrong, in words, and how many objects of superseded attempts the janitor has left."""
 
     problems: list[str] = field(default_factory=list)
-    superseded: list[str] = field(default_factory=list)
+    superseded: int = 0
 
     def expect(self, fact: object, problem: str) -> None:
         if not fact:
@@ -105,24 +87,37 @@ async def is_settled(environ: Mapping[str, str]) -> bool:
     return False
 
 
-async def audit(scene: Scene, *, superseded_stay: bool = SUPERSEDED_OBJECTS_STAY) -> Findings:
-    """Everything that is wrong; raises AssertionError with all of it when anything is."""
+async def audit(
+    environ: Mapping[str, str],
+    folder: Path,
+    accepted: Sequence[Accepted],
+    *,
+    roots: Callable[[], list[int]],
+) -> int:
+    """Raise AssertionError with everything that is wrong; else how many objects are superseded.
+
+    The folder is mentioned by each process. `roots` tells which may run on; it is asked again and
+    again, as one may just be started anew.
+    """
     findings = Findings()
-    tables = await _read_tables(scene.environ)
-    async with _open_bucket(scene.environ) as bucket:
-        _check_videos(tables, scene.accepted, findings)
+    tables = await _read_tables(environ)
+    async with _open_bucket(environ) as bucket:
+        _check_videos(tables, accepted, findings)
         _check_jobs(tables, findings)
         _check_objects(tables, bucket, findings)
+        durations = {it.id: it.duration_s for it in accepted}
         for video in tables.videos:
             if video["status"] == "ready":
-                await _check_playing(video, tables, scene, bucket, findings)
-    _check_files(Path(scene.environ["WORK_DIR"]), findings)
-    # A confined child needs a moment to notice the end of its parent.
-    await _check_processes(scene, findings)
-    if not superseded_stay:
-        findings.problems += [f"left in storage: {key}" for key in findings.superseded]
+                complete = {it["name"] for it in tables.renditions(video)}
+                master = f"hls/{video['id']}/{video['published_attempt']}/master.m3u8"
+                duration_s = durations.get(str(video["id"]))
+                found = await check_playback(bucket, master, names=complete, duration_s=duration_s)
+                findings.problems += [f"video {video['id']}: {problem}" for problem in found]
+    left = [path for path in Path(environ["WORK_DIR"]).rglob("*") if not path.is_dir()]
+    findings.expect(not left, f"left in the work folder: {left}")
+    await _check_processes(folder, roots, findings)
     assert not findings.problems, "\n".join(["the audit found:", *findings.problems])
-    return findings
+    return findings.superseded
 
 
 def processes_of(folder: Path) -> list[psutil.Process]:
@@ -162,8 +157,7 @@ def _check_video(video: Row, accepted: Accepted, tables: Tables, findings: Findi
     findings.expect(video["status"] != "processing", f"{name} is still processing: {told}")
     findings.expect(video["complete_job_id"] is None, f"{name} is still being completed: {told}")
     if video["status"] == "failed":
-        findings.expect(video["failure_code"], f"{name} failed without a reason")
-        findings.expect(not accepted.is_intact, f"{name} is intact and failed: {told}")
+        findings.problems.append(f"{name} is intact and failed: {told}")
         return
     findings.expect(
         attempts[video["published_attempt"]]["outcome"] == "published",
@@ -171,7 +165,7 @@ def _check_video(video: Row, accepted: Accepted, tables: Tables, findings: Findi
     )
     for rendition in tables.renditions(video):
         findings.expect(
-            rendition["state"] == "complete" or not accepted.is_intact,
+            rendition["state"] == "complete",
             f"{name} lacks {rendition['name']}: {rendition['error_code']}, {told}",
         )
 
@@ -199,7 +193,7 @@ def _check_objects(tables: Tables, bucket: Bucket, findings: Findings) -> None:
             findings.expect(key in known_keys, f"{key} was never issued")
         elif kind == "hls" and owner in videos:
             if not _is_used(videos[owner], name, tables):
-                findings.superseded.append(key)
+                findings.superseded += 1
         else:
             findings.problems.append(f"{key} belongs to nothing")
     for video in tables.videos:
@@ -222,45 +216,22 @@ def _is_used(video: Row, name: str, tables: Tables) -> bool:
     )
 
 
-async def _check_playing(
-    video: Row, tables: Tables, scene: Scene, bucket: Bucket, findings: Findings
+async def _check_processes(
+    folder: Path, roots: Callable[[], list[int]], findings: Findings
 ) -> None:
-    expected = [each.duration_s for each in scene.accepted if each.id == str(video["id"])]
-    complete = {row["name"] for row in tables.renditions(video) if row["state"] == "complete"}
-    master = f"hls/{video['id']}/{video['published_attempt']}/master.m3u8"
-    problems = await check_playback(
-        bucket, master, names=complete, duration_s=expected[0] if expected else None
-    )
-    findings.problems += [f"video {video['id']}: {problem}" for problem in problems]
-
-
-def _check_files(work_dir: Path, findings: Findings) -> None:
-    for path in work_dir.rglob("*"):
-        findings.expect(path.is_dir(), f"left in the work folder: {path}")
-
-
-async def _check_processes(scene: Scene, findings: Findings) -> None:
+    # A confined child needs a moment to notice the end of its parent.
     for _ in range(600):
-        left = _left_running(scene)
+        own = set(roots())
+        for root in list(own):
+            with suppress(psutil.NoSuchProcess):
+                own |= {child.pid for child in psutil.Process(root).children(recursive=True)}
+        left = [each for each in processes_of(folder) if each.pid not in own]
         if not left:
             return
         await asyncio.sleep(0.1)
-    findings.problems += [f"left running: {text}" for text in left]
-
-
-def _left_running(scene: Scene) -> list[str]:
-    roots = scene.roots()
-    own = set(roots)
-    for root in roots:
+    for process in left:
         with suppress(psutil.NoSuchProcess):
-            own |= {child.pid for child in psutil.Process(root).children(recursive=True)}
-    return [_describe(each) for each in processes_of(scene.folder) if each.pid not in own]
-
-
-def _describe(process: psutil.Process) -> str:
-    with suppress(psutil.NoSuchProcess):
-        return f"{process.pid} {' '.join(process.cmdline())[:200]}"
-    return f"{process.pid}"
+            findings.problems.append(f"left running: {process.pid} {process.cmdline()}"[:200])
 
 
 async def _read_tables(environ: Mapping[str, str]) -> Tables:

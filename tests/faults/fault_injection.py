@@ -7,14 +7,12 @@ line or as TMPDIR, which confined children inherit: so an audit finds what was l
 
 import asyncio
 import os
-import shutil
 import signal
 import struct
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -25,11 +23,9 @@ import api_client
 import click
 import psutil
 import psycopg
-import pytest
-from audit import Accepted, Findings, Scene, audit, is_settled, processes_of
+from audit import Accepted, audit, is_settled, processes_of
 from running_portal import answers, free_port, make_video, until
 from running_up import REPOSITORY
-from seaweed import SeaweedServer
 
 from portal.bundled.data_folder import open_data_folder
 from portal.bundled.postgres import prepare_postgres, release_socket_folder
@@ -65,15 +61,12 @@ class Source:
 class Stack:
     """A running portal. `accepted` are the videos it has confirmed to `publish`.
 
-    `pid` tells the process number of a part, by its name, while it runs. `roots` are the parts
-    that may run on after all work, with whatever they have started.
+    `pid` tells the process number of a part, by its name, while it runs.
     """
 
     folder: Path
     environ: dict[str, str]
     pid: Callable[[str], int | None]
-    workers: tuple[str, ...] = WORKERS
-    roots: tuple[str, ...] = ("database", "storage", "web", *WORKERS)
     accepted: list[Accepted] = field(default_factory=list)
 
     @property
@@ -95,7 +88,7 @@ class Stack:
     def probes(self) -> list[psutil.Process]:
         """The processes that examine a source; unlike an ffmpeg, none mentions the folder."""
         found: list[psutil.Process] = []
-        for pid in filter(None, map(self.pid, self.workers)):
+        for pid in filter(None, map(self.pid, WORKERS)):
             with suppress(psutil.NoSuchProcess):
                 children = psutil.Process(pid).children()
                 found += [it for it in children if "portal.transcoding.probing" in it.cmdline()]
@@ -104,31 +97,32 @@ class Stack:
     async def rows(self, query: str, *values: Any) -> list[Any]:
         return await api_client.rows(self.environ["DATABASE_URL"], query, *values)
 
-    async def execute(self, statements: str) -> None:
-        await api_client.run_sql(self.environ["DATABASE_URL"], statements)
+    async def publish(self, source: Source) -> None:
+        """Publish a file by the portal's own client calls, each repeated until it succeeds."""
+        async with aiohttp.ClientSession(timeout=REQUEST_TIMEOUT) as session:
+            api = Api(session, self.base_url)
+            key = await _send(api, source.file)
+            body = api_client.metadata(key, title=source.file.stem, fileName=source.file.name)
+            video = await _insist(lambda: api.call("POST", "/api/videos", body))
+        self.accepted.append(Accepted(id=video["id"], key=key, duration_s=source.duration_s))
 
-    async def publish(self, source: Source, *, is_intact: bool = True) -> Accepted:
-        """Publish a file as a patient client does, over any outage."""
-        accepted = await publish(self.base_url, source, is_intact=is_intact)
-        self.accepted.append(accepted)
-        return accepted
+    async def settle_and_audit(self) -> int:
+        """Wait until all work is done and everything runs; then nothing may be amiss.
 
-    async def settle_and_audit(self, *, timeout_s: float = SETTLE_TIMEOUT_S) -> Findings:
-        """Wait until all work is done and everything runs; then nothing may be amiss."""
+        Answers how many objects of superseded attempts are left.
+        """
         try:
-            await until(lambda: is_settled(self.environ), timeout_s=timeout_s, interval_s=0.3)
+            settled = partial(is_settled, self.environ)
+            await until(settled, timeout_s=SETTLE_TIMEOUT_S, interval_s=0.3)
             await until(lambda: answers(f"{self.base_url}/readyz"), timeout_s=TIMEOUT_S)
-            return await audit(self.scene)
+            return await audit(self.environ, self.folder, self.accepted, roots=self._roots)
         except BaseException:
             await self._tell()
             raise
 
-    @property
-    def scene(self) -> Scene:
-        def roots() -> list[int]:
-            return [pid for name in self.roots if (pid := self.pid(name)) is not None]
-
-        return Scene(environ=self.environ, folder=self.folder, accepted=self.accepted, roots=roots)
+    def _roots(self) -> list[int]:
+        """The parts that may run on after all work, with whatever they have started."""
+        return list(filter(None, map(self.pid, ("database", "storage", "web", *WORKERS))))
 
     async def _tell(self) -> None:
         """What a failed test needs to be understood by."""
@@ -148,34 +142,19 @@ class Stack:
 
 
 @asynccontextmanager
-async def running_stack(
-    folder: Path,
-    *,
-    database_environ: Mapping[str, str] | None = None,
-    seaweed: SeaweedServer | None = None,
-    **settings: str,
-) -> AsyncIterator[Stack]:
-    """A portal in this folder, with everything durable; afterwards nothing of it runs.
-
-    `settings` are for web and workers, `database_environ` is for the database server. With
-    `seaweed`, not started yet, that is its storage, else the embedded server.
-    """
-    make_folders(folder)
+async def running_stack(folder: Path) -> AsyncIterator[Stack]:
+    """A portal in this folder, with everything durable; afterwards nothing of it runs."""
+    for name in ("tmp", "log"):
+        (folder / name).mkdir()
     data = open_data_folder(folder / "data")
     port = free_port()
     try:
         async with running_children(policy=AT_ONCE) as children:
-            storage_port = None if seaweed else free_port()
             services = await start_embedded(
-                children, data, host="127.0.0.1", storage_port=storage_port, database=False
+                children, data, host="127.0.0.1", storage_port=free_port(), database=False
             )
-            if seaweed:
-                await children.start(seaweed.spec("storage", LogFile(folder / "log/storage.log")))
-                services |= seaweed.environ
             server = await prepare_postgres(children, data)
-            spec = server.spec()
-            environ = {**spec.environ, **(database_environ or {})}
-            await children.start(replace(spec, environ=environ))
+            await children.start(server.spec())
             await server.create_database()
             environ = {
                 **{name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ},
@@ -186,7 +165,6 @@ async def running_stack(
                 "PORT": str(port),
                 "PUBLIC_URL": f"http://127.0.0.1:{port}",
                 "LOG_FORMAT": "text",
-                **settings,
             }
             await migrate(Config.from_env(environ))
             stack = Stack(folder, environ, children.pid)
@@ -197,34 +175,9 @@ async def running_stack(
             yield stack
     finally:
         release_socket_folder(data)
-    check_nothing_runs(folder)
-
-
-def make_folders(folder: Path) -> None:
-    """Where a stack's parts write their logs and temporary files."""
-    for name in ("tmp", "log"):
-        (folder / name).mkdir()
-
-
-def check_nothing_runs(folder: Path) -> None:
-    """Fail when a process of the stack in this folder is left; some take a moment to end."""
+    # Some take a moment to end.
     _, left = psutil.wait_procs(processes_of(folder), timeout=60)
     assert not left, f"left running after the end: {[it.cmdline() for it in left]}"
-
-
-@contextmanager
-def small_disk(folder: Path, size: str) -> Iterator[Path]:
-    """A file system of its own in this new folder; skips the test where none can be mounted."""
-    folder.mkdir()
-    mount, unmount = (shutil.which(name) or name for name in ("mount", "umount"))
-    command = [mount, "-t", "tmpfs", "-o", f"size={size},mode=755", "none", str(folder)]
-    made = subprocess.run(command, check=False, capture_output=True, text=True)
-    if made.returncode != 0:
-        pytest.skip(f"a small file system cannot be mounted here: {made.stderr.strip()}")
-    try:
-        yield folder
-    finally:
-        subprocess.run([unmount, str(folder)], check=True)
 
 
 def _portal(name: str, command: str, environ: Mapping[str, str], **options: Any) -> ChildSpec:
@@ -236,16 +189,6 @@ def _portal(name: str, command: str, environ: Mapping[str, str], **options: Any)
         stop_signals=((signal.SIGTERM, 8.0),),
         **options,
     )
-
-
-async def publish(portal_url: str, source: Source, *, is_intact: bool = True) -> Accepted:
-    """Publish a file by the portal's own client calls, each repeated until it succeeds."""
-    async with aiohttp.ClientSession(timeout=REQUEST_TIMEOUT) as session:
-        api = Api(session, portal_url)
-        key = await _send(api, source.file)
-        body = api_client.metadata(key, title=source.file.stem, fileName=source.file.name)
-        video = await _insist(lambda: api.call("POST", "/api/videos", body))
-    return Accepted(id=video["id"], key=key, duration_s=source.duration_s, is_intact=is_intact)
 
 
 async def _send(api: Api, file: Path) -> str:

@@ -8,7 +8,7 @@ like a poisonous one.
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -16,7 +16,7 @@ from random import Random
 import psutil
 import psycopg
 from audit import processes_of
-from fault_injection import Stack
+from fault_injection import WORKERS, Stack
 
 # Whether an attempt, or the try of a rendition, more would be one too many.
 AT_RISK = """
@@ -28,6 +28,7 @@ UNION ALL SELECT 1 FROM renditions WHERE state = 'planned' AND tries >= 3
 """
 # How long a process stays frozen: less than a lease, and more than a pause for breath.
 FREEZE_S = (0.5, 3.0)
+PAUSE_S = (0.1, 2.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +46,23 @@ class RandomFaults:
 
     stack: Stack
     rng: Random
-    kinds: Mapping[str, Fault]
     tally: Counter[str] = field(default_factory=Counter)
 
-    async def inflict(self, count: int, *, pause_s: tuple[float, float]) -> None:
+    async def inflict(self, count: int) -> None:
         """As many as that, at random moments."""
         while count:
-            await asyncio.sleep(self.rng.uniform(*pause_s))
-            kind = self.rng.choice(sorted(self.kinds))
+            await asyncio.sleep(self.rng.uniform(*PAUSE_S))
+            kind = self.rng.choice(sorted(KINDS))
             if await self._hurt(kind):
                 self.tally[kind] += 1
                 count -= 1
 
     async def _hurt(self, kind: str) -> bool:
-        fault = self.kinds[kind]
+        fault = KINDS[kind]
         if fault.costs_attempts and await self._is_risky():
             return False
         if fault.freezes:
-            return await self._freeze(self.rng.choice(self.stack.workers))
+            return await self._freeze(self.rng.choice(WORKERS))
         return fault.inflict(self.stack, self.rng)
 
     async def _is_risky(self) -> bool:
@@ -84,7 +84,7 @@ def _signal(name: str, number: signal.Signals) -> Callable[[Stack, Random], bool
 
 
 def _signal_worker(number: signal.Signals) -> Callable[[Stack, Random], bool]:
-    return lambda stack, rng: stack.signal(rng.choice(stack.workers), number)
+    return lambda stack, rng: stack.signal(rng.choice(WORKERS), number)
 
 
 def _signal_child(
@@ -126,10 +126,4 @@ KINDS = {
     "stop storage": Fault(_signal("storage", signal.SIGTERM), costs_attempts=False),
     "stop database": Fault(_signal("database", signal.SIGINT), costs_attempts=True),
     "freeze worker": Fault(lambda stack, rng: False, costs_attempts=False, freezes=True),
-}
-# `portal up` hands everything back when it is asked to end.
-UP_KINDS = KINDS | {
-    "kill portal up": Fault(_signal("up", signal.SIGKILL), costs_attempts=True),
-    "stop portal up": Fault(_signal("up", signal.SIGTERM), costs_attempts=False),
-    "interrupt portal up": Fault(_signal("up", signal.SIGINT), costs_attempts=False),
 }

@@ -5,41 +5,22 @@ while others work. Whoever uses it must be told its address as that of storage: 
 the host, and pass through unchanged.
 """
 
-import asyncio
 import io
-import os
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
 
 import aiohttp
-import pytest
-from _pytest.mark import ParameterSet
 from aiohttp import web
 from yarl import URL
 
 CHUNK_BYTES = 64 * 1024
-FIRST_SOAK_SEED = 100
-SLOW_CHUNK_S = 0.05
 HOP_HEADERS = frozenset({"connection", "keep-alive", "transfer-encoding", "expect", "date"})
 LIST_ENTRIES = re.compile(rb"<(Part|Contents|Upload)>.*</\1>", re.DOTALL)
-
-
-def seeds(default: int, *, soak: int) -> list[ParameterSet]:
-    """So many for every run and so many more for long ones, or the one of PORTAL_FAULT_SEED."""
-    if chosen := os.environ.get("PORTAL_FAULT_SEED"):
-        return [pytest.param(int(chosen))]
-    every = [pytest.param(seed) for seed in range(1, default + 1)]
-    return every + [soaked(FIRST_SOAK_SEED + n) for n in range(soak)]
-
-
-def soaked(value: object) -> ParameterSet:
-    """A parameter for long runs only."""
-    return pytest.param(value, marks=pytest.mark.soak)
 
 
 class Fault(StrEnum):
@@ -48,18 +29,12 @@ class Fault(StrEnum):
     ERROR = "500 InternalError"
     SLOW_DOWN = "503 SlowDown"
     FULL = "507 InsufficientStorage"
-    TOO_MANY = "429 TooManyRequests"
-    HANG = "no answer"
     CUT_REQUEST = "cut in the request"
     CUT_ANSWER = "cut in the answer"
     LOST_ANSWER = "done, but not answered"
-    SLOW = "slow"
 
 
-CODED = frozenset({Fault.ERROR, Fault.SLOW_DOWN, Fault.FULL, Fault.TOO_MANY})
-# None of these keeps anyone waiting.
-BRISK = (Fault.ERROR, Fault.SLOW_DOWN, Fault.FULL, Fault.CUT_REQUEST, Fault.CUT_ANSWER,
-         Fault.LOST_ANSWER)  # fmt: skip
+CODED = frozenset({Fault.ERROR, Fault.SLOW_DOWN, Fault.FULL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +70,8 @@ def fine(asked: Asked) -> Fault | None:
 
 def weather(
     rng: Random,
-    faults: tuple[Fault, ...],
     *,
+    faults: Collection[Fault] = Fault,
     share: float = 1.0,
     kinds: str = ".*",
     limit: int | None = None,
@@ -109,7 +84,7 @@ def weather(
         if left == 0 or not re.fullmatch(kinds, asked.kind) or rng.random() >= share:
             return None
         left = None if left is None else left - 1
-        return rng.choice(faults)
+        return rng.choice(list(faults))
 
     return choose
 
@@ -127,27 +102,17 @@ class StorageProxy:
     """Answers each list with what the same list held when asked before; at first with nothing."""
     url: str = ""
     tally: Counter[str] = field(default_factory=Counter)
-    seen: list[Asked] = field(default_factory=list)
     _lists: dict[str, bytes] = field(default_factory=dict)
-    _ending: asyncio.Event = field(default_factory=asyncio.Event)
     _session: aiohttp.ClientSession | None = None
-
-    def count(self, kinds: str) -> int:
-        """How many requests of these kinds there were."""
-        return sum(re.fullmatch(kinds, asked.kind) is not None for asked in self.seen)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         asked = _asked(request)
-        self.seen.append(asked)
         if self.before is not None:
             await self.before(asked)
         fault = self.choose(asked)
         if fault is not None:
             self.tally[f"{fault}: {asked.kind}"] += 1
         _invite_body(request)
-        if fault is Fault.HANG:
-            await self._ending.wait()
-            return _cut(request)
         if fault in CODED and fault is not None:
             return await _refused(request, fault)
         try:
@@ -181,8 +146,6 @@ class StorageProxy:
                 yield chunk[:left]
                 raise aiohttp.ClientConnectionError
             left -= len(chunk)
-            if fault is Fault.SLOW:
-                await asyncio.sleep(SLOW_CHUNK_S)
             yield chunk
 
     async def _answered(
@@ -202,8 +165,6 @@ class StorageProxy:
                 await response.write(chunk[:left])
                 return _cut(request)
             left = None if left is None else left - len(chunk)
-            if fault is Fault.SLOW:
-                await asyncio.sleep(SLOW_CHUNK_S)
             await response.write(chunk)
         return response
 
@@ -218,18 +179,12 @@ class StorageProxy:
         return web.Response(body=body, content_type="application/xml")
 
 
-async def send(
-    address: str, content: bytes, *, method: str = "PUT", content_type: str = "video/mp4"
-) -> int:
-    """Send content to a signed address, as it is written; returns the status."""
+async def send(address: str, content: bytes) -> int:
+    """Put content to a signed address, as it is written; returns the status."""
+    body, headers = io.BytesIO(content), {"Content-Type": "video/mp4"}
     async with (
         aiohttp.ClientSession() as session,
-        session.request(
-            method,
-            URL(address, encoded=True),
-            data=io.BytesIO(content),
-            headers={"Content-Type": content_type},
-        ) as answer,
+        session.put(URL(address, encoded=True), data=body, headers=headers) as answer,
     ):
         return answer.status
 
@@ -255,7 +210,6 @@ async def storage_proxy(target: str, *, seed: int = 1) -> AsyncIterator[StorageP
         try:
             yield proxy
         finally:
-            proxy._ending.set()
             await runner.cleanup()
 
 

@@ -1,38 +1,33 @@
-"""A database that is cut off, frozen, full or demoted: clear answers, no doubles, no lasting harm.
-
-Each commit happened or did not, whatever the client was told; repeating a creation settles it.
-"""
+"""A database that is cut off, ends a connection, or is away for long: no doubles, nothing lost."""
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from random import Random
 from time import monotonic
-from types import SimpleNamespace
+from uuid import UUID
 
-import psycopg
 import pytest
 from api_client import Client, metadata, presign, problem, published, rows, run_sql
 from database_proxy import DatabaseProxy
-from passes import make_playable
-from psycopg import sql
-from quart import Response
-from running_portal import execute, make_video, until
-from storage_proxy import seeds, send
+from passes import make_playable, published_file
+from running_portal import make_video, process, until
+from storage_proxy import send
 
 from portal.config import Config
-from portal.database.connection import CONNECT_TIMEOUT_S, open_database
-from portal.database.models import Attempt, Video
-from portal.database.states import Outcome, VideoStatus
-from portal.queue.app import open_queue
-from portal.storage.bucket import open_storage
+from portal.database import connection
+from portal.database.connection import open_database
+from portal.database.models import Attempt
+from portal.database.states import VideoStatus
+from portal.processing import attempts, progress
+from portal.processing.attempts import LeaseLost
+from portal.processing.progress import Heartbeat
 from portal.web.app import create_app
+from portal.web.composition import WebContext
 
-# A statement that waits for a connection, and one more that replaces it.
-TIMEOUT_S = 20
-OUTAGE_S = CONNECT_TIMEOUT_S + 2
+CONFIRMED_WITHIN_S = 80
 CREATIONS = 10
 # What a creation sends and is answered, about.
 CREATION_BYTES = 3_000
@@ -41,117 +36,151 @@ SELECT (SELECT count(*) FROM videos),
        (SELECT count(*) FROM procrastinate_jobs WHERE task_name LIKE '%%transcode'),
        (SELECT count(*) FROM videos v JOIN procrastinate_jobs j ON j.id = v.transcode_job_id)
 """
-KILL_SOME = """
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE datname = current_database() AND pid <> pg_backend_pid() AND usename = current_user
-  AND random() < 0.5
+# The server ends the connection the first two times that a row is written like this.
+AWAY = """
+CREATE SEQUENCE tries;
+CREATE FUNCTION go_away() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF nextval('tries') <= 2 THEN
+    PERFORM pg_terminate_backend(pg_backend_pid());
+    PERFORM pg_sleep(1);
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER away BEFORE {event} FOR EACH ROW
+WHEN ({condition}) EXECUTE FUNCTION go_away();
 """
-KILL_ALL = KILL_SOME.replace("0.5", "2")
+PUBLISHED = AWAY.format(event="UPDATE ON attempts", condition="NEW.outcome = 'published'")
+FAILED = AWAY.format(event="UPDATE ON attempts", condition="NEW.outcome = 'failed'")
+ENQUEUED = AWAY.format(
+    event="INSERT ON procrastinate_jobs", condition="NEW.task_name = 'portal:complete'"
+)
+OUTAGE_S = 3
+SETTLED_S = 120
+OUTCOMES = "SELECT outcome::text FROM attempts ORDER BY number"
+IS_ENCODED = "SELECT 1 FROM attempts WHERE stage <> 'probing' OR outcome IS NOT NULL"
+IS_READY = "SELECT 1 FROM videos WHERE status = 'ready'"
+LEASE_END = "SELECT lease_expires_at FROM attempts"
 
 
-@pytest.fixture
-async def proxy(proxied: tuple[DatabaseProxy, Config]) -> DatabaseProxy:
-    return proxied[0]
-
-
-@pytest.fixture
-async def client(proxied: tuple[DatabaseProxy, Config]) -> AsyncIterator[Client]:
-    app = create_app(proxied[1])
-    async with app.test_app():
-        yield app.test_client()
-
-
-async def uploaded_keys(client: Client, count: int, content: bytes = b"raw bytes") -> list[str]:
-    uploads = [await presign(client) for _ in range(count)]
-    for upload in uploads:
-        assert await send(upload["uploadUrl"], content) == 200
-    return [upload["key"] for upload in uploads]
-
-
-async def expect_unavailable(response: Response) -> None:
-    await problem(response, 503, "database_unavailable")
-    assert 1 <= int(response.headers["Retry-After"]) <= 60
-
-
-async def insist(client: Client, key: str, answers: Counter[int]) -> str:
-    """Repeat a creation as clients do, until it is confirmed; returns the video's id."""
-    deadline = monotonic() + 4 * TIMEOUT_S
+async def confirmed(client: Client, key: str, answers: Counter[int]) -> None:
+    """Repeat a creation as clients do, until it is confirmed."""
+    deadline = monotonic() + CONFIRMED_WITHIN_S
     while monotonic() < deadline:
         response = await client.post("/api/videos", json=metadata(key))
         answers[response.status_code] += 1
         if response.status_code in (200, 201):
-            return str((await response.get_json())["id"])
-        await expect_unavailable(response)
+            return
+        await problem(response, 503, "database_unavailable")
+        assert 1 <= int(response.headers["Retry-After"]) <= 60
         await asyncio.sleep(0.05)
     pytest.fail(f"not confirmed: {answers}")
 
 
-@pytest.mark.parametrize("seed", seeds(1, soak=3))
 async def test_creation_over_a_line_cut_at_any_byte_makes_one_video_with_one_job(
-    rng: Random, client: Client, config: Config, proxy: DatabaseProxy
+    rng: Random, config: Config, proxied: tuple[DatabaseProxy, Config]
 ) -> None:
+    proxy, config_through = proxied
+    app = create_app(config_through)
     answers: Counter[int] = Counter()
-    keys = await uploaded_keys(client, CREATIONS)
-    for key in keys:
-        proxy.cut_after(rng.randrange(CREATION_BYTES))
-        await insist(client, key, answers)
+    async with app.test_app():
+        client = app.test_client()
+        uploads = [await presign(client) for _ in range(CREATIONS)]
+        for upload in uploads:
+            assert await send(upload["uploadUrl"], b"raw bytes") == 200
+        for upload in uploads:
+            proxy.cut_after(rng.randrange(CREATION_BYTES))
+            await confirmed(client, upload["key"], answers)
     assert await rows(config.database_url, MISCOUNTED) == [(CREATIONS,) * 3]
     assert proxy.cuts > CREATIONS / 2, "the cuts come too late"
     assert answers[503], answers
 
 
-def named(config: Config) -> sql.Identifier:
-    return sql.Identifier(config.database_url.partition("?")[0].rpartition("/")[2])
-
-
-async def test_database_out_of_connections_gives_503_and_all_come_back(
-    services: dict[str, str], client: Client, config: Config
+@pytest.mark.parametrize("away", [PUBLISHED, ENQUEUED], ids=["published", "next one queued"])
+async def test_pass_is_published_when_the_database_is_back(
+    away: str,
+    client: Client,
+    resources: WebContext,
+    tmp_path: Path,
 ) -> None:
-    record = await published(client)
-    address = f"/api/videos/{record['id']}/transcode"
-    limit = sql.SQL("ALTER DATABASE {} CONNECTION LIMIT {}")
-    name = named(config)
-    await run_sql(config.database_url, KILL_ALL)
-    await execute(services, limit.format(name, sql.Literal(1)))
-    begun_at = monotonic()
-    answers = await asyncio.gather(*(client.get(address) for _ in range(60)))
-    assert monotonic() - begun_at < TIMEOUT_S
-    for answer in answers:
-        if answer.status_code != 200:
-            await expect_unavailable(answer)
-    await execute(services, limit.format(name, sql.Literal(-1)))
-
-    async def are_answered() -> bool:
-        answers = await asyncio.gather(*(client.get(address) for _ in range(60)))
-        return {it.status_code for it in answers} == {200}
-
-    await until(are_answered, timeout_s=TIMEOUT_S)
+    source = make_video(tmp_path / "wide.mp4", size="640x360")
+    video = await published_file(client, resources, source)
+    await run_sql(resources.config.database_url, away)
+    video = await make_playable(video, resources, tmp_path)
+    assert (video.status, video.published_attempt) == (VideoStatus.READY, 1)
+    assert video.complete_job_id is not None
+    assert await rows(resources.config.database_url, "SELECT last_value FROM tries") == [(3,)]
 
 
-@pytest.mark.parametrize("seed", seeds(1, soak=3))
-async def test_database_that_goes_away_during_a_pass_costs_no_attempt(
-    rng: Random, proxied: tuple[DatabaseProxy, Config], tmp_path: Path
+async def test_work_is_handed_back_when_the_database_is_back(
+    client: Client, resources: WebContext, short_video: Path, tmp_path: Path
+) -> None:
+    video = await published_file(client, resources, short_video)
+    await resources.storage.delete(video.storage_key)
+    await run_sql(resources.config.database_url, FAILED)
+    with pytest.raises(Exception, match="terminat"):
+        await make_playable(video, resources, tmp_path)
+    [attempt] = await Attempt.filter(video_id=video.id)
+    assert attempt.outcome == "handed_back"
+
+
+async def test_lease_that_ran_out_in_an_outage_is_renewed_when_nobody_else_took_it(
+    client: Client,
+    config: Config,
+    proxied: tuple[DatabaseProxy, Config],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(attempts, "LEASE_S", 0.1)
+    for name in ("RENEWAL_S", "HEARTBEAT_S"):
+        monkeypatch.setattr(progress, name, 0.1)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
+    proxy, config_through = proxied
+    video_id = UUID((await published(client))["id"])
+    async with open_database(config_through):
+        attempt = await attempts.begin(video_id, worker="test")
+        assert attempt is not None
+        before = await rows(config.database_url, LEASE_END)
+        proxy.go_away()
+        beating = asyncio.create_task(Heartbeat(attempt).beat_forever())
+
+        async def is_tried_in_vain() -> bool:
+            assert not beating.done(), beating.exception()
+            return caplog.text.count("Lease not renewed") > 1
+
+        async def is_renewed() -> bool:
+            assert not beating.done(), beating.exception()
+            return await rows(config.database_url, LEASE_END) != before
+
+        await until(is_tried_in_vain, timeout_s=20)
+        proxy.refuses = False
+        await until(is_renewed, timeout_s=20)
+        await run_sql(config.database_url, "UPDATE attempts SET outcome = 'failed'")
+        with pytest.raises(LeaseLost):
+            await asyncio.wait_for(beating, 20)
+
+
+async def test_worker_lives_through_an_outage_and_publishes_what_it_made(
+    proxied: tuple[DatabaseProxy, Config],
+    client: Client,
+    resources: WebContext,
+    environ: dict[str, str],
+    short_video: Path,
 ) -> None:
     proxy, config = proxied
-    app = create_app(config)
-    async with app.test_app():
-        content = make_video(tmp_path / "short.mp4").read_bytes()
-        [key] = await uploaded_keys(app.test_client(), 1, content)
-        video_id = await insist(app.test_client(), key, Counter())
-    async with open_database(config), open_storage(config) as storage:
-        queue = open_queue(config.database_url)
-        resources = SimpleNamespace(config=config, storage=storage, queue=queue)
-        video = await Video.get(id=video_id)
-        pass_ = asyncio.create_task(make_playable(video, resources, tmp_path))
-        await asyncio.wait({pass_}, timeout=rng.uniform(0.0, 1.5))
+    await published_file(client, resources, short_video)
+    async with process("worker", {**environ, "DATABASE_URL": config.database_url}) as worker:
+
+        async def is_true(query: str) -> bool:
+            assert worker.returncode is None, "the worker ended"
+            return bool(await rows(resources.config.database_url, query))
+
+        await until(partial(is_true, IS_ENCODED), timeout_s=SETTLED_S)
         proxy.go_away()
-        # Longer than anyone waits for a connection, and less than a lease.
-        await asyncio.sleep(OUTAGE_S)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(worker.wait(), OUTAGE_S)
         proxy.refuses = False
-        with suppress(psycopg.OperationalError):
-            video = await pass_
-        if video.status is VideoStatus.PROCESSING:
-            video = await make_playable(video, resources, tmp_path)
-        outcomes = [it.outcome for it in await Attempt.filter(video_id=video.id)]
-    assert video.status is VideoStatus.READY
-    assert Outcome.FAILED not in outcomes
+        await until(partial(is_true, IS_READY), timeout_s=SETTLED_S)
+    # A storyboard that was begun meanwhile is handed back.
+    [first, *_] = await rows(resources.config.database_url, OUTCOMES)
+    assert first == ("published",)

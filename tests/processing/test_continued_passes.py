@@ -6,18 +6,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import aiohttp
 import pytest
 from api_client import Client, rows, run_sql, until_found
 from passes import begun, make_missing, make_source, pass_of, published_file, ready_video
-from running_portal import LivePortal, call, create, final_status, make_video, process, read, until
+from running_portal import LivePortal, call, create, final_status, make_video, process, read
 
 from portal.database.models import Attempt, MadeSegment, Rendition, Video
 from portal.database.states import Outcome, VideoStatus
 from portal.processing import attempts
 from portal.processing.attempts import OpenAttempt
-from portal.processing.progress import find_stored
+from portal.processing.progress import Heartbeat
 from portal.storage.bucket import objects_below
 from portal.storage.objects import output_prefix
 from portal.transcoding.packaging.hls import parse_media_playlist
@@ -32,31 +33,32 @@ LEASE_PASSES = """
 UPDATE attempts SET lease_expires_at = now() - interval '1 s' WHERE outcome IS NULL;
 UPDATE procrastinate_workers SET last_heartbeat = now() - interval '60 s'
 """
-PERCENT = "SELECT max(percent) FROM attempts WHERE outcome IS NULL"
 
 
 @pytest.fixture(scope="module")
-def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("media")
-    return make_source(folder / "film.mp4", seconds=LONG_S)
+def long_film(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a worker takes long enough for to be seen at it."""
+    return make_source(tmp_path_factory.mktemp("media") / "long.mp4", seconds=LONG_S)
 
 
 async def ended_after(
     attempt: OpenAttempt, resources: WebContext, work_dir: Path, *, segments: int
 ) -> None:
-    """Carry a pass out until so many more segments are recorded, and cancel it."""
-    at_pass = pass_of(attempt, resources, work_dir)
+    """Carry a pass out, and cancel it in the moment in which so many segments are noted."""
+    at_pass, note = pass_of(attempt, resources, work_dir), Heartbeat.note_stored
     work = at_pass.make_missing() if attempt.wanted else at_pass.make_playable()
-    running, before = asyncio.create_task(work), await MadeSegment.all().count()
+    running, left = asyncio.create_task(work), segments
 
-    async def is_made() -> bool:
-        assert not running.done(), "the pass was too fast to be ended"
-        return await MadeSegment.all().count() >= before + segments
+    def note_and_end(beat: Heartbeat, rendition: str, number: int, made: Any) -> None:
+        nonlocal left
+        note(beat, rendition, number, made)
+        left -= 1
+        if left == 0:
+            running.cancel()
 
-    await until(is_made, timeout_s=60)
-    running.cancel()
-    with suppress(asyncio.CancelledError):
+    with patch.object(Heartbeat, "note_stored", note_and_end), suppress(asyncio.CancelledError):
         await running
+    assert left <= 0, "the pass ended by itself"
 
 
 async def first_attempt(video: Video) -> OpenAttempt:
@@ -71,15 +73,14 @@ async def stored_segments(resources: WebContext, video: Video, folder: str) -> l
     return sorted(name for name in found if name.endswith(".m4s"))
 
 
+@pytest.mark.usefixtures("early_first")
 async def test_first_pass_goes_on_in_the_folder_it_was_begun_in(
     client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
     video = await published_file(client, resources, film)
     await ended_after(await first_attempt(video), resources, tmp_path, segments=3)
     second = await first_attempt(video)
-    made = await find_stored(video.id, [EARLY], resources.storage)
-    assert made is not None
-    assert second.percent >= 95 * made.made_s / LONG_S
+    assert second.percent > 0
     assert not second.is_cautious
     await ended_after(second, resources, tmp_path, segments=3)
     third = await first_attempt(video)
@@ -93,7 +94,7 @@ async def test_first_pass_goes_on_in_the_folder_it_was_begun_in(
     assert not await MadeSegment.exists(video_id=video.id)
     key = f"{output_prefix(video.id, 1)}{EARLY}/playlist.m3u8"
     playlist = parse_media_playlist((await resources.storage.get(key)).decode())
-    assert playlist.duration_s == pytest.approx(LONG_S)
+    assert playlist.duration_s == pytest.approx(60)
     by = {uri.partition("-")[0] if "-" in uri else "1" for uri in _uris(playlist)}
     assert by == {"1", "2", "3"}
     # What was being made when a pass ended is all that was made twice.
@@ -108,6 +109,7 @@ def _uris(playlist: Any) -> list[str]:
     return [segment.uri for segment in playlist.segments]
 
 
+@pytest.mark.usefixtures("early_first")
 async def test_completion_goes_on_and_costs_no_try(
     client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
@@ -124,6 +126,7 @@ async def test_completion_goes_on_and_costs_no_try(
     assert {(row.state.value, row.attempt_number) for row in made} == {("complete", attempt.number)}
 
 
+@pytest.mark.usefixtures("early_first")
 async def test_attempt_lost_after_it_got_on_costs_none(
     client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
@@ -138,6 +141,7 @@ async def test_attempt_lost_after_it_got_on_costs_none(
     assert (lost.outcome, lost.error_code) == (Outcome.HANDED_BACK, "worker_lost")
 
 
+@pytest.mark.usefixtures("early_first")
 async def test_failed_pass_leaves_nothing_to_go_on_with(
     client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
@@ -166,36 +170,35 @@ async def watched(portal: LivePortal, video: dict[str, Any]) -> AsyncIterator[li
         watching.cancel()
 
 
-async def test_killed_worker_loses_only_unfinished_segments(web: LivePortal, film: Path) -> None:
-    video, database_url = await create(web.base_url, film), web.environ["DATABASE_URL"]
+async def test_killed_worker_loses_only_unfinished_segments(
+    web: LivePortal, long_film: Path
+) -> None:
+    video, database_url = await create(web.base_url, long_film), web.environ["DATABASE_URL"]
     async with watched(web, video) as seen:
-        for number in (1, 2):
-            async with process("worker", web.environ) as worker:
-                query = "SELECT 1 FROM made_segments WHERE made_by = %s OFFSET 3"
-                await until_found(database_url, query, number, interval_s=0.05)
-                worker.send_signal(signal.SIGKILL)
-                await worker.wait()
-            await run_sql(database_url, LEASE_PASSES)
+        async with process("worker", web.environ) as worker:
+            query = "SELECT 1 FROM made_segments OFFSET 3"
+            await until_found(database_url, query, interval_s=0.05)
+            worker.send_signal(signal.SIGKILL)
+            await worker.wait()
+        await run_sql(database_url, LEASE_PASSES)
         async with process("worker", web.environ):
             assert await final_status(web.base_url, video["id"], timeout_s=90) == "ready"
     assert seen == sorted(seen), "the percentage fell"
-    found = await rows(
-        database_url, "SELECT outcome, error_code FROM attempts WHERE number < 3 ORDER BY number"
-    )
-    assert found == [("handed_back", "worker_lost")] * 2
+    found = await rows(database_url, "SELECT outcome, error_code FROM attempts WHERE number = 1")
+    assert found == [("handed_back", "worker_lost")]
     playback_url = (await read(web.base_url, video["id"]))["playbackUrl"]
     async with aiohttp.ClientSession(raise_for_status=True) as session:
-        url = playback_url.replace("/3/master.m3u8", f"/1/{EARLY}/playlist.m3u8")
+        url = playback_url.replace("/2/master.m3u8", f"/1/{EARLY}/playlist.m3u8")
         async with session.get(url) as response:
             playlist = parse_media_playlist(await response.text())
     assert playlist.duration_s == pytest.approx(LONG_S)
 
 
 async def test_completion_gives_way_to_a_video_that_waits(
-    web: LivePortal, film: Path, tmp_path: Path
+    web: LivePortal, long_film: Path, tmp_path: Path
 ) -> None:
     database_url = web.environ["DATABASE_URL"]
-    video = await create(web.base_url, film)
+    video = await create(web.base_url, long_film)
     clip = make_video(tmp_path / "clip.mp4", seconds=3, copyable=False)
     under_way = """
         SELECT 1 FROM attempts JOIN videos ON videos.id = video_id

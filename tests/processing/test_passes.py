@@ -15,16 +15,13 @@ from passes import (
     kill_ffmpeg,
     make_missing,
     make_playable,
-    make_source,
     pass_of,
     published_file,
     ready_video,
     states,
     variants,
 )
-from running_portal import (
-    make_video,
-)
+from running_portal import make_video
 
 from portal.database.models import Attempt, Rendition, Video
 from portal.database.states import VideoStatus
@@ -35,19 +32,12 @@ from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.videos.deletion import delete_video
 from portal.web.composition import WebContext
 
-LADDER = [*EARLY, *LATER]
-MINUTE_LATER = "UPDATE attempts SET finished_at = finished_at - interval '60 s'"
-ALL_COMPLETE = "SELECT bool_and(state = 'complete') FROM renditions"
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_source(tmp_path_factory.mktemp("media") / "minute.mp4")
-
 
 @pytest.fixture
-async def playable(client: Client, resources: WebContext, source: Path, tmp_path: Path) -> Video:
-    return await ready_video(client, resources, source, tmp_path)
+async def playable(
+    client: Client, resources: WebContext, film: Path, tmp_path: Path, early_first: None
+) -> Video:
+    return await ready_video(client, resources, film, tmp_path)
 
 
 async def master(client: Client, video: Video) -> str:

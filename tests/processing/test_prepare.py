@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from api_client import Client, presign, put, rows
 from hostile_files import same_picture
-from passes import EARLY, LATER, make_source, pass_of, published_file, states
+from passes import EARLY, LATER, pass_of, published_file, states
 
 from portal.database.models import Attempt, Rendition, Video
 from portal.database.states import VideoStatus
@@ -21,11 +21,6 @@ from portal.web.composition import WebContext
 
 JOBS = "SELECT id, task_name, queue_name, status::text FROM procrastinate_jobs ORDER BY id"
 SOON_S = 60
-
-
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_source(tmp_path_factory.mktemp("media") / "minute.mp4")
 
 
 def tools_for(video: Video, resources: WebContext, work_dir: Path) -> Tools:
@@ -43,10 +38,11 @@ async def queued(resources: WebContext) -> list[tuple[int, str, str, str]]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("early_first")
 async def test_file_that_needs_an_encoder_is_left_to_a_job_of_its_own(
-    client: Client, resources: WebContext, source: Path, tmp_path: Path
+    client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
-    created = await published_file(client, resources, source)
+    created = await published_file(client, resources, film)
 
     video = await looked_into(created, resources, tmp_path)
 
@@ -92,10 +88,10 @@ async def test_file_that_is_refused_leaves_its_attempt_as_before(
 
 
 async def test_file_that_says_it_is_compressed_is_not_inflated(
-    client: Client, resources: WebContext, source: Path
+    client: Client, resources: WebContext, film: Path
 ) -> None:
     """A few kilobytes that storage calls gzip may stand for hundreds of megabytes."""
-    upload, body = await presign(client), gzip.compress(source.read_bytes())
+    upload, body = await presign(client), gzip.compress(film.read_bytes())
     assert await put(upload["uploadUrl"], body, **{"Content-Encoding": "gzip"}) == 200
     address = await resources.storage.internal.presign_source(upload["key"], ttl_s=60)
     with pytest.raises(SourceRejected) as caught:
@@ -104,9 +100,9 @@ async def test_file_that_says_it_is_compressed_is_not_inflated(
 
 
 async def test_look_neither_counts_as_an_attempt_nor_forgives_any(
-    client: Client, resources: WebContext, source: Path, tmp_path: Path
+    client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
-    created = await published_file(client, resources, source)
+    created = await published_file(client, resources, film)
     for number in (1, 2):
         await Attempt.create(
             video=created,
