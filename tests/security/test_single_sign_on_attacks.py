@@ -35,7 +35,6 @@ from small_provider import (
     small_provider,
     unsigned,
 )
-from test_open_redirects import HARMLESS, NASTY, browsers_target, encoded
 
 from portal.accounts.oidc import KEYS_AGAIN_S
 from portal.database.account_models import Account
@@ -120,19 +119,11 @@ async def test_answer_works_once(site: Quart, provider: SmallProvider) -> None:
     assert provider.asked["token"] == 2
 
 
-async def test_nothing_leads_to_another_site(site: Quart, provider: SmallProvider) -> None:
-    """Thirty-eight spellings of `next`; and one's own paths are led on to."""
-    for path in NASTY:
-        visitor = Visitor(site)
-        left = await visitor.get(f"{LEAVE}?next={encoded(path)}")
-        assert left.headers["Location"].startswith(f"{provider.issuer}/authorize?"), path
-        answer = await visitor.come_back(await approved(left.headers["Location"]))
+async def test_nothing_leads_to_another_site(site: Quart) -> None:
+    """As at the form of the portal, whose test has all spellings."""
+    for path in ("https://evil.example/", "//evil.example", "/\\evil.example"):
+        answer = await Visitor(site).sign_in(next_path=path)
         assert answer.headers.getlist("Location") == ["/"], path
-    for path in HARMLESS:
-        visitor = Visitor(site)
-        left = await visitor.get(f"{LEAVE}?next={encoded(path)}")
-        answer = await visitor.come_back(await approved(left.headers["Location"]))
-        assert browsers_target(answer.headers["Location"]) == "localhost", path
 
 
 async def test_answer_goes_to_the_portals_own_address_whatever_the_request_says(
@@ -167,7 +158,7 @@ async def test_userinfo_of_someone_else_is_refused(site: Quart, provider: SmallP
 async def test_keys_that_change_are_asked_for_again_but_not_all_the_time(
     site: Quart, provider: SmallProvider
 ) -> None:
-    """A rotation lets in; fifty tokens of unknown keys ask twice at most."""
+    """A rotation lets in; ten tokens of unknown keys ask twice at most."""
     assert is_signed_in(await Visitor(site).sign_in())
     provider.key = new_key("second")
     assert await is_refused(await Visitor(site).sign_in()), "the keys are seconds old"
@@ -178,7 +169,7 @@ async def test_keys_that_change_are_asked_for_again_but_not_all_the_time(
     stranger = new_key("unknown")
     provider.forge = lambda it, claims: it.signed(claims, stranger)
     clock_of(site, ahead_s=2 * KEYS_AGAIN_S + 2)
-    for _ in range(50):
+    for _ in range(10):
         assert await is_refused(await Visitor(site).sign_in())
     assert provider.asked["keys"] == 3
     provider.forge = None

@@ -37,7 +37,7 @@ from portal.accounts.audit import AuditAction
 from portal.accounts.tokens import digest
 from portal.database.account_models import Account, ApiToken, OneTimeLink, Session
 from portal.database.models import Video
-from portal.database.states import Role, VideoStatus
+from portal.database.states import Role, Scope, VideoStatus
 from portal.videos import playback_tokens
 
 NEW = "five brown little geese"
@@ -319,6 +319,9 @@ async def test_page_shows_lines_finds_some_and_exports_them_all(
     ):
         found = await text_of(await owner.get(f"/audit?{query}"))
         assert found.partition("<tbody>")[2].count("<tr>") == count, query
+    admin = await make_account("ada", Role.ADMIN)
+    by_token = await program(app, await token_of(admin, [Scope.ADMIN])).get("/audit.jsonl")
     export = await owner.get("/audit.jsonl")
+    assert await text_of(by_token) == await text_of(export)
     assert export.headers["Content-Disposition"] == 'attachment; filename="audit.jsonl"'
     assert [json.loads(it) for it in (await text_of(export)).splitlines()] == await lines()

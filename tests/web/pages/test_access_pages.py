@@ -110,12 +110,6 @@ def fault_in(text: str, field: str) -> str:
     return html.unescape(found[1])
 
 
-# Who is offered it.
-
-
-# What it says.
-
-
 async def test_portal_without_accounts_says_that_private_is_not_yet(anyone: Sender) -> None:
     video = await eds_video(**PRIVATE)
     text = await page(anyone, f"/videos/{video.id}/edit")
@@ -305,6 +299,3 @@ async def test_upload_form_begins_with_the_portals_setting(
     assert re.findall(r'<option value="(\w+)"\s+selected', text) == [default]
     assert f'data-default-visibility="{default}"' in text
     assert "Private: only you and admins (needs accounts)" in text
-
-
-# All of it.
