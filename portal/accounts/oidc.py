@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any
 from urllib.parse import quote_plus
 
-import httpx
+import aiohttp
 from authlib.oauth2.rfc6749.parameters import prepare_grant_uri
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from authlib.oidc.core.claims import CodeIDToken
@@ -60,7 +60,6 @@ class Provider:
 
     def __init__(self, config: Config, *, clock: Callable[[], float] = monotonic) -> None:
         self._config = config
-        self._tls = httpx.create_ssl_context()
         self._metadata = CachedValue(self._fetch_metadata, clock=clock)
         self._keys = CachedValue(self._fetch_keys, clock=clock)
 
@@ -103,28 +102,24 @@ class Provider:
             if not url or self._is_complete(claims):
                 return claims
             bearer = {"Authorization": f"Bearer {tokens.get('access_token', '')}"}
-            answer = await http.get(url, headers=bearer, auth=None)
-            more = answer.json()
+            async with http.get(url, headers=bearer, allow_redirects=False) as answer:
+                more = await answer.json(content_type=None)
             # OpenID Connect Core 1.0, section 5.3.2: it has to be about the same person.
-            if not answer.is_success or more.get("sub") != claims["sub"]:
-                cause = ValueError(f"userinfo endpoint: {answer.status_code}")
+            if answer.status != HTTPStatus.OK or more.get("sub") != claims["sub"]:
+                cause = ValueError(f"userinfo endpoint: {answer.status}")
                 raise SingleSignOnRefused(UNTRUSTED) from cause
             return {**more, **claims}
 
     @asynccontextmanager
-    async def _client(self) -> AsyncIterator[httpx.AsyncClient]:
+    async def _client(self) -> AsyncIterator[aiohttp.ClientSession]:
         try:
-            # The library's own limits are of each step, of which there can be many.
-            async with (
-                asyncio.timeout(TIMEOUT_S),
-                httpx.AsyncClient(verify=self._tls, timeout=TIMEOUT_S) as http,
-            ):
+            async with asyncio.timeout(TIMEOUT_S), aiohttp.ClientSession(trust_env=True) as http:
                 yield http
-        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, *FAULTS, AttributeError) as exc:
+        except (aiohttp.ClientError, TimeoutError, *FAULTS, AttributeError) as exc:
             raise ProviderUnavailable from exc
 
     async def _redeem(
-        self, http: httpx.AsyncClient, metadata: Metadata, code: str, verifier: str
+        self, http: aiohttp.ClientSession, metadata: Metadata, code: str, verifier: str
     ) -> Mapping[str, Any]:
         config = self._config
         client = {"client_id": config.oidc_client_id, "client_secret": config.oidc_client_secret}
@@ -136,16 +131,18 @@ class Provider:
         }
         if BASIC in (metadata.get("token_endpoint_auth_methods_supported") or [BASIC]):
             # RFC 6749, section 2.3.1: both are encoded as in a form first.
-            http.auth = httpx.BasicAuth(*map(quote_plus, client.values()))
+            basic = aiohttp.encode_basic_auth(*map(quote_plus, client.values()))
+            headers = {"Authorization": basic}
         else:
-            form |= client
-        answer = await http.post(metadata["token_endpoint"], data=form)
-        tokens: Mapping[str, Any] = answer.json()
+            headers, form = {}, form | client
+        url = metadata["token_endpoint"]
+        async with http.post(url, data=form, headers=headers, allow_redirects=False) as answer:
+            tokens: Mapping[str, Any] = await answer.json(content_type=None)
         error = tokens.get("error")
-        if answer.status_code == HTTPStatus.UNAUTHORIZED or error == "invalid_client":
+        if answer.status == HTTPStatus.UNAUTHORIZED or error == "invalid_client":
             raise ProviderUnavailable(WRONG_CLIENT) from ValueError("it refuses the client")
-        if not answer.is_success or "id_token" not in tokens:
-            cause = ValueError(f"token endpoint: {answer.status_code} {str(error)[:40]!r}")
+        if answer.status != HTTPStatus.OK or "id_token" not in tokens:
+            cause = ValueError(f"token endpoint: {answer.status} {str(error)[:40]!r}")
             raise SingleSignOnRefused(UNTRUSTED) from cause
         return tokens
 
@@ -193,9 +190,9 @@ class Provider:
 
     async def _fetch_json(self, url: str) -> dict[str, Any]:
         async with self._client() as http:
-            answer = await http.get(url)
-            found = answer.raise_for_status().json()
-            if not isinstance(found, dict):
+            async with http.get(url, allow_redirects=False) as answer:
+                found = await answer.json(content_type=None)
+            if answer.status != HTTPStatus.OK or not isinstance(found, dict):
                 raise ValueError(f"{url} does not answer with a JSON object")
             return found
 

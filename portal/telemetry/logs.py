@@ -22,10 +22,7 @@ TEXT_FORMAT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 JSON_FIELDS = ("timestamp", "levelname", "name", "message")
 TALLY_INTERVAL_S = 10.0
 # Their own info lines say what ours say already, or carry no ids.
-QUIET = (
-    *("procrastinate", "hypercorn.error", "aiobotocore", "botocore", "tortoise", "psycopg.pool"),
-    *("httpx", "httpcore"),
-)
+QUIET = ("procrastinate", "hypercorn.error", "aiobotocore", "botocore", "tortoise", "psycopg.pool")
 
 
 @contextmanager
