@@ -46,8 +46,3 @@ def value_of(text: str, field: str) -> str:
     assert tag is not None
     value = re.search(r'value="([^"]*)"', tag[0])
     return html.unescape(value[1]) if value else ""
-
-
-def header_of(text: str) -> str:
-    """What the header of a page holds."""
-    return text[text.index("<header") : text.index("</header>")]

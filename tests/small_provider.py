@@ -4,7 +4,6 @@ It speaks the real protocol over HTTP: discovery, keys, codes that are redeemed 
 the client that they are for, signed ID tokens, userinfo. A test changes one thing of that.
 """
 
-import asyncio
 import hashlib
 import json
 import secrets
@@ -48,11 +47,8 @@ class SmallProvider:
     key: RSAKey = field(default_factory=lambda: new_key("first"))
     # What a test has it do wrong.
     forge: Callable[["SmallProvider", Claims], str] | None = None
-    change_claims: Callable[[Claims], Claims] = dict
-    change_discovery: Callable[[Claims], Claims] = dict
     in_token: bool = True
     userinfo_subject: str = ""
-    delay_s: float = 0.0
     asked: Counter[str] = field(default_factory=Counter)
     codes: dict[str, Claims] = field(default_factory=dict)
     tokens: dict[str, Claims] = field(default_factory=dict)
@@ -60,7 +56,6 @@ class SmallProvider:
 
     async def discovery(self, request: web.Request) -> web.Response:
         self.asked["discovery"] += 1
-        await asyncio.sleep(self.delay_s)
         found = {
             "issuer": self.issuer,
             "authorization_endpoint": f"{self.issuer}/authorize",
@@ -69,7 +64,7 @@ class SmallProvider:
             "jwks_uri": f"{self.issuer}/keys",
             "scopes_supported": ["openid", "email", "profile", "groups"],
         }
-        return web.json_response(self.change_discovery(found))
+        return web.json_response(found)
 
     async def keys(self, request: web.Request) -> web.Response:
         self.asked["keys"] += 1
@@ -129,7 +124,6 @@ class SmallProvider:
             "at_hash": b64(hashlib.sha256(access_token.encode()).digest()[:16]),
             **(asked["person"] if self.in_token else {"sub": asked["person"]["sub"]}),
         }
-        claims = self.change_claims(claims)
         return self.forge(self, claims) if self.forge else self.signed(claims)
 
     def signed(self, claims: Claims, key: RSAKey | None = None, **header: Any) -> str:

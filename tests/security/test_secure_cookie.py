@@ -21,13 +21,13 @@ async def test_cookie_is_of_this_host_and_https_alone(app: Quart, olga: Account)
     [cookie] = answer.headers.getlist("Set-Cookie")
     pair, *words = (word.strip() for word in cookie.split(";"))
     assert pair.startswith(f"{SECURE_COOKIE}=")
-    assert {"Secure", "HttpOnly", "Path=/", "SameSite=Lax"} <= set(words)
+    assert {"Secure", "HttpOnly", "Path=/", "SameSite=Lax", "Max-Age=2592000"} <= set(words)
     assert not any(word.lower().startswith("domain") for word in words)
     assert (await with_cookie(app, pair).get("/account")).status_code == 200
     out = await with_cookie(app, pair).post("/sign-out")
     [gone] = out.headers.getlist("Set-Cookie")
     assert gone.startswith(f"{SECURE_COOKIE}=;")
-    assert {"Secure", "Path=/"} <= {word.strip() for word in gone.split(";")}
+    assert {"Secure", "Path=/", "Max-Age=0"} <= {word.strip() for word in gone.split(";")}
     assert (await with_cookie(app, pair).get("/account")).status_code == 303
 
 

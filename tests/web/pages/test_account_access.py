@@ -4,7 +4,7 @@ import re
 from uuid import uuid4
 
 import pytest
-from account_pages import header_of, page, send
+from account_pages import page, send
 from library_pages import FAILED
 from page_rows import READY, make_rendition, make_row
 from quart import Quart
@@ -24,6 +24,11 @@ EVIL = "<script>alert(1)</script>\"'"
 # Of the page of a video, what only who may edit it is given.
 TOOLS = ("Edit</a>", 'id="delete-dialog"', "Use this frame as poster", "data-retry")
 pytestmark = pytest.mark.shared_app
+
+
+def header_of(text: str) -> str:
+    """What the header of a page holds."""
+    return text[text.index("<header") : text.index("</header>")]
 
 
 async def test_header_leads_each_to_what_they_may_do(app: Quart, anyone: Sender) -> None:

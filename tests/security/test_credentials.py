@@ -1,4 +1,4 @@
-"""Attacks on API tokens: forged, cut, and swapped with other secrets."""
+"""Attacks with credentials: tokens in other places, beside a session, and planted sessions."""
 
 from typing import Any
 
@@ -6,10 +6,15 @@ from quart import Quart
 from signed_in import (
     Sender,
     browser,
+    person_of,
+    session_in,
+    session_of,
     signed_in,
     token_of,
+    try_to_sign_in,
 )
 
+from portal.accounts.permissions import ANYONE
 from portal.accounts.tokens import TOKEN_PREFIX
 from portal.database.account_models import Account
 from portal.database.states import Scope
@@ -45,3 +50,15 @@ async def test_wrong_token_is_not_made_good_by_a_session(app: Quart, olga: Accou
     reading = {"Authorization": f"Bearer {await token_of(olga, [Scope.READ])}"}
     assert await presign(sender, headers=reading) == 403
     assert await presign(sender) == 200
+
+
+async def test_cookie_from_before_signing_in_is_void_after_it(
+    app: Quart, olga: Account, mallory: Account
+) -> None:
+    """Fixation with a session that works: the attacker's own, and the victim's earlier one."""
+    for account in (mallory, olga):
+        before = await session_of(account)
+        after = session_in(await try_to_sign_in(browser(app, before), olga.email))
+        assert after not in ("", before)
+        assert await person_of(before) == ANYONE
+        assert (await person_of(after)).account_id == olga.id
