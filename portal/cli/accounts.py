@@ -1,28 +1,40 @@
-"""`portal accounts`: who has an account of a portal, and with which role."""
+"""`portal accounts` and `portal tokens`: who may do what on a portal, people and programs.
+
+Operators may do everything. Of accounts and tokens neither hashes nor digests are shown.
+"""
 
 import sys
 from pathlib import Path
-from typing import Any
+from uuid import UUID
 
 import click
 
-from portal.accounts.invitations import LIFE_DAYS
-from portal.cli.account_administration import (
-    PasswordLink,
-    add_account,
-    change_role,
-    describe_inheritance,
-    disable_account,
-    enable_account,
-    list_accounts,
-    remove_account,
-    reset_password,
-    unbind_account,
+from portal.accounts import identities, invitations, people
+from portal.accounts import tokens as api_tokens
+from portal.accounts.passwords import Passwords
+from portal.accounts.permissions import EVERYONES
+from portal.cli.common import (
+    age,
+    ask,
+    data_dir_option,
+    json_option,
+    print_json,
+    print_table,
+    with_database,
 )
-from portal.cli.common import age, ask, data_dir_option, json_option, print_json, print_table
-from portal.database.states import Role
+from portal.config import Config
+from portal.database.account_models import Account, ApiToken
+from portal.database.connection import Row
+from portal.database.models import Video
+from portal.database.states import Role, Scope
+from portal.errors import NotFound
 
 ROLES = click.Choice([role.value for role in Role])
+SCOPES = click.Choice([scope.value for scope in Scope])
+ACCOUNT_HEADS = ("EMAIL", "ROLE", "STATE", "SEEN", "ADDED")
+TOKEN_HEADS = ("ID", "ACCOUNT", "NAME", "SCOPES", "MADE", "USED", "EXPIRES")
+ACCOUNT = ("id", "email", "name", "role", "is_disabled", "created_at", "seen_at")
+TOKEN = ("id", "name", "scopes", "created_at", "expires_at", "used_at")
 
 
 @click.group()
@@ -32,17 +44,22 @@ def accounts() -> None:
 
 @accounts.command("list")
 @json_option
-@data_dir_option
-def list_command(as_json: bool, data_dir: Path | None) -> None:
+@with_database
+async def list_accounts(as_json: bool) -> None:
     """List accounts, by e-mail address."""
-    found = ask(data_dir, list_accounts)
+    found = [
+        {
+            **{name: getattr(account, name) for name in ACCOUNT},
+            "has_password": account.password_hash is not None,
+        }
+        for account in await people.list_accounts()
+    ]
     if as_json:
         print_json({"accounts": found})
-        return
-    if not found:
+    elif found:
+        print_table(ACCOUNT_HEADS, [_account_row(account) for account in found])
+    else:
         click.echo("There are no accounts: anyone who reaches this portal may do everything.")
-        return
-    print_table(("EMAIL", "ROLE", "STATE", "SEEN", "ADDED"), [_row_of(it) for it in found])
 
 
 @accounts.command("add")
@@ -53,83 +70,172 @@ def list_command(as_json: bool, data_dir: Path | None) -> None:
     "--password-stdin", is_flag=True, help="Read its password from standard input; make no link."
 )
 @data_dir_option
-def add_command(
+def add_account(
     email: str, role: str, name: str, password_stdin: bool, data_dir: Path | None
 ) -> None:
     """Add an account, and print a link to choose its password. The first has to be an owner's."""
     password = _read_password() if password_stdin else None
-    added = ask(data_dir, add_account, email=email, role=role, password=password, name=name)
-    click.echo(f"{added.email} has an account with the role {role}.", err=True)
-    if added.is_first:
+    ask(data_dir, _add, email=email, role=Role(role), name=name, password=password)
+
+
+@click.pass_obj
+async def _add(config: Config, email: str, role: Role, name: str, password: str | None) -> None:
+    password_hash = None
+    if password is not None:
+        password_hash = await Passwords().choose(password, email=people.plain_email(email))
+    is_first = not await people.list_accounts()
+    account = await people.add(email, role, password_hash=password_hash, name=name)
+    click.echo(f"{account.email} has an account with the role {role.value}.", err=True)
+    if is_first:
         click.echo(
             "It is the first one: from now on changes need an account, and all videos that are "
             "there belong to it.",
             err=True,
         )
-    if added.link:
-        _print_link(added.link)
+    if password is None:
+        await _print_link(config, account)
 
 
 @accounts.command("role")
 @click.argument("email")
 @click.argument("role", type=ROLES)
-@data_dir_option
-def role_command(email: str, role: str, data_dir: Path | None) -> None:
+@with_database
+async def change_role(email: str, role: str) -> None:
     """Give an account another role."""
-    changed = ask(data_dir, change_role, email=email, role=role)
-    click.echo(f"{changed} has the role {role} now.")
+    account = await people.get(email)
+    await people.change_role(account.id, Role(role), by=EVERYONES)
+    click.echo(f"{account.email} has the role {role} now.")
 
 
 @accounts.command("disable")
 @click.argument("email")
-@data_dir_option
-def disable_command(email: str, data_dir: Path | None) -> None:
+@with_database
+async def disable_account(email: str) -> None:
     """Let an account do nothing any more; its videos stay."""
-    changed = ask(data_dir, disable_account, email=email)
-    click.echo(f"{changed} is disabled: signed out everywhere, and its API tokens don't work.")
+    account = await people.get(email)
+    await people.disable(account.id, by=EVERYONES)
+    click.echo(
+        f"{account.email} is disabled: signed out everywhere, and its API tokens don't work."
+    )
 
 
 @accounts.command("enable")
 @click.argument("email")
-@data_dir_option
-def enable_command(email: str, data_dir: Path | None) -> None:
+@with_database
+async def enable_account(email: str) -> None:
     """Let a disabled account work again."""
-    changed = ask(data_dir, enable_account, email=email)
-    click.echo(f"{changed} is enabled, and has to sign in again.")
+    account = await people.get(email)
+    await people.enable(account.id, by=EVERYONES)
+    click.echo(f"{account.email} is enabled, and has to sign in again.")
 
 
 @accounts.command("reset")
 @click.argument("email")
-@data_dir_option
-def reset_command(email: str, data_dir: Path | None) -> None:
+@with_database
+@click.pass_obj
+async def reset_password(config: Config, email: str) -> None:
     """Print a link to choose a password anew. The password stays until the link is used."""
-    link = ask(data_dir, reset_password, email=email)
-    if link.is_disabled:
-        click.echo(f"{link.email} is disabled: the link works once it is enabled.", err=True)
-    _print_link(link)
+    account = await people.get(email)
+    if account.is_disabled:
+        click.echo(f"{account.email} is disabled: the link works once it is enabled.", err=True)
+    await _print_link(config, account)
 
 
 @accounts.command("unbind")
 @click.argument("email")
-@data_dir_option
-def unbind_command(email: str, data_dir: Path | None) -> None:
+@with_database
+async def unbind_account(email: str) -> None:
     """Forget whose an account is by single sign-on: who next comes with its address has it."""
-    changed = ask(data_dir, unbind_account, email=email)
-    click.echo(f"{changed} is bound to nobody of single sign-on until someone signs in with it.")
+    account = await people.get(email)
+    await identities.unbind(account.id)
+    click.echo(
+        f"{account.email} is bound to nobody of single sign-on until someone signs in with it."
+    )
 
 
 @accounts.command("remove")
 @click.argument("email")
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @data_dir_option
-def remove_command(email: str, yes: bool, data_dir: Path | None) -> None:
+def remove_account(email: str, yes: bool, data_dir: Path | None) -> None:
     """Remove an account. Its videos go to the first owner."""
     if not yes:
-        expected = ask(data_dir, describe_inheritance, email=email)
-        fate = f"Its videos ({expected.videos}) go to {expected.heir}."
-        click.confirm(f"{fate} Remove {expected.email}?", abort=True)
-    done = ask(data_dir, remove_account, email=email)
-    click.echo(f"{done.email} is removed. Its videos ({done.videos}) belong to {done.heir} now.")
+        click.confirm(ask(data_dir, _removal_question, email=email), abort=True)
+    ask(data_dir, _remove, email=email)
+
+
+async def _removal_question(email: str) -> str:
+    account = await people.get(email)
+    heir = await people.heir_of(account, by=EVERYONES)
+    videos = await Video.filter(owner_id=account.id).count()
+    return f"Its videos ({videos}) go to {heir.email}. Remove {account.email}?"
+
+
+async def _remove(email: str) -> None:
+    account = await people.get(email)
+    videos = await Video.filter(owner_id=account.id).count()
+    heir = await people.remove(account.id, by=EVERYONES)
+    click.echo(f"{account.email} is removed. Its videos ({videos}) belong to {heir.email} now.")
+
+
+@click.group()
+def tokens() -> None:
+    """List, make and revoke API tokens."""
+
+
+@tokens.command("list")
+@json_option
+@with_database
+async def list_tokens(as_json: bool) -> None:
+    """List the API tokens of all accounts, the newest first."""
+    found = [
+        {**{name: getattr(token, name) for name in TOKEN}, "email": token.account.email}
+        for token in await ApiToken.all().order_by("-created_at").prefetch_related("account")
+    ]
+    if as_json:
+        print_json({"tokens": found})
+    else:
+        print_table(TOKEN_HEADS, [_token_row(token) for token in found])
+
+
+@tokens.command("add")
+@click.argument("email")
+@click.option("--name", required=True, help="What will use it.")
+@click.option(
+    *("--scope", "scopes"),
+    multiple=True,
+    required=True,
+    type=SCOPES,
+    help="What it may be used for; may be given again.",
+)
+@click.option(
+    "--days",
+    type=click.IntRange(1, api_tokens.MAX_DAYS),
+    help="How long it works; for ever if not.",
+)
+@with_database
+async def add_token(email: str, name: str, scopes: tuple[str, ...], days: int | None) -> None:
+    """Make an API token of an account, and print it. It may never do more than the account."""
+    account = await people.get(email)
+    token = await api_tokens.create(account.id, name=name, scopes=scopes, days=days)
+    click.echo(
+        "It is shown this once. Programs send it as `Authorization: Bearer …`; `portal publish` "
+        "takes it from PORTAL_TOKEN.",
+        err=True,
+    )
+    click.echo(token)
+
+
+@tokens.command("revoke")
+@click.argument("token_id", metavar="ID")
+@with_database
+async def revoke_token(token_id: str) -> None:
+    """Make an API token void."""
+    token = await ApiToken.get_or_none(id=_parse_id(token_id))
+    if token is None:
+        raise NotFound("There is no API token with this id. See `portal tokens list`.")
+    await api_tokens.revoke(token.id, account_id=token.account_id)
+    click.echo(f"{token_id} is revoked.")
 
 
 def _read_password() -> str:
@@ -140,17 +246,35 @@ def _read_password() -> str:
         raise click.ClickException("The password is not encoded as UTF-8.") from exc
 
 
-def _print_link(link: PasswordLink) -> None:
+def _parse_id(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+async def _print_link(config: Config, account: Account) -> None:
     """The link alone goes to standard output, for programs that hand it on."""
+    secret = await invitations.offer_password(account.id, by=EVERYONES)
     click.echo(
-        f"With this link {link.email} chooses a password. It works once, for {LIFE_DAYS} days:",
+        f"With this link {account.email} chooses a password. It works once, for "
+        f"{invitations.LIFE_DAYS} days:",
         err=True,
     )
-    click.echo(link.address)
+    click.echo(f"{config.public_url}/welcome/{secret}")
 
 
-def _row_of(account: dict[str, Any]) -> tuple[object, ...]:
+def _account_row(account: Row) -> tuple[object, ...]:
     state = "active" if account["has_password"] else "no password yet"
     state = "disabled" if account["is_disabled"] else state
     times = age(account["seen_at"]), age(account["created_at"])
     return account["email"], account["role"], state, *times
+
+
+def _token_row(token: Row) -> tuple[object, ...]:
+    names = token["id"], token["email"], token["name"], ", ".join(token["scopes"])
+    expires = "never"
+    if token["expires_at"] is not None:
+        expires = age(token["expires_at"])
+        expires = expires if expires.startswith("in ") else "expired"
+    return *names, age(token["created_at"]), age(token["used_at"]), expires

@@ -1,94 +1,87 @@
-"""What operators ask of a portal from the command line, as plain values.
+"""`portal audit` and `portal keys`: who did what on a portal, and what signs its addresses."""
 
-Each function opens what it needs for itself. Raises `VideoNotFound` for an unknown id.
-"""
+from datetime import UTC, datetime
+from pathlib import Path
 
-from collections.abc import Awaitable, Callable, Sequence
+import click
 
-from portal.accounts.permissions import EVERYONES
-from portal.config import Config
-from portal.database.connection import Row, fetch_rows, open_database
-from portal.database.models import Attempt, Rendition, Video
-from portal.database.states import VideoStatus
-from portal.errors import PortalError
-from portal.queue.app import open_queue
-from portal.queue.rows import JOBS_OF_VIDEO, read_queue
-from portal.videos import deletion, library, publishing, reading
-from portal.videos.library_queries import LibraryQuery
+from portal.accounts.audit import AuditQuery, json_line, read_all, read_page
+from portal.cli.common import (
+    MAX_LIMIT,
+    age,
+    ask,
+    data_dir_option,
+    json_option,
+    print_json,
+    print_table,
+    with_database,
+)
+from portal.database.account_models import AuditEvent
+from portal.videos import playback_tokens
 
-HIDDEN = frozenset({"search", "sort_title", "submitted_digest"})
-MEASURED = ("failure_code", "duration_s", "size_bytes", "created_at")
-RENDITION = ("name", "kind", "state", "attempt_number", "tries", "size_bytes", "error_code")
-ATTEMPT = ("number", "worker", "stage", "percent", "started_at", "finished_at")
-OUTCOME = ("outcome", "error_code", "error_detail")
-
-
-async def list_videos(
-    config: Config, *, status: str | None, search: str, limit: int
-) -> tuple[list[Row], int]:
-    """The newest videos that match, and how many match in all (see `library.COUNT_CAP`)."""
-    state = VideoStatus(status) if status else None
-    wanted = LibraryQuery(text=search, status=state, seen_by=EVERYONES)
-    async with open_database(config):
-        page = await library.list_videos(wanted, limit=limit)
-        work = await library.read_work([video.id for video in page.videos])
-    return [_summary(video, work.get(video.id)) for video in page.videos], page.total
+AUDIT_HEADS = ("WHEN", "WHO", "FROM", "WHAT", "OBJECT", "MORE")
 
 
-async def describe_video(config: Config, video_id: str) -> Row:
-    """Everything the database knows of a video."""
-    async with open_database(config):
-        video = await reading.get_video(video_id)
-        renditions = await Rendition.filter(video_id=video.id).values(*RENDITION)
-        attempts = Attempt.filter(video_id=video.id).order_by("number")
-        [record] = await Video.filter(id=video.id).values()
-        record["storage_key"] = record.pop("upload_id")
-        return {
-            **{name: value for name, value in record.items() if name not in HIDDEN},
-            "renditions": renditions,
-            "attempts": await attempts.values(*ATTEMPT, *OUTCOME),
-            "jobs": await fetch_rows(JOBS_OF_VIDEO, str(video.id)),
-        }
+@click.command()
+@click.option(
+    "--since", type=click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]), help="The first moment, UTC."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MAX_LIMIT),
+    default=50,
+    show_default=True,
+    help="How many lines, the newest first.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print all lines as JSON, the oldest first.")
+@with_database
+async def audit(since: datetime | None, limit: int, as_json: bool) -> None:
+    """List who did what, from where and when."""
+    query = AuditQuery(since=since.replace(tzinfo=UTC) if since else None)
+    if as_json:
+        async for event in read_all(query):
+            click.echo(json_line(event))
+        return
+    print_table(AUDIT_HEADS, map(_audit_row, (await read_page(query, limit=limit)).events))
 
 
-async def retry_video(config: Config, video_ids: Sequence[str]) -> dict[str, str]:
-    """Try again what failed of these; returns why it was refused, by id."""
-    return await _for_each(config, video_ids, publishing.retry_transcode)
+@click.group()
+def keys() -> None:
+    """List and replace the keys that sign playback addresses."""
 
 
-async def delete_video(config: Config, video_ids: Sequence[str]) -> dict[str, str]:
-    """Delete these; returns why it was refused, by id."""
-    return await _for_each(
-        config, video_ids, lambda video, *, queue: deletion.delete_video(video.id, queue=queue)
-    )
+@keys.command("list")
+@json_option
+@with_database
+async def list_keys(as_json: bool) -> None:
+    """List the keys; the first one signs, all of them verify."""
+    found = await playback_tokens.list_keys()
+    if as_json:
+        print_json({"keys": found})
+    elif found:
+        print_table(("ID", "MADE"), [(key["kid"], age(key["created_at"])) for key in found])
+    else:
+        click.echo("There are no keys yet: the first is made when it is needed.")
 
 
-async def describe_queue(config: Config, *, limit: int) -> dict[str, list[Row]]:
-    """The queue's counts, jobs, workers and leases."""
-    async with open_database(config):
-        return await read_queue(limit=limit)
+@keys.command("rotate")
+@click.option("--revoke", is_flag=True, help="Remove the old keys at once, and all playback links.")
+@click.option("--yes", is_flag=True, help="Don't ask.")
+@data_dir_option
+def rotate_keys(revoke: bool, yes: bool, data_dir: Path | None) -> None:
+    """Make a key that signs from now on. Links keep working, unless the old keys are revoked."""
+    if revoke and not yes:
+        click.confirm("All playback links stop working. Revoke the keys?", abort=True)
+    kid = ask(data_dir, playback_tokens.rotate, revoke=revoke)
+    if revoke:
+        click.echo(f"Key {kid} signs now. Within seconds no other is good for anything.")
+    else:
+        click.echo(f"Key {kid} signs within seconds. Links work as before.")
 
 
-async def _for_each(
-    config: Config, video_ids: Sequence[str], act: Callable[..., Awaitable[object]]
-) -> dict[str, str]:
-    refused = {}
-    queue = open_queue(config.database_url)
-    async with open_database(config), queue.open_async():
-        for video_id in video_ids:
-            try:
-                await act(await reading.get_video(video_id), queue=queue)
-            except PortalError as exc:
-                refused[video_id] = exc.detail
-    return refused
-
-
-def _summary(video: Video, work: library.Work | None) -> Row:
-    return {
-        "id": str(video.id),
-        "title": video.title,
-        "status": video.status,
-        "stage": work.stage if work else None,
-        "percent": work.percent if work else None,
-        **{name: getattr(video, name) for name in MEASURED},
-    }
+def _audit_row(event: AuditEvent) -> tuple[object, ...]:
+    who = event.actor_email or event.actor_kind
+    who = f"{who} ({event.token_name})" if event.token_name else who
+    more = ", ".join(f"{name}: {text}" for name, text in sorted(event.detail.items()))
+    thing = event.object_name or event.object_id or "-"
+    return age(event.at), who, event.address or "-", event.action, thing, more

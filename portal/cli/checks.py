@@ -5,32 +5,28 @@ What it writes it removes again: one object under `doctor/` and one job in a que
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from uuid import uuid4
 
 import aiohttp
-import click
 from tortoise.exceptions import OperationalError
 from yarl import URL
 
-from portal.cli.exposure import Exposed, Parts, Trouble, unsigned_requests
 from portal.config import Config
-from portal.database.connection import open_database
 from portal.database.models import Category
 from portal.errors import ProviderUnavailable
-from portal.maintenance.consistency import Report, compare
-from portal.queue.app import open_queue
-from portal.storage.bucket import Storage, open_storage
+from portal.queue.app import Queue
+from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
+from portal.storage.objects import OUTPUT_FOLDER
 from portal.text import error_words
 from portal.transcoding.encoding.output_validation import check_ffmpeg
 
-CHECK_TIMEOUT_S = 20
+PART_TTL_S = 20
 PROBE_TYPE = "video/mp4"
-PROBE_BODY = b"portal doctor"
+PROBE_BODY = b"portal doctor: for signed requests alone"
 QUEUE = "doctor"
 DATABASE = "Check DATABASE_URL and that the server accepts connections from this machine."
 MIGRATE = "Run `portal migrate` with the same environment."
@@ -48,6 +44,38 @@ PARTS_CREDENTIALS = (
     "The storage server must know multipart uploads, and the credentials must allow "
     "s3:PutObject, s3:ListMultipartUploadParts and s3:AbortMultipartUpload."
 )
+ANSWER_TIMEOUT_S = 5
+CLOSE_BUCKET = (
+    "Private videos are no secret to who knows their files' names. Make the bucket private: remove "
+    "the policies and ACLs that let everyone read (on AWS: Block Public Access)."
+)
+CLOSE_LISTING = "Anyone can list all files of all videos. " + CLOSE_BUCKET
+KEEP_PRIVATE = (
+    "Pages, records and playlists never name a private video's files there, but who knows their "
+    "names gets them, such as from before the video became private. If that is too much, unset "
+    "PLAYBACK_BASE_URL, or let the CDN check signatures of its own."
+)
+
+
+class Trouble(Exception):
+    """A check failed; `fix` is what to do about it, unless it is what the check says itself."""
+
+    def __init__(self, what: str, fix: str = "") -> None:
+        super().__init__(what)
+        self.fix = fix
+
+
+class Exposed(Trouble):
+    """Everything works, but files can be had by who should not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What is checked."""
+
+    config: Config
+    storage: Storage
+    queue: Queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,75 +91,7 @@ class Check:
     needs: str = ""
 
 
-@asynccontextmanager
-async def _opened(config: Config) -> AsyncIterator[Parts]:
-    async with open_database(config), open_storage(config) as storage:
-        yield Parts(config, storage, open_queue(config.database_url))
-
-
-async def examine(config: Config) -> bool:
-    """Run all checks, print a line for each, and return whether all passed."""
-    failed: set[str] = set()
-    async with _opened(config) as parts:
-        for check in (*CHECKS, *([SINGLE_SIGN_ON] if config.oidc_issuer else [])):
-            if check.needs in failed:
-                click.echo(f"{click.style('skip', fg='yellow')}  {check.name}")
-            elif not await _passes(check, parts):
-                failed.add(check.name)
-    return not failed
-
-
-async def examine_deeply(
-    config: Config, *, fix: bool, accepts_sources: bool, quietly: bool
-) -> Report | None:
-    """Compare database and storage; None when one of them can't be used, which is printed."""
-    async with _opened(config) as parts:
-        for check in CHECKS:
-            if check.run in (_database, _bucket) and not await _passes(check, parts, quietly):
-                return None
-        async with parts.queue.open_async():
-            return await compare(
-                config,
-                storage=parts.storage,
-                queue=parts.queue,
-                fix=fix,
-                accepts_sources=accepts_sources,
-            )
-
-
-async def _passes(check: Check, parts: Parts, quietly: bool = False) -> bool:
-    try:
-        async with asyncio.timeout(CHECK_TIMEOUT_S):
-            await check.run(parts)
-    except Exposed as exposed:
-        # Everything works; whether it should is for who runs the portal to say.
-        if not quietly:
-            _print_fault("WARN", "yellow", check.name, str(exposed), exposed.fix)
-        return True
-    except Trouble as trouble:
-        _print_failure(check.name, str(trouble), trouble.fix or check.fix)
-        return False
-    except TimeoutError:
-        _print_failure(check.name, f"no answer within {CHECK_TIMEOUT_S} s", "Check the address.")
-        return False
-    except Exception as exc:  # noqa: BLE001  # whatever it is, the part does not work
-        _print_failure(check.name, _first_line(exc.__cause__ or exc), check.fix)
-        return False
-    if not quietly:
-        click.echo(f"{click.style('ok', fg='green')}    {check.name}")
-    return True
-
-
-def _print_failure(name: str, what: str, fix: str) -> None:
-    _print_fault("FAIL", "red", name, what, fix)
-
-
-def _print_fault(mark: str, colour: str, name: str, what: str, fix: str) -> None:
-    click.echo(f"{click.style(mark, fg=colour)}  {name}: {what}")
-    click.echo("\n".join(f"      {line}" for line in fix.splitlines()))
-
-
-async def _database(parts: Parts) -> None:
+async def check_database(parts: Parts) -> None:
     try:
         is_filled = await Category.exists()
     except OperationalError as exc:  # Tortoise's name for a query the schema does not bear
@@ -168,7 +128,7 @@ async def _ffmpeg(parts: Parts) -> None:
         raise Trouble("ffmpeg does not run or has no libx264") from exc
 
 
-async def _bucket(parts: Parts) -> None:
+async def check_bucket(parts: Parts) -> None:
     try:
         await parts.storage.check_bucket()
     except ObjectMissing as exc:
@@ -209,7 +169,7 @@ async def _upload_in_parts(parts: Parts) -> None:
 
 async def _put_part(storage: Storage, key: str, multipart_id: str) -> None:
     url = await storage.public.presign_part(
-        key, multipart_id, 1, size_bytes=len(PROBE_BODY), ttl_s=CHECK_TIMEOUT_S
+        key, multipart_id, 1, size_bytes=len(PROBE_BODY), ttl_s=PART_TTL_S
     )
     address = URL(url, encoded=True)
     async with (
@@ -259,7 +219,40 @@ async def _single_sign_on(parts: Parts) -> None:
         await Provider(parts.config).check()
     except ProviderUnavailable as exc:
         cause = exc.__cause__
-        raise Trouble(_first_line(cause) if cause else exc.detail) from exc
+        raise Trouble(first_line(cause) if cause else exc.detail) from exc
+
+
+async def check_exposure(parts: Parts) -> None:
+    """Ask for a file and for the list of all as a stranger does. Raises `Exposed`."""
+    storage, key = parts.storage, f"{OUTPUT_FOLDER}doctor/{uuid4().hex}.mp4"
+    signed = URL(await storage.public.presign_get(key, ttl_s=60), encoded=True)
+    plain = signed.with_query(None)
+    bucket = URL(str(plain).removesuffix(key), encoded=True)
+    await storage.put(key, PROBE_BODY, content_type=PROBE_TYPE, max_age_s=0)
+    try:
+        if PROBE_BODY in await _got(plain):
+            raise Exposed("storage answers unsigned requests for files", CLOSE_BUCKET)
+        if b"<ListBucketResult" in await _got(bucket.with_query({"list-type": "2"})):
+            raise Exposed("storage lists its files for unsigned requests", CLOSE_LISTING)
+        base_url = parts.config.playback_base_url
+        if base_url and PROBE_BODY in await _got(URL(f"{base_url}/{key}")):
+            raise Exposed(f"{base_url} answers for every file", KEEP_PRIVATE)
+    finally:
+        await storage.delete(key)
+
+
+async def _got(address: URL) -> bytes:
+    """What a stranger is answered; nothing if that is no success, or there is no answer."""
+    timeout = aiohttp.ClientTimeout(total=ANSWER_TIMEOUT_S)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.get(address) as response,
+        ):
+            is_had = response.status == HTTPStatus.OK
+            return await response.content.read(64 * 1024) if is_had else b""
+    except (aiohttp.ClientError, TimeoutError):
+        return b""
 
 
 def _cors_fix(config: Config) -> str:
@@ -281,18 +274,18 @@ def _origin(config: Config) -> str:
     return "/".join(config.public_url.split("/")[:3])
 
 
-def _first_line(exc: BaseException) -> str:
+def first_line(exc: BaseException) -> str:
     return error_words(exc).splitlines()[0]
 
 
 BROWSER_UPLOAD = "Upload and playback as a browser does them"
 CHECKS = (
-    Check("Database and tables", _database, DATABASE),
+    Check("Database and tables", check_database, DATABASE),
     Check("Queue round trip", _queue, MIGRATE, needs="Database and tables"),
     Check("ffmpeg", _ffmpeg, FFMPEG),
-    Check("Bucket", _bucket, CREDENTIALS),
+    Check("Bucket", check_bucket, CREDENTIALS),
     Check(BROWSER_UPLOAD, _browser_upload, REACHABLE, needs="Bucket"),
     Check("Upload in parts", _upload_in_parts, PARTS_CREDENTIALS, needs=BROWSER_UPLOAD),
-    Check("Files for signed addresses alone", unsigned_requests, REACHABLE, needs=BROWSER_UPLOAD),
+    Check("Files for signed addresses alone", check_exposure, REACHABLE, needs=BROWSER_UPLOAD),
 )
 SINGLE_SIGN_ON = Check("Single sign-on", _single_sign_on, SIGN_ON)

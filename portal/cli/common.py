@@ -1,6 +1,7 @@
 """What the commands for operators share: settings, errors in one line, tables, JSON."""
 
 import asyncio
+import functools
 import json
 import logging
 import os
@@ -15,6 +16,7 @@ from tortoise.exceptions import DBConnectionError, OperationalError
 
 from portal.bundled.data_folder import load_environment
 from portal.config import Config, ConfigError
+from portal.database.connection import open_database
 from portal.errors import InvalidRequest, PortalError
 from portal.queue.app import QueueUnavailable
 from portal.text import shown
@@ -65,9 +67,32 @@ def run(work: Coroutine[Any, Any, Result]) -> Result:
 def ask(
     data_dir: Path | None, work: Callable[..., Coroutine[Any, Any, Result]], **given: Any
 ) -> Result:
-    """Run a command's work with these settings, without the libraries' own warnings."""
+    """Run a command's work on the open database, without the libraries' own warnings.
+
+    Work that needs the settings has them from `click.pass_obj`.
+    """
     quiet()
-    return run(work(read_config(data_dir), **given))
+    config = read_config(data_dir)
+    click.get_current_context().obj = config
+
+    async def run_work() -> Result:
+        async with open_database(config):
+            return await work(**given)
+
+    return run(run_work())
+
+
+def with_database(work: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Make a command of a coroutine function that works on the database (see `ask`).
+
+    What asks its user has to do so outside of it: there Ctrl-C ends a question at once.
+    """
+
+    @functools.wraps(work)
+    def command(data_dir: Path | None, **given: Any) -> None:
+        ask(data_dir, work, **given)
+
+    return data_dir_option(command)
 
 
 def quiet() -> None:

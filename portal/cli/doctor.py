@@ -2,14 +2,32 @@
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import click
 
-from portal.cli.checks import examine, examine_deeply
+from portal.cli.checks import (
+    CHECKS,
+    SINGLE_SIGN_ON,
+    Check,
+    Exposed,
+    Parts,
+    Trouble,
+    check_bucket,
+    check_database,
+    first_line,
+)
 from portal.cli.common import data_dir_option, print_json, quiet, read_config, run
-from portal.maintenance.consistency import Report
+from portal.config import Config
+from portal.database.connection import open_database
+from portal.maintenance.consistency import Report, compare
 from portal.maintenance.video_files import Difference
+from portal.queue.app import open_queue
+from portal.storage.bucket import open_storage
+
+CHECK_TIMEOUT_S = 20
 
 TITLES = {
     Difference.SOURCE_MISSING: "videos whose uploaded file is gone",
@@ -46,8 +64,8 @@ def doctor(
     quiet()
     config = read_config(data_dir)
     if not deep:
-        sys.exit(0 if asyncio.run(examine(config)) else 1)
-    report = run(examine_deeply(config, fix=fix, accepts_sources=accept_sources, quietly=as_json))
+        sys.exit(0 if asyncio.run(_examine(config)) else 1)
+    report = run(_examine_deeply(config, fix=fix, accepts_sources=accept_sources, quietly=as_json))
     if report is None:
         sys.exit(1)
     if as_json:
@@ -80,3 +98,68 @@ def _print_report(report: Report) -> None:
         click.echo(f"{total - report.left} of {total} differences repaired.")
     else:
         click.echo("`portal doctor --deep --fix` repairs what can be repaired.")
+
+
+@asynccontextmanager
+async def _opened(config: Config) -> AsyncIterator[Parts]:
+    async with open_database(config), open_storage(config) as storage:
+        yield Parts(config, storage, open_queue(config.database_url))
+
+
+async def _examine(config: Config) -> bool:
+    """Run all checks, print a line for each, and return whether all passed."""
+    failed: set[str] = set()
+    async with _opened(config) as parts:
+        for check in (*CHECKS, *([SINGLE_SIGN_ON] if config.oidc_issuer else [])):
+            if check.needs in failed:
+                click.echo(f"{click.style('skip', fg='yellow')}  {check.name}")
+            elif not await _passes(check, parts):
+                failed.add(check.name)
+    return not failed
+
+
+async def _examine_deeply(
+    config: Config, *, fix: bool, accepts_sources: bool, quietly: bool
+) -> Report | None:
+    """Compare database and storage; None when one of them can't be used, which is printed."""
+    async with _opened(config) as parts:
+        for check in CHECKS:
+            is_needed = check.run in (check_database, check_bucket)
+            if is_needed and not await _passes(check, parts, quietly):
+                return None
+        async with parts.queue.open_async():
+            return await compare(
+                config,
+                storage=parts.storage,
+                queue=parts.queue,
+                fix=fix,
+                accepts_sources=accepts_sources,
+            )
+
+
+async def _passes(check: Check, parts: Parts, quietly: bool = False) -> bool:
+    try:
+        async with asyncio.timeout(CHECK_TIMEOUT_S):
+            await check.run(parts)
+    except Exposed as exposed:
+        # Everything works; whether it should is for who runs the portal to say.
+        if not quietly:
+            _print_fault("WARN", "yellow", check.name, str(exposed), exposed.fix)
+        return True
+    except Trouble as trouble:
+        what, fix = str(trouble), trouble.fix or check.fix
+    except TimeoutError:
+        what, fix = f"no answer within {CHECK_TIMEOUT_S} s", "Check the address."
+    except Exception as exc:  # noqa: BLE001  # whatever it is, the part does not work
+        what, fix = first_line(exc.__cause__ or exc), check.fix
+    else:
+        if not quietly:
+            click.echo(f"{click.style('ok', fg='green')}    {check.name}")
+        return True
+    _print_fault("FAIL", "red", check.name, what, fix)
+    return False
+
+
+def _print_fault(mark: str, colour: str, name: str, what: str, fix: str) -> None:
+    click.echo(f"{click.style(mark, fg=colour)}  {name}: {what}")
+    click.echo("\n".join(f"      {line}" for line in fix.splitlines()))

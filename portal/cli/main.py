@@ -1,4 +1,4 @@
-"""The `portal` command. Each command has a module of its own, which is loaded only to run it."""
+"""The `portal` command. The module of a command is loaded only to run it."""
 
 from importlib import import_module
 
@@ -23,8 +23,24 @@ SUMMARIES = {
 }
 
 
+MODULES = {
+    "accounts": "accounts",
+    "audit": "administration",
+    "doctor": "doctor",
+    "keys": "administration",
+    "migrate": "serving",
+    "publish": "serving",
+    "queue": "videos",
+    "tokens": "accounts",
+    "up": "serving",
+    "videos": "videos",
+    "web": "serving",
+    "worker": "serving",
+}
+
+
 class LazyGroup(click.Group):
-    """A group whose command `name` is the object of that name in the module of that name."""
+    """A group whose command `name` is the object of that name in its module."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands' names."""
@@ -34,7 +50,8 @@ class LazyGroup(click.Group):
         """The command itself."""
         if cmd_name not in SUMMARIES:
             return None
-        command: click.Command = getattr(import_module(f"portal.cli.{cmd_name}"), cmd_name)
+        module = import_module(f"portal.cli.{MODULES[cmd_name]}")
+        command: click.Command = getattr(module, cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,11 +1,12 @@
-"""`portal videos`: look at a portal's videos, and act on them."""
+"""`portal videos` and `portal queue`: look at a portal's videos and jobs, and act on them."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from portal.cli.administration import delete_video, describe_video, list_videos, retry_video
+from portal.accounts.permissions import EVERYONES
 from portal.cli.common import (
     MAX_LIMIT,
     age,
@@ -15,9 +16,32 @@ from portal.cli.common import (
     one_line,
     print_json,
     print_table,
+    with_database,
 )
+from portal.config import Config
+from portal.database.connection import Row, fetch_rows
+from portal.database.models import Attempt, Rendition, Video
+from portal.database.states import VideoStatus
+from portal.errors import PortalError
+from portal.queue.app import Queue, open_queue
+from portal.queue.rows import JOBS_OF_VIDEO, read_queue
+from portal.videos import deletion, library, publishing, reading
+from portal.videos.library_queries import LibraryQuery
 
 STATUSES = ("processing", "ready", "failed")
+VIDEO_HEADS = ("ID", "STATUS", "AGE", "LENGTH", "MB", "TITLE")
+JOB_HEADS = ("JOB", "TASK", "STATUS", "QUEUED", "STARTED", "DUE", "TRIES", "LAST ERROR", "VIDEO")
+LEASE_HEADS = ("WORKER", "STAGE", "PERCENT", "LEASE ENDS", "VIDEO")
+
+HIDDEN = frozenset({"search", "sort_title", "submitted_digest"})
+MEASURED = ("failure_code", "duration_s", "size_bytes", "created_at")
+RENDITION = ("name", "kind", "state", "attempt_number", "tries", "size_bytes", "error_code")
+ATTEMPT = ("number", "worker", "stage", "percent", "started_at", "finished_at")
+OUTCOME = ("outcome", "error_code", "error_detail")
+
+limit_option: Callable[[Callable[..., None]], Callable[..., None]] = click.option(
+    "--limit", default=50, show_default=True, type=click.IntRange(1, MAX_LIMIT)
+)
 
 
 @click.group()
@@ -28,36 +52,45 @@ def videos() -> None:
 @videos.command("list")
 @click.option("--status", type=click.Choice(STATUSES), help="Only videos with this status.")
 @click.option("--search", default="", help="Words in title, tags or description.")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1, MAX_LIMIT))
+@limit_option
 @json_option
-@data_dir_option
-def list_command(
-    status: str | None, search: str, limit: int, as_json: bool, data_dir: Path | None
-) -> None:
+@with_database
+async def list_command(status: str | None, search: str, limit: int, as_json: bool) -> None:
     """List videos, the newest first."""
-    found, total = ask(data_dir, list_videos, status=status, search=search, limit=limit)
+    state = VideoStatus(status) if status else None
+    query = LibraryQuery(text=search, status=state, seen_by=EVERYONES)
+    page = await library.list_videos(query, limit=limit)
+    work = await library.read_work([video.id for video in page.videos])
+    found = [_summary(video, work.get(video.id)) for video in page.videos]
     if as_json:
-        print_json({"videos": found, "total": total})
+        print_json({"videos": found, "total": page.total})
         return
-    heads = ("ID", "STATUS", "AGE", "LENGTH", "MB", "TITLE")
-    print_table(heads, [_row_of(video) for video in found])
-    if total > len(found):
-        click.echo(f"{len(found)} of {total}; see --limit.")
+    print_table(VIDEO_HEADS, [_video_row(video) for video in found])
+    if page.total > len(found):
+        click.echo(f"{len(found)} of {page.total}; see --limit.")
 
 
 @videos.command("show")
 @click.argument("video_id", metavar="ID")
 @json_option
-@data_dir_option
-def show_command(video_id: str, as_json: bool, data_dir: Path | None) -> None:
+@with_database
+async def show_command(video_id: str, as_json: bool) -> None:
     """Show the whole record of a video: renditions, attempts, jobs, and why it failed."""
-    found = ask(data_dir, describe_video, video_id=video_id)
+    video = await reading.get_video(video_id)
+    [record] = await Video.filter(id=video.id).values()
+    record["storage_key"] = record.pop("upload_id")
+    record = {name: value for name, value in record.items() if name not in HIDDEN}
+    attempts = Attempt.filter(video_id=video.id).order_by("number")
+    tables = {
+        "renditions": await Rendition.filter(video_id=video.id).values(*RENDITION),
+        "attempts": await attempts.values(*ATTEMPT, *OUTCOME),
+        "jobs": await fetch_rows(JOBS_OF_VIDEO, str(video.id)),
+    }
     if as_json:
-        print_json(found)
+        print_json({**record, **tables})
         return
-    tables = {name: found.pop(name) for name in ("renditions", "attempts", "jobs")}
-    width = max(map(len, found))
-    for name, value in found.items():
+    width = max(map(len, record))
+    for name, value in record.items():
         click.echo(f"{name.ljust(width)}  {'-' if value is None else one_line(value)}")
     for name, rows in tables.items():
         click.echo()
@@ -68,10 +101,11 @@ def show_command(video_id: str, as_json: bool, data_dir: Path | None) -> None:
 
 @videos.command("retry")
 @click.argument("video_ids", metavar="ID...", nargs=-1, required=True)
-@data_dir_option
-def retry_command(video_ids: tuple[str, ...], data_dir: Path | None) -> None:
+@with_database
+@click.pass_obj
+async def retry_command(config: Config, video_ids: tuple[str, ...]) -> None:
     """Try again what failed: a failed video, or the renditions that a ready one lacks."""
-    _each(video_ids, data_dir, retry_video, done="is tried again")
+    await _each(config, video_ids, publishing.retry_transcode, done="is tried again")
 
 
 @videos.command("delete")
@@ -83,10 +117,60 @@ def delete_command(video_ids: tuple[str, ...], yes: bool, data_dir: Path | None)
     if not yes:
         what = video_ids[0] if len(video_ids) == 1 else f"{len(video_ids)} videos"
         click.confirm(f"Delete {what} and all files?", abort=True)
-    _each(video_ids, data_dir, delete_video, done="is deleted; its files follow")
+    ask(data_dir, _delete, video_ids=video_ids)
 
 
-def _row_of(video: dict[str, Any]) -> tuple[object, ...]:
+@click.pass_obj
+async def _delete(config: Config, video_ids: tuple[str, ...]) -> None:
+    async def delete(video: Video, *, queue: Queue) -> None:
+        await deletion.delete_video(video.id, queue=queue)
+
+    await _each(config, video_ids, delete, done="is deleted; its files follow")
+
+
+async def _each(
+    config: Config, video_ids: Sequence[str], act: Callable[..., Awaitable[object]], *, done: str
+) -> None:
+    """Act on each, and print what came of it; a refusal does not stop the rest."""
+    is_refused = False
+    queue = open_queue(config.database_url)
+    async with queue.open_async():
+        for video_id in video_ids:
+            try:
+                await act(await reading.get_video(video_id), queue=queue)
+                click.echo(f"{video_id} {done}.")
+            except PortalError as exc:
+                is_refused = True
+                click.echo(f"Error: {video_id}: {exc.detail}", err=True)
+    if is_refused:
+        raise click.exceptions.Exit(1)
+
+
+@click.command()
+@limit_option
+@json_option
+@with_database
+async def queue(limit: int, as_json: bool) -> None:
+    """Show the jobs that wait, run and failed, the workers, and what is stalled."""
+    found = await read_queue(limit=limit)
+    if as_json:
+        print_json(found)
+    else:
+        _print_queue(found)
+
+
+def _summary(video: Video, work: library.Work | None) -> Row:
+    return {
+        "id": str(video.id),
+        "title": video.title,
+        "status": video.status,
+        "stage": work.stage if work else None,
+        "percent": work.percent if work else None,
+        **{name: getattr(video, name) for name in MEASURED},
+    }
+
+
+def _video_row(video: dict[str, Any]) -> tuple[object, ...]:
     length = "-" if video["duration_s"] is None else f"{video['duration_s']:.0f} s"
     status = video["status"] if video["stage"] is None else f"{video['percent']:.0f}%"
     megabytes = f"{video['size_bytes'] / 1e6:.1f}"
@@ -97,13 +181,34 @@ def _cells(row: dict[str, Any]) -> list[object]:
     return ["-" if value is None else value for value in row.values()]
 
 
-def _each(video_ids: tuple[str, ...], data_dir: Path | None, act: Any, *, done: str) -> None:
-    """Act on each, and print what came of it; a refusal does not stop the rest."""
-    refused = ask(data_dir, act, video_ids=video_ids)
-    for video_id in video_ids:
-        if video_id in refused:
-            click.echo(f"Error: {video_id}: {refused[video_id]}", err=True)
-        else:
-            click.echo(f"{video_id} {done}.")
-    if refused:
-        raise SystemExit(1)
+def _print_queue(found: dict[str, list[dict[str, Any]]]) -> None:
+    counts, jobs = found["counts"], found["jobs"]
+    alive = sum(not worker["is_dead"] for worker in found["workers"])
+    total = sum(row["jobs"] for row in counts)
+    click.echo(f"{total} jobs wait, run or failed; {alive} queue workers live.")
+    if counts:
+        print_table(("QUEUE", "STATUS", "JOBS", "OLDEST"), [_count_row(row) for row in counts])
+    if jobs:
+        click.echo()
+        print_table(JOB_HEADS, [_job_row(job) for job in jobs])
+    if found["leases"]:
+        click.echo()
+        print_table(LEASE_HEADS, [_lease_row(lease) for lease in found["leases"]])
+    if total > len(jobs):
+        click.echo(f"{len(jobs)} of {total} jobs shown; see --limit.")
+
+
+def _count_row(row: dict[str, Any]) -> tuple[object, ...]:
+    return row["queue"], row["status"], row["jobs"], age(row["oldest"])
+
+
+def _job_row(job: dict[str, Any]) -> tuple[object, ...]:
+    status = "stalled" if job["is_stalled"] else job["status"]
+    times = (age(job["queued_at"]), age(job["started_at"]), age(job["scheduled_at"]))
+    task, why = job["task"].removeprefix("portal:"), (job["attempts"], job["last_error"] or "-")
+    return (job["id"], task, status, *times, *why, job["video_id"] or "-")
+
+
+def _lease_row(lease: dict[str, Any]) -> tuple[object, ...]:
+    ends = "lost" if lease["is_lost"] else age(lease["lease_expires_at"])
+    return lease["worker"], lease["stage"], f"{lease['percent']:.0f}", ends, lease["video_id"]

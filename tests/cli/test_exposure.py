@@ -9,7 +9,7 @@ from command_line import portal
 from running_portal import LivePortal
 from serving import serving
 
-from portal.cli.exposure import Exposed, Parts, unsigned_requests
+from portal.cli.checks import Exposed, Parts, check_exposure
 from portal.config import Config
 from portal.queue.app import open_queue
 from portal.storage.bucket import open_storage
@@ -56,7 +56,7 @@ async def examine(config: Config) -> str:
     """What is found, in one line; empty for nothing."""
     async with open_storage(config) as storage:
         try:
-            await unsigned_requests(Parts(config, storage, open_queue(config.database_url)))
+            await check_exposure(Parts(config, storage, open_queue(config.database_url)))
         except Exposed as exposed:
             return f"{exposed}: {exposed.fix}"
         finally:

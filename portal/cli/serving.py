@@ -1,0 +1,103 @@
+"""The commands that run a portal, and `portal publish`, which uses one.
+
+Each imports what it runs only when it runs: web and worker stay in memory for long, and neither
+should carry the other's libraries.
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.command()
+def migrate() -> None:
+    """Bring the database to the newest version."""
+    from portal.cli.common import read_config, run
+    from portal.database.connection import migrate as run_migrations
+
+    run(run_migrations(read_config()))
+    click.echo("The database is up to date.")
+
+
+@click.command()
+@click.option("--host", help="Address to listen on; HOST by default.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on; PORT by default.")
+@click.option("--workers", type=click.IntRange(1, 64), help="Processes; WEB_WORKERS by default.")
+def web(host: str | None, port: int | None, workers: int | None) -> None:
+    """Serve the pages, the JSON API and the playlists."""
+    from portal.cli.common import read_config
+    from portal.web.serve import serve
+
+    # The app, in this process or in several, reads the same settings again.
+    given = {"HOST": host, "PORT": port, "WEB_WORKERS": workers}
+    os.environ.update({name: str(value) for name, value in given.items() if value is not None})
+    sys.exit(serve(read_config()))
+
+
+@click.command()
+def worker() -> None:
+    """Transcode videos from the queue until stopped."""
+    from portal.cli.common import read_config, run
+    from portal.worker.run import work
+
+    run(work(read_config()))
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8000, show_default=True, type=click.IntRange(1, 65535))
+@click.option(
+    "--data-dir",
+    default="data",
+    show_default=True,
+    type=click.Path(path_type=Path, readable=False),
+    help="Where database, videos and logs are kept.",
+)
+def up(host: str, port: int, data_dir: Path) -> None:
+    """Run everything on this machine: database, storage, web and one worker."""
+    from portal.bundled.up import up as run_up
+
+    asyncio.run(run_up(host=host, port=port, data_dir=data_dir))
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--title", help="Title; the file's name by default.")
+@click.option("--description", default="", help="Plain text.")
+@click.option(
+    "--category", "categories", multiple=True, required=True, help="Name or id; may be given again."
+)
+@click.option("--tags", default="", help="Comma-separated.")
+@click.option(
+    "--url",
+    default="http://127.0.0.1:8000",
+    show_default=True,
+    envvar="PORTAL_URL",
+    help="The portal's address.",
+)
+@click.option(
+    "--token",
+    default="",
+    envvar="PORTAL_TOKEN",
+    help="API token, for a portal with accounts. In PORTAL_TOKEN no process list shows it.",
+)
+@click.option("--wait/--no-wait", default=True, help="Wait until the video can be played.")
+def publish(
+    file: Path,
+    title: str | None,
+    description: str,
+    categories: tuple[str, ...],
+    tags: str,
+    url: str,
+    token: str,
+    wait: bool,
+) -> None:
+    """Upload FILE to a portal, wait for it, and print its playback address."""
+    from portal.client.publish import publish_file
+
+    texts = {"title": title or file.stem, "description": description, "tags": tags}
+    where = {"portal_url": url.rstrip("/"), "token": token.strip()}
+    asyncio.run(publish_file(file, texts, categories=categories, wait=wait, **where))
