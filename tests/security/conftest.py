@@ -18,12 +18,6 @@ def app(renewed_app: Quart) -> Quart:
 
 
 @pytest.fixture
-async def adam(olga: Account) -> Account:
-    """An admin."""
-    return await make_account("adam", Role.ADMIN)
-
-
-@pytest.fixture
 async def mallory(olga: Account) -> Account:
     """Another editor, who attacks."""
     return await make_account("mallory", Role.EDITOR)

@@ -1,4 +1,4 @@
-"""Guessing passwords, links and tokens: how many guesses anyone gets."""
+"""Guessing passwords: how many guesses anyone gets."""
 
 import asyncio
 from math import log2

@@ -310,11 +310,8 @@ async def test_page_shows_lines_finds_some_and_exports_them_all(
     assert plain.index("zoe@example.org") < plain.index("Harbour at dawn"), "the newest first"
     assert [it for it in ("\x1b", "\u202e", "<b>") if it in text] == []
     for query, count in (
-        ("action=video.poster_replaced", 1),
         ("person=OLGA@example.org", 1),
-        (f"object={video.id}", 1),
         ("object=Zoe@example.org&action=account.added", 1),
-        ("object=Zoe@example.org&action=account.removed", 0),
         ("action=mistyped&before=x", len(await lines())),
     ):
         found = await text_of(await owner.get(f"/audit?{query}"))
