@@ -19,8 +19,6 @@ class DatabaseProxy:
     refuses: bool = False
     """Whether new connections are reset at once."""
     _left_bytes: int | None = None
-    _unanswered: bytes | None = None
-    _is_answer_due: bool = False
     _writers: set[asyncio.StreamWriter] = field(default_factory=set)
     _flowing: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -37,10 +35,6 @@ class DatabaseProxy:
     def cut_after(self, count: int) -> None:
         """Reset all connections once so many more bytes have passed, either way."""
         self._left_bytes = count
-
-    def lose_answer(self, statement: bytes) -> None:
-        """Pass the next such statement on, and reset all connections instead of the answer."""
-        self._unanswered = statement
 
     def freeze(self) -> None:
         """Let nothing pass, without closing anything."""
@@ -77,12 +71,6 @@ class DatabaseProxy:
         with suppress(ConnectionError):
             while data := await reader.read(CHUNK_BYTES):
                 await self._flowing.wait()
-                if self._is_answer_due:
-                    self._is_answer_due = False
-                    self.cut()
-                    return
-                if self._unanswered is not None and self._unanswered in data:
-                    self._unanswered, self._is_answer_due = None, True
                 if self._left_bytes is not None:
                     passed, self._left_bytes = self._left_bytes, self._left_bytes - len(data)
                     if passed < len(data):

@@ -10,8 +10,8 @@ from portal.transcoding.planning import ladder
 
 @pytest.fixture(scope="session")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A minute of few frames, encoded in moments."""
-    return make_source(tmp_path_factory.mktemp("media") / "film.mp4", seconds=60, rate=5)
+    """Two thirds of a minute in few frames, encoded in moments."""
+    return make_source(tmp_path_factory.mktemp("media") / "film.mp4", seconds=40, rate=5)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from portal.web.composition import WebContext
 @pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its key frames stand 5 s apart."""
-    return _film(tmp_path_factory.mktemp("media") / "film.mp4", seconds=31, rate=15)
+    return _film(tmp_path_factory.mktemp("media") / "film.mp4", seconds=21, rate=15)
 
 
 def _film(path: Path, *, seconds: int, rate: int) -> Path:
