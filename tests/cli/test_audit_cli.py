@@ -52,7 +52,6 @@ async def test_lines_are_limited_in_words_and_by_time(environ: dict[str, str]) -
     await run_sql(environ["DATABASE_URL"], aged)
     for since, count in (
         ("2024-05-01", 1200),
-        ("2024-05-01T12:00:00", 1200),
         ("2024-05-01T12:00:01", 600),
     ):
         ended = await portal(environ, "audit", "--json", "--since", since)

@@ -37,24 +37,14 @@ async def test_publish_passes_on_what_the_portal_refuses(
     assert "/title: Shorten this to at most 200 characters." in ended.err
 
 
-@pytest.mark.parametrize("name", ["film.avi", "film"])
-async def test_publish_refuses_other_files_before_sending_anything(
-    name: str, tmp_path: Path
-) -> None:
-    (tmp_path / name).write_bytes(b"x")
+async def test_publish_refuses_other_files_before_sending_anything(tmp_path: Path) -> None:
+    film = tmp_path / "film.avi"
+    film.write_bytes(b"x")
 
-    ended = await portal({}, "publish", str(tmp_path / name), "--category", "1")
+    ended = await portal({}, "publish", str(film), "--category", "1")
 
     assert ended.code == 1
     assert "only .mp4, .m4v, .mov, .qt files" in ended.err
-
-
-async def test_doctor_finds_nothing_on_a_working_portal(live_portal: LivePortal) -> None:
-    ended = await portal(live_portal.environ, "doctor")
-
-    assert ended.code == 0, ended.out
-    assert "FAIL" not in ended.out
-    assert ended.out.count("ok") == 7
 
 
 async def test_doctor_looks_at_the_provider_of_single_sign_on(live_portal: LivePortal) -> None:
@@ -69,6 +59,7 @@ async def test_doctor_looks_at_the_provider_of_single_sign_on(live_portal: LiveP
         other = await doctor(f"{provider.issuer}/")
     away = await doctor(f"http://127.0.0.1:{free_port()}")
     assert good.code == 0, good.out
+    assert "FAIL" not in good.out
     assert good.out.count("ok") == 8
     assert "Single sign-on" in good.out
     for ended, words in ((other, "it names the issuer"), (away, "Cannot connect to host")):
@@ -114,7 +105,7 @@ async def test_doctor_notices_an_unmigrated_database(
     assert "portal migrate" in ended.out
 
 
-@pytest.mark.parametrize("command", ["web", "worker", "migrate", "doctor"])
+@pytest.mark.parametrize("command", ["web", "worker"])
 @pytest.mark.slow
 async def test_bad_settings_are_all_named_at_once(command: str) -> None:
     ended = await portal({"PORT": "many", "LOG_LEVEL": "loud"}, command)
