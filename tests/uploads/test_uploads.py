@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from api_client import Client, faults, metadata, presign, problem, published
+from api_client import Client, faults, metadata, presign, problem, published, put
 from upload_client import (
     MIB,
     PART_BYTES,
@@ -192,6 +192,23 @@ async def test_file_above_the_portals_limit_is_refused(config: Config) -> None:
         found = await faults(await start(client, key, 1_001))
         assert "1,000" in found["/sizeBytes"]
         assert (await start(client, key, 1_000)).status_code == 201
+
+
+async def test_file_above_the_limit_that_was_sent_at_once_is_refused_and_removed(
+    config: Config,
+) -> None:
+    async with create_app(replace(config, max_source_bytes=1_000)).test_app() as app:
+        client, storage = app.test_client(), app.extensions["portal"].storage
+        upload = await presign(client)
+        assert await put(upload["uploadUrl"], bytes(1_001)) == 200
+        found = await faults(await client.post("/api/videos", json=metadata(upload["key"])))
+        assert "1,001 bytes" in found["/key"]
+        with pytest.raises(ObjectMissing):
+            await storage.head(upload["key"])
+        # Whatever is put there afterwards becomes no video.
+        assert await put(upload["uploadUrl"], bytes(10)) == 200
+        answer = await client.post("/api/videos", json=metadata(upload["key"]))
+        await problem(answer, 409, "upload_not_found")
 
 
 async def test_bodies_are_checked(client: Client) -> None:
