@@ -9,16 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from decoded_media import open_media
-from published import joined
+from published import joined, playlist
 
 from portal.transcoding.copying.remux import RemuxReport, TrackCopy, remux
 from portal.transcoding.packaging.cmaf import inspect_segment, time_scale
-from portal.transcoding.packaging.hls import (
-    INIT_NAME,
-    MediaPlaylist,
-    media_playlist_name,
-    parse_media_playlist,
-)
+from portal.transcoding.packaging.hls import INIT_NAME, MediaPlaylist
 
 VIDEO = "video"
 SOUND = "sound/0"
@@ -53,7 +48,7 @@ class Copied:
             return _units(container, container.streams[self.tracks[name]])
 
     def playlist(self, name: str) -> MediaPlaylist:
-        return parse_media_playlist((self.folder / media_playlist_name(name)).read_text())
+        return playlist(self.folder, name)
 
     def starts_s(self) -> list[float]:
         """When the segments of the video begin, by what they hold."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import av
 import pytest
-from decoded_media import Heard, Shown, listen, look
+from decoded_media import Heard, Shown, listen, look, open_media
 
 from portal.transcoding.encoding.continuation import OnMade
 from portal.transcoding.encoding.progress import OnProgress, Stage
@@ -243,7 +243,7 @@ def joined(folder: Path, rendition: str, *segments: int) -> bytes:
 
 def frames(folder: Path, rendition: str, *segments: int) -> list[av.VideoFrame]:
     """Decode some segments, all by default."""
-    with av.open(io.BytesIO(joined(folder, rendition, *segments)), format="mov") as container:
+    with open_media(io.BytesIO(joined(folder, rendition, *segments))) as container:
         return list(container.decode(container.streams[0]))
 
 
@@ -257,7 +257,6 @@ def heard(folder: Path, rendition: str) -> Heard:
 
 
 def payloads(path: Path | io.BytesIO, number: int = 0, *, kind: str = "video") -> list[bytes]:
-    source = str(path) if isinstance(path, Path) else path
-    with av.open(source, format="mov") as container:
+    with open_media(path) as container:
         stream = container.streams.get({kind: number})[0]
         return [bytes(packet) for packet in container.demux(stream) if packet.size]

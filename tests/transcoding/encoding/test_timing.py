@@ -159,7 +159,7 @@ async def test_jitter_is_taken_out_of_a_constant_rate(
         check_joins(published, rendition.name)
 
 
-@pytest.mark.parametrize("by_us", [1, 4000])
+@pytest.mark.parametrize("by_us", [pytest.param(1, marks=pytest.mark.slow), 4000])
 async def test_renditions_beside_a_copied_one_keep_its_times(
     by_us: int, make_media: MakeMedia, publish: Publish
 ) -> None:
@@ -189,7 +189,7 @@ async def test_renditions_beside_a_copied_one_keep_its_times(
     [
         ("jitter", jittering("null", 6000), "30000/1001"),
         pytest.param("fast jitter", jittering("null", 5000), "60", marks=pytest.mark.slow),
-        ("irregular", irregular(), "240"),
+        pytest.param("irregular", irregular(), "240", marks=pytest.mark.slow),
         ("still", still(), "30"),
     ],
 )

@@ -83,7 +83,7 @@ def picture(content: bytes) -> av.video.plane.VideoPlane:
     ("codec", "key_distance_s"),
     [
         ("h264", 10),
-        ("hevc", 2),
+        pytest.param("hevc", 2, marks=pytest.mark.slow),
         pytest.param("h264", 2, marks=pytest.mark.slow),
         pytest.param("hevc", 10, marks=pytest.mark.slow),
     ],
