@@ -197,7 +197,8 @@ async def test_file_above_the_portals_limit_is_refused(config: Config) -> None:
 async def test_file_above_the_limit_that_was_sent_at_once_is_refused_and_removed(
     config: Config,
 ) -> None:
-    async with create_app(replace(config, max_source_bytes=1_000)).test_app() as app:
+    app = create_app(replace(config, max_source_bytes=1_000))
+    async with app.test_app():
         client, storage = app.test_client(), app.extensions["portal"].storage
         upload = await presign(client)
         assert await put(upload["uploadUrl"], bytes(1_001)) == 200
