@@ -223,7 +223,7 @@ def all_rows() -> list[Row]:
     return [row for kind in (*kinds, *others) for row in kind()]
 
 
-# One row of each kind that no other fast test publishes.
+# One or two rows of each kind of source.
 FAST = {
     *("h264-10bit-422", "hevc-10bit", "mpeg4-part2", "alpha-png"),
     *("audio-ac3", "audio-22050-hz", "audio-none", "audio-longer", "audio-shorter", "audio-late"),
