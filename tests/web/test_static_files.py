@@ -74,10 +74,10 @@ async def test_nothing_else_is_served(client: Client, name: str) -> None:
     [
         ("/", {}, ("preview",), 31_500),
         ("/upload", {}, ("page",), 57_000),
-        ("/videos/{}", {}, ("share", "seek", "copy"), 30_000),
-        ("/videos/{}", READY, ("share", "seek", "copy"), 30_000),
-        ("/videos/{}/edit", {}, ("edit-form", "access", "poster", "dialog"), 35_000),
-        ("/videos/{}/edit", READY, ("edit-form", "access", "poster", "dialog"), 35_000),
+        ("/videos/{}", {}, ("share", "watch", "copy"), 30_000),
+        ("/videos/{}", READY, ("share", "watch", "copy"), 30_000),
+        ("/videos/{}/edit", {}, ("forms", "poster", "disclosure"), 35_000),
+        ("/videos/{}/edit", READY, ("forms", "poster", "disclosure"), 35_000),
     ],
 )
 async def test_page_is_light(
