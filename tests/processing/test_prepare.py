@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from api_client import Client, presign, put, rows
-from hostile_files import same_picture
+from mp4_writer import same_picture
 from passes import EARLY, LATER, pass_of, published_file, states
 
 from portal.database.models import Attempt, Rendition, Video

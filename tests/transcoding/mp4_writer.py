@@ -43,18 +43,13 @@ def track(
     *,
     frames: int,
     size: tuple[int, int] = (64, 64),
-    media_at: int = MEDIA_AT,
     data_reference: bytes = HERE,
     edits: bytes = b"",
     handler: bytes = b"vide",
-    handler_last: bool = False,
     number: int = 1,
     shared: bool = False,
 ) -> bytes:
-    """One track whose samples lie one behind the other from `media_at` on, as `movie` has them.
-
-    If they are `shared`, all of them are the first.
-    """
+    """One track whose samples lie one behind the other, or, if `shared`, are all the first."""
     duration = min(frames * FRAME_MS, 2**32 - 1)
     chunks = [(1, 1 if shared else frames, 1)] if frames else []
     samples = box(
@@ -63,7 +58,7 @@ def track(
         table(b"stts", "II", *[(frames, FRAME_MS) for _ in chunks]),
         table(b"stsc", "III", *chunks),
         sizes,
-        table(b"stco", "I", *[(media_at,)] * (frames if shared else len(chunks))),
+        table(b"stco", "I", *[(MEDIA_AT,)] * (frames if shared else len(chunks))),
     )
     media = box(
         b"minf",
@@ -80,7 +75,8 @@ def track(
         box(
             b"mdia",
             box(b"mdhd", struct.pack(">IIIIIHH", 0, 0, 0, TIMESCALE, duration, 0x55C4, 0)),
-            *((media, named) if handler_last else (named, media)),
+            named,
+            media,
         ),
     )
 
@@ -126,7 +122,6 @@ def png_movie(
     frames: int = 1,
     data_reference: bytes = HERE,
     edits: bytes = b"",
-    before_index: bytes = b"",
     others: Sequence[bytes] = (),
 ) -> bytes:
     """A film of the same picture over and over, stored once per frame, `others` beside it."""
@@ -139,35 +134,12 @@ def png_movie(
         data_reference=data_reference,
         edits=edits,
     )
-    content = movie(picture * frames, film, *others, duration_ms=frames * FRAME_MS)
-    media_end = MEDIA_AT + len(picture) * frames
-    return content[:media_end] + before_index + content[media_end:]
+    return movie(picture * frames, film, *others, duration_ms=frames * FRAME_MS)
 
 
-def empty_track(kind: bytes = b"png ") -> bytes:
-    """A track that is described and has no samples."""
-    return track(picture_entry(kind, 64, 64), sample_sizes([]), frames=0)
-
-
-def fragments(number: int) -> bytes:
-    """A film of one frame per fragment."""
-    extends = box(b"mvex", box(b"trex", struct.pack(">IIIIII", 0, 1, 1, FRAME_MS, 0, 0)))
-    picture = png(64, 64)
-    media = box(b"mdat", picture)
-
-    def fragment(place: int, data_at: int) -> bytes:
-        run = struct.pack(">IIiI", 0x201, 1, data_at, len(picture))
-        return box(
-            b"moof",
-            box(b"mfhd", struct.pack(">II", 0, place + 1)),
-            box(
-                b"traf",
-                box(b"tfhd", struct.pack(">II", 0x020000, 1)),  # offsets from the moof
-                box(b"tfdt", struct.pack(">II", 0, place * FRAME_MS)),
-                box(b"trun", run),
-            ),
-        )
-
-    data_at = len(fragment(0, 0)) + 8
-    pieces = (fragment(place, data_at) + media for place in range(number))
-    return FILE_TYPE + index(empty_track(), extends) + b"".join(pieces)
+def same_picture(frames: int, size: tuple[int, int] = (8192, 4320)) -> bytes:
+    """A film all of whose frames are one picture that is stored once."""
+    picture = png(*size)
+    sizes = sample_sizes([], count=frames, same=len(picture))
+    film = track(picture_entry(b"png ", *size), sizes, frames=frames, size=size, shared=True)
+    return movie(picture, film, duration_ms=frames * FRAME_MS)
