@@ -8,10 +8,9 @@ from typing import Any
 
 import aiohttp
 from command_line import portal as command
-from running_portal import LivePortal, fresh_portal, make_video, until
+from running_portal import LivePortal, fresh_portal, until
 
 OWNER, PASSWORD = "ann@example.org", "four calm green boats"
-SECONDS, RATE = 9, 30
 SCOPES = ("videos:read", "videos:write", "videos:delete")
 
 
@@ -54,16 +53,6 @@ class ClosedPortal:
         """Whether everything there will ever be of the video is made."""
         found = await self.ask("GET", "/transcode")
         return found["remaining"] is None and bool(found["storyboardUrl"])
-
-
-@asynccontextmanager
-async def portal_with_film(services: dict[str, str], folder: Path) -> AsyncIterator[ClosedPortal]:
-    """Start it with a film of `SECONDS` at `RATE` frames a second, which has to be encoded."""
-    film = make_video(
-        folder / "film.mp4", seconds=SECONDS, size="640x360", rate=RATE, copyable=False
-    )
-    async with closed_portal(services, folder, film) as closed:
-        yield closed
 
 
 @asynccontextmanager

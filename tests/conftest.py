@@ -12,7 +12,7 @@ import botocore.session
 import pytest
 from front_end import in_turn
 from hypothesis import HealthCheck, settings
-from private_videos import Cast, make_cast
+from playable_videos import Cast, make_cast
 from quart import Quart
 from quart.typing import TestClientProtocol
 from running_portal import (

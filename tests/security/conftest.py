@@ -1,9 +1,10 @@
 """What the attacks share: one app for a file, which is as new for each test."""
 
+import logging
 from collections.abc import Iterator
 
 import pytest
-from log_lines import collected_lines
+from pythonjsonlogger.json import JsonFormatter
 from quart import Quart
 from signed_in import make_account
 
@@ -26,5 +27,16 @@ async def mallory(olga: Account) -> Account:
 @pytest.fixture
 def lines(app: Quart) -> Iterator[list[str]]:
     """All that is logged from now on at any level, with all fields."""
-    with collected_lines() as found:
-        yield found
+    root, found = logging.getLogger(), list[str]()
+    formatter = JsonFormatter(json_ensure_ascii=False)
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(formatter.format(record))
+
+    collector, level = Collector(), root.level
+    root.addHandler(collector)
+    root.setLevel(logging.DEBUG)
+    yield found
+    root.removeHandler(collector)
+    root.setLevel(level)

@@ -9,10 +9,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from api_client import rows
+from api_client import rows, run_sql
 from command_line import portal
 from itsdangerous import URLSafeSerializer
-from playback_links import age_keys, age_links, ready_video
+from playable_videos import age_links, ready_video
 
 from portal.accounts.permissions import EVERYONES
 from portal.config import Config
@@ -43,6 +43,14 @@ async def is_good(keys: SigningKeys, text: str, video_id: UUID = VIDEO_ID) -> bo
     except PlaybackTokenRefused:
         return False
     return True
+
+
+async def age_keys(config: Config, seconds: float) -> None:
+    """Make every key older."""
+    await run_sql(
+        config.database_url,
+        f"UPDATE signing_keys SET created_at = created_at - interval '{seconds} s'",
+    )
 
 
 async def kids() -> list[str]:

@@ -2,10 +2,9 @@
 
 import pytest
 from api_client import Client
-from private_videos import Cast, about_videos, make_ready
+from playable_videos import Cast, about_videos, make_ready
 from quart import Quart
 from signed_in import text_of
-from video_output import STORYBOARD, Output
 
 from portal.storage.presigning import Presigner
 from portal.web.composition import WebContext
@@ -16,20 +15,17 @@ pytestmark = pytest.mark.shared_app(playback_base_url=NETWORK)
 
 
 async def test_cdn_address_replaces_the_portals_own(
-    client: Client, output: Output, monkeypatch: pytest.MonkeyPatch
+    client: Client, resources: WebContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await output.put(f"{output.folder}/storyboard.vtt", STORYBOARD, "text/vtt")
-    await output.change("has_poster = true, has_storyboard = true")
+    video = await make_ready(resources, audience="public")
     # Nothing is signed, so nobody is asked who signs.
     monkeypatch.delattr(Presigner, "_credentials")
-    read = await (await client.get(f"/api/videos/{output.video_id}")).get_json()
-    poster = await client.get(f"/videos/{output.video_id}/poster.jpg")
-    storyboard = await client.get(f"/videos/{output.video_id}/storyboard.vtt")
-    pictures = await storyboard.get_data(as_text=True)
-    folder = f"{NETWORK}/{output.folder}"
+    read = await (await client.get(f"/api/videos/{video.id}")).get_json()
+    poster = await client.get(f"/videos/{video.id}/poster.jpg")
+    pictures = await text_of(await client.get(f"/videos/{video.id}/storyboard.vtt"))
+    folder = f"{NETWORK}/hls/{video.id}/1"
     assert read["playbackUrl"] == f"{folder}/master.m3u8"
-    assert poster.status_code == 302
-    assert poster.headers["Location"] == f"{folder}/poster.jpg"
+    assert (poster.status_code, poster.headers["Location"]) == (302, f"{folder}/poster.jpg")
     assert f"\n{folder}/storyboard-000.jpg#xywh=0,0,192,108\n" in pictures
 
 

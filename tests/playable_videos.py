@@ -1,10 +1,13 @@
-"""Ready videos with files in storage, seen by one audience or another, and who asks for them."""
+"""Videos that can be played, with files in storage or without, and people of each kind who ask."""
 
 import re
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
+from api_client import run_sql
 from guarded_routes import Route, routes
+from page_rows import READY
 from quart import Quart, Response
 from signed_in import (
     Sender,
@@ -18,13 +21,16 @@ from signed_in import (
 )
 
 from portal.accounts.permissions import ANYONE, Principal
+from portal.config import Config
 from portal.database.account_models import Account
 from portal.database.models import Rendition, Video
-from portal.database.states import RenditionState, Role, Scope, VideoStatus, Visibility
+from portal.database.states import RenditionState, Role, Scope, Visibility
 from portal.transcoding.packaging.master import Kind
 from portal.web.auth import SEEN, VIDEO_IDS
 from portal.web.composition import WebContext
 
+LIFE = {"expiresInSeconds": 3600}
+PLAYLIST_TYPE = "application/vnd.apple.mpegurl"
 MASTER = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlow/playlist.m3u8\n"
 MEDIA = """#EXTM3U
 #EXT-X-TARGETDURATION:4
@@ -75,40 +81,36 @@ class Cast:
 
 async def make_cast(app: Quart) -> Cast:
     """People of each kind, and a program."""
-    owner, viewer = await make_account("olga"), await make_account("vera", Role.VIEWER)
-    editor = await make_account("ed", Role.EDITOR)
     accounts = {
-        "viewer": viewer,
+        "owner": await make_account("olga"),
+        "viewer": await make_account("vera", Role.VIEWER),
         "another editor": await make_account("eve", Role.EDITOR),
-        "its editor": editor,
+        "its editor": await make_account("ed", Role.EDITOR),
         "admin": await make_account("ada", Role.ADMIN),
-        "owner": owner,
     }
     senders: dict[str, tuple[Sender, Principal]] = {"nobody": (Sender(app), ANYONE)}
     for name, account in accounts.items():
         who = Principal(account_id=account.id, role=account.role)
         senders[name] = browser(app, await session_of(account)), who
-    token = program(app, await token_of(viewer, [Scope.READ]))
-    senders["viewer's token"] = token, Principal(account_id=viewer.id, role=Role.VIEWER)
-    return Cast(senders, editor)
+    token = await token_of(accounts["viewer"], [Scope.READ])
+    senders["viewer's token"] = program(app, token), senders["viewer"][1]
+    return Cast(senders, accounts["its editor"])
+
+
+async def ready_video(owner: Account | None = None, **columns: Any) -> Video:
+    """A video that can be played, as far as the database knows."""
+    video = await make_video(owner)
+    await Video.filter(id=video.id).update(**READY, **columns)
+    return await Video.get(id=video.id)
 
 
 async def make_ready(
-    context: WebContext, owner: Account | None, audience: str = "private", **columns: Any
+    context: WebContext, owner: Account | None = None, audience: str = "private", **columns: Any
 ) -> Video:
-    """A video of an account that can be played, with its files in storage."""
-    video = await make_video(owner)
+    """A video that can be played, with its files in storage."""
     visibility, signed_in_only = AUDIENCES[audience]
-    changed = {
-        "status": VideoStatus.READY,
-        "published_attempt": 1,
-        "visibility": visibility,
-        "signed_in_only": signed_in_only,
-        "has_poster": True,
-        "has_storyboard": True,
-        **columns,
-    }
-    await video.update_from_dict(changed).save(update_fields=list(changed))
+    seen_by = {"visibility": visibility, "signed_in_only": signed_in_only}
+    video = await ready_video(owner, **seen_by, has_storyboard=True, **columns)
     made = {"kind": Kind.VIDEO, "name": "low", "position": 0, "attempt_number": 1}
     await Rendition.create(video=video, state=RenditionState.COMPLETE, width=16, height=9, **made)
     for name, body in FILES.items():
@@ -126,3 +128,24 @@ async def told(response: Response) -> tuple[Any, ...]:
     """All that an answer tells, without the ids in it."""
     headers = {(name, UNLIKE.sub("", value)) for name, value in response.headers.items()}
     return response.status_code, headers, UNLIKE.sub("", await text_of(response))
+
+
+def links_of(video: Video) -> str:
+    """Where the API has the playback links of a video."""
+    return f"/api/videos/{video.id}/playback-links"
+
+
+def token_in(address: str) -> str:
+    """The token in a playback address."""
+    _, p, token, *_ = urlsplit(address).path.split("/")
+    assert p == "p"
+    return token
+
+
+async def age_links(config: Config, seconds: float) -> None:
+    """Make every link older, and closer to its end."""
+    await run_sql(
+        config.database_url,
+        f"UPDATE playback_links SET created_at = created_at - interval '{seconds} s',"
+        f" expires_at = expires_at - interval '{seconds} s'",
+    )
