@@ -4,10 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 from running_portal import fresh_database
-from signed_in import emptied, hash_quickly
+from signed_in import emptied, hash_quickly, make_account
 
 from portal.accounts.passwords import Passwords
 from portal.config import Config
+from portal.database.account_models import Account
 from portal.database.connection import open_database
 
 
@@ -20,16 +21,20 @@ async def shared_environ(services: dict[str, str]) -> AsyncIterator[dict[str, st
 
 @pytest.fixture
 async def environ(shared_environ: dict[str, str]) -> AsyncIterator[dict[str, str]]:
-    """Those settings, for one test."""
     async with emptied(shared_environ["DATABASE_URL"]):
         yield shared_environ
 
 
 @pytest.fixture
 async def database(config: Config) -> AsyncIterator[None]:
-    """The database, opened."""
     async with open_database(config):
         yield
+
+
+@pytest.fixture
+async def ann(database: None) -> Account:
+    """The first owner."""
+    return await make_account("ann")
 
 
 @pytest.fixture

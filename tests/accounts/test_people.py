@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
+from itertools import product
 from typing import Any
 
 import pytest
@@ -29,7 +30,6 @@ from portal.database.models import Upload, Video
 from portal.database.states import Role
 from portal.errors import (
     AccountExists,
-    AccountNotFound,
     InvalidRequest,
     LastOwner,
     LinkNotValid,
@@ -59,27 +59,16 @@ async def owners_of(video: Video) -> tuple[object, object]:
     return found.owner_id, (await Upload.get(key=found.upload_id)).owner_id
 
 
-async def make_own(account: Account) -> Video:
-    video = await make_row(owner_id=account.id)
-    await Upload.filter(key=video.upload_id).update(owner_id=account.id)
-    return video
-
-
 async def powerful_owners() -> int:
     return await Account.filter(role=Role.OWNER, is_disabled=False).count()
 
 
-@pytest.mark.parametrize("role", [Role.ADMIN, Role.EDITOR, Role.VIEWER])
-async def test_first_account_has_to_be_an_owners(role: Role) -> None:
+async def test_first_account_is_an_owners_and_adopts_what_nobody_owns() -> None:
+    video = await make_row()
     with pytest.raises(InvalidRequest) as refused:
-        await make_account("ann", role)
+        await make_account("ann", Role.ADMIN)
     assert [fault.pointer for fault in refused.value.errors] == ["/role"]
     assert not await people.AccountsExist()()
-
-
-async def test_first_account_adopts_what_nobody_owns() -> None:
-    video = await make_row()
-    assert await owners_of(video) == (None, None)
     ann = await make_account("ann")
     assert await owners_of(video) == (ann.id, ann.id)
     later = await make_row(2)
@@ -94,7 +83,6 @@ async def test_of_two_first_accounts_at_once_one_is_made() -> None:
     )
     assert sum(isinstance(it, Account) for it in made) == 1
     assert sum(isinstance(it, AccountExists) for it in made) == 4
-    assert await Account.all().count() == 1
 
 
 async def test_addresses_are_the_same_in_whatever_letters() -> None:
@@ -103,15 +91,12 @@ async def test_addresses_are_the_same_in_whatever_letters() -> None:
     assert (await people.get("ANN.lindgren@example.org")).id == ann.id
     with pytest.raises(AccountExists):
         await people.add("ann.lindgren@example.org", Role.EDITOR)
-    with pytest.raises(AccountNotFound):
-        await people.get("ann@example.org")
 
 
 @pytest.mark.parametrize(
     "email",
     [
-        *("", " ", "ann", "ann@", "@example.org", "a@b@c", "a b@example.org"),
-        *("a@exa mple.org", "a@b\r\nBcc: c@d", "a\x00@", "a\x7f@b", "\x1b[2J@b"),
+        *("", "ann@", "@example.org", "a@b@c", "a b@example.org", "a@b\r\nBcc: c@d", "\x1b[2J@b"),
         # Of an account the whole address counts, not its beginning.
         "a" * 250 + "@example.org",
     ],
@@ -154,23 +139,19 @@ async def test_of_two_owners_who_end_each_other_at_once_one_stays(ending: str) -
         assert await powerful_owners() == 1
 
 
-@pytest.mark.parametrize("change", CHANGES)
-async def test_admin_can_not_touch_owners(change: str) -> None:
-    ann, bob = await make_account("ann"), await make_account("bob")
-    admin = person(await make_account("carl", Role.ADMIN))
-    for owner in (ann, bob):
-        with pytest.raises(NotAllowed, match="Only an owner"):
-            await CHANGES[change](owner, admin)
-    assert await powerful_owners() == 2
-    assert not await OneTimeLink.exists()
-
-
-@pytest.mark.parametrize("change", CHANGES)
-async def test_admin_manages_everyone_else(change: str) -> None:
+async def test_owners_are_changed_by_owners_and_everyone_else_by_admins() -> None:
     await make_account("ann")
-    admin = person(await make_account("bob", Role.ADMIN))
-    for role in (Role.ADMIN, Role.EDITOR, Role.VIEWER):
-        await CHANGES[change](await make_account(role, role), admin)
+    senders = {role: person(await make_account(role, role)) for role in Role}
+    for number, (role, change, by) in enumerate(product(Role, CHANGES, [*Role, None])):
+        victim, sender = await make_account(f"{number}", role), senders.get(by, ANYONE)
+        if by is Role.OWNER or (by is Role.ADMIN and role is not Role.OWNER):
+            await CHANGES[change](victim, sender)
+            continue
+        with pytest.raises(NotAllowed):
+            await CHANGES[change](victim, sender)
+        found = await Account.get(id=victim.id)
+        assert (found.role, found.is_disabled) == (role, False), (change, by)
+        assert not await OneTimeLink.exists(account_id=victim.id)
 
 
 async def test_admin_makes_no_owners() -> None:
@@ -184,35 +165,17 @@ async def test_admin_makes_no_owners() -> None:
     assert await powerful_owners() == 1
 
 
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("role", [Role.EDITOR, Role.VIEWER, None])
-async def test_who_does_not_administer_changes_nobody(change: str, role: Role | None) -> None:
-    await make_account("ann")
-    victim = await make_account("bob", Role.VIEWER)
-    by = person(await make_account("carl", role)) if role else ANYONE
-    with pytest.raises(NotAllowed):
-        await CHANGES[change](victim, by)
-    assert (await Account.get(id=victim.id)).role is Role.VIEWER
-    assert not (await Account.get(id=victim.id)).is_disabled
-
-
-async def test_removed_accounts_videos_go_to_who_removes_it() -> None:
-    await make_account("ann")
-    bob, carl = await make_account("bob", Role.ADMIN), await make_account("carl", Role.EDITOR)
-    video = await make_own(carl)
-    await people.remove(carl.id, by=person(bob))
-    assert await owners_of(video) == (bob.id, bob.id)
-
-
-@pytest.mark.parametrize("by_itself", [True, False])
-async def test_videos_go_to_the_first_owner_where_nobody_else_removes(by_itself: bool) -> None:
-    bob = await make_account("bob")
-    ann = await make_account("ann")
-    carl = await make_account("carl")
+async def test_videos_go_to_who_removes_their_account_or_else_to_the_first_owner() -> None:
+    bob, ann, carl = [await make_account(name) for name in ("bob", "ann", "carl")]
     await people.disable(bob.id, by=person(carl))
-    video = await make_own(carl)
-    await people.remove(carl.id, by=person(carl) if by_itself else EVERYONES)
-    assert await owners_of(video) == (ann.id, ann.id)
+    ada = await make_account("ada", Role.ADMIN)
+    ed, eve = [await make_account(name, Role.EDITOR) for name in ("ed", "eve")]
+    cases = ((ed, person(ada), ada), (eve, EVERYONES, ann), (carl, person(carl), ann))
+    for number, (account, by, heir) in enumerate(cases):
+        video = await make_row(number, owner_id=account.id)
+        await Upload.filter(key=video.upload_id).update(owner_id=account.id)
+        await people.remove(account.id, by=by)
+        assert await owners_of(video) == (heir.id, heir.id)
 
 
 @pytest.mark.parametrize("is_early", [True, False])
@@ -236,24 +199,22 @@ async def test_video_published_while_its_account_is_removed_has_an_owner(
     assert await owners_of(found) == (ann.id, ann.id)
 
 
-async def test_removed_account_leaves_nothing_that_works() -> None:
+@pytest.mark.parametrize("ending", ["removed", "disabled"])
+async def test_account_that_ends_leaves_nothing_that_works(ending: str) -> None:
     ann, bob = await make_account("ann"), await make_account("bob", Role.EDITOR)
     session, token = await session_of(bob), await token_of(bob)
     link = await invitations.offer_password(bob.id, by=person(ann))
-    await people.remove(bob.id, by=person(ann))
-    assert await person_of(session) == ANYONE
+    await ENDINGS[ending](bob, person(ann))
+    if ending == "disabled":
+        # One that was begun at the last moment is no use either.
+        assert await person_of(await session_of(bob)) == ANYONE
     assert await program_of(token) == ANYONE
     with pytest.raises(LinkNotValid):
         await invitations.look_up(link)
-
-
-async def test_another_role_counts_at_once_for_sessions_and_tokens() -> None:
-    ann, bob = await make_account("ann"), await make_account("bob", Role.EDITOR)
-    session, token = await session_of(bob), await token_of(bob)
-    for role in (Role.VIEWER, Role.ADMIN, Role.OWNER):
-        await people.change_role(bob.id, role, by=person(ann))
-        assert (await person_of(session)).role is role
-        assert (await program_of(token)).role is role
+    if ending == "disabled":
+        await people.enable(bob.id, by=person(ann))
+        assert await program_of(token) != ANYONE
+    assert await person_of(session) == ANYONE
 
 
 async def test_another_password_ends_sessions_and_links() -> None:

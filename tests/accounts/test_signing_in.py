@@ -14,7 +14,6 @@ from signed_in import (
     make_account,
     pass_time,
     person,
-    person_of,
     renew_failures,
     session_of,
 )
@@ -31,8 +30,6 @@ from portal.database.account_models import Account, SignInFailure
 from portal.database.connection import fetch_rows
 from portal.database.states import Role
 from portal.errors import SignInRefused, TooManyTries
-
-pytestmark = pytest.mark.usefixtures("database")
 
 ANN = "ann@example.org"
 WRONG = "five brown little geese"
@@ -86,41 +83,24 @@ async def outcome(work: Awaitable[str]) -> str | int:
     return "in"
 
 
-async def connect() -> None:
-    """Have the pool open all its connections, so that nobody waits for one another by chance."""
-    await asyncio.gather(*(fetch_rows("SELECT pg_sleep(0.1)") for _ in range(8)))
-
-
-@pytest.fixture
-async def ann() -> Account:
-    return await make_account("ann")
-
-
 @pytest.fixture
 def door(ann: Account, passwords: Passwords) -> Door:
     return Door(passwords)
 
 
-async def test_right_password_begins_a_session(ann: Account, door: Door) -> None:
-    for email in (ANN, " ANN@Example.org "):
-        found = await person_of(await door.enter(email=email))
-        assert found.account_id == ann.id
-        assert found.is_signed_in
-
-
-async def test_whatever_is_wrong_the_refusal_is_the_same(ann: Account, door: Door) -> None:
+async def test_whatever_is_wrong_the_refusal_and_the_work_are_the_same(
+    ann: Account, door: Door
+) -> None:
     disabled = await make_account("bob", Role.EDITOR)
     await people.disable(disabled.id, by=person(ann))
     await make_account("carl", Role.EDITOR, has_password=False)
     tries = [
         *((ANN, WRONG), (ANN, ""), ("nobody@example.org", PASSWORD), ("", ""), ("\0", PASSWORD)),
-        *((disabled.email, PASSWORD), ("carl@example.org", PASSWORD), ("carl@example.org", "")),
-        ("x" * 10_000, PASSWORD),
+        *((disabled.email, PASSWORD), ("carl@example.org", ""), ("x" * 10_000, PASSWORD)),
     ]
-    for email, password in tries:
-        with pytest.raises(SignInRefused) as refused:
-            await door.enter(password, email=email)
-        assert refused.value.detail == SignInRefused().detail
+    assert {await outcome(door.enter(password, email=email)) for email, password in tries} == {
+        "refused"
+    }
     assert door.looked_at == len(tries)
 
 
@@ -162,14 +142,6 @@ async def test_failures_are_forgotten_after_an_hour_and_with_success(door: Door)
         assert await outcome(door.enter(WRONG, address=ELSEWHERE)) == "refused"
 
 
-async def test_address_the_account_does_not_have_is_slowed_the_same(door: Door) -> None:
-    nobody = {"email": "nobody@example.org"}
-    for _ in range(FREE_TRIES_OF_ACCOUNT):
-        assert await outcome(door.enter(WRONG, **nobody)) == "refused"
-    await renew_failures()
-    assert await outcome(door.enter(WRONG, **nobody)) == 1
-
-
 async def test_where_the_person_is_signed_in_others_failures_slow_nobody_down(
     ann: Account, door: Door
 ) -> None:
@@ -199,17 +171,14 @@ async def test_address_is_slowed_whoever_it_tries(ann: Account, door: Door) -> N
     assert await outcome(door.enter(address=ELSEWHERE)) == 60
 
 
-@pytest.mark.parametrize("is_durable", [False, True])
-async def test_tries_at_once_get_no_more_than_tries_one_by_one(
-    door: Door, config: Config, is_durable: bool
-) -> None:
+async def test_tries_at_once_get_no_more_than_tries_one_by_one(door: Door, config: Config) -> None:
     """From as many addresses, so that the account's limit alone holds them up."""
-    if is_durable:
-        await run_sql(config.database_url, SLOW_COMMITS)
-    await connect()
+    await run_sql(config.database_url, SLOW_COMMITS)
+    # The pool opens all its connections, so that nobody waits for one another by chance.
+    await asyncio.gather(*(fetch_rows("SELECT pg_sleep(0.1)") for _ in range(8)))
     began_at = monotonic()
     found = await asyncio.gather(
-        *(outcome(door.enter(WRONG, address=f"192.0.2.{number}")) for number in range(200))
+        *(outcome(door.enter(WRONG, address=f"192.0.2.{number}")) for number in range(100))
     )
     await run_sql(config.database_url, QUICK_COMMITS)
     assert found.count("refused") == door.looked_at
