@@ -74,7 +74,9 @@ class Video(Model):
     is ready. `transcode_job_id` is the job that looks into the file, `encode_job_id` the one that
     the work was left to, if it takes an encoder. `complete_job_id` is set while a ready video is
     being completed: its storyboard first, whose tries so far are `storyboard_tries` until it is
-    made or skipped, and then its ladder.
+    made or skipped, and then its ladder. `probe_answer` is what the first look at the file found
+    (`transcoding.probing.probe`), for all later ones; a release that changes what it holds empties
+    it by a migration.
     Attempts up to `forgiven_attempts` do not count: the editor asked for new ones after them.
 
     `metadata_version` counts the edits of title, description, categories and tags, from 1;
@@ -110,6 +112,7 @@ class Video(Model):
     status = fields.CharEnumField(VideoStatus, max_length=10, default=VideoStatus.PROCESSING)
     size_bytes = fields.BigIntField()
     source_etag = fields.CharField(max_length=200)
+    probe_answer: str | None = fields.TextField(null=True)
     duration_s: float | None = fields.FloatField(null=True)
     width: int | None = fields.IntField(null=True)
     height: int | None = fields.IntField(null=True)

@@ -276,6 +276,7 @@ async def start_again(video: Video, queue: Queue, *, since: datetime | None = No
         failure_message=None,
         published_attempt=None,
         complete_job_id=None,
+        probe_answer=None,
         poster_version=0,
         has_storyboard=False,
         storyboard_tries=None,

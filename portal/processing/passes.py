@@ -45,20 +45,19 @@ from portal.transcoding.errors import (
 from portal.transcoding.planning.ladder import Plan, plan_renditions
 from portal.transcoding.planning.storyboard import plan_storyboard
 from portal.transcoding.probing.facts import Probe
-from portal.transcoding.probing.probe import probe
+from portal.transcoding.probing.probe import examine, judge
 
 logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
 
-class EncoderNeeded(Exception):
+@dataclass(frozen=True, slots=True)
+class EncoderNeeded:
     """A source was looked into; its first pass takes more than copying."""
 
-    def __init__(self, plan: Plan, *, expected_s: float) -> None:
-        super().__init__()
-        self.plan = plan
-        self.expected_s = expected_s
+    plan: Plan
+    expected_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,43 +67,43 @@ class Pass:
     attempt: OpenAttempt
     tools: Tools
 
-    async def prepare(self) -> None:
-        """Look into the source, and carry the first pass out if all its video is copied.
+    async def make_playable(self, *, may_encode: bool = True) -> None:
+        """Carry out a first pass: the video becomes ready, or failed if its source is at fault.
 
-        Else a job that encodes is queued for it.
+        One that takes more than copying is left to another job unless this one `may_encode`.
         """
-        await self._first(may_encode=False)
-
-    async def make_playable(self) -> None:
-        """Carry out a first pass: the video becomes ready, or failed if its source is at fault."""
-        await self._first(may_encode=True)
-
-    async def _first(self, *, may_encode: bool) -> None:
         attempt = self.attempt
         async with self._closed_afterwards():
             try:
                 work = partial(self._first_pass, may_encode=may_encode)
-                made, found = await self._under_lease(work)
-                publish = partial(
-                    renditions.publish,
-                    *(attempt, made.output, found),
-                    folders=made.folders,
-                    queue=self.tools.queue,
-                )
-                with span("publish"):
-                    await retry_outage(publish)
+                found, made = await self._under_lease(work)
             except (SourceRejected, SourceChanged) as exc:
                 logger.info("Source refused: %s", exc.code, extra={"action": "source_rejected"})
                 failure = Failure(str(exc.code), exc.detail)
                 await attempts.reject(attempt, failure, message=exc.message)
-            except EncoderNeeded as needed:
-                plan, expected_s, queue = needed.plan, needed.expected_s, self.tools.queue
-                queue_encode = partial(renditions.queue_encode, attempt, plan)
-                await retry_outage(partial(queue_encode, expected_s=expected_s, queue=queue))
-                told = {"action": "encode_queued", "expected_s": round(expected_s, 1)}
-                logger.info("Encode is queued", extra=told)
+                return
+            if isinstance(made, EncoderNeeded):
+                await self._leave_encode(made)
             else:
-                logger.info("Video is ready", extra={"action": "video_ready"})
+                await self._publish(found, made)
+
+    async def _publish(self, found: Probe, made: PassOutcome) -> None:
+        publish = partial(
+            renditions.publish,
+            *(self.attempt, made.output, found),
+            folders=made.folders,
+            queue=self.tools.queue,
+        )
+        with span("publish"):
+            await retry_outage(publish)
+        logger.info("Video is ready", extra={"action": "video_ready"})
+
+    async def _leave_encode(self, needed: EncoderNeeded) -> None:
+        queue_encode = partial(renditions.queue_encode, self.attempt, needed.plan)
+        expected_s, queue = needed.expected_s, self.tools.queue
+        await retry_outage(partial(queue_encode, expected_s=expected_s, queue=queue))
+        told = {"action": "encode_queued", "expected_s": round(expected_s, 1)}
+        logger.info("Encode is queued", extra=told)
 
     async def make_missing(self) -> None:
         """Carry out a later pass, and see to it that another follows if more is missing.
@@ -187,7 +186,7 @@ class Pass:
 
     async def _first_pass(
         self, heartbeat: Heartbeat, *, may_encode: bool
-    ) -> tuple[PassOutcome, Probe]:
+    ) -> tuple[Probe, PassOutcome | EncoderNeeded]:
         async with self._probed_source() as (source_url, found):
             try:
                 made = await self._make_first(source_url, found, heartbeat, may_encode=may_encode)
@@ -197,17 +196,25 @@ class Pass:
                 )
                 self.attempt.video.notes.append(Note.COPY_UNDELIVERABLE)
                 made = await self._make_first(source_url, found, heartbeat, may_encode=may_encode)
-        prefix = output_prefix(self.attempt.video_id, self.attempt.number)
-        await write_master(self.tools.storage, prefix, made.master)
-        return made, found
+        if isinstance(made, PassOutcome):
+            prefix = output_prefix(self.attempt.video_id, self.attempt.number)
+            await write_master(self.tools.storage, prefix, made.master)
+        return found, made
 
     async def _make_first(
         self, source_url: str, found: Probe, heartbeat: Heartbeat, *, may_encode: bool
-    ) -> PassOutcome:
+    ) -> PassOutcome | EncoderNeeded:
         """Plan a ladder and make the first of it. What is known to be undeliverable is encoded."""
         may_copy = Note.COPY_UNDELIVERABLE not in self.attempt.video.notes
         plan = plan_renditions(found, may_copy=may_copy)
-        wanted = await self._plan(plan, may_encode=may_encode)
+        limits, expected_s = self.tools.limits, plan.ladder_s
+        if 0 < limits.max_transcode_s < expected_s:
+            detail = f"{expected_s:.0f} s are expected"
+            raise limits.rejection(RejectCode.TOO_MUCH_WORK, detail)
+        wanted = plan.first_pass(cautious=self.attempt.is_cautious)
+        if plan.needs_encoder(wanted) and not may_encode:
+            return EncoderNeeded(plan, self.tools.pace.ratio * plan.encode_s(wanted))
+        await renditions.plan(self.attempt, plan, wanted=wanted)
         return await EncodingRun(
             attempt=self.attempt,
             tools=self.tools,
@@ -260,26 +267,13 @@ class Pass:
 
     @asynccontextmanager
     async def _probed_source(self) -> AsyncIterator[tuple[str, Probe]]:
+        """The source's address and what it holds, which is looked for once and kept."""
+        video, limits = self.attempt.video, self.tools.limits
         async with checked_source(self.attempt, self.tools.storage) as source_url:
-            with span("probe"):
-                found = await probe(source_url, limits=self.tools.limits)
-            yield source_url, found
-
-    async def _plan(self, plan: Plan, *, may_encode: bool) -> tuple[str, ...]:
-        """Record a ladder; returns what of it is made first.
-
-        Raises `SourceRejected`, or `EncoderNeeded`, and then nothing was recorded.
-        """
-        limits, expected_s = self.tools.limits, plan.ladder_s
-        if 0 < limits.max_transcode_s < expected_s:
-            detail = f"{expected_s:.0f} s are expected"
-            raise limits.rejection(RejectCode.TOO_MUCH_WORK, detail)
-        wanted = plan.first_pass(cautious=self.attempt.is_cautious)
-        if plan.needs_encoder(wanted) and not may_encode:
-            pace = self.tools.pace.ratio
-            raise EncoderNeeded(plan, expected_s=pace * plan.encode_s(wanted))
-        await renditions.plan(self.attempt, plan, wanted=wanted)
-        return wanted
+            if video.probe_answer is None:
+                with span("probe"):
+                    video.probe_answer = await examine(source_url, limits=limits)
+            yield source_url, judge(video.probe_answer, limits)
 
 
 def _reason(exc: BaseException) -> Failure | None:
@@ -302,30 +296,20 @@ EXHAUSTED_MESSAGE = (
 )
 
 
-async def prepare(video_id: UUID, tools: Tools) -> None:
-    """Look into a video's file: make it failed, or playable if copying does, or queue its encode.
+async def make_playable(video_id: UUID, tools: Tools, *, may_encode: bool) -> None:
+    """Make a video playable, or failed, as one that was tried often enough; else nothing.
 
-    Raises `HeldByAnother` and whatever breaks a pass off that is to be repeated.
+    One that copying does not make playable is left to a job that `may_encode`. Raises
+    `HeldByAnother` and whatever breaks a pass off that is to be repeated.
     """
-    if first_pass := await _begin_first(video_id, tools):
-        await first_pass.prepare()
-
-
-async def make_playable(video_id: UUID, tools: Tools) -> None:
-    """Make a video playable, or failed; nothing when that is done. Raises likewise."""
-    if first_pass := await _begin_first(video_id, tools):
-        await first_pass.make_playable()
-
-
-async def _begin_first(video_id: UUID, tools: Tools) -> Pass | None:
-    """Take the lease on a processing video; one that was tried often enough fails instead."""
     try:
         attempt = await attempts.begin(video_id, worker=tools.worker)
     except attempts.AttemptsExhausted:
         code = attempts.TRANSCODE_FAILED
         await attempts.fail_video(video_id, code=code, message=EXHAUSTED_MESSAGE)
-        return None
-    return Pass(attempt, tools) if attempt else None
+        return
+    if attempt:
+        await Pass(attempt, tools).make_playable(may_encode=may_encode)
 
 
 async def complete_ladder(video_id: UUID, tools: Tools) -> None:

@@ -163,6 +163,7 @@ def _rows(video: Video, planned: Plan) -> list[Rendition]:
 async def _replace(video: Video, rows: Sequence[Rendition]) -> None:
     await Rendition.filter(video_id=video.id).delete()
     await Rendition.bulk_create(rows)
+    await Video.filter(id=video.id).update(probe_answer=video.probe_answer)
 
 
 def _planned(planned: Plan) -> Iterator[dict[str, Any]]:

@@ -92,14 +92,14 @@ async def transcode_video(context: JobContext, video_id: str, cause: Cause = Non
     Version 0.4.0 put this job into the queue of encodes; from there it is carried out, too.
     """
     with _work_on(context, video_id, cause) as tools:
-        await passes.prepare(UUID(video_id), tools)
+        await passes.make_playable(UUID(video_id), tools, may_encode=False)
 
 
 @tasks.task(name="encode", queue=TRANSCODE_QUEUE, pass_context=True, retry=Retries())
 async def encode_video(context: JobContext, video_id: str, cause: Cause = None) -> None:
     """Make a video playable by encoding, or failed."""
     with _work_on(context, video_id, cause) as tools:
-        await passes.make_playable(UUID(video_id), tools)
+        await passes.make_playable(UUID(video_id), tools, may_encode=True)
 
 
 @tasks.task(name="complete", queue=TRANSCODE_QUEUE, pass_context=True, retry=Retries())

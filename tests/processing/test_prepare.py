@@ -29,7 +29,8 @@ def tools_for(video: Video, resources: WebContext, work_dir: Path) -> Tools:
 
 async def looked_into(video: Video, resources: WebContext, work_dir: Path) -> Video:
     """The video after a look as a worker takes it."""
-    await passes.prepare(video.id, tools_for(video, resources, work_dir))
+    tools = tools_for(video, resources, work_dir)
+    await passes.make_playable(video.id, tools, may_encode=False)
     return await Video.get(id=video.id)
 
 
@@ -40,7 +41,11 @@ async def queued(resources: WebContext) -> list[tuple[int, str, str, str]]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("early_first")
 async def test_file_that_needs_an_encoder_is_left_to_a_job_of_its_own(
-    client: Client, resources: WebContext, film: Path, tmp_path: Path
+    client: Client,
+    resources: WebContext,
+    film: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     created = await published_file(client, resources, film)
 
@@ -55,7 +60,9 @@ async def test_file_that_needs_an_encoder_is_left_to_a_job_of_its_own(
     assert look == (created.transcode_job_id, "portal:transcode", "prepare", "todo")
     assert encode == (video.encode_job_id, "portal:encode", "transcode", "todo")
 
-    await passes.make_playable(video.id, tools_for(video, resources, tmp_path))
+    monkeypatch.delattr(passes, "examine")  # what the look found is kept
+    tools = tools_for(video, resources, tmp_path)
+    await passes.make_playable(video.id, tools, may_encode=True)
 
     ready = await Video.get(id=video.id)
     assert (ready.status, ready.published_attempt) == (VideoStatus.READY, 1)

@@ -33,7 +33,7 @@ def _film(path: Path, *, seconds: int, rate: int) -> Path:
 async def looked_into(video: Video, resources: WebContext, work_dir: Path) -> Video:
     attempt = await attempts.begin(video.id, worker="test")
     assert attempt is not None
-    await pass_of(attempt, resources, work_dir).prepare()
+    await pass_of(attempt, resources, work_dir).make_playable(may_encode=False)
     return await Video.get(id=video.id)
 
 

@@ -113,6 +113,7 @@ VIDEOS = (
     """
     ALTER TABLE videos
       ADD encode_job_id bigint,
+      ADD probe_answer text,
       ADD storyboard_tries smallint,
       ADD owner_id uuid REFERENCES accounts (id) ON DELETE SET NULL,
       ADD visibility varchar(10) NOT NULL DEFAULT 'public',

@@ -11,7 +11,6 @@ from asyncio import timeout
 from asyncio.subprocess import Process
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from portal.processes.child import Limits, communicate, spawn, stop, was_ended_from_outside
 from portal.text import duration_in_words
@@ -95,10 +94,17 @@ _DEFAULT_LIMITS = SourceLimits()
 async def probe(
     source_url: str, *, limits: SourceLimits = _DEFAULT_LIMITS, timeout_s: float = 30
 ) -> Probe:
-    """Examine a source and decode its first frame.
+    """What a source holds; raises as `examine` and `judge` do."""
+    return judge(await examine(source_url, limits=limits, timeout_s=timeout_s), limits)
 
-    Raises SourceRejected when it can't be published, TranscodeFailed when it can't be reached or
-    examined in time.
+
+async def examine(
+    source_url: str, *, limits: SourceLimits = _DEFAULT_LIMITS, timeout_s: float = 30
+) -> str:
+    """Read a source's index and decode its first frame; the answer is JSON for `judge`.
+
+    Raises TranscodeFailed when it takes too long or was ended from outside, SourceRejected when
+    the source crashed what examines it.
     """
     address, protocols = source_address(source_url)
     request = {
@@ -109,21 +115,13 @@ async def probe(
         "max_side_px": _MAX_SIDE_PX,
         "max_size_bytes": limits.max_size_bytes,
     }
-    answer = await _ask_child(request, timeout_s=timeout_s)
-    _refuse(answer, limits)
-    found = interpret(answer)
-    _check_measures(found, limits)
-    return found
-
-
-async def _ask_child(request: dict[str, Any], *, timeout_s: float) -> dict[str, Any]:
-    limits = Limits(
+    confined = Limits(
         nice=0,
         memory_bytes=_MEMORY_BYTES,
         cpu_s=math.ceil(timeout_s * _CPU_SHARE),
         file_bytes=_FILE_BYTES,
     )
-    process = await spawn((sys.executable, *_CHILD), limits=limits, stdin=True)
+    process = await spawn((sys.executable, *_CHILD), limits=confined, stdin=True)
     try:
         async with timeout(timeout_s):
             stdout, stderr = await communicate(
@@ -136,9 +134,9 @@ async def _ask_child(request: dict[str, Any], *, timeout_s: float) -> dict[str, 
     return _answer(process, stdout=stdout, stderr=stderr)
 
 
-def _answer(process: Process, *, stdout: bytes, stderr: bytes) -> dict[str, Any]:
+def _answer(process: Process, *, stdout: bytes, stderr: bytes) -> str:
     if process.returncode == 0:
-        return dict(json.loads(stdout))
+        return stdout.decode()
     tail = stderr.decode(errors="replace")[-_STDERR_TAIL_CHARS:]
     detail = f"probe ended with {process.returncode}: {tail}"
     returncode = process.returncode or 0
@@ -148,17 +146,21 @@ def _answer(process: Process, *, stdout: bytes, stderr: bytes) -> dict[str, Any]
     raise TranscodeFailed(FailCode.PROBE_FAILED, detail=detail)
 
 
-def _refuse(answer: dict[str, Any], limits: SourceLimits) -> None:
-    error, detail = answer.get("error"), answer.get("detail", "")
+def judge(answer: str, limits: SourceLimits) -> Probe:
+    """What the answer of `examine` tells.
+
+    Raises SourceRejected when the source can't be published, TranscodeFailed when it could not be
+    reached.
+    """
+    facts = json.loads(answer)
+    error, detail = facts.get("error"), facts.get("detail", "")
     if error == "unreachable":
         raise TranscodeFailed(FailCode.SOURCE_UNREACHABLE, detail=detail)
     if error is not None:
         raise limits.rejection(RejectCode(error), detail)
-    if answer["readable_share"] < _MIN_READABLE_SHARE:
+    if facts["readable_share"] < _MIN_READABLE_SHARE:
         raise limits.rejection(RejectCode.TRUNCATED)
-
-
-def _check_measures(found: Probe, limits: SourceLimits) -> None:
+    found = interpret(facts)
     video = found.video
     for width, height in (
         (video.coded_width, video.coded_height),
@@ -168,3 +170,4 @@ def _check_measures(found: Probe, limits: SourceLimits) -> None:
             raise limits.rejection(RejectCode.TOO_LARGE)
     if 0 < limits.max_duration_s < found.duration_s:
         raise limits.rejection(RejectCode.TOO_LONG)
+    return found
