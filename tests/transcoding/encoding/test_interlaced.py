@@ -1,0 +1,63 @@
+"""Interlaced pictures lose their combs, and none of their frames."""
+
+from itertools import pairwise
+
+import av
+import pytest
+from media_recipes import MakeMedia, lavfi
+from published import Publish, frames
+from published_checks import check_published
+
+from portal.transcoding.errors import Note
+
+STEP_PX = 2  # the bar's way from one field to the next
+BRIGHT = 110
+# A white bar that moves to the right fifty times a second.
+BAR = (
+    "color=black:s=544x304:r=50:d=4[b];color=white:s=64x304:r=50:d=4[w];"
+    f"[b][w]overlay=x=n*{STEP_PX}"
+)
+
+
+def left_edges(frame: av.VideoFrame) -> list[int]:
+    """Where the bar begins in each line of the middle."""
+    plane = frame.planes[0]
+    data, stride = bytes(plane), plane.line_size
+    edges = []
+    for row in range(plane.height // 4, plane.height * 3 // 4):
+        line = data[row * stride : row * stride + plane.width]
+        edges.append(next((x for x, luma in enumerate(line) if luma > BRIGHT), plane.width))
+    return edges
+
+
+def combing_px(frame: av.VideoFrame) -> float:
+    """How far neighbouring lines are apart, in the mean."""
+    edges = left_edges(frame)
+    return sum(abs(a - b) for a, b in pairwise(edges)) / (len(edges) - 1)
+
+
+@pytest.mark.parametrize(("first", "flag"), [("top", "tff"), ("bottom", "bff")])
+async def test_no_comb_is_left_of_interlaced_pictures(
+    first: str, flag: str, make_media: MakeMedia, publish: Publish
+) -> None:
+    source = make_media(
+        f"interlaced {flag}.mp4",
+        *lavfi(BAR),
+        *("-vf", f"tinterlace=interleave_{first},fieldorder={flag},format=yuv420p"),
+        *("-c:v", "libx264", "-preset", "ultrafast", "-flags", "+ilme+ildct"),
+        *("-x264-params", f"{flag}=1", "-g", "25"),
+    )
+    with av.open(str(source)) as container:
+        combed = list(container.decode(video=0))
+    assert combing_px(combed[20]) > STEP_PX / 2, "the source should have a comb"
+
+    published = await publish(source)
+
+    for name in published.pictures:
+        smooth = frames(published.folder, name)
+        assert len(smooth) == len(combed)
+        assert max(combing_px(frame) for frame in smooth[2:-2:9]) < 0.35
+        middles = [left_edges(frame)[40] for frame in smooth[2:-2]]
+        assert all(a <= b for a, b in pairwise(middles)), "moves back and forth"
+    assert Note.DEINTERLACED in published.result.notes
+    check_published(published)

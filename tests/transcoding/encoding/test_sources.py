@@ -1,0 +1,218 @@
+"""Every kind of source comes out as the same card: whole, upright, in time, in true colours."""
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from decoded_media import RGB
+from media_recipes import (
+    CORNERS,
+    X265,
+    MakeMedia,
+    as_hdr,
+    as_yuv,
+    beeps,
+    card,
+    make_card,
+    with_late,
+)
+from mp4_writer import box
+from published import Publish
+from published_checks import check_published
+
+from portal.transcoding.errors import Note
+
+SMALL = card(size="320x180")  # one rung: for what is not about the picture
+A, B, C, D = CORNERS
+BLACK: RGB = (0, 0, 0)
+ON_ITS_SIDE = ("-display_rotation", "90")
+UPRIGHT = (B, D, A, C)
+UNTAGGED = "setparams=colorspace=unknown:range=unknown"
+# Dolby Vision's configuration (version 1.0): profile 8, level 4, RPU and base layer, and a base
+# layer that is HLG (8.4).
+_PROFILE_8_LEVEL_4 = 8 << 9 | 4 << 3 | 0b101
+DOLBY_VISION_8_4 = box(b"dvvC", struct.pack(">BBHB", 1, 0, _PROFILE_8_LEVEL_4, 4 << 4), bytes(19))
+CONTAINERS = (b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd", b"hvc1")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One kind of source. `tolerance` is of colours, in steps of 255."""
+
+    name: str
+    make: Callable[[MakeMedia], Path]
+    corners: Sequence[RGB] = CORNERS
+    tolerance: float = 8
+    in_sync: bool = True
+    is_hdr: bool = False
+
+
+def row(name: str, *options: str, extension: str = "mp4", **recipe: object) -> Row:
+    """A card made in one step; what the row itself is told is taken out of the recipe."""
+    own = ("corners", "tolerance", "in_sync", "is_hdr")
+    kept = {key: recipe.pop(key) for key in own if key in recipe}
+    file = f"{name}.{extension}"
+    return Row(name=name, make=lambda media: make_card(media, file, *options, **recipe), **kept)
+
+
+def remuxed(
+    name: str,
+    before: Sequence[str],
+    *options: str,
+    corners: Sequence[RGB] = CORNERS,
+    **recipe: object,
+) -> Row:
+    """A card put into another file without encoding."""
+
+    def make(media: MakeMedia) -> Path:
+        path = make_card(media, "card.mp4", *options, **recipe)
+        return media(f"{name}.mp4", *before, "-i", str(path), "-c", "copy")
+
+    return Row(name=name, make=make, corners=corners)
+
+
+def late(name: str, which: str, late_s: float, **recipe: object) -> Row:
+    """Picture or sound begins later than the other, by an empty edit."""
+
+    def make(media: MakeMedia) -> Path:
+        return with_late(
+            media, f"{name}.mp4", make_card(media, "card.mp4", **recipe), which, late_s
+        )
+
+    return Row(name=name, make=make)
+
+
+def hdr(name: str, transfer: str, *, tagged: bool) -> Row:
+    tags = f"colorprim=bt2020:colormatrix=bt2020nc:transfer={transfer if tagged else 'undef'}"
+    params = ("-x265-params", f"log-level=error:{tags}")
+    yuv = as_hdr(transfer, tagged=tagged)
+    return row(name, *params, codec=X265, yuv=yuv, tolerance=24, is_hdr=True)
+
+
+def dolby_vision_of_a_phone(media: MakeMedia) -> Path:
+    """HLG with Dolby Vision's configuration; the sensor lies on its side, and the matrix tells."""
+    tags = "colorprim=bt2020:colormatrix=bt2020nc:transfer=arib-std-b67"
+    lying = make_card(
+        media,
+        "hlg phone.mov",
+        *("-x265-params", f"log-level=error:{tags}"),
+        picture=card(rate="30", duration_s=3, flashes_s=(0.5, 2)),
+        sound=beeps(duration_s=3, at_s=(0.5, 2)),
+        yuv=as_hdr("arib-std-b67", tagged=True),
+        codec=X265,
+    )
+    source = media("hlg upright.mov", *ON_ITS_SIDE, "-i", str(lying), "-c", "copy")
+    content, at = bytearray(source.read_bytes()), 0
+    assert content.index(b"mdat") < content.index(b"moov")
+    for kind in CONTAINERS:
+        at = content.index(kind, at) - 4
+        size = struct.unpack_from(">I", content, at)[0]
+        struct.pack_into(">I", content, at, size + len(DOLBY_VISION_8_4))
+        at += 4
+    end = at - 4 + struct.unpack_from(">I", content, at - 4)[0] - len(DOLBY_VISION_8_4)
+    content[end:end] = DOLBY_VISION_8_4
+    made = source.with_name("dolby vision.mov")
+    made.write_bytes(content)
+    return made
+
+
+def transparent(name: str, *codec: str, yuv: str) -> Row:
+    """The lower left quarter is blue, and quite transparent: it must not show."""
+    hole = ",format=rgba,drawbox=x=0:y=ih/2:w=iw/2:h=ih/2:c=0x3040c0@0:t=fill:replace=1"
+    corners, picture = (A, B, BLACK, D), SMALL + hole
+    return row(name, picture=picture, codec=codec, yuv=yuv, extension="mov", corners=corners)
+
+
+def of_each_kind() -> Iterator[Row]:
+    """One or two of each kind, by default."""
+    yield row("h264-10bit-422", yuv=as_yuv("yuv422p10le"))
+    yield row("hevc-10bit", codec=X265, yuv=as_yuv("yuv420p10le"))
+    mpeg4 = ("-c:v", "mpeg4", "-q:v", "2", "-bf", "2")
+    yield row("mpeg4-part2", codec=mpeg4, yuv=as_yuv(matrix="smpte170m"))
+    yield transparent("alpha-png", "-c:v", "png", yuv="format=rgba")
+    yield row("audio-ac3", "-c:a", "ac3", picture=SMALL)
+    yield row("audio-22050-hz", picture=SMALL, sound=beeps(rate_hz=22_050))
+    yield row("audio-none", sound=None, in_sync=False)
+    yield row("audio-longer", picture=SMALL, sound=beeps(duration_s=10))
+    yield row("audio-shorter", picture=SMALL, sound=beeps(duration_s=3), in_sync=False)
+    yield late("audio-late", "0:a", 1.2)
+    yield row("fragmented", "-g", "25", "-movflags", "frag_keyframe+empty_moov+default_base_moof")
+    yield late("picture-late", "0:v", 0.8)
+    flashing = {"picture": card(flashes_s=(2.5, 6.0)), "sound": beeps(at_s=(2.5, 6.0))}
+    yield remuxed("start-trimmed", ("-ss", "1.3"), **flashing)
+    yield Row(
+        name="phone-upright-dolby-vision",
+        make=dolby_vision_of_a_phone,
+        corners=UPRIGHT,
+        tolerance=24,
+        is_hdr=True,
+    )
+    yield remuxed("copyable-mirrored", ("-display_hflip",), "-g", "50", corners=(B, A, D, C))
+    yield row("odd-size", picture=card(size="543x305"), yuv=as_yuv("yuv444p"))
+    wide = {"picture": card(size="408x306"), "yuv": f"{as_yuv()},setsar=4/3"}
+    yield remuxed("wide-pixels-rotated", ON_ITS_SIDE, corners=UPRIGHT, **wide)
+    yield row("29.97-fps", picture=card(size="320x180", rate="30000/1001"))
+    yield row("120-fps", picture=card(size="320x180", rate="120"))
+    yield row("full-range", yuv=as_yuv("yuvj420p", full_range=True))
+    sd = f"scale=out_color_matrix=bt601:out_range=tv,format=yuv420p,{UNTAGGED}"
+    yield row("untagged-sd-is-bt601", yuv=sd)
+    yield hdr("pq", "smpte2084", tagged=True)
+    yield hdr("untagged-hdr-is-hlg", "arib-std-b67", tagged=False)
+    yield row("one-frame", picture=card(duration_s=0.04, flashes_s=()), sound=None, in_sync=False)
+
+
+def others() -> Iterator[Row]:
+    """More of the same, with `-m soak`."""
+    prores = ("-c:v", "prores_ks", "-profile:v", "1")
+    yield row("prores-422", codec=prores, yuv=as_yuv("yuv422p10le"), extension="mov")
+    jfif = as_yuv("yuvj422p", matrix="smpte170m", full_range=True)
+    yield row("mjpeg", codec=("-c:v", "mjpeg", "-q:v", "2"), yuv=jfif, extension="mov")
+    yield row("av1", codec=("-c:v", "libsvtav1", "-preset", "12", "-svtav1-params", "lp=2"))
+    vp9 = ("-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-b:v", "1M")
+    yield row("vp9", codec=vp9)
+    yield row("rgb", codec=("-c:v", "qtrle"), yuv="format=rgb24", extension="mov")
+    for codec in ("alac", "libopus", "libmp3lame"):
+        yield row(f"audio-{codec}", "-c:a", codec, picture=SMALL)
+    yield row("audio-8000-hz", picture=SMALL, sound=beeps(rate_hz=8_000))
+    pcm, high = ("-c:a", "pcm_s24le"), beeps(rate_hz=192_000)
+    yield row("audio-pcm-192000-hz", *pcm, picture=SMALL, sound=high, extension="mov")
+    yield remuxed("both-late", ("-itsoffset", "0.8"))
+    yield late("picture-off-the-frame-grid", "0:v", 0.05, picture=card(rate="10"))
+    yield row("negative-offsets", "-bf", "3", "-movflags", "negative_cts_offsets")
+    yield remuxed("rotation-180", ("-display_rotation", "180"), corners=(D, C, B, A))
+    yield remuxed("rotation-270", ("-display_rotation", "270"), corners=(C, A, D, B))
+    yield row("narrow-pixels", yuv=f"{as_yuv()},setsar=3/4")
+    yield row("tiny", picture=card(size="64x36"), tolerance=12)
+    slow = card(size="320x180", rate="1", duration_s=10, flashes_s=(1.0, 8.0), flash_s=1.0)
+    yield row("1-fps", picture=slow, sound=beeps(duration_s=10, at_s=(1.0, 8.0)))
+    for rate in ("60", "240"):
+        yield row(f"{rate}-fps", picture=card(size="320x180", rate=rate))
+    hd = card(size="1280x720", duration_s=2, flashes_s=(0.5, 1.5))
+    bt709 = f"scale=out_color_matrix=bt709:out_range=tv,format=yuv422p,{UNTAGGED}"
+    sound = beeps(duration_s=2, at_s=(0.5, 1.5))
+    yield row("untagged-hd-is-bt709", picture=hd, yuv=bt709, sound=sound)
+    prores_4444 = ("-c:v", "prores_ks", "-profile:v", "4")
+    yield transparent("alpha-prores-4444", *prores_4444, yuv=as_yuv("yuva444p10le"))
+    tenth = card(duration_s=10, rate="1/10")
+    yield row("one-frame-of-a-tenth", picture=tenth, in_sync=False)
+    short = card(duration_s=1.5, flashes_s=(0.2, 1.0), flash_s=0.1)
+    yield row("under-one-segment", picture=short, sound=beeps(duration_s=1.5, at_s=(0.2, 1.0)))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *(pytest.param(it, id=it.name) for it in of_each_kind()),
+        *(pytest.param(it, id=it.name, marks=pytest.mark.soak) for it in others()),
+    ],
+)
+async def test_a_source_is_published_as_it_was_meant(
+    source: Row, make_media: MakeMedia, publish: Publish
+) -> None:
+    published = await publish(source.make(make_media))
+    check_published(
+        published, corners=source.corners, tolerance=source.tolerance, in_sync=source.in_sync
+    )
+    assert (Note.HDR_CONVERTED in published.result.notes) == source.is_hdr
