@@ -6,8 +6,7 @@ from typing import Any
 from api_client import run_sql
 from page_rows import READY, make_attempt, make_rendition, make_row
 
-from portal.database.models import Video
-from portal.database.states import Outcome
+from portal.database.models import Outcome, Video
 from portal.maintenance import janitor
 from portal.storage.objects import output_prefix
 from portal.web.composition import WebContext

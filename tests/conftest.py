@@ -28,8 +28,7 @@ from signed_in import CREDENTIALS, as_new, make_account, one_app
 
 from portal.bundled.data_folder import database_account
 from portal.config import Config
-from portal.database.account_models import Account
-from portal.database.states import Role
+from portal.database.account_models import Account, Role
 from portal.web.app import create_app
 from portal.web.composition import WebContext
 

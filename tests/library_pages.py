@@ -10,8 +10,7 @@ from uuid import uuid4
 from api_client import Client
 from page_rows import make_row
 
-from portal.database.models import Video
-from portal.database.states import VideoStatus
+from portal.database.models import Video, VideoStatus
 
 FAILED = {
     "status": VideoStatus.FAILED,

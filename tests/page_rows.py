@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from portal.database.models import Attempt, Rendition, Upload, Video
-from portal.database.states import RenditionState, VideoStatus
+from portal.database.models import Attempt, Rendition, RenditionState, Upload, Video, VideoStatus
 from portal.transcoding.packaging.master import Kind
 
 READY = {

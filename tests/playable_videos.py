@@ -22,9 +22,8 @@ from signed_in import (
 
 from portal.accounts.permissions import ANYONE, Principal
 from portal.config import Config
-from portal.database.account_models import Account
-from portal.database.models import Rendition, Video
-from portal.database.states import RenditionState, Role, Scope, Visibility
+from portal.database.account_models import Account, Role, Scope
+from portal.database.models import Rendition, RenditionState, Video, Visibility
 from portal.transcoding.packaging.master import Kind
 from portal.web.auth import SEEN, VIDEO_IDS
 from portal.web.composition import WebContext

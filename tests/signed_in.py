@@ -28,10 +28,9 @@ from portal.accounts.people import AccountsExist
 from portal.accounts.permissions import ANYONE, Principal
 from portal.accounts.tokens import digest
 from portal.config import Config
-from portal.database.account_models import Account
+from portal.database.account_models import Account, Role, Scope
 from portal.database.connection import execute
 from portal.database.models import Upload, Video
-from portal.database.states import Role, Scope
 from portal.storage.objects import upload_id
 from portal.web.app import create_app
 from portal.web.cookies import PLAIN_COOKIE

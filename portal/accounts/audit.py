@@ -20,8 +20,7 @@ from tortoise.queryset import QuerySet
 
 from portal.accounts.permissions import Principal
 from portal.database.account_models import Account, AuditEvent
-from portal.database.connection import execute, fetch_rows
-from portal.database.rows import IS_PRESENT
+from portal.database.connection import IS_PRESENT, execute, fetch_rows
 
 # Lines of an export that are in memory at once.
 BATCH = 500

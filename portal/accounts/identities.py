@@ -32,11 +32,10 @@ from portal.database.account_models import (
     Account,
     Identity,
     OneTimeLink,
+    Role,
     SignOn,
 )
-from portal.database.connection import fetch_rows, transaction
-from portal.database.rows import NOW
-from portal.database.states import Role
+from portal.database.connection import NOW, fetch_rows, transaction
 from portal.errors import SignOnUnknown, SingleSignOnRefused
 
 logger = logging.getLogger(__name__)

@@ -13,9 +13,8 @@ from portal.accounts.audit import AuditAction, note
 from portal.accounts.passwords import Passwords
 from portal.accounts.permissions import Principal
 from portal.accounts.tokens import digest, new_secret
-from portal.database.account_models import Account, OneTimeLink
+from portal.database.account_models import Account, OneTimeLink, Role
 from portal.database.connection import transaction
-from portal.database.states import Role
 from portal.errors import LinkNotValid, NotAllowed
 
 LIFE_DAYS = 7

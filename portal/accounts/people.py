@@ -13,10 +13,10 @@ from portal.database.account_models import (
     MAX_NAME_LENGTH,
     Account,
     OneTimeLink,
+    Role,
     Session,
 )
 from portal.database.connection import execute, transaction
-from portal.database.states import Role
 from portal.errors import (
     AccountExists,
     AccountNotFound,

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 from uuid import UUID
 
-from portal.database.states import Role, Scope, Visibility
+from portal.database.account_models import Role, Scope
+from portal.database.models import Visibility
 from portal.errors import MissingScope, NotAllowed, NotSignedIn
 
 

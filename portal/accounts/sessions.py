@@ -19,10 +19,8 @@ from portal.accounts.passwords import Passwords
 from portal.accounts.people import plain_email
 from portal.accounts.permissions import Principal
 from portal.accounts.tokens import digest, fetch_used, new_secret
-from portal.database.account_models import MAX_DEVICE_LENGTH, Account, AuditEvent, Session
-from portal.database.connection import execute, fetch_rows, transaction
-from portal.database.rows import NOW
-from portal.database.states import Role
+from portal.database.account_models import MAX_DEVICE_LENGTH, Account, AuditEvent, Role, Session
+from portal.database.connection import NOW, execute, fetch_rows, transaction
 from portal.errors import SignInRefused, TooManyTries
 
 logger = logging.getLogger(__name__)

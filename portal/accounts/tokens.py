@@ -11,9 +11,8 @@ from uuid import UUID, uuid4
 
 from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Action, Principal
-from portal.database.account_models import MAX_NAME_LENGTH, Account, ApiToken
+from portal.database.account_models import MAX_NAME_LENGTH, Account, ApiToken, Role, Scope
 from portal.database.connection import Row, execute, fetch_rows, transaction
-from portal.database.states import Role, Scope
 from portal.errors import FieldError, InvalidRequest
 from portal.text import is_blank
 

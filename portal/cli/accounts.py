@@ -23,10 +23,9 @@ from portal.cli.common import (
     with_database,
 )
 from portal.config import Config
-from portal.database.account_models import Account, ApiToken
+from portal.database.account_models import Account, ApiToken, Role, Scope
 from portal.database.connection import Row
 from portal.database.models import Video
-from portal.database.states import Role, Scope
 from portal.errors import NotFound
 
 ROLES = click.Choice([role.value for role in Role])

@@ -20,8 +20,7 @@ from portal.cli.common import (
 )
 from portal.config import Config
 from portal.database.connection import Row, fetch_rows
-from portal.database.models import Attempt, Rendition, Video
-from portal.database.states import VideoStatus
+from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.errors import PortalError
 from portal.queue.app import Queue, open_queue
 from portal.queue.rows import JOBS_OF_VIDEO, read_queue

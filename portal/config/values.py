@@ -21,7 +21,7 @@ ANY_HOST = "*"
 # In EMBED_ORIGINS: every site, or none but the portal's own.
 ANY_SITE = "*"
 NO_SITE = "none"
-# As `database.states` has them, which is above this.
+# As `database.models` has them, which is above this.
 ROLES = ("owner", "admin", "editor", "viewer")
 IMAGES = (".svg", ".png", ".webp")
 # A logo is on every page.

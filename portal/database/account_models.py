@@ -4,6 +4,7 @@ Secrets are kept as SHA-256 in hexadecimal digits (`digest`), passwords by argon
 """
 
 from datetime import datetime
+from enum import StrEnum
 from uuid import UUID
 
 from tortoise import fields
@@ -11,14 +12,30 @@ from tortoise.contrib.postgres.fields import ArrayField
 from tortoise.fields.db_defaults import SqlDefault
 from tortoise.models import Model
 
-from portal.database.states import Role
-
 MAX_EMAIL_LENGTH = 254
 MAX_NAME_LENGTH = 100
 MAX_DEVICE_LENGTH = 200
 # OpenID Connect Core 1.0, section 2.
 MAX_SUBJECT_LENGTH = 255
 MAX_PATH_LENGTH = 2000
+
+
+class Role(StrEnum):
+    """What an account may do, the most first; `accounts.permissions` has the rules."""
+
+    OWNER = "owner"
+    ADMIN = "admin"
+    EDITOR = "editor"
+    VIEWER = "viewer"
+
+
+class Scope(StrEnum):
+    """What an API token may be used for, as far as its account may."""
+
+    READ = "videos:read"
+    WRITE = "videos:write"
+    DELETE = "videos:delete"
+    ADMIN = "admin"
 
 
 class Account(Model):

@@ -7,6 +7,7 @@ an upload or published a video; None on a portal without accounts.
 
 from collections.abc import Iterable
 from datetime import datetime
+from enum import StrEnum
 from typing import Self
 from uuid import UUID
 
@@ -18,16 +19,53 @@ from tortoise.models import Model
 from tortoise.queryset import QuerySet
 
 from portal.database.search import search_columns
-from portal.database.states import (
-    Outcome,
-    PosterState,
-    RenditionState,
-    VideoStatus,
-    Visibility,
-)
 from portal.transcoding.packaging.master import Kind
 
 SEARCHED_FIELDS = frozenset({"title", "description", "tags"})
+
+
+class VideoStatus(StrEnum):
+    """What became of a video's transcoding."""
+
+    PROCESSING = "processing"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class Outcome(StrEnum):
+    """How an attempt ended; one without is running or abandoned.
+
+    HANDED_BACK ones don't count.
+    """
+
+    PUBLISHED = "published"
+    FAILED = "failed"
+    HANDED_BACK = "handed_back"
+
+
+class RenditionState(StrEnum):
+    """What became of a rendition. One that is being made is still planned."""
+
+    PLANNED = "planned"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+class PosterState(StrEnum):
+    """How a poster that an editor asked for stands."""
+
+    WAITING = "waiting"
+    WORKING = "working"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class Visibility(StrEnum):
+    """Who may see a video, the most first; `accounts.permissions` has the rules."""
+
+    PUBLIC = "public"
+    UNLISTED = "unlisted"
+    PRIVATE = "private"
 
 
 class Category(Model):

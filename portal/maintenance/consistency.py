@@ -12,9 +12,8 @@ from itertools import groupby
 from uuid import UUID
 
 from portal.config import Config
-from portal.database.connection import fetch_rows, server_time
+from portal.database.connection import fetch_rows, rows_by_key, server_time
 from portal.database.models import Video
-from portal.database.rows import rows_by_key
 from portal.maintenance.janitor import DAY_S, PERIOD_S, Cutoffs, recorded_multiparts
 from portal.maintenance.video_files import (
     Difference,

@@ -27,9 +27,8 @@ from uuid import UUID
 from portal.accounts.audit import prune
 from portal.accounts.sessions import delete_expired
 from portal.config import Config
-from portal.database.connection import fetch_rows, server_time, transaction
+from portal.database.connection import fetch_rows, lock_video, rows_by_key, server_time, transaction
 from portal.database.models import Attempt, Deletion, Tombstone, Upload, Video
-from portal.database.rows import lock_video, rows_by_key
 from portal.errors import StorageUnavailable
 from portal.processing.attempts import close_lost
 from portal.processing.outputs import unused_below, used_folders

@@ -20,10 +20,17 @@ from collections.abc import Mapping
 
 import psycopg
 
-from portal.database.connection import Row, fetch_rows, retry_outage, server_time, transaction
-from portal.database.models import Deletion, PosterRequest, Video
-from portal.database.rows import IS_UNDER_WAY, NOW, lock_video
-from portal.database.states import VideoStatus
+from portal.database.connection import (
+    IS_UNDER_WAY,
+    NOW,
+    Row,
+    fetch_rows,
+    lock_video,
+    retry_outage,
+    server_time,
+    transaction,
+)
+from portal.database.models import Deletion, PosterRequest, Video, VideoStatus
 from portal.queue.app import Queue, QueueUnavailable
 from portal.queue.enqueue import (
     defer_completion,

@@ -10,10 +10,15 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from portal.database.connection import transaction
-from portal.database.models import Attempt, PosterRequest, Rendition, Video
-from portal.database.rows import lock_video
-from portal.database.states import RenditionState, VideoStatus
+from portal.database.connection import lock_video, transaction
+from portal.database.models import (
+    Attempt,
+    PosterRequest,
+    Rendition,
+    RenditionState,
+    Video,
+    VideoStatus,
+)
 from portal.errors import NotPlayable, VideoNotFound
 from portal.maintenance.janitor import is_settled
 from portal.processing import attempts, outputs, renditions

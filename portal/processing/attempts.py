@@ -19,15 +19,23 @@ import psycopg
 from tortoise.expressions import F, Q, RawSQL
 
 from portal.database.connection import (
+    NOW,
     OUTAGE_TIMEOUT_S,
     execute,
+    lock_video,
     retry_outage,
     server_time,
     transaction,
 )
-from portal.database.models import Attempt, MadeSegment, Rendition, Video
-from portal.database.rows import NOW, lock_video
-from portal.database.states import Outcome, RenditionState, VideoStatus
+from portal.database.models import (
+    Attempt,
+    MadeSegment,
+    Outcome,
+    Rendition,
+    RenditionState,
+    Video,
+    VideoStatus,
+)
 from portal.queue.app import Queue
 from portal.queue.enqueue import defer_transcode
 from portal.transcoding.errors import FailCode

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from portal.database.connection import retry_outage
-from portal.database.models import Rendition, Video
-from portal.database.states import RenditionState
+from portal.database.models import Rendition, RenditionState, Video
 from portal.processing import attempts, renditions
 from portal.processing.attempts import OpenAttempt
 from portal.storage.bucket import MASTER_MAX_AGE_S, Storage, entries_of

@@ -19,7 +19,7 @@ import psycopg
 
 from portal.concurrency import task_group
 from portal.database.connection import retry_outage
-from portal.database.states import Outcome
+from portal.database.models import Outcome
 from portal.errors import DatabaseUnavailable, Unavailable
 from portal.processing import attempts, renditions
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt

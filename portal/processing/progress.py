@@ -16,9 +16,8 @@ from uuid import UUID
 
 import psycopg
 
-from portal.database.connection import transaction
+from portal.database.connection import lock_video, transaction
 from portal.database.models import MadeSegment as Row
-from portal.database.rows import lock_video
 from portal.processing import attempts
 from portal.processing.attempts import LeaseLost, OpenAttempt
 from portal.storage.bucket import Storage

@@ -14,10 +14,15 @@ from uuid import UUID
 
 from tortoise.queryset import QuerySet
 
-from portal.database.connection import transaction
-from portal.database.models import Attempt, MadeSegment, Rendition, Video
-from portal.database.rows import NOW, lock_video
-from portal.database.states import RenditionState, VideoStatus
+from portal.database.connection import NOW, lock_video, transaction
+from portal.database.models import (
+    Attempt,
+    MadeSegment,
+    Rendition,
+    RenditionState,
+    Video,
+    VideoStatus,
+)
 from portal.processing import attempts
 from portal.processing.attempts import Failure, LeaseLost, OpenAttempt
 from portal.queue.app import Queue

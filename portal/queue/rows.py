@@ -2,8 +2,7 @@
 
 from datetime import datetime
 
-from portal.database.connection import Row, execute, fetch_rows
-from portal.database.rows import IS_LIVE
+from portal.database.connection import IS_LIVE, Row, execute, fetch_rows
 
 # procrastinate's workers show every ten seconds that they live.
 DEAD_AFTER_S = 30

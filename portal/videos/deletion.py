@@ -14,10 +14,8 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from portal.accounts.audit import AuditAction, note
-from portal.database.connection import fetch_rows, server_time, transaction
-from portal.database.models import Attempt, PosterRequest, Tombstone, Upload, Video
-from portal.database.rows import NOW, lock_video
-from portal.database.states import PosterState
+from portal.database.connection import NOW, fetch_rows, lock_video, server_time, transaction
+from portal.database.models import Attempt, PosterRequest, PosterState, Tombstone, Upload, Video
 from portal.errors import VideoNotFound
 from portal.processing.removal import promise_removal
 from portal.queue.app import Queue

@@ -18,9 +18,8 @@ from psycopg import sql
 from tortoise.connection import get_connection
 
 from portal.accounts.permissions import Principal
-from portal.database.connection import Row, fetch_rows
+from portal.database.connection import IS_PRESENT, JOIN_ATTEMPT, Row, fetch_rows
 from portal.database.models import Video
-from portal.database.rows import IS_PRESENT, JOIN_ATTEMPT
 from portal.database.search import tag_query
 from portal.text import split_tags
 from portal.videos.library_queries import ORDERS, Cursor, LibraryQuery, Order, Tier

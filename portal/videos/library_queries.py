@@ -16,8 +16,8 @@ from typing import Self
 from uuid import UUID
 
 from portal.accounts.permissions import ANYONE, Principal
+from portal.database.models import VideoStatus
 from portal.database.search import WORD_FIELDS, query_words, tag_query, words_query
-from portal.database.states import VideoStatus
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)

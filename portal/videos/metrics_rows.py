@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from portal.database.connection import Row, fetch_rows
-from portal.database.rows import IS_LIVE, IS_PRESENT
+from portal.database.connection import IS_LIVE, IS_PRESENT, Row, fetch_rows
 
 Rows = Sequence[Row]
 

@@ -11,9 +11,8 @@ from uuid import UUID, uuid4
 
 from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Principal
-from portal.database.connection import execute, fetch_rows, transaction
-from portal.database.rows import lock_present
-from portal.database.states import VideoStatus
+from portal.database.connection import execute, fetch_rows, lock_present, transaction
+from portal.database.models import VideoStatus
 from portal.errors import NotPlayable, TooManyPlaybackLinks, VideoNotFound
 from portal.videos.playback_tokens import PlaybackToken, SigningKeys
 

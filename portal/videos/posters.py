@@ -17,10 +17,15 @@ import psycopg
 from tortoise.expressions import F
 
 from portal.accounts.audit import AuditAction, note
-from portal.database.connection import execute, fetch_rows, transaction
-from portal.database.models import PosterRequest, Rendition, Video
-from portal.database.rows import NOW, lock_video
-from portal.database.states import PosterState, RenditionState, VideoStatus
+from portal.database.connection import NOW, execute, fetch_rows, lock_video, transaction
+from portal.database.models import (
+    PosterRequest,
+    PosterState,
+    Rendition,
+    RenditionState,
+    Video,
+    VideoStatus,
+)
 from portal.errors import NotPlayable, StorageUnavailable, Unavailable
 from portal.processing.outputs import open_rendition
 from portal.processing.removal import remove_again

@@ -10,9 +10,8 @@ from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
-from portal.database.connection import Row, fetch_rows
-from portal.database.rows import IS_PRESENT, IS_UNDER_WAY, JOIN_ATTEMPT
-from portal.database.states import VideoStatus
+from portal.database.connection import IS_PRESENT, IS_UNDER_WAY, JOIN_ATTEMPT, Row, fetch_rows
+from portal.database.models import VideoStatus
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
 

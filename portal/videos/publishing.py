@@ -14,10 +14,8 @@ from tortoise.exceptions import IntegrityError
 
 from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Audience
-from portal.database.connection import fetch_rows, transaction
-from portal.database.models import Category, Rendition, Video
-from portal.database.rows import lock_present
-from portal.database.states import RenditionState, VideoStatus
+from portal.database.connection import fetch_rows, lock_present, transaction
+from portal.database.models import Category, Rendition, RenditionState, Video, VideoStatus
 from portal.errors import (
     FieldError,
     InvalidRequest,

@@ -9,10 +9,8 @@ from functools import partial
 from uuid import UUID
 
 from portal.accounts.permissions import Audience
-from portal.database.connection import Row, fetch_rows
-from portal.database.models import Video
-from portal.database.rows import IS_PRESENT, lock_present
-from portal.database.states import Visibility
+from portal.database.connection import IS_PRESENT, Row, fetch_rows, lock_present
+from portal.database.models import Video, Visibility
 from portal.errors import VideoNotFound
 
 RECORDS = f"""

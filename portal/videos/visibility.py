@@ -15,8 +15,7 @@ from uuid import UUID
 
 from portal.accounts.audit import AuditAction, changed_fields, note
 from portal.database.connection import transaction
-from portal.database.models import Video
-from portal.database.states import Visibility
+from portal.database.models import Video, Visibility
 from portal.errors import AccessChanged
 from portal.text import is_site
 from portal.videos.merging import Merged, MergeRule, Values, merge, united

@@ -25,7 +25,7 @@ from prometheus_client.registry import Collector
 from quart import Blueprint, Response, jsonify, request
 from tortoise.connection import get_connection
 
-from portal.database.states import Outcome, VideoStatus
+from portal.database.models import Outcome, VideoStatus
 from portal.errors import NotFound, StorageDenied
 from portal.processing.attempts import DURATION_BOUNDS_S
 from portal.queue.enqueue import QUEUES

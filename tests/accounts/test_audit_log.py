@@ -20,8 +20,8 @@ from portal.accounts.audit import (
 from portal.accounts.passwords import Passwords
 from portal.accounts.permissions import ANYONE
 from portal.config import Config
+from portal.database.account_models import Role
 from portal.database.connection import execute
-from portal.database.states import Role
 from portal.errors import SignInRefused
 
 pytestmark = pytest.mark.usefixtures("database")

@@ -13,8 +13,7 @@ from portal.accounts.identities import read_claims, value_of
 from portal.accounts.passwords import Passwords
 from portal.accounts.permissions import Principal
 from portal.config import Config
-from portal.database.account_models import MAX_NAME_LENGTH, Account, Identity, Session
-from portal.database.states import Role
+from portal.database.account_models import MAX_NAME_LENGTH, Account, Identity, Role, Session
 from portal.errors import SingleSignOnRefused
 
 WHO = {"iss": "https://id.example", "sub": "ann", "email_verified": True}

@@ -10,9 +10,8 @@ from portal.accounts import invitations, people
 from portal.accounts.invitations import LIFE_DAYS, Offer
 from portal.accounts.passwords import Passwords
 from portal.accounts.permissions import ANYONE, EVERYONES
-from portal.database.account_models import Account, OneTimeLink
+from portal.database.account_models import Account, OneTimeLink, Role
 from portal.database.connection import execute
-from portal.database.states import Role
 from portal.errors import AccountExists, InvalidRequest, LinkNotValid
 
 NEW_PASSWORD = "five brown little geese"

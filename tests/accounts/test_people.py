@@ -24,10 +24,9 @@ from signed_in import (
 from portal.accounts import invitations, people
 from portal.accounts.permissions import ANYONE, EVERYONES, Principal
 from portal.config import Config
-from portal.database.account_models import Account, OneTimeLink
+from portal.database.account_models import Account, OneTimeLink, Role
 from portal.database.connection import execute, transaction
 from portal.database.models import Upload, Video
-from portal.database.states import Role
 from portal.errors import (
     AccountExists,
     InvalidRequest,

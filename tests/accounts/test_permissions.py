@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from portal.accounts.permissions import ANYONE, EVERYONES, Action, Principal
-from portal.database.states import Role, Scope
+from portal.database.account_models import Role, Scope
 from portal.errors import MissingScope, NotAllowed, NotSignedIn
 
 OWN_ID, OTHERS_ID = uuid4(), uuid4()

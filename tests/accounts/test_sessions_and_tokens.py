@@ -10,9 +10,8 @@ from signed_in import make_account, person_of, program_of, session_of, token_of
 from portal.accounts import sessions, tokens
 from portal.accounts.permissions import ANYONE
 from portal.accounts.tokens import MAX_DAYS, TOKEN_PREFIX, digest
-from portal.database.account_models import Account, ApiToken, Session
+from portal.database.account_models import Account, ApiToken, Role, Scope, Session
 from portal.database.connection import execute, fetch_rows
-from portal.database.states import Role, Scope
 from portal.errors import InvalidRequest
 
 AGE = "UPDATE sessions SET seen_at = now() - %s::interval"

@@ -26,9 +26,8 @@ from portal.accounts.sessions import (
     MAX_WAIT_S,
 )
 from portal.config import Config
-from portal.database.account_models import Account, SignInFailure
+from portal.database.account_models import Account, Role, SignInFailure
 from portal.database.connection import fetch_rows
-from portal.database.states import Role
 from portal.errors import SignInRefused, TooManyTries
 
 ANN = "ann@example.org"

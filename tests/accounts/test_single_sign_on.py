@@ -33,10 +33,10 @@ from portal.accounts.identities import LIFE_S
 from portal.database.account_models import (
     Account,
     Identity,
+    Role,
     Session,
     SignOn,
 )
-from portal.database.states import Role
 
 # No two people of the provider's are alike.
 _numbers = count(1)

@@ -15,10 +15,9 @@ from signed_in import PASSWORD, Sender, make_account, program, token_of, try_to_
 
 from portal.accounts import people
 from portal.config import Config
-from portal.database.account_models import Account, ApiToken, Identity
+from portal.database.account_models import Account, ApiToken, Identity, Role, Scope
 from portal.database.connection import open_database
 from portal.database.models import Video
-from portal.database.states import Role, Scope
 
 PRESIGN = {"json": {"fileName": "a.mp4", "contentType": "video/mp4"}}
 LINK = re.compile(r"http://\S+(/welcome/[\w-]{43})\n")

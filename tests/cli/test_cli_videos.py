@@ -10,8 +10,7 @@ from api_client import Client, published, run_sql
 from command_line import portal
 from page_rows import READY, make_attempt, make_rendition, make_row
 
-from portal.database.models import Deletion, Rendition, Video
-from portal.database.states import Outcome, RenditionState, VideoStatus
+from portal.database.models import Deletion, Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.web.composition import WebContext
 
 

@@ -16,7 +16,7 @@ from command_line import portal as command
 from command_line import run_program
 from running_portal import LivePortal, fresh_database, run_portal
 
-from portal.database.states import Scope
+from portal.database.account_models import Scope
 
 HERE = Path(__file__).parent
 # What the fuzzed service runs with, beyond what every test's does.

@@ -19,8 +19,7 @@ from storage_proxy import send
 from portal.config import Config
 from portal.database import connection
 from portal.database.connection import open_database
-from portal.database.models import Attempt
-from portal.database.states import VideoStatus
+from portal.database.models import Attempt, VideoStatus
 from portal.processing import attempts, progress
 from portal.processing.attempts import LeaseLost
 from portal.processing.progress import Heartbeat

@@ -20,8 +20,7 @@ from stored_objects import stored
 from upload_client import content, look, multipart_uploads, send_part, sign, started
 
 from portal.config import Config
-from portal.database.models import Attempt, Deletion, Tombstone, Upload, Video
-from portal.database.states import Outcome, VideoStatus
+from portal.database.models import Attempt, Deletion, Outcome, Tombstone, Upload, Video, VideoStatus
 from portal.maintenance.janitor import Cutoffs, Tidied
 from portal.processing import removal
 from portal.storage.calls import ObjectMissing

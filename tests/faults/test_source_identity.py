@@ -20,8 +20,7 @@ from storage_proxy import Asked, StorageProxy, send, storage_proxy
 from stored_objects import another_second
 
 from portal.config import Config
-from portal.database.models import Video
-from portal.database.states import VideoStatus
+from portal.database.models import Video, VideoStatus
 from portal.processing.sources import END_BYTES, holds_source
 from portal.storage.bucket import objects_below
 from portal.transcoding.planning import ladder

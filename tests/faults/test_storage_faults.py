@@ -23,8 +23,7 @@ from stored_objects import stored
 from upload_client import PART_BYTES, content, multipart_uploads, put_to, start
 
 from portal.config import Config
-from portal.database.models import Attempt, Deletion, Video
-from portal.database.states import Outcome, VideoStatus
+from portal.database.models import Attempt, Deletion, Outcome, Video, VideoStatus
 from portal.errors import Unavailable
 from portal.maintenance.janitor import Tidied
 from portal.processing import attempts, sources

@@ -16,8 +16,7 @@ from running_portal import create, run_portal, until
 from stored_objects import stored, with_own_bucket
 from upload_client import started
 
-from portal.database.models import Rendition, Video
-from portal.database.states import Outcome, RenditionState, VideoStatus
+from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.maintenance.consistency import Report, compare
 from portal.maintenance.video_files import Difference
 from portal.storage.objects import output_prefix

@@ -14,8 +14,7 @@ from api_client import Client, rows, run_sql, until_found
 from passes import begun, make_missing, make_source, pass_of, published_file, ready_video
 from running_portal import LivePortal, call, create, final_status, make_video, process, read
 
-from portal.database.models import Attempt, MadeSegment, Rendition, Video
-from portal.database.states import Outcome, VideoStatus
+from portal.database.models import Attempt, MadeSegment, Outcome, Rendition, Video, VideoStatus
 from portal.processing import attempts
 from portal.processing.attempts import OpenAttempt
 from portal.processing.progress import Heartbeat

@@ -23,8 +23,7 @@ from passes import (
 )
 from running_portal import make_video
 
-from portal.database.models import Attempt, Rendition, Video
-from portal.database.states import VideoStatus
+from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.processing import outputs, renditions
 from portal.processing.sources import identify
 from portal.storage.calls import ObjectMissing

@@ -10,8 +10,7 @@ from api_client import Client, presign, put, rows
 from mp4_writer import same_picture
 from passes import EARLY, LATER, pass_of, published_file, states
 
-from portal.database.models import Attempt, Rendition, Video
-from portal.database.states import VideoStatus
+from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.processing import attempts, encoding, passes
 from portal.processing.encoding import Pace, Tools, WorkMeter
 from portal.transcoding.encoding.progress import Stage

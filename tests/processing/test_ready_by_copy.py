@@ -8,8 +8,7 @@ from api_client import Client
 from passes import begun, make_missing, make_playable, pass_of, published_file, states
 from running_portal import make_video, run_ffmpeg
 
-from portal.database.models import Attempt, Rendition, Video
-from portal.database.states import VideoStatus
+from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.processing import attempts, renditions
 from portal.transcoding.errors import CopyUndeliverable
 from portal.transcoding.packaging.hls import parse_media_playlist

@@ -8,8 +8,7 @@ from pythonjsonlogger.json import JsonFormatter
 from quart import Quart
 from signed_in import make_account
 
-from portal.database.account_models import Account
-from portal.database.states import Role
+from portal.database.account_models import Account, Role
 
 
 @pytest.fixture

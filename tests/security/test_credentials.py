@@ -16,8 +16,7 @@ from signed_in import (
 
 from portal.accounts.permissions import ANYONE
 from portal.accounts.tokens import TOKEN_PREFIX
-from portal.database.account_models import Account
-from portal.database.states import Scope
+from portal.database.account_models import Account, Scope
 
 UPLOAD = {"fileName": "a.mp4", "contentType": "video/mp4"}
 

@@ -17,9 +17,8 @@ from signed_in import (
 )
 
 from portal.accounts.permissions import ANYONE
-from portal.database.account_models import Account, ApiToken
+from portal.database.account_models import Account, ApiToken, Role
 from portal.database.models import Video
-from portal.database.states import Role
 from portal.web.cookies import PLAIN_COOKIE
 from portal.web.server.context import SAFE_METHODS
 

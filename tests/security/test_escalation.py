@@ -22,9 +22,8 @@ from signed_in import (
 
 from portal.accounts import people
 from portal.accounts.permissions import ANYONE
-from portal.database.account_models import Account, ApiToken
+from portal.database.account_models import Account, ApiToken, Role
 from portal.database.models import Video
-from portal.database.states import Role
 from portal.storage.objects import upload_id
 
 UPLOAD = {"fileName": "a.mp4", "contentType": "video/mp4"}

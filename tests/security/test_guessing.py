@@ -20,8 +20,7 @@ from signed_in import (
 
 from portal.accounts import invitations, people
 from portal.accounts.sessions import FREE_TRIES_OF_ACCOUNT, FREE_TRIES_OF_ADDRESS
-from portal.database.account_models import Account
-from portal.database.states import Role
+from portal.database.account_models import Account, Role
 
 ATTACKER = "203.0.113.66"
 WRONG = "five brown little geese"

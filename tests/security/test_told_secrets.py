@@ -27,8 +27,7 @@ from signed_in import (
 
 from portal.accounts import invitations
 from portal.accounts.tokens import digest
-from portal.database.account_models import Account
-from portal.database.states import Role
+from portal.database.account_models import Account, Role
 
 WRONG, NEW = "wrong-password-5ec7e7", "new-password-5ec7e7"
 SECRET = re.compile(r"/welcome/([\w-]{43})")

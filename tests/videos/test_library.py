@@ -12,8 +12,7 @@ from tortoise.transactions import in_transaction
 
 from portal.accounts.permissions import ANYONE, EVERYONES
 from portal.database.connection import execute, fetch_rows
-from portal.database.models import Video
-from portal.database.states import Visibility
+from portal.database.models import Video, Visibility
 from portal.videos import library
 from portal.videos.library import related_videos
 from portal.videos.library_queries import ORDERS

@@ -16,8 +16,7 @@ from stored_objects import stored
 from werkzeug.datastructures import FileStorage
 
 from portal.database.connection import fetch_rows
-from portal.database.models import PosterRequest, Video
-from portal.database.states import PosterState
+from portal.database.models import PosterRequest, PosterState, Video
 from portal.processing import removal
 from portal.transcoding.encoding.posters import fit_picture
 from portal.transcoding.errors import PictureFault, PictureRejected

@@ -25,9 +25,8 @@ from signed_in import (
 
 from portal.accounts.permissions import ANYONE, EVERYONES, Action, Audience, Principal
 from portal.config import Config
-from portal.database.account_models import Account
-from portal.database.models import Video
-from portal.database.states import Role, Scope, Visibility
+from portal.database.account_models import Account, Role, Scope
+from portal.database.models import Video, Visibility
 from portal.storage.objects import upload_id
 from portal.web.app import create_app
 from portal.web.auth import ACTIONS, Policy, policy, require_visible

@@ -35,9 +35,8 @@ from signed_in import (
 from portal.accounts import identities, invitations, people, tokens
 from portal.accounts.audit import AuditAction
 from portal.accounts.tokens import digest
-from portal.database.account_models import Account, ApiToken, OneTimeLink, Session
-from portal.database.models import Video
-from portal.database.states import Role, Scope, VideoStatus
+from portal.database.account_models import Account, ApiToken, OneTimeLink, Role, Scope, Session
+from portal.database.models import Video, VideoStatus
 from portal.videos import playback_tokens
 
 NEW = "five brown little geese"

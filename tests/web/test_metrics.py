@@ -12,7 +12,7 @@ from running_portal import create, final_status, free_port, run_portal, until
 from upload_client import stored
 
 from portal.config import Config
-from portal.database.states import Outcome
+from portal.database.models import Outcome
 from portal.processing import attempts
 from portal.processing.attempts import Failure
 from portal.web import monitoring

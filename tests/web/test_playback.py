@@ -14,8 +14,7 @@ from running_portal import LivePortal, create, final_status, read
 from signed_in import text_of
 from yarl import URL
 
-from portal.database.models import Rendition, Video
-from portal.database.states import VideoStatus
+from portal.database.models import Rendition, Video, VideoStatus
 from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app

@@ -14,8 +14,8 @@ from yarl import URL
 
 from portal.accounts import people
 from portal.accounts.permissions import EVERYONES
+from portal.database.account_models import Role
 from portal.database.models import Video
-from portal.database.states import Role
 from portal.videos import playback_links
 from portal.web.auth import Policy
 from portal.web.composition import WebContext

@@ -10,8 +10,7 @@ from quart import Quart, Response
 from signed_in import Sender, signed_in, text_of
 
 from portal.database.account_models import Account
-from portal.database.models import Video
-from portal.database.states import Visibility
+from portal.database.models import Video, Visibility
 from portal.web.composition import WebContext
 
 pytestmark = pytest.mark.shared_app(downloads=True)

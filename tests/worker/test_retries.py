@@ -12,8 +12,7 @@ from passes import pass_of
 from procrastinate.jobs import Job
 from stored_objects import unreachable
 
-from portal.database.models import Attempt
-from portal.database.states import Outcome
+from portal.database.models import Attempt, Outcome
 from portal.errors import StorageUnavailable
 from portal.processing import attempts
 from portal.storage.bucket import open_storage

@@ -8,7 +8,7 @@ from tortoise.fields.base import OnDelete
 from tortoise.indexes import Index
 from tortoise.migrations import operations as ops
 
-from portal.database.states import Outcome, VideoStatus
+from portal.database.models import Outcome, VideoStatus
 
 
 class Migration(migrations.Migration):

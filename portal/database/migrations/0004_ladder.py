@@ -12,7 +12,7 @@ from tortoise.fields.base import OnDelete
 from tortoise.fields.db_defaults import SqlDefault
 from tortoise.migrations import operations as ops
 
-from portal.database.states import RenditionState
+from portal.database.models import RenditionState
 from portal.transcoding.packaging.master import Kind
 
 KEEP_RENDITIONS = """

@@ -7,7 +7,7 @@ from tortoise import fields, migrations
 from tortoise.fields.base import OnDelete
 from tortoise.migrations import operations as ops
 
-from portal.database.states import PosterState
+from portal.database.models import PosterState
 
 
 class Migration(migrations.Migration):

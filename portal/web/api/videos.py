@@ -14,7 +14,7 @@ from quart_schema import document_querystring, document_request, document_respon
 
 from portal.accounts.permissions import Audience
 from portal.database.connection import Row
-from portal.database.states import VideoStatus, Visibility
+from portal.database.models import VideoStatus, Visibility
 from portal.errors import NotSignedIn
 from portal.videos import publishing
 from portal.videos.metadata import (

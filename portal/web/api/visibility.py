@@ -7,8 +7,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError, ValidationError
 from quart import Blueprint, Response, request
 from quart_schema import document_headers, document_request, document_response, tag_blueprint
 
-from portal.database.models import Video
-from portal.database.states import Visibility
+from portal.database.models import Video, Visibility
 from portal.text import MAX_SITE_LENGTH, SITE_PATTERN
 from portal.videos.visibility import (
     MAX_EMBED_ORIGINS,

@@ -11,8 +11,7 @@ from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.accounts import identities, people, sessions, tokens
 from portal.accounts.permissions import Action, Principal
-from portal.database.account_models import Account
-from portal.database.states import Scope
+from portal.database.account_models import Account, Scope
 from portal.errors import AccountNotFound, InvalidRequest, SignInRefused, TooManyTries
 from portal.text import shown, whole_number
 from portal.web.auth import Policy, policy, require_person

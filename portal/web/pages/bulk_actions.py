@@ -18,8 +18,7 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.wrappers import Response as WerkzeugResponse
 
 from portal.accounts.permissions import Action, Principal
-from portal.database.models import Video
-from portal.database.states import Visibility
+from portal.database.models import Video, Visibility
 from portal.errors import AccessChanged, MetadataChanged, NotAllowed, VideoNotFound
 from portal.text import shown, whole_number
 from portal.videos.deletion import (

@@ -14,8 +14,7 @@ from markupsafe import Markup
 from quart import Blueprint, Response, render_template, request, url_for
 
 from portal.config.values import ANY_SITE, NO_SITE
-from portal.database.models import Video
-from portal.database.states import VideoStatus
+from portal.database.models import Video, VideoStatus
 from portal.errors import PortalError, VideoNotFound
 from portal.text import shown, whole_number
 from portal.videos.reading import audience_of

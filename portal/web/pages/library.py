@@ -14,9 +14,8 @@ from quart import Blueprint, render_template, request, url_for
 
 from portal.accounts.people import names_of
 from portal.accounts.permissions import Action
-from portal.database.models import Video
+from portal.database.models import Video, VideoStatus
 from portal.database.search import MAX_QUERY_LENGTH
-from portal.database.states import VideoStatus
 from portal.errors import Overloaded
 from portal.text import shown
 from portal.videos.library import COUNT_CAP, LibraryPage, list_videos, read_work

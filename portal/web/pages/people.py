@@ -8,7 +8,7 @@ from quart.typing import ResponseReturnValue
 
 from portal.accounts import invitations, people
 from portal.accounts.permissions import Principal
-from portal.database.states import Role
+from portal.database.account_models import Role
 from portal.errors import AccountNotFound, FieldError, InvalidRequest, LastOwner, NotAllowed
 from portal.web.auth import Policy, policy, require_person
 from portal.web.pages.embedding import public_url

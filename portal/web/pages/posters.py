@@ -9,8 +9,7 @@ from quart import Blueprint, render_template, request
 from quart.typing import ResponseReturnValue
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from portal.database.models import PosterRequest, Video
-from portal.database.states import PosterState, VideoStatus
+from portal.database.models import PosterRequest, PosterState, Video, VideoStatus
 from portal.errors import FieldError, InvalidRequest, Unavailable
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import output_prefix

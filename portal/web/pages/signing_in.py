@@ -18,8 +18,7 @@ from portal.accounts.identities import CALLBACK, SignOnSecrets
 from portal.accounts.permissions import Action
 from portal.config import Config
 from portal.config.values import LOOPBACK
-from portal.database.account_models import Account
-from portal.database.states import Role
+from portal.database.account_models import Account, Role
 from portal.errors import (
     AccountExists,
     InvalidRequest,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from quart import Blueprint, render_template, request
 
 from portal.accounts.permissions import Action
-from portal.database.states import Visibility
+from portal.database.models import Visibility
 from portal.videos.library_queries import ORDERS, Sort
 from portal.web.auth import Policy, policy, principal
 from portal.web.composition import web_context

@@ -13,8 +13,7 @@ from werkzeug.datastructures import MultiDict
 
 from portal.accounts.permissions import Principal
 from portal.config.values import ANY_SITE, NO_SITE
-from portal.database.models import Video
-from portal.database.states import Visibility
+from portal.database.models import Video, Visibility
 from portal.errors import FieldError, InvalidRequest
 from portal.text import shown
 from portal.videos.visibility import (

@@ -11,8 +11,7 @@ from quart import Blueprint, redirect, render_template, request, url_for
 from quart.typing import ResponseReturnValue
 from werkzeug.wrappers import Response as WerkzeugResponse
 
-from portal.database.models import PosterRequest, Video
-from portal.database.states import VideoStatus
+from portal.database.models import PosterRequest, Video, VideoStatus
 from portal.errors import FieldError, InvalidRequest, PortalError, TooManyPlaybackLinks
 from portal.text import whole_number
 from portal.videos import playback_links

@@ -12,9 +12,8 @@ from quart import Quart
 from signed_in import Sender, make_account, make_video, person, program, signed_in, token_of
 
 from portal.accounts import people
-from portal.database.account_models import Account
+from portal.database.account_models import Account, Role, Scope
 from portal.database.models import Video
-from portal.database.states import Role, Scope
 from portal.errors import PlaybackTokenRefused
 from portal.videos.playback_links import MAX_LIFE_S, MAX_LINKS, MIN_LIFE_S, fetch_live_links
 from portal.web.composition import WebContext

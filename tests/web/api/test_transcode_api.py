@@ -7,8 +7,7 @@ from api_client import Client, answered, counts, problem, rows
 from page_rows import make_attempt, make_rendition, make_row
 
 from portal.database.connection import transaction
-from portal.database.models import Rendition, Video
-from portal.database.states import Outcome, RenditionState, VideoStatus
+from portal.database.models import Outcome, Rendition, RenditionState, Video, VideoStatus
 from portal.queue.enqueue import defer_encode
 from portal.transcoding.packaging.master import Kind
 from portal.web.composition import WebContext

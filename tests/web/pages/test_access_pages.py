@@ -18,9 +18,8 @@ from signed_in import (
     signed_in,
 )
 
-from portal.database.account_models import Account
-from portal.database.models import Video
-from portal.database.states import Role, Visibility
+from portal.database.account_models import Account, Role
+from portal.database.models import Video, Visibility
 
 EVIL = "<script>alert(1)</script>\"'"
 SITE = "https://blog.example.org"

@@ -17,8 +17,8 @@ from signed_in import (
 )
 
 from portal.accounts import invitations, people, sessions, tokens
-from portal.database.models import Video
-from portal.database.states import RenditionState, Role, Visibility
+from portal.database.account_models import Role
+from portal.database.models import RenditionState, Video, Visibility
 
 EVIL = "<script>alert(1)</script>\"'"
 # Of the page of a video, what only who may edit it is given.

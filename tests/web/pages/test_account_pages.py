@@ -19,7 +19,7 @@ from signed_in import (
 )
 
 from portal.accounts import invitations
-from portal.database.states import Role
+from portal.database.account_models import Role
 
 WRONG = "Wrong e-mail address or password."
 

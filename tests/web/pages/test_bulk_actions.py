@@ -13,9 +13,8 @@ from page_rows import READY
 from quart import Quart
 from signed_in import Sender, make_account, signed_in
 
-from portal.database.account_models import Account, AuditEvent
-from portal.database.models import Video
-from portal.database.states import Role, Visibility
+from portal.database.account_models import Account, AuditEvent, Role
+from portal.database.models import Video, Visibility
 
 pytestmark = pytest.mark.shared_app
 

@@ -7,7 +7,7 @@ from api_client import Client
 from front_end import STATIC, install_tools, run_node
 from page_rows import READY, make_attempt, make_rendition, make_row
 
-from portal.database.states import VideoStatus
+from portal.database.models import VideoStatus
 
 RULES = STATIC / "htmlvalidate.json"
 

@@ -10,8 +10,7 @@ from api_client import UNKNOWN_VIDEO_ID, Client
 from library_pages import FAILED
 from page_rows import READY, make_attempt, make_rendition, make_row
 
-from portal.database.models import Video
-from portal.database.states import RenditionState
+from portal.database.models import RenditionState, Video
 from portal.transcoding.packaging.master import Kind
 from portal.videos.progress import Progress
 from portal.web.pages import video as video_pages

@@ -14,9 +14,8 @@ from signed_in import (
     signed_in,
 )
 
-from portal.database.account_models import Account
+from portal.database.account_models import Account, Role
 from portal.database.models import Upload, Video
-from portal.database.states import Role
 from portal.uploads.quotas import Quota
 from portal.web.pages.formatting import moment
 

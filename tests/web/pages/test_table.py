@@ -10,9 +10,8 @@ from page_rows import READY, make_attempt
 from quart import Quart
 from signed_in import Sender, make_account, signed_in
 
-from portal.database.account_models import Account
-from portal.database.models import Video
-from portal.database.states import Role, Visibility
+from portal.database.account_models import Account, Role
+from portal.database.models import Video, Visibility
 from portal.web.pages.bulk_actions import MAX_SELECTED
 
 pytestmark = pytest.mark.shared_app

@@ -11,7 +11,7 @@ from quart import Quart
 from signed_in import ADDRESS, OWN_PAGE, Sender, make_account, program, signed_in, token_of
 
 from portal.config import Config
-from portal.database.states import Role
+from portal.database.account_models import Role
 from portal.errors import TooManyRequests
 from portal.web.app import create_app
 from portal.web.server import limits
