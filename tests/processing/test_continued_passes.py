@@ -1,18 +1,15 @@
 """A pass that ends early is gone on with, by any worker; and it ends for a video due before it."""
 
 import asyncio
-import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import aiohttp
 import pytest
 from api_client import Client, rows, run_sql, until_found
 from passes import begun, make_missing, make_source, pass_of, published_file, ready_video
-from running_portal import LivePortal, call, create, final_status, make_video, process, read
+from running_portal import LivePortal, create, final_status, make_video, process
 
 from portal.database.models import Attempt, MadeSegment, Outcome, Rendition, Video, VideoStatus
 from portal.processing import attempts
@@ -126,7 +123,7 @@ async def test_completion_goes_on_and_costs_no_try(
 
 
 @pytest.mark.usefixtures("early_first")
-async def test_attempt_lost_after_it_got_on_costs_none(
+async def test_attempt_lost_after_it_got_on_costs_none_and_a_failed_one_leaves_nothing(
     client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
     video = await published_file(client, resources, film)
@@ -138,59 +135,9 @@ async def test_attempt_lost_after_it_got_on_costs_none(
     assert not second.is_cautious
     [lost, _] = await Attempt.filter(video_id=video.id).order_by("number")
     assert (lost.outcome, lost.error_code) == (Outcome.HANDED_BACK, "worker_lost")
-
-
-@pytest.mark.usefixtures("early_first")
-async def test_failed_pass_leaves_nothing_to_go_on_with(
-    client: Client, resources: WebContext, film: Path, tmp_path: Path
-) -> None:
-    video = await published_file(client, resources, film)
-    await ended_after(await first_attempt(video), resources, tmp_path, segments=2)
-    second = await first_attempt(video)
+    # Of what failed nothing is used.
     await attempts.release(second, Outcome.FAILED, attempts.Failure("internal_error"))
     assert not await MadeSegment.exists(video_id=video.id)
-
-
-@asynccontextmanager
-async def watched(portal: LivePortal, video: dict[str, Any]) -> AsyncIterator[list[float]]:
-    """What clients see of a video's percentage, meanwhile."""
-    seen: list[float] = []
-
-    async def watch() -> None:
-        while True:
-            document = await call("GET", f"{portal.base_url}/api/videos/{video['id']}/transcode")
-            seen.append(document["percent"])
-            await asyncio.sleep(0.1)
-
-    watching = asyncio.create_task(watch())
-    try:
-        yield seen
-    finally:
-        watching.cancel()
-
-
-async def test_killed_worker_loses_only_unfinished_segments(
-    web: LivePortal, long_film: Path
-) -> None:
-    video, database_url = await create(web.base_url, long_film), web.environ["DATABASE_URL"]
-    async with watched(web, video) as seen:
-        async with process("worker", web.environ) as worker:
-            query = "SELECT 1 FROM made_segments OFFSET 3"
-            await until_found(database_url, query, interval_s=0.05)
-            worker.send_signal(signal.SIGKILL)
-            await worker.wait()
-        await run_sql(database_url, LEASE_PASSES)
-        async with process("worker", web.environ):
-            assert await final_status(web.base_url, video["id"], timeout_s=90) == "ready"
-    assert seen == sorted(seen), "the percentage fell"
-    found = await rows(database_url, "SELECT outcome, error_code FROM attempts WHERE number = 1")
-    assert found == [("handed_back", "worker_lost")]
-    playback_url = (await read(web.base_url, video["id"]))["playbackUrl"]
-    async with aiohttp.ClientSession(raise_for_status=True) as session:
-        url = playback_url.replace("/2/master.m3u8", f"/1/{EARLY}/playlist.m3u8")
-        async with session.get(url) as response:
-            playlist = parse_media_playlist(await response.text())
-    assert playlist.duration_s == pytest.approx(LONG_S)
 
 
 async def test_completion_gives_way_to_a_video_that_waits(

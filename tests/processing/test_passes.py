@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +25,7 @@ from running_portal import make_video
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.processing import outputs, renditions
 from portal.processing.sources import identify
-from portal.storage.calls import ObjectMissing
 from portal.transcoding.errors import FailCode, TranscodeFailed
-from portal.videos.deletion import delete_video
 from portal.web.composition import WebContext
 
 
@@ -72,14 +69,6 @@ async def test_long_video_is_playable_before_its_ladder_is_complete(
     assert (video.status, video.published_attempt) == (VideoStatus.READY, 1)
     assert video.complete_job_id is None
     assert video.transcode_job_id == playable.transcode_job_id
-
-
-async def test_short_video_is_made_in_one_pass(
-    client: Client, resources: WebContext, short_video: Path, tmp_path: Path
-) -> None:
-    video = await ready_video(client, resources, short_video, tmp_path)
-    assert set((await states(video)).values()) == {"complete"}
-    assert video.complete_job_id is None
 
 
 async def killed(pass_: Coroutine[Any, Any, object]) -> None:
@@ -170,19 +159,6 @@ async def test_pass_whose_lease_was_lost_writes_what_is_complete_and_no_more(
     await pass_of(lost, resources, tmp_path).make_missing()
     assert await master(client, playable) == before
     assert (await Video.get(id=playable.id)).complete_job_id is not None
-
-
-@pytest.mark.slow
-async def test_deleted_video_gets_no_playlist(
-    resources: WebContext, playable: Video, tmp_path: Path
-) -> None:
-    key = f"hls/{playable.id}/1/master.m3u8"
-    attempt = replace(await begun(playable.id), wanted=())
-    await delete_video(playable.id, queue=resources.queue)
-    await resources.storage.delete(key)
-    await pass_of(attempt, resources, tmp_path).make_missing()
-    with pytest.raises(ObjectMissing):
-        await resources.storage.get(key)
 
 
 @pytest.mark.slow

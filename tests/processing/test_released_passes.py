@@ -29,8 +29,6 @@ def unavailable(cause: Exception) -> StorageUnavailable:
     [
         # What runs out of time says nothing itself.
         (unavailable(TimeoutError()), "TimeoutError", "storage_unavailable"),
-        (unavailable(OSError("no route")), "no route", "storage_unavailable"),
-        (psycopg.OperationalError(), "OperationalError", "database_unavailable"),
         (psycopg.OperationalError("gone"), "gone", "database_unavailable"),
         (DiskFull(Path("/work")), "no space left on the disk of /work", "disk_full"),
         (asyncio.CancelledError(), "told to end", None),
