@@ -31,20 +31,15 @@ def old_video(
 
 
 @asynccontextmanager
-async def empty_database(services: dict[str, str]) -> AsyncIterator[Config]:
+async def older_database(services: dict[str, str], last: str) -> AsyncIterator[Config]:
+    """A database that was migrated up to here."""
     name = f"test_{uuid4().hex}"
     identifier = sql.Identifier(name)
     await execute(services, sql.SQL("CREATE DATABASE {}").format(identifier))
-    yield Config.from_env(on_database(services, name))
+    config = Config.from_env(on_database(services, name))
+    try:
+        await tortoise_migrate(config=_migration_config(config), target=f"portal.{last}")
+    finally:
+        await Tortoise.close_connections()
+    yield config
     await execute(services, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
-
-
-@asynccontextmanager
-async def older_database(services: dict[str, str], last: str) -> AsyncIterator[Config]:
-    """A database that was migrated up to here."""
-    async with empty_database(services) as config:
-        try:
-            await tortoise_migrate(config=_migration_config(config), target=f"portal.{last}")
-        finally:
-            await Tortoise.close_connections()
-        yield config

@@ -1,6 +1,5 @@
 """What README and the pages in docs/ name exists, as far as a machine can cheaply check it."""
 
-import ast
 import os
 import re
 from collections.abc import Iterator
@@ -108,9 +107,3 @@ def test_guides_name_places_that_exist() -> None:
         for place in PLACE.findall(text_of(page)):
             is_built = place == "static/dist/" or "screenshots" in place
             assert is_built or (ROOT / place).exists(), f"{page}: {place}"
-
-
-def test_every_module_says_what_it_is_for() -> None:
-    for path in (ROOT / "portal").rglob("*.py"):
-        if "migrations" not in path.parts:
-            assert ast.get_docstring(ast.parse(text_of(path))), path

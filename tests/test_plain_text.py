@@ -1,7 +1,7 @@
 """Texts of anyone's, as they are shown: readable, and harmless to what stands around them."""
 
 import pytest
-from hostile_texts import ALL, DIRECTIONS
+from hostile_texts import ALL
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,8 +13,7 @@ DIRECTION_CONTROLS = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069
 @pytest.mark.parametrize(
     "text",
     [
-        "Holiday 2026: the harbour & “quay”",
-        "Zürich, Düne, 東京, 서울, Đà Nẵng, ไก่จิกเด็ก, हिन्दी",
+        "Zürich, Düne, 東京, 서울, Đà Nẵng, ไก่จิกเด็ก, हिन्दी & “quay”",
         "\u05e9\u05c1\u05b8\u05dc\u05d5\u05b9\u05dd \u200f(2026)\u200e",
         "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
         "\U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f1e9\U0001f1ea",
@@ -25,19 +24,14 @@ def test_what_people_write_stays_as_it_is(text: str) -> None:
     assert shown(text) == text
 
 
-@pytest.mark.parametrize("text", DIRECTIONS)
-def test_nothing_turns_the_words_around_it(text: str) -> None:
-    assert not DIRECTION_CONTROLS & set(shown(text))
-
-
 def test_controls_go_and_line_ends_are_one_kind() -> None:
     assert shown("a\x1b[2Jb\x00\x7f\x85\r\nc\rd") == "a[2Jb\nc\nd"
 
 
-@given(st.one_of(st.text(), st.sampled_from(ALL)))
-def test_shown_text_is_a_part_of_the_text_and_stays_the_same(text: str) -> None:
+@given(st.text() | st.sampled_from(ALL) | st.text(alphabet="ab\u200f\u202e\u2066\u2069"))
+def test_shown_text_is_a_part_of_the_text_and_turns_nothing_around_it(text: str) -> None:
     result = shown(text)
+    assert not DIRECTION_CONTROLS & set(result)
     assert shown(result) == result
-    assert len(result) <= len(text)
     rest = iter(text.replace("\r", "\n"))
     assert all(letter in rest for letter in result)

@@ -1,11 +1,14 @@
-"""What was published before an upgrade plays after it."""
+"""What was published before an upgrade plays after it, and the queue's tables are up to date."""
 
+from pathlib import Path
 from uuid import UUID, uuid4
 
 from api_client import rows, run_sql
 from older_databases import old_video, older_database
+from procrastinate.schema import SchemaManager
 
 from portal.config import Config
+from portal.database import migrations
 from portal.database.connection import migrate
 
 ATTEMPTS = """
@@ -55,3 +58,9 @@ async def _renditions(config: Config, video_id: UUID) -> list[tuple[object, ...]
         FROM renditions WHERE video_id = %s ORDER BY position
     """
     return await rows(config.database_url, query, video_id)
+
+
+def test_queue_tables_are_those_of_the_installed_procrastinate() -> None:
+    """If not, a release has changed its schema: a further migration has to follow it."""
+    laid = (Path(migrations.__file__).parent / "0003_queue.sql").read_text()
+    assert laid.endswith(SchemaManager.get_schema())
