@@ -57,7 +57,7 @@ def test_database_address_alone_is_enough() -> None:
     assert config.public_url == "http://127.0.0.1:8000"
     assert config.s3_endpoint_url == config.s3_public_endpoint_url == ""
     assert config.work_dir == Path("work")
-    with pytest.raises(ConfigError, match=r"DATABASE_URL is not set.* portal up"):
+    with pytest.raises(ConfigError, match=r"DATABASE_URL is not set.*portal up"):
         Config.from_env({})
 
 
