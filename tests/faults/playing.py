@@ -11,7 +11,7 @@ from typing import Any
 
 import imageio_ffmpeg
 from command_line import run_program
-from hls_checks import entries, variants
+from published_checks import entries, variants
 
 DECODE_TIMEOUT_S = 120.0
 # A last frame, encoder delay, and what a half-second audio frame more or less adds.

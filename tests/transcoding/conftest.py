@@ -11,7 +11,7 @@ import psutil
 import pytest
 from aiohttp import web
 from media_recipes import ENCODED, MakeMedia, make_card
-from published import FolderSink, Publish, PublishCard, Published, Reports, Write, transcode
+from published import FolderSink, Publish, PublishCard, Published, Write, transcode
 from running_portal import run_ffmpeg, until
 from serving import Eventually, FindProcesses, Handler, Hanging, Serve, serving
 
@@ -107,11 +107,6 @@ def work_dir(tmp_path: Path) -> Path:
     path = tmp_path / "work 100%"
     path.mkdir()
     return path
-
-
-@pytest.fixture
-def reports() -> Reports:
-    return Reports()
 
 
 @pytest.fixture

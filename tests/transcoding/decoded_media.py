@@ -6,10 +6,10 @@ or conversions can't cancel itself out.
 
 from __future__ import annotations
 
-import struct
+import io
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -19,19 +19,24 @@ import av
 from av.stream import Disposition
 
 RGB = tuple[float, float, float]
-Source = Path | Any
+Source = Path | bytes | io.BytesIO
 
-_UNITY = 0x10000
 _BRIGHT, _LOUD, _PAUSE_S = 110, 0.1, 0.25
 _SOUND_RATE_HZ = 48_000
 
 
+@dataclass(frozen=True)
+class Packet:
+    """When it is shown and decoded, in seconds, and what it holds."""
+
+    shown_s: Fraction
+    decoded_s: Fraction
+    data: bytes = field(repr=False)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
-    """One decoded picture, reduced to what is asked of it.
-
-    `corners` are in reading order, and true for 8-bit 4:2:0 in studio range only.
-    """
+    """A decoded picture; `corners`, in reading order, are true for 4:2:0 in studio range only."""
 
     time_s: float
     length_s: float
@@ -39,7 +44,6 @@ class Shown:
     size: tuple[int, int]
     format: str
     tags: tuple[int, int, int, int]
-    is_turned: bool
     is_interlaced: bool
     centre_luma: float
     corners: tuple[RGB, ...]
@@ -47,23 +51,19 @@ class Shown:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Heard:
-    """A decoded sound track as mono samples at 48 kHz, from `start_s` on; all channels kept."""
+    """A decoded sound track: its channels' samples at 48 kHz, from `start_s` on."""
 
     start_s: float
     channels: tuple[array[float], ...]
 
     @property
-    def length_s(self) -> float:
-        return len(self.channels[0]) / _SOUND_RATE_HZ
-
-    @property
     def end_s(self) -> float:
-        return self.start_s + self.length_s
+        return self.start_s + len(self.channels[0]) / _SOUND_RATE_HZ
 
-    def onsets_s(self, channel: int = 0) -> list[float]:
+    def onsets_s(self) -> list[float]:
         """When it gets loud after a pause."""
         found, last_s = [], -_PAUSE_S
-        for number, value in enumerate(self.channels[channel]):
+        for number, value in enumerate(self.channels[0]):
             if abs(value) > _LOUD:
                 at_s = self.start_s + number / _SOUND_RATE_HZ
                 if at_s - last_s >= _PAUSE_S:
@@ -87,6 +87,24 @@ class Heard:
         return self.channels[channel][int(first) : int(last)]
 
 
+def open_media(source: Source, **options: str) -> Any:
+    """Open an MP4 whatever its metadata is."""
+    opened: Any = io.BytesIO(source) if isinstance(source, bytes) else source
+    opened = str(opened) if isinstance(opened, Path) else opened
+    return av.open(opened, format="mov", metadata_errors="ignore", options=options)
+
+
+def packets(source: Source, kind: str = "video") -> list[Packet]:
+    """Those of the first track of a kind, none without one, in the order of decoding."""
+    with open_media(source) as container:
+        return [
+            Packet(it.pts * it.time_base, it.dts * it.time_base, bytes(it))
+            for stream in getattr(container.streams, kind)[:1]
+            for it in container.demux(stream)
+            if it.size
+        ]
+
+
 def look(source: Source, *, strict: bool = True) -> list[Shown]:
     """Decode every picture; when strict, the least fault in the stream is an error."""
     options = {"err_detect": "explode"} if strict else {}
@@ -106,33 +124,14 @@ def moving_pictures(container: Any) -> Any:
 
 
 def listen(source: Source, number: int = 0, *, mixed: bool = False) -> Heard:
-    """Decode a whole sound track, faults left out; gaps are silent. `mixed` makes it one channel.
-
-    Sources change their channels on the way; what we write does not.
-    """
+    """Decode a whole sound track; faults are left out, gaps are silent, `mixed` is one channel."""
     with open_media(source) as container:
         frames = list(_frames_leniently(container, container.streams.audio[number]))
-    return _heard(frames, "mono" if mixed else frames[0].layout.name)
-
-
-def track_end_s(path: Path, number: int) -> float:
-    """When a sound track ends by its index."""
-    with open_media(path) as container:
-        stream = container.streams.audio[number]
-        return float(((stream.start_time or 0) + (stream.duration or 0)) * stream.time_base)
-
-
-def open_media(source: Source, **options: str) -> Any:
-    """Open an MP4 whatever its metadata is."""
-    opened = str(source) if isinstance(source, Path) else source
-    return av.open(opened, format="mov", metadata_errors="ignore", options=options)
-
-
-def _heard(frames: Sequence[av.AudioFrame], layout: str) -> Heard:
-    resampler: av.AudioResampler | None = None
+    layout = "mono" if mixed else frames[0].layout.name
     channels = [array("f") for _ in av.AudioLayout(layout).channels]
     start_s, form = frames[0].time or 0.0, None
     for frame in frames:
+        # Sources change their channels on the way.
         if form != (form := (frame.format.name, frame.layout.name, frame.sample_rate)):
             resampler = av.AudioResampler(format="fltp", layout=layout, rate=_SOUND_RATE_HZ)
         gap = round(((frame.time or 0.0) - start_s) * _SOUND_RATE_HZ) - len(channels[0])
@@ -147,12 +146,9 @@ def _heard(frames: Sequence[av.AudioFrame], layout: str) -> Heard:
 
 def flashes_s(pictures: Sequence[Shown]) -> list[float]:
     """When the centre turns bright."""
-    before = [False, *(picture.centre_luma > _BRIGHT for picture in pictures)]
-    return [
-        picture.time_s
-        for picture, was_bright in zip(pictures, before, strict=False)
-        if picture.centre_luma > _BRIGHT and not was_bright
-    ]
+    bright = [picture.centre_luma > _BRIGHT for picture in pictures]
+    turns = zip(pictures, [False, *bright], bright, strict=False)
+    return [picture.time_s for picture, before, now in turns if now and not before]
 
 
 def display_aspect(path: Path) -> Fraction:
@@ -161,11 +157,11 @@ def display_aspect(path: Path) -> Fraction:
         stream = moving_pictures(container)
         frame = next(_frames_leniently(container, stream))
         sar = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio or 1
-        aspect = Fraction(frame.width, frame.height) * Fraction(sar or 1)
-        return 1 / aspect if _is_on_its_side(frame) else aspect
+        aspect = Fraction(frame.width, frame.height) * Fraction(sar)
+        return 1 / aspect if frame.rotation % 180 == 90 else aspect
 
 
-def _frames_leniently(container: Any, stream: Any) -> Iterator[av.VideoFrame]:
+def _frames_leniently(container: Any, stream: Any) -> Iterator[Any]:
     for packet in container.demux(stream):
         try:
             yield from packet.decode()
@@ -173,56 +169,38 @@ def _frames_leniently(container: Any, stream: Any) -> Iterator[av.VideoFrame]:
             continue
 
 
-def _matrix(frame: av.VideoFrame) -> tuple[int, ...] | None:
-    try:
-        found = frame.side_data.get("DISPLAYMATRIX")
-    except ValueError:  # PyAV does not know every kind there is
-        quarter = frame.rotation % 180 == 90
-        return (0, _UNITY, 0, -_UNITY, 0, 0, 0, 0, 0) if quarter else None
-    return struct.unpack("9i", bytes(found)) if found is not None else None
-
-
-def _is_on_its_side(frame: av.VideoFrame) -> bool:
-    matrix = _matrix(frame)
-    return matrix is not None and abs(matrix[1]) > abs(matrix[0])
-
-
 def _shown(frame: av.VideoFrame) -> Shown:
-    matrix, pix_fmt = _matrix(frame), frame.format.name
-    is_turned = matrix is not None and matrix[:2] + matrix[3:5] != (_UNITY, 0, 0, _UNITY)
+    form = frame.format.name
     tags = (frame.colorspace, frame.color_primaries, frame.color_trc, frame.color_range)
     time_s, length_s = frame.time or 0.0, float((frame.duration or 0) * (frame.time_base or 0))
-    if pix_fmt != "yuv420p":
+    if form != "yuv420p":
         frame = frame.reformat(format="yuv420p")
     return Shown(
         time_s=time_s,
         length_s=length_s,
         is_key=bool(frame.key_frame),
         size=(frame.width, frame.height),
-        format=pix_fmt,
+        format=form,
         tags=tuple(int(tag) for tag in tags),
-        is_turned=is_turned,
         is_interlaced=bool(frame.interlaced_frame),
         centre_luma=_mean(frame, 0, 0.5, 0.5),
-        corners=tuple(_corners(frame)),
+        corners=tuple(
+            _rgb(*(_mean(frame, plane, x, y) for plane in range(3)))
+            for y in (0.12, 0.88)
+            for x in (0.12, 0.88)
+        ),
     )
 
 
-def _corners(frame: av.VideoFrame) -> Iterator[RGB]:
-    for y in (0.12, 0.88):
-        for x in (0.12, 0.88):
-            yield _rgb(*(_mean(frame, plane, x, y) for plane in range(3)))
-
-
-def _mean(frame: av.VideoFrame, plane: int, x: float, y: float) -> float:
+def _mean(frame: av.VideoFrame, number: int, x: float, y: float) -> float:
     """The mean of a patch around a place given in shares of width and height."""
-    data, stride = memoryview(frame.planes[plane]), frame.planes[plane].line_size
-    width, height = frame.planes[plane].width, frame.planes[plane].height
+    plane = frame.planes[number]
+    data, width, height = memoryview(plane), plane.width, plane.height
     half_x, half_y = max(1, width // 20), max(1, height // 20)
     left, right = max(0, int(x * width) - half_x), min(width, int(x * width) + half_x)
     top, bottom = max(0, int(y * height) - half_y), min(height, int(y * height) + half_y)
-    rows = [data[row * stride + left : row * stride + right] for row in range(top, bottom)]
-    return sum(sum(row) for row in rows) / sum(len(row) for row in rows)
+    lines = [data[row * plane.line_size :][left:right] for row in range(top, bottom)]
+    return sum(map(sum, lines)) / sum(map(len, lines))
 
 
 def _rgb(luma: float, blue: float, red: float) -> RGB:

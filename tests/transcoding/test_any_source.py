@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import pytest
 from examples import a_probe, a_sound, a_text, a_video, here
-from hls_checks import attributes
 from hypothesis import given
 from hypothesis import strategies as st
+from published_checks import attributes
 
 from portal.transcoding.packaging.cmaf import SegmentError, avc_codec, inspect_segment
 from portal.transcoding.packaging.hls import (

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from hls_checks import check_hls
 from media_recipes import MakeMedia
 from published import FolderSink, Write, shown, transcode
+from published_checks import check_hls
 
 from portal.transcoding.errors import Note, RejectCode, SourceRejected
 from portal.transcoding.packaging.master import MASTER_NAME

@@ -8,8 +8,6 @@ from media_recipes import MakeMedia
 from published import (
     FolderSink,
     Publish,
-    Reports,
-    files_in,
     playlist,
     transcode,
 )
@@ -47,21 +45,24 @@ async def test_playlists_come_after_what_they_name(plain: Path, publish: Publish
         assert sorted(name for name in written if name.endswith(".m4s")) == sorted(listed)
         finished_at = sink.names.index(f"{rendition}/playlist.m3u8")
         assert all(sink.names.index(name) < finished_at for name in listed)
-    on_disk = sum(
-        path.stat().st_size for path in files_in(sink.folder) if path.parent != sink.folder
-    )
+    on_disk = sum(path.stat().st_size for path in sink.folder.glob("*/*"))
     assert sum(rendition.size_bytes for rendition in result.output.renditions) == on_disk
 
 
 async def test_progress_never_falls_and_ends_at_100(
-    plain: Path, sink: FolderSink, work_dir: Path, reports: Reports, monkeypatch: pytest.MonkeyPatch
+    plain: Path, sink: FolderSink, work_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("portal.transcoding.encoding.command._PROGRESS_PERIOD_S", 0.05)
-    await transcode(str(plain), sink=sink, work_dir=work_dir, on_progress=reports)
-    percents = [percent for _, percent, _ in reports.all]
+    reports: list[tuple[Stage, float]] = []
+
+    async def remember(stage: Stage, percent: float, seconds_left: float | None) -> None:
+        reports.append((stage, percent))
+
+    await transcode(str(plain), sink=sink, work_dir=work_dir, on_progress=remember)
+    percents = [percent for _, percent in reports]
     assert percents == sorted(percents)
     assert percents[-1] == 100.0
-    stages = list(dict.fromkeys(stage for stage, _, _ in reports.all))
+    stages = list(dict.fromkeys(stage for stage, _ in reports))
     assert stages == [Stage.TRANSCODING, Stage.FINISHING]
     assert any(1 < percent < 97 for percent in percents)
 

@@ -1,7 +1,7 @@
 """The master playlist: what players choose from, and where they start."""
 
 from examples import a_sound, a_text, a_video, here
-from hls_checks import attributes, variants
+from published_checks import attributes, variants
 
 
 def test_it_starts_with_a_middle_rung_and_counts_the_audio_in() -> None:

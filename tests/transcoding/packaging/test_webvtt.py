@@ -10,6 +10,7 @@ from published_checks import check_published
 
 from portal.transcoding.encoding import command
 from portal.transcoding.errors import Note
+from portal.transcoding.packaging.master import Kind
 from portal.transcoding.packaging.webvtt import Cue, parse_webvtt, segment_webvtt, webvtt
 
 ENGLISH = (
@@ -93,7 +94,7 @@ async def test_a_track_that_is_too_large_is_left_out_and_noted(
 
     result = await transcode(str(source), sink=sink, work_dir=work_dir)
 
-    assert [each.name for each in result.subtitles] == ["subtitles-2"]
+    assert [each.name for each in result.of(Kind.SUBTITLES)] == ["subtitles-2"]
     assert Note.SUBTITLES_LEFT_OUT in result.notes
     assert not (sink.folder / "subtitles-1").exists()
     check_published(Published(source, result, sink), corners=CORNERS, in_sync=True)

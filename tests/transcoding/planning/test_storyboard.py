@@ -10,10 +10,11 @@ from pathlib import Path
 import av
 import pytest
 from media_recipes import MakeMedia, card
-from published import FolderSink, Publish, PublishCard, Published, playlist, put_storyboard
+from published import FolderSink, Publish, PublishCard, Published, ignore, playlist
 from published import frames as frames_of
 
 from portal.transcoding.encoding.posters import cut_frame
+from portal.transcoding.encoding.storyboards import RenditionFiles, make_storyboard
 from portal.transcoding.packaging.hls import INIT_NAME
 from portal.transcoding.planning.storyboard import STORYBOARD_NAME, plan_storyboard, spread_tiles
 
@@ -39,8 +40,21 @@ def places(folder: Path) -> list[Place]:
 
 
 async def checked_storyboard(published: Published, sink: FolderSink) -> list[Place]:
-    """Cues follow each other to the end, and each is inside a sprite that exists."""
-    await put_storyboard(published, sink)
+    """Made into a sink of its own. Cues follow each other, each inside a sprite that exists."""
+    folder, lowest = published.folder, published.result.output.renditions[0]
+
+    async def read(uri: str) -> bytes:
+        return (folder / lowest.name / uri).read_bytes()
+
+    files = RenditionFiles(playlist=playlist(folder, lowest.name), read=read)
+    video = published.result.source.video
+    await make_storyboard(
+        files,
+        plan_storyboard(video.width, video.height, duration_s=files.playlist.duration_s),
+        sink=sink,
+        work_dir=sink.folder.parent,
+        on_progress=ignore,
+    )
     found = places(sink.folder)
     assert found[0][0] == 0
     assert all(one[1] == other[0] for one, other in pairwise(found))

@@ -1,0 +1,294 @@
+"""A copy holds every packet of its source at its own time, or is refused with a reason."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from aiohttp import web
+from decoded_media import Packet, open_media, packets
+from media_recipes import MakeMedia, with_late
+from published import frames, joined, playlist
+from serving import Hanging, Serve, begin_range, cut
+
+from portal.transcoding.copying.remux import RemuxReport, TrackCopy, remux
+from portal.transcoding.errors import CopyUndeliverable, FailCode, TranscodeFailed
+
+VIDEO, SOUND = "video", "audio"
+GROUPS = ("-g", "60", "-bf", "2")
+SIGNED = "?X-Amz-Signature=secret"
+
+Make = Callable[[MakeMedia, MakeMedia], Path]
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A copy, beside its source; the renditions are named for what they are of."""
+
+    source: Path
+    folder: Path
+    report: RemuxReport
+
+    def packets(self, kind: str) -> tuple[list[Packet], list[Packet]]:
+        """Those of the copy, and those of its source."""
+        return packets(joined(self.folder, kind), kind), packets(self.source, kind)
+
+
+async def ignore(copied_s: float) -> None:
+    """Progress that nobody watches."""
+
+
+async def copy(source: Path, folder: Path, *, address: str = "", **how: Any) -> Copied:
+    """Copy the first picture and the first sound."""
+    with open_media(source) as container:
+        tracks = (*container.streams.video[:1], *container.streams.audio[:1])
+        picture, *sounds = (track.index for track in tracks)
+    defaults = {"on_progress": ignore, "paused": asyncio.Event(), "timeout_s": 60}
+    report = await remux(
+        address or str(source),
+        video=TrackCopy(index=picture, name=VIDEO),
+        audio=[TrackCopy(index=sound, name=SOUND) for sound in sounds],
+        work_dir=folder,
+        **{**defaults, **how},
+    )
+    return Copied(source, folder, report)
+
+
+def made(name: str, *options: str, **scene: Any) -> Make:
+    """A test picture with a tone, as ffmpeg writes it: the index at the end."""
+    return lambda video, _: video(f"copy {name}.mp4", *GROUPS, *options, **scene)
+
+
+def late(track: str, late_s: float) -> Make:
+    def make(video: MakeMedia, media: MakeMedia) -> Path:
+        whole = video("copy plain.mp4", *GROUPS, duration_s=12)
+        return with_late(media, f"copy late {track[-1]} {late_s}.mp4", whole, track, late_s)
+
+    return make
+
+
+FINE = ("-fps_mode", "passthrough", "-enc_time_base", "1:90000", "-video_track_timescale", "90000")
+JITTER = ("-vf", "settb=1/90000,setpts='PTS+600*random(1)'", *FINE)
+EXACT = {
+    "B-frames in pyramids": made("pyramids", "-bf", "5", "-b-pyramid", "normal", duration_s=12),
+    "jittering": made("jittering", *JITTER, duration_s=12),
+    "a coarse time scale": made("coarse", "-video_track_timescale", "600", duration_s=12),
+    "late picture": late("0:v", 0.4),
+    "late sound": late("0:a", 0.4),
+}
+
+
+@pytest.mark.parametrize("make", EXACT.values(), ids=EXACT)
+async def test_every_packet_keeps_its_bytes_and_its_times(
+    make: Make, make_video: MakeMedia, make_media: MakeMedia, tmp_path: Path
+) -> None:
+    copied = await copy(make(make_video, make_media), tmp_path)
+
+    assert not copied.report.dropped
+    video, own_video = copied.packets(VIDEO)
+    assert [packet.data for packet in video] == [packet.data for packet in own_video]
+    assert video[1:] == own_video[1:]
+    assert video[0].shown_s == 0, "shown from the beginning, however late it is in the source"
+    assert copied.report.frames == len(video)
+    sound, own_sound = copied.packets(SOUND)
+    assert [packet.data for packet in sound] == [packet.data for packet in own_sound]
+    # To half a sample, where the source's ticks are no samples.
+    for packet, own in zip(sound, own_sound, strict=True):
+        assert abs(packet.shown_s - own.shown_s) * 44_100 <= 40
+    assert copied.report.duration_s == pytest.approx(playlist(tmp_path, VIDEO).duration_s)
+
+
+async def test_segments_begin_where_the_rule_says_and_decode_alone(
+    make_video: MakeMedia, tmp_path: Path
+) -> None:
+    keys = ("-g", "999", "-force_key_frames", "0,1,3.9,7,9.5,10,11,14", "-bf", "2")
+    await copy(make_video("irregular keys.mp4", *keys, duration_s=16), tmp_path)
+
+    expected_s = [0, 3.9, 9.5, 14]
+    # Half a frame of 1024 samples.
+    for name, within_s, per_s in ((VIDEO, 0.001, 30), (SOUND, 0.012, 44_100 / 1024)):
+        written = playlist(tmp_path, name)
+        assert written.starts_s == pytest.approx(expected_s, abs=within_s)
+        for number, segment in enumerate(written.segments):
+            alone = frames(tmp_path, name, number)
+            assert len(alone) == pytest.approx(segment.duration_s * per_s, abs=2)
+            assert alone[0].time == pytest.approx(expected_s[number], abs=0.05)
+        files = {path.name for path in (tmp_path / name).iterdir()}
+        named = {segment.uri for segment in written.segments}
+        assert files == named | {"init.mp4", "playlist.m3u8"}
+
+
+async def test_nothing_of_the_sources_metadata_is_copied(
+    make_video: MakeMedia, tmp_path: Path
+) -> None:
+    about = ("-metadata", "title=Secret", "-metadata", "location=+48.2+16.3/")
+    track = ("-metadata:s:v", "handler_name=Secret", "-metadata:s:a", "language=deu")
+    source = make_video("secret.mp4", *GROUPS, *about, *track)
+    assert b"Secret" in source.read_bytes()
+
+    await copy(source, tmp_path)
+
+    for name in (VIDEO, SOUND):
+        init = (tmp_path / name / "init.mp4").read_bytes()
+        assert b"Secret" not in init
+        assert b"+48.2" not in init
+        assert b"\x55\xc4" in init, "the language is undetermined"
+
+
+def starting_within_a_group(video: MakeMedia, media: MakeMedia) -> Path:
+    whole = video("copy plain.mp4", *GROUPS, duration_s=12)
+    return media("copy trimmed.mp4", "-ss", "1.5", "-i", str(whole), "-c", "copy")
+
+
+def changing_parameter_sets(video: MakeMedia, media: MakeMedia) -> Path:
+    """Two recordings one after the other; the second one's parameter sets lie between frames."""
+    sizes = ("320x180", "640x360")
+    parts = [video(f"copy {size}.mp4", *GROUPS, size=size, audio_s=0) for size in sizes]
+    listing = parts[0].with_name("copy parts.txt")
+    listing.write_text("".join(f"file '{part}'\n" for part in parts))
+    return media("copy both.mp4", "-f", "concat", "-safe", "0", "-i", str(listing), "-c", "copy")
+
+
+OPEN_GOP = ("-preset", "fast", "-x264-params", "open-gop=1:keyint=30")
+REFUSED = {
+    "groups of 12 s": (made("long", "-g", "999", duration_s=12), "long_gop"),
+    "open groups": (made("open", *OPEN_GOP, duration_s=12), "long_gop"),
+    "another codec": (made("mpeg4", "-c:v", "mpeg4"), "codec"),
+    "cut by an edit list": (starting_within_a_group, "edited"),
+    "changing parameter sets": (changing_parameter_sets, "parameter_sets"),
+}
+
+
+@pytest.mark.parametrize(("make", "reason"), REFUSED.values(), ids=REFUSED)
+async def test_a_video_that_players_stumble_over_is_refused(
+    make: Make, reason: str, make_video: MakeMedia, make_media: MakeMedia, tmp_path: Path
+) -> None:
+    with pytest.raises(CopyUndeliverable) as caught:
+        await copy(make(make_video, make_media), tmp_path)
+    assert caught.value.reason == reason
+
+
+DROPPED = {
+    "gaps": made("gaps", "-af", "aselect='not(between(t,3,3.5))'", duration_s=8),
+    "codec": made("surround", "-ac", "6"),
+    "starts_late": late("0:a", 1.5),
+}
+
+
+@pytest.mark.parametrize("reason", DROPPED)
+async def test_sound_that_cannot_be_copied_is_left_to_be_encoded(
+    reason: str, make_video: MakeMedia, make_media: MakeMedia, tmp_path: Path
+) -> None:
+    copied = await copy(DROPPED[reason](make_video, make_media), tmp_path)
+
+    assert copied.report.dropped == {SOUND: reason}
+    video, own_video = copied.packets(VIDEO)
+    assert [packet.data for packet in video] == [packet.data for packet in own_video]
+    assert not (tmp_path / SOUND / "playlist.m3u8").exists()
+
+
+@pytest.fixture
+def large(make_video: MakeMedia) -> Path:
+    """Large enough that a connection holds a part of it only."""
+    options = (*GROUPS, "-b:v", "8M", "-movflags", "+faststart")
+    return make_video("copy large.mp4", *options, size="1280x720", duration_s=20)
+
+
+def children() -> list[psutil.Process]:
+    """The children that copy."""
+    found = []
+    for process in psutil.Process().children():
+        with suppress(psutil.Error):
+            if "portal.transcoding.copying" in process.cmdline():
+                found.append(process)
+    return found
+
+
+async def test_broken_connections_are_taken_up_again_and_no_process_list_shows_the_address(
+    large: Path, serve: Serve, tmp_path: Path
+) -> None:
+    content, asked = large.read_bytes(), 0
+    arguments: list[str] = []
+    positions: list[float] = []
+
+    async def unsteady(request: web.Request) -> web.StreamResponse:
+        nonlocal asked
+        asked += 1
+        start, response = await begin_range(request, len(content))
+        if asked <= 2:
+            await response.write(content[start : (start + len(content)) // 2])
+            cut(request)
+            return response
+        with suppress(ConnectionError):
+            await response.write(content[start:])
+        return response
+
+    async def on_progress(copied_s: float) -> None:
+        positions.append(copied_s)
+        for child in children():
+            with suppress(psutil.NoSuchProcess):  # it may have ended since
+                arguments.extend(child.cmdline())
+
+    address = await serve(unsteady) + SIGNED
+    copied = await copy(large, tmp_path, address=address, on_progress=on_progress)
+
+    assert asked > 2
+    video, own_video = copied.packets(VIDEO)
+    assert video == own_video
+    assert positions == sorted(positions)
+    assert positions[-1] == pytest.approx(20, abs=0.1)
+    assert not any("secret" in argument for argument in arguments)
+    assert not children()
+
+
+async def test_a_source_that_breaks_off_for_good_is_no_damaged_one(
+    large: Path, serve: Serve, tmp_path: Path
+) -> None:
+    content, asked = large.read_bytes(), 0
+
+    async def going(request: web.Request) -> web.StreamResponse:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            return web.Response(status=403)
+        start, response = await begin_range(request, len(content))
+        await response.write(content[start : len(content) // 2])
+        cut(request)
+        return response
+
+    with pytest.raises(TranscodeFailed) as caught:
+        await copy(large, tmp_path, address=await serve(going) + SIGNED)
+    assert caught.value.code == FailCode.SOURCE_UNREACHABLE
+    assert "secret" not in caught.value.detail
+
+
+LIMITS = {FailCode.STALLED: {"stall_s": 0.5}, FailCode.TIMED_OUT: {"timeout_s": 0.5}}
+
+
+@pytest.mark.parametrize("code", LIMITS)
+async def test_a_copy_that_does_not_get_on_is_ended(
+    plain: Path, hanging: Hanging, tmp_path: Path, code: FailCode
+) -> None:
+    with pytest.raises(TranscodeFailed) as caught:
+        await copy(plain, tmp_path, address=hanging.address, **LIMITS[code])
+    assert caught.value.code == code
+    assert not children()
+
+
+CRASHED, KILLED = (signal.SIGSEGV, CopyUndeliverable), (signal.SIGKILL, TranscodeFailed)
+
+
+@pytest.mark.parametrize(("number", "expected"), [CRASHED, KILLED])
+async def test_a_file_that_kills_its_copy_is_encoded_and_a_killed_one_tried_again(
+    number: int, expected: type[Exception], plain: Path, hanging: Hanging, tmp_path: Path
+) -> None:
+    task = asyncio.create_task(copy(plain, tmp_path, address=hanging.address))
+    await hanging.asked.wait()
+    children()[0].send_signal(number)
+    with pytest.raises(expected):
+        await task
