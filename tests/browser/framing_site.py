@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from aiohttp import web
+from playwright.async_api import Frame, Page
 from running_portal import free_port
 
 
@@ -28,3 +29,13 @@ async def framing_site() -> AsyncIterator[str]:
         yield f"http://localhost:{port}"
     finally:
         await runner.cleanup()
+
+
+async def show_framed(page: Page, site: str, address: str) -> Frame:
+    """What that site shows in its frame of this address."""
+    await page.goto(f"{site}/?src={address}")
+    handle = await page.locator("#frame").element_handle()
+    assert handle is not None
+    frame = await handle.content_frame()
+    assert frame is not None
+    return frame

@@ -7,20 +7,12 @@ from playwright.async_api import Frame, Page
 from running_portal import run_ffmpeg
 
 FILM_S = 24
-NO_MEDIA_SOURCE = """
-for (const name of ["MediaSource", "ManagedMediaSource", "WebKitMediaSource"]) delete window[name];
-"""
-NO_STORAGE = """
-Object.defineProperty(window, "localStorage", {
-    get() { throw new DOMException("Access is denied for this document.", "SecurityError"); },
-});
-"""
 
 
-def make_film(folder: Path, *, size: str = "854x480") -> Path:
+def make_film(folder: Path) -> Path:
     """24 s, the first half red and the second blue, English and German."""
     half = FILM_S // 2
-    colours = [f"color=c={name}:s={size}:r=10:d={half}" for name in ("red", "blue")]
+    colours = [f"color=c={name}:s=854x480:r=10:d={half}" for name in ("red", "blue")]
     subtitles = []
     for name, words in (("en", "Good morning."), ("de", "Guten Morgen.")):
         path = folder / f"{name}.srt"
@@ -60,11 +52,3 @@ async def open_player(page: Page, address: str) -> None:
     """Go to a page with a player, and wait until it could play."""
     await page.goto(address)
     await wait_for(page, "video.readyState >= 2")
-
-
-async def choose(page: Page, menu: str, item: str) -> None:
-    """Choose an item in one of the menus behind the settings button."""
-    await page.locator("media-settings-menu-button").click()
-    entry = page.locator("media-settings-menu-item").filter(has_text=menu)
-    await entry.click(position={"x": 20, "y": 10})
-    await page.get_by_role("menuitemradio", name=item, exact=True).click()
