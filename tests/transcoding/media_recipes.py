@@ -113,19 +113,6 @@ def with_late(make_media: MakeMedia, name: str, source: Path, track: str, late_s
     return make_media(name, *inputs, "-map", track, "-map", other, "-c", "copy")
 
 
-def with_subtitles(
-    make_media: MakeMedia, name: str, source: Path, *texts: str, options: Sequence[str] = ()
-) -> Path:
-    """A copy with tracks of subtitles, from texts as SRT files hold them."""
-    inputs, maps = ["-i", str(source)], ["-map", "0"]
-    for number, text in enumerate(texts, start=1):
-        file = source.with_name(f"{name} {number}.srt")
-        file.write_text(text, encoding="utf-8")
-        inputs += ["-i", str(file)]
-        maps += ["-map", str(number)]
-    return make_media(name, *inputs, *maps, "-c", "copy", "-c:s", "mov_text", *options)
-
-
 def lavfi(*sources: str) -> tuple[str, ...]:
     return tuple(argument for source in sources for argument in ("-f", "lavfi", "-i", source))
 

@@ -1,17 +1,52 @@
 """The ladder: what every source gets, whatever its shape and rate."""
 
+import re
+from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from examples import a_probe
+from hypothesis import given
+from hypothesis import strategies as st
 
-from portal.transcoding.planning.ladder import Rung, plan_renditions
-from portal.transcoding.probing.facts import AudioTrack, Probe, Track
+from portal.transcoding.planning.ladder import Rung, capped_fps, plan_renditions
+from portal.transcoding.probing.facts import AudioTrack, Probe, Track, VideoTrack
+
+
+def a_probe(
+    width: int,
+    height: int,
+    fps: Fraction = Fraction(30),
+    *,
+    audio: Sequence[AudioTrack] = (),
+    subtitles: Sequence[Track] = (),
+    duration_s: float = 10.0,
+    **video: Any,
+) -> Probe:
+    """A source that could be copied, but for its sound and whatever is said otherwise."""
+    facts = {
+        **{"index": 0, "codec": "h264", "profile": "High", "level": 40, "pix_fmt": "yuv420p"},
+        **{"width": width, "height": height, "coded_width": width, "coded_height": height},
+        **{"rotation": 0, "sar": Fraction(1), "interlaced": False, "has_alpha": False},
+        **{"color_space": 1, "color_transfer": 1, "color_primaries": 1, "full_range": False},
+        **{"fps": fps, "constant_rate": True, "grid_lead": 0.0, "start_s": 0.0},
+        **{"duration_s": duration_s, "frame_count": round(duration_s * fps)},
+        **{"bitrate_bps": 1_000_000, "peak_bitrate_bps": 2_000_000},
+        **{"max_key_distance_s": 2.0, "closed_gops": True},
+    }
+    return Probe(
+        duration_s=duration_s,
+        size_bytes=1_000_000,
+        readable_share=1.0,
+        video=VideoTrack(**{**facts, **video}),
+        audio=tuple(audio),
+        subtitles=tuple(subtitles),
+    )
 
 
 def a_track(language: str | None = None, **facts: Any) -> AudioTrack:
-    heard = {"codec": "aac", "profile": "LC", "channels": 6, "sample_rate_hz": 44_100}
+    heard = {"codec": "aac", "profile": "LC", "channels": 2, "sample_rate_hz": 48_000}
     return AudioTrack(**{"index": 1, "language": language, "title": None, **heard, **facts})
 
 
@@ -22,10 +57,8 @@ def plan_ladder(probe: Probe) -> tuple[Rung, ...]:
 @pytest.mark.parametrize(
     ("width", "height", "names"),
     [
-        (1920, 1080, "240p 360p 480p 720p 1080p"),
         (1080, 1920, "240p 360p 480p 720p 1080p"),
         (1920, 800, "240p 360p 480p 720p 1080p"),
-        (1280, 720, "240p 360p 480p 720p"),
         (960, 540, "240p 360p 540p"),
         (320, 180, "180p"),
         (7680, 4320, "240p 360p 480p 720p 1080p 1440p 2160p"),
@@ -40,8 +73,8 @@ def test_standard_sizes_below_the_source_and_its_own_on_top(
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        *((rate, rate) for rate in ("30000/1001", "24000/1001", "60", "60000/1001", "1/10")),
-        *(("120", "60"), ("120000/1001", "60000/1001"), ("240", "60"), ("100", "50")),
+        *((rate, rate) for rate in ("30000/1001", "60", "1/10")),
+        *(("120000/1001", "60000/1001"), ("240", "60"), ("100", "50")),
     ],
 )
 def test_rates_are_exact_and_above_60_whole_frames_are_left_out(source: str, expected: str) -> None:
@@ -49,27 +82,83 @@ def test_rates_are_exact_and_above_60_whole_frames_are_left_out(source: str, exp
     assert {rung.fps for rung in rungs} == {Fraction(expected)}
 
 
+@given(
+    width=st.integers(2, 16_384),
+    height=st.integers(2, 16_384),
+    fps=st.fractions(Fraction(1, 10), Fraction(1_000)).map(lambda it: it.limit_denominator(1001)),
+    duration_s=st.floats(0.04, 1e6),
+)
+def test_every_picture_gets_a_ladder_that_rises(
+    width: int, height: int, fps: Fraction, duration_s: float
+) -> None:
+    rungs = plan_ladder(a_probe(width, height, fps, duration_s=duration_s))
+    assert 1 <= len(rungs) == len({rung.name for rung in rungs}) <= 10
+    for rung in rungs:
+        assert rung.width % 2 == rung.height % 2 == 0
+        assert 2 <= rung.width <= max(width, 2)
+        assert 2 <= rung.height <= max(height, 2)
+        assert rung.fps == capped_fps(fps)
+        assert 0 < rung.fps <= 60
+        assert rung.max_bitrate_bps > 0
+    for lower, higher in pairwise(rungs):
+        assert lower.width * lower.height <= higher.width * higher.height
+        assert lower.max_bitrate_bps <= higher.max_bitrate_bps
+        assert not lower.copied
+
+
 def test_tracks_have_names_languages_and_labels_of_their_own() -> None:
     tracks = [a_track("eng"), a_track("deu"), a_track("eng"), a_track(None), a_track("zz-q!")]
-    audio = plan_renditions(a_probe(640, 360, audio=tracks)).audio
-    assert [rung.language for rung in audio] == ["en", "de", "en", None, None]
-    assert [rung.is_default for rung in audio] == [True, False, False, False, False]
-    assert audio[0].label == "English"
-    assert audio[1].label == "German"
-    assert len({rung.label for rung in audio}) == len({rung.name for rung in audio}) == 5
-
-
-def test_subtitles_keep_the_sources_order_and_none_is_forced_on_anyone() -> None:
-    tracks = [
+    texts = [
         Track(index=3, codec="mov_text", language="deu", title=None),
         Track(index=4, codec="mov_text", language=None, title="Comments"),
     ]
-    subtitles = plan_renditions(a_probe(640, 360, subtitles=tracks)).subtitles
-    assert [(rung.index, rung.language, rung.label) for rung in subtitles] == [
-        (3, "de", "German"),
-        (4, None, "Comments"),
+    plan = plan_renditions(a_probe(640, 360, audio=tracks, subtitles=texts))
+    assert [rung.language for rung in plan.audio] == ["en", "de", "en", None, None]
+    assert [rung.is_default for rung in plan.audio] == [True, False, False, False, False]
+    assert [rung.label for rung in plan.audio[:2]] == ["English", "German"]
+    assert len({rung.label for rung in plan.audio}) == len({rung.name for rung in plan.audio}) == 5
+    assert [
+        (rung.index, rung.language, rung.label, rung.is_default) for rung in plan.subtitles
+    ] == [
+        (3, "de", "German", False),
+        (4, None, "Comments", False),
     ]
-    assert not any(rung.is_default for rung in subtitles)
+
+
+TITLES = [
+    '"\n#EXT-X-STREAM-INF:BANDWIDTH=1\nhttp://evil.example/x.m3u8',
+    "\u2028#EXT-X-ENDLIST\u0085\x0b\x0c\x1c",
+    "\u202eabc\u2066\ud800",
+    "x" * 10_000,
+]
+LANGUAGES = ["eng", "und", "", "x-y", "q" * 300]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.none() | st.text(max_size=200) | st.sampled_from(TITLES),
+            st.none() | st.text() | st.sampled_from(LANGUAGES),
+        ),
+        max_size=6,
+    )
+)
+def test_no_name_of_a_track_leaves_its_attribute(
+    tracks: list[tuple[str | None, str | None]],
+) -> None:
+    audio = [a_track(language, title=title) for title, language in tracks]
+    texts = [
+        Track(index=9, codec="x", language=language, title=title) for title, language in tracks
+    ]
+    plan = plan_renditions(a_probe(640, 360, audio=audio, subtitles=texts))
+    for rungs in (plan.audio, plan.subtitles):
+        assert len({rung.label for rung in rungs}) == len(rungs) == len(tracks)
+        for rung in rungs:
+            assert 1 <= len(rung.label.encode("utf-8")) <= 500
+            assert '"' not in rung.label
+            assert rung.label.splitlines() == [rung.label]
+            assert re.fullmatch(r"[a-z0-9-]+", rung.name)
+            assert re.fullmatch(r"[A-Za-z0-9-]+", rung.language or "none")
 
 
 def test_only_the_top_rung_is_copied_and_none_below_costs_more() -> None:
@@ -79,17 +168,13 @@ def test_only_the_top_rung_is_copied_and_none_below_costs_more() -> None:
     assert all(rung.max_bitrate_bps < 900_000 for rung in rungs[:-1])
 
 
-@pytest.mark.parametrize(
-    ("codec", "worth"), [("h264", 1.0), ("hevc", 2.0), ("vp9", 2.5), ("av1", 2.25)]
-)
-@pytest.mark.parametrize("duration_s", [0.5, 9.0, 3600.0])
+@pytest.mark.parametrize(("codec", "worth"), [("h264", 1.0), ("vp9", 2.5)])
+@pytest.mark.parametrize("duration_s", [0.5, 3600.0])
 def test_no_rendition_takes_more_than_the_source_is_worth(
     codec: str, worth: float, duration_s: float
 ) -> None:
-    source = a_probe(
-        1280, 720, codec=codec, profile=None, bitrate_bps=1_200_000, duration_s=duration_s
-    )
-    rungs = plan_ladder(source)
+    facts = {"codec": codec, "profile": None, "bitrate_bps": 1_200_000, "duration_s": duration_s}
+    rungs = plan_ladder(a_probe(1280, 720, **facts))
     for rung in rungs:
         # What is spent early is made up for.
         most_bits = rung.max_bitrate_bps * (duration_s + 0.4)
@@ -99,62 +184,42 @@ def test_no_rendition_takes_more_than_the_source_is_worth(
 
 
 @pytest.mark.parametrize(
-    "otherwise",
+    "doubt",
     [
-        {"codec": "hevc"},
-        {"profile": "High 10"},
-        {"profile": None},
-        {"level": 51},
-        {"level": None},
-        {"pix_fmt": "yuv422p"},
-        {"interlaced": True},
-        {"rotation": 90},
-        {"rotation": 180},
-        {"color_transfer": 16},
-        {"color_transfer": 18},
-        {"sar": Fraction(4, 3)},
-        {"closed_gops": False},
-        {"max_key_distance_s": None},
-        {"max_key_distance_s": 10.6},
-        {"bitrate_bps": None},
-        {"bitrate_bps": 40_000_000},
-        {"fps": Fraction(120)},
-        {"coded_width": 1440},
+        *({"codec": "hevc"}, {"profile": "High 10"}, {"profile": None}, {"pix_fmt": "yuv422p"}),
+        *({"level": 51}, {"level": None}, {"interlaced": True}, {"sar": Fraction(4, 3)}),
+        *({"rotation": 180}, {"mirrored": True}, {"color_transfer": 16}, {"coded_width": 1440}),
+        *({"closed_gops": False}, {"max_key_distance_s": None}, {"max_key_distance_s": 10.6}),
+        *({"bitrate_bps": None}, {"bitrate_bps": 40_000_000}, {"fps": Fraction(120)}),
     ],
     ids=lambda fact: "-".join(f"{key}={value}" for key, value in fact.items()),
 )
-def test_each_doubt_alone_prevents_copying(otherwise: dict[str, object]) -> None:
+def test_each_doubt_alone_prevents_copying(doubt: dict[str, Any]) -> None:
     assert plan_ladder(a_probe(1920, 1080))[-1].copied
-    assert not any(rung.copied for rung in plan_ladder(a_probe(1920, 1080, **otherwise)))
+    assert not any(rung.copied for rung in plan_ladder(a_probe(1920, 1080, **doubt)))
 
 
 @pytest.mark.parametrize(
     ("size", "duration_s", "is_copyable", "expected"),
     [
-        ((1920, 1080), 10, True, ("1080p",)),
-        ((1920, 1080), 3600, True, ("1080p",)),
-        ((1920, 1080), 60, False, ("360p",)),
-        ((320, 180), 600, False, ("180p",)),
-        ((320, 180), 600, True, ("180p",)),
-        ((1080, 1920), 3600, False, ("360p",)),
-        ((1920, 1080), 10, False, ("240p", "360p", "480p", "720p", "1080p")),
-        ((1920, 1080), 15, False, ("360p",)),
-        ((2160, 3840), 9, False, ("360p",)),
-        ((2160, 3840), 9, True, ("2160p",)),
-        ((2160, 3840), 1, False, ("240p", "360p", "480p", "720p", "1080p", "1440p", "2160p")),
+        ((1920, 1080), 3600, True, "1080p"),
+        ((1080, 1920), 3600, False, "360p"),
+        ((320, 180), 600, False, "180p"),
+        ((1920, 1080), 10, False, "240p 360p 480p 720p 1080p"),
+        ((1920, 1080), 15, False, "360p"),
+        ((2160, 3840), 9, True, "2160p"),
+        ((2160, 3840), 1, False, "240p 360p 480p 720p 1080p 1440p 2160p"),
     ],
 )
 def test_a_long_or_large_source_is_first_made_just_good_enough_to_watch(
-    size: tuple[int, int], duration_s: float, is_copyable: bool, expected: tuple[str, ...]
+    size: tuple[int, int], duration_s: float, is_copyable: bool, expected: str
 ) -> None:
     source = a_probe(*size, duration_s=duration_s, closed_gops=is_copyable)
-    assert plan_renditions(source).first_pass() == expected
+    assert plan_renditions(source).first_pass() == tuple(expected.split())
 
 
 @pytest.mark.parametrize("rate", [{"bitrate_bps": 10_000_000}, {"peak_bitrate_bps": 17_000_000}])
-def test_beside_a_copy_for_fast_lines_comes_a_rendition_for_slow_ones(
-    rate: dict[str, object],
-) -> None:
+def test_beside_a_copy_for_fast_lines_comes_a_rendition_for_slow_ones(rate: dict[str, Any]) -> None:
     plan = plan_renditions(a_probe(1920, 1080, duration_s=100, **rate))
     assert plan.video[-1].copied
     assert plan.first_pass() == ("360p", "1080p")
@@ -172,19 +237,12 @@ def test_beside_a_copy_for_fast_lines_comes_a_rendition_for_slow_ones(
     ],
 )
 def test_sound_that_every_player_takes_is_copied_with_the_video(
-    otherwise: dict[str, object], is_copied: bool
+    otherwise: dict[str, Any], is_copied: bool
 ) -> None:
-    track = a_track(**{"channels": 2, "sample_rate_hz": 48_000, **otherwise})
-    assert [it.copied for it in plan_renditions(a_probe(640, 360, audio=[track])).audio] == [
-        is_copied
-    ]
-    encoded = plan_renditions(a_probe(640, 360, audio=[track], codec="hevc"))
-    assert not any(it.copied for it in encoded.audio)
-
-
-def test_a_cautious_first_pass_treats_a_short_source_as_a_long_one() -> None:
-    plan = plan_renditions(a_probe(1920, 1080))
-    assert plan.first_pass(cautious=True) == ("360p", "1080p")
+    track = a_track(**otherwise)
+    for codec, expected in (("h264", is_copied), ("hevc", False)):
+        [audio] = plan_renditions(a_probe(640, 360, audio=[track], codec=codec)).audio
+        assert audio.copied == expected
 
 
 def test_expected_time_grows_with_pixels_frames_and_the_cost_of_the_codec() -> None:
@@ -198,7 +256,6 @@ def test_expected_time_grows_with_pixels_frames_and_the_cost_of_the_codec() -> N
     assert first_pass_s(1920, 1080, duration_s=1200) == pytest.approx(2 * usual_s)
     assert first_pass_s(1920, 1080, duration_s=600, fps=Fraction(60)) > 1.9 * usual_s
     assert first_pass_s(1920, 1080, duration_s=600, codec="hevc") > usual_s
-    assert first_pass_s(1920, 1080, duration_s=600, codec="png") > 2 * usual_s
     # An index that shows each frame many times makes it cost that.
     assert first_pass_s(1920, 1080, duration_s=600, frame_count=10**6) > 10 * usual_s
 
@@ -207,7 +264,9 @@ def test_copies_need_no_encoder_and_are_expected_to_take_none_of_its_time() -> N
     plan = plan_renditions(a_probe(1920, 1080))
     assert not plan.needs_encoder(["1080p"])
     assert plan.encode_s(["1080p"]) == 0.0
-    assert plan.needs_encoder(["360p", "1080p"])
-    assert plan.encode_s(["360p", "1080p"]) == plan.encode_s(["360p"])
+    cautious = plan.first_pass(cautious=True)
+    assert cautious == ("360p", "1080p"), "a cautious pass treats a short source as a long one"
+    assert plan.needs_encoder(cautious)
+    assert plan.encode_s(cautious) == plan.encode_s(["360p"])
     below = ["240p", "360p", "480p", "720p"]
     assert plan.ladder_s == plan.encode_s(below) > plan.encode_s(["360p"])

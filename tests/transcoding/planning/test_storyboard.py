@@ -71,7 +71,7 @@ async def checked_storyboard(published: Published, sink: FolderSink) -> list[Pla
 # Each frame has its number in bars, from the lowest bit on: light for one, dark for zero.
 BITS, BAR_PX = 13, 16
 NUMBERED = (
-    f"nullsrc=s={BITS * BAR_PX}x120:r=25:d=60,format=gray,"
+    f"nullsrc=s={BITS * BAR_PX}x120:r=25:d=20,format=gray,"
     f"geq=lum='if(mod(floor(N/pow(2,floor(X/{BAR_PX}))),2),220,40)'"
 )
 HEVC = "open-gop=1:bframes=4:scenecut=0:log-level=error:keyint={0}:min-keyint={0}"
@@ -95,12 +95,8 @@ def picture(content: bytes) -> av.video.plane.VideoPlane:
 
 @pytest.mark.parametrize(
     ("codec", "key_distance_s"),
-    [
-        ("h264", 10),
-        pytest.param("hevc", 2, marks=pytest.mark.slow),
-        pytest.param("h264", 2, marks=pytest.mark.slow),
-        pytest.param("hevc", 10, marks=pytest.mark.slow),
-    ],
+    [("h264", 10), pytest.param("hevc", 2, marks=pytest.mark.slow)],
+    ids=["copied with few key frames", "encoded"],
 )
 async def test_thumbnails_and_offered_frames_are_what_players_show_then(
     codec: str,
@@ -148,7 +144,7 @@ async def cut(published: Published, at_s: float, work_dir: Path) -> bytes:
 
 @pytest.mark.parametrize(
     ("duration_s", "interval_s"),
-    [(60, 1.0), (240, 2.4), (1200, 10.0)],
+    [(60, 1.0), (240, 2.4)],
 )
 def test_thumbnails_are_at_most_their_interval_apart(duration_s: int, interval_s: float) -> None:
     storyboard = plan_storyboard(1280, 720, duration_s=duration_s)
@@ -163,12 +159,7 @@ def test_thumbnails_are_at_most_their_interval_apart(duration_s: int, interval_s
 
 @pytest.mark.parametrize(
     ("size", "expected"),
-    [
-        ((544, 306), (192, 108)),
-        ((306, 544), (108, 192)),
-        ((306, 306), (108, 108)),
-        ((544, 100), (192, 35)),
-    ],
+    [((306, 544), (108, 192)), ((544, 100), (192, 35))],
 )
 def test_thumbnails_keep_the_shape_of_the_video(
     size: tuple[int, int], expected: tuple[int, int]
@@ -177,11 +168,8 @@ def test_thumbnails_keep_the_shape_of_the_video(
     assert (storyboard.width, storyboard.height) == expected
 
 
-@pytest.mark.parametrize("duration_s", [0.04, 1.5])
-async def test_a_short_video_has_a_storyboard(
-    duration_s: float, publish_card: PublishCard, sink: FolderSink
-) -> None:
-    picture = card(size="180x320", duration_s=duration_s, flashes_s=())
-    published = await publish_card(f"storyboard {duration_s}.mp4", picture=picture, sound=None)
+async def test_a_single_frame_has_a_storyboard(publish_card: PublishCard, sink: FolderSink) -> None:
+    picture = card(size="180x320", duration_s=0.04, flashes_s=())
+    published = await publish_card("one frame.mp4", picture=picture, sound=None)
     found = await checked_storyboard(published, sink)
     assert found[0][3][2:] == (108, 192)
