@@ -14,7 +14,6 @@ from portal.config import Config
 from portal.database.connection import execute, fetch_rows
 from portal.errors import StorageQuotaExceeded, VideoQuotaExceeded
 from portal.text import size_in_words
-from portal.uploads.rows import UploadRow
 
 # The first of two keys of an advisory lock: any number that no other one has. It is no lock of the
 # account's row, which every request that notes its use would wait for.
@@ -179,21 +178,21 @@ async def require_start(
 
 
 async def video_refusal(
-    account_id: UUID | None, quota: Quota, upload: UploadRow, size_bytes: int
+    account_id: UUID | None, quota: Quota, *, key: str, size_bytes: int, is_announced: bool
 ) -> VideoQuotaExceeded | None:
     """Why no video may be made of an upload now, which is then kept until it may; None if it may.
 
     Runs in the transaction that records the video. What was announced has had its room since then.
     Raises `StorageQuotaExceeded` for a file without, which is to be removed.
     """
-    usage = await _locked_usage(account_id, quota, key=upload.key)
-    if upload.size_bytes is None:
+    usage = await _locked_usage(account_id, quota, key=key)
+    if not is_announced:
         await _take_room(account_id, usage, size_bytes, is_removed=True)
     refusal = usage.refusal()
     if refusal:
         # Its size counts from now on, and the janitor leaves it for another day.
         keep = "UPDATE uploads SET size_bytes = %s, active_at = now() WHERE key = %s"
-        await execute(keep, size_bytes, upload.key)
+        await execute(keep, size_bytes, key)
     return refusal
 
 

@@ -1,15 +1,15 @@
-"""The use cases of uploads in parts: start, get, sign a part, complete, discard.
+"""Uploads in parts: start, get, sign a part, complete, discard.
 
 Storage knows what has arrived; the database records which multipart upload belongs to a key, and
 the size announced for it. No transaction spans a call to storage: storage is changed first, then
 the row, on condition that it is as it was read; otherwise the change in storage is undone. Every
-call may be repeated.
+call may be repeated. An upload is found by the unique id in its key.
 """
 
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -17,11 +17,14 @@ from functools import partial
 from time import monotonic
 from uuid import UUID
 
+from portal.database.connection import execute, fetch_rows, transaction
 from portal.errors import (
+    KeyAlreadyUsed,
     PartNotFound,
     PartsMissing,
     UploadAlreadyStarted,
     UploadGone,
+    UploadNotIssued,
     UploadNotStarted,
     UploadSizeDiffers,
 )
@@ -29,9 +32,8 @@ from portal.storage.bucket import Storage
 from portal.storage.calls import MultipartMissing, ObjectMissing, PartsRefused
 from portal.storage.objects import ObjectInfo, StoredPart, upload_id
 from portal.telemetry import metrics
-from portal.uploads import rows
+from portal.uploads.parts import missing_parts, part_count, size_of_part, whole_parts
 from portal.uploads.quotas import NO_QUOTA, Quota, require_start
-from portal.uploads.rows import UploadRow
 
 logger = logging.getLogger(__name__)
 
@@ -39,13 +41,46 @@ logger = logging.getLogger(__name__)
 SETTLE_TIMEOUT_S = 2
 SETTLE_INTERVAL_S = 0.2
 START_TRIES = 5
-# Limits of S3: 10,000 parts, each but the last of at least 5 MiB, 5 TiB in all.
-MIB = 1024**2
-MAX_FILE_BYTES = 5 * 1024**4
-MAX_PARTS = 10_000
-SMALLEST_PART_BYTES = 16 * MIB
 MAX_NAMED = 10
 PART_NUMBER = re.compile(r"[1-9][0-9]{0,4}")
+# PostgreSQL raises errors for some texts: NUL, lone surrogates.
+UPLOAD_ID = re.compile(r"[0-9a-f]{32}")
+
+UPLOAD = """
+SELECT key, owner_id, content_type, multipart_id, size_bytes, is_discarded,
+       EXISTS (SELECT FROM videos WHERE storage_key = key) AS has_video
+FROM uploads WHERE substr(key, 8, 32) = %s
+"""
+# Makes creations of a video and changes of its upload wait for each other.
+LOCK = "SELECT 1 FROM uploads WHERE substr(key, 8, 32) = %s FOR NO KEY UPDATE"
+RECORD_START = """
+UPDATE uploads SET multipart_id = %s, size_bytes = %s, active_at = now() WHERE key = %s
+"""
+# Parts are signed many at once; a minute more or less is nothing to a day.
+RECORD_ACTIVITY = """
+UPDATE uploads SET active_at = now()
+WHERE substr(key, 8, 32) = %s AND NOT is_discarded
+  AND greatest(created_at, active_at) < now() - interval '1 minute'
+"""
+RECORD_END = "UPDATE uploads SET multipart_id = NULL WHERE key = %s AND multipart_id = %s"
+DISCARD = "UPDATE uploads SET is_discarded = true WHERE key = %s"
+IS_IDLE = "SELECT 1 FROM uploads WHERE key = %s AND greatest(created_at, active_at) < %s"
+DELETE_DISCARDED = """
+DELETE FROM uploads WHERE key = %s AND is_discarded AND greatest(created_at, active_at) < %s
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class UploadRow:
+    """What the database holds of an upload; see `models.Upload`."""
+
+    key: str
+    owner_id: UUID | None
+    content_type: str
+    multipart_id: str | None
+    size_bytes: int | None
+    is_discarded: bool
+    has_video: bool
 
 
 class UploadState(StrEnum):
@@ -78,36 +113,17 @@ class Started:
     created: bool
 
 
-def part_size_bytes(file_bytes: int) -> int:
-    """Size of every part but the last: a whole number of MiB, as small as the limits allow."""
-    return max(SMALLEST_PART_BYTES, -(-file_bytes // (MAX_PARTS * MIB)) * MIB)
+async def find(upload_id: str) -> UploadRow | None:
+    """The upload with this id, discarded or not; None for an unknown one."""
+    rows = await fetch_rows(UPLOAD, _valid_id(upload_id))
+    return UploadRow(**rows[0]) if rows else None
 
 
-def part_count(file_bytes: int) -> int:
-    """How many parts a file has; they are numbered from 1."""
-    return -(-file_bytes // part_size_bytes(file_bytes))
-
-
-def size_of_part(number: int, file_bytes: int) -> int:
-    """Size of the part with this number."""
-    each = part_size_bytes(file_bytes)
-    return min(each, file_bytes - (number - 1) * each)
-
-
-def whole_parts(stored: Iterable[StoredPart], file_bytes: int) -> list[StoredPart]:
-    """The stored parts that the file has and that have their right size."""
-    count = part_count(file_bytes)
-    return [
-        part
-        for part in stored
-        if 1 <= part.number <= count and part.size_bytes == size_of_part(part.number, file_bytes)
-    ]
-
-
-def missing_parts(stored: Iterable[StoredPart], file_bytes: int) -> list[int]:
-    """The numbers of parts that are not stored, or not with their right size."""
-    there = {part.number for part in whole_parts(stored, file_bytes)}
-    return [number for number in range(1, part_count(file_bytes) + 1) if number not in there]
+async def lock(upload_id: str) -> UploadRow | None:
+    """As `find`; the upload is kept as it is until the end of the transaction."""
+    await execute(LOCK, _valid_id(upload_id))
+    # A statement of its own, so that it sees what was committed while waiting for the lock.
+    return await find(upload_id)
 
 
 async def start(
@@ -127,10 +143,11 @@ async def start(
         StorageQuotaExceeded: the account has no room for it.
     """
     require = partial(require_start, owner_id, quota, key=key, size_bytes=size_bytes)
-    await rows.record_activity(upload_id(key))
     for _ in range(START_TRIES):
-        row = await rows.row_with_key(key)
-        rows.require_unused(row)
+        row = await _going_on(upload_id(key))
+        if row.key != key:
+            raise UploadNotIssued
+        _require_unused(row)
         found = await _view(row, storage)
         if found.state is not UploadState.PENDING:
             if found.size_bytes != size_bytes:
@@ -146,7 +163,7 @@ async def start(
 
 async def get(upload_id: str, *, storage: Storage) -> UploadView:
     """The upload as storage has it; `UploadNotIssued` for an unknown id."""
-    return await _view(await rows.row_with_id(upload_id), storage)
+    return await _view(_issued(await find(upload_id)), storage)
 
 
 async def sign_part(upload_id: str, number: str, *, storage: Storage, url_ttl_s: int) -> str:
@@ -156,8 +173,7 @@ async def sign_part(upload_id: str, number: str, *, storage: Storage, url_ttl_s:
         UploadNotStarted: no upload in parts is under way.
         PartNotFound: the number is none of 1 to the number of parts.
     """
-    await rows.record_activity(upload_id)
-    row = await rows.row_with_id(upload_id)
+    row = await _going_on(upload_id)
     if row.multipart_id is None or row.size_bytes is None:
         raise UploadNotStarted
     if not PART_NUMBER.fullmatch(number) or int(number) > part_count(row.size_bytes):
@@ -180,14 +196,13 @@ async def complete(upload_id: str, *, storage: Storage) -> UploadView:
         UploadGone: storage knows neither the parts nor the file any more.
         UploadSizeDiffers: the file in storage is not as large as announced.
     """
-    await rows.record_activity(upload_id)
-    row = await rows.row_with_id(upload_id)
+    row = await _going_on(upload_id)
     if row.multipart_id is None:
         stored = await _object(row.key, storage)
     else:
         stored = await _assemble(row, row.multipart_id, storage)
         if stored is not None:
-            await rows.record_end(row)
+            await _record_end(row)
             metrics.UPLOAD_COMPLETED.inc()
     if stored is None:
         raise UploadNotStarted if row.size_bytes is None else UploadGone
@@ -203,7 +218,13 @@ async def discard(upload_id: str, *, storage: Storage) -> None:
     Its key is never used again, so that a late removal hits nothing else, and a removal that an
     outage broke off may be repeated.
     """
-    await _remove(await rows.mark_discarded(upload_id), storage)
+    async with transaction():
+        row = await lock(upload_id)
+        if row is None:
+            raise UploadNotIssued
+        _require_unused(row)
+        await execute(DISCARD, row.key)
+    await _remove(row, storage)
 
 
 async def discard_abandoned(key: str, *, idle_since: datetime, storage: Storage) -> bool:
@@ -212,12 +233,41 @@ async def discard_abandoned(key: str, *, idle_since: datetime, storage: Storage)
     Returns False when it has been active, or a video was made of it. One discarded before is
     removed again, and its row kept until no address signed for it can be valid.
     """
-    row = await rows.mark_abandoned(key, idle_since=idle_since)
-    if row is None:
-        return False
+    async with transaction():
+        row = await lock(upload_id(key))
+        if row is None or row.has_video:
+            return False
+        if not row.is_discarded and not await fetch_rows(IS_IDLE, key, idle_since):
+            return False
+        await execute(DISCARD, key)
     await _remove(row, storage)
-    await rows.delete_discarded(key, idle_since=idle_since)
+    await execute(DELETE_DISCARDED, key, idle_since)
     return True
+
+
+async def _going_on(upload_id: str) -> UploadRow:
+    """The upload, which counts as active now; raises as `_issued`."""
+    # Before the row is read: either the janitor sees this, or this sees the janitor's change.
+    await execute(RECORD_ACTIVITY, _valid_id(upload_id))
+    return _issued(await find(upload_id))
+
+
+def _valid_id(upload_id: str) -> str:
+    return upload_id if UPLOAD_ID.fullmatch(upload_id) else ""
+
+
+def _issued(row: UploadRow | None) -> UploadRow:
+    """The upload. Raises `UploadNotIssued` for an unknown or discarded one."""
+    if row is None:
+        raise UploadNotIssued
+    if row.is_discarded:
+        raise UploadNotIssued("This upload was discarded. Get a key from POST /api/videos/presign.")
+    return row
+
+
+def _require_unused(row: UploadRow) -> None:
+    if row.has_video:
+        raise KeyAlreadyUsed("This key belongs to a video. Ask for a new upload address.")
 
 
 async def _remove(row: UploadRow, storage: Storage) -> None:
@@ -225,9 +275,14 @@ async def _remove(row: UploadRow, storage: Storage) -> None:
     if row.multipart_id is not None:
         await storage.multiparts.abort(row.key, row.multipart_id)
     await storage.delete(row.key)
-    await rows.record_end(row)
+    await _record_end(row)
     metrics.UPLOAD_DISCARDED.inc()
     logger.info("Upload discarded", extra={"action": "discard_upload", "key": row.key})
+
+
+async def _record_end(row: UploadRow) -> None:
+    """Record that the multipart upload has ended: it was completed or removed."""
+    await execute(RECORD_END, row.key, row.multipart_id)
 
 
 async def _view(row: UploadRow, storage: Storage) -> UploadView:
@@ -245,11 +300,20 @@ async def _view(row: UploadRow, storage: Storage) -> UploadView:
 async def _create(
     row: UploadRow, size_bytes: int, storage: Storage, require: Callable[[], Awaitable[None]]
 ) -> bool:
-    """Create a multipart upload in storage and record it, or abort it."""
+    """Create a multipart upload in storage and record it, or abort it.
+
+    It is recorded unless someone changed the row since it was read. `require` raises for what may
+    not be recorded; it runs in the same transaction.
+    """
     multipart_id = await storage.multiparts.create(row.key, content_type=row.content_type)
     is_recorded = False
     try:
-        is_recorded = await rows.record_start(row, multipart_id, size_bytes, require=require)
+        async with transaction():
+            is_same = await lock(upload_id(row.key)) == row
+            if is_same:
+                await require()
+                await execute(RECORD_START, multipart_id, size_bytes, row.key)
+        is_recorded = is_same
     finally:
         if not is_recorded:
             await storage.multiparts.abort(row.key, multipart_id)

@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
-from tortoise.exceptions import IntegrityError
-
 from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Audience
 from portal.database.connection import fetch_rows, lock_present, transaction
@@ -24,8 +22,6 @@ from portal.errors import (
     StorageQuotaExceeded,
     StorageUnavailable,
     UploadNotFound,
-    UploadNotIssued,
-    VideoQuotaExceeded,
 )
 from portal.processing import attempts, renditions, sources
 from portal.processing.attempts import TRANSCODE_FAILED
@@ -39,13 +35,7 @@ from portal.transcoding.errors import RejectCode
 from portal.uploads import quotas
 from portal.uploads import service as uploads
 from portal.uploads.quotas import NO_QUOTA, Quota
-from portal.uploads.rows import (
-    UploadRow,
-    find_upload,
-    locked_upload,
-    require_finished,
-    unfinished,
-)
+from portal.uploads.service import UploadRow
 from portal.videos.metadata import Submission, key_extension, was_created_with
 
 logger = logging.getLogger(__name__)
@@ -74,6 +64,10 @@ RETRY_HELPS = frozenset(
         RejectCode.TOO_MUCH_WORK,
     }
 )
+
+
+class SourceTooLarge(InvalidRequest):
+    """The file is larger than the portal takes, and is to be removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,20 +145,31 @@ async def publish(
         VideoQuotaExceeded: the account may publish it later; the file is kept for a day.
         StorageQuotaExceeded: the account has no room for the file, which is removed.
     """
-    upload = await _issued_upload(submission.key, audience.owner_id)
-    if upload.has_video:
-        return await _existing(submission)
-    source = await _read_source(upload, storage, max_source_bytes)
+    source = await _find_source(submission.key, storage)
     try:
-        video = await _insert(submission, source, queue, audience, quota)
-    except (IntegrityError, VideoQuotaExceeded, StorageQuotaExceeded) as exc:
-        # Of requests with the same key the first wins; the storage key of a video is unique.
-        if (await _issued_upload(submission.key, audience.owner_id)).has_video:
-            return await _existing(submission)
-        if isinstance(exc, StorageQuotaExceeded):
-            await uploads.discard(upload_id(submission.key), storage=storage)
+        async with transaction():
+            upload = await uploads.lock(upload_id(submission.key))
+            if upload is None or not _is_issued(upload, submission.key, audience.owner_id):
+                raise InvalidRequest([FieldError("/key", KEY_NOT_ISSUED)])
+            if upload.has_video:
+                return await _existing(submission)
+            found = _checked_source(upload, source, max_source_bytes)
+            refusal = await quotas.video_refusal(
+                audience.owner_id,
+                quota,
+                key=upload.key,
+                size_bytes=found.size_bytes,
+                is_announced=upload.size_bytes is not None,
+            )
+            if refusal is None:
+                video = await _insert(submission, found, queue, audience)
+    except (SourceTooLarge, StorageQuotaExceeded):
+        await uploads.discard(upload_id(submission.key), storage=storage)
         raise
-    metrics.count_published(source.size_bytes)
+    # Not before: that the file is kept has to be recorded.
+    if refusal is not None:
+        raise refusal
+    metrics.count_published(found.size_bytes)
     logger.info(
         "Video created",
         extra={"action": "create", "video_id": str(video.id), "job_id": video.transcode_job_id},
@@ -172,13 +177,22 @@ async def publish(
     return Published(video, created=True)
 
 
-async def _issued_upload(key: str, owner_id: UUID | None) -> UploadRow:
-    """The upload with this key. Raises `InvalidRequest` for a key of nobody's or someone else's."""
-    # PostgreSQL rejects some texts: NUL, lone surrogates, more than a key's length.
-    upload = await find_upload(key) if UPLOAD_KEY.fullmatch(key) else None
-    if upload is None or owner_id not in (None, upload.owner_id):
+async def _find_source(key: str, storage: Storage) -> ObjectInfo | None:
+    """What storage holds under the key of an upload, if anything."""
+    # Storage and PostgreSQL reject some texts: NUL, lone surrogates, more than a key's length.
+    if not UPLOAD_KEY.fullmatch(key):
         raise InvalidRequest([FieldError("/key", KEY_NOT_ISSUED)])
-    return upload
+    try:
+        async with asyncio.timeout(HEAD_TIMEOUT_S):
+            return await sources.identify(key, storage)
+    except ObjectMissing:
+        return None
+    except TimeoutError as exc:
+        raise StorageUnavailable from exc
+
+
+def _is_issued(upload: UploadRow, key: str, owner_id: UUID | None) -> bool:
+    return upload.key == key and owner_id in (None, upload.owner_id)
 
 
 async def _existing(submission: Submission) -> Published:
@@ -191,40 +205,43 @@ async def _existing(submission: Submission) -> Published:
     return Published(video, created=False)
 
 
-async def _read_source(upload: UploadRow, storage: Storage, max_source_bytes: int) -> ObjectInfo:
-    """What storage holds of an upload, if a video can be made of it."""
-    try:
-        async with asyncio.timeout(HEAD_TIMEOUT_S):
-            source = await sources.identify(upload.key, storage)
-    except ObjectMissing as exc:
-        raise unfinished(upload) from exc
-    except TimeoutError as exc:
-        raise StorageUnavailable from exc
+def _checked_source(
+    upload: UploadRow, source: ObjectInfo | None, max_source_bytes: int
+) -> ObjectInfo:
+    """The whole file of an upload, if a video can be made of it."""
+    if upload.is_discarded:
+        raise UploadNotFound("This upload was discarded. Ask for a new upload address.")
+    if upload.multipart_id is not None:
+        raise UploadNotFound(
+            "The upload in parts is not complete. Send the parts that are missing, then "
+            f"POST /api/uploads/{upload_id(upload.key)}/complete, then try again."
+        )
+    if source is None:
+        raise UploadNotFound
     if source.size_bytes == 0:
         raise UploadNotFound("The uploaded file is empty. Upload it again, then retry.")
-    fault = ""
     if source.content_encoding not in UNENCODED:
         fault = (
             f"The file was uploaded with the header Content-Encoding: {source.content_encoding}. "
             "Send the video itself, without that header, to the same address, then retry."
         )
-    elif 0 < max_source_bytes < source.size_bytes:
-        await uploads.discard(upload_id(upload.key), storage=storage)
+        raise InvalidRequest([FieldError("/key", fault)])
+    if 0 < max_source_bytes < source.size_bytes:
         fault = (
             f"The uploaded file has {source.size_bytes:,} bytes, and this portal takes at most "
             f"{max_source_bytes:,}. It was removed; ask for a new address and send a smaller file."
         )
-    if fault:
-        raise InvalidRequest([FieldError("/key", fault)])
+        raise SourceTooLarge([FieldError("/key", fault)])
+    if upload.size_bytes not in (None, source.size_bytes):
+        raise UploadNotFound(
+            f"The uploaded file has {source.size_bytes:,} bytes where {upload.size_bytes:,} were "
+            "announced. Ask for a new upload address and upload the file again."
+        )
     return source
 
 
 async def _insert(
-    submission: Submission,
-    source: ObjectInfo,
-    queue: Queue,
-    audience: Audience,
-    quota: Quota,
+    submission: Submission, source: ObjectInfo, queue: Queue, audience: Audience
 ) -> Video:
     now = datetime.now(UTC)
     video = Video(
@@ -240,20 +257,9 @@ async def _insert(
         created_at=now,
         updated_at=now,
     )
-    async with transaction():
-        try:
-            upload = await locked_upload(submission.key)
-        except UploadNotIssued as exc:
-            raise UploadNotFound from exc
-        require_finished(upload, source.size_bytes)
-        refusal = await quotas.video_refusal(audience.owner_id, quota, upload, source.size_bytes)
-        if refusal is None:
-            video.transcode_job_id = await defer_transcode(video, queue)
-            await video.save(force_create=True)
-            await note(AuditAction.VIDEO_PUBLISHED, video.id)
-    # Not before: that the file is kept has to be recorded.
-    if refusal is not None:
-        raise refusal
+    video.transcode_job_id = await defer_transcode(video, queue)
+    await video.save(force_create=True)
+    await note(AuditAction.VIDEO_PUBLISHED, video.id)
     return video
 
 

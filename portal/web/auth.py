@@ -32,7 +32,7 @@ from portal.errors import (
     UploadNotIssued,
     VideoNotFound,
 )
-from portal.uploads.rows import owner_of
+from portal.uploads import service as uploads
 from portal.videos.deletion import was_deleted
 from portal.videos.reading import fetch_audience, parse_video_id
 from portal.web.composition import web_context
@@ -165,7 +165,10 @@ async def account_id() -> UUID | None:
 async def require_own_upload(upload_id: str) -> None:
     """Raise `UploadNotIssued` for the upload of another account."""
     own_id = await account_id()
-    if own_id is not None and await owner_of(upload_id) != own_id:
+    if own_id is None:
+        return
+    upload = await uploads.find(upload_id)
+    if upload is None or upload.owner_id != own_id:
         raise UploadNotIssued
 
 

@@ -34,7 +34,8 @@ from portal.errors import (
     LinkNotValid,
     NotAllowed,
 )
-from portal.uploads.rows import LOCK
+from portal.storage import objects
+from portal.uploads.service import LOCK
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -187,7 +188,7 @@ async def test_video_published_while_its_account_is_removed_has_an_owner(
     outside = copy_context()
     async with transaction():
         # As publishing does.
-        await execute(LOCK, upload)
+        await execute(LOCK, objects.upload_id(upload))
         if is_early:
             found = await make_row(**video, upload_id=upload)
         removal = asyncio.create_task(people.remove(bob.id, by=person(ann)), context=outside)

@@ -36,7 +36,7 @@ from portal.config import Config
 from portal.database.connection import migrate
 from portal.processes.output import LogFile
 from portal.processes.supervisor import ChildSpec, RestartPolicy, running_children
-from portal.uploads.service import MIB
+from portal.uploads.parts import MIB
 
 Result = TypeVar("Result")
 

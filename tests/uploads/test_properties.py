@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from portal.errors import FieldError, InvalidRequest
 from portal.storage.objects import StoredPart
 from portal.storage.presigning import _attachment
-from portal.uploads.service import (
+from portal.uploads.parts import (
     MAX_FILE_BYTES,
     MAX_PARTS,
     MIB,

@@ -9,14 +9,8 @@ from quart_schema import document_request, document_response, tag_blueprint
 
 from portal.storage.objects import upload_id
 from portal.uploads import service as uploads
-from portal.uploads.service import (
-    MAX_FILE_BYTES,
-    MAX_PARTS,
-    UploadState,
-    UploadView,
-    part_count,
-    part_size_bytes,
-)
+from portal.uploads.parts import MAX_FILE_BYTES, MAX_PARTS, part_count, part_size_bytes
+from portal.uploads.service import UploadState, UploadView
 from portal.web.api.json_bodies import (
     Problem,
     QuotaProblem,

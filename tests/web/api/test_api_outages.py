@@ -12,7 +12,6 @@ from api_client import (
     counts,
     metadata,
     problem,
-    published,
     silent_server,
     uploaded,
 )
@@ -98,11 +97,3 @@ async def test_storage_that_never_answers_gives_503_in_bounded_time(
             async with asyncio.timeout(FEW_SECONDS):
                 response = await client.post("/api/videos", json=body)
             await expect_unavailable(response, "storage_unavailable")
-
-
-async def test_retry_of_a_creation_needs_no_storage(client: Client, config: Config) -> None:
-    record = await published(client)
-    async with app_client(config, **storage_at(NOWHERE)) as other:
-        again = await other.post("/api/videos", json=metadata(record["storageKey"]))
-        assert again.status_code == 200
-        assert await again.get_json() == record
