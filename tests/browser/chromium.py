@@ -1,16 +1,15 @@
-"""What the browser tests share besides fixtures: the browser, and a record of its complaints."""
+"""What the browser tests share besides fixtures."""
 
 import asyncio
+import os
 import re
 import shutil
 import subprocess
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
-from front_end import install_tools
-from playwright.async_api import ConsoleMessage, Error, Locator, Page, Request, Route
+from front_end import in_turn, install_tools
+from playwright.async_api import Locator, Page, Request, Route
 from running_portal import create
 
 OpenPage = Callable[..., Awaitable[Page]]
@@ -18,7 +17,6 @@ Publish = Callable[..., Awaitable[str]]
 
 # Finds the `ready_video`: videos of other tests may fill the first page of the whole library.
 READY_SEARCH = "/?q=A+ready+video"
-PLAY_TIMEOUT_S = 180
 # Only a failure waits that long, also where the machine has other things to do.
 TIMEOUT_MS = 120_000
 # The same where a video is made first: ffmpeg has the lowest priority.
@@ -29,78 +27,49 @@ AWAIT_ANIMATIONS = """async () => {
         it.playState === "running" && it.effect.getComputedTiming().endTime < Infinity);
     while (ending().length) await Promise.allSettled(ending().map((it) => it.finished));
 }"""
+# What is pressed, as large as what takes the finger for it: a label, for a hidden box. Links in
+# the middle of a text are as high as its lines, and names in a list open all of their line.
+SMALL_TARGETS = """() => [...document.querySelectorAll("button:not([data-open]), select, summary, "
+    + "input:not([type=hidden]), textarea, [role=option], nav a, a.button")]
+    .map((it) => it.matches("input:is([type=checkbox], [type=radio], [type=file])")
+        ? it.closest("label") ?? it : it)
+    .filter((it) => it.checkVisibility({ visibilityProperty: true, opacityProperty: true }))
+    .filter((it) => !it.closest("media-controller, .visually-hidden"))
+    .map((it) => [it, it.getBoundingClientRect()])
+    .filter(([, box]) => box.height && (box.height < 44 || box.width < 44))
+    .map(([it, box]) => `${it.outerHTML.slice(0, 90)} ${box.width} x ${box.height}`)"""
 SCREENSHOTS = Path(__file__).with_name("screenshots")
 WIDTHS = (320, 360, 768, 1440)
 SCREENSHOT_WIDTHS = (360, 1440)
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-CHROMIUM_ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--autoplay-policy=no-user-gesture-required",
-]
 
 
-@dataclass
-class Complaints:
-    """What pages wrote to the console as an error, or threw; policy violations are among them."""
-
-    expected: list[str]
-    """Patterns of what a test makes browsers say."""
-    messages: list[str] = field(default_factory=list)
-
-    def watch(self, page: Page) -> None:
-        page.on("console", self._console)
-        page.on("pageerror", self._page_error)
-
-    def unexpected(self) -> list[str]:
-        return [
-            message
-            for message in self.messages
-            if not any(re.search(pattern, message) for pattern in self.expected)
-        ]
-
-    def _page_error(self, error: Error) -> None:
-        self.messages.append(f"page error: {error}\n{error.stack or ''}")
-
-    def _console(self, message: ConsoleMessage) -> None:
-        if message.type == "error":
-            self.messages.append(f"console: {message.text}")
-
-
-def find_chromium() -> str | None:
-    """Path of a browser that is installed already."""
-    return next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
+def find_or_install(package: str, *names: str) -> str | None:
+    """Path of a browser on this machine, installed from Debian's package if need be."""
+    with in_turn():
+        if not any(map(shutil.which, names)) and shutil.which("apt-get") and os.geteuid() == 0:
+            run("apt-get", "update")
+            run("apt-get", "install", "--yes", package)
+        return next(filter(None, map(shutil.which, names)), None)
 
 
 def run(*command: str) -> None:
-    """Run a command to its end, or fail."""
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 
 
-async def play_past(page: Page, position_s: float, *, timeout_s: float = PLAY_TIMEOUT_S) -> None:
+async def play_past(page: Page, position_s: float) -> None:
     """Play the page's video, muted, until its clock has passed this position."""
-    async with asyncio.timeout(timeout_s):
-        await page.locator("video").evaluate(
-            """async (video, position) => {
-                video.muted = true;
-                const has = (name) => new Promise((resolve) =>
-                    video.addEventListener(name, resolve, { once: true }));
-                // A player that is still (re)opening its stream would break play() off.
-                if (video.readyState < 1) await has("loadedmetadata");
-                await video.play();
-                await new Promise((resolve) => {
-                    const check = () => video.currentTime > position && resolve();
-                    video.addEventListener("timeupdate", check);
-                    check();
-                });
-            }""",
-            position_s,
-        )
+    await page.locator("video").evaluate(
+        """async (video, position) => {
+            video.muted = true;
+            const has = (name) => new Promise((resolve) =>
+                video.addEventListener(name, resolve, { once: true }));
+            // A player that is still (re)opening its stream would break play() off.
+            if (video.readyState < 1) await has("loadedmetadata");
+            await video.play();
+            while (video.currentTime <= position) await has("timeupdate");
+        }""",
+        position_s,
+    )
 
 
 def record_requests(page: Page, part: str = "", *, method: str = "") -> list[str]:
@@ -127,23 +96,10 @@ async def hold_requests(page: Page, address: str | re.Pattern[str]) -> asyncio.E
     return may_go_on
 
 
-async def photograph(page: Page, name: str) -> None:
-    """Keep a picture of the whole page as it is now, for people to look at."""
-    path = SCREENSHOTS / f"{name}.png"
-    await page.screenshot(path=path, full_page=True)
-    assert path.stat().st_size > 0
-
-
-async def photograph_at_widths(page: Page, name: str) -> None:
-    """The same on a phone and on a desk."""
-    for width in SCREENSHOT_WIDTHS:
-        await page.set_viewport_size({"width": width, "height": 900})
-        await photograph(page, f"{name}-{width}")
-
-
 async def axe_findings(page: Page) -> list[str]:
-    """What axe-core objects to on a page as it is now, once its colours have changed over."""
-    await page.evaluate(_axe())
+    """What axe-core objects to once the page's colours have changed over."""
+    axe = install_tools() / "axe-core" / "axe.min.js"
+    await page.evaluate(axe.read_text(encoding="utf-8"))
     await page.evaluate(AWAIT_ANIMATIONS)
     found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     return [
@@ -158,20 +114,15 @@ async def suits_everyone(page: Page, name: str) -> None:
         await page.set_viewport_size({"width": width, "height": 900})
         surplus = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert surplus <= 0, f"{name} at {width}"
+        if width in SCREENSHOT_WIDTHS:
+            await page.screenshot(path=SCREENSHOTS / f"{name}-{width}.png", full_page=True)
     findings = await axe_findings(page)
     assert findings == [], f"{name}: {findings}"
-    await photograph_at_widths(page, name)
-
-
-@cache
-def _axe() -> str:
-    return (install_tools() / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
 async def publish_file(portal_url: str, path: Path, title: str) -> str:
-    """Publish a file through the API, as an integrator does; answers the video's id."""
-    description = "First line.\nSecond line with <b>markup</b>."
-    details = {"description": description, "categoryIds": [1, 2], "tags": "test, browser"}
+    """Publish a file through the API; answers the video's id."""
+    details = {"categoryIds": [1, 2], "tags": "test, browser"}
     return str((await create(portal_url, path, title=title, **details))["id"])
 
 

@@ -1,8 +1,8 @@
 """Runs the Firefox named first with the arguments that follow, as Playwright starts a browser.
 
-Playwright speaks WebDriver BiDi with Firefox and sends a command that the extended support release
-does not know. This program stands between them and answers that one by itself. Without it no
-browser context could be made. It can go once Debian's Firefox knows the command.
+Playwright can't make a context without a command of WebDriver BiDi that the extended support
+release does not know. This program stands between them and answers that one by itself; it can go
+once Debian's Firefox knows the command.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import json
 import re
 import sys
 
-from aiohttp import ClientSession, ClientWebSocketResponse, web
+from aiohttp import ClientSession, web
 
 LISTENS = re.compile(rb"(WebDriver BiDi listening on )(ws://\S+)")
 # Asks for a colour scheme; Firefox keeps its own.
@@ -19,9 +19,8 @@ UNKNOWN = "emulation.setMediaFeaturesOverride"
 
 async def run_behind_bridge(firefox: str, *arguments: str) -> int:
     """Run the browser to its end, and tell the bridge's address in place of its own."""
-    process = await asyncio.create_subprocess_exec(
-        firefox, *arguments, stderr=asyncio.subprocess.PIPE
-    )
+    stderr = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(firefox, *arguments, stderr=stderr)
     assert process.stderr is not None
     async for line in process.stderr:
         if found := LISTENS.search(line):
@@ -38,13 +37,24 @@ async def open_bridge(browser_url: str) -> int:
     async def connect(request: web.Request) -> web.WebSocketResponse:
         client = web.WebSocketResponse(max_msg_size=0)
         await client.prepare(request)
-        async with (
-            ClientSession() as session,
-            session.ws_connect(browser_url + request.path, max_msg_size=0) as browser,
-            asyncio.TaskGroup() as group,
-        ):
-            group.create_task(_pass_answers(browser, client))
-            await _pass_commands(client, browser)
+        url = browser_url + request.path
+        async with ClientSession() as session, session.ws_connect(url, max_msg_size=0) as browser:
+
+            async def pass_answers() -> None:
+                async for answer in browser:
+                    await client.send_str(answer.data)
+                await client.close()
+
+            async with asyncio.TaskGroup() as group:
+                group.create_task(pass_answers())
+                async for message in client:
+                    command = json.loads(message.data)
+                    if command["method"] == UNKNOWN:
+                        answer = {"type": "success", "id": command["id"], "result": {}}
+                        await client.send_json(answer)
+                    else:
+                        await browser.send_str(message.data)
+                await browser.close()
         return client
 
     app = web.Application()
@@ -53,22 +63,6 @@ async def open_bridge(browser_url: str) -> int:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     return int(runner.addresses[0][1])
-
-
-async def _pass_answers(browser: ClientWebSocketResponse, client: web.WebSocketResponse) -> None:
-    async for message in browser:
-        await client.send_str(message.data)
-    await client.close()
-
-
-async def _pass_commands(client: web.WebSocketResponse, browser: ClientWebSocketResponse) -> None:
-    async for message in client:
-        command = json.loads(message.data)
-        if command["method"] == UNKNOWN:
-            await client.send_json({"type": "success", "id": command["id"], "result": {}})
-        else:
-            await browser.send_str(message.data)
-    await browser.close()
 
 
 if __name__ == "__main__":
