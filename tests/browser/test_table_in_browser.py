@@ -4,7 +4,7 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
-from chromium import OpenPage, axe_findings, photograph_at_widths, suits_everyone
+from chromium import OpenPage, axe_findings, suits_everyone
 from library_rows import PIXEL, Rows
 from playwright.async_api import Page, expect
 from running_portal import LivePortal, fresh_portal
@@ -62,7 +62,6 @@ async def test_videos_are_chosen_changed_deleted_and_brought_back(
     await bar.locator("summary", has_text="Tags").click()
     await bar.get_by_label("Tags").fill("harvest")
     assert await axe_findings(page) == []
-    await photograph_at_widths(page, f"table-selection-{scheme}")
     await bar.get_by_role("button", name="Add tags").click()
     toast = page.locator(".toast__message")
     await expect(toast).to_have_text("Tags added to 2 videos.")
@@ -147,7 +146,6 @@ async def test_menu_of_a_card(open_page: OpenPage, shelf: LivePortal) -> None:
     await expect(button).to_be_focused()
     await page.keyboard.press("Enter")
     await expect(card.get_by_role("link", name="Edit")).to_be_visible()
-    await photograph_at_widths(page, "card-menu")
     for width in (360, 1440):
         await page.set_viewport_size({"width": width, "height": 900})
         box = await card.locator(".menu__items").bounding_box()

@@ -19,7 +19,6 @@ from playwright.async_api import Page, expect
 from running_portal import run_ffmpeg
 from upload_page import (
     choose,
-    choose_category,
     chosen_categories,
     details,
     fill_in,
