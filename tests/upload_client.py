@@ -4,7 +4,7 @@ import io
 from typing import Any
 
 import aiohttp
-from api_client import Client, answered, presign, problem, rows
+from api_client import Client, answered, presign, rows
 from quart import Response
 from yarl import URL
 
@@ -71,11 +71,6 @@ async def part_numbers(client: Client, upload: dict[str, Any]) -> list[int]:
 
 async def ask_to_complete(client: Client, upload: dict[str, Any]) -> Response:
     return await client.post(f"/api/uploads/{upload['key'][7:39]}/complete")
-
-
-async def refused_completion(client: Client, upload: dict[str, Any], code: str) -> dict[str, Any]:
-    """The problem for which an upload can't be completed."""
-    return await problem(await ask_to_complete(client, upload), 409, code)
 
 
 async def complete(client: Client, upload: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from portal.bundled.data_folder import open_data_folder
 from portal.bundled.postgres import prepare_postgres, release_socket_folder
 from portal.bundled.up import start_embedded
 from portal.client.calls import REQUEST_TIMEOUT, Api, Refused
-from portal.client.uploads import send_file
+from portal.client.publish import send_file
 from portal.config import Config
 from portal.database.connection import migrate
 from portal.processes.output import LogFile

@@ -1,14 +1,19 @@
 """Presigned addresses say that they live no longer than the credentials that sign them."""
 
-from collections.abc import AsyncIterator
+import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
+from hostile_texts import ALL
+from hypothesis import given
+from hypothesis import strategies as st
 
 from portal.config import Config
 from portal.errors import StorageDenied
-from portal.storage.bucket import Storage, open_storage
+from portal.storage.bucket import open_storage
+from portal.storage.presigning import _attachment
 
 KEY = "hls/a/1/360p/00000.m4s"
 HOUR_S = 3600
@@ -16,30 +21,20 @@ HOUR_S = 3600
 SLACK_S = 120
 
 
-class Role:
+Issue = Callable[[str, float], None]
+
+
+@pytest.fixture
+def issue(monkeypatch: pytest.MonkeyPatch) -> Issue:
     """Temporary credentials, as a role has them, in the environment; botocore reads them again."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._monkeypatch = monkeypatch
-
-    def issue(self, token: str, *, expires_in_s: float) -> None:
+    def issue(token: str, expires_in_s: float) -> None:
         expiry = datetime.now(UTC) + timedelta(seconds=expires_in_s)
-        self._monkeypatch.setenv("AWS_ACCESS_KEY_ID", f"KEY-{token}")
-        self._monkeypatch.setenv("AWS_SESSION_TOKEN", token)
-        self._monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", expiry.isoformat())
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", f"KEY-{token}")
+        monkeypatch.setenv("AWS_SESSION_TOKEN", token)
+        monkeypatch.setenv("AWS_CREDENTIAL_EXPIRATION", expiry.isoformat())
 
-
-@pytest.fixture
-def role(monkeypatch: pytest.MonkeyPatch) -> Role:
-    role = Role(monkeypatch)
-    role.issue("first", expires_in_s=HOUR_S)
-    return role
-
-
-@pytest.fixture
-async def storage(role: Role, config: Config) -> AsyncIterator[Storage]:
-    async with open_storage(config) as storage:
-        yield storage
+    return issue
 
 
 def said(address: str) -> tuple[int, str]:
@@ -48,31 +43,45 @@ def said(address: str) -> tuple[int, str]:
     return int(query["X-Amz-Expires"][0]), query["X-Amz-Security-Token"][0]
 
 
-async def test_address_ends_with_its_credentials(storage: Storage) -> None:
-    addresses = [
-        await storage.public.presign_get(KEY, ttl_s=12 * HOUR_S),
-        await storage.internal.presign_get(KEY, ttl_s=12 * HOUR_S),
-        await storage.public.presign_put(KEY, content_type="video/mp4", ttl_s=12 * HOUR_S),
-        *(await storage.public.presign_get_many([KEY], ttl_s=12 * HOUR_S)).values(),
-    ]
-    for address in addresses:
-        life_s, token = said(address)
-        assert HOUR_S - SLACK_S < life_s <= HOUR_S
-        assert token == "first"  # no secret
-    assert HOUR_S - SLACK_S < await storage.public.address_life_s(12 * HOUR_S) <= HOUR_S
+async def test_address_ends_with_its_credentials(issue: Issue, config: Config) -> None:
+    issue("first", HOUR_S)
+    long_s = 12 * HOUR_S
+    async with open_storage(config) as storage:
+        for address in (
+            await storage.public.presign_get(KEY, ttl_s=long_s),
+            await storage.internal.presign_get(KEY, ttl_s=long_s),
+            await storage.public.presign_put(KEY, content_type="video/mp4", ttl_s=long_s),
+            *(await storage.public.presign_get_many([KEY], ttl_s=long_s)).values(),
+        ):
+            life_s, token = said(address)
+            assert HOUR_S - SLACK_S < life_s <= HOUR_S
+            assert token == "first"  # no secret
+        assert HOUR_S - SLACK_S < await storage.public.address_life_s(long_s) <= HOUR_S
 
 
-async def test_credentials_are_refreshed_before_they_end(role: Role, config: Config) -> None:
-    role.issue("first", expires_in_s=700)
+async def test_credentials_are_refreshed_before_they_end(issue: Issue, config: Config) -> None:
+    issue("first", 700)
     async with open_storage(config) as storage:
         await storage.public.presign_get(KEY, ttl_s=60)
-        role.issue("second", expires_in_s=2 * HOUR_S)
+        issue("second", 2 * HOUR_S)
         life_s, token = said(await storage.public.presign_get(KEY, ttl_s=HOUR_S))
         assert (life_s, token) == (HOUR_S, "second")
 
 
-async def test_expired_credentials_sign_nothing(role: Role, config: Config) -> None:
-    role.issue("first", expires_in_s=-1)
+async def test_expired_credentials_sign_nothing(issue: Issue, config: Config) -> None:
+    issue("first", -1)
     async with open_storage(config) as storage:
         with pytest.raises(StorageDenied):
             await storage.public.presign_get(KEY, ttl_s=60)
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])) | st.sampled_from(ALL))
+def test_a_file_name_cannot_leave_its_header(name: str) -> None:
+    header = _attachment(name)
+    assert header.isascii()
+    assert header.isprintable()
+    found = re.fullmatch(
+        r"attachment; filename=\"([^\"\\%]*)\"; filename\*=UTF-8''([^\s;]*)", header
+    )
+    assert found is not None
+    assert set(unquote(found[2])) <= set(name) | {"\n"}

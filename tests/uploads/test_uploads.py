@@ -2,22 +2,23 @@
 
 import hashlib
 import os
-from dataclasses import replace
 from typing import Any
 
 import aiohttp
 import pytest
-from api_client import Client, faults, metadata, presign, problem, published, put
+from api_client import Client, app_client, faults, metadata, presign, problem, published, put
+from hypothesis import given
+from hypothesis import strategies as st
 from upload_client import (
     MIB,
     PART_BYTES,
     abort_behind,
+    ask_to_complete,
     complete,
     content,
     look,
     part_numbers,
     put_to,
-    refused_completion,
     send_part,
     sign,
     start,
@@ -28,16 +29,24 @@ from yarl import URL
 
 from portal.config import Config
 from portal.storage.calls import ObjectMissing
-from portal.web.app import create_app
+from portal.storage.objects import StoredPart
+from portal.uploads.service import (
+    MAX_FILE_BYTES,
+    MAX_PARTS,
+    missing_parts,
+    part_count,
+    part_size_bytes,
+    size_of_part,
+    whole_parts,
+)
 from portal.web.composition import WebContext
 
 FILE = os.urandom(1 * MIB) * 35 + b"the end"
-UNKNOWN_ID = "0" * 32
-STRANGE_IDS = [UNKNOWN_ID, "%00", "%ED%A0%80"]
 
 
 async def test_parts_in_any_order_become_the_file(client: Client, resources: WebContext) -> None:
-    upload = await started(client, len(FILE))
+    key = (await presign(client, "a.mov", "video/quicktime"))["key"]
+    upload = await started(client, len(FILE), key=key)
     assert upload["state"] == "uploading"
     assert (upload["partSizeBytes"], upload["partCount"]) == (PART_BYTES, 3)
     assert upload["parts"] == []
@@ -48,55 +57,27 @@ async def test_parts_in_any_order_become_the_file(client: Client, resources: Web
     assert done == {**upload, "state": "stored", "parts": []}
     assert await look(client, upload) == done
     assert await complete(client, upload) == done, "asked again"
-    arrived = await content(resources, upload["key"])
-    assert hashlib.sha256(arrived).digest() == hashlib.sha256(FILE).digest()
-    created = await client.post("/api/videos", json=metadata(upload["key"]))
-    assert created.status_code == 201
-    assert (await created.get_json())["sizeBytes"] == len(FILE)
+    address = URL(await resources.storage.public.presign_get(key, ttl_s=60), encoded=True)
+    async with aiohttp.ClientSession() as session, session.get(address) as response:
+        assert response.headers["Content-Type"] == "video/quicktime"
+        assert hashlib.sha256(await response.read()).digest() == hashlib.sha256(FILE).digest()
 
 
-async def test_object_has_the_type_announced_at_presign(
-    client: Client, resources: WebContext
-) -> None:
-    key = (await presign(client, "a.mov", "video/quicktime"))["key"]
-    upload = await started(client, 3, key=key)
-    await send_part(client, upload, 1, b"mov")
-    await complete(client, upload)
-    async with aiohttp.ClientSession() as session:
-        address = URL(await resources.storage.public.presign_get(key, ttl_s=60), encoded=True)
-        async with session.get(address) as response:
-            assert response.headers["Content-Type"] == "video/quicktime"
-
-
-async def test_starting_again_answers_what_is_stored_so_far(client: Client) -> None:
-    upload = await started(client, len(FILE))
-    await send_part(client, upload, 2, FILE)
-    again = await start(client, upload["key"], len(FILE))
+async def test_upload_is_gone_on_with_and_takes_parts_of_their_size_alone(client: Client) -> None:
+    upload = await started(client, 12 * PART_BYTES)
+    address = await sign(client, upload, 2)
+    for size in (0, PART_BYTES - 1, PART_BYTES + 1):
+        assert (await put_to(address, bytes(size)))[0] == 403, size
+    assert (await put_to(address, bytes(PART_BYTES)))[0] == 200
+    again = await start(client, upload["key"], 12 * PART_BYTES)
     assert again.status_code == 200
     assert again.headers["Location"] == f"/api/uploads/{upload['uploadId']}"
     answer = await again.get_json()
-    assert [(part["partNumber"], part["sizeBytes"]) for part in answer["parts"]] == [
-        (2, PART_BYTES)
-    ]
+    assert [(it["partNumber"], it["sizeBytes"]) for it in answer["parts"]] == [(2, PART_BYTES)]
     assert answer == await look(client, upload)
-
-
-async def test_missing_parts_are_named(client: Client) -> None:
-    upload = await started(client, 12 * PART_BYTES)
-    await send_part(client, upload, 2, bytes(2 * PART_BYTES))
-    refused = await refused_completion(client, upload, "parts_missing")
+    refused = await problem(await ask_to_complete(client, upload), 409, "parts_missing")
     assert refused["missingParts"] == [1, *range(3, 13)]
-    assert "11 of 12 parts" in refused["detail"]
-    assert (await look(client, upload))["state"] == "uploading"
-
-
-async def test_storage_refuses_a_part_of_another_size(client: Client) -> None:
-    upload = await started(client, len(FILE))
-    address = await sign(client, upload, 1)
-    for size in (0, 5, PART_BYTES - 1, PART_BYTES + 1):
-        assert (await put_to(address, bytes(size)))[0] == 403, size
-    assert (await put_to(address, bytes(PART_BYTES)))[0] == 200
-    assert await part_numbers(client, upload) == [1]
+    assert await part_numbers(client, upload) == [2]
 
 
 async def test_upload_that_storage_has_lost_is_started_anew(
@@ -106,7 +87,7 @@ async def test_upload_that_storage_has_lost_is_started_anew(
     await send_part(client, upload, 1, FILE)
     await abort_behind(resources, upload)
     assert (await look(client, upload))["state"] == "pending"
-    await refused_completion(client, upload, "upload_gone")
+    await problem(await ask_to_complete(client, upload), 409, "upload_gone")
     again = await start(client, upload["key"], 3)
     assert again.status_code == 201
     renewed = await again.get_json()
@@ -115,7 +96,7 @@ async def test_upload_that_storage_has_lost_is_started_anew(
     assert await content(resources, upload["key"]) == b"new"
 
 
-async def test_discarded_upload_leaves_nothing(client: Client) -> None:
+async def test_discarded_upload_leaves_nothing(client: Client, resources: WebContext) -> None:
     upload = await started(client, len(FILE))
     await send_part(client, upload, 1, FILE)
     path = f"/api/uploads/{upload['uploadId']}"
@@ -127,16 +108,11 @@ async def test_discarded_upload_leaves_nothing(client: Client) -> None:
     assert (await put_to(address, bytes(PART_BYTES)))[0] == 404
     await expect_unknown(client, path)
     await problem(await start(client, upload["key"], len(FILE)), 404, "upload_not_issued")
-
-
-async def test_discarding_removes_a_file_no_video_uses(
-    client: Client, resources: WebContext
-) -> None:
+    # So does one that was complete.
     done = await stored(client, b"abc")
     assert (await client.delete(f"/api/uploads/{done['uploadId']}")).status_code == 204
     body = metadata(done["key"])
-    answer = await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
-    assert "discarded" in answer["detail"]
+    await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
     with pytest.raises(ObjectMissing):
         await resources.storage.head(done["key"])
 
@@ -151,61 +127,36 @@ async def test_file_of_a_video_is_out_of_reach(client: Client, resources: WebCon
     assert (await resources.storage.head(record["storageKey"])).size_bytes == record["sizeBytes"]
 
 
-async def test_video_is_not_made_of_an_unfinished_upload(
+async def test_video_is_made_of_the_finished_file_alone(
     client: Client, resources: WebContext
 ) -> None:
     upload = await started(client, 3)
     await send_part(client, upload, 1, b"abc")
-    body = metadata(upload["key"])
+    body, storage = metadata(upload["key"]), resources.storage
     answer = await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
     assert f"POST /api/uploads/{upload['uploadId']}/complete" in answer["detail"]
     # Not even when something else lies under the key.
-    await resources.storage.put(upload["key"], b"xyz", content_type="video/mp4")
+    await storage.put(upload["key"], b"xyz", content_type="video/mp4")
     await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
-    await resources.storage.delete(upload["key"])
+    await storage.delete(upload["key"])
     await complete(client, upload)
+    await storage.put(upload["key"], b"other", content_type="video/mp4")
+    await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
+    await problem(await ask_to_complete(client, upload), 409, "upload_size_differs")
+    await storage.put(upload["key"], b"abc", content_type="video/mp4")
     assert (await client.post("/api/videos", json=body)).status_code == 201
 
 
-async def test_video_is_not_made_of_a_file_of_another_size(
-    client: Client, resources: WebContext
-) -> None:
-    done = await stored(client, b"abc")
-    await resources.storage.put(done["key"], b"other", content_type="video/mp4")
-    body = metadata(done["key"])
-    answer = await problem(await client.post("/api/videos", json=body), 409, "upload_not_found")
-    assert "5" in answer["detail"]
-    assert "3" in answer["detail"]
-    await refused_completion(client, done, "upload_size_differs")
-
-
-@pytest.mark.parametrize("size", [0, -1, 5 * 1024**4 + 1, 10**40])
-async def test_sizes_no_storage_takes_are_refused(client: Client, size: int) -> None:
-    found = await faults(await start(client, (await presign(client))["key"], size))
-    assert set(found) == {"/sizeBytes"}
-
-
-async def test_file_above_the_portals_limit_is_refused(config: Config) -> None:
-    async with create_app(replace(config, max_source_bytes=1_000)).test_app() as app:
-        client = app.test_client()
+async def test_file_above_the_portals_limit_is_refused_and_removed(config: Config) -> None:
+    async with app_client(config, max_source_bytes=1_000) as client:
         key = (await presign(client))["key"]
-        found = await faults(await start(client, key, 1_001))
-        assert "1,000" in found["/sizeBytes"]
+        assert "1,000" in (await faults(await start(client, key, 1_001)))["/sizeBytes"]
         assert (await start(client, key, 1_000)).status_code == 201
-
-
-async def test_file_above_the_limit_that_was_sent_at_once_is_refused_and_removed(
-    config: Config,
-) -> None:
-    app = create_app(replace(config, max_source_bytes=1_000))
-    async with app.test_app():
-        client, storage = app.test_client(), app.extensions["portal"].storage
+        # Sent at once it shows only at its creation.
         upload = await presign(client)
         assert await put(upload["uploadUrl"], bytes(1_001)) == 200
         found = await faults(await client.post("/api/videos", json=metadata(upload["key"])))
         assert "1,001 bytes" in found["/key"]
-        with pytest.raises(ObjectMissing):
-            await storage.head(upload["key"])
         # Whatever is put there afterwards becomes no video.
         assert await put(upload["uploadUrl"], bytes(10)) == 200
         answer = await client.post("/api/videos", json=metadata(upload["key"]))
@@ -217,15 +168,15 @@ async def test_bodies_are_checked(client: Client) -> None:
     wrong: list[tuple[Any, set[str]]] = [
         ({}, {"/key", "/sizeBytes"}),
         ({"key": 1, "sizeBytes": "3"}, {"/key", "/sizeBytes"}),
-        ({"key": key, "sizeBytes": True}, {"/sizeBytes"}),
         ({"key": "\0", "sizeBytes": 1}, {"/key"}),
         ([], {""}),
+        *(({"key": key, "sizeBytes": it}, {"/sizeBytes"}) for it in (0, MAX_FILE_BYTES + 1, True)),
     ]
     for body, pointers in wrong:
         assert set(await faults(await client.post("/api/uploads", json=body))) == pointers, body
 
 
-@pytest.mark.parametrize("name", STRANGE_IDS)
+@pytest.mark.parametrize("name", ["0" * 32, "%00", "%ED%A0%80"])
 async def test_unknown_uploads_are_not_found(client: Client, name: str) -> None:
     await expect_unknown(client, f"/api/uploads/{name}")
     await problem(await client.delete(f"/api/uploads/{name}"), 404, "upload_not_issued")
@@ -236,3 +187,25 @@ async def expect_unknown(client: Client, path: str) -> None:
     await problem(await client.get(path), 404, "upload_not_issued")
     for call in ("complete", "parts/1"):
         await problem(await client.post(f"{path}/{call}"), 404, "upload_not_issued")
+
+
+@given(st.integers(1, MAX_FILE_BYTES))
+def test_parts_make_up_the_file(size_bytes: int) -> None:
+    each, count = part_size_bytes(size_bytes), part_count(size_bytes)
+    assert each % MIB == 0
+    assert 1 <= count <= MAX_PARTS
+    assert each * (count - 1) + size_of_part(count, size_bytes) == size_bytes
+    assert 1 <= size_of_part(count, size_bytes) <= each
+    assert all(size_of_part(number, size_bytes) == each for number in (1, count - 1)[: count - 1])
+
+
+@given(
+    st.integers(1, 200 * 16 * MIB),
+    st.lists(st.tuples(st.integers(-5, 300), st.integers(0, 17 * MIB) | st.just(16 * MIB))),
+)
+def test_every_part_is_stored_or_missing(size_bytes: int, found: list[tuple[int, int]]) -> None:
+    parts = [StoredPart(number, size, "e") for number, size in dict(found).items()]
+    whole = {part.number for part in whole_parts(parts, size_bytes)}
+    missing = missing_parts(parts, size_bytes)
+    assert sorted(whole | set(missing)) == list(range(1, part_count(size_bytes) + 1))
+    assert not whole & set(missing)

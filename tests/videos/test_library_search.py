@@ -3,7 +3,6 @@
 # ruff: noqa: RUF001 - words of many languages
 
 import random
-import re
 from uuid import uuid4
 
 import psycopg
@@ -28,23 +27,17 @@ pytestmark = pytest.mark.shared_app
 
 
 FOUND = [
-    ("holi", {"Holiday on the coast"}),
     ("COAST hol", {"Holiday on the coast"}),
-    ("cafe muller", {"Café Müller"}),
     ("grosse strasse", {"Große Straße"}),
     ("ete eleves", {"Les élèves à l’été"}),
-    ("елка", {"Новогодняя ёлка"}),
-    ("θαλασσα", {"Η Θάλασσα"}),
     ("京都", {"東京の朝と京都の夜"}),
-    ("京故", {"北京故事"}),
     ("สำหรับ", {"ภาษาไทยสำหรับทุกคน"}),
-    ("ｶﾞﾝﾀﾞﾑ", {"ガンダム"}),
     ("猫", {"猫", "黒い猫と白い犬が走る夏"}),
     ("猫 白 犬 夏", {"黒い猫と白い犬が走る夏"}),
     ("한국", {"한국어 비디오"}),
     ("c 2026", {"C++ in 2026"}),
     ("a day in m", {"A day in my garden"}),
-    *((typed, set()) for typed in ("oliday", "京東", "holiday zebra", "qqq", "'&|")),
+    *((typed, set()) for typed in ("oliday", "京東", "holiday zebra", "'&|")),
 ]
 
 
@@ -59,56 +52,37 @@ async def test_words_of_any_language_are_found(client: Client) -> None:
     assert 'href="/"' in nothing.text
 
 
-async def test_title_ranks_before_tags_before_description_then_the_newest(client: Client) -> None:
-    await add_video("Described", 9, description="beach and sea")
-    await add_video("Tagged", 8, tags="beach, sea", description="beach")
-    await add_video("Beach by the sea", 1)
-    await add_video("Beach, sea, sun", 2)
-    await add_video("Beach only", 7, tags="sea")
-    await add_video("Half", 6, tags="beach")
-    expected = ["Beach, sea, sun", "Beach by the sea", "Tagged", "Beach only", "Described"]
-    assert await titles(client, q="sea beach") == expected
-    assert await titles(client, q="sea beach", sort="newest") == [
-        *("Described", "Tagged", "Beach only", "Beach, sea, sun", "Beach by the sea")
-    ]
-
-
-async def test_tag_filter_is_exact_but_for_case_and_accents(client: Client) -> None:
-    await add_video("One", 1, tags="Deep  Sea, café, rock'n'roll, c:\\d")
-    await add_video("Two", 2, tags="deep sea diving")
-    await add_video("deep sea", 3)
-    for tag in ("deep sea", "DEEP SEA", "Cafe", "rock'n'roll", "c:\\d"):
-        assert await titles(client, tag=tag) == ["One"], tag
-    page = await read(client, tag="deep sea", q="one")
-    assert page.titles == ["One"]
-    assert "Remove the filter by tag" in page.text
-
-
 async def test_filters_narrow_together(client: Client) -> None:
-    await add_video("Beach 1", 1, **READY, category_ids=[1, 12], tags="sea")
-    await add_video("Beach 2", 2, **FAILED, category_ids=[12], tags="sea")
-    await add_video("Beach 3", 3, category_ids=[3], tags="sun")
+    await add_video("Beach 1", 1, **READY, category_ids=[1, 12], tags="Deep  Sea, café, c:\\d")
+    await add_video("Beach 2", 2, **FAILED, category_ids=[12], tags="deep sea, rock'n'roll")
+    await add_video("Beach 3", 3, category_ids=[3], tags="deep sea diving")
     assert await titles(client, category="12") == ["Beach 2", "Beach 1"]
     assert await titles(client, category="12", status="ready") == ["Beach 1"]
     assert await titles(client, status="processing") == ["Beach 3"]
-    assert await titles(client, q="beach", tag="sea", status="failed") == ["Beach 2"]
+    assert await titles(client, q="beach", tag="deep sea", status="failed") == ["Beach 2"]
     assert await titles(client, q="beach", category="3", status="failed") == []
+    # A tag is a whole one, but for case and accents.
+    for tag, found in (("DEEP SEA", 2), ("Cafe", 1), ("rock'n'roll", 1), ("c:\\d", 1), ("deep", 0)):
+        assert len(await titles(client, tag=tag)) == found, tag
+    assert "Remove the filter by tag" in (await read(client, tag="deep sea", q="beach")).text
 
 
 async def test_orders(client: Client) -> None:
     await add_video("part 10", 3, **{**READY, "duration_s": 5.0})
     await add_video("Part 2", 1, **{**READY, "duration_s": 90.0})
     await add_video("Ähre", 2)
-    assert await titles(client) == ["part 10", "Ähre", "Part 2"]
-    assert await titles(client, sort="oldest") == ["Part 2", "Ähre", "part 10"]
-    assert await titles(client, sort="title") == ["Ähre", "Part 2", "part 10"]
-    assert await titles(client, sort="longest") == ["Part 2", "part 10", "Ähre"]
+    for sort, expected in {
+        "newest": ["part 10", "Ähre", "Part 2"],
+        "oldest": ["Part 2", "Ähre", "part 10"],
+        "title": ["Ähre", "Part 2", "part 10"],
+        "longest": ["Part 2", "part 10", "Ähre"],
+    }.items():
+        assert await titles(client, sort=sort) == expected
 
 
 HOSTILE = [
-    *("'&|!:*()<>", "\0", "x" * 10_000, "()", "a'b\\c:*d", "!!!", "%", "{}", "' OR 1=1 --"),
-    *("🎉", "\ud7ff", "\u202e", "& | !", "<script>alert(1)</script>"),
-    *("é" * 10_000, "京" * 10_000),
+    *("'&|!:*()<>", "\0", "x" * 10_000, "a'b\\c:*d", "%", "' OR 1=1 --", "京" * 10_000),
+    *("🎉", "\ud7ff", "\u202e", "<script>alert(1)</script>"),
 ]
 
 
@@ -206,43 +180,24 @@ texts = st.text(max_size=300) | st.sampled_from(ALL)
 storable = texts.filter(lambda text: "\0" not in text)
 
 
-@given(storable, storable, storable)
-def test_a_video_is_found_by_the_words_of_its_title(
-    title: str, description: str, tags: str
-) -> None:
-    columns = search_columns(title=title, description=description, tags=tags)
-    document = set(_lexemes(columns["search"]))
-    for word in query_words(title)[:1]:
-        stem = "a" + word.removesuffix("*")
-        assert any(it.startswith(stem) if word.endswith("*") else it == stem for it in document)
-
-
-def _lexemes(document: str) -> list[str]:
-    found = re.findall(r"'((?:[^'\\]|''|\\\\)*)'", document)
-    return [it.replace("''", "'").replace("\\\\", "\\") for it in found]
-
-
-@pytest.fixture(scope="module")
-def database_url(services: dict[str, str]) -> str:
-    return services["DATABASE_URL"]
-
-
-def test_the_database_takes_every_document_and_every_question(database_url: str) -> None:
+def test_the_database_takes_every_document_and_every_question(services: dict[str, str]) -> None:
     """It parses both, and knows what can be wrong with them better than anything here."""
-    with psycopg.connect(database_url, autocommit=True) as connection:
+    with psycopg.connect(services["DATABASE_URL"], autocommit=True) as connection:
 
-        @given(st.lists(storable, min_size=3, max_size=3))
-        def is_taken(three: list[str]) -> None:
+        @given(st.tuples(storable, storable, storable))
+        def is_taken(three: tuple[str, str, str]) -> None:
             title, description, tags = three
-            columns = search_columns(title=title, description=description, tags=tags)
-            for tag in split_tags(tags):
-                question = tag_query(tag)
+            document = search_columns(title=title, description=description, tags=tags)["search"]
+            questions = [tag_query(tag) for tag in split_tags(tags)]
+            # A video is found by the first word of its title.
+            questions += [words_query([word]) for word in query_words(title)[:1]]
+            for question in questions:
                 row = connection.execute(
-                    "SELECT %s::tsvector @@ %s::tsquery", [columns["search"], question]
+                    "SELECT %s::tsvector @@ %s::tsquery", [document, question]
                 ).fetchone()
-                assert row == (True,), (tag, question)
+                assert row == (True,), question
             words = words_query(query_words(title))
-            connection.execute("SELECT %s::tsvector @@ %s::tsquery", [columns["search"], words])
+            connection.execute("SELECT %s::tsvector @@ %s::tsquery", [document, words])
 
         is_taken()
 

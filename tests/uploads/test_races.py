@@ -1,14 +1,9 @@
 """Uploads in parts when calls coincide, answers get lost, or database and storage are away."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import replace
-from typing import Any
 
 import pytest
-from api_client import Client, metadata, presign, problem, rows, run_sql
-from quart import Quart, Response
+from api_client import Client, app_client, metadata, presign, problem, rows, run_sql
 from running_portal import until
 from upload_client import (
     PART_BYTES,
@@ -18,7 +13,6 @@ from upload_client import (
     look,
     multipart_id,
     multipart_uploads,
-    part_numbers,
     send_part,
     start,
     started,
@@ -26,31 +20,17 @@ from upload_client import (
 )
 
 from portal.config import Config
-from portal.storage.bucket import Storage, open_storage
+from portal.storage.bucket import Storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import ObjectInfo
 from portal.uploads import service as uploads
 from portal.web.composition import WebContext
 
-FEW_SECONDS = 12
-# Where nothing listens.
-NOWHERE = "http://127.0.0.1:9"
 REFUSE = """
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$;
 CREATE TRIGGER trap BEFORE UPDATE ON uploads FOR EACH ROW EXECUTE FUNCTION refuse();
 """
-
-
-@asynccontextmanager
-async def storage_at(address: str, app: Quart) -> AsyncIterator[None]:
-    """Let the app look for its storage elsewhere."""
-    resources: WebContext = app.extensions["portal"]
-    config = replace(resources.config, s3_endpoint_url=address, s3_public_endpoint_url=address)
-    async with open_storage(config, fail_fast=True) as storage:
-        app.extensions["portal"] = replace(resources, storage=storage)
-        yield
-    app.extensions["portal"] = resources
 
 
 async def test_simultaneous_starts_with_different_sizes_agree_on_one(
@@ -151,49 +131,21 @@ async def lock_is_held(config: Config, key: str) -> None:
     async def is_locked() -> bool:
         return not await rows(config.database_url, query, key)
 
-    await until(is_locked, timeout_s=FEW_SECONDS, interval_s=0.02)
+    await until(is_locked, timeout_s=12, interval_s=0.02)
 
 
 async def test_discarding_goes_on_where_an_outage_of_storage_broke_it_off(
-    app: Quart, client: Client, resources: WebContext
+    client: Client, config: Config, resources: WebContext
 ) -> None:
     upload = await started(client, 3)
     await send_part(client, upload, 1, b"abc")
     path = f"/api/uploads/{upload['uploadId']}"
-    async with storage_at(NOWHERE, app):
-        await problem(await client.delete(path), 503, "storage_unavailable")
+    nowhere = dict.fromkeys(("s3_endpoint_url", "s3_public_endpoint_url"), "http://127.0.0.1:9")
+    async with app_client(config, **nowhere) as other:
+        await problem(await other.delete(path), 503, "storage_unavailable")
     # Given up already, though its parts are still there.
     await problem(await client.post(f"{path}/parts/1"), 404, "upload_not_issued")
     await problem(await client.post(f"{path}/complete"), 404, "upload_not_issued")
     assert len(await multipart_uploads(resources, upload["key"])) == 1
     assert (await client.delete(path)).status_code == 204
     assert await multipart_uploads(resources, upload["key"]) == []
-
-
-def calls(client: Client, upload: dict[str, Any]) -> list[Callable[[], Awaitable[Response]]]:
-    """One of each that needs storage."""
-    path = f"/api/uploads/{upload['uploadId']}"
-    return [
-        lambda: start(client, upload["key"], 3),
-        lambda: client.get(path),
-        lambda: client.post(f"{path}/complete"),
-        lambda: client.delete(path),
-    ]
-
-
-async def test_storage_away_gives_503_within_seconds(app: Quart, client: Client) -> None:
-    ones = [await started(client, 3) for _ in range(4)]
-    for upload in ones:
-        await send_part(client, upload, 1, b"abc")
-    fresh = await presign(client)
-    async with storage_at(NOWHERE, app), asyncio.timeout(FEW_SECONDS):
-        answers = await asyncio.gather(
-            *(calls(client, upload)[at]() for at, upload in enumerate(ones)),
-            start(client, fresh["key"], 3),
-        )
-    for response in answers:
-        await problem(response, 503, "storage_unavailable")
-        assert 1 <= int(response.headers["Retry-After"]) <= 60
-    for upload in ones[:3]:
-        assert await part_numbers(client, upload) == [1]
-        await complete(client, upload)
