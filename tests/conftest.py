@@ -59,27 +59,6 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-class _FailuresAtOnce:
-    """Prints each failure when it happens: a long suite may be broken off before its end."""
-
-    def __init__(self, terminal: pytest.TerminalReporter) -> None:
-        self._terminal = terminal
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
-            self._terminal.ensure_newline()
-            self._terminal.write_line(f"{report.nodeid} failed in {report.when}", red=True)
-            self._terminal.write_line(report.longreprtext)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_configure(config: pytest.Config) -> None:
-    terminal = config.pluginmanager.get_plugin("terminalreporter")
-    # The processes of xdist have none; they report to the one that has.
-    if terminal is not None and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(_FailuresAtOnce(terminal))
-
-
 @pytest.fixture(scope="session")
 async def services() -> AsyncIterator[dict[str, str]]:
     """Environment variables of a running PostgreSQL and S3 server.

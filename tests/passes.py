@@ -1,14 +1,10 @@
 """What the tests of passes share: sources worth several passes, and passes run in this process."""
 
-import asyncio
-import re
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
-import psutil
 from api_client import Client, metadata, presign
-from running_portal import run_ffmpeg, until
+from running_portal import run_ffmpeg
 
 from portal.database.models import Rendition, Video
 from portal.processing import attempts, renditions
@@ -28,12 +24,6 @@ def make_source(path: Path, *, seconds: int = 61, size: str = "1280x720", rate: 
     inputs = ["-f", "lavfi", "-i", picture, "-f", "lavfi", "-i", f"sine=duration={seconds}"]
     encoding = ["-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"]
     return run_ffmpeg(path, *inputs, *encoding)
-
-
-def with_subtitles(file: Path, text: Path, path: Path) -> Path:
-    """A copy of a video with a track of subtitles."""
-    inputs = ["-i", str(file), "-i", str(text), "-map", "0", "-map", "1"]
-    return run_ffmpeg(path, *inputs, "-c", "copy", "-c:s", "mov_text")
 
 
 async def published_file(client: Client, resources: WebContext, file: Path) -> Video:
@@ -91,32 +81,6 @@ async def make_missing(video: Video, resources: WebContext, work_dir: Path) -> b
     """Run one later pass as a worker does; answers whether it was the last."""
     await pass_of(await begun(video.id), resources, work_dir).make_missing()
     return (await Video.get(id=video.id)).complete_job_id is None
-
-
-async def kill_ffmpeg(pass_: asyncio.Task[Any]) -> None:
-    """End the ffmpeg of a pass that runs in this process, as a crash would."""
-
-    async def is_killed() -> bool:
-        assert not pass_.done(), "the pass ended before its ffmpeg could be killed"
-        encoders = [child for child in psutil.Process().children() if _is_encoder(child)]
-        for child in encoders:
-            child.kill()
-        return bool(encoders)
-
-    await until(is_killed, timeout_s=20, interval_s=0.02)
-
-
-def _is_encoder(process: psutil.Process) -> bool:
-    try:
-        return "ffmpeg" in process.name() and "-filter_complex" in process.cmdline()
-    except psutil.NoSuchProcess:
-        return False
-
-
-def variants(master: str) -> list[str]:
-    """The media playlists of the variants, lowest picture first."""
-    found = re.findall(r"#EXT-X-STREAM-INF:.*RESOLUTION=(\d+)x\d+.*\n(.+)", master)
-    return [uri for _, uri in sorted(found, key=lambda variant: int(variant[0]))]
 
 
 async def states(video: Video) -> dict[str, str]:

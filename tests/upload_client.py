@@ -64,17 +64,8 @@ async def look(client: Client, upload: dict[str, Any]) -> dict[str, Any]:
     return await answered(await client.get(f"/api/uploads/{upload['key'][7:39]}"))
 
 
-async def part_numbers(client: Client, upload: dict[str, Any]) -> list[int]:
-    """Which parts are stored."""
-    return [part["partNumber"] for part in (await look(client, upload))["parts"]]
-
-
-async def ask_to_complete(client: Client, upload: dict[str, Any]) -> Response:
-    return await client.post(f"/api/uploads/{upload['key'][7:39]}/complete")
-
-
 async def complete(client: Client, upload: dict[str, Any]) -> dict[str, Any]:
-    return await answered(await ask_to_complete(client, upload))
+    return await answered(await client.post(f"/api/uploads/{upload['key'][7:39]}/complete"))
 
 
 async def stored(client: Client, data: bytes) -> dict[str, Any]:

@@ -1,26 +1,26 @@
 """Playable early, completed later, and whatever happens then takes nothing away."""
 
 import asyncio
+import re
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from api_client import Client
 from passes import (
     EARLY,
     LATER,
     begun,
-    kill_ffmpeg,
     make_missing,
     make_playable,
     pass_of,
     published_file,
     ready_video,
     states,
-    variants,
 )
-from running_portal import make_video
+from running_portal import make_video, until
 
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.processing import outputs, renditions
@@ -34,6 +34,12 @@ async def playable(
     client: Client, resources: WebContext, film: Path, tmp_path: Path, early_first: None
 ) -> Video:
     return await ready_video(client, resources, film, tmp_path)
+
+
+def variants(master: str) -> list[str]:
+    """The media playlists of the variants, lowest picture first."""
+    found = re.findall(r"#EXT-X-STREAM-INF:.*RESOLUTION=(\d+)x\d+.*\n(.+)", master)
+    return [uri for _, uri in sorted(found, key=lambda variant: int(variant[0]))]
 
 
 async def master(client: Client, video: Video) -> str:
@@ -69,6 +75,26 @@ async def test_long_video_is_playable_before_its_ladder_is_complete(
     assert (video.status, video.published_attempt) == (VideoStatus.READY, 1)
     assert video.complete_job_id is None
     assert video.transcode_job_id == playable.transcode_job_id
+
+
+async def kill_ffmpeg(pass_: asyncio.Task[Any]) -> None:
+    """End the ffmpeg of a pass that runs in this process, as a crash would."""
+
+    async def is_killed() -> bool:
+        assert not pass_.done(), "the pass ended before its ffmpeg could be killed"
+        encoders = [child for child in psutil.Process().children() if _is_encoder(child)]
+        for child in encoders:
+            child.kill()
+        return bool(encoders)
+
+    await until(is_killed, timeout_s=20, interval_s=0.02)
+
+
+def _is_encoder(process: psutil.Process) -> bool:
+    try:
+        return "ffmpeg" in process.name() and "-filter_complex" in process.cmdline()
+    except psutil.NoSuchProcess:
+        return False
 
 
 async def killed(pass_: Coroutine[Any, Any, object]) -> None:
