@@ -1,6 +1,7 @@
-"""How a video's transcoding stands, for the pages and the API; one query, since clients poll.
+"""How transcoding stands: of videos, for the pages and the API; of the service, for Prometheus.
 
-A worker shows by its lease that it lives: an attempt whose lease ran out is not under way.
+Of videos it is one query, since clients poll. A worker shows by its lease that it lives: an attempt
+whose lease ran out is not under way.
 """
 
 from collections.abc import Sequence
@@ -10,8 +11,16 @@ from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
-from portal.database.connection import IS_PRESENT, IS_UNDER_WAY, JOIN_ATTEMPT, Row, fetch_rows
+from portal.database.connection import (
+    IS_LIVE,
+    IS_PRESENT,
+    IS_UNDER_WAY,
+    JOIN_ATTEMPT,
+    Row,
+    fetch_rows,
+)
 from portal.database.models import VideoStatus
+from portal.queue.enqueue import QUEUES
 from portal.transcoding.errors import Note
 from portal.transcoding.packaging.master import Kind
 
@@ -60,6 +69,37 @@ CROSS JOIN LATERAL (
 ) made
 WHERE video.id = ANY(%s) AND {IS_PRESENT}
 """  # noqa: S608 - put together from constants
+# Jobs that are done stay in the table; those that are not have an index of their own. A job's age
+# counts from when it was asked for.
+UNFINISHED_JOBS = """
+WITH unfinished AS (
+  SELECT id, queue_name AS queue,
+         CASE WHEN status = 'doing' THEN 'running'
+              WHEN scheduled_at > now() THEN 'scheduled' ELSE 'waiting' END AS state
+  FROM procrastinate_jobs WHERE status IN ('todo', 'doing') AND queue_name = ANY (%s)
+), counted AS (
+  SELECT queue, state, count(*) AS jobs, min(id) AS oldest_id FROM unfinished GROUP BY queue, state
+)
+SELECT queue, state, jobs,
+       (SELECT extract(epoch FROM now() - min(at))::float8 FROM procrastinate_events
+        WHERE job_id = oldest_id AND type = 'deferred') AS oldest_s
+FROM counted
+"""
+VIDEOS_BY_STATUS = f"""
+SELECT status, count(*) AS videos FROM videos WHERE {IS_PRESENT} GROUP BY status
+"""  # noqa: S608  # constants of the code
+VIDEOS_BY_FAILURE = f"""
+SELECT coalesce(failure_code, '') AS code, count(*) AS videos
+FROM videos WHERE status = 'failed' AND {IS_PRESENT} GROUP BY 1
+"""  # noqa: S608
+LEASES = f"""
+SELECT CASE WHEN {IS_LIVE} THEN 'live' ELSE 'expired' END AS state,
+       count(*) AS leases
+FROM attempts WHERE outcome IS NULL GROUP BY 1
+"""  # noqa: S608  # constants of the code
+ATTEMPT_TOTALS = """
+SELECT outcome, error_code, duration_range, attempts, duration_s, media_s FROM attempt_totals
+"""
 
 
 class TranscodeStage(StrEnum):
@@ -215,3 +255,14 @@ def _rendition(row: Row, *, making: int | None) -> RenditionProgress:
         "error_code": row["error_code"] if state is RenditionStage.FAILED else None,
     }
     return RenditionProgress(**columns)
+
+
+async def read_figures() -> dict[str, list[Row]]:
+    """Rows for the service's metrics: `jobs`, `videos`, `failures`, `leases` and `totals`."""
+    return {
+        "jobs": await fetch_rows(UNFINISHED_JOBS, list(QUEUES)),
+        "videos": await fetch_rows(VIDEOS_BY_STATUS),
+        "failures": await fetch_rows(VIDEOS_BY_FAILURE),
+        "leases": await fetch_rows(LEASES),
+        "totals": await fetch_rows(ATTEMPT_TOTALS),
+    }

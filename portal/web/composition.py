@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -24,13 +23,11 @@ from portal.config import Config
 from portal.database.connection import Row, open_database
 from portal.database.models import Video
 from portal.queue.app import Queue, open_queue
-from portal.queue.enqueue import QUEUES
 from portal.storage.bucket import Storage, open_storage
 from portal.uploads.quotas import NO_QUOTA, Quota
-from portal.videos.metrics_rows import Figures, read_figures
 from portal.videos.playback_links import fetch_live_links
 from portal.videos.playback_tokens import SigningKeys
-from portal.videos.progress import Progress, fetch_progress
+from portal.videos.progress import Progress, fetch_progress, read_figures
 from portal.videos.publishing import CategoryTable, NewUpload, issue_uploads
 from portal.videos.reading import fetch_records, fetch_videos
 from portal.web.data_loader import DataLoader
@@ -76,8 +73,8 @@ class WebContext:
     records: DataLoader[UUID, Row] = field(default_factory=lambda: DataLoader(fetch_records))
     videos: DataLoader[UUID, Video] = field(default_factory=lambda: DataLoader(fetch_videos))
     progress: DataLoader[UUID, Progress] = field(default_factory=lambda: DataLoader(fetch_progress))
-    figures: CachedValue[Figures] = field(
-        default_factory=lambda: CachedValue(partial(read_figures, QUEUES))
+    figures: CachedValue[dict[str, list[Row]]] = field(
+        default_factory=lambda: CachedValue(read_figures)
     )
     readiness: SingleFlight[dict[str, str]] = field(default_factory=SingleFlight)
     quota: Quota = NO_QUOTA

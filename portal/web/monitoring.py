@@ -25,19 +25,21 @@ from prometheus_client.registry import Collector
 from quart import Blueprint, Response, jsonify, request
 from tortoise.connection import get_connection
 
+from portal.database.connection import Row
 from portal.database.models import Outcome, VideoStatus
 from portal.errors import NotFound, StorageDenied
 from portal.processing.attempts import DURATION_BOUNDS_S
 from portal.queue.enqueue import QUEUES
 from portal.telemetry.logs import Tally
 from portal.telemetry.metrics import process_registry
-from portal.videos.metrics_rows import Figures, Rows
 from portal.web.auth import Policy, policy
 from portal.web.composition import web_context
 
 logger = logging.getLogger(__name__)
 
 blueprint = Blueprint("monitoring", __name__)
+
+Rows = Sequence[Row]
 
 CHECK_TIMEOUT_S = 3
 NEEDED = ("database", "storage")
@@ -130,7 +132,7 @@ def _is_allowed(token: str) -> bool:
     return not token or compare_digest(given.encode(), f"Bearer {token}".encode())
 
 
-async def _figures() -> Figures | None:
+async def _figures() -> Mapping[str, Rows] | None:
     """The figures of the service; None while the database does not answer.
 
     Reading them goes on by itself, for it can't always be ended in time: psycopg waits for the
@@ -144,24 +146,24 @@ async def _figures() -> Figures | None:
         return None
 
 
-def _exposition(figures: Figures | None) -> bytes:
+def _exposition(figures: Mapping[str, Rows] | None) -> bytes:
     return generate_latest(process_registry()) + generate_latest(FiguresCollector(figures))
 
 
 class FiguresCollector(Collector):
     """Turns figures into metrics."""
 
-    def __init__(self, figures: Figures | None) -> None:
+    def __init__(self, figures: Mapping[str, Rows] | None) -> None:
         self._figures = figures
 
     def collect(self) -> Iterator[Metric]:
         parts = {("database",): float(self._figures is not None)}
         yield _gauge("portal_up", "Whether the part answers.", ("part",), parts)
         if self._figures is not None:
-            yield from _jobs(self._figures.jobs)
-            yield from _videos(self._figures)
-            yield _leases(self._figures.leases)
-            yield from _attempts(self._figures.totals)
+            yield from _jobs(self._figures["jobs"])
+            yield from _videos(self._figures["videos"], self._figures["failures"])
+            yield _leases(self._figures["leases"])
+            yield from _attempts(self._figures["totals"])
 
 
 def _jobs(rows: Rows) -> Iterator[Metric]:
@@ -174,11 +176,11 @@ def _jobs(rows: Rows) -> Iterator[Metric]:
     yield _gauge("portal_jobs_oldest_seconds", OLDEST_WORDS, ("queue", "state"), ages)
 
 
-def _videos(figures: Figures) -> Iterator[Metric]:
-    found = {row["status"]: row["videos"] for row in figures.videos}
+def _videos(rows: Rows, failures: Rows) -> Iterator[Metric]:
+    found = {row["status"]: row["videos"] for row in rows}
     values = {(status.value,): found.get(status) for status in VideoStatus}
     yield _gauge("portal_videos", "Videos.", ("status",), values)
-    failed = {(row["code"],): row["videos"] for row in figures.failures}
+    failed = {(row["code"],): row["videos"] for row in failures}
     yield _gauge("portal_videos_failed", "Failed videos by reason.", ("code",), failed)
 
 
