@@ -1,12 +1,11 @@
 """Counters of a web process for Prometheus: requests and uploads.
 
-Runs for every request, so labelled series are looked up once and kept. Labels have few values: the
-route as the code writes it, never a path. With several web processes a scrape reaches one of them;
-they write to files in the folder that `FOLDER_VARIABLE` names, and each answers for all.
+Labels have few values: the route as the code writes it, never a path. With several web processes a
+scrape reaches one of them; they write to files in the folder that `FOLDER_VARIABLE` names, and each
+answers for all.
 """
 
 import os
-from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -61,10 +60,9 @@ def begin_request() -> None:
 def end_request(method: str, route: str | None, status: int | None, duration_s: float) -> None:
     """Count and time a request that was answered, or whose client is gone (no status)."""
     _in_flight.dec()
-    known = method if method in METHODS else "other"
-    count, durations = _labelled(known, route or UNMATCHED, status)
-    count.inc()
-    durations.observe(duration_s)
+    labels = (method if method in METHODS else "other", route or UNMATCHED)
+    _requests.labels(*labels, str(status or UNANSWERED)).inc()
+    _durations.labels(*labels).observe(duration_s)
 
 
 def count_published(size_bytes: int) -> None:
@@ -80,12 +78,6 @@ def process_registry() -> CollectorRegistry:
     registry = CollectorRegistry()
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return registry
-
-
-@cache
-def _labelled(method: str, route: str, status: int | None) -> tuple[Counter, Histogram]:
-    words = str(status) if status else UNANSWERED
-    return _requests.labels(method, route, words), _durations.labels(method, route)
 
 
 if FOLDER_VARIABLE not in os.environ:

@@ -37,30 +37,6 @@ def span(name: str, **attributes: Value) -> AbstractContextManager[object]:
     return _tracers[0].start_as_current_span(name, attributes=attributes)
 
 
-def _continued(
-    name: str, carrier: Mapping[str, str], **attributes: Value
-) -> AbstractContextManager[object]:
-    """As `span`, but in the trace that another process wrote to `carrier`."""
-    if not _tracers:
-        return nullcontext()
-    from opentelemetry.propagate import extract
-    from opentelemetry.trace import SpanKind
-
-    return _tracers[0].start_as_current_span(
-        name, context=extract(carrier), kind=SpanKind.CONSUMER, attributes=attributes
-    )
-
-
-def _carrier() -> dict[str, str]:
-    """The current trace for `_continued` (W3C Trace Context); empty without one."""
-    fields: dict[str, str] = {}
-    if _tracers:
-        from opentelemetry.propagate import inject
-
-        inject(fields)
-    return fields
-
-
 def describe(name: str, **attributes: Value) -> None:
     """Rename the current span, and add attributes that were not known when it began."""
     if _tracers:
@@ -73,7 +49,11 @@ def describe(name: str, **attributes: Value) -> None:
 
 def current_trace_context() -> dict[str, Any]:
     """The id of the current request, and the W3C trace context when there is a trace."""
-    context: dict[str, Any] = {**_carrier()}
+    context: dict[str, Any] = {}
+    if _tracers:
+        from opentelemetry.propagate import inject
+
+        inject(context)
     if request_id := current_fields().get(REQUEST_ID):
         context[REQUEST_ID] = request_id
     return context
@@ -85,5 +65,14 @@ def traced_job(name: str, context: Mapping[str, str] | None, **fields: Any) -> I
     context = context or {}
     if REQUEST_ID in context:
         fields = {REQUEST_ID: context[REQUEST_ID], **fields}
-    with log_context(**fields), _continued(name, context, **fields):
-        yield
+    with log_context(**fields):
+        if not _tracers:
+            yield
+            return
+        from opentelemetry.propagate import extract
+        from opentelemetry.trace import SpanKind
+
+        with _tracers[0].start_as_current_span(
+            name, context=extract(context), kind=SpanKind.CONSUMER, attributes=fields
+        ):
+            yield

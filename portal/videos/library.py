@@ -140,21 +140,19 @@ async def related_videos(video: Video, *, seen_by: Principal, limit: int) -> lis
     Most of its tags, then most of its categories.
     """
     tags, categories = split_tags(video.tags), list(video.category_ids)
-    queries = [sql.Literal(tag_query(tag)) for tag in tags]
-    counted = sql.SQL(" + ").join(
-        [sql.SQL("0"), *(sql.SQL("(search @@ {}::tsquery)::int").format(it) for it in queries)]
-    )
-    text = sql.SQL(RELATED).format(
-        looked_at=sql.Literal(LOOKED_AT),
-        any_tag=sql.Literal(" | ".join(map(tag_query, tags))),
-        categories=sql.SQL("{}::smallint[]").format(sql.Literal(categories)),
-        tags=counted,
-        own=sql.Literal(video.id),
+    tagged = [_sql("(search @@ {tag}::tsquery)::int", tag=tag_query(tag)) for tag in tags]
+    text = _sql(
+        RELATED,
+        looked_at=LOOKED_AT,
+        any_tag=" | ".join(map(tag_query, tags)),
+        categories=_sql("{ids}::smallint[]", ids=categories),
+        tags=sql.SQL(" + ").join([sql.SQL("0"), *tagged]),
+        own=video.id,
         present=sql.SQL(IS_PRESENT),
         listed=_listed_for(seen_by),
-        limit=sql.Literal(limit),
+        limit=limit,
     )
-    rows = await get_connection("default").execute_query_dict(text.as_string(None))
+    rows = await _run(text)
     by_id = await fetch_videos([row["id"] for row in rows])
     # One that was deleted in this moment is left out.
     return [by_id[row["id"]] for row in rows if row["id"] in by_id]
@@ -200,57 +198,52 @@ async def _find_in_tier(
 
 async def _count(query: LibraryQuery, search: str, *, cap: int) -> int:
     """How many videos match a tsquery and the filters, up to one more than `cap`."""
-    rows = await _run(COUNT, where=_where(query, search), limit=cap + 1)
-    return int(rows[0]["total"])
+    [counted] = await _run(_sql(COUNT, where=_where(query, search), limit=cap + 1))
+    return int(counted["total"])
 
 
 async def _walk(
-    query: LibraryQuery,
-    tier: Tier,
-    order: Order,
-    start: Cursor | None,
-    *,
-    steps: int,
-    limit: int,
+    query: LibraryQuery, tier: Tier, order: Order, start: Cursor | None, *, steps: int, limit: int
 ) -> list[Cursor]:
     """The first matches of a tier among the `steps` videos after `start` along the order."""
-    rows = await _run(
+    text = _sql(
         WALK,
-        order,
         where=_where(query, tier.own),
         beyond=_within(start, order, key=order.key) if start else sql.SQL("true"),
-        steps=sql.Literal(steps),
+        key=sql.SQL(order.key),
+        way=_way(order.descending),
+        steps=steps,
         limit=limit,
     )
-    return [Cursor(tier.number, row["value"], row["id"]) for row in rows]
+    return [Cursor(tier.number, row["value"], row["id"]) for row in await _run(text)]
 
 
 async def _fetch(
     query: LibraryQuery, order: Order, start: Cursor | None, *, tier: Tier | None, limit: int
 ) -> list[Cursor]:
     """The first matches after `start`, of one tier or of all, by sorting all there are."""
-    rows = await _run(
+    text = _sql(
         FETCH,
-        order,
         where=_where(query, tier.own if tier else query.tiers[-1].whole),
         beyond=_beyond(start, order) if start else sql.SQL("true"),
-        tier=sql.Literal(tier.number) if tier else _tier_of_row(query.tiers),
+        tier=tier.number if tier else _tier_of_row(query.tiers),
+        tier_way=_way(order.backwards),
+        key=sql.SQL(order.key),
+        way=_way(order.descending),
         limit=limit,
     )
-    return [Cursor(row["tier"], row["value"], row["id"]) for row in rows]
+    return [Cursor(row["tier"], row["value"], row["id"]) for row in await _run(text)]
 
 
 def _where(query: LibraryQuery, search: str) -> sql.Composable:
     """The condition for what matches a tsquery and the filters."""
-    conditions = [sql.SQL(IS_PRESENT), _matches(search)]
+    conditions = [sql.SQL(IS_PRESENT), _matches(search), _listed_for(query.seen_by)]
     if query.category_id is not None:
-        category = sql.Literal(query.category_id)
-        conditions.append(sql.SQL("category_ids @> ARRAY[{}]::smallint[]").format(category))
+        conditions.append(_sql("category_ids @> ARRAY[{id}]::smallint[]", id=query.category_id))
     if query.status is not None:
-        conditions.append(sql.SQL("status = {}").format(sql.Literal(query.status.value)))
+        conditions.append(_sql("status = {status}", status=query.status.value))
     if query.owner_id is not None:
-        conditions.append(sql.SQL("owner_id = {}").format(sql.Literal(query.owner_id)))
-    conditions.append(_listed_for(query.seen_by))
+        conditions.append(_sql("owner_id = {owner}", owner=query.owner_id))
     return sql.SQL(" AND ").join(conditions)
 
 
@@ -262,53 +255,52 @@ def _listed_for(principal: Principal) -> sql.Composable:
     if principal.role is not None:
         conditions.append(sql.SQL("visibility = 'private' AND signed_in_only"))
     if principal.account_id is not None:
-        conditions.append(sql.SQL("owner_id = {}").format(sql.Literal(principal.account_id)))
-    return sql.SQL("({})").format(sql.SQL(" OR ").join(conditions))
+        conditions.append(_sql("owner_id = {owner}", owner=principal.account_id))
+    return _sql("({any})", any=sql.SQL(" OR ").join(conditions))
 
 
 def _matches(search: str) -> sql.Composable:
     """The condition for documents that match a tsquery; any document matches an empty one."""
-    if not search:
-        return sql.SQL("true")
-    return sql.SQL("search @@ {}::tsquery").format(sql.Literal(search))
+    return _sql("search @@ {search}::tsquery", search=search) if search else sql.SQL("true")
 
 
 def _tier_of_row(tiers: tuple[Tier, ...]) -> sql.Composable:
     """The first tier that a row is in; that it is in the last is known."""
     number: sql.Composable = sql.Literal(tiers[-1].number)
     for tier in reversed(tiers[:-1]):
-        number = sql.SQL("CASE WHEN {matches} THEN {this} ELSE {other} END").format(
-            matches=_matches(tier.whole), this=sql.Literal(tier.number), other=number
-        )
+        case = "CASE WHEN {matches} THEN {this} ELSE {other} END"
+        number = _sql(case, matches=_matches(tier.whole), this=tier.number, other=number)
     return number
 
 
 def _beyond(start: Cursor, order: Order) -> sql.Composable:
     """The condition for what comes after this place, in its tier or in a later one."""
-    return sql.SQL("(tier {sign} {number} OR tier = {number} AND {within})").format(
-        sign=sql.SQL("<" if order.backwards else ">"),
-        number=sql.Literal(start.tier),
-        within=_within(start, order, key="value"),
-    )
+    sign = sql.SQL("<" if order.backwards else ">")
+    within = _within(start, order, key="value")
+    condition = "(tier {sign} {number} OR tier = {number} AND {within})"
+    return _sql(condition, sign=sign, number=start.tier, within=within)
 
 
 def _within(start: Cursor, order: Order, *, key: str) -> sql.Composable:
     """The condition for what comes after this place, within its tier."""
-    return sql.SQL("({key}, id) {sign} ({value}, {id})").format(
-        key=sql.SQL(key),
-        sign=sql.SQL("<" if order.descending else ">"),
-        value=sql.Literal(start.value),
-        id=sql.Literal(start.video_id),
-    )
+    sign = sql.SQL("<" if order.descending else ">")
+    place = {"value": start.value, "id": start.video_id}
+    return _sql("({key}, id) {sign} ({value}, {id})", key=sql.SQL(key), sign=sign, **place)
 
 
-async def _run(
-    query: str, order: Order | None = None, *, limit: int, **parts: sql.Composable
-) -> list[Row]:
-    if order is not None:
-        parts["key"] = sql.SQL(order.key)
-        parts["way"] = sql.SQL("DESC" if order.descending else "ASC")
-        parts["tier_way"] = sql.SQL("DESC" if order.backwards else "ASC")
-    text = sql.SQL(query).format(limit=sql.Literal(limit), **parts).as_string(None)
+def _way(is_descending: bool) -> sql.Composable:
+    return sql.SQL("DESC" if is_descending else "ASC")
+
+
+def _sql(text: str, **values: object) -> sql.Composable:
+    """A text with values in it: as literals, unless they are SQL."""
+    parts = {
+        name: it if isinstance(it, sql.Composable) else sql.Literal(it)
+        for name, it in values.items()
+    }
+    return sql.SQL(text).format(**parts)
+
+
+async def _run(query: sql.Composable) -> list[Row]:
     # Without values: what is searched may hold a percent sign.
-    return await get_connection("default").execute_query_dict(text)
+    return await get_connection("default").execute_query_dict(query.as_string(None))
