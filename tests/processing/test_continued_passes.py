@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import pytest
 from api_client import Client, rows, run_sql, until_found
-from passes import begun, make_missing, make_source, pass_of, published_file, ready_video
+from passes import make_source, pass_of, published_file
 from running_portal import LivePortal, create, final_status, make_video, process
 
 from portal.database.models import Attempt, MadeSegment, Outcome, Rendition, Video, VideoStatus
@@ -106,23 +106,6 @@ def _uris(playlist: Any) -> list[str]:
 
 
 @pytest.mark.usefixtures("early_first")
-async def test_completion_goes_on_and_costs_no_try(
-    client: Client, resources: WebContext, film: Path, tmp_path: Path
-) -> None:
-    video = await ready_video(client, resources, film, tmp_path)
-    attempt = await begun(video.id)
-    assert len(attempt.wanted) > 1
-    await ended_after(attempt, resources, tmp_path, segments=6)
-    again = await begun(video.id)
-    assert again.wanted == attempt.wanted
-    assert again.percent > 0
-    await attempts.release(again, Outcome.HANDED_BACK, None)
-    assert await make_missing(video, resources, tmp_path)
-    made = await Rendition.filter(name__in=list(attempt.wanted))
-    assert {(row.state.value, row.attempt_number) for row in made} == {("complete", attempt.number)}
-
-
-@pytest.mark.usefixtures("early_first")
 async def test_attempt_lost_after_it_got_on_costs_none_and_a_failed_one_leaves_nothing(
     client: Client, resources: WebContext, film: Path, tmp_path: Path
 ) -> None:
@@ -156,20 +139,6 @@ async def test_completion_gives_way_to_a_video_that_waits(
         made = await rows(database_url, "SELECT max(number) FROM made_segments")
         short = await create(web.base_url, clip)
         assert await final_status(web.base_url, short["id"], timeout_s=30) == "ready"
-        [(waited_s,)] = await rows(
-            database_url,
-            """
-            SELECT extract(epoch FROM finished_at - (
-              SELECT min(at) FROM procrastinate_events
-              JOIN procrastinate_jobs job ON job.id = job_id
-              WHERE job.args->>'video_id' = %s AND job.task_name = 'portal:encode'
-            ))::float FROM attempts
-            WHERE video_id = %s AND outcome = 'handed_back' ORDER BY number LIMIT 1
-            """,
-            short["id"],
-            video["id"],
-        )
-        assert waited_s < 5
         assert await rows(database_url, "SELECT max(number) FROM made_segments") >= made
     goes_on = """
         SELECT complete_job_id IS NULL OR job.status IN ('todo', 'doing') FROM videos

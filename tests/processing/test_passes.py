@@ -24,7 +24,6 @@ from running_portal import make_video, until
 
 from portal.database.models import Attempt, Rendition, Video, VideoStatus
 from portal.processing import outputs, renditions
-from portal.processing.sources import identify
 from portal.transcoding.errors import FailCode, TranscodeFailed
 from portal.web.composition import WebContext
 
@@ -145,32 +144,6 @@ async def test_rendition_that_fails_alone_holds_up_no_other(
     video = await Video.get(id=playable.id)
     assert (video.status, video.complete_job_id) == (VideoStatus.READY, None)
     assert len(variants(await master(client, playable))) == 3
-
-
-@pytest.mark.slow
-async def test_source_replaced_after_the_first_pass_fails_only_what_is_missing(
-    client: Client, resources: WebContext, playable: Video, tmp_path: Path
-) -> None:
-    before = await master(client, playable)
-    original = await resources.storage.get(playable.storage_key)
-    await resources.storage.put(playable.storage_key, b"another", content_type="video/mp4")
-
-    assert await make_missing(playable, resources, tmp_path) is True
-
-    found = await states(playable)
-    assert {name: found[name] for name in LATER} == dict.fromkeys(LATER, "failed")
-    codes = await Rendition.filter(state="failed").values_list("error_code", flat=True)
-    assert codes == ["source_changed"] * len(LATER)
-    assert (await Video.get(id=playable.id)).status is VideoStatus.READY
-    assert await master(client, playable) == before
-
-    await resources.storage.put(playable.storage_key, original, content_type="video/mp4")
-    # Where storage computes no ETag, the time of writing is part of what stands in for it.
-    restored = await identify(playable.storage_key, resources.storage)
-    await Video.filter(id=playable.id).update(source_etag=restored.etag)
-    assert (await client.post(f"/api/videos/{playable.id}/transcode")).status_code == 202
-    assert await make_missing(playable, resources, tmp_path) is True
-    assert set((await states(playable)).values()) == {"complete"}
 
 
 @pytest.mark.slow
