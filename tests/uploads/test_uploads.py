@@ -29,7 +29,7 @@ from yarl import URL
 from portal.config import Config
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import StoredPart
-from portal.uploads.service import (
+from portal.uploads.parts import (
     MAX_FILE_BYTES,
     MAX_PARTS,
     missing_parts,
