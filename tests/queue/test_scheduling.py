@@ -28,6 +28,7 @@ from portal.web.composition import WebContext
 
 GB = 10**9
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
+NO_TIME = timedelta()
 NUMBERS = count(1)
 
 
@@ -69,41 +70,6 @@ async def next_video(resources: WebContext, queue_name: str = TRANSCODE_QUEUE) -
     return UUID(str(job.task_kwargs["video_id"])) if job else None
 
 
-async def test_batch_of_long_videos_does_not_hold_up_a_short_one(queue: WebContext) -> None:
-    longs = [
-        await waiting(queue, GB, NOW + timedelta(seconds=n), expected_s=600) for n in range(20)
-    ]
-    # The only slot is taken by the first of them.
-    assert await next_video(queue) == longs[0].id
-    # What the batch may have waited for already: all of its first passes.
-    short = await waiting(queue, GB, NOW + timedelta(hours=10), expected_s=5)
-    assert await next_video(queue) == short.id
-    assert [await next_video(queue) for _ in longs[1:]] == [video.id for video in longs[1:]]
-
-
-async def test_stream_of_short_videos_does_not_hold_up_a_long_one_for_ever(
-    queue: WebContext,
-) -> None:
-    long = await waiting(queue, GB, NOW, expected_s=10**7)
-    later = NOW + timedelta(days=14)
-    shorts = [
-        await waiting(queue, GB, later + timedelta(minutes=n), expected_s=1) for n in range(5)
-    ]
-    assert await next_video(queue) == long.id
-    assert await next_video(queue) == shorts[0].id
-
-
-async def test_files_are_looked_into_without_regard_to_encodes_and_small_ones_first(
-    queue: WebContext,
-) -> None:
-    await waiting(queue, 1_000_000, NOW, expected_s=1)
-    large = await waiting(queue, 2 * GB, NOW)
-    small = await waiting(queue, 1_000_000, NOW + timedelta(hours=1))
-    assert await next_video(queue, PREPARE_QUEUE) == small.id
-    assert await next_video(queue, PREPARE_QUEUE) == large.id
-    assert await next_video(queue, PREPARE_QUEUE) is None
-
-
 async def test_quick_storyboard_does_not_wait_for_the_end_of_the_job_that_queued_it(
     queue: WebContext,
 ) -> None:
@@ -114,11 +80,25 @@ async def test_quick_storyboard_does_not_wait_for_the_end_of_the_job_that_queued
     assert await next_video(queue, PREPARE_QUEUE) == video.id
 
 
-def test_ladders_wait_for_every_first_pass_and_priorities_fit_the_queue() -> None:
-    largest, last = 10**14, datetime(2050, 1, 1, tzinfo=UTC)
-    lowest = min(look_priority(largest, since=NOW), encode_priority(10**9, since=NOW))
+def encode(expected_s: float, after: timedelta = NO_TIME) -> int:
+    return encode_priority(expected_s, since=NOW + after)
+
+
+def look(size_bytes: int, after: timedelta = NO_TIME) -> int:
+    return look_priority(size_bytes, since=NOW + after)
+
+
+def test_what_is_soon_done_goes_first_and_nothing_waits_for_ever() -> None:
+    # A short video that comes ten hours after a batch of long ones, a small file after a large one.
+    assert encode(5, timedelta(hours=10)) > encode(600)
+    assert look(1_000_000, timedelta(hours=1)) > look(2 * GB)
+    # Equal ones in their order; and a very long one before what comes two weeks later.
+    assert encode(600) > encode(600, timedelta(seconds=1))
+    assert encode(10**7) > encode(1, timedelta(days=14))
+    # Ladders wait for every first pass, and the queue has 32 bits.
+    lowest = min(look(10**14), encode(10**9))
     assert completion_priority(1, since=EPOCH) < lowest
-    assert completion_priority(100 * GB, since=last) > -(2**31)
+    assert completion_priority(100 * GB, since=datetime(2050, 1, 1, tzinfo=UTC)) > -(2**31)
     assert look_priority(1, since=EPOCH) < 2**31
 
 

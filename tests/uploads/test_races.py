@@ -1,10 +1,13 @@
 """Uploads in parts when calls coincide, answers get lost, or database and storage are away."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
-from api_client import Client, app_client, metadata, presign, problem, rows, run_sql
+from api_client import Client, metadata, presign, problem, rows, run_sql
+from quart import Quart
 from running_portal import until
+from stored_objects import unreachable
 from upload_client import (
     PART_BYTES,
     abort_behind,
@@ -20,7 +23,7 @@ from upload_client import (
 )
 
 from portal.config import Config
-from portal.storage.bucket import Storage
+from portal.storage.bucket import Storage, open_storage
 from portal.storage.calls import ObjectMissing
 from portal.storage.objects import ObjectInfo
 from portal.uploads import service as uploads
@@ -135,14 +138,15 @@ async def lock_is_held(config: Config, key: str) -> None:
 
 
 async def test_discarding_goes_on_where_an_outage_of_storage_broke_it_off(
-    client: Client, config: Config, resources: WebContext
+    app: Quart, client: Client, resources: WebContext
 ) -> None:
     upload = await started(client, 3)
     await send_part(client, upload, 1, b"abc")
     path = f"/api/uploads/{upload['uploadId']}"
-    nowhere = dict.fromkeys(("s3_endpoint_url", "s3_public_endpoint_url"), "http://127.0.0.1:9")
-    async with app_client(config, **nowhere) as other:
-        await problem(await other.delete(path), 503, "storage_unavailable")
+    async with open_storage(unreachable(resources.config)) as nowhere:
+        app.extensions["portal"] = replace(resources, storage=nowhere)
+        await problem(await client.delete(path), 503, "storage_unavailable")
+    app.extensions["portal"] = resources
     # Given up already, though its parts are still there.
     await problem(await client.post(f"{path}/parts/1"), 404, "upload_not_issued")
     await problem(await client.post(f"{path}/complete"), 404, "upload_not_issued")
