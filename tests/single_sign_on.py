@@ -1,59 +1,129 @@
-"""What the tests of single sign-on share: a provider, and a visitor who goes there and back."""
+"""Single sign-on in tests: a provider that can be made to lie, and who goes there and back.
 
-import sys
-from asyncio.subprocess import DEVNULL, create_subprocess_exec
+The provider speaks the real protocol over HTTP: discovery, keys, codes that are redeemed once with
+PKCE by the client that they are for, signed ID tokens, userinfo.
+"""
+
+import hashlib
+import secrets
+import time
+from base64 import b64decode, urlsafe_b64encode
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from http.cookies import SimpleCookie
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, unquote_plus, urlencode, urlsplit
 
 import httpx
+from aiohttp import web
+from joserfc import jwt
+from joserfc.jwk import RSAKey
 from quart import Quart, Response
-from running_portal import answers, free_port, until
-from signed_in import OWN_PAGE, Sender, session_in, text_of
+from serving import serving
+from signed_in import OWN_PAGE, Sender, text_of
 
 from portal.accounts.oidc import Provider
 from portal.web.cookies import SIGN_ON
 
 LEAVE, CALLBACK = "/sign-in/oidc", "/sign-in/oidc/callback"
-# For an answer of the provider, however busy the machine is.
-TIMEOUT_S = 60
-# `oidc-provider-mock` takes any client, but does not decode what RFC 6749 has encoded.
-SETTINGS = {"oidc_client_id": "portal", "oidc_client_secret": "a-secret"}
+CLIENT_ID, CLIENT_SECRET = "portal's own", "a secret: of %100 letters/+"
+Claims = dict[str, Any]
+
+
+def new_key(kid: str) -> RSAKey:
+    """A key that ID tokens are signed with."""
+    return RSAKey.generate_key(2048, {"kid": kid, "use": "sig", "alg": "RS256"})
+
+
+def b64(data: bytes) -> str:
+    return urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+@dataclass
+class SmallProvider:
+    """Signs in `person`, whose claims replace its own in ID tokens; counts what it was `asked`."""
+
+    issuer: str = ""
+    person: Claims = field(default_factory=dict)
+    userinfo: Claims = field(default_factory=dict)
+    # The one that it publishes, and the one that it signs with.
+    key: RSAKey = field(default_factory=lambda: new_key("first"))
+    forger: RSAKey | None = None
+    asked: Counter[str] = field(default_factory=Counter)
+    # Of each code what it was asked for with.
+    codes: dict[str, Claims] = field(default_factory=dict)
+    # What nobody else is to know.
+    secrets: set[str] = field(default_factory=set)
+
+    async def discovery(self, request: web.Request) -> web.Response:
+        names = {"authorization": "authorize", "token": "token", "userinfo": "userinfo"}
+        found = {f"{name}_endpoint": f"{self.issuer}/{path}" for name, path in names.items()}
+        return web.json_response(
+            {**found, "issuer": self.issuer, "jwks_uri": f"{self.issuer}/keys"}
+        )
+
+    async def keys(self, request: web.Request) -> web.Response:
+        self.asked["keys"] += 1
+        return web.json_response({"keys": [self.key.as_dict(private=False)]})
+
+    async def authorize(self, request: web.Request) -> web.Response:
+        """Signs the person in without a question, and leads back."""
+        asked, code = dict(request.query), secrets.token_urlsafe()
+        self.codes[code] = asked
+        back = urlencode({"code": code, "state": asked["state"], "iss": self.issuer})
+        raise web.HTTPSeeOther(f"{asked['redirect_uri']}?{back}")
+
+    async def token(self, request: web.Request) -> web.Response:
+        self.asked["token"] += 1
+        form = dict(await request.post())
+        # RFC 6749, section 2.3.1.
+        basic = request.headers["Authorization"].removeprefix("Basic ")
+        client = [unquote_plus(it) for it in b64decode(basic).decode().split(":")]
+        if client != [CLIENT_ID, CLIENT_SECRET]:
+            return web.json_response({"error": "invalid_client"}, status=401)
+        # Each code is good for one try, of who asked for it (RFC 7636, section 4.6).
+        asked = self.codes.pop(str(form["code"]), {})
+        challenge = b64(hashlib.sha256(str(form["code_verifier"]).encode()).digest())
+        redeemed = {"code_challenge": challenge, "redirect_uri": form["redirect_uri"]}
+        if not asked.items() >= redeemed.items():
+            return web.json_response({"error": "invalid_grant"}, status=400)
+        access_token = secrets.token_urlsafe()
+        self.secrets |= {str(form["code_verifier"]), access_token}
+        now = int(time.time())
+        claims = {
+            **{"iss": self.issuer, "aud": asked["client_id"], "nonce": asked["nonce"]},
+            **{"iat": now, "exp": now + 300, **self.person},
+        }
+        key = self.forger or self.key
+        id_token = jwt.encode({"alg": "RS256", "kid": key.kid}, claims, key)
+        return web.json_response({"access_token": access_token, "id_token": id_token})
+
+    async def about_person(self, request: web.Request) -> web.Response:
+        return web.json_response(self.userinfo)
 
 
 @asynccontextmanager
-async def provider_process() -> AsyncIterator[str]:
-    """`oidc-provider-mock` as a process of its own; its issuer."""
-    port = free_port()
-    issuer = f"http://127.0.0.1:{port}"
-    process = await create_subprocess_exec(
-        *(sys.executable, "-m", "oidc_provider_mock", "--port", str(port), "--require-nonce"),
-        stdout=DEVNULL,
-        stderr=DEVNULL,
-    )
-    try:
-        await until(lambda: answers(f"{issuer}/.well-known/openid-configuration"), timeout_s=30)
-        yield issuer
-    finally:
-        process.terminate()
-        await process.wait()
-
-
-async def tell(issuer: str, subject: str, **claims: Any) -> None:
-    """Tell `oidc-provider-mock` what to claim of a person."""
-    async with httpx.AsyncClient(timeout=TIMEOUT_S) as http:
-        answer = await http.put(f"{issuer}/users/{subject}", json=claims)
-    assert answer.status_code == 204, answer.text
+async def small_provider() -> AsyncIterator[SmallProvider]:
+    """One that listens on a port of its own."""
+    provider = SmallProvider()
+    async with serving(
+        web.get("/.well-known/openid-configuration", provider.discovery),
+        web.get("/keys", provider.keys),
+        web.get("/authorize", provider.authorize),
+        web.post("/token", provider.token),
+        web.get("/userinfo", provider.about_person),
+    ) as provider.issuer:
+        yield provider
 
 
 @asynccontextmanager
-async def with_provider(app: Quart, issuer: str, **settings: Any) -> AsyncIterator[Quart]:
-    """That app with single sign-on by this provider, and with these settings."""
+async def with_provider(app: Quart, issuer: str) -> AsyncIterator[Quart]:
+    """That app with single sign-on by this provider."""
     context = app.extensions["portal"]
-    config = replace(context.config, oidc_issuer=issuer, **{**SETTINGS, **settings})
+    client = {"oidc_client_id": CLIENT_ID, "oidc_client_secret": CLIENT_SECRET}
+    config = replace(context.config, oidc_issuer=issuer, **client)
     app.extensions["portal"] = replace(context, config=config, provider=Provider(config))
     try:
         yield app
@@ -79,22 +149,19 @@ class Visitor:
                 self.cookies[name] = morsel.value
         return answer
 
-    async def leave(self, next_path: str = "") -> str:
-        """The address at the provider that the portal leads to."""
-        query = f"?{urlencode({'next': next_path})}" if next_path else ""
-        answer = await self.get(LEAVE + query)
+    async def leave(self, next_path: str = "/") -> str:
+        """The address that the provider leads back to, once the person has signed in there."""
+        answer = await self.get(f"{LEAVE}?{urlencode({'next': next_path})}")
         assert answer.status_code == 303, await text_of(answer)
-        return answer.headers["Location"]
+        async with httpx.AsyncClient(timeout=60) as http:
+            approved = await http.get(answer.headers["Location"])
+        address = urlsplit(approved.headers["Location"])
+        assert address.path == CALLBACK
+        return f"{address.path}?{address.query}"
 
-    async def come_back(self, address: str) -> Response:
-        """The answer to what the provider leads back to."""
-        parts = urlsplit(address)
-        assert parts.path == CALLBACK, address
-        return await self.get(f"{parts.path}?{parts.query}")
-
-    async def sign_in(self, subject: str = "", *, next_path: str = "") -> Response:
-        """Go there, sign in as this person, and come back."""
-        return await self.come_back(await approved(await self.leave(next_path), subject))
+    async def sign_in(self, next_path: str = "/") -> Response:
+        """Go there, sign in, and come back."""
+        return await self.get(await self.leave(next_path))
 
     @property
     def sign_on(self) -> str:
@@ -102,22 +169,6 @@ class Visitor:
         return self.cookies.get(SIGN_ON.plain_name, "")
 
 
-async def approved(address: str, subject: str = "", **form: str) -> str:
-    """Where the provider leads back to, when this person has signed in there."""
-    async with httpx.AsyncClient(timeout=TIMEOUT_S) as http:
-        if subject or form:
-            answer = await http.post(address, data={"sub": subject, **form})
-        else:
-            answer = await http.get(address)
-    assert answer.is_redirect, answer.text
-    return answer.headers["Location"]
-
-
 def query_of(address: str) -> dict[str, str]:
     """What an address says after its question mark."""
     return {name: value for name, [value] in parse_qs(urlsplit(address).query).items()}
-
-
-def is_signed_in(answer: Response) -> bool:
-    """Whether an answer begins a session."""
-    return answer.status_code == 303 and bool(session_in(answer))

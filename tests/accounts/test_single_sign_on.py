@@ -1,12 +1,15 @@
-"""Single sign-on by a provider that runs as a process of its own, over HTTP both ways."""
+"""Single sign-on over HTTP, with a provider that is honest, mistaken, forged or away."""
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator
-from itertools import count
-from typing import Any
+from time import monotonic
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from api_client import run_sql
-from quart import Quart
+from quart import Quart, Response
+from running_portal import free_port
 from signed_in import (
     PASSWORD,
     Sender,
@@ -16,156 +19,254 @@ from signed_in import (
     session_in,
     session_of,
     text_of,
+    try_to_sign_in,
 )
 from single_sign_on import (
+    CALLBACK,
+    CLIENT_SECRET,
     LEAVE,
+    SmallProvider,
     Visitor,
-    approved,
-    is_signed_in,
-    provider_process,
+    new_key,
     query_of,
-    tell,
+    small_provider,
     with_provider,
 )
 
 from portal.accounts import invitations
 from portal.accounts.identities import LIFE_S
-from portal.database.account_models import (
-    Account,
-    Identity,
-    Role,
-    Session,
-    SignOn,
-)
+from portal.accounts.oidc import KEYS_AGAIN_S
+from portal.database.account_models import Account, Identity, Role, Session, SignOn
 
-# No two people of the provider's are alike.
-_numbers = count(1)
 pytestmark = pytest.mark.shared_app
 
 
-@pytest.fixture(scope="module")
-async def issuer() -> AsyncIterator[str]:
-    async with provider_process() as issuer:
-        yield issuer
+@pytest.fixture
+async def provider() -> AsyncIterator[SmallProvider]:
+    """One at which the owner signs in."""
+    async with small_provider() as provider:
+        provider.person = claims_of("olga")
+        yield provider
 
 
 @pytest.fixture
-async def app(app: Quart, issuer: str) -> AsyncIterator[Quart]:
-    async with with_provider(app, issuer):
+async def site(app: Quart, provider: SmallProvider) -> AsyncIterator[Quart]:
+    """The app with that provider."""
+    async with with_provider(app, provider.issuer) as app:
         yield app
 
 
-async def someone(issuer: str, email: str = "ed@example.org", **claims: Any) -> str:
-    """The subject of a new person of the provider's."""
-    subject = f"person-{next(_numbers)}"
-    await tell(issuer, subject, **{"email": email, "email_verified": True, **claims})
-    return subject
+def claims_of(name: str) -> dict[str, object]:
+    return {"sub": name, "email": f"{name}@example.org", "email_verified": True}
 
 
-async def test_form_offers_it_where_it_is_set_up(app: Quart, olga: Account) -> None:
-    page = await text_of(await Sender(app).get("/sign-in?next=/upload"))
-    assert "Sign in with single sign-on" in page
-    assert f'href="{LEAVE}?next=/upload"' in page
-    assert 'name="password"' in page
+def is_signed_in(answer: Response) -> bool:
+    return answer.status_code == 303 and bool(session_in(answer))
 
 
-async def test_without_it_there_is_neither_button_nor_address(renewed_app: Quart) -> None:
-    await make_account("olga")
-    anyone = Sender(renewed_app)
-    assert "single sign-on" not in await text_of(await anyone.get("/sign-in"))
+async def refusal(answer: Response, *, status: int = 403) -> str:
+    """Why nobody was signed in, by a page that leads on and has no trace of a program."""
+    text = await text_of(answer)
+    assert (answer.status_code, session_in(answer)) == (status, "")
+    assert "Traceback" not in text
+    assert 'action="/sign-in"' in text, "a way back to the password"
+    assert f'href="{LEAVE}' in text, "and to another try"
+    return text
+
+
+async def test_it_is_offered_where_it_is_set_up_and_there_are_accounts(
+    app: Quart, provider: SmallProvider
+) -> None:
+    form, sender = "/sign-in?next=/upload", Sender(app)
+    async with with_provider(app, provider.issuer) as site:
+        answer = await Sender(site).get(LEAVE)
+        assert (answer.status_code, answer.headers["Location"]) == (303, "/sign-in")
+        assert "single sign-on" not in await text_of(await sender.get(form))
+        assert await SignOn.all().count() == 0
+        await make_account("olga")
+        page = await text_of(await sender.get(form))
+        assert f'href="{LEAVE}?next=/upload"' in page
+        assert 'name="password"' in page
+    assert "single sign-on" not in await text_of(await sender.get(form))
     for path in (LEAVE, f"{LEAVE}/callback?state=x&code=y"):
-        assert (await anyone.get(path)).status_code == 404
-
-
-async def test_portal_without_accounts_has_no_single_sign_on(app: Quart, issuer: str) -> None:
-    answer = await Sender(app).get(LEAVE)
-    assert (answer.status_code, answer.headers["Location"]) == (303, "/sign-in")
-    page = await text_of(await Sender(app).get("/sign-in"))
-    assert "single sign-on" not in page
-    assert await SignOn.all().count() == 0
+        assert (await sender.get(path)).status_code == 404
 
 
 async def test_who_has_an_account_signs_in_and_goes_on(
-    app: Quart, issuer: str, olga: Account
+    site: Quart, provider: SmallProvider, edith: Account
 ) -> None:
-    edith = await make_account("edith", Role.EDITOR)
-    subject = await someone(issuer, "Edith@Example.org")
-    visitor = Visitor(app)
+    """The session that the browser had ends, as by password."""
+    earlier = await session_of(edith)
+    visitor = Visitor(site, earlier)
+    provider.person = claims_of("edith") | {"email": "Edith@Example.org"}
 
-    answer = await visitor.sign_in(subject, next_path="/upload?a=1")
+    answer = await visitor.sign_in("/upload?a=1")
 
-    assert is_signed_in(answer)
     assert answer.headers["Location"] == "/upload?a=1"
     assert not visitor.sign_on
     found = await person_of(session_in(answer))
     assert (found.account_id, found.role) == (edith.id, Role.EDITOR)
     [identity] = await Identity.all()
-    assert (identity.issuer, identity.subject) == (issuer, subject)
+    assert (identity.issuer, identity.subject) == (provider.issuer, "edith")
     [session] = await Session.all()
     assert session.address == "198.51.100.7"
-    await edith.refresh_from_db()
-    assert edith.seen_at is not None
-
-
-async def test_session_that_the_browser_had_ends(app: Quart, issuer: str, olga: Account) -> None:
-    """A new identifier, as by password."""
-    earlier = await session_of(olga)
-    visitor = Visitor(app, earlier)
-    answer = await visitor.sign_in(await someone(issuer, olga.email))
-    assert session_in(answer) not in ("", earlier)
-    assert not (await person_of(earlier)).is_signed_in
-    assert (await person_of(session_in(answer))).account_id == olga.id
+    assert session_in(answer) != earlier
 
 
 async def test_who_is_not_let_in_is_told_why_and_led_on(
-    app: Quart, issuer: str, olga: Account
+    site: Quart, provider: SmallProvider, olga: Account
 ) -> None:
-    visitor = Visitor(app)
-    answer = await visitor.sign_in(await someone(issuer, "new@example.org"))
-    text = await text_of(answer)
-    assert (answer.status_code, session_in(answer), visitor.sign_on) == (403, "", "")
-    assert "There is no account of new@example.org" in text
-    assert 'action="/sign-in"' in text, "a way back to the password"
-    assert f'href="{LEAVE}' in text, "and to another try"
+    """Without an account, where one refuses there, and after more than ten minutes."""
+    provider.person = claims_of("new")
+    visitor = Visitor(site)
+    told = await refusal(await visitor.sign_in())
+    assert "There is no account of new@example.org" in told
+    assert visitor.sign_on == ""
+    state = query_of(await visitor.leave())["state"]
+    denied = await visitor.get(f"{CALLBACK}?error=access_denied&state={state}")
+    assert "it or you refused" in await refusal(denied)
+    back = await visitor.leave()
+    url = site.extensions["portal"].config.database_url
+    await run_sql(url, f"UPDATE sign_ons SET expires_at = expires_at - interval '{LIFE_S} s'")
+    assert "is too old. Start again" in await refusal(await visitor.get(back), status=400)
 
 
 async def test_account_with_an_address_that_nobody_checked_is_bound_from_its_own_page(
-    app: Quart, issuer: str, olga: Account
+    site: Quart, provider: SmallProvider, olga: Account
 ) -> None:
     link = await invitations.invite(Role.VIEWER, by=person(olga))
-    hasher = app.extensions["portal"].passwords
+    hasher = site.extensions["portal"].passwords
     vi = await invitations.accept(link, email="vi@example.org", password=PASSWORD, passwords=hasher)
-    subject = await someone(issuer, vi.email)
+    provider.person = claims_of("vi")
     for other in (await session_of(olga), "none"):
-        assert (await Visitor(app, other).sign_in(subject)).status_code == 403
-    page = await text_of(await Visitor(app, await session_of(vi)).get("/account"))
+        await refusal(await Visitor(site, other).sign_in())
+    page = await text_of(await Visitor(site, await session_of(vi)).get("/account"))
     assert f'href="{LEAVE}?next=/account">Use single sign-on' in page
-    answer = await Visitor(app, await session_of(vi)).sign_in(subject, next_path="/account")
-    assert answer.headers["Location"] == "/account"
+    answer = await Visitor(site, await session_of(vi)).sign_in("/account")
     assert (await person_of(session_in(answer))).account_id == vi.id
-    page = await text_of(await Visitor(app, session_in(answer)).get("/account"))
+    page = await text_of(await Visitor(site, session_in(answer)).get("/account"))
     assert "Your account is bound to you" in page
-    assert "Use single sign-on" not in page
 
 
-async def test_who_refuses_there_is_told_so(app: Quart, issuer: str, olga: Account) -> None:
-    visitor = Visitor(app)
-    address = await visitor.leave()
-    state = query_of(address)["state"]
-    # The provider sends no state with this; one that does is played here.
-    assert "error=access_denied" in await approved(address, action="deny")
-    answer = await visitor.get(f"{LEAVE}/callback?error=access_denied&state={state}")
-    assert answer.status_code == 403
-    assert "it or you refused" in await text_of(answer)
-
-
-async def test_what_is_under_way_ends_after_ten_minutes(
-    app: Quart, issuer: str, olga: Account
+async def test_state_has_to_be_of_this_browser(
+    site: Quart, provider: SmallProvider, olga: Account
 ) -> None:
-    subject, visitor = await someone(issuer, olga.email), Visitor(app)
-    back = await approved(await visitor.leave(), subject)
-    url = app.extensions["portal"].config.database_url
-    await run_sql(url, f"UPDATE sign_ons SET expires_at = expires_at - interval '{LIFE_S} s'")
-    answer = await visitor.come_back(back)
-    assert answer.status_code == 400
-    assert "is too old. Start again" in await text_of(answer)
+    """Login CSRF: the attacker's own answer, opened in a victim's browser that has begun nothing,
+    or something else; and states that are none.
+    """
+    mallory, victim, idle = Visitor(site), Visitor(site), Visitor(site)
+    back, own = await mallory.leave(), await victim.leave()
+    await refusal(await idle.get(back), status=400)
+    await refusal(await victim.get(back), status=400)
+    state, code = query_of(own)["state"], query_of(own)["code"]
+    for wrong in ("", state[:-1], state.swapcase(), "\0", "é"):
+        query = urlencode({"state": wrong, "code": code})
+        await refusal(await victim.get(f"{CALLBACK}?{query}"), status=400)
+    # None of that has used up what the two have begun, nor asked the provider for anything.
+    assert provider.asked["token"] == 0
+    assert is_signed_in(await victim.get(own))
+    assert is_signed_in(await mallory.get(back))
+
+
+async def test_answer_works_once(site: Quart, provider: SmallProvider, olga: Account) -> None:
+    """Of eight at once, and sent again with another code."""
+    first = Visitor(site)
+    back = await first.leave()
+    crowd = [Visitor(site) for _ in range(8)]
+    for each in crowd:
+        each.cookies = dict(first.cookies)
+    answers = await asyncio.gather(*(it.get(back) for it in crowd))
+    assert sorted(it.status_code for it in answers) == [303] + [400] * 7
+    code = query_of(await Visitor(site).leave())["code"]
+    mixed = urlencode({"state": query_of(back)["state"], "code": code})
+    await refusal(await first.get(f"{CALLBACK}?{mixed}"), status=400)
+    assert provider.asked["token"] == 1
+
+
+async def test_nothing_leads_to_another_site(site: Quart, olga: Account) -> None:
+    """Neither who comes back nor the code, whatever the request says."""
+    answer = await Visitor(site).sign_in("/\\evil.example")
+    assert answer.headers.getlist("Location") == ["/"]
+    evil = "https://evil.example/sign-in/oidc/callback"
+    headers = {"X-Forwarded-Host": "evil.example", "Forwarded": "host=evil.example"}
+    query = urlencode(dict.fromkeys(("redirect_uri", "state", "client_id", "nonce"), evil))
+    answer = await Sender(site, headers).get(f"{LEAVE}?{query}")
+    assert "evil" not in answer.headers["Location"]
+    sent = parse_qs(urlsplit(answer.headers["Location"]).query)
+    assert sent["redirect_uri"] == [site.extensions["portal"].config.public_url + CALLBACK]
+
+
+async def test_forged_token_and_userinfo_of_someone_else_are_refused(
+    site: Quart, provider: SmallProvider, olga: Account
+) -> None:
+    """Where the ID token is short the rest comes from there: of the same person alone."""
+    whole = provider.person
+    provider.person = whole | {"nonce": "another"}
+    await refusal(await Visitor(site).sign_in())
+    provider.person = {"sub": "olga"}
+    provider.userinfo = whole | {"sub": "mallory"}
+    await refusal(await Visitor(site).sign_in())
+    provider.userinfo = whole
+    assert is_signed_in(await Visitor(site).sign_in())
+
+
+async def test_keys_that_change_are_asked_for_again_but_not_all_the_time(
+    site: Quart, provider: SmallProvider, olga: Account
+) -> None:
+    """A rotation lets in; ten tokens of unknown keys ask once at most."""
+    now_s = monotonic()
+    site.extensions["portal"].provider._keys._clock = lambda: now_s
+    assert is_signed_in(await Visitor(site).sign_in())
+    provider.key = new_key("second")
+    await refusal(await Visitor(site).sign_in())
+    now_s += KEYS_AGAIN_S + 1
+    assert is_signed_in(await Visitor(site).sign_in())
+    assert provider.asked["keys"] == 2
+
+    provider.forger = new_key("unknown")
+    now_s += KEYS_AGAIN_S + 1
+    for _ in range(10):
+        await refusal(await Visitor(site).sign_in())
+    assert provider.asked["keys"] == 3
+
+
+async def test_provider_that_is_away_leaves_the_password(
+    app: Quart, olga: Account, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with with_provider(app, f"http://127.0.0.1:{free_port()}") as site:
+        answer = await Visitor(site).get(f"{LEAVE}?next=/upload")
+        text = await refusal(answer, status=503)
+        assert "Single sign-on is not reachable at the moment" in text
+        assert 'value="/upload"' in text, "and goes on from there"
+        assert answer.headers["Retry-After"] == "5"
+        assert session_in(await try_to_sign_in(Sender(site), olga.email))
+    assert "provider_unavailable" in {getattr(it, "action", "") for it in caplog.records}
+
+
+async def test_secrets_are_told_nowhere(
+    site: Quart, provider: SmallProvider, olga: Account, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At the most talkative level of logging; and no cache may keep an answer."""
+    caplog.set_level(logging.DEBUG)
+    visitor = Visitor(site)
+    left = await visitor.get(LEAVE)
+    back = await visitor.leave()
+    hidden = {
+        visitor.sign_on,
+        query_of(left.headers["Location"])["nonce"],
+        *query_of(back).values(),
+    }
+    answers = [await visitor.get(back), await visitor.get(back)]
+    answers.append(await Visitor(site).get(f"{CALLBACK}?state=made-up-5ec7e7&code=made-up-5ec7e7"))
+    hidden |= {session_in(answers[0]), "made-up-5ec7e7"}
+    provider.forger = new_key("unknown")
+    answers.append(await Visitor(site).sign_in())
+    hidden |= {CLIENT_SECRET, *provider.secrets}
+    assert [it.status_code for it in answers] == [303, 400, 400, 403]
+    own = ("portal", "aiohttp.client", "quart")
+    own_log = [it for it in caplog.records if it.name.startswith(own)]
+    told = "".join(f"{it.getMessage()}{it.__dict__}" for it in own_log)
+    assert CALLBACK in told
+    told += "".join([await text_of(it) for it in answers])
+    assert [it for it in hidden if it in told] == []
+    assert all("no-store" in it.headers["Cache-Control"] for it in (left, *answers))

@@ -1,13 +1,16 @@
 """Accounts as people meet them: from an open portal to one with an owner and an invited editor."""
 
+import asyncio
+import sys
+from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 from chromium import OpenPage, publish_file
 from playwright.async_api import Locator, Page, expect
-from running_portal import LivePortal, fresh_portal
-from single_sign_on import provider_process, tell
+from running_portal import LivePortal, answers, free_port, fresh_portal, until
 
 # Browsers report answers that refuse something.
 pytestmark = pytest.mark.complaint("status of (401|404|409|422)")
@@ -117,18 +120,32 @@ async def test_portal_is_closed_by_its_owner_who_invites_an_editor(
     await expect(page.locator(".entry", has_text=EDITOR)).to_be_visible()
 
 
+@pytest.fixture
+async def issuer() -> AsyncIterator[str]:
+    """`oidc-provider-mock` as a process of its own, which knows the owner."""
+    port = free_port()
+    issuer = f"http://127.0.0.1:{port}"
+    mock = (sys.executable, "-m", "oidc_provider_mock", "--port", str(port), "--require-nonce")
+    process = await asyncio.create_subprocess_exec(*mock, stdout=DEVNULL, stderr=DEVNULL)
+    try:
+        await until(lambda: answers(f"{issuer}/.well-known/openid-configuration"), timeout_s=30)
+        async with aiohttp.ClientSession() as http:
+            claims = {"email": OWNER, "email_verified": True}
+            await http.put(f"{issuer}/users/ann", json=claims, raise_for_status=True)
+        yield issuer
+    finally:
+        process.terminate()
+        await process.wait()
+
+
 @pytest.mark.slow
 @pytest.mark.complaint("ERR_(NAME_NOT_RESOLVED|INTERNET_DISCONNECTED|CONNECTION_|PROXY_)")
 async def test_single_sign_on_leads_away_and_back_to_where_they_wanted_to_go(
-    page: Page, services: dict[str, str]
+    page: Page, services: dict[str, str], issuer: str
 ) -> None:
     """The provider is a process of its own, whose page wants a style sheet of another site."""
     client = {"OIDC_CLIENT_ID": "portal", "OIDC_CLIENT_SECRET": "a-secret"}
-    async with (
-        provider_process() as issuer,
-        fresh_portal(services, OIDC_ISSUER=issuer, **client) as portal,
-    ):
-        await tell(issuer, "ann", email=OWNER, email_verified=True)
+    async with fresh_portal(services, OIDC_ISSUER=issuer, **client) as portal:
         form = {"email": OWNER, "password": PASSWORD}
         await page.context.request.post(f"{portal.base_url}/set-up", form=form)
         await page.context.clear_cookies()

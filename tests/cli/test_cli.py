@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from command_line import Ended, portal
 from running_portal import LivePortal, first_segment, free_port, read
-from small_provider import small_provider
+from single_sign_on import small_provider
 
 
 async def publish(live_portal: LivePortal, file: Path, *options: str) -> Ended:

@@ -35,6 +35,7 @@ from trace_collector import Collector, collecting
 PASSWORD = "database-password-5ec7e7"
 SESSION_TOKEN = "session-token-5ec7e7"
 METRICS_TOKEN = "metrics-token-5ec7e7"
+SIGN_IN_CODE = "sign-in-code-5ec7e7"
 SIGNED = re.compile(r"X-Amz-(Signature|Credential|Security-Token)=", re.IGNORECASE)
 SAMPLE_S = 0.1
 
@@ -126,6 +127,7 @@ async def live(portal: LivePortal, network: Network, good: Path, bad: Path) -> l
         await answer(portal, "/metrics", 200, headers=headers),
         await answer(portal, "/metrics", 401, headers={"Authorization": "Bearer wrong"}),
         await answer(portal, "/nothing", 404),
+        await answer(portal, f"/sign-in/oidc/callback?state=x&code={SIGN_IN_CODE}", 404),
         await answer(portal, "/api/videos", 422, json={"key": "videos/?X-Amz-Signature"}),
     ]
     await run_sql(database_url, "ALTER TABLE videos RENAME TO videos_away")
@@ -192,7 +194,8 @@ async def test_no_secret_is_told(
     told["arguments"] = list(processes.arguments)
     told["environments"] = list(processes.environments)
 
-    secrets = (PASSWORD, SESSION_TOKEN, METRICS_TOKEN, environ["AWS_SECRET_ACCESS_KEY"])
+    own = (PASSWORD, SESSION_TOKEN, METRICS_TOKEN, SIGN_IN_CODE)
+    secrets = (*own, environ["AWS_SECRET_ACCESS_KEY"])
     for place, texts in told.items():
         whole = "\n".join(texts)
         assert whole, f"nothing was collected of {place}"
