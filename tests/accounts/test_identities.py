@@ -4,8 +4,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from signed_in import ADDRESS, PASSWORD, make_account, person, person_of
 
 from portal.accounts import identities, invitations, people
@@ -19,11 +17,6 @@ from portal.errors import SingleSignOnRefused
 WHO = {"iss": "https://id.example", "sub": "ann", "email_verified": True}
 NEWCOMERS = {"OIDC_DEFAULT_ROLE": "viewer"}
 MAP = {"OIDC_ROLES": "admins:admin, staff:editor, all:viewer"}
-
-
-@pytest.fixture
-async def olga(database: None) -> Account:
-    return await make_account("olga")
 
 
 def settings(**environ: str) -> Config:
@@ -52,24 +45,19 @@ async def refused(subject: str, claims: dict[str, Any], *args: Any, **environ: s
     return refusal.value.detail
 
 
-@pytest.mark.parametrize("email", ["ann@example.org", "Ann@Example.ORG", "ännchen@example.org"])
-def test_verified_address_is_taken(email: str) -> None:
-    assert email_of(email=email) == email.lower()
-
-
-@pytest.mark.parametrize("verified", [False, None, "true", 1, "", [True]])
-def test_address_has_to_be_verified(verified: object) -> None:
-    assert email_of(email="ann@example.org", email_verified=verified) == ""
+def test_address_is_taken_that_the_provider_has_verified() -> None:
+    assert email_of(email="Ännchen@Example.ORG") == "ännchen@example.org"
+    for verified in (False, None, "true", 1):
+        assert email_of(email="ann@example.org", email_verified=verified) == ""
 
 
 @pytest.mark.parametrize(
     "email",
     [
-        *("", "ann", "@", "ann@", "a b@example.org", "a" * 300 + "@example.org"),
+        *("", "ann@", "a b@example.org", "a" * 300 + "@example.org", None, ["ann@example.org"]),
         # Other addresses that would become Ann's by what is left out or replaced.
-        *("ann\0@example.org", "ann@example.org ", "\tann@example.org", "ann@example.org\nx@y"),
-        *("mi\u212ae@example.org", "ann@e\u212aample.org", "ann@example.org@evil.example"),
-        *(None, 5, ["ann@example.org"], {"ann@example.org": 1}),
+        *("ann\0@example.org", "ann@example.org ", "ann@example.org\nx@y"),
+        *("mi\u212ae@example.org", "ann@example.org@evil.example"),
     ],
     ids=repr,
 )
@@ -77,13 +65,7 @@ def test_what_is_not_the_very_address_is_none(email: object) -> None:
     assert email_of(email=email) == ""
 
 
-@given(st.text())
-def test_no_address_is_taken_that_is_another_here(email: str) -> None:
-    found = email_of(email=email)
-    assert not found or (found == email.lower() and found.isascii() == email.isascii())
-
-
-@pytest.mark.parametrize("subject", ["", "\0", "a\0", "a" * 256])
+@pytest.mark.parametrize("subject", ["", "a\0", "a" * 256])
 def test_subject_that_cannot_be_kept_is_refused(subject: str) -> None:
     with pytest.raises(SingleSignOnRefused):
         read_claims({**WHO, "sub": subject}, settings())
@@ -124,7 +106,7 @@ async def test_first_account_is_none_that_the_provider_makes() -> None:
     assert not await Account.exists()
 
 
-async def test_name_is_taken_over_once_where_there_is_none(olga: Account) -> None:
+async def test_name_is_taken_over_once_where_there_is_none(ann: Account) -> None:
     edith, ed = await make_account("edith", Role.EDITOR), await make_account("ed", Role.EDITOR)
     await people.rename(ed.id, "Ed")
     await sign_in("1", {"email": edith.email, "name": "Edith\0 Hill"})
@@ -132,27 +114,27 @@ async def test_name_is_taken_over_once_where_there_is_none(olga: Account) -> Non
     await sign_in("2", {"email": ed.email, "name": ["Eduard"]})
     await sign_in("3", {"email": "nina@example.org", "name": "N" * 200}, **NEWCOMERS)
     found = await Account.all().order_by("email").values_list("name", flat=True)
-    assert list(found) == ["Ed", "Edith Hill", "N" * MAX_NAME_LENGTH, ""]
+    assert list(found) == ["", "Ed", "Edith Hill", "N" * MAX_NAME_LENGTH]
 
 
-async def test_who_comes_again_is_known_by_the_subject(olga: Account) -> None:
+async def test_who_comes_again_is_known_by_the_subject(ann: Account) -> None:
     """With another address at the provider, verified or not, and with none."""
     edith = await make_account("edith", Role.EDITOR)
     for claims in (
         {"email": edith.email},
         {"email": "married@example.org"},
-        {"email": olga.email},
-        {"email": olga.email, "email_verified": False},
+        {"email": ann.email},
+        {"email": ann.email, "email_verified": False},
         {},
     ):
         assert (await sign_in("1", claims)).account_id == edith.id, claims
     assert await Account.all().count() == 2
 
 
-async def test_without_account_nobody_gets_in_unless_newcomers_may(olga: Account) -> None:
+async def test_without_account_nobody_gets_in_unless_newcomers_may(ann: Account) -> None:
     claims = {"email": "new@example.org"}
     assert "There is no account of new@example.org" in await refused("1", claims)
-    unverified = {"email": olga.email, "email_verified": False}
+    unverified = {"email": ann.email, "email_verified": False}
     told = await refused("1", unverified, **NEWCOMERS)
     assert "does not say that it has verified" in told
     assert (await Account.all().count(), await Identity.all().count()) == (1, 0)
@@ -161,29 +143,29 @@ async def test_without_account_nobody_gets_in_unless_newcomers_may(olga: Account
     assert (await Account.get(email="new@example.org")).password_hash is None
 
 
-async def test_disabled_account_stays_out(olga: Account) -> None:
+async def test_disabled_account_stays_out(ann: Account) -> None:
     """Before and after it was bound."""
     edith = await make_account("edith", Role.EDITOR)
     claims = {"email": edith.email}
-    await people.disable(edith.id, by=person(olga))
+    await people.disable(edith.id, by=person(ann))
     assert "Your account is disabled" in await refused("1", claims)
     assert await Identity.all().count() == 0
-    await people.enable(edith.id, by=person(olga))
+    await people.enable(edith.id, by=person(ann))
     assert (await sign_in("1", claims)).account_id == edith.id
-    await people.disable(edith.id, by=person(olga))
+    await people.disable(edith.id, by=person(ann))
     assert "Your account is disabled" in await refused("1", claims)
 
 
 async def test_account_with_an_address_that_nobody_checked_is_bound_by_its_own_session(
-    olga: Account, passwords: Passwords
+    ann: Account, passwords: Passwords
 ) -> None:
     """Else who is invited could wait at someone's address until that one comes, with a role."""
-    link = await invitations.invite(Role.VIEWER, by=person(olga))
+    link = await invitations.invite(Role.VIEWER, by=person(ann))
     mallory = await invitations.accept(
         link, email="boss@example.org", password=PASSWORD, passwords=passwords
     )
     claims = {"email": mallory.email, "groups": ["admins"]}
-    for signed_in_id in (None, olga.id):
+    for signed_in_id in (None, ann.id):
         told = await refused("1", claims, signed_in_id, **MAP)
         assert "nobody has checked that the address belongs" in told
     for signed_in_id in (mallory.id, None):
@@ -191,17 +173,17 @@ async def test_account_with_an_address_that_nobody_checked_is_bound_by_its_own_s
         assert (found.account_id, found.role) == (mallory.id, Role.ADMIN)
 
 
-async def test_address_that_changes_hands_brings_no_account_along(olga: Account) -> None:
+async def test_address_that_changes_hands_brings_no_account_along(ann: Account) -> None:
     """Until someone unbinds it."""
-    claims = {"email": olga.email}
+    claims = {"email": ann.email}
     await sign_in("first", claims)
     assert "belongs to someone else" in await refused("second", claims)
-    await identities.unbind(olga.id)
+    await identities.unbind(ann.id)
     await sign_in("second", claims)
     assert "belongs to someone else" in await refused("first", claims)
 
 
-async def test_map_counts_with_each_sign_in(olga: Account) -> None:
+async def test_map_counts_with_each_sign_in(ann: Account) -> None:
     """Up, down, and not at all where nothing is mapped and newcomers get nothing."""
     edith = await make_account("edith", Role.EDITOR)
     for groups, environ, role in (
@@ -217,16 +199,16 @@ async def test_map_counts_with_each_sign_in(olga: Account) -> None:
         assert found.role is role, (groups, environ)
 
 
-async def test_owners_stay_owners_and_are_made_only_where_that_is_said(olga: Account) -> None:
+async def test_owners_stay_owners_and_are_made_only_where_that_is_said(ann: Account) -> None:
     for groups in (["all"], ["admins"], []):
-        found = await sign_in("1", {"email": olga.email, "groups": groups}, **MAP, **NEWCOMERS)
+        found = await sign_in("1", {"email": ann.email, "groups": groups}, **MAP, **NEWCOMERS)
         assert found.role is Role.OWNER, groups
     new = {"email": "ed@example.org", "groups": ["staff", "bosses"]}
     found = await sign_in("2", new, OIDC_ROLES="bosses:owner, staff:editor")
     assert found.role is Role.OWNER
 
 
-async def test_two_newcomers_of_one_address_at_once_make_one_account(olga: Account) -> None:
+async def test_two_newcomers_of_one_address_at_once_make_one_account(ann: Account) -> None:
     claims = {"email": "twice@example.org"}
     found = await asyncio.gather(*(sign_in("1", claims, **NEWCOMERS) for _ in range(6)))
     assert len({it.account_id for it in found}) == 1
