@@ -12,7 +12,7 @@ from portal.accounts import people
 from portal.accounts.audit import AuditAction, note
 from portal.accounts.passwords import Passwords
 from portal.accounts.permissions import Principal
-from portal.accounts.tokens import digest, new_secret
+from portal.accounts.tokens import checked_label, digest, new_secret
 from portal.database.account_models import Account, OneTimeLink, Role
 from portal.database.connection import transaction
 from portal.errors import LinkNotValid, NotAllowed
@@ -40,12 +40,15 @@ async def offer_password(account_id: UUID, *, by: Principal) -> str:
         return secret
 
 
-async def invite(role: Role, *, by: Principal) -> str:
-    """Make a link to an account of a role; returns its secret. Raises `NotAllowed`."""
+async def invite(role: Role, *, by: Principal, label: str = "") -> str:
+    """Make a link to an account of a role; returns its secret.
+
+    `label` says whom it is for. Raises `NotAllowed`, or `InvalidRequest` for a label too long.
+    """
     if not by.may_manage(role):
         raise NotAllowed("Only an owner invites owners.")
     async with transaction():
-        secret, link_id = await _make(role=role)
+        secret, link_id = await _make(role=role, label=checked_label(label))
         await note(AuditAction.INVITATION_MADE, link_id, name=role.value)
     return secret
 
@@ -98,13 +101,16 @@ async def accept(secret: str, *, email: str, password: str, passwords: Passwords
         return account
 
 
-async def _make(*, account_id: UUID | None = None, role: Role | None = None) -> tuple[str, UUID]:
+async def _make(
+    *, account_id: UUID | None = None, role: Role | None = None, label: str = ""
+) -> tuple[str, UUID]:
     secret = new_secret()
     link = await OneTimeLink.create(
         id=uuid4(),
         digest=digest(secret),
         account_id=account_id,
         role=role,
+        label=label,
         expires_at=datetime.now(UTC) + timedelta(days=LIFE_DAYS),
     )
     return secret, link.id

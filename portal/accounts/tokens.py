@@ -44,6 +44,14 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret[:MAX_SECRET_LENGTH].encode("utf-8", "replace")).hexdigest()
 
 
+def checked_label(label: str) -> str:
+    """What someone calls a link, so that they know it again. Raises `InvalidRequest`."""
+    if "\0" in label or len(label.strip()) > MAX_NAME_LENGTH:
+        words = f"Give at most {MAX_NAME_LENGTH} characters."
+        raise InvalidRequest([FieldError("/label", words)])
+    return label.strip()
+
+
 async def fetch_used(query: str, digests: Sequence[str], *, mark_used: str) -> list[Row]:
     """The rows of credentials with these digests, which count as used now, as do their accounts."""
     rows = await fetch_rows(query, list(digests))

@@ -101,7 +101,8 @@ class ApiToken(Model):
 class OneTimeLink(Model):
     """A link by which its holder chooses a password: for an account, or for a new one of a role.
 
-    It is deleted when it is used or revoked.
+    `label` says whom an invitation is for, in the words of who made it. It is deleted when it is
+    used or revoked.
     """
 
     id = fields.UUIDField(primary_key=True)
@@ -112,6 +113,7 @@ class OneTimeLink(Model):
     role: Role | None = fields.CharEnumField(  # type: ignore[assignment]  # null is untyped
         Role, max_length=10, null=True
     )
+    label = fields.CharField(max_length=MAX_NAME_LENGTH, default="")
     created_at: datetime = fields.DatetimeField(auto_now_add=True)
     expires_at: datetime = fields.DatetimeField()
 

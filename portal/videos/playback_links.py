@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 from portal.accounts.audit import AuditAction, note
 from portal.accounts.permissions import Principal
+from portal.accounts.tokens import checked_label
 from portal.database.connection import execute, fetch_rows, lock_present, transaction
 from portal.database.models import VideoStatus
 from portal.errors import NotPlayable, TooManyPlaybackLinks, VideoNotFound
@@ -22,8 +23,8 @@ MAX_LIFE_S = 365 * 24 * 3600
 MAX_LINKS = 1000
 
 LINKS = """
-SELECT link.id, link.video_id, video.published_attempt, link.created_at, link.expires_at,
-       account.email AS made_by
+SELECT link.id, link.video_id, link.label, link.created_at, link.expires_at,
+       video.published_attempt, account.email AS made_by
 FROM playback_links link JOIN videos video ON video.id = link.video_id
 LEFT JOIN accounts account ON account.id = link.made_by_id
 WHERE link.video_id = %s AND link.expires_at > now()
@@ -33,8 +34,8 @@ COUNT_LINKS = """
 SELECT count(*) AS links FROM playback_links WHERE video_id = %s AND expires_at > now()
 """
 ADD_LINK = """
-INSERT INTO playback_links (id, video_id, made_by_id, created_at, expires_at)
-VALUES (%s, %s, %s, %s, %s)
+INSERT INTO playback_links (id, video_id, made_by_id, label, created_at, expires_at)
+VALUES (%s, %s, %s, %s, %s, %s)
 """
 REMOVE_LINK = "DELETE FROM playback_links WHERE id = %s AND video_id = %s AND expires_at > now()"
 LIVE_LINKS = "SELECT id, video_id FROM playback_links WHERE id = ANY(%s) AND expires_at > now()"
@@ -44,11 +45,13 @@ LIVE_LINKS = "SELECT id, video_id FROM playback_links WHERE id = ANY(%s) AND exp
 class PlaybackLink:
     """A link that works, and the attempt that its video is played from.
 
-    `made_by` is an e-mail address; None without accounts, or if that account is gone.
+    `label` is what who made it calls it. `made_by` is an e-mail address; None without accounts, or
+    if that account is gone.
     """
 
     id: UUID
     video_id: UUID
+    label: str
     published_attempt: int | None
     created_at: datetime
     expires_at: datetime
@@ -59,10 +62,11 @@ class PlaybackLink:
         return await keys.sign(PlaybackToken(self.video_id, self.expires_at, link_id=self.id))
 
 
-async def make(video_id: UUID, *, life_s: int, by: Principal) -> PlaybackLink:
+async def make(video_id: UUID, *, life_s: int, by: Principal, label: str = "") -> PlaybackLink:
     """Make a link that works for `life_s`, from `MIN_LIFE_S` to `MAX_LIFE_S`.
 
-    Raises `VideoNotFound`, `NotPlayable` or `TooManyPlaybackLinks`.
+    Raises `VideoNotFound`, `NotPlayable` or `TooManyPlaybackLinks`, and `InvalidRequest` for a
+    label too long.
     """
     # Signed are whole seconds.
     now = datetime.now(UTC).replace(microsecond=0)
@@ -78,13 +82,14 @@ async def make(video_id: UUID, *, life_s: int, by: Principal) -> PlaybackLink:
         link = PlaybackLink(
             id=uuid4(),
             video_id=video_id,
+            label=checked_label(label),
             published_attempt=video.published_attempt,
             created_at=datetime.now(UTC),
             expires_at=now + timedelta(seconds=life_s),
             made_by=by.email or None,
         )
         made = link.created_at, link.expires_at
-        await execute(ADD_LINK, link.id, video_id, by.account_id, *made)
+        await execute(ADD_LINK, link.id, video_id, by.account_id, link.label, *made)
         told = {"expires": link.expires_at.isoformat()}
         await note(AuditAction.PLAYBACK_LINK_MADE, video_id, detail=told)
     return link

@@ -50,6 +50,7 @@ ACCOUNTS = (
       digest varchar(64) NOT NULL UNIQUE,
       account_id uuid REFERENCES accounts (id) ON DELETE CASCADE,
       role varchar(10),
+      label varchar(100) NOT NULL DEFAULT '',
       created_at timestamptz NOT NULL,
       expires_at timestamptz NOT NULL
     )
@@ -165,6 +166,7 @@ VIDEOS = (
       id uuid PRIMARY KEY,
       video_id uuid NOT NULL REFERENCES videos (id) ON DELETE CASCADE,
       made_by_id uuid REFERENCES accounts (id) ON DELETE SET NULL,
+      label varchar(100) NOT NULL DEFAULT '',
       created_at timestamptz NOT NULL,
       expires_at timestamptz NOT NULL
     )

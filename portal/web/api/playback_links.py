@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 from quart import Blueprint, Response
 from quart_schema import document_request, document_response, tag_blueprint
 
+from portal.database.account_models import MAX_NAME_LENGTH
 from portal.errors import PlaybackLinkNotFound
 from portal.videos import playback_links
 from portal.videos.playback_links import MAX_LIFE_S, MIN_LIFE_S
@@ -15,6 +16,7 @@ from portal.videos.reading import parse_video_id
 from portal.web.api.json_bodies import (
     Problem,
     Shape,
+    Text,
     Timestamp,
     Uri,
     WholeNumber,
@@ -54,6 +56,12 @@ class PlaybackLinkRequest(Shape):
         ),
     ]
 
+    label: Text = Field(
+        default="",
+        description="Whom or what it is for.",
+        json_schema_extra={"maxLength": MAX_NAME_LENGTH},
+    )
+
 
 class CreatedPlaybackLink(Shape):
     """A new link. Whoever has one of its addresses may watch the video."""
@@ -68,6 +76,7 @@ class PlaybackLinkRecord(Shape):
     """A link that works."""
 
     id: str
+    label: str
     playback_url: str = Field(description="Empty while the video is transcoded anew.")
     embed_url: Uri
     created_at: Timestamp
@@ -96,7 +105,9 @@ async def create_playback_link(id: str) -> Response:
     """
     video = await read_video(id)
     sent = validated(PlaybackLinkRequest, await read_json())
-    link = await playback_links.make(video.id, life_s=sent.expires_in_seconds, by=await principal())
+    link = await playback_links.make(
+        video.id, life_s=sent.expires_in_seconds, by=await principal(), label=sent.label
+    )
     created = CreatedPlaybackLink(
         id=str(link.id), expires_at=link.expires_at, **asdict(await link_addresses(link))
     )
@@ -112,6 +123,7 @@ async def list_playback_links(id: str) -> Response:
     records = [
         PlaybackLinkRecord(
             id=str(link.id),
+            label=link.label,
             created_at=link.created_at,
             expires_at=link.expires_at,
             made_by=link.made_by,

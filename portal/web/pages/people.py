@@ -41,7 +41,8 @@ async def invite() -> ResponseReturnValue:
     person = await require_person()
     try:
         role = await _role()
-        secret = await invitations.invite(role, by=person)
+        label = (await request.form).get("label", "")
+        secret = await invitations.invite(role, by=person, label=label)
     except (InvalidRequest, NotAllowed) as exc:
         return await _page(person, fault=_words(exc)), exc.status
     return await _page(person, new_link=_address(secret), new_link_for=role.value)

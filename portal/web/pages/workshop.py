@@ -101,12 +101,15 @@ async def send_picture(video_id: str) -> ResponseReturnValue:
 async def make_link(video_id: str) -> ResponseReturnValue:
     """Make a playback link, and show it; or say at the form why not."""
     found = await read_video(video_id)
-    life_s = whole_number((await request.form).get("life", ""), max_digits=9)
+    sent = await request.form
+    life_s = whole_number(sent.get("life", ""), max_digits=9)
     if life_s not in LIVES:
         words = f"Choose one of {', '.join(LIVES.values())}."
         return await _refused_link(found, InvalidRequest([FieldError("/life", words)]), words)
     try:
-        link = await playback_links.make(found.id, life_s=life_s, by=await principal())
+        link = await playback_links.make(
+            found.id, life_s=life_s, by=await principal(), label=sent.get("label", "")
+        )
     except TooManyPlaybackLinks as exc:
         return await _refused_link(found, exc, exc.detail)
     return _redirect(found.id, "links", link=link.id)

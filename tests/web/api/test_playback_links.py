@@ -68,13 +68,14 @@ async def test_list_has_the_links_that_work_the_newest_first(
     video, other = await ready_video(edith), await ready_video(edith)
     sender, admin = await signed_in(app, edith), await make_account("adam", Role.ADMIN)
     assert await listed(sender, video) == []
-    first = await made(sender, video, expiresInSeconds=60)
+    first = await made(sender, video, expiresInSeconds=60, label="The Times")
     second = await made(program(app, await token_of(admin, [Scope.WRITE])), video)
     await made(sender, other)
     found = await listed(sender, video)
     assert [{name: it[name] for name in CREATED} for it in found] == [second, first]
     assert [it["madeBy"] for it in found] == [admin.email, edith.email]
-    assert [set(it) for it in found] == [CREATED | {"createdAt", "madeBy"}] * 2
+    assert [set(it) for it in found] == [CREATED | {"createdAt", "label", "madeBy"}] * 2
+    assert [it["label"] for it in found] == ["", "The Times"]
     for record in found:
         created_at = datetime.fromisoformat(record["createdAt"])
         assert abs(datetime.now(UTC) - created_at) < timedelta(seconds=30)

@@ -203,7 +203,9 @@ async def test_new_links_are_shown_once_and_invitations_can_be_revoked(
     ann = await make_account("ann")
     ed = await make_account("ed", Role.EDITOR)
     sender = await signed_in(app, ann)
-    made = await send(sender, "/people/invitations", {"role": "viewer"}, 200)
+    made = await send(sender, "/people/invitations", {"role": "viewer", "label": "Vera"}, 200)
+    assert "Vera" in made
+    await send(sender, "/people/invitations", {"role": "viewer", "label": "V" * 101}, 422)
     reset = await send(sender, f"/people/{ed.id}/reset", {}, 200)
     for text in (made, reset):
         assert "works once, for seven days" in text

@@ -28,21 +28,24 @@ async def test_link_is_made_shown_and_revoked_without_scripts(
 ) -> None:
     video, sender = await ready_video(edith), await signed_in(app, edith)
     assert "<li" not in await section(sender, video)
-    response = await send_fields(sender, f"/videos/{video.id}/links", life="86400")
-    address = urlsplit(response.headers["Location"])
-    assert (address.path, address.fragment) == (f"/videos/{video.id}/edit", "links")
-    shown = await section(sender, video, f"?{address.query}")
+    response = await send_fields(
+        sender, f"/videos/{video.id}/links", life="86400", label="The Times"
+    )
+    led_to = urlsplit(response.headers["Location"])
+    assert (led_to.path, led_to.fragment) == (f"/videos/{video.id}/edit", "links")
+    shown = await section(sender, video, f"?{led_to.query}")
     stream, player = re.findall(r'<input[^>]*\bvalue="([^"]*)"', shown)
     assert stream.endswith(f"/hls/{video.id}/1/master.m3u8")
     assert player.endswith(f"/embed/{video.id}")
     assert token_in(stream) == token_in(player)
     assert "edith@example.org" in shown
+    assert "The Times" in shown
     # What was just made is open; on the page as such none is.
     assert re.search(r"<details[^>]*\bopen\b", shown)
     assert not re.search(r"<details[^>]*\bopen\b", await section(sender, video))
     # Who may edit the video sees them, and nobody else's page has them.
     assert token_in(stream) in await section(await signed_in(app, olga), video)
-    assert token_in(stream) not in await page(Sender(app), f"/videos/{video.id}?{address.query}")
+    assert token_in(stream) not in await page(Sender(app), f"/videos/{video.id}?{led_to.query}")
     [action] = re.findall(r'action="(\S+/revoke)"', shown)
     for _ in range(2):
         response = await sender.post(action)
