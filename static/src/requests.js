@@ -98,7 +98,7 @@ export async function request(method, url, options = {}) {
       // For another person an upload is one that the portal doesn't know.
       if (isUnknownUpload(error) && (await isForeign())) throw new SomeoneElse();
       if (!isSignedOut(error)) throw error;
-      if (!(await signedInAgain({ since, signal: options.signal }))) throw error;
+      if (!(await signedInAgain(since))) throw error;
     }
   }
 }

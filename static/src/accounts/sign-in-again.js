@@ -37,16 +37,15 @@ export function requireSamePerson() {
 
 /**
  * Waits until the person is signed in again.
- * @param {{ since?: number, signal?: AbortSignal }} [options] `since` is `signIns()` before what was
- *   refused; `signal` rejects with its reason, and the question stays for others
+ * @param {number} since `signIns()` before what was refused
  * @returns {Promise<boolean>} false when they don't want to, or the page can't ask
  * @throws {SomeoneElse}
  */
-export async function signedInAgain({ since = signInCount, signal } = {}) {
+export async function signedInAgain(since) {
   if (since < signInCount) return true;
   if (outcome === "same") {
     question ??= ask();
-    await (signal ? Promise.race([question, aborted(signal)]) : question);
+    await question;
   }
   requireSamePerson();
   return outcome === "same";
@@ -69,15 +68,6 @@ async function ask() {
   if (outcome !== "same") return;
   signInCount += 1;
   document.dispatchEvent(new CustomEvent(SIGNED_IN));
-}
-
-/** @param {AbortSignal} signal @returns {Promise<never>} */
-function aborted(signal) {
-  return new Promise((_resolve, reject) => {
-    const stop = () => reject(signal.reason);
-    if (signal.aborted) stop();
-    else signal.addEventListener("abort", stop, { once: true });
-  });
 }
 
 /**
@@ -107,6 +97,6 @@ function answered(event) {
 async function goOn(form) {
   askAgain();
   // Of another person the dialog tells already.
-  const isDone = await signedInAgain().catch(() => false);
+  const isDone = await signedInAgain(signInCount).catch(() => false);
   if (isDone && form?.hasAttribute("hx-post")) form.requestSubmit();
 }

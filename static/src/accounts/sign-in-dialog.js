@@ -20,9 +20,10 @@ export async function askToSignIn() {
   const dialog = /** @type {HTMLDialogElement} */ (
     element(document, "dialog[data-sign-in-dialog]")
   );
-  const outcome = await new SignInDialog(dialog).outcome;
+  const question = new SignInDialog(dialog);
+  await new Promise((resolve) => dialog.addEventListener("close", resolve));
   dialog.remove();
-  return outcome;
+  return question.outcome;
 }
 
 /**
@@ -37,27 +38,16 @@ export async function readPage() {
 
 class SignInDialog {
   /** @type {Outcome} */
-  #outcome = "closed";
-  #isBusy = false;
-  #ended = new AbortController();
+  outcome = "closed";
 
-  /** @param {HTMLDialogElement} dialog */
+  /** @param {HTMLDialogElement} dialog removed once it is closed, and its listeners with it */
   constructor(dialog) {
-    const { signal } = this.#ended;
     this.dialog = dialog;
     this.form = /** @type {HTMLFormElement} */ (element(dialog, "form"));
-    this.form.addEventListener("submit", (event) => this.#submitted(event), { signal });
+    this.form.addEventListener("submit", (event) => this.#submitted(event));
     const again = dialog.querySelector("[data-signed-in-elsewhere]");
-    again?.addEventListener("click", () => this.#do(() => this.#settle(NOBODY)), { signal });
-    showPassword(element(dialog, "[data-shows]"), signal);
-    /** @type {Promise<Outcome>} */
-    this.outcome = new Promise((resolve) => {
-      const end = () => {
-        this.#ended.abort();
-        resolve(this.#outcome);
-      };
-      dialog.addEventListener("close", end, { signal });
-    });
+    again?.addEventListener("click", () => this.#do(() => this.#settle(NOBODY)));
+    showPassword(element(dialog, "[data-shows]"));
     dialog.showModal();
   }
 
@@ -71,15 +61,12 @@ class SignInDialog {
 
   /** One after the other. @param {() => Promise<void>} action */
   async #do(action) {
-    if (this.#isBusy) return;
-    this.#setBusy(true);
+    const button = element(this.form, "[data-sign-in-button]");
+    if (button.hasAttribute("aria-disabled")) return;
+    button.setAttribute("aria-disabled", "true");
     this.#say("");
-    try {
-      await action();
-    } catch {
-      this.#say(UNREACHABLE);
-    }
-    this.#setBusy(false);
+    await action().catch(() => this.#say(UNREACHABLE));
+    button.removeAttribute("aria-disabled");
   }
 
   async #send() {
@@ -103,8 +90,8 @@ class SignInDialog {
   async #settle(otherwise) {
     const { before, now } = await readPage();
     if (!now) return this.#say(otherwise);
-    this.#outcome = now.id === before?.id ? "same" : "other";
-    if (this.#outcome === "same") return this.dialog.close();
+    this.outcome = now.id === before?.id ? "same" : "other";
+    if (this.outcome === "same") return this.dialog.close();
     this.#emptyPassword();
     this.#say(
       `You are signed in as ${now.email} now, and what ${before?.email} began can’t go on like that. Sign in as ${before?.email}. What was typed stays.`,
@@ -122,12 +109,6 @@ class SignInDialog {
     const place = element(this.dialog, "[data-fault]");
     element(place, "[data-text]").textContent = words;
     place.hidden = !words;
-  }
-
-  /** @param {boolean} isBusy */
-  #setBusy(isBusy) {
-    this.#isBusy = isBusy;
-    element(this.form, "[data-sign-in-button]").setAttribute("aria-disabled", String(isBusy));
   }
 }
 
@@ -160,7 +141,7 @@ function personOn(page) {
 /**
  * Shows what is typed as a password: <button data-shows="id of the field" hidden>, which is there
  * from now on. A form that is sent hides it again, so that the browser offers to keep it.
- * @type {import("../lifecycle.js").Start}
+ * @param {HTMLElement} button @param {AbortSignal} [signal]
  */
 export function showPassword(button, signal) {
   const field = document.getElementById(button.dataset.shows ?? "");

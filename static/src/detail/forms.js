@@ -1,4 +1,4 @@
-/** Forms on a video's page whose answer takes their place, and what to do when none comes. */
+/** Forms whose answer takes their place, and what to do when none comes. */
 
 import { announce } from "../dom.js";
 
@@ -6,9 +6,9 @@ const GONE = 410;
 const UNAVAILABLE =
   "This video is no longer available, so nothing can be saved. Copy what you still need.";
 const SAVING = "Saving…";
-const SIGNED_OUT = "You are signed out. Sign in to go on; what you typed is still here.";
+const SIGNED_OUT = "You are signed out. Sign in, then try again; what you typed is still here.";
 const NO_ANSWER =
-  "The portal can’t be reached. Check your connection and save again; what you typed is still here.";
+  "The portal can’t be reached. Check your connection, then try again; what you typed is still here.";
 
 /**
  * The form for a video's words: keeps what is typed from getting lost, and says what was saved.
@@ -81,32 +81,37 @@ export function followRequests(form, signal, onTrouble = () => {}) {
     trouble.hidden = !words;
     if (words) onTrouble();
   };
-  /** @param {string} name @param {(event: Event) => void} handle */
-  const on = (name, handle) => form.addEventListener(name, handle, { signal });
-  on("htmx:before:request", () => {
+  const begin = () => {
     show("");
     button.setAttribute("aria-disabled", "true");
     button.textContent = SAVING;
-  });
-  on("htmx:response:error", (event) => show(refusal(event)));
-  on("htmx:error", () => show(NO_ANSWER));
-  on("htmx:finally:request", () => {
+  };
+  const end = () => {
     button.removeAttribute("aria-disabled");
     button.textContent = label;
-  });
+  };
+  form.addEventListener("htmx:before:request", begin, { signal });
+  form.addEventListener("htmx:finally:request", end, { signal });
+  sayFaults(form, signal, show, [409, 410, 412, 422]);
   return show;
 }
 
-/** @param {Event} event @returns {string} empty where the answer says it itself */
-function refusal(event) {
-  const status = statusOf(event);
-  if ([409, 410, 412, 422].includes(status)) return "";
-  if (status === 401) return SIGNED_OUT;
-  if (status === 413) return "This is far more text than a video may have. Shorten it, then save.";
-  return `The portal could not save this (status ${status}). Try again; what you typed is still here.`;
+/**
+ * Says what went wrong with a request of this element that brought nothing to show.
+ * @param {HTMLElement} element @param {AbortSignal} signal @param {(words: string) => void} say
+ * @param {number[]} [shown] statuses whose answer says it itself
+ */
+export function sayFaults(element, signal, say, shown = []) {
+  const refused = (/** @type {Event} */ event) => {
+    const status = statusOf(event);
+    if (shown.includes(status)) return;
+    say(status === 401 ? SIGNED_OUT : `The portal refused this (status ${status}). Try again.`);
+  };
+  element.addEventListener("htmx:response:error", refused, { signal });
+  element.addEventListener("htmx:error", () => say(NO_ANSWER), { signal });
 }
 
 /** @param {Event} event of htmx @returns {number} */
-export function statusOf(event) {
+function statusOf(event) {
   return event instanceof CustomEvent ? event.detail.ctx.response.status : 0;
 }

@@ -4,21 +4,26 @@
  * the player.
  */
 
-import { announce } from "../dom.js";
-import { statusOf } from "./forms.js";
+import { announce, element } from "../dom.js";
+import { sayFaults } from "./forms.js";
 import { player } from "./watch.js";
 
 /** @type {string | null} */
 let lastVersion = null;
 let lastWords = "";
 
-/** @param {HTMLElement} element @param {AbortSignal} signal */
-export function posterTool(element, signal) {
+/** @param {HTMLElement} section @param {AbortSignal} signal */
+export function posterTool(section, signal) {
   // Before anything else reads a form.
-  element.addEventListener("submit", prepare, { capture: true, signal });
-  element.addEventListener("htmx:response:error", (event) => failed(element, event), { signal });
-  element.addEventListener("htmx:error", () => failed(element), { signal });
-  follow(element);
+  section.addEventListener("submit", prepare, { capture: true, signal });
+  const say = (/** @type {string} */ words) => {
+    const place = element(section, "[data-poster-trouble]");
+    place.textContent = words;
+    place.hidden = false;
+    announce(words);
+  };
+  sayFaults(section, signal, say, [422]);
+  follow(section);
 }
 
 /** @param {SubmitEvent} event */
@@ -42,31 +47,13 @@ function prepare(event) {
   announce(fault.textContent);
 }
 
-/** @param {HTMLElement} element */
-function follow(element) {
-  const version = element.dataset.poster ?? "";
-  const words = element.dataset.words ?? "";
-  const image = element.querySelector("img");
+/** @param {HTMLElement} section */
+function follow(section) {
+  const { poster: version = "", words = "" } = section.dataset;
+  const image = section.querySelector("img");
   const video = player();
   if (lastVersion !== null && version !== lastVersion && image && video) video.poster = image.src;
   if (words && words !== lastWords) announce(words);
   lastVersion = version;
   lastWords = words;
-}
-
-/** @param {HTMLElement} element @param {Event} [refusal] */
-function failed(element, refusal) {
-  const status = refusal ? statusOf(refusal) : 0;
-  // Such an answer has said it itself.
-  if (status === 422) return;
-  const words =
-    status === 401
-      ? "You are signed out. Sign in, then try again."
-      : "The portal didn’t take that. Check your connection, then try again.";
-  const place = element.querySelector("[data-poster-trouble]");
-  if (place instanceof HTMLElement) {
-    place.textContent = words;
-    place.hidden = false;
-  }
-  announce(words);
 }

@@ -1,6 +1,6 @@
 /**
  * What is shared of a video: from which time, and how an embedded player looks and begins. Once the
- * video plays, the section is replaced; what was chosen in it stays.
+ * video plays, the section is replaced, except for the form in which that is chosen.
  */
 
 import { formatClock, parseStartTime_s } from "../format.js";
@@ -8,39 +8,14 @@ import { player } from "./watch.js";
 
 const FULL_WIDTH = "full";
 
-/** @type {HTMLElement | null} */
-let former = null;
-/** Id of what has the focus in a section that is about to be replaced. */
-let focused = "";
-
 /** @param {HTMLElement} section @param {AbortSignal} signal */
 export function shareOptions(section, signal) {
   const form = section.querySelector("form");
-  if (form) form.hidden = false;
-  if (former) takeOver(former, section);
-  former = section;
-  const note = () => {
-    focused = section.contains(document.activeElement) ? (document.activeElement?.id ?? "") : "";
-  };
-  section.addEventListener("htmx:before:swap", note, { signal });
   if (!form) return;
+  form.hidden = false;
   update(form, null);
   form.addEventListener("submit", (event) => event.preventDefault(), { signal });
   form.addEventListener("input", (event) => update(form, event.target), { signal });
-}
-
-/** @param {HTMLElement} from @param {HTMLElement} to */
-function takeOver(from, to) {
-  for (const field of to.querySelectorAll("form [name]")) {
-    const known = from.querySelector(`form [name="${field.getAttribute("name")}"]`);
-    if (known instanceof HTMLInputElement && field instanceof HTMLInputElement) {
-      field.checked = known.checked;
-      field.value = known.value;
-    } else if (known instanceof HTMLSelectElement && field instanceof HTMLSelectElement) {
-      field.value = known.value;
-    }
-  }
-  if (focused) document.getElementById(focused)?.focus();
 }
 
 /** @param {HTMLFormElement} form @param {EventTarget | null} changed */

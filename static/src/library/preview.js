@@ -20,34 +20,32 @@ const CUE = /^(\S+)#xywh=(\d+),(\d+),(\d+),(\d+)$/;
 export function startPreviews(grid, signal) {
   /** @type {Preview | null} */
   let shown = null;
-  /** @param {Preview | null} next */
-  const show = (next) => {
+  /** @param {HTMLElement | null} card */
+  const show = (card) => {
+    if (card === (shown?.card ?? null)) return;
     shown?.close();
-    shown = next;
+    shown = card && new Preview(card);
   };
-  /** @param {Event} event */
+  /** @param {PointerEvent} event */
   const over = (event) => {
-    const card = cardOf(event);
-    if (!(event instanceof PointerEvent) || event.pointerType === "touch") return;
-    if (card !== shown?.card) show(card ? new Preview(card) : null);
+    if (event.pointerType === "touch") return;
+    show(cardOf(event));
     shown?.follow(event.clientX);
   };
+  /** @param {FocusEvent} event */
+  const focused = (event) => {
+    const byKeyboard = event.target instanceof Element && event.target.matches(":focus-visible");
+    if (!byKeyboard || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    show(cardOf(event));
+    shown?.play();
+  };
+  const end = () => show(null);
   grid.addEventListener("pointerover", over, { signal });
   grid.addEventListener("pointermove", over, { signal });
-  grid.addEventListener("pointerleave", () => show(null), { signal });
-  grid.addEventListener("focusin", (event) => focus(event, show), { signal });
-  grid.addEventListener("focusout", () => show(null), { signal });
-  signal.addEventListener("abort", () => show(null));
-}
-
-/** @param {FocusEvent} event @param {(preview: Preview | null) => void} show */
-function focus(event, show) {
-  const card = cardOf(event);
-  const byKeyboard = event.target instanceof Element && event.target.matches(":focus-visible");
-  if (!card || !byKeyboard || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
-  const preview = new Preview(card);
-  show(preview);
-  preview.play();
+  grid.addEventListener("pointerleave", end, { signal });
+  grid.addEventListener("focusin", focused, { signal });
+  grid.addEventListener("focusout", end, { signal });
+  signal.addEventListener("abort", end);
 }
 
 /** @param {Event} event @returns {HTMLElement | null} */
@@ -57,14 +55,16 @@ function cardOf(event) {
 }
 
 class Preview {
-  #closed = new AbortController();
   #canvas = document.createElement("canvas");
   #seek = document.createElement("span");
-  /** @type {Promise<Frame[]> | null} */
-  #frames = null;
-  /** @type {Frame | null} */
-  #wanted = null;
+  /** @type {Frame[]} */
+  #frames = [];
+  /** @type {Frame | undefined} */
+  #wanted;
   #share = 0;
+  #isClosed = false;
+  /** @type {ReturnType<typeof setInterval> | undefined} */
+  #steps;
 
   /** @param {HTMLElement} card */
   constructor(card) {
@@ -73,56 +73,50 @@ class Preview {
     this.#canvas.height = HEIGHT;
     this.#canvas.className = "card__preview";
     this.#seek.className = "card__seek";
-    const timer = setTimeout(() => this.#open(), INTENT_MS);
-    this.#closed.signal.addEventListener("abort", () => clearTimeout(timer));
+    setTimeout(() => this.#open(), INTENT_MS);
   }
 
   /** @param {number} x of the pointer, in the window */
   follow(x) {
     const box = this.card.getBoundingClientRect();
     this.#share = Math.min(Math.max((x - box.left) / box.width, 0), 0.999);
-    if (this.#frames) void this.#draw();
+    this.#draw();
   }
 
   /** Steps through the whole video, again and again. */
   play() {
-    const timer = setInterval(async () => {
-      const frames = await this.#frames?.catch(() => []);
+    this.#steps = setInterval(() => {
       // The first picture is looked at before there is a second.
-      if (!frames?.length || !this.#canvas.isConnected) return;
-      this.#share = (this.#share + 1 / Math.min(STEPS, frames.length)) % 1;
-      void this.#draw();
+      if (!this.#canvas.isConnected) return;
+      this.#share = (this.#share + 1 / Math.min(STEPS, this.#frames.length)) % 1;
+      this.#draw();
     }, STEP_MS);
-    this.#closed.signal.addEventListener("abort", () => clearInterval(timer));
   }
 
   close() {
-    this.#closed.abort();
+    this.#isClosed = true;
+    clearInterval(this.#steps);
     this.#canvas.remove();
     this.#seek.remove();
   }
 
   async #open() {
-    this.#frames = loadStoryboard(this.card.dataset.storyboard ?? "");
-    await this.#draw();
+    if (this.#isClosed) return;
+    // Without one the poster stays; a preview is no news worth telling.
+    this.#frames = await storyboard(this.card.dataset.storyboard ?? "").catch(() => []);
+    this.#draw();
   }
 
   async #draw() {
-    try {
-      const frames = (await this.#frames) ?? [];
-      const frame = frames[Math.floor(this.#share * frames.length)];
-      if (!frame || frame === this.#wanted) return this.#point();
-      this.#wanted = frame;
-      const image = new Image();
-      image.src = frame.url;
-      await image.decode();
-      // By now the pointer may want another one.
-      if (this.#wanted !== frame || this.#closed.signal.aborted) return;
-      this.#paint(frame, image);
-    } catch {
-      // The poster stays; a preview is no news worth telling.
-      this.#frames = null;
-    }
+    this.#seek.style.transform = `scaleX(${this.#share.toFixed(3)})`;
+    const frame = this.#frames[Math.floor(this.#share * this.#frames.length)];
+    if (!frame || frame === this.#wanted) return;
+    this.#wanted = frame;
+    const image = new Image();
+    image.src = frame.url;
+    await image.decode().catch(() => {});
+    // By now the pointer may want another one.
+    if (image.naturalWidth && this.#wanted === frame && !this.#isClosed) this.#paint(frame, image);
   }
 
   /** @param {Frame} frame @param {HTMLImageElement} image */
@@ -136,35 +130,25 @@ class Preview {
     if (!this.#canvas.isConnected) {
       this.card.querySelector(".card__media")?.append(this.#canvas, this.#seek);
     }
-    this.#point();
-  }
-
-  #point() {
-    this.#seek.style.transform = `scaleX(${this.#share.toFixed(3)})`;
   }
 }
 
-/** @type {Map<string, Promise<Frame[]>>} */
+/** Those that were looked at on this page. @type {Map<string, Frame[]>} */
 const storyboards = new Map();
 
 /** @param {string} url @returns {Promise<Frame[]>} its pictures, evenly spread over the video */
-function loadStoryboard(url) {
-  const loading = storyboards.get(url) ?? readStoryboard(url);
-  storyboards.set(url, loading);
-  // What failed may be tried again.
-  loading.catch(() => storyboards.delete(url));
-  return loading;
-}
-
-/** @param {string} url @returns {Promise<Frame[]>} */
-async function readStoryboard(url) {
+async function storyboard(url) {
+  const known = storyboards.get(url);
+  if (known) return known;
   const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
   if (!response.ok) throw new Error(`status ${response.status}`);
   const lines = (await response.text()).split(/\r?\n/);
-  return lines.flatMap((line) => {
+  const frames = lines.flatMap((line) => {
     const cue = CUE.exec(line.trim());
     if (!cue) return [];
     const [x = 0, y = 0, width = 0, height = 0] = cue.slice(2).map(Number);
     return { url: new URL(cue[1] ?? "", response.url).href, x, y, width, height };
   });
+  storyboards.set(url, frames);
+  return frames;
 }

@@ -1,28 +1,19 @@
 /** The table of videos: which rows are chosen, what is done with them, and what has come of it. */
 
-import { statusOf } from "../detail/forms.js";
-
-const NO_ANSWER = "The portal can’t be reached. Check your connection, then try again.";
-const SIGNED_OUT = "You are signed out. Sign in, then try again.";
+import { sayFaults } from "../detail/forms.js";
 
 /**
  * Forms that change videos of a list. The page comes back in place; here is said when it doesn't.
  * @param {HTMLElement} form @param {AbortSignal} signal
  */
 export function bulkForm(form, signal) {
-  /** @param {string} name @param {(event: Event) => void} handle */
-  const on = (name, handle) => form.addEventListener(name, handle, { signal });
-  on("htmx:before:request", () => {
+  const begin = () => {
     say("");
-    for (const dialog of form.ownerDocument.querySelectorAll("dialog[open]")) {
-      if (dialog instanceof HTMLDialogElement) dialog.close();
-    }
-  });
-  on("htmx:response:error", (event) => {
-    const refused = `The portal could not do this (status ${statusOf(event)}). Try again.`;
-    say(statusOf(event) === 401 ? SIGNED_OUT : refused);
-  });
-  on("htmx:error", () => say(NO_ANSWER));
+    const dialog = document.querySelector("dialog[open]");
+    if (dialog instanceof HTMLDialogElement) dialog.close();
+  };
+  form.addEventListener("htmx:before:request", begin, { signal });
+  sayFaults(form, signal, say);
 }
 
 /** @param {string} words */
@@ -53,14 +44,11 @@ export function selection(table, signal) {
     write(form, "[data-count]", chosen ? `${chosen} selected` : "");
     write(form, "[data-question]", `Delete ${chosen === 1 ? "1 video" : `${chosen} videos`}?`);
   };
-  table.addEventListener(
-    "change",
-    (event) => {
-      if (event.target === all) for (const box of boxes) box.checked = all.checked;
-      count();
-    },
-    { signal },
-  );
+  const changed = (/** @type {Event} */ { target }) => {
+    if (target === all) for (const box of boxes) box.checked = all.checked;
+    count();
+  };
+  table.addEventListener("change", changed, { signal });
   count();
 }
 

@@ -7,12 +7,13 @@
 
 // As many as CEA-608 has. Only such captions say where they stand; subtitles do not.
 const ROWS = 15;
-const HANDED_OVER = [
-  "webkitbeginfullscreen",
-  "webkitendfullscreen",
-  "enterpictureinpicture",
-  "leavepictureinpicture",
-];
+// To and from a player of the browser's own.
+const HANDED_OVER = {
+  webkitbeginfullscreen: true,
+  webkitendfullscreen: false,
+  enterpictureinpicture: true,
+  leavepictureinpicture: false,
+};
 const ANCHORS = { start: 0, left: 0, center: 0.5, end: 1, right: 1 };
 
 /** @param {TextTrack} track */
@@ -28,13 +29,9 @@ export function drawCaptions(box, video, signal) {
   const follow = (/** @type {TextTrack} */ track) =>
     track.addEventListener("cuechange", draw, { signal });
   textTracks.addEventListener("addtrack", ({ track }) => track && follow(track), { signal });
-  const hide = () => box.toggleAttribute("hidden", isElsewhere(video));
-  for (const name of HANDED_OVER) video.addEventListener(name, hide, { signal });
-}
-
-/** @param {HTMLVideoElement & { webkitDisplayingFullscreen?: boolean }} video */
-function isElsewhere(video) {
-  return Boolean(video.webkitDisplayingFullscreen) || document.pictureInPictureElement === video;
+  for (const [name, isHidden] of Object.entries(HANDED_OVER)) {
+    video.addEventListener(name, () => box.toggleAttribute("hidden", isHidden), { signal });
+  }
 }
 
 /** @param {TextTrackList} tracks */
@@ -73,20 +70,12 @@ function drawn(cue) {
   const text = document.createElement("span");
   text.append(cue.getCueAsHTML());
   paragraph.append(text);
-  const { left, width } = extent(cue);
-  const style = { marginLeft: `${left}%`, width: `${width}%`, textAlign: cue.align };
-  Object.assign(paragraph.style, style);
-  return paragraph;
-}
-
-/**
- * In percent of the picture's width: as wide as fits beside the position (WebVTT, section 7.2).
- * @param {VTTCue} cue
- */
-function extent({ align, position }) {
-  const anchor = ANCHORS[align];
-  const at = position === "auto" ? anchor * 100 : position;
+  // In percent of the picture's width: as wide as fits beside the position (WebVTT, section 7.2).
+  const anchor = ANCHORS[cue.align];
+  const at = cue.position === "auto" ? anchor * 100 : cue.position;
   const room = { 0: 100 - at, 0.5: 2 * Math.min(at, 100 - at), 1: at };
   const width = room[/** @type {keyof typeof room} */ (anchor)];
-  return { left: at - anchor * width, width };
+  const marginLeft = `${at - anchor * width}%`;
+  Object.assign(paragraph.style, { marginLeft, width: `${width}%`, textAlign: cue.align });
+  return paragraph;
 }

@@ -1,9 +1,4 @@
-/**
- * Defines the elements of media-chrome that the player's template uses, and no others. The lists
- * of qualities and audio tracks come first: media-chrome looks for them once, when it finds the
- * video.
- */
-import "./track-lists.js";
+/** Defines the elements of media-chrome that the player's template uses, and no others. */
 import MediaTimeDisplay from "media-chrome/media-time-display";
 import "media-chrome/media-controller";
 import "media-chrome/media-control-bar";

@@ -8,13 +8,7 @@
 import Hls from "hls.js";
 import { Backoff } from "../backoff.js";
 import { saveSettings, settings } from "./saved-state.js";
-import {
-  asAudioTrack,
-  asRendition,
-  audioTracksOf,
-  indexOfNearest,
-  renditionsOf,
-} from "./track-lists.js";
+import { asAudioTrack, asRendition, indexOfNearest } from "./track-lists.js";
 import { lookFor, REFUSALS } from "./troubles.js";
 
 // Until someone presses play just enough is fetched to begin at once.
@@ -22,9 +16,8 @@ const BUFFER_AT_REST_S = 6;
 // Then as much as bridges a gap, but not what someone who leaves early would never see.
 const BUFFER_S = 60;
 const BACK_BUFFER_S = 60;
-// So many errors of the decoder within so long are recovered from.
-const MEDIA_RECOVERIES = 2;
-const MEDIA_RECOVERIES_WITHIN_MS = 30_000;
+// A decoder that fails again within so long is beyond recovery.
+const RECOVERY_MS = 15_000;
 // hls.js leaves out what it can't parse, to the last segment, and then waits without a word.
 const UNREADABLE_LIMIT = 8;
 const { ErrorDetails, ErrorTypes, Events } = Hls;
@@ -50,8 +43,7 @@ export class HlsStream extends EventTarget {
   #retry = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #pause;
-  /** @type {number[]} when the decoder was helped up */
-  #recoveries_ms = [];
+  #recovered_ms = Number.NEGATIVE_INFINITY;
   /** Segments that made no sense since the last one that did. */
   #unreadable = 0;
   /** Whether a part of what is buffered was fetched by another, and is unknown to this one. */
@@ -59,15 +51,18 @@ export class HlsStream extends EventTarget {
   /** The name of the quality someone chose, for this video or an earlier one, or 0 for any. */
   #wanted = settings().quality ?? 0;
 
-  /** @param {HTMLVideoElement} video @param {string} source @param {AbortSignal} signal */
-  constructor(video, source, signal) {
+  /**
+   * @param {HTMLVideoElement} video @param {string} source
+   * @param {import("./track-lists.js").TrackLists} lists @param {AbortSignal} signal
+   */
+  constructor(video, source, { renditions, audioTracks }, signal) {
     super();
     this.video = video;
     this.source = source;
     this.signal = signal;
     this.playsElsewhere = !video.disableRemotePlayback;
-    this.renditions = renditionsOf(video);
-    this.audioTracks = audioTracksOf(video);
+    this.renditions = renditions;
+    this.audioTracks = audioTracks;
     this.renditions.addEventListener("change", () => this.#switchQuality(), { signal });
     this.audioTracks.addEventListener("change", () => this.#switchAudio(), { signal });
     const bufferMore = () => Object.assign(this.#hls?.config ?? {}, buffering(BUFFER_S));
@@ -148,12 +143,14 @@ export class HlsStream extends EventTarget {
 
   /** @param {Partial<import("hls.js").HlsConfig>} options @returns {Hls} */
   #make(options) {
+    const { captions } = settings();
     const hls = new Hls({
       // The content security policy allows no worker made from a blob.
       enableWorker: false,
       capLevelToPlayerSize: true,
       ...buffering(this.video.paused ? BUFFER_AT_REST_S : BUFFER_S),
       backBufferLength: BACK_BUFFER_S,
+      subtitlePreference: captions ? { lang: captions } : undefined,
       ...options,
     });
     hls.on(Events.MEDIA_ATTACHED, () => this.#offerAlternative());
@@ -212,9 +209,8 @@ export class HlsStream extends EventTarget {
   /** @param {Hls} hls */
   #listAudio(hls) {
     if (hls !== this.#hls) return;
-    const { audioTracks: list } = this;
-    const tracks = hls.audioTracks.map((track, index) => asAudioTrack(list, index, track));
-    list.fill(tracks, hls.audioTrack);
+    const tracks = hls.audioTracks.map((track, at) => asAudioTrack(this.audioTracks, at, track));
+    this.audioTracks.fill(tracks, hls.audioTrack);
   }
 
   #switchAudio() {
@@ -277,12 +273,10 @@ export class HlsStream extends EventTarget {
 
   /** @param {Hls} hls @param {string} details */
   #recoverDecoder(hls, details) {
-    const now_ms = performance.now();
-    const since_ms = now_ms - MEDIA_RECOVERIES_WITHIN_MS;
-    this.#recoveries_ms = this.#recoveries_ms.filter((at_ms) => at_ms > since_ms);
     if (UNSUPPORTED.includes(details)) return this.#fail("unsupported");
-    if (this.#recoveries_ms.length >= MEDIA_RECOVERIES) return this.#fail("decode");
-    this.#recoveries_ms.push(now_ms);
+    const now_ms = performance.now();
+    if (now_ms - this.#recovered_ms < RECOVERY_MS) return this.#fail("decode");
+    this.#recovered_ms = now_ms;
     hls.recoverMediaError();
   }
 

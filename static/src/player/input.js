@@ -19,14 +19,11 @@ const SCROLLING = new Set(["ArrowUp", "ArrowDown", "Home", "End"]);
 const FIELDS = "input:not([type=range]), textarea, select, [contenteditable], [role=textbox]";
 // Taps that are further apart than this are single ones.
 const PAUSE_MS = 350;
-// A finger that stays longer or goes further doesn't tap.
-const PRESS_MS = 400;
-const DRIFT_PX = 20;
-
 /** @typedef {(words: string) => void} ShowSign */
 /**
- * What the keys do that media-chrome or the player must be asked for.
- * @typedef {{ toggleFullscreen: () => void, toggleCaptions: () => void, showKeys: () => void,
+ * What the keys do that media-chrome or the player must be asked for; `press` takes the name of one
+ * of media-chrome's buttons.
+ * @typedef {{ press: (button: string) => void, showKeys: () => void,
  *   hasLetterKeys: () => boolean, framesPerSecond: () => number | undefined,
  *   showSign: ShowSign }} Actions
  */
@@ -49,16 +46,15 @@ const COMMANDS = {
   ArrowDown: (video) => changeVolume(video, -VOLUME_STEP),
   Home: (video) => seek(video, 0),
   End: (video) => seek(video, video.duration),
-  m: toggleMute,
-  f: (_video, { toggleFullscreen }) => toggleFullscreen(),
-  c: (_video, { toggleCaptions }) => toggleCaptions(),
+  m: (video) => {
+    video.muted = !video.muted;
+    return volumeWords(video);
+  },
+  f: (_video, { press }) => press("media-fullscreen-button"),
+  c: (_video, { press }) => press("media-captions-button"),
   "?": (_video, { showKeys }) => showKeys(),
   "<": (video) => changeSpeed(video, SPEEDS.filter((speed) => speed < video.playbackRate).at(-1)),
-  ">": (video) =>
-    changeSpeed(
-      video,
-      SPEEDS.find((speed) => speed > video.playbackRate),
-    ),
+  ">": (video) => changeSpeed(video, SPEEDS.filter((speed) => speed > video.playbackRate)[0]),
 };
 
 /**
@@ -135,12 +131,6 @@ function stepFrame(video, direction, framesPerSecond = FRAMES_PER_S) {
   seek(video, (frame + direction + 0.5) / framesPerSecond);
 }
 
-/** @param {HTMLVideoElement} video */
-function toggleMute(video) {
-  video.muted = !video.muted;
-  return volumeWords(video);
-}
-
 /** @param {HTMLVideoElement} video @param {number} by */
 function changeVolume(video, by) {
   video.muted = false;
@@ -169,27 +159,15 @@ function changeSpeed(video, speed = video.playbackRate) {
  * @param {ShowSign} showSign @param {AbortSignal} signal
  */
 export function listenToTaps(controller, video, showSign, signal) {
-  /** @type {PointerEvent | null} */
-  let pressed = null;
   let last = { side: 0, at_ms: Number.NEGATIVE_INFINITY, count: 0 };
-  const options = { capture: true, signal };
-  // Above the controller, which would act on a tap before.
-  const frame = controller.parentElement ?? controller;
   /** @param {PointerEvent} event */
-  const down = (event) => {
-    pressed = event.pointerType === "touch" && event.isPrimary ? event : null;
-  };
-  /** @param {PointerEvent} event */
-  const up = (event) => {
-    const from = pressed;
-    pressed = null;
+  const tapped = (event) => {
     // The picture alone; buttons on it have their own use for a tap.
-    if (!from || (event.target !== video && event.target !== controller)) return;
-    const drift_px = Math.hypot(event.clientX - from.clientX, event.clientY - from.clientY);
-    const at_ms = event.timeStamp;
-    if (at_ms - from.timeStamp >= PRESS_MS || drift_px >= DRIFT_PX) return;
+    if (event.pointerType !== "touch" || !event.isPrimary) return;
+    if (event.target !== video && event.target !== controller) return;
     const { left, width } = controller.getBoundingClientRect();
     const side = Math.floor((3 * (event.clientX - left)) / width) - 1;
+    const at_ms = event.timeStamp;
     const isNext = side === last.side && at_ms - last.at_ms < PAUSE_MS;
     last = { side, at_ms, count: isNext ? last.count + 1 : 1 };
     const leaps = last.count - 1;
@@ -197,13 +175,13 @@ export function listenToTaps(controller, video, showSign, signal) {
     if (leaps > 1) event.stopPropagation();
     if (Number.isFinite(video.duration)) showSign(leap(video, side * LEAP_S, leaps * LEAP_S));
   };
-  frame.addEventListener("pointerdown", down, options);
-  frame.addEventListener("pointerup", up, options);
+  // Above the controller, which would act on a tap before. One that scrolls doesn't end like this.
+  const frame = controller.parentElement ?? controller;
+  frame.addEventListener("pointerup", tapped, { capture: true, signal });
 }
 
-/** @param {HTMLElement} controller @param {AbortSignal} signal @returns {ShowSign} */
-export function pictureSign(controller, signal) {
-  const sign = /** @type {HTMLElement} */ (controller.querySelector("[data-player-sign]"));
+/** @param {HTMLElement} sign @param {AbortSignal} signal @returns {ShowSign} */
+export function pictureSign(sign, signal) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let hiding;
   const hide = () => {

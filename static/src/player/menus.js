@@ -1,24 +1,20 @@
 /** What media-chrome's menus leave to be desired, and the overview of the keys that they open. */
-import { closeByBackdrop } from "../dom.js";
+import { closeByBackdrop, element } from "../dom.js";
 import { saveSettings, settings } from "./saved-state.js";
 
-/** @typedef {import("./track-lists.js").RenditionList} RenditionList */
-
-// Encoders and browsers both round a picture's size.
-const ROUNDING_LINES = 4;
-
-/** @param {HTMLElement} controller @param {RenditionList} renditions @param {AbortSignal} signal */
-export function mendMenus(controller, renditions, signal) {
+/** @param {HTMLElement} controller @param {AbortSignal} signal */
+export function mendMenus(controller, signal) {
   // A plain button has no state of being on, and a bare element no label.
-  controller.querySelector("media-captions-button")?.setAttribute("role", "switch");
-  controller.querySelector("media-time-display")?.setAttribute("role", "timer");
-  const menu = /** @type {HTMLElement} */ (controller.querySelector(".player__menu"));
+  element(controller, "media-captions-button").setAttribute("role", "switch");
+  element(controller, "media-time-display").setAttribute("role", "timer");
+  const menu = element(controller, ".player__menu");
   for (const each of [menu, ...menu.querySelectorAll("[slot=submenu]")]) {
     nameBack(each);
     leaveFocusInside(/** @type {HTMLElement} */ (each));
   }
-  const qualities = controller.querySelector("media-rendition-menu");
-  if (qualities) mendQualities(qualities, renditions);
+  const qualities = menu.querySelector("media-rendition-menu")?.shadowRoot;
+  const list = qualities?.querySelector("slot:not([name])");
+  if (list) putAutomaticFirst(list);
   closeFromOutside(controller, menu, signal);
 }
 
@@ -45,27 +41,13 @@ function leaveFocusInside(menu) {
   };
 }
 
-/**
- * The automatic quality stands first, and is "Auto (360p)" where its 358 lines are listed as 360p.
- * @param {Element} menu @param {RenditionList} renditions
- */
-function mendQualities(menu, renditions) {
-  Object.assign(menu, {
-    formatMenuItemText: (/** @type {string} */ text) =>
-      text.replace(/\d+(?=p)/, (shown) => {
-        const isClose = (/** @type {{ lines: number }} */ { lines }) =>
-          Math.abs(lines - Number(shown)) <= ROUNDING_LINES;
-        return String(renditions.items.find(isClose)?.name ?? shown);
-      }),
-  });
-  const list = menu.shadowRoot?.querySelector("slot:not([name])");
-  if (!list) return;
-  // The list is written anew whenever something about it changes.
+/** The list is written anew whenever something about it changes. @param {Element} qualities */
+function putAutomaticFirst(qualities) {
   const move = () => {
-    const automatic = list.querySelector(":scope > [value=auto]");
-    if (automatic && automatic !== list.firstElementChild) list.prepend(automatic);
+    const automatic = qualities.querySelector(":scope > [value=auto]");
+    if (automatic && automatic !== qualities.firstElementChild) qualities.prepend(automatic);
   };
-  new MutationObserver(move).observe(list, { childList: true });
+  new MutationObserver(move).observe(qualities, { childList: true });
   move();
 }
 
@@ -75,10 +57,10 @@ function mendQualities(menu, renditions) {
  * @param {HTMLElement} controller @param {HTMLElement} menu @param {AbortSignal} signal
  */
 function closeFromOutside(controller, menu, signal) {
-  const outside = controller.querySelector("[data-player-outside]");
+  const outside = element(controller, "[data-player-outside]");
   // Without the focus the menu would be gone before the click, which would go to the video.
-  outside?.addEventListener("mousedown", (event) => event.preventDefault(), { signal });
-  outside?.addEventListener("click", () => close(controller, menu), { signal });
+  outside.addEventListener("mousedown", (event) => event.preventDefault(), { signal });
+  outside.addEventListener("click", () => close(controller, menu), { signal });
   controller.addEventListener(
     "keydown",
     ({ key }) => {
@@ -92,9 +74,7 @@ function closeFromOutside(controller, menu, signal) {
 
 /** @param {HTMLElement} controller @param {HTMLElement} menu */
 function close(controller, menu) {
-  /** @type {HTMLElement | null} */
-  const button = controller.querySelector("media-settings-menu-button");
-  button?.focus();
+  element(controller, "media-settings-menu-button").focus();
   menu.hidden = true;
 }
 
@@ -104,10 +84,10 @@ function close(controller, menu) {
  * @param {HTMLElement} box @param {HTMLElement} controller @param {AbortSignal} signal
  */
 export function keysDialog(box, controller, signal) {
-  const dialog = /** @type {HTMLDialogElement} */ (box.querySelector("[data-player-keys]"));
-  const letters = /** @type {HTMLInputElement} */ (dialog.querySelector("input"));
-  const menu = /** @type {HTMLElement} */ (controller.querySelector(".player__menu"));
-  const entry = menu.querySelector("[data-opens-keys]");
+  const dialog = /** @type {HTMLDialogElement} */ (element(box, "[data-player-keys]"));
+  const letters = /** @type {HTMLInputElement} */ (element(dialog, "input"));
+  const menu = element(controller, ".player__menu");
+  const entry = element(menu, "[data-opens-keys]");
   letters.checked = settings().hasLetterKeys ?? true;
   const save = () => saveSettings({ hasLetterKeys: letters.checked });
   letters.addEventListener("change", save, { signal });
@@ -122,6 +102,6 @@ export function keysDialog(box, controller, signal) {
     close(controller, menu);
     dialog.showModal();
   };
-  for (const name of ["click", "keyup"]) entry?.addEventListener(name, open, { signal });
-  return { show: () => dialog.showModal(), hasLetterKeys: () => letters.checked };
+  for (const name of ["click", "keyup"]) entry.addEventListener(name, open, { signal });
+  return { showKeys: () => dialog.showModal(), hasLetterKeys: () => letters.checked };
 }

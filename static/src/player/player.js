@@ -4,11 +4,12 @@
  * fetched when there is a player on the page; until then the poster stands in its place.
  */
 
-import { setText } from "../dom.js";
+import { element, setText } from "../dom.js";
 import { drawCaptions } from "./captions.js";
 import { listenToKeys, listenToTaps, pictureSign } from "./input.js";
 import { keysDialog, mendMenus } from "./menus.js";
-import { keepCaptions, keepPosition, restoreSettings, startPosition_s } from "./saved-state.js";
+import { keepPosition, rememberCaptions, restoreSettings, startPosition_s } from "./saved-state.js";
+import { giveTrackLists } from "./track-lists.js";
 import { WORDS } from "./troubles.js";
 
 /**
@@ -17,10 +18,10 @@ import { WORDS } from "./troubles.js";
 /** @typedef {import("./troubles.js").Trouble} Trouble */
 
 /** @type {import("../lifecycle.js").Start} */
-export function startPlayer(element, signal) {
-  const box = element.closest(".player");
-  if (!(element instanceof HTMLVideoElement) || !(box instanceof HTMLElement)) return;
-  return new Player(element, box, signal).start();
+export function startPlayer(video, signal) {
+  const box = video.closest(".player");
+  if (!(video instanceof HTMLVideoElement) || !(box instanceof HTMLElement)) return;
+  return new Player(video, box, signal).start();
 }
 
 // A shorter wait than this isn't worth words; the line at the player's foot shows it.
@@ -41,10 +42,10 @@ class Player {
     this.video = video;
     this.box = box;
     this.signal = signal;
-    this.controller = /** @type {HTMLElement} */ (box.querySelector("media-controller"));
-    this.captions = /** @type {HTMLElement} */ (box.querySelector("[data-player-captions]"));
-    this.trouble = /** @type {HTMLElement} */ (box.querySelector("[data-player-trouble]"));
-    this.waiting = /** @type {HTMLElement} */ (box.querySelector("[data-player-waiting]"));
+    this.lists = giveTrackLists(video);
+    this.controller = element(box, "media-controller");
+    this.trouble = element(box, "[data-player-trouble]");
+    this.waiting = element(box, "[data-player-waiting]");
     signal.addEventListener("abort", () => this.#close());
     const retry = this.trouble.querySelector("button");
     retry?.addEventListener("click", () => this.#retry(), { signal });
@@ -59,15 +60,15 @@ class Player {
   }
 
   async start() {
-    const { video, signal, controller, captions } = this;
+    const { video, signal, controller } = this;
     // Only a frame takes orders from its address, because whoever embeds it wrote that.
     const query = new URLSearchParams("embedded" in video.dataset ? location.search : "");
     if (query.get("muted") === "1") video.muted = true;
     restoreSettings(video, signal);
     keepPosition(video, signal);
-    keepCaptions(controller, video, signal);
-    drawCaptions(captions, video, signal);
-    const showSign = pictureSign(controller, signal);
+    rememberCaptions(controller, video, signal);
+    drawCaptions(element(controller, "[data-player-captions]"), video, signal);
+    const showSign = pictureSign(element(controller, "[data-player-sign]"), signal);
     listenToKeys(controller, video, { ...this.#keyActions(), showSign }, signal);
     listenToTaps(controller, video, showSign, signal);
     await this.#open(startPosition_s(video));
@@ -93,21 +94,20 @@ class Player {
 
   async #makeStream() {
     const { video, signal } = this;
-    const [hls, native, lists] = await Promise.all([
+    const [hls, native] = await Promise.all([
       import("./hls-stream.js"),
       import("./native-stream.js"),
-      import("./track-lists.js"),
       import("./controls.js"),
     ]);
     const source = video.dataset.src ?? "";
     const stream = hls.isSupported()
-      ? new hls.HlsStream(video, source, signal)
+      ? new hls.HlsStream(video, source, this.lists, signal)
       : new native.NativeStream(video, source);
     stream.addEventListener("recovered", () => this.#recovered(), { signal });
     stream.addEventListener("reconnecting", () => this.#reconnecting(), { signal });
     const show = (/** @type {any} */ event) => this.#show(event.detail);
     stream.addEventListener("trouble", show, { signal });
-    mendMenus(this.controller, lists.renditionsOf(video), signal);
+    mendMenus(this.controller, signal);
     return stream;
   }
 
@@ -124,18 +124,9 @@ class Player {
   }
 
   #keyActions() {
-    const { show, hasLetterKeys } = keysDialog(this.box, this.controller, this.signal);
-    const ask = (/** @type {string} */ request) => {
-      this.controller.dispatchEvent(new CustomEvent(request, { bubbles: true, composed: true }));
-    };
     return {
-      toggleFullscreen: () => {
-        const isFull = this.controller.hasAttribute("mediaisfullscreen");
-        ask(isFull ? "mediaexitfullscreenrequest" : "mediaenterfullscreenrequest");
-      },
-      toggleCaptions: () => ask("mediatogglesubtitlesrequest"),
-      showKeys: show,
-      hasLetterKeys,
+      press: (/** @type {string} */ name) => element(this.controller, name).click(),
+      ...keysDialog(this.box, this.controller, this.signal),
       framesPerSecond: () => this.#stream?.framesPerSecond,
     };
   }

@@ -109,40 +109,17 @@ function savePosition(videoId, at_s, duration_s) {
 }
 
 /**
- * Shows captions in the language they were last chosen in, if this video has them. Remembered as
- * an empty text they are off.
+ * Remembers the language of the captions that someone chose; hls.js shows them again next time.
  * @param {HTMLElement} controller @param {HTMLVideoElement} video @param {AbortSignal} signal
  */
-export function keepCaptions(controller, video, signal) {
-  const { textTracks } = video;
-  let chosen = settings().captions;
-  /** @param {TextTrack} wanted */
-  const showOnly = (wanted) => {
-    for (const track of textTracks) {
-      if (isCaptions(track)) track.mode = track === wanted ? "showing" : "disabled";
-    }
-  };
-  textTracks.addEventListener(
-    "addtrack",
-    ({ track }) => {
-      const isChosen = chosen && track && isCaptions(track) && nameOf(track) === chosen;
-      // hls.js has its say about a new track first.
-      if (isChosen) setTimeout(() => showOnly(track));
-    },
-    { signal },
-  );
-  const rememberChoice = () => {
-    const shown = [...textTracks].find((track) => isCaptions(track) && track.mode === "showing");
-    chosen = shown ? nameOf(shown) : "";
-    saveSettings({ captions: chosen });
+export function rememberCaptions(controller, video, signal) {
+  const remember = () => {
+    const tracks = [...video.textTracks].filter(isCaptions);
+    const shown = tracks.find(({ mode }) => mode === "showing");
+    saveSettings({ captions: shown?.language ?? "" });
   };
   for (const name of CAPTION_REQUESTS) {
     // The tracks change while the event goes up; then the choice can be read off them.
-    controller.addEventListener(name, () => setTimeout(rememberChoice), { signal });
+    controller.addEventListener(name, () => setTimeout(remember), { signal });
   }
-}
-
-/** A track need not say its language; then its label does. @param {TextTrack} track */
-function nameOf({ language, label }) {
-  return language || label;
 }

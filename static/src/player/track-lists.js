@@ -1,16 +1,13 @@
 /**
- * Gives video elements the two lists that media-chrome's menus read and browsers lack:
- * `videoRenditions` and `audioTracks`. They hold what the stream says it has; choosing in them
- * sends "change", which the stream acts on. A browser's own list of audio tracks stays in place
- * where the browser plays HLS by itself.
+ * The two lists that media-chrome's menus read and browsers lack: qualities and audio tracks. They
+ * hold what the stream says it has; choosing in them sends "change", which the stream acts on.
  */
-import Hls from "hls.js";
 
 /**
- * Width and height are those of the name (720 for 720p); `lines` is the shorter side's true size.
- * @typedef {{ id: string, width: number, height: number, bitrate: number, lines: number,
- *   name: number }} VideoRendition
+ * Width and height are those of the name: 1280 and 720 for 720p.
+ * @typedef {{ id: string, width: number, height: number, bitrate: number, name: number }} Rendition
  */
+/** @typedef {{ renditions: TrackList<Rendition>, audioTracks: TrackList<any> }} TrackLists */
 
 /** @template T @extends {EventTarget} */
 export class TrackList extends EventTarget {
@@ -40,38 +37,48 @@ export class TrackList extends EventTarget {
   fill(items, selected) {
     this.items = items;
     this.#selected = selected;
-    for (const [index, value] of items.entries()) {
-      // media-chrome reads `list[selectedIndex]`.
-      Object.defineProperty(this, index, { value, configurable: true });
-    }
+    // media-chrome reads `list[selectedIndex]`.
+    Object.assign(this, items);
     for (const name of ["addrendition", "addtrack"]) this.dispatchEvent(new Event(name));
   }
 }
 
-/** @typedef {TrackList<VideoRendition>} RenditionList */
+/**
+ * Gives a video its lists, which has to be done before media-chrome finds it. A browser that plays
+ * HLS by itself keeps its own list of audio tracks.
+ * @param {HTMLVideoElement} video @returns {TrackLists}
+ */
+export function giveTrackLists(video) {
+  const renditions = new TrackList();
+  const audioTracks = new TrackList();
+  Object.defineProperty(video, "videoRenditions", { value: renditions });
+  if ("MediaSource" in window || "ManagedMediaSource" in window) {
+    Object.defineProperty(video, "audioTracks", { value: audioTracks });
+  }
+  return { renditions, audioTracks };
+}
 
 /**
  * An entry of the menu of qualities. It goes by the rendition's name, for sizes are rounded to what
  * encoders take: 358 lines are called 360p.
- * @param {import("hls.js").Level} level @param {number} index @returns {VideoRendition}
+ * @param {import("hls.js").Level} level @param {number} index @returns {Rendition}
  */
 export function asRendition({ width, height, bitrate, uri }, index) {
   const lines = Math.min(width, height);
   const name = Number(/\/(\d+)p\/[^/]*$/.exec(new URL(uri, location.href).pathname)?.[1] ?? lines);
   const side = (/** @type {number} */ length) => Math.round((length * name) / lines);
-  return { id: String(index), width: side(width), height: side(height), bitrate, lines, name };
+  return { id: String(index), width: side(width), height: side(height), bitrate, name };
 }
 
 /**
- * @param {VideoRendition[]} renditions
+ * @param {Rendition[]} renditions from the lowest
  * @param {number} wanted the name of one, of this video or another; 0 for any
  * @returns {number} the index of the nearest that isn't above, else of the lowest; -1 for any
  */
 export function indexOfNearest(renditions, wanted) {
   if (!wanted || renditions.length === 0) return -1;
-  const names = renditions.map(({ name }) => name);
-  const suitable = names.filter((name) => name <= wanted);
-  return names.indexOf(suitable.length ? Math.max(...suitable) : Math.min(...names));
+  const above = renditions.findIndex(({ name }) => name > wanted);
+  return above < 0 ? renditions.length - 1 : Math.max(above - 1, 0);
 }
 
 /**
@@ -92,30 +99,3 @@ export function asAudioTrack(list, index, { name, lang }) {
     },
   };
 }
-
-/** @returns {(video: HTMLVideoElement) => TrackList<any>} the list of each video */
-function listOfEach() {
-  const lists = new WeakMap();
-  return (video) => {
-    if (!lists.has(video)) lists.set(video, new TrackList());
-    return lists.get(video);
-  };
-}
-
-/** @type {(video: HTMLVideoElement) => RenditionList} */
-export const renditionsOf = listOfEach();
-export const audioTracksOf = listOfEach();
-
-/** @param {string} name @param {(video: HTMLVideoElement) => unknown} read */
-function define(name, read) {
-  Object.defineProperty(HTMLVideoElement.prototype, name, {
-    configurable: true,
-    /** @this {HTMLVideoElement} */
-    get() {
-      return read(this);
-    },
-  });
-}
-
-define("videoRenditions", renditionsOf);
-if (Hls.isSupported()) define("audioTracks", audioTracksOf);
