@@ -1,29 +1,32 @@
-"""A bad network on demand: a TCP proxy between clients and storage that breaks things.
+"""A bad network on demand: a TCP proxy between clients and a server that breaks things.
 
 Storage behind it must be told this address as its public one, since signatures cover the host.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlsplit
 
+from psycopg.conninfo import conninfo_to_dict
+
 CHUNK_BYTES = 64 * 1024
+
+Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @dataclass
 class Network:
     """The way to one server. All faults begin at once and hit every connection."""
 
-    host: str
-    port: int
+    connect: Callable[[], Awaitable[Ends]]
     own_port: int = 0
-    uploaded_bytes: int = 0
-    """Bytes that clients sent and that got through, sent again or not."""
+    passed_bytes: int = 0
     cuts: int = 0
-    on_upload: Callable[[int], None] | None = None
-    """Told of `uploaded_bytes` as they pass."""
+    on_passed: Callable[[int], None] | None = None
+    """Told of `passed_bytes`, those of either direction, as they pass."""
 
     def __post_init__(self) -> None:
         self._writers: set[asyncio.StreamWriter] = set()
@@ -43,8 +46,8 @@ class Network:
             writer.transport.abort()
 
     def cut_at(self, marks: Iterable[int]) -> None:
-        """Reset all connections each time so many more bytes have been uploaded from now on."""
-        self._cut_marks = sorted(self.uploaded_bytes + mark for mark in marks)
+        """Reset all connections each time so many more bytes have passed from now on."""
+        self._cut_marks = sorted(self.passed_bytes + mark for mark in marks)
 
     def stall(self) -> None:
         """Let nothing pass, without closing anything."""
@@ -55,9 +58,8 @@ class Network:
 
     async def up(self) -> None:
         """Take connections, always on the same port."""
-        if self._server is None:
-            self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.own_port)
-            self.own_port = self._server.sockets[0].getsockname()[1]
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.own_port)
+        self.own_port = self._server.sockets[0].getsockname()[1]
 
     async def down(self) -> None:
         """Refuse connections and reset those there are."""
@@ -69,10 +71,10 @@ class Network:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
-        server_reader, server_writer = await asyncio.open_connection(self.host, self.port)
+        server_reader, server_writer = await self.connect()
         ways = (
-            asyncio.create_task(self._forth(reader, server_writer)),
-            asyncio.create_task(self._back(server_reader, writer)),
+            asyncio.create_task(self._pass_on(reader, server_writer)),
+            asyncio.create_task(self._pass_on(server_reader, writer)),
         )
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
@@ -84,24 +86,17 @@ class Network:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
 
-    async def _forth(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
             while data := await reader.read(CHUNK_BYTES):
                 await self._flowing.wait()
-                self.uploaded_bytes += len(data)
-                if self.on_upload is not None:
-                    self.on_upload(self.uploaded_bytes)
-                if self._cut_marks and self.uploaded_bytes >= self._cut_marks[0]:
-                    self._cut_marks.pop(0)
+                before, self.passed_bytes = self.passed_bytes, self.passed_bytes + len(data)
+                if self.on_passed is not None:
+                    self.on_passed(self.passed_bytes)
+                if self._cut_marks and self.passed_bytes >= self._cut_marks[0]:
+                    writer.write(data[: self._cut_marks.pop(0) - before])
                     self.cut()
                     return
-                writer.write(data)
-                await writer.drain()
-
-    async def _back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
-            while data := await reader.read(CHUNK_BYTES):
-                await self._flowing.wait()
                 writer.write(data)
                 await writer.drain()
 
@@ -110,10 +105,25 @@ class Network:
 async def network_to(address: str) -> AsyncIterator[Network]:
     """A proxy to the server at this http address."""
     parts = urlsplit(address)
-    network = Network(parts.hostname or "127.0.0.1", parts.port or 80)
+    network = Network(partial(asyncio.open_connection, parts.hostname, parts.port))
     await network.up()
     try:
         yield network
+    finally:
+        network.flow()
+        await network.down()
+
+
+@asynccontextmanager
+async def network_to_database(database_url: str) -> AsyncIterator[tuple[Network, str]]:
+    """A proxy to the server with this address (of a socket), and the address through it."""
+    settings = conninfo_to_dict(database_url)
+    socket = f"{settings['host']}/.s.PGSQL.{settings.get('port') or 5432}"
+    network = Network(partial(asyncio.open_unix_connection, socket))
+    await network.up()
+    address = f"{settings.get('user', '')}@127.0.0.1:{network.own_port}/{settings['dbname']}"
+    try:
+        yield network, f"postgresql://{address}?sslmode=disable&gssencmode=disable"
     finally:
         network.flow()
         await network.down()

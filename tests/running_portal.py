@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from inspect import isawaitable
 from pathlib import Path
@@ -44,11 +44,7 @@ _given_ports: set[int] = set()
 async def embedded_services(
     data_dir: Path, *, database: bool = True, storage: bool = True, durable: bool = True
 ) -> AsyncIterator[dict[str, str]]:
-    """Run PostgreSQL and the S3 server; yields the environment variables that lead to them.
-
-    The caller has the folder to itself. `durable=False` saves the time of writing to disk
-    safely, for data that is thrown away anyway.
-    """
+    """Run PostgreSQL and the S3 server; yields the environment variables that lead to them."""
     folder = open_data_folder(data_dir)
     port = addresses.free_port(LOOPBACK) if storage else None
     try:
@@ -88,17 +84,15 @@ async def fresh_database(services: dict[str, str]) -> AsyncIterator[dict[str, st
         ),
     )
     yield on_database(services, name)
-    drop = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier)
-    await until(lambda: _is_dropped(services, drop), timeout_s=20)
 
-
-async def _is_dropped(services: dict[str, str], drop: sql.Composed) -> bool:
-    try:
-        await execute(services, drop)
-    except psycopg.errors.InsufficientPrivilege:
-        # Autovacuum is looking at it, and only a superuser may end that.
+    async def is_dropped() -> bool:
+        # Refused while autovacuum looks at it, which only a superuser may end.
+        with suppress(psycopg.errors.InsufficientPrivilege):
+            await execute(services, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
+            return True
         return False
-    return True
+
+    await until(is_dropped, timeout_s=20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +112,12 @@ async def run_portal(
     port = free_port()
     base_url = f"http://127.0.0.1:{port}"
     environ = {**environ, "PORT": str(port), "PUBLIC_URL": base_url}
-    async with process("web", environ, log_dir=log_dir) as web:
+    async with AsyncExitStack() as stack:
+        web = await stack.enter_async_context(process("web", environ, log_dir=log_dir))
         await until(lambda: answers(f"{base_url}/healthz"), timeout_s=60)
-        portal = LivePortal(base_url, environ, web.pid)
-        if not worker:
-            yield portal
-            return
-        async with process("worker", environ, log_dir=log_dir):
-            yield portal
+        if worker:
+            await stack.enter_async_context(process("worker", environ, log_dir=log_dir))
+        yield LivePortal(base_url, environ, web.pid)
 
 
 @asynccontextmanager
@@ -144,18 +136,11 @@ async def fresh_portal(
 async def process(
     command: str, environ: dict[str, str], *, log_dir: Path | None = None
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run `portal <command>` with exactly these settings.
-
-    Its output goes to the test's, or is added to `<command>.log` in a folder.
-    """
+    """Run `portal <command>` with exactly these settings; its output may go to `log_dir`."""
     settings = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **environ}
-    with ExitStack() as stack:
-        log = stack.enter_context((log_dir / f"{command}.log").open("ab")) if log_dir else None
+    with (log_dir / f"{command}.log").open("ab") if log_dir else nullcontext() as log:
         child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "portal", command),
-            env=settings,
-            stdout=log,
-            stderr=log and asyncio.subprocess.STDOUT,
+            *(sys.executable, "-m", "portal", command), env=settings, stdout=log, stderr=log
         )
     try:
         yield child
@@ -163,8 +148,7 @@ async def process(
         if child.returncode is None:
             child.terminate()
         try:
-            async with asyncio.timeout(15 * SLOWDOWN):
-                await child.wait()
+            await asyncio.wait_for(child.wait(), 15 * SLOWDOWN)
         except TimeoutError:
             child.kill()
             raise
@@ -177,15 +161,10 @@ async def until(condition: Condition, *, timeout_s: float, interval_s: float = 0
     other work it may take many times as long.
     """
     deadline = monotonic() + SLOWDOWN * timeout_s
-    while not await _holds(condition):
+    while not (await found if isawaitable(found := condition()) else found):
         if monotonic() > deadline:
             pytest.fail(f"the condition did not come true within {SLOWDOWN * timeout_s} s")
         await asyncio.sleep(interval_s)
-
-
-async def _holds(condition: Condition) -> bool:
-    found = condition()
-    return bool(await found if isawaitable(found) else found)
 
 
 def free_port() -> int:
@@ -213,16 +192,14 @@ def make_video(
     *,
     seconds: float = 2,
     size: str = "320x180",
-    audio: bool = True,
     rate: int = 30,
     copyable: bool = True,
 ) -> Path:
     """A small moving picture with a tone, as H.264 and AAC; of a rare level unless copyable."""
-    sound = ["-f", "lavfi", "-i", f"sine=duration={seconds}"] if audio else []
-    source = f"testsrc2=size={size}:rate={rate}:duration={seconds}"
-    arguments = ["-f", "lavfi", "-i", source, *sound, "-c:v", "libx264", "-preset", "ultrafast"]
-    level = () if copyable else ("-level:v", "5.1")
-    return run_ffmpeg(path, *arguments, "-pix_fmt", "yuv420p", *level)
+    picture = ("-f", "lavfi", "-i", f"testsrc2=size={size}:rate={rate}:duration={seconds}")
+    sound = ("-f", "lavfi", "-i", f"sine=duration={seconds}")
+    encoder = ("-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p")
+    return run_ffmpeg(path, *picture, *sound, *encoder, *(() if copyable else ("-level:v", "5.1")))
 
 
 async def answers(url: str) -> bool:
@@ -260,12 +237,11 @@ async def call(method: str, url: str, *, status: int = 200, **options: Any) -> A
         return await response.json()
 
 
-async def upload(portal_url: str, file: Path, *, content_type: str = "video/mp4") -> str:
+async def upload(portal_url: str, file: Path) -> str:
     """Presign and PUT a file as a client does; returns its key."""
-    body = {"fileName": file.name, "contentType": content_type}
+    body = {"fileName": file.name, "contentType": "video/mp4"}
     answer = await call("POST", f"{portal_url}/api/videos/presign", json=body)
-    headers = {"Content-Type": content_type}
-    data = io.BytesIO(file.read_bytes())
+    data, headers = io.BytesIO(file.read_bytes()), {"Content-Type": "video/mp4"}
     async with (
         aiohttp.ClientSession() as session,
         session.put(answer["uploadUrl"], data=data, headers=headers) as response,
@@ -312,18 +288,16 @@ async def first_segment(master_url: str) -> bytes:
     return body
 
 
-async def storyboard(portal_url: str, video_id: str, *, timeout_s: float = 60) -> str:
+async def storyboard(portal_url: str, video_id: str) -> str:
     """Wait until a ready video has a storyboard; answers its address."""
-    address: str | None = None
+    record: dict[str, Any] = {}
 
     async def is_made() -> bool:
-        nonlocal address
-        transcode = await call("GET", f"{portal_url}/api/videos/{video_id}/transcode")
-        address = transcode["storyboardUrl"]
-        return address is not None
+        record.update(await call("GET", f"{portal_url}/api/videos/{video_id}/transcode"))
+        return record["storyboardUrl"] is not None
 
-    await until(is_made, timeout_s=timeout_s)
-    return str(address)
+    await until(is_made, timeout_s=60)
+    return str(record["storyboardUrl"])
 
 
 async def final_status(portal_url: str, video_id: str, *, timeout_s: float = 60) -> str:

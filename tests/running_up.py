@@ -8,13 +8,13 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import aiohttp
 import psutil
-import pytest
+from running_portal import free_port, until
 
 import portal
-from portal.bundled.addresses import free_port
 
 # For what has no limit of its own, on a machine busy with other tests.
 TIMEOUT_S = 40.0
@@ -23,21 +23,24 @@ CHILDREN = {"database": "postgres", "storage": "rclone", "web": "web", "worker":
 
 
 class Portal:
-    """A running `portal up` and what it has said."""
+    """A running `portal up`; `said` is what it had said when it was looked at or ended."""
 
-    def __init__(self, process: asyncio.subprocess.Process, port: int) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, port: int, log: Path) -> None:
         self.process = process
         self.address = f"http://127.0.0.1:{port}"
         self.said = ""
+        self._log = log
+
+    def look(self) -> None:
+        self.said = self._log.read_text(errors="replace")
 
     async def read_until(self, text: str) -> None:
-        stream = self.process.stdout
-        async with asyncio.timeout(TIMEOUT_S):
-            while stream is not None and text not in self.said:
-                data = await stream.read(4096)
-                if not data:
-                    pytest.fail(f"ended before saying {text!r}:\n{self.said}")
-                self.said += data.decode()
+        def is_said() -> bool:
+            self.look()
+            assert self.process.returncode is None, f"ended before saying {text!r}:\n{self.said}"
+            return text in self.said
+
+        await until(is_said, timeout_s=TIMEOUT_S)
 
     async def stop(self, number: signal.Signals = signal.SIGINT) -> tuple[int, float]:
         """Ask it to end; returns the exit code and how long that took."""
@@ -45,13 +48,18 @@ class Portal:
         if self.process.returncode is None:
             self.process.send_signal(number)
         async with asyncio.timeout(TIMEOUT_S):
-            rest, _ = await self.process.communicate()
-        self.said += rest.decode()
-        return self.process.returncode or 0, time.monotonic() - began
+            code = await self.process.wait()
+        self.look()
+        return code, time.monotonic() - began
 
     def children(self) -> dict[str, psutil.Process]:
         """The running children by name."""
-        return children_of(self.process.pid)
+        found = {}
+        for child in psutil.Process(self.process.pid).children():
+            with suppress(psutil.NoSuchProcess):
+                words = [Path(word).name for word in child.cmdline()[:4]]
+                found |= {name: child for name, word in CHILDREN.items() if word in words}
+        return found
 
     async def status(self, path: str) -> int | None:
         try:
@@ -61,23 +69,6 @@ class Portal:
             return None
 
 
-def children_of(pid: int) -> dict[str, psutil.Process]:
-    """The running children of the `portal up` of this number, by name."""
-    found = {}
-    for child in psutil.Process(pid).children():
-        with suppress(psutil.NoSuchProcess):
-            words = [Path(word).name for word in child.cmdline()[:4]]
-            found |= {name: child for name, word in CHILDREN.items() if word in words}
-    return found
-
-
-def command(data: Path, port: int) -> tuple[str, ...]:
-    return (
-        *(sys.executable, "-m", "portal", "up"),
-        *("--data-dir", str(data), "--port", str(port)),
-    )
-
-
 def environment(**more: str) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "PYTHONPATH": str(REPOSITORY), **more}
 
@@ -85,16 +76,18 @@ def environment(**more: str) -> dict[str, str]:
 @asynccontextmanager
 async def running(data: Path, port: int = 0, **environ: str) -> AsyncIterator[Portal]:
     """Start it and wait for the announcement; whatever happens, it is ended."""
-    port = port or free_port("127.0.0.1")
-    process = await asyncio.create_subprocess_exec(
-        *command(data, port),
-        env=environment(**environ),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    started = Portal(process, port)
-    try:
-        await started.read_until("Press Ctrl-C")
-        yield started
-    finally:
-        await started.stop()
+    port = port or free_port()
+    with NamedTemporaryFile("ab") as log:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "portal", "up"),
+            *("--data-dir", str(data), "--port", str(port)),
+            env=environment(**environ),
+            stdout=log,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        started = Portal(process, port, Path(log.name))
+        try:
+            await started.read_until("Press Ctrl-C")
+            yield started
+        finally:
+            await started.stop()

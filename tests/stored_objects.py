@@ -20,11 +20,12 @@ def s3_client(environ: Mapping[str, str]) -> AbstractAsyncContextManager[Any]:
     session = aioboto3.Session(
         environ["AWS_ACCESS_KEY_ID"], environ["AWS_SECRET_ACCESS_KEY"], region_name="us-east-1"
     )
-    settings = ClientConfig(signature_version="s3v4", s3={"addressing_style": "path"})
-    client: AbstractAsyncContextManager[Any] = session.client(
-        "s3", endpoint_url=environ["S3_ENDPOINT_URL"], config=settings
+    settings = ClientConfig(
+        signature_version="s3v4",
+        s3={"addressing_style": "path"},
+        retries={"total_max_attempts": 1},
     )
-    return client
+    return session.client("s3", endpoint_url=environ["S3_ENDPOINT_URL"], config=settings)
 
 
 async def stored(storage: Storage, video_id: Any, storage_key: str = "") -> list[str]:
@@ -44,11 +45,7 @@ async def with_own_bucket(environ: Mapping[str, str]) -> dict[str, str]:
 async def another_second() -> None:
     """Wait until storage's clock, which is this machine's, shows another second."""
     now_s = int(time())
-
-    async def is_over() -> bool:
-        return int(time()) > now_s
-
-    await until(is_over, timeout_s=5, interval_s=0.02)
+    await until(lambda: int(time()) > now_s, timeout_s=5, interval_s=0.02)
 
 
 def unreachable(config: Config) -> Config:

@@ -1,9 +1,9 @@
 """A collector of traces, as OpenTelemetry's protocol has it: OTLP over HTTP, in protobuf."""
 
-import gzip
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
@@ -49,30 +49,29 @@ class Collector:
         return found
 
     async def take(self, request: web.Request) -> web.Response:
-        body = await request.read()
-        if request.headers.get("Content-Encoding") == "gzip":
-            body = gzip.decompress(body)
-        message = ExportTraceServiceRequest.FromString(body)
+        # Unpacked by aiohttp, if it came packed.
+        message = ExportTraceServiceRequest.FromString(await request.read())
         self.texts.append(str(message))
         for resource in message.resource_spans:
-            about = {it.key: it.value.string_value for it in resource.resource.attributes}
-            for scope in resource.scope_spans:
-                for span in scope.spans:
-                    attributes = {it.key: it.value.string_value for it in span.attributes}
-                    self.spans.append(
-                        Span(
-                            service=about.get("service.name", ""),
-                            name=span.name,
-                            trace_id=span.trace_id.hex(),
-                            span_id=span.span_id.hex(),
-                            parent_id=span.parent_span_id.hex(),
-                            attributes=attributes,
-                        )
-                    )
-        return web.Response(
-            body=ExportTraceServiceResponse().SerializeToString(),
-            content_type="application/x-protobuf",
-        )
+            service = _values(resource.resource.attributes).get("service.name", "")
+            self.spans += [
+                Span(
+                    service=service,
+                    name=span.name,
+                    trace_id=span.trace_id.hex(),
+                    span_id=span.span_id.hex(),
+                    parent_id=span.parent_span_id.hex(),
+                    attributes=_values(span.attributes),
+                )
+                for scope in resource.scope_spans
+                for span in scope.spans
+            ]
+        body = ExportTraceServiceResponse().SerializeToString()
+        return web.Response(body=body, content_type="application/x-protobuf")
+
+
+def _values(attributes: Iterable[Any]) -> dict[str, str]:
+    return {it.key: it.value.string_value for it in attributes}
 
 
 @asynccontextmanager

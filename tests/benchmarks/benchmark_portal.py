@@ -1,9 +1,9 @@
-"""What the benchmarks share: a portal of their own, and programs that must be there.
+"""What the benchmarks share: a portal of their own, and their options.
 
 Imported before what lies in the folder above, which is found once this is.
 """
 
-import shutil
+import argparse
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -35,6 +35,9 @@ async def measured_portal(
         yield portal
 
 
-def require(program: str) -> None:
-    if shutil.which(program) is None:
-        sys.exit(f"{program} is missing: apt-get install {program}")
+def options_of(text: str | None, **defaults: float) -> argparse.Namespace:
+    """Options of a command, each of the type of its default."""
+    parser = argparse.ArgumentParser(description=text and text.partition("\n")[0])
+    for name, default in defaults.items():
+        parser.add_argument(f"--{name}", type=type(default), default=default)
+    return parser.parse_args()

@@ -9,7 +9,6 @@ browser gets it, template included.
 Starts and stops everything itself.
 """
 
-import argparse
 import asyncio
 import random
 import re
@@ -18,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate, cycle, islice
+from itertools import accumulate, chain, cycle, islice
 from pathlib import Path
 from time import perf_counter
 from urllib.parse import urlencode
@@ -26,40 +25,24 @@ from uuid import UUID
 
 import aiohttp
 import psycopg
-from benchmark_portal import measured_portal
+from benchmark_portal import measured_portal, options_of
 
 from portal.database.search import search_columns
 
 AIM_P99_MS = 50
 DEEP_PAGES = 40
 START = datetime(2020, 1, 1, tzinfo=UTC)
+_words = re.compile(r"\w+").findall
 # The most frequent words come first; the others are made of syllables.
-FREQUENT = re.findall(
-    r"\w+",
-    "the and video with our from new how year day holiday beach interview review tutorial concert "
-    "launch team city mountain summer winter product training kitchen garden school history",
-)
-FOREIGN = re.findall(
-    r"\w+",
-    "Straße Brücke München Küche Grüße Café déjà élève forêt été Ночь город музыка Ёлка праздник "
-    "Θάλασσα μουσική φεστιβάλ señor niño Øresund Łódź",
-)
-UNSPACED = ("東京旅行", "京都散策", "料理教室", "春の花見", "音楽会", "ภาษาไทย", "北京故事")
-SYLLABLES = re.findall(
-    r"\w+", "ba ce di fo gu ha je ki lo mu na pe ri so tu va we xi yo za bra cle dri flo gru"
-)
+FREQUENT = _words("the video holiday beach summer concert interview review city mountain winter")
+FOREIGN = _words("Straße Brücke München Café élève forêt été Ночь город Ёлка Θάλασσα señor Øresund")
+UNSPACED = ("東京旅行", "京都散策", "料理教室", "音楽会", "ภาษาไทย")
+SYLLABLES = _words("ba ce di fo gu ha je ki lo mu na pe ri so tu va we xi yo za bra cle dri flo")
 VOCABULARY = 30_000
-COPY_UPLOADS = "COPY uploads (key, file_name, content_type, created_at) FROM STDIN"
-COLUMNS = (
-    *("id", "title", "description", "category_ids", "tags", "file_name", "storage_key"),
-    *("transcode_job_id", "status", "size_bytes", "source_etag", "duration_s", "width", "height"),
-    *("published_attempt", "has_poster", "has_storyboard", "search", "sort_title"),
-    *("created_at", "updated_at"),
-)
 
 
 async def main() -> None:
-    options = _options()
+    options = options_of(__doc__, videos=100_000, requests=200)
     with tempfile.TemporaryDirectory(prefix="portal-benchmark-") as folder:
         async with (
             measured_portal(Path(folder), LOG_FORMAT="json") as portal,
@@ -85,39 +68,31 @@ async def _measure(session: aiohttp.ClientSession, requests: int) -> None:
 
 def _kinds() -> dict[str, list[dict[str, str]]]:
     """What is measured: addresses of a kind are asked for in turn."""
-    frequent = ["the", "video", "holiday", "beach", "2024"]
+    frequent = [{"q": word} for word in (*FREQUENT[:4], "2024")]
     rare = [_word(number) for number in range(VOCABULARY - 40, VOCABULARY)]
+    tag = _word(1)
     return {
         "first page": [{}],
         "deep page": [{}],
-        "first page, by title / longest": [{"sort": "title"}, {"sort": "longest"}],
-        "search: frequent word": [{"q": word} for word in frequent],
-        "search: frequent word, newest": [{"q": word, "sort": "newest"} for word in frequent],
-        "deep page of a frequent word": [{"q": word} for word in frequent],
-        "search: rare word": [{"q": word} for word in rare],
-        "search: word that is nowhere": [{"q": f"qqq{number}"} for number in range(10)],
-        "search: two frequent words": [{"q": "holiday beach"}, {"q": "summer concert"}],
-        "search: frequent and rare word": [{"q": f"the {word}"} for word in rare],
-        "search: while typing": [{"q": "holiday"[:end]} for end in range(1, 8)],
-        "search: one letter": [{"q": letter} for letter in "abcdefgh"],
-        "search: other languages": [{"q": word} for word in ("strasse", "елка", "θαλασσα", "ete")],
-        "search: Chinese, Japanese, Thai": [
-            {"q": text} for text in ("京都", "旅行", "音楽", "ไทย")
-        ],
-        "category": [{"category": str(number)} for number in (1, 5, 12)],
-        "category and sort": [
-            {"category": "12", "sort": it} for it in ("oldest", "title", "longest")
-        ],
+        "by title / longest": [{"sort": it} for it in ("title", "longest")],
+        "frequent word": frequent,
+        "frequent word, newest": [{**query, "sort": "newest"} for query in frequent],
+        "deep page of a frequent word": frequent,
+        "rare word": [{"q": word} for word in rare],
+        "word that is nowhere": [{"q": f"qqq{number}"} for number in range(10)],
+        "two frequent words": [{"q": "holiday beach"}, {"q": "summer concert"}],
+        "frequent and rare word": [{"q": f"the {word}"} for word in rare],
+        "while typing": [{"q": "holiday"[:end]} for end in range(1, 8)],
+        "other languages": [{"q": word} for word in ("strasse", "елка", "θαλασσα", "ete")],
+        "Chinese, Japanese, Thai": [{"q": text} for text in ("京都", "旅行", "音楽", "ไทย")],
+        "category": [{"category": number} for number in ("1", "5", "12")],
+        "category and sort": [{"category": "12", "sort": it} for it in ("oldest", "longest")],
         "status": [{"status": it} for it in ("ready", "failed", "processing")],
         "status and sort": [{"status": "failed", "sort": it} for it in ("title", "longest")],
         "tag": [{"tag": _word(number)} for number in (1, 10, 100, 1000)],
-        "search, category, status": [
-            {"q": word, "category": "12", "status": "ready"} for word in ("the", "beach", rare[0])
-        ],
-        "search, failed, by title": [{"q": "the", "status": "failed", "sort": "title"}],
-        "search, tag, category, longest": [
-            {"q": "video", "tag": _word(1), "category": "3", "sort": "longest"}
-        ],
+        "words, category, status": [{"q": "the", "category": "12", "status": "ready"}],
+        "words, failed, by title": [{"q": "the", "status": "failed", "sort": "title"}],
+        "words, tag, category": [{"q": "video", "tag": tag, "category": "3", "sort": "longest"}],
     }
 
 
@@ -146,12 +121,11 @@ async def _seed(database_url: str, count: int) -> None:
     started_at = perf_counter()
     async with await psycopg.AsyncConnection.connect(database_url) as connection:
         cursor = connection.cursor()
-        async with cursor.copy(COPY_UPLOADS) as copy:
-            for number in range(count):
-                await copy.write_row((_key(number), "a.mp4", "video/mp4", START))
-        async with cursor.copy(f"COPY videos ({', '.join(COLUMNS)}) FROM STDIN") as copy:
-            for row in _rows(count):
-                await copy.write_row([row[column] for column in COLUMNS])
+        for table, rows in (("uploads", _uploads(count)), ("videos", _videos(count))):
+            first = next(rows)
+            async with cursor.copy(f"COPY {table} ({', '.join(first)}) FROM STDIN") as copy:
+                for row in chain([first], rows):
+                    await copy.write_row(list(row.values()))
         await connection.commit()
         await connection.set_autocommit(True)
         await connection.execute("VACUUM ANALYZE videos")
@@ -163,7 +137,13 @@ async def _seed(database_url: str, count: int) -> None:
     print(f"{took_s:.0f} s; table {table_mb:.0f} MB, indexes {indexes_mb:.0f} MB", file=sys.stderr)
 
 
-def _rows(count: int) -> Iterator[dict[str, object]]:
+def _uploads(count: int) -> Iterator[dict[str, object]]:
+    for number in range(count):
+        same = {"file_name": "a.mp4", "content_type": "video/mp4", "created_at": START}
+        yield {"key": _key(number), **same}
+
+
+def _videos(count: int) -> Iterator[dict[str, object]]:
     chance = random.Random(7)  # noqa: S311 - the same videos every time
     vocabulary = [_word(number) for number in range(VOCABULARY)]
     weights = list(accumulate(1 / (rank + 3) for rank in range(VOCABULARY)))
@@ -210,13 +190,6 @@ def _word(rank: int) -> str:
 
 def _key(number: int) -> str:
     return f"videos/{number:032x}.mp4"
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--videos", type=int, default=100_000, help="rows to seed")
-    parser.add_argument("--requests", type=int, default=200, help="measured for each kind")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

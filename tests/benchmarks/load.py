@@ -1,4 +1,4 @@
-"""Many viewers and editors at once: errors, delays, memory and processor time of every part.
+"""Many viewers and editors at once: errors, delays, and the memory of every part.
 
 Database, storage, web and worker run on this machine, started and stopped here, with their
 default settings but for the number of web processes; the crowd runs in this process. Viewers poll
@@ -7,172 +7,273 @@ of ten seconds at once, and then again and again, each time sending 20 MB over t
 
     python tests/benchmarks/load.py [--viewers 2000] [--editors 50] [--minutes 5]
 
-Delays, memory and processor time are those from when everyone has come; errors are all there are.
-Exits with 1 when there was any error.
+Delays and memory are those from when everyone has come; errors are all there are. Exits with 1
+when there was any error.
 """
 
 import argparse
 import asyncio
+import json
 import os
-import statistics
+import random
+import re
 import struct
 import sys
 import tempfile
+from collections import Counter, defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+from itertools import count
 from pathlib import Path
 from time import monotonic
+from urllib.parse import urlsplit
 
 import psutil
-from benchmark_portal import measured_portal
-from load_clients import POLLS, Crowd, Record, gathered
+from benchmark_portal import measured_portal, options_of
 from running_portal import make_video
 
 from portal.web.serve import raise_descriptor_limit
 
-# The portal's lines go to where the tables go.
-QUIET = {"LOG_LEVEL": "WARNING"}
-SAMPLE_S = 1.0
 # An editor's line has some 1.3 Mbit/s.
-FILE_BYTES = 20_000_000
-UPLOAD_S = 120
+FILE_BYTES, UPLOAD_S = 20_000_000, 120
 AIM_P99_S = 0.25
-# The slope is of this last part of the time; before it caches fill and pools grow.
-SETTLED_SHARE = 0.6
+# As htmx is told in base.html; whoever waits longer has given up.
+TIMEOUT_S = 10
+# How often this test looks whether a video is done.
+EDITOR_POLL_S = 5.0
+PUT_TRIES = 3
+# Every page of the library with something to tell asks for the cards that are at work on it.
+CARDS = 12
+# Name, page, what it polls, how often, and its share of a hundred viewers: as in
+# templates/videos/_status.html, library/_poll.html and embed/_stage.html.
+PAGES = (
+    ("status", "/videos/{id}", "/videos/{id}/status", 2.0, 45),
+    ("library", "/", "/library/progress?{cards}", 2.0, 25),
+    ("embed", "/embed/{id}", "/embed/{id}/stage", 3.0, 25),
+    ("record", "/api/videos/{id}", "/api/videos/{id}", 1.0, 5),
+)
+POLLS = tuple(f"poll {name}" for name, *_ in PAGES)
 # How a process's command line tells what it is.
-PARTS = {
-    "portal web": "web",
-    "portal worker": "worker",
-    "postgres": "database",
-    "rclone": "storage",
-}
+PARTS = {"portal web": "web", "portal worker": "worker", "postgres": "database", "rclone": "store"}
 
 
 @dataclass
-class Part:
-    """Memory of all processes of one part over time, and the processor time they have used."""
+class Crowd:
+    """What viewers and editors share: the portal, what is being processed, and a record."""
 
-    at_s: list[float] = field(default_factory=list)
-    memory_mb: list[float] = field(default_factory=list)
-    cpu_s: dict[int, tuple[float, float]] = field(default_factory=dict)
+    portal_url: str
+    file: bytes
+    durations_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    errors: Counter[str] = field(default_factory=Counter)
+    published: int = 0
+    # Processed at the moment, the newest last; and the newest of all.
+    at_work: list[str] = field(default_factory=list)
+    latest: str = ""
+    begun: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def slope_mb_per_min(self) -> float:
-        """Of the line through the memory's last samples."""
-        begin = int(len(self.at_s) * (1 - SETTLED_SHARE))
-        if len(self.at_s) - begin < 2:
-            return 0.0
-        fit = statistics.linear_regression(self.at_s[begin:], self.memory_mb[begin:])
-        return fit.slope * 60
 
-    @property
-    def used_cpu_s(self) -> float:
-        return sum(last - first for first, last in self.cpu_s.values())
+class Line:
+    """One client's connection to one server, opened again when the server has ended it.
+
+    It knows just enough of HTTP/1.1, for thousands of them in one process on a busy core. `number`
+    tells its address of the loopback network: limits are of a client's address.
+    """
+
+    def __init__(self, url: str, crowd: Crowd, number: int = 0) -> None:
+        parts = urlsplit(url)
+        self._own_address = (str(IPv4Address("127.1.0.1") + number), 0)
+        self._address = (parts.hostname or "", parts.port or 80)
+        self._crowd = crowd
+        self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(
+        self, kind: str, target: str, body: bytes = b"", *, method: str = "GET", bytes_s: int = 0
+    ) -> tuple[int, bytes]:
+        """Status and body of the answer, (0, b"") if there is none.
+
+        A body goes out at this speed, or as fast as it gets.
+        """
+        lines = [f"{method} {target} HTTP/1.1", "Host: {}:{}".format(*self._address)]
+        if body:
+            is_json = body.startswith(b"{")
+            lines.append(f"Content-Type: {'application/json' if is_json else 'video/mp4'}")
+            lines.append(f"Content-Length: {len(body)}")
+        head, begun_at = "\r\n".join([*lines, "", ""]).encode(), monotonic()
+        try:
+            async with asyncio.timeout(TIMEOUT_S + (len(body) / bytes_s if bytes_s else 0)):
+                status, answer = await self._exchange(head, body, bytes_s or len(body))
+        except (OSError, EOFError, TimeoutError) as exc:
+            self.close()
+            self._crowd.errors[f"{kind}: {type(exc).__name__}"] += 1
+            return 0, b""
+        self._crowd.durations_s[kind].append(monotonic() - begun_at)
+        if status >= 400:
+            self._crowd.errors[f"{kind}: {status} {answer[:240].decode(errors='replace')}"] += 1
+        return status, answer
+
+    async def _exchange(self, head: bytes, body: bytes, bytes_s: int) -> tuple[int, bytes]:
+        if self._ends is None or self._ends[0].at_eof():
+            self.close()
+            self._ends = await asyncio.open_connection(*self._address, local_addr=self._own_address)
+        reader, writer = self._ends
+        writer.write(head + body[:bytes_s])
+        for begin in range(bytes_s, len(body), bytes_s or 1):
+            await asyncio.sleep(1)
+            writer.write(body[begin : begin + bytes_s])
+            await writer.drain()
+        said = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"\r\ncontent-length: (\d+)\r\n", said, re.IGNORECASE)
+        answer = await reader.readexactly(int(length[1])) if length else b""
+        return int(said.split(b" ", 2)[1]), answer
+
+    def close(self) -> None:
+        if self._ends is not None:
+            self._ends[1].transport.abort()
+            self._ends = None
+
+
+async def view(crowd: Crowd, seed: int, *, delay_s: float) -> None:
+    """One viewer: opens a page, which polls until its video is done, and goes on to another."""
+    chance = random.Random(seed)  # noqa: S311  # nothing secret
+    [(name, page, poll, interval_s, _)] = chance.choices(PAGES, [share for *_, share in PAGES])
+    line = Line(crowd.portal_url, crowd, 1000 + seed)  # editors come before
+    await asyncio.sleep(delay_s)
+    while True:
+        is_awaited = bool(crowd.at_work)
+        video_id = chance.choice(crowd.at_work) if is_awaited else crowd.latest
+        cards = "&".join(f"id={it}" for it in crowd.at_work[-CARDS:] or [video_id])
+        await line.ask(f"open {name}", page.format(id=video_id))
+        due_at = monotonic()
+        # If there is nothing to wait for, someone looks for a while all the same.
+        for _ in count() if is_awaited else range(chance.randint(10, 30)):
+            due_at = max(due_at + interval_s, monotonic())
+            await asyncio.sleep(due_at - monotonic())
+            await line.ask(f"poll {name}", poll.format(id=video_id, cards=cards))
+            if is_awaited and video_id not in crowd.at_work:
+                break
+
+
+async def edit(crowd: Crowd, number: int) -> None:
+    """One editor: publishes the file at once, and then again and again over a slow line."""
+    line, bytes_s = Line(crowd.portal_url, crowd, number), 0
+    async with asyncio.TaskGroup() as watching:
+        while True:
+            if video_id := await _publish(crowd, line, bytes_s):
+                watching.create_task(_await_ready(crowd, video_id, number))
+            bytes_s = len(crowd.file) // UPLOAD_S
+
+
+async def _publish(crowd: Crowd, line: Line, bytes_s: int) -> str:
+    """The id of the new video, or nothing."""
+    body: dict[str, object] = {"fileName": "load.mp4", "contentType": "video/mp4"}
+    wanted = json.dumps(body).encode()
+    status, answer = await line.ask("presign", "/api/videos/presign", wanted, method="POST")
+    if status != 200:
+        await asyncio.sleep(EDITOR_POLL_S)
+        return ""
+    upload = json.loads(answer)
+    parts = urlsplit(upload["uploadUrl"])
+    for _ in range(PUT_TRIES):
+        storage = Line(upload["uploadUrl"], crowd)
+        target = f"{parts.path}?{parts.query}"
+        status, _ = await storage.ask("put", target, crowd.file, method="PUT", bytes_s=bytes_s)
+        storage.close()
+        if status == 200:
+            break
+    text = {"title": "Load", "description": "", "categoryIds": [1], "tags": "load"}
+    body = {**text, "fileName": "load.mp4", "key": upload["key"]}
+    status, answer = await line.ask(
+        "create", "/api/videos", json.dumps(body).encode(), method="POST"
+    )
+    return str(json.loads(answer)["id"]) if status == 201 else ""
+
+
+async def _await_ready(crowd: Crowd, video_id: str, number: int) -> None:
+    line, state = Line(crowd.portal_url, crowd, number), "processing"
+    crowd.at_work.append(video_id)
+    crowd.latest = video_id
+    crowd.begun.set()
+    while state == "processing":
+        await asyncio.sleep(EDITOR_POLL_S)
+        status, answer = await line.ask("poll record", f"/api/videos/{video_id}")
+        if status == 200:
+            state = json.loads(answer)["status"]
+    line.close()
+    crowd.at_work.remove(video_id)
+    crowd.published += state == "ready"
+    if state != "ready":
+        crowd.errors[f"video: {state}"] += 1
 
 
 async def main() -> int:
     """Run everything, print the tables, and return the exit code."""
-    options = _options()
+    options = options_of(__doc__, viewers=2000, editors=50, arrival=30.0, minutes=5.0)
     raise_descriptor_limit()
     with tempfile.TemporaryDirectory(prefix="portal-load-") as folder:
-        file = _padded(make_video(Path(folder) / "load.mp4", seconds=10, size="640x360"))
-        settings = {**QUIET, "WORK_DIR": f"{folder}/work", "WEB_WORKERS": str(options.web_workers)}
+        film = make_video(Path(folder) / "load.mp4", seconds=10, size="640x360").read_bytes()
+        # With an empty box behind it, so that it is large, and yet soon transcoded.
+        box_bytes = FILE_BYTES - len(film)
+        film += struct.pack(">I4s", box_bytes, b"free") + bytes(box_bytes - 8)
+        settings = {"WORK_DIR": f"{folder}/work", "WEB_WORKERS": str(os.cpu_count() or 1)}
         async with measured_portal(Path(folder), worker=True, **settings) as portal:
-            crowd = Crowd(portal.base_url, file, upload_bytes_s=len(file) // UPLOAD_S)
-            return await _measure(crowd, options)
-
-
-def _padded(film: Path) -> bytes:
-    """The film with an empty box behind it, so that it is large, and yet soon transcoded."""
-    box_bytes = FILE_BYTES - film.stat().st_size
-    return film.read_bytes() + struct.pack(">I4s", box_bytes, b"free") + bytes(box_bytes - 8)
+            return await _measure(Crowd(portal.base_url, film), options)
 
 
 async def _measure(crowd: Crowd, options: argparse.Namespace) -> int:
-    parts = {name: Part() for name in (*PARTS.values(), "crowd")}
-    seconds = options.minutes * 60
-    async with gathered(
-        crowd, viewers=options.viewers, editors=options.editors, arrival_s=options.arrival
-    ) as record:
-        record.durations_s.clear()
+    """Let them in, editors first, viewers spread over their time, and print what happens then."""
+    memory: dict[str, list[float]] = defaultdict(list)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(edit(crowd, number)) for number in range(options.editors)]
+        await crowd.begun.wait()
+        for seed in range(options.viewers):
+            delay_s = options.arrival * seed / options.viewers
+            tasks.append(group.create_task(view(crowd, seed, delay_s=delay_s)))
+        await asyncio.sleep(options.arrival)
+        crowd.durations_s.clear()
         begun_at = monotonic()
-        while monotonic() - begun_at < seconds:
-            await asyncio.to_thread(_sample, parts, monotonic() - begun_at)
-            await asyncio.sleep(SAMPLE_S)
-        took_s = monotonic() - begun_at
+        while (took_s := monotonic() - begun_at) < options.minutes * 60:
+            for name, used_mb in (await asyncio.to_thread(_memory_mb)).items():
+                memory[name].append(used_mb)
+            await asyncio.sleep(1)
         # Those who are sent home in the middle of something are no errors.
-        errors = dict(record.errors)
-    _print_requests(record, took_s)
-    _print_parts(parts, took_s)
-    print(f"videos published: {record.published}; errors: {errors or 'none'}")
-    print(f"uploads sent again after storage refused them: {dict(record.put_again) or 'none'}")
+        errors = dict(crowd.errors)
+        for task in tasks:
+            task.cancel()
+    _print_requests(crowd, took_s)
+    print(f"{'':16} {'begin MB':>9} {'end MB':>8} {'most MB':>8}")
+    for name, samples in memory.items():
+        print(f"{name:16} {samples[0]:9.1f} {samples[-1]:8.1f} {max(samples):8.1f}")
+    print(f"videos published: {crowd.published}; errors: {errors or 'none'}")
     return 1 if errors else 0
 
 
-def _sample(parts: dict[str, Part], at_s: float) -> None:
-    memory = dict.fromkeys(parts, 0.0)
-    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+def _memory_mb() -> dict[str, float]:
+    """What all processes of each part take at this moment."""
+    used_mb: dict[str, float] = defaultdict(float)
+    for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            name = _part(process)
-            if name is None:
-                continue
-            usage, times = process.memory_info(), process.cpu_times()
-            # Shared pages are PostgreSQL's buffers, which every one of its processes shows.
-            memory[name] += (usage.rss - usage.shared) / 1e6
-            # With what ended children have used: ffmpeg's under the worker.
-            used_s = sum(times[:4])
-            first, _ = parts[name].cpu_s.get(process.pid, (used_s, 0.0))
-            parts[name].cpu_s[process.pid] = (first, used_s)
-    for name, part in parts.items():
-        part.at_s.append(at_s)
-        part.memory_mb.append(memory[name])
+            # With several web processes, those are children of one.
+            commands = [" ".join(it.cmdline()) for it in (process, *process.parents())]
+            names = (PARTS[words] for text in commands for words in PARTS if words in text)
+            if name := next(names, None):
+                usage = process.memory_info()
+                # Shared pages are PostgreSQL's buffers, which every one of its processes shows.
+                used_mb[name] += (usage.rss - usage.shared) / 1e6
+    return used_mb
 
 
-def _part(process: psutil.Process) -> str | None:
-    """What a process belongs to; with several web processes, those are children of one."""
-    if process.pid == os.getpid():
-        return "crowd"
-    command = " ".join(process.cmdline())
-    found = next((part for words, part in PARTS.items() if words in command), None)
-    parent = process.parent()
-    if found or parent is None or parent.pid == os.getpid():
-        return found
-    return _part(parent)
-
-
-def _print_requests(record: Record, took_s: float) -> None:
+def _print_requests(crowd: Crowd, took_s: float) -> None:
     print(f"{'':16} {'number':>8} {'/s':>7} {'p50':>9} {'p99':>9} {'most':>9}")
-    for kind in sorted(record.durations_s):
-        _print_row(kind, record, took_s, kind)
-    _print_row("all polls", record, took_s, *POLLS)
-    p99_s = record.percentile_s(0.99, *POLLS)
+    polls = [it for name in POLLS for it in crowd.durations_s[name]]
+    for kind, durations_s in [*sorted(crowd.durations_s.items()), ("all polls", polls)]:
+        found = sorted(durations_s) or [0.0]
+        cuts = [f"{found[int(it * (len(found) - 1))] * 1000:.1f} ms" for it in (0.5, 0.99, 1)]
+        rate = len(durations_s) / took_s
+        print(f"{kind:16} {len(durations_s):8} {rate:7.1f} " + " ".join(f"{it:>9}" for it in cuts))
+    p99_s = sorted(polls)[int(0.99 * (len(polls) - 1))] if polls else 0.0
     verdict = "reached" if p99_s < AIM_P99_S else "missed"
     print(f"aim for polls at p99: {AIM_P99_S * 1000:.0f} ms, {verdict}")
-
-
-def _print_row(name: str, record: Record, took_s: float, *kinds: str) -> None:
-    number = sum(len(record.durations_s[kind]) for kind in kinds)
-    p50, p99, most = (f"{record.percentile_s(it, *kinds) * 1000:.1f} ms" for it in (0.5, 0.99, 1))
-    print(f"{name:16} {number:8} {number / took_s:7.1f} {p50:>9} {p99:>9} {most:>9}")
-
-
-def _print_parts(parts: dict[str, Part], took_s: float) -> None:
-    print(f"{'':16} {'begin MB':>9} {'end MB':>8} {'most MB':>8} {'MB/min':>8} {'CPU':>6}")
-    for name, part in parts.items():
-        memory = part.memory_mb
-        print(
-            f"{name:16} {memory[0]:9.1f} {memory[-1]:8.1f} {max(memory):8.1f}"
-            f" {part.slope_mb_per_min():8.2f} {100 * part.used_cpu_s / took_s:5.0f}%"
-        )
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    parser.add_argument("--viewers", type=int, default=2000)
-    parser.add_argument("--editors", type=int, default=50)
-    parser.add_argument("--arrival", type=float, default=30, help="seconds in which viewers come")
-    parser.add_argument("--minutes", type=float, default=5)
-    parser.add_argument("--web-workers", type=int, default=os.cpu_count() or 1)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -9,14 +9,20 @@ renditions into HLS stands in for it. Sources are under five minutes, so it cuts
 """
 
 import itertools
+import resource
+import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from encoding_runs import Cost, run_ffmpeg
+import imageio_ffmpeg
 
-from portal.transcoding.planning.ladder import Rung
+from portal.transcoding.planning.ladder import PRESET, Rung
 from portal.transcoding.probing.facts import Probe
+
+# The priority the portal's worker gives it, so that all are disturbed alike.
+NICE = 19
 
 SEGMENT_S = 4
 AUDIO_BPS = 128_000
@@ -29,7 +35,6 @@ class Task:
     source: Path
     probe: Probe
     rungs: Sequence[Rung]
-    preset: str
 
     @property
     def top(self) -> Rung:
@@ -47,32 +52,37 @@ class Outcome:
     renditions: Mapping[str, Path]
 
 
-@dataclass(slots=True)
 class _Steps:
-    """Runs of ffmpeg one after the other, added up."""
+    """Runs of ffmpeg one after the other, added up; `ready_s` is when the first plays."""
 
-    costs: list[Cost] = field(default_factory=list)
-    ready_s: float | None = None
+    def __init__(self) -> None:
+        self.wall_s = self.cpu_s = 0.0
+        self.ready_s: float | None = None
 
     def run(self, *arguments: str) -> None:
-        self.costs.append(run_ffmpeg(arguments))
-
-    def is_playable(self) -> None:
-        """Note the time, if this is the first that plays."""
-        if self.ready_s is None:
-            self.ready_s = self.wall_s
-
-    @property
-    def wall_s(self) -> float:
-        return sum(cost.wall_s for cost in self.costs)
+        before, started_at = _children_cpu_s(), time.monotonic()
+        run_ffmpeg(*arguments)
+        self.wall_s += time.monotonic() - started_at
+        self.cpu_s += _children_cpu_s() - before
 
     def outcome(self, renditions: Mapping[str, Path]) -> Outcome:
         return Outcome(
-            ready_s=self.wall_s if self.ready_s is None else self.ready_s,
+            ready_s=self.ready_s or self.wall_s,
             full_s=self.wall_s,
-            cpu_s=sum(cost.cpu_s for cost in self.costs),
+            cpu_s=self.cpu_s,
             renditions=renditions,
         )
+
+
+def run_ffmpeg(*arguments: str) -> None:
+    """Run ffmpeg to its end; what it complains about is shown."""
+    program = ("nice", "-n", str(NICE), imageio_ffmpeg.get_ffmpeg_exe())
+    subprocess.run((*program, "-loglevel", "error", "-nostdin", "-y", *arguments), check=True)
+
+
+def _children_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def floor(task: Task, folder: Path) -> Outcome:
@@ -80,7 +90,7 @@ def floor(task: Task, folder: Path) -> Outcome:
     steps = _Steps()
     steps.run(
         *("-i", str(task.source), "-filter_complex", _split(task)),
-        *itertools.chain.from_iterable(_floor_output(task, rung, folder) for rung in task.rungs),
+        *itertools.chain.from_iterable(_floor_output(rung, folder) for rung in task.rungs),
         *(("-map", "0:a:0", *_audio(task), *_hls(folder / "audio")) if task.probe.audio else ()),
     )
     return steps.outcome({rung.name: folder / rung.name / "index.m3u8" for rung in task.rungs})
@@ -101,7 +111,7 @@ def peertube(task: Task, folder: Path) -> Outcome:
         steps.run("-i", str(task.source), *_tracks(task), *encoder, *_fast_start(full))
     single_file = ("-hls_flags", "single_file")
     steps.run("-i", str(full), "-c", "copy", *_hls(folder / task.top.name, *single_file))
-    steps.is_playable()
+    steps.ready_s = steps.wall_s
     for rung in reversed(task.rungs[:-1]):
         encoder = (*_peertube_video(task, rung), *_audio(task))
         output = _hls(folder / rung.name, *single_file)
@@ -115,11 +125,11 @@ def mediacms(task: Task, folder: Path) -> Outcome:
     finished: dict[str, Path] = {}
     for rung in task.rungs:
         made = folder / f"{rung.name}.mp4"
-        encoder = (*_mediacms_video(task, rung), *_audio(task))
+        encoder = (*_mediacms_video(rung), *_audio(task))
         steps.run("-i", str(task.source), *_tracks(task), *encoder, *_fast_start(made))
         finished[rung.name] = made
         steps.run(*_packaging(finished, folder / f"hls-{rung.name}"))
-        steps.is_playable()
+        steps.ready_s = steps.ready_s or steps.wall_s
     return steps.outcome(finished)
 
 
@@ -136,9 +146,9 @@ def _scale(rung: Rung, flags: str = "bicubic") -> str:
     return f"scale={rung.width}:{rung.height}:flags={flags},setsar=1"
 
 
-def _floor_output(task: Task, rung: Rung, folder: Path) -> Iterator[str]:
+def _floor_output(rung: Rung, folder: Path) -> Iterator[str]:
     yield from ("-map", f"[{rung.name}]")
-    yield from _x264(task, rung, buffer_s=rung.buffer_bits / rung.max_bitrate_bps)
+    yield from _x264(rung, buffer_s=rung.buffer_bits / rung.max_bitrate_bps)
     yield from ("-profile:v", "high", *_key_frames(), "-sc_threshold", "0")
     yield from _hls(folder / rung.name)
 
@@ -147,19 +157,19 @@ def _peertube_video(task: Task, rung: Rung) -> Iterator[str]:
     fps = round(rung.fps)
     if rung is not task.top:
         yield from ("-vf", f"scale={rung.width}:{rung.height}")
-    yield from _x264(task, rung, buffer_s=2)
+    yield from _x264(rung, buffer_s=2)
     yield from ("-b_strategy", "1", "-bf", "16", "-r", str(fps), "-g", str(2 * fps))
 
 
-def _mediacms_video(task: Task, rung: Rung) -> Iterator[str]:
+def _mediacms_video(rung: Rung) -> Iterator[str]:
     yield from ("-vf", _scale(rung, "lanczos"), "-profile:v", "main")
-    yield from _x264(task, rung, buffer_s=1)
+    yield from _x264(rung, buffer_s=1)
     yield from _key_frames()
 
 
-def _x264(task: Task, rung: Rung, *, buffer_s: float) -> Iterator[str]:
+def _x264(rung: Rung, *, buffer_s: float) -> Iterator[str]:
     """What all flows have in common; each has its own size of the decoder buffer."""
-    yield from ("-c:v", "libx264", "-preset", task.preset, "-pix_fmt", "yuv420p")
+    yield from ("-c:v", "libx264", "-preset", PRESET, "-pix_fmt", "yuv420p")
     yield from ("-crf", str(rung.crf), "-maxrate", str(rung.max_bitrate_bps))
     yield from ("-bufsize", str(round(rung.max_bitrate_bps * buffer_s)))
 

@@ -1,8 +1,8 @@
 """The embedded database and object storage, for real."""
 
 import asyncio
+import logging
 import os
-import socket
 import stat
 from collections.abc import AsyncIterator
 from importlib.util import find_spec
@@ -13,9 +13,9 @@ import psycopg
 import pytest
 from api_client import rows, run_sql
 from running_portal import embedded_services
-from stored_objects import s3_client
+from signed_in import CREDENTIALS
+from stored_objects import another_second, s3_client
 
-from portal.bundled.addresses import free_port
 from portal.bundled.data_folder import (
     grant_access,
     load_environment,
@@ -23,24 +23,45 @@ from portal.bundled.data_folder import (
     save_environment,
 )
 from portal.bundled.object_store import remove_unfinished_uploads
+from portal.bundled.terminal import Terminal, open_terminal
+from portal.config import Config
+from portal.database.models import Video
 from portal.processes.child import SystemUser
+from portal.processing.sources import holds_source, identify
+from portal.storage.bucket import open_storage
 
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-async def test_data_and_keys_survive_a_restart(tmp_path: Path) -> None:
+async def test_data_and_keys_survive_a_restart_and_a_file_stays_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "videos/a.mp4"
     async with embedded_services(tmp_path) as first:
         await run_sql(first["DATABASE_URL"], "CREATE TABLE kept AS SELECT 7 AS seven")
-        async with s3_client(first) as client:
-            await client.put_object(Bucket="portal", Key="videos/a.mp4", Body=b"abc")
+        for name in CREDENTIALS:
+            monkeypatch.setenv(name, first[name])
+        async with open_storage(Config.from_env(first)) as storage:
+            # Begins in one second of the clock, is written in another, and ends later.
+            multipart_id = await storage.multiparts.create(key, content_type="video/mp4")
+            await another_second()
+            await storage._client.upload_part(
+                Bucket="portal", Key=key, UploadId=multipart_id, PartNumber=1, Body=b"abc"
+            )
+            await another_second()
+            parts = await storage.multiparts.list_parts(key, multipart_id)
+            await storage.multiparts.complete(key, multipart_id, parts)
+            video = Video(source_etag=(await identify(key, storage)).etag)
+            video.upload_id = key
     async with embedded_services(tmp_path) as second:
         assert await rows(second["DATABASE_URL"], "SELECT seven FROM kept") == [(7,)]
         assert second["AWS_SECRET_ACCESS_KEY"] == first["AWS_SECRET_ACCESS_KEY"]
-        async with s3_client(second) as client:
-            head = await client.head_object(Bucket="portal", Key="videos/a.mp4")
-            assert head["ContentLength"] == 3
+        async with open_storage(Config.from_env(second)) as storage:
+            assert await holds_source(video, storage)
+            await storage.put(key, b"abc", content_type="video/mp4")
+            assert not await holds_source(video, storage)
 
 
 async def test_the_role_owns_its_database_and_nothing_else(services: dict[str, str]) -> None:
@@ -48,11 +69,6 @@ async def test_the_role_owns_its_database_and_nothing_else(services: dict[str, s
     assert await rows(database_url, "SELECT user, current_database()") == [("portal", "portal")]
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         await rows(database_url, "SELECT pg_read_file('/etc/hostname')")
-
-
-async def test_text_sorts_and_folds_beyond_ascii(services: dict[str, str]) -> None:
-    query = "SELECT lower('ÄÖÜ'), 'ÉTÉ' ILIKE 'été'"
-    assert await rows(services["DATABASE_URL"], query) == [("äöü", True)]
 
 
 async def test_nobody_else_can_reach_the_data(tmp_path: Path) -> None:
@@ -91,20 +107,18 @@ async def test_many_first_uploads_at_once_all_arrive(tmp_path: Path) -> None:
         await asyncio.sleep(0.2)  # all are under way together
         yield b"second half"
 
-    async def put(session: aiohttp.ClientSession, address: str) -> int:
+    async def put(session: aiohttp.ClientSession, number: int) -> int:
+        params = {"Bucket": "portal", "Key": f"videos/{number}.mp4"}
+        address = await client.generate_presigned_url("put_object", Params=params)
         async with session.put(address, data=body(), headers={"Content-Length": "23"}) as answer:
             return answer.status
 
-    async with embedded_services(tmp_path, database=False) as environ, s3_client(environ) as client:
-        addresses = [
-            await client.generate_presigned_url(
-                "put_object", Params={"Bucket": "portal", "Key": f"videos/{each}.mp4"}
-            )
-            for each in range(16)
-        ]
-        async with aiohttp.ClientSession() as session:
-            answers = await asyncio.gather(*(put(session, each) for each in addresses))
-    assert answers == [200] * 16
+    async with (
+        embedded_services(tmp_path, database=False) as environ,
+        s3_client(environ) as client,
+        aiohttp.ClientSession() as session,
+    ):
+        assert await asyncio.gather(*(put(session, it) for it in range(16))) == [200] * 16
     uploads = tmp_path / "objects" / "portal" / "videos"
     assert {path.stat().st_size for path in uploads.iterdir()} == {23}
 
@@ -132,48 +146,42 @@ async def test_the_settings_can_be_read_back_by_the_owner_only(tmp_path: Path) -
     assert mode(tmp_path / "data" / "env") == 0o600
 
 
-def test_the_next_free_port_is_taken() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as busy:
-        port = busy.getsockname()[1]
-        assert free_port("127.0.0.1", [port]) != port
-    assert free_port("127.0.0.1", [port]) == port
-
-
-OTHER = SystemUser("other", 65533, 65533)
-
-
-def make_private(path: Path, *, executable: bool = False) -> Path:
-    """A file as made under a umask of 077."""
-    for folder in reversed(path.parents):
-        if not folder.exists():
-            folder.mkdir(mode=0o700)
-    path.touch()
-    path.chmod(0o700 if executable else 0o600)
-    return path
-
-
-def others_may(path: Path, bits: int) -> bool:
-    return path.stat().st_mode & bits == bits
-
-
 def test_root_lets_the_databases_account_through_to_its_programs_and_data(tmp_path: Path) -> None:
     """Also where a wheel was unpacked under a umask of 077."""
-    programs = tmp_path / "site" / "wheel" / "pginstall"
-    postgres = make_private(programs / "bin" / "postgres", executable=True)
-    shared = make_private(programs / "share" / "postgres.bki")
-    library = make_private(tmp_path / "site" / "wheel.libs" / "libpq.so")
-    cluster = tmp_path / "data" / "postgres"
-    cluster.mkdir(parents=True, mode=0o700)
-    (tmp_path / "data").chmod(0o700)
-    secret = make_private(tmp_path / "data" / "storage-key")
+    programs, data = tmp_path / "site" / "wheel" / "pginstall", tmp_path / "data"
+    postgres, library = programs / "bin" / "postgres", tmp_path / "site" / "wheel.libs" / "libpq.so"
+    secret, cluster = data / "storage-key", data / "postgres"
+    for path in (postgres, library, secret, cluster / "PG_VERSION"):
+        path.parent.mkdir(parents=True)
+        path.touch(0o700 if path == postgres else 0o600)
+    for folder in (tmp_path, *tmp_path.rglob("*/")):
+        folder.chmod(0o700)
 
-    grant_access(OTHER, cluster, programs)
+    grant_access(SystemUser("other", 65533, 65533), cluster, programs)
 
-    for path in (postgres, library.parent):
-        assert others_may(path, stat.S_IROTH | stat.S_IXOTH)
-    for path in (shared, library):
-        assert others_may(path, stat.S_IROTH)
-    for folder in (tmp_path, tmp_path / "data", programs.parent):
-        assert others_may(folder, stat.S_IXOTH)
-        assert not others_may(folder, stat.S_IROTH)
-    assert not others_may(secret, stat.S_IROTH)
+    assert [mode(path) & 0o007 for path in (postgres, library, secret)] == [5, 4, 0]
+    assert mode(library.parent) & 0o007 == 5
+    assert [mode(path) & 0o007 for path in (tmp_path, data, programs.parent)] == [1, 1, 1]
+
+
+def test_a_terminal_that_is_held_never_makes_the_portal_wait() -> None:
+    reader, writer = os.pipe()
+    terminal = Terminal(writer)
+    try:
+        for _ in range(3_000):  # whoever waited would do so for ever
+            terminal.write("x" * 100)
+    finally:
+        os.close(reader)  # lets the thread go
+        terminal.close()
+        os.close(writer)
+
+
+def test_what_is_logged_is_shown_and_kept_in_a_file(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "portal.log"
+    with open_terminal(log):
+        logging.getLogger("portal.processes.supervisor").warning("worker died")
+
+    assert capfd.readouterr().out == "portal  | worker died\n"
+    assert log.read_text().endswith("worker died\n")

@@ -10,10 +10,8 @@ from pathlib import Path
 import command_line
 import psutil
 import pytest
-from running_portal import answers, call, until
+from running_portal import answers, call, free_port, until
 from running_up import CHILDREN, TIMEOUT_S, environment, running
-
-from portal.bundled.addresses import free_port
 
 # On a busy machine; alone it takes two.
 READY_LIMIT_S = 120.0
@@ -22,8 +20,7 @@ STOP_LIMIT_S = 10.0
 
 async def fail(data: Path, port: int = 0, **environ: str) -> str:
     """Run it where it cannot start; returns what it said, exit code 1 being checked."""
-    port = port or free_port("127.0.0.1")
-    options = ("--data-dir", str(data), "--port", str(port))
+    options = ("--data-dir", str(data), "--port", str(port or free_port()))
     ended = await command_line.portal(environment(**environ), "up", *options)
     assert ended.code == 1
     return ended.out + ended.err
@@ -59,43 +56,27 @@ async def test_from_an_empty_folder_to_an_open_address_and_back(tmp_path: Path) 
 
 
 @pytest.mark.slow
-async def test_every_killed_child_comes_back(tmp_path: Path) -> None:
-    async with running(tmp_path) as portal:
-        before = portal.children()
-        for child in before.values():
-            child.kill()
-        await until(lambda: portal.children().keys() == CHILDREN.keys(), timeout_s=TIMEOUT_S)
-        await until(lambda: answers(f"{portal.address}/readyz"), timeout_s=TIMEOUT_S)
-        after = portal.children()
-        assert not {child.pid for child in before.values()} & {c.pid for c in after.values()}
-        code, _ = await portal.stop()
-    assert code == 0
-    for name in CHILDREN:
-        assert f"{name} died: killed by SIGKILL" in portal.said
+async def test_it_outlives_its_children_and_its_own_death(tmp_path: Path) -> None:
+    port = free_port()
+    async with running(tmp_path, port) as portal:
+        told = one_line(await fail(tmp_path))
+        assert f"another portal (pid {portal.process.pid}) is already using {tmp_path}" in told
 
-
-@pytest.mark.slow
-async def test_a_child_that_keeps_dying_is_restarted_while_the_others_run_on(
-    tmp_path: Path,
-) -> None:
-    async with running(tmp_path) as portal:
         before = portal.children()
-        for deaths in range(1, 3):
+        for said in ("worker died: killed by SIGKILL", "failure 2 in a row"):
             await until(lambda: "worker" in portal.children(), timeout_s=TIMEOUT_S)
             portal.children()["worker"].kill()
-            await portal.read_until(f"failure {deaths} in a row" if deaths > 1 else "worker died")
+            await portal.read_until(said)
         works = {"database": "ok", "storage": "ok"}
         assert await call("GET", f"{portal.address}/readyz") == {**works, "worker": "restarting"}
         assert portal.children() == {k: v for k, v in before.items() if k != "worker"}
-        code, _ = await portal.stop()
-    assert code == 0
-    assert "failure 2 in a row" in (tmp_path / "log" / "portal.log").read_text()
+        assert "failure 2 in a row" in (tmp_path / "log" / "portal.log").read_text()
 
+        for child in portal.children().values():
+            child.kill()
+        await until(lambda: portal.children().keys() == CHILDREN.keys(), timeout_s=TIMEOUT_S)
+        await until(lambda: answers(f"{portal.address}/readyz"), timeout_s=TIMEOUT_S)
 
-@pytest.mark.slow
-async def test_killed_itself_it_leaves_nobody_and_starts_again_at_once(tmp_path: Path) -> None:
-    port = free_port("127.0.0.1")
-    async with running(tmp_path, port) as portal:
         children = list(portal.children().values())
         portal.process.kill()
         await portal.process.wait()
@@ -103,14 +84,6 @@ async def test_killed_itself_it_leaves_nobody_and_starts_again_at_once(tmp_path:
         async with running(tmp_path, port) as again:
             assert await again.status("/readyz") == 200
             await until_gone(children)
-
-
-@pytest.mark.slow
-async def test_only_one_portal_uses_a_folder(tmp_path: Path) -> None:
-    async with running(tmp_path) as portal:
-        told = one_line(await fail(tmp_path))
-        assert f"another portal (pid {portal.process.pid}) is already using {tmp_path}" in told
-        assert await portal.status("/healthz") == 200
 
 
 @pytest.mark.slow

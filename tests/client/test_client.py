@@ -193,17 +193,17 @@ async def test_upload_that_storage_loses_is_started_again(
     api: Api, network: Network, storage: Storage, config: Config, large_file: Path
 ) -> None:
     is_under_way = asyncio.Event()
-    enough_bytes = network.uploaded_bytes + PART_BYTES // 2
+    enough_bytes = network.passed_bytes + PART_BYTES // 2
 
     def stall(passed_bytes: int) -> None:
         if passed_bytes > enough_bytes:
             network.stall()
             is_under_way.set()
 
-    network.on_upload = stall
+    network.on_passed = stall
     sending = asyncio.create_task(sent(api, large_file))
     await until(is_under_way.is_set, timeout_s=20)
-    network.on_upload = None
+    network.on_passed = None
     # As the embedded server does at a restart.
     [upload] = await rows(config.database_url, "SELECT key, multipart_id FROM uploads")
     await storage.multiparts.abort(*upload)

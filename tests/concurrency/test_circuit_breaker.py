@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 from api_client import app_client, metadata, problem, published
-from database_proxy import database_proxy
+from bad_network import network_to_database
 from running_portal import until
 
 from portal.concurrency import OPEN_S, CircuitBreaker, State
@@ -50,12 +50,12 @@ async def test_database_that_stops_answering_is_not_waited_for_by_everyone(
     monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 1)
     monkeypatch.setattr(connection, "WEB_ANSWER_TIMEOUT_S", 2.0)
     async with (
-        database_proxy(config.database_url) as (proxy, address),
+        network_to_database(config.database_url) as (proxy, address),
         app_client(config, database_url=address) as client,
     ):
         record = await published(client)
         paths = [f"/api/videos/{record['id']}", f"/api/videos/{uuid4()}/transcode"]
-        proxy.freeze()
+        proxy.stall()
         begun_at = monotonic()
         body = metadata(record["storageKey"])
         caught = [client.get(paths[number % 2]) for number in range(MANY)]
@@ -73,7 +73,7 @@ async def test_database_that_stops_answering_is_not_waited_for_by_everyone(
         for path in ("/healthz", "/api/categories", "/api/docs"):
             assert (await client.get(path)).status_code == 200, path
         assert (await (await client.get("/readyz")).get_json())["database"] == "unreachable"
-        proxy.thaw()
+        proxy.flow()
 
         async def are_answered() -> bool:
             answers = await asyncio.gather(*(client.get(paths[0]) for _ in range(16)))

@@ -1,4 +1,4 @@
-"""What the tests of faults share: a seed for their choices, and a database that goes away."""
+"""What the tests of faults share: a seed for their choices, and parts that go away."""
 
 import os
 from collections.abc import AsyncIterator
@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from database_proxy import DatabaseProxy, database_proxy
+from bad_network import Network, network_to_database
 from quart import Quart
 
 from portal.config import Config
@@ -32,10 +32,10 @@ def rng() -> Random:
 
 
 @pytest.fixture
-async def proxied(config: Config) -> AsyncIterator[tuple[DatabaseProxy, Config]]:
-    """A proxy in front of the test's database, and the settings by which it is gone through."""
-    async with database_proxy(config.database_url) as (proxy, address):
-        yield proxy, replace(config, database_url=address)
+async def proxied(config: Config) -> AsyncIterator[tuple[Network, Config]]:
+    """A bad network to the test's database, and the settings by which it is gone through."""
+    async with network_to_database(config.database_url) as (network, address):
+        yield network, replace(config, database_url=address)
 
 
 @pytest.fixture

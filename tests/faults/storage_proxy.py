@@ -1,14 +1,12 @@
 """A bad S3 server on demand: an HTTP proxy in front of a real one that answers wrongly.
 
-`bad_network` breaks lines; this one knows what is asked for, so that one kind of call may fail
-while others work. Whoever uses it must be told its address as that of storage: signatures cover
-the host, and pass through unchanged.
+`bad_network` breaks lines; this one knows what is asked for. Whoever uses it must be told its
+address as that of storage: signatures cover the host, and pass through unchanged.
 """
 
-import io
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -20,7 +18,6 @@ from yarl import URL
 
 CHUNK_BYTES = 64 * 1024
 HOP_HEADERS = frozenset({"connection", "keep-alive", "transfer-encoding", "expect", "date"})
-LIST_ENTRIES = re.compile(rb"<(Part|Contents|Upload)>.*</\1>", re.DOTALL)
 
 
 class Fault(StrEnum):
@@ -37,34 +34,11 @@ class Fault(StrEnum):
 CODED = frozenset({Fault.ERROR, Fault.SLOW_DOWN, Fault.FULL})
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One request, by what it is for."""
-
-    method: str
-    key: str
-    query: Mapping[str, str]
-
-    @property
-    def kind(self) -> str:
-        """Such as `GET videos`: the method and the top folder; lists, parts, masters told apart."""
-        if self.is_list:
-            return "LIST parts" if "uploadId" in self.query else "LIST objects"
-        if "uploadId" in self.query or "uploads" in self.query:
-            return f"{self.method} {'part' if 'partNumber' in self.query else 'multipart'}"
-        is_master = self.key.endswith("/master.m3u8")
-        return f"{self.method} {'master' if is_master else self.key.partition('/')[0]}"
-
-    @property
-    def is_list(self) -> bool:
-        is_parts = "uploadId" in self.query and "partNumber" not in self.query
-        return self.method == "GET" and (is_parts or "list-type" in self.query)
+# Told the kind of a request, such as `GET videos`, and whether its address was presigned.
+Choose = Callable[[str, bool], Awaitable[Fault | None]]
 
 
-Choose = Callable[[Asked], Fault | None]
-
-
-def fine(asked: Asked) -> Fault | None:
+async def fine(kind: str, is_presigned: bool) -> Fault | None:
     return None
 
 
@@ -79,9 +53,9 @@ def weather(
     """Such faults in this share of the requests of these kinds, and no more than the limit."""
     left = limit
 
-    def choose(asked: Asked) -> Fault | None:
+    async def choose(kind: str, is_presigned: bool) -> Fault | None:
         nonlocal left
-        if left == 0 or not re.fullmatch(kinds, asked.kind) or rng.random() >= share:
+        if left == 0 or not re.fullmatch(kinds, kind) or rng.random() >= share:
             return None
         left = None if left is None else left - 1
         return rng.choice(list(faults))
@@ -94,134 +68,70 @@ class StorageProxy:
     """The way to one S3 server. `tally` counts what was done to which kind of request."""
 
     target: str
-    rng: Random
+    session: aiohttp.ClientSession
     choose: Choose = fine
-    before: Callable[[Asked], Awaitable[None]] | None = None
-    """Awaited before a request is passed on."""
-    lists_late: bool = False
-    """Answers each list with what the same list held when asked before; at first with nothing."""
     url: str = ""
     tally: Counter[str] = field(default_factory=Counter)
-    _lists: dict[str, bytes] = field(default_factory=dict)
-    _session: aiohttp.ClientSession | None = None
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        asked = _asked(request)
-        if self.before is not None:
-            await self.before(asked)
-        fault = self.choose(asked)
+        kind = _kind(request)
+        fault = await self.choose(kind, "X-Amz-Signature" in request.query)
         if fault is not None:
-            self.tally[f"{fault}: {asked.kind}"] += 1
-        _invite_body(request)
-        if fault in CODED and fault is not None:
+            self.tally[f"{fault}: {kind}"] += 1
+        # Botocore holds a body back until it is asked for.
+        if request.headers.get("Expect", "").lower() == "100-continue" and request.transport:
+            request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if fault in CODED:
             return await _refused(request, fault)
+        if fault is Fault.CUT_REQUEST and not request.can_read_body:
+            return _cut(request)
         try:
-            return await self._pass_on(request, asked, fault)
+            return await self._pass_on(request, fault)
         except aiohttp.ClientError:
             return _cut(request)
 
-    async def _pass_on(
-        self, request: web.BaseRequest, asked: Asked, fault: Fault | None
-    ) -> web.StreamResponse:
-        assert self._session is not None
-        async with self._session.request(
+    async def _pass_on(self, request: web.BaseRequest, fault: Fault | None) -> web.StreamResponse:
+        async with self.session.request(
             request.method,
             URL(self.target + request.raw_path, encoded=True),
             headers=[it for it in request.headers.items() if it[0].lower() not in HOP_HEADERS],
-            data=self._body(request, fault) if request.can_read_body else None,
+            data=_body(request, fault) if request.can_read_body else None,
             allow_redirects=False,
         ) as answer:
-            if fault is Fault.LOST_ANSWER:
-                await answer.read()
-            if fault in (Fault.LOST_ANSWER, Fault.CUT_REQUEST):
+            content = await answer.read() if fault else b""
+            if fault is Fault.LOST_ANSWER or (fault and not content):
                 return _cut(request)
-            if asked.is_list and self.lists_late:
-                return await self._late(request, answer)
-            return await self._answered(request, answer, fault)
-
-    async def _body(self, request: web.BaseRequest, fault: Fault | None) -> AsyncIterator[bytes]:
-        left = self.rng.randrange(request.content_length or 1)
-        async for chunk in request.content.iter_chunked(CHUNK_BYTES):
-            if fault is Fault.CUT_REQUEST and left < len(chunk):
-                yield chunk[:left]
-                raise aiohttp.ClientConnectionError
-            left -= len(chunk)
-            yield chunk
-
-    async def _answered(
-        self, request: web.BaseRequest, answer: aiohttp.ClientResponse, fault: Fault | None
-    ) -> web.StreamResponse:
-        response = web.StreamResponse(status=answer.status, reason=answer.reason)
-        for name, value in answer.headers.items():
-            if name.lower() not in HOP_HEADERS:
-                response.headers.add(name, value)
-        length = int(answer.headers.get("Content-Length", 0))
-        if fault is Fault.CUT_ANSWER and (not length or request.method == "HEAD"):
-            return _cut(request)
-        left = self.rng.randrange(length) if fault is Fault.CUT_ANSWER else None
-        await response.prepare(request)
-        async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
-            if left is not None and left < len(chunk):
-                await response.write(chunk[:left])
+            response = web.StreamResponse(status=answer.status, reason=answer.reason)
+            for name, value in answer.headers.items():
+                if name.lower() not in HOP_HEADERS:
+                    response.headers.add(name, value)
+            await response.prepare(request)
+            if fault:
+                await response.write(content[: len(content) // 2])
                 return _cut(request)
-            left = None if left is None else left - len(chunk)
-            await response.write(chunk)
-        return response
-
-    async def _late(
-        self, request: web.BaseRequest, answer: aiohttp.ClientResponse
-    ) -> web.StreamResponse:
-        fresh = await answer.read()
-        if answer.status != 200:
-            return web.Response(status=answer.status, body=fresh, content_type="application/xml")
-        body = self._lists.get(request.raw_path, LIST_ENTRIES.sub(b"", fresh))
-        self._lists[request.raw_path] = fresh
-        return web.Response(body=body, content_type="application/xml")
+            async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
+                await response.write(chunk)
+            return response
 
 
-async def send(address: str, content: bytes) -> int:
-    """Put content to a signed address, as it is written; returns the status."""
-    body, headers = io.BytesIO(content), {"Content-Type": "video/mp4"}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.put(URL(address, encoded=True), data=body, headers=headers) as answer,
-    ):
-        return answer.status
-
-
-@asynccontextmanager
-async def storage_proxy(target: str, *, seed: int = 1) -> AsyncIterator[StorageProxy]:
-    """A running proxy to the S3 server at this address; it answers well until told otherwise."""
-    proxy = StorageProxy(target, Random(seed))  # noqa: S311  # no secret
-    runner = web.ServerRunner(web.Server(proxy.handle), shutdown_timeout=1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    [(host, port)] = runner.addresses
-    proxy.url = f"http://{host}:{port}"
-    # A connection of its own for each request: no fault but those that were asked for.
-    async with aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, force_close=True),
-        timeout=aiohttp.ClientTimeout(),
-        auto_decompress=False,
-        skip_auto_headers=("User-Agent", "Content-Type", "Accept", "Accept-Encoding"),
-    ) as session:
-        proxy._session = session
-        try:
-            yield proxy
-        finally:
-            await runner.cleanup()
-
-
-def _asked(request: web.BaseRequest) -> Asked:
+def _kind(request: web.BaseRequest) -> str:
+    """The method and the top folder; parts and multipart uploads told apart."""
+    if "partNumber" in request.query:
+        return f"{request.method} part"
+    if request.query.keys() & {"uploadId", "uploads"}:
+        return f"{request.method} multipart"
     _, _, key = request.path.lstrip("/").partition("/")
-    return Asked(request.method, key, dict(request.query))
+    return f"{request.method} {key.partition('/')[0]}"
 
 
-def _invite_body(request: web.BaseRequest) -> None:
-    """Botocore holds a body back until it is asked for."""
-    if request.headers.get("Expect", "").lower() == "100-continue" and request.transport:
-        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+async def _body(request: web.BaseRequest, fault: Fault | None) -> AsyncIterator[bytes]:
+    left = (request.content_length or 1) // 2
+    async for chunk in request.content.iter_chunked(CHUNK_BYTES):
+        if fault is Fault.CUT_REQUEST and left < len(chunk):
+            yield chunk[:left]
+            raise aiohttp.ClientConnectionError
+        left -= len(chunk)
+        yield chunk
 
 
 async def _refused(request: web.BaseRequest, fault: Fault) -> web.Response:
@@ -238,3 +148,24 @@ def _cut(request: web.BaseRequest) -> web.Response:
     if request.transport is not None:
         request.transport.abort()
     return web.Response()
+
+
+@asynccontextmanager
+async def storage_proxy(target: str) -> AsyncIterator[StorageProxy]:
+    """A running proxy to the S3 server at this address; it answers well until told otherwise."""
+    # A connection of its own for each request: no fault but those that were asked for.
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, force_close=True),
+        timeout=aiohttp.ClientTimeout(),
+        auto_decompress=False,
+        skip_auto_headers=("User-Agent", "Content-Type", "Accept", "Accept-Encoding"),
+    ) as session:
+        proxy = StorageProxy(target, session)
+        runner = web.ServerRunner(web.Server(proxy.handle), shutdown_timeout=1)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            proxy.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+            yield proxy
+        finally:
+            await runner.cleanup()

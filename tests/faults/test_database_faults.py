@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -10,15 +11,14 @@ from time import monotonic
 from uuid import UUID
 
 import pytest
-from api_client import Client, metadata, presign, problem, published, rows, run_sql
-from database_proxy import DatabaseProxy
+from api_client import Client, metadata, problem, published, rows, run_sql, uploaded
+from bad_network import Network
 from passes import make_playable, published_file
 from running_portal import make_video, process, until
-from storage_proxy import send
 
 from portal.config import Config
 from portal.database import connection
-from portal.database.connection import open_database
+from portal.database.connection import fetch_rows, open_database, transaction
 from portal.database.models import Attempt, VideoStatus
 from portal.processing import attempts, progress
 from portal.processing.attempts import LeaseLost
@@ -60,6 +60,9 @@ OUTCOMES = "SELECT outcome::text FROM attempts ORDER BY number"
 IS_ENCODED = "SELECT 1 FROM attempts WHERE stage <> 'probing' OR outcome IS NOT NULL"
 IS_READY = "SELECT 1 FROM videos WHERE status = 'ready'"
 LEASE_END = "SELECT lease_expires_at FROM attempts"
+POOL_SIZE = 2
+# More turns of the loop than it takes to get a connection and begin.
+TURNS = 40
 
 
 async def confirmed(client: Client, key: str, answers: Counter[int]) -> None:
@@ -77,19 +80,16 @@ async def confirmed(client: Client, key: str, answers: Counter[int]) -> None:
 
 
 async def test_creation_over_a_line_cut_at_any_byte_makes_one_video_with_one_job(
-    rng: Random, config: Config, proxied: tuple[DatabaseProxy, Config]
+    rng: Random, config: Config, proxied: tuple[Network, Config]
 ) -> None:
     proxy, config_through = proxied
     app = create_app(config_through)
     answers: Counter[int] = Counter()
     async with app.test_app():
         client = app.test_client()
-        uploads = [await presign(client) for _ in range(CREATIONS)]
-        for upload in uploads:
-            assert await send(upload["uploadUrl"], b"raw bytes") == 200
-        for upload in uploads:
-            proxy.cut_after(rng.randrange(CREATION_BYTES))
-            await confirmed(client, upload["key"], answers)
+        for key in [await uploaded(client) for _ in range(CREATIONS)]:
+            proxy.cut_at([rng.randrange(CREATION_BYTES)])
+            await confirmed(client, key, answers)
     assert await rows(config.database_url, MISCOUNTED) == [(CREATIONS,) * 3]
     assert proxy.cuts > CREATIONS / 2, "the cuts come too late"
     assert answers[503], answers
@@ -126,7 +126,7 @@ async def test_work_is_handed_back_when_the_database_is_back(
 async def test_lease_that_ran_out_in_an_outage_is_renewed_when_nobody_else_took_it(
     client: Client,
     config: Config,
-    proxied: tuple[DatabaseProxy, Config],
+    proxied: tuple[Network, Config],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -140,7 +140,7 @@ async def test_lease_that_ran_out_in_an_outage_is_renewed_when_nobody_else_took_
         attempt = await attempts.begin(video_id, worker="test")
         assert attempt is not None
         before = await rows(config.database_url, LEASE_END)
-        proxy.go_away()
+        await proxy.down()
         beating = asyncio.create_task(Heartbeat(attempt).beat_forever())
 
         async def is_tried_in_vain() -> bool:
@@ -152,7 +152,7 @@ async def test_lease_that_ran_out_in_an_outage_is_renewed_when_nobody_else_took_
             return await rows(config.database_url, LEASE_END) != before
 
         await until(is_tried_in_vain, timeout_s=20)
-        proxy.refuses = False
+        await proxy.up()
         await until(is_renewed, timeout_s=20)
         await run_sql(config.database_url, "UPDATE attempts SET outcome = 'failed'")
         with pytest.raises(LeaseLost):
@@ -160,7 +160,7 @@ async def test_lease_that_ran_out_in_an_outage_is_renewed_when_nobody_else_took_
 
 
 async def test_worker_lives_through_an_outage_and_publishes_what_it_made(
-    proxied: tuple[DatabaseProxy, Config],
+    proxied: tuple[Network, Config],
     client: Client,
     resources: WebContext,
     environ: dict[str, str],
@@ -175,11 +175,35 @@ async def test_worker_lives_through_an_outage_and_publishes_what_it_made(
             return bool(await rows(resources.config.database_url, query))
 
         await until(partial(is_true, IS_ENCODED), timeout_s=SETTLED_S)
-        proxy.go_away()
+        await proxy.down()
         with suppress(TimeoutError):
             await asyncio.wait_for(worker.wait(), OUTAGE_S)
-        proxy.refuses = False
+        await proxy.up()
         await until(partial(is_true, IS_READY), timeout_s=SETTLED_S)
     # A storyboard that was begun meanwhile is handed back.
     [first, *_] = await rows(resources.config.database_url, OUTCOMES)
     assert first == ("published",)
+
+
+async def test_transaction_cancelled_at_any_moment_gives_its_connection_back(
+    proxied: tuple[Network, Config],
+) -> None:
+    everyone = asyncio.Barrier(POOL_SIZE)
+
+    async def ask() -> None:
+        async with transaction():
+            await fetch_rows("SELECT 7")
+
+    async def ask_together() -> None:
+        async with transaction():
+            await everyone.wait()
+
+    async with open_database(replace(proxied[1], database_pool_size=POOL_SIZE)):
+        for turns in range(TURNS):
+            asking = asyncio.create_task(ask())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.wait({asking})
+        async with asyncio.timeout(60):
+            await asyncio.gather(*(ask_together() for _ in range(POOL_SIZE)))

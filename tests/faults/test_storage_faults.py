@@ -6,28 +6,23 @@ An intact source ends up ready once the fault has passed, and no fault of storag
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import aiohttp
 import pytest
-from aged_videos import hence, tidy
-from api_client import Client, counts, metadata, presign, problem, uploaded
+from api_client import Client, answered, counts, metadata, presign, problem, uploaded
 from passes import make_playable
 from quart import Response
 from running_portal import make_video, until
-from storage_proxy import Asked, Fault, StorageProxy, fine, storage_proxy, weather
-from stored_objects import stored
+from storage_proxy import Fault, StorageProxy, fine, storage_proxy, weather
 from upload_client import PART_BYTES, content, multipart_uploads, put_to, start
 
 from portal.config import Config
-from portal.database.models import Attempt, Deletion, Outcome, Video, VideoStatus
+from portal.database.models import Attempt, Outcome, Video, VideoStatus
 from portal.errors import Unavailable
-from portal.maintenance.janitor import Tidied
 from portal.processing import attempts, sources
-from portal.processing.removal import Unsettled, remove_files
 from portal.transcoding.errors import TranscodeFailed
 from portal.web.composition import WebContext
 
@@ -50,39 +45,10 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return make_video(folder / "source.mp4", seconds=4, size="640x360", copyable=False).read_bytes()
 
 
-@dataclass(frozen=True)
-class Transcoding:
-    """A video, and passes over it as workers carry them out."""
-
-    video: Video
-    resources: WebContext
-    work_dir: Path
-
-    async def one_pass(self) -> Video:
-        return await make_playable(self.video, self.resources, self.work_dir)
-
-    async def until_final(self) -> Video:
-        """One pass after the other."""
-        found = self.video
-
-        async def is_final() -> bool:
-            nonlocal found
-            with suppress(Unavailable):
-                found = await self.one_pass()
-            return found.status is not VideoStatus.PROCESSING
-
-        await until(is_final, timeout_s=120)
-        return found
-
-
 @pytest.fixture
-async def transcoding(
-    client: Client, resources: WebContext, source: bytes, tmp_path: Path
-) -> Transcoding:
-    body = metadata(await uploaded(client, source))
-    response = await client.post("/api/videos", json=body)
-    video = await Video.get(id=(await response.get_json())["id"])
-    return Transcoding(video, resources, tmp_path)
+async def video(client: Client, source: bytes) -> Video:
+    response = await client.post("/api/videos", json=metadata(await uploaded(client, source)))
+    return await Video.get(id=(await answered(response, 201))["id"])
 
 
 async def expect_unavailable(response: Response) -> None:
@@ -112,7 +78,6 @@ async def test_upload_in_parts_is_whole_after_any_faults(
     rng: Random, client: Client, resources: WebContext, proxy: StorageProxy
 ) -> None:
     proxy.choose = weather(rng, share=0.4, limit=25)
-    proxy.lists_late = rng.random() < 0.5
     data = rng.randbytes(PART_BYTES + 1000)
     key = (await presign(client))["key"]
 
@@ -149,61 +114,37 @@ async def test_upload_in_parts_is_whole_after_any_faults(
 
 
 async def test_no_fault_of_storage_costs_an_attempt(
-    rng: Random, proxy: StorageProxy, transcoding: Transcoding
+    rng: Random, proxy: StorageProxy, video: Video, resources: WebContext, tmp_path: Path
 ) -> None:
     proxy.choose = weather(rng, share=rng.uniform(0.1, 0.5), kinds="GET videos", limit=12)
-    video = await transcoding.until_final()
+
+    async def is_final() -> bool:
+        with suppress(Unavailable):
+            await make_playable(video, resources, tmp_path)
+        return not await Video.exists(id=video.id, status=VideoStatus.PROCESSING)
+
+    await until(is_final, timeout_s=120)
+    video = await Video.get(id=video.id)
     outcomes = [(it.outcome, it.error_code) for it in await Attempt.filter(video_id=video.id)]
     assert video.status is VideoStatus.READY, (video.failure_code, outcomes, proxy.tally)
     assert Outcome.FAILED not in {outcome for outcome, _ in outcomes}, (outcomes, proxy.tally)
 
 
-def never_to_ffmpeg(asked: Asked) -> Fault | None:
-    is_presigned = "X-Amz-Signature" in asked.query
-    return Fault.ERROR if is_presigned and asked.kind == "GET videos" else None
-
-
 async def test_storage_that_never_delivers_the_source_is_not_asked_for_ever(
-    proxy: StorageProxy, transcoding: Transcoding, monkeypatch: pytest.MonkeyPatch
+    proxy: StorageProxy,
+    video: Video,
+    resources: WebContext,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    async def never_to_ffmpeg(kind: str, is_presigned: bool) -> Fault | None:
+        return Fault.ERROR if is_presigned and kind == "GET videos" else None
+
     monkeypatch.setattr(sources, "MAX_INTERRUPTIONS", 2)
     proxy.choose = never_to_ffmpeg
-    for _ in range(2):
-        with pytest.raises(Unavailable):
-            await transcoding.one_pass()
-    for _ in range(attempts.MAX_ATTEMPTS):
-        with pytest.raises(TranscodeFailed, match="source_unreachable"):
-            await transcoding.one_pass()
-    with pytest.raises(attempts.AttemptsExhausted):
-        await transcoding.one_pass()
-
-
-async def test_deletion_that_storage_lists_too_late_for_is_finished_by_the_janitor(
-    client: Client, resources: WebContext, proxy: StorageProxy, transcoding: Transcoding
-) -> None:
-    video = await transcoding.until_final()
-    assert await stored(resources.storage, video.id)
-    # At first its lists are empty, later they show what was there before.
-    proxy.lists_late = True
-    assert (await client.post(f"/api/videos/{video.id}/deletion")).status_code == 202
-    await removed(video, resources)
-    proxy.lists_late = False
-    assert await stored(resources.storage, video.id)
-
-    async with resources.queue.open_async():
-        await tidy(resources, now=hence(days=8))
-    await removed(video, resources)
-
-    assert await stored(resources.storage, video.id) == []
-    assert await tidy(resources, now=hence(days=16)) == Tidied()
-
-
-async def removed(video: Video, resources: WebContext) -> None:
-    """Remove a deleted video's files as workers do, until they find no more."""
-
-    async def is_settled() -> bool:
-        with suppress(Unsettled):
-            await remove_files(video.id, storage=resources.storage)
-        return not await Deletion.exists(video_id=video.id)
-
-    await until(is_settled, timeout_s=30)
+    raised = [Unavailable] * 2 + [TranscodeFailed] * attempts.MAX_ATTEMPTS
+    for expected in (*raised, attempts.AttemptsExhausted):
+        with pytest.raises(expected):
+            await make_playable(video, resources, tmp_path)
+    codes = {it.error_code for it in await Attempt.filter(outcome=Outcome.FAILED)}
+    assert codes == {"source_unreachable"}

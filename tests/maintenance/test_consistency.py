@@ -43,9 +43,9 @@ async def environ(environ: dict[str, str]) -> dict[str, str]:
 
 
 async def compared(resources: WebContext, **options: Any) -> Report:
-    queue = resources.queue
+    queue, storage = resources.queue, resources.storage
     async with queue.open_async():
-        return await compare(resources.config, storage=resources.storage, queue=queue, **options)
+        return await compare(resources.config, storage=storage, queue=queue, **options)
 
 
 async def differences(resources: WebContext, **options: Any) -> dict[str, int]:
@@ -128,7 +128,7 @@ async def test_everything_that_a_ready_video_lost_is_told_and_made_again(
     await make_missing(video, resources, tmp_path)
     assert await differences(resources) == {}
     # What was played before goes when nobody plays it any more.
-    assert await differences(resources, now=hence(hours=27)) == {"object_unused": 2}
+    assert await differences(resources, now=hence(hours=27)) == {"object_unused": 1}
 
 
 @pytest.mark.parametrize(
@@ -164,18 +164,6 @@ async def test_nothing_is_made_again_of_another_file(resources: WebContext, grow
     assert (await Video.get(id=grown.id)).status is VideoStatus.READY
 
 
-async def test_missing_source_is_told_and_can_not_be_repaired(
-    client: Client, resources: WebContext
-) -> None:
-    record = await published(client)
-    await resources.storage.delete(record["storageKey"])
-    report = await compared(resources, fix=True)
-    [example] = report.counts[Difference.SOURCE_MISSING].examples
-    assert record["id"] in example
-    assert "upload the file again" in example
-    assert report.left == 1
-
-
 async def test_restored_source_is_accepted_on_demand_if_it_has_its_size(
     client: Client, resources: WebContext
 ) -> None:
@@ -184,10 +172,13 @@ async def test_restored_source_is_accepted_on_demand_if_it_has_its_size(
     assert await fixed(resources) == 1
     assert await fixed(resources, accepts_sources=True) == 0
     assert await differences(resources) == {}
-    await resources.storage.put(
-        record["storageKey"], b"longer or shorter", content_type="video/mp4"
-    )
+    await resources.storage.put(record["storageKey"], b"another", content_type="video/mp4")
     assert await fixed(resources, accepts_sources=True) == 1
+    await resources.storage.delete(record["storageKey"])
+    report = await compared(resources, fix=True)
+    [example] = report.counts[Difference.SOURCE_MISSING].examples
+    assert record["id"] in example
+    assert "upload the file again" in example
 
 
 async def test_objects_of_nobody_go_when_they_are_old(resources: WebContext, grown: Video) -> None:
@@ -198,8 +189,8 @@ async def test_objects_of_nobody_go_when_they_are_old(resources: WebContext, gro
         await storage.put(key, b"x", content_type="video/mp4")
     of_known = await put_output(resources, grown, 7, "360p/00000.m4s")
 
-    assert await differences(resources) == {"object_unused": 3}
-    assert await fixed(resources) == 3, "someone may be writing them"
+    assert await differences(resources) == {"object_unused": 4}
+    assert await fixed(resources) == 4, "someone may be writing them"
     assert await fixed(resources, now=hence(hours=27)) == 0
 
     for key in (*strange, *of_known):
@@ -211,9 +202,6 @@ async def test_objects_of_nobody_go_when_they_are_old(resources: WebContext, gro
 async def test_command_prints_some_of_each_kind_and_its_exit_code_tells(
     client: Client, resources: WebContext, environ: dict[str, str]
 ) -> None:
-    code, out, err = await portal(environ, "doctor", "--deep")
-    assert code == 0, err
-    assert "Database and storage agree" in out
     records = await asyncio.gather(*(published(client) for _ in range(12)))
     for record in records:
         await resources.storage.delete(record["storageKey"])
@@ -224,9 +212,6 @@ async def test_command_prints_some_of_each_kind_and_its_exit_code_tells(
     code, out, _ = await portal(environ, "doctor", "--deep", "--fix", "--json")
     assert code == 1
     assert json.loads(out)["left"] == 12
-    code, _, err = await portal(environ, "doctor", "--fix")
-    assert code == 2
-    assert "go with --deep" in err
 
 
 @pytest.mark.slow

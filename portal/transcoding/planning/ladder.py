@@ -39,7 +39,7 @@ class Quality:
     max_bitrate_bps: int
 
 
-# Chosen by measurement (tests/benchmarks/quality.py; VMAF 0.6.1 of each rung at its own size,
+# Chosen by measurement (VMAF 0.6.1 of each rung at its own size,
 # three real 1080p clips: a forest, a street, a room; kbit/s beside it):
 #
 #            240p      360p      480p       720p       1080p

@@ -31,8 +31,14 @@ ATTEMPT = """
 INSERT INTO attempts (video_id, number, worker, stage, percent, lease_expires_at, started_at)
 SELECT id, 1, 'test', 'transcoding', 50, now() + interval '{lease}', now() FROM videos;
 """
+JANITOR = """
+INSERT INTO procrastinate_jobs (queue_name, task_name, queueing_lock)
+VALUES ('chores', 'portal:janitor', 'portal:janitor');
+"""
 JOBS = "SELECT task_name, status::text FROM procrastinate_jobs ORDER BY id"
 DEAD = RUNNING.format(heard_of="31 s", began="31 s")
+
+pytestmark = pytest.mark.shared_app()
 
 
 @pytest.fixture
@@ -77,20 +83,16 @@ async def test_job_runs_again_when_nobody_works_on_it(
 
 
 @pytest.mark.usefixtures("video_id")
-async def test_failed_job_runs_again(database_url: str, queue: App) -> None:
+async def test_failed_job_runs_again_and_a_dead_round_of_the_janitor_is_left_to_the_next(
+    database_url: str, queue: App
+) -> None:
     await run_sql(database_url, DEAD + "UPDATE procrastinate_jobs SET status = 'failed'")
     assert await recover(queue) == 1
     assert await rows(database_url, JOBS) == [("portal:transcode", "todo")]
-
-
-async def test_dead_round_of_the_janitor_is_left_to_the_next(database_url: str, queue: App) -> None:
-    waiting = """
-        INSERT INTO procrastinate_jobs (queue_name, task_name, queueing_lock)
-        VALUES ('chores', 'portal:janitor', 'portal:janitor');
-    """
-    await run_sql(database_url, waiting + DEAD + waiting)
+    await run_sql(database_url, "DELETE FROM procrastinate_workers;" + JANITOR + DEAD + JANITOR)
     assert await recover(queue) == 1
-    assert [status for _, status in await rows(database_url, JOBS)] == ["aborted", "todo"]
+    statuses = [status for _, status in await rows(database_url, JOBS)]
+    assert statuses == ["todo", "aborted", "todo"]
 
 
 @pytest.mark.parametrize("lost", ["video", "removal", "poster"])
@@ -124,13 +126,9 @@ async def test_workers_that_live_renew_their_leases_before_recovery_after_an_out
     monkeypatch.setattr(progress, "RENEWAL_S", 0)
     recovering = asyncio.create_task(recover_forever(queue, asyncio.Event()))
     beating = asyncio.create_task(Heartbeat(attempt).beat_forever())
-
-    async def is_looked_at() -> bool:
-        return recovered.await_count > 1
-
-    await until(is_looked_at, timeout_s=20)
-    recovering.cancel()
-    beating.cancel()
+    await until(lambda: recovered.await_count > 1, timeout_s=20)
+    for task in (recovering, beating):
+        task.cancel()
     await asyncio.wait({recovering, beating})
     assert await recover(queue) == 0
     assert await rows(database_url, JOBS) == [("portal:transcode", "doing")]

@@ -1,0 +1,288 @@
+"""The janitor removes what nobody needs, all of it in the end, and nothing else, whatever comes."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from aged_videos import ended_attempt, hence, put_master, put_output, tidy
+from api_client import (
+    RAW_FILE,
+    Client,
+    answered,
+    metadata,
+    presign,
+    problem,
+    published,
+    put,
+    run_sql,
+    uploaded,
+)
+from audit_lines import add_lines, lines
+from page_rows import READY, make_rendition, make_row
+from stored_objects import stored
+from upload_client import content, look, multipart_uploads, send_part, sign, started
+
+from portal.config import Config
+from portal.database.models import Attempt, Deletion, Outcome, Tombstone, Upload, Video, VideoStatus
+from portal.maintenance.janitor import Cutoffs, Tidied
+from portal.processing import removal
+from portal.storage.calls import ObjectMissing
+from portal.videos import deletion
+from portal.web.composition import WebContext
+
+pytestmark = pytest.mark.shared_app()
+
+
+async def is_stored(resources: WebContext, key: str) -> bool:
+    try:
+        await resources.storage.head(key)
+    except ObjectMissing:
+        return False
+    return True
+
+
+async def age_uploads(resources: WebContext, interval: str) -> None:
+    """Make every upload as old as this, and as long untouched."""
+    await run_sql(
+        resources.config.database_url,
+        f"UPDATE uploads SET created_at = now() - interval '{interval}',"
+        f" active_at = active_at - interval '{interval}'",
+    )
+
+
+async def created(client: Client) -> tuple[Video, str]:
+    """A video, and the address that its file was put to."""
+    upload = await presign(client)
+    assert await put(upload["uploadUrl"], RAW_FILE) == 200
+    record = await answered(await client.post("/api/videos", json=metadata(upload["key"])), 201)
+    return await Video.get(id=record["id"]), upload["uploadUrl"]
+
+
+async def deleted(video: Video, resources: WebContext) -> None:
+    """Delete a video, and remove its files as if enough time had passed."""
+    await deletion.delete_video(video.id, queue=resources.queue)
+    await Deletion.all().update(settles_at=datetime.now(UTC))
+    await removal.remove_files(video.id, storage=resources.storage)
+
+
+async def test_uploads_that_no_video_was_made_of_go_a_day_after_their_last_sign_of_life(
+    client: Client, resources: WebContext
+) -> None:
+    record, old = await published(client), await uploaded(client)
+    active, idle = await started(client, 3), await started(client, 3)
+    await send_part(client, idle, 1, b"abc")
+    await age_uploads(resources, "24 hours 1 minute")
+    # Signing a part is enough: it may be on its way for long.
+    await sign(client, active, 1)
+    young = await uploaded(client)
+
+    assert (await tidy(resources)).uploads == 2
+
+    assert not await is_stored(resources, old)
+    await problem(await client.post("/api/videos", json=metadata(old)), 422, "validation_failed")
+    await problem(await client.get(f"/api/uploads/{idle['uploadId']}"), 404, "upload_not_issued")
+    assert await multipart_uploads(resources, idle["key"]) == []
+    assert (await look(client, active))["state"] == "uploading"
+    await answered(await client.post("/api/videos", json=metadata(young)), 201)
+    assert (await tidy(resources, now=hence(hours=25))).uploads == 1
+    assert await multipart_uploads(resources, active["key"]) == []
+    await tidy(resources, now=hence(days=400))
+    assert await content(resources, record["storageKey"]) == RAW_FILE
+
+
+def test_nothing_goes_whose_signed_address_may_still_be_valid(config: Config) -> None:
+    now = datetime.now(UTC)
+    for ttl_s, age in ((60, timedelta(days=1)), (604_800, timedelta(days=7, hours=6))):
+        cutoffs = Cutoffs.at(now, replace(config, upload_url_ttl_s=ttl_s))
+        assert now - cutoffs.idle_since == age
+
+
+async def test_discarded_upload_goes_with_what_arrives_later(
+    client: Client, resources: WebContext
+) -> None:
+    broken_off, late = await started(client, 3), await presign(client)
+    await Upload.filter(key=broken_off["key"]).update(is_discarded=True)
+    await client.delete(f"/api/uploads/{late['key'][7:39]}")
+    assert await put(late["uploadUrl"], b"late") == 200
+
+    assert (await tidy(resources)).uploads == 1
+    assert await multipart_uploads(resources, broken_off["key"]) == []
+    # The key stays void for as long as its address may be used.
+    assert (await Upload.get(key=broken_off["key"])).is_discarded
+    await tidy(resources, now=hence(hours=25))
+    assert not await Upload.exists(key=broken_off["key"])
+    assert not await is_stored(resources, late["key"])
+
+
+async def test_multipart_uploads_that_nobody_recorded_are_aborted(
+    client: Client, resources: WebContext
+) -> None:
+    """As the portal leaves them that is killed between creating one and recording it."""
+    multiparts = resources.storage.multiparts
+    recorded, video = await started(client, 3), await published(client)
+    strange = f"videos/{uuid4().hex}.mp4"
+    keys = (recorded["key"], video["storageKey"], strange)
+    extra, _, foreign = [await multiparts.create(key, content_type="video/mp4") for key in keys]
+    assert (await tidy(resources)).multiparts == 0, "one of them may be recorded this moment"
+
+    assert (await tidy(resources, now=hence(hours=2))).multiparts == 2
+
+    left = await multipart_uploads(resources, recorded["key"])
+    assert left
+    assert extra not in left
+    assert await multipart_uploads(resources, video["storageKey"]) == []
+    # Another portal may use the same bucket: only `portal doctor` shows it.
+    assert await multipart_uploads(resources, strange) == [foreign]
+    await multiparts.abort(strange, foreign)
+
+
+async def with_history(resources: WebContext) -> tuple[Video, list[str], list[str]]:
+    """A ready video of four attempts; the keys that are in use, and those that are not.
+
+    The first failed, the second was lost, the third was published, the fourth completed it.
+    """
+    video = await make_row(10_000, **{**READY, "published_attempt": 3})
+    outcomes = (Outcome.FAILED, None, Outcome.PUBLISHED, Outcome.PUBLISHED)
+    for number, outcome in enumerate(outcomes, start=1):
+        await ended_attempt(video, number, outcome)
+    await make_rendition(video, "360p", attempt_number=3)
+    await make_rendition(video, "720p", attempt_number=4)
+    uris = ("360p/playlist.m3u8", "audio/playlist.m3u8", "../4/720p/playlist.m3u8")
+    used = [await put_master(resources, video, *uris)]
+    # Of the sound only the master playlist knows, as in videos of before 0.2.
+    third = ("poster.jpg", "storyboard.vtt", "360p/00000.m4s", "audio/00000.m4s")
+    used += await put_output(resources, video, 3, *third)
+    used += await put_output(resources, video, 4, "720p/00000.m4s")
+    unused = await put_output(resources, video, 1, "poster.jpg", "360p/00000.m4s")
+    unused += await put_output(resources, video, 2, "360p/00000.m4s")
+    unused += await put_output(resources, video, 3, "480p/00000.m4s", "480p/00001.m4s")
+    unused += await put_output(resources, video, 4, "1080p/00000.m4s")
+    return video, sorted(used), sorted(unused)
+
+
+async def test_output_of_superseded_attempts_goes_and_nothing_else(resources: WebContext) -> None:
+    video, used, unused = await with_history(resources)
+    assert await stored(resources.storage, video.id) == sorted(used + unused)
+    done = await tidy(resources)
+    assert (done.attempts, done.objects) == (1, len(unused))
+    assert await stored(resources.storage, video.id) == used
+    assert (await tidy(resources)).objects == 0
+    assert not await Attempt.filter(is_swept=False).exists()
+
+
+@pytest.mark.parametrize("changes", [
+    {"status": VideoStatus.PROCESSING, "published_attempt": None},
+    {"complete_job_id": 7},
+])  # fmt: skip
+async def test_nothing_is_swept_while_the_video_has_work_to_come(
+    resources: WebContext, changes: dict[str, Any]
+) -> None:
+    video, used, unused = await with_history(resources)
+    await Video.filter(id=video.id).update(**changes)
+    assert (await tidy(resources)).objects == 0
+    assert await stored(resources.storage, video.id) == sorted(used + unused)
+
+
+async def test_failed_video_keeps_its_source_only(client: Client, resources: WebContext) -> None:
+    video, _ = await created(client)
+    await Video.filter(id=video.id).update(status=VideoStatus.FAILED)
+    await ended_attempt(video, 1, Outcome.FAILED)
+    await put_output(resources, video, 1, "master.m3u8", "360p/00000.m4s")
+    await tidy(resources)
+    assert await stored(resources.storage, video.id, video.storage_key) == [video.storage_key]
+
+
+async def test_file_put_after_its_video_was_deleted_goes_too(
+    client: Client, resources: WebContext
+) -> None:
+    video, address = await created(client)
+    await deleted(video, resources)
+    assert await stored(resources.storage, video.id, video.storage_key) == []
+
+    assert await put(address, RAW_FILE) == 200
+    await put_output(resources, video, 1, "360p/00009.m4s")
+    assert (await tidy(resources)).deleted_videos == 0
+    assert (await tidy(resources, now=hence(hours=25))).deleted_videos == 1
+    await Deletion.all().update(settles_at=datetime.now(UTC))
+    await removal.remove_files(video.id, storage=resources.storage)
+
+    assert await stored(resources.storage, video.id, video.storage_key) == []
+    assert not await Tombstone.exists()
+
+
+async def test_file_that_replaced_a_published_one_goes_once_its_address_expired(
+    client: Client, resources: WebContext
+) -> None:
+    """The quota counts what was published, not what was put to the address afterwards."""
+    videos, addresses = zip(*[await created(client) for _ in range(3)], strict=True)
+    untouched, replaced, removed = (video.storage_key for video in videos)
+    await deleted(videos[2], resources)
+    for address in addresses[1:]:
+        assert await put(address, RAW_FILE * 6) == 200
+    assert (await tidy(resources)).replaced_sources == 0
+
+    assert (await tidy(resources, now=hence(minutes=61))).replaced_sources == 2
+
+    are_left = [await is_stored(resources, key) for key in (untouched, replaced, removed)]
+    assert are_left == [True, False, False]
+    # What began to arrive at the last moment is found as well, and nothing is asked for ever.
+    await resources.storage.put(replaced, b"late", content_type="video/mp4")
+    assert (await tidy(resources, now=hence(hours=25))).replaced_sources == 1
+    assert (await Upload.get(key=untouched)).is_compared
+
+
+async def test_objects_of_others_in_the_bucket_are_left_alone(resources: WebContext) -> None:
+    """A database that is empty by mistake must not cost the files of the right one."""
+    foreign = [f"videos/{uuid4().hex}.mp4", f"hls/{uuid4()}/1/master.m3u8"]
+    for key in foreign:
+        await resources.storage.put(key, b"x", content_type="video/mp4")
+    assert await tidy(resources, now=hence(days=400)) == Tidied()
+    for key in foreign:
+        assert await is_stored(resources, key)
+        await resources.storage.delete(key)
+
+
+async def test_audit_log_is_kept_as_long_as_the_setting_says(resources: WebContext) -> None:
+    await add_lines(resources.config.database_url, 10)
+    aged = "UPDATE audit_events SET at = now() - interval '365 days 1 hour' WHERE id % 2 = 0"
+    await run_sql(resources.config.database_url, aged)
+    for days in (0, 366):
+        kept = replace(resources, config=replace(resources.config, audit_days=days))
+        assert (await tidy(kept)).audit_lines == 0
+    assert (await tidy(resources)).audit_lines == 5
+    assert [it["id"] % 2 for it in await lines()] == [1] * 5
+
+
+async def test_upload_published_this_moment_is_whole_or_refused(
+    client: Client, resources: WebContext
+) -> None:
+    """A race, which may end either way, but never with a video whose file is gone."""
+    rng = Random(1)  # noqa: S311
+    keys = [await uploaded(client) for _ in range(4)]
+    await age_uploads(resources, "2 days")
+
+    async def publish_soon(key: str) -> int:
+        await asyncio.sleep(rng.uniform(0, 0.05))
+        # The embedded server breaks off reading what is removed; clients ask again.
+        for _ in range(20):
+            response = await client.post("/api/videos", json=metadata(key))
+            if response.status_code != 503:
+                break
+            await asyncio.sleep(0.1)
+        return response.status_code
+
+    async def tidy_soon() -> None:
+        await asyncio.sleep(rng.uniform(0, 0.04))
+        await tidy(resources)
+
+    statuses, *_ = await asyncio.gather(
+        asyncio.gather(*map(publish_soon, keys)), tidy_soon(), tidy_soon()
+    )
+    for key, status in zip(keys, statuses, strict=True):
+        assert status in (201, 409, 422)
+        assert await is_stored(resources, key) == (status == 201)
+        assert await Video.exists(upload_id=key) == (status == 201)
