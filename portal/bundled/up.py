@@ -1,18 +1,23 @@
 """`portal up`: everything on one machine, from an empty folder to an address to open.
 
 Decides what runs, in which order and with which settings; `portal.processes.supervisor` keeps it
-running. It ends by a signal, or when database or storage cannot be started at first.
+running. It ends by a signal, or when database or storage cannot be started at first. The lines of
+the children are shown in one terminal, each with its name in front.
 """
 
 import asyncio
+import logging
 import os
+import queue
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -39,10 +44,10 @@ from portal.bundled.object_store import (
     remove_unfinished_uploads,
 )
 from portal.bundled.postgres import prepare_postgres, release_socket_folder
-from portal.bundled.terminal import Terminal, open_terminal
-from portal.processes.output import LineOutput
+from portal.processes.output import LOG_FILE_LIMIT_BYTES, LineOutput
 from portal.processes.records import end_orphans
 from portal.processes.supervisor import ChildError, Children, ChildSpec, running_children
+from portal.telemetry.logs import TEXT_FORMAT, LineFormatter
 
 REGION = "us-east-1"  # the only one an S3 server without regions is sure to know
 # The storage gets the next port, so that its address stays the same from start to start.
@@ -51,6 +56,9 @@ MIGRATE_TIMEOUT_S = 3600
 # With 0.5 s for last lines and 3 s for database and storage, all is over within 10 s.
 STOP_GRACE_S = 5.5
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+QUEUE_LINES = 2_000
+FLUSH_TIMEOUT_S = 1.0
+STDOUT = 1
 
 # Would lead libpq or the AWS client elsewhere than to the embedded parts.
 LIBPQ_PREFIX, AWS_PREFIX = "PG", "AWS_"
@@ -87,6 +95,59 @@ class _Plan:
             return None
         after = range(self.port + 1, min(self.port + 1 + STORAGE_PORTS_TRIED, 65536))
         return free_port(self.host, after)
+
+
+class Terminal:
+    """Writes whole lines to standard output; made by `open_terminal`.
+
+    They wait in a short queue for a thread of their own: a terminal that is held (Ctrl-S), or a
+    pipe that nobody reads, loses lines but never stops a child or the supervision.
+    """
+
+    def __init__(self, descriptor: int = STDOUT) -> None:
+        self._descriptor = descriptor
+        self._lines: queue.Queue[str | None] = queue.Queue(QUEUE_LINES)
+        # A daemon, because it may be held by the terminal for ever when all the rest has ended.
+        self._thread = threading.Thread(target=self._write_all, name="terminal", daemon=True)
+        self._thread.start()
+
+    def write(self, text: str) -> None:
+        """Show a line, soon; one that is shown too slowly is lost."""
+        with suppress(queue.Full):
+            self._lines.put_nowait(text)
+
+    def close(self) -> None:
+        """Show what is queued, as long as somebody looks."""
+        with suppress(queue.Full):
+            self._lines.put(None, timeout=FLUSH_TIMEOUT_S)
+            self._thread.join(FLUSH_TIMEOUT_S)
+
+    def _write_all(self) -> None:
+        # When the terminal was closed, the portal goes on without it.
+        with suppress(OSError), open(self._descriptor, "wb", closefd=False) as stream:
+            while (text := self._lines.get()) is not None:
+                stream.write(f"{text}\n".encode(errors="replace"))
+                stream.flush()
+
+
+@contextmanager
+def open_terminal(log: Path) -> Iterator[Terminal]:
+    """A terminal that also shows what this process logs; the log file keeps that as well."""
+    terminal, logger = Terminal(), logging.getLogger("portal")
+    shown = logging.StreamHandler(terminal)
+    shown.terminator = ""
+    shown.setFormatter(logging.Formatter("portal  | %(message)s"))
+    kept = RotatingFileHandler(log, maxBytes=LOG_FILE_LIMIT_BYTES, backupCount=1, delay=True)
+    kept.setFormatter(LineFormatter(TEXT_FORMAT))
+    logger.addHandler(shown)
+    logger.addHandler(kept)
+    try:
+        yield terminal
+    finally:
+        logger.removeHandler(shown)
+        logger.removeHandler(kept)
+        kept.close()
+        terminal.close()
 
 
 async def up(*, host: str, port: int, data_dir: Path) -> None:
@@ -198,9 +259,15 @@ async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
         public_host=urlsplit(plan.public_url).hostname or "",
         database=not plan.has_own_database,
     )
-    settings = _settings(plan, embedded)
-    save_environment(plan.folder, _to_remember(plan, settings))
-    portal = partial(_portal_child, environ=_child_environ(plan, settings), terminal=terminal)
+    settings = {**embedded, **_settings(plan)}
+    environ = _child_environ(plan, settings)
+    # With what the user brings, so that another shell can do without both.
+    theirs = (OWN_DATABASE, "S3_", "AWS_")
+    save_environment(
+        plan.folder,
+        {name: it for name, it in environ.items() if name in settings or name.startswith(theirs)},
+    )
+    portal = partial(_portal_child, environ=environ, terminal=terminal)
     await children.run(portal("migrate", ready_timeout_s=MIGRATE_TIMEOUT_S))
 
     async def web_answers() -> bool:
@@ -212,28 +279,16 @@ async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
     await asyncio.Event().wait()
 
 
-def _settings(plan: _Plan, embedded: Mapping[str, str]) -> dict[str, str]:
-    """All settings `portal up` decides; a public storage address given by the user stays."""
-    settings = {
-        **embedded,
+def _settings(plan: _Plan) -> dict[str, str]:
+    """The settings that follow from the plan; a public storage address given by the user stays."""
+    given = plan.environ.get("S3_PUBLIC_ENDPOINT_URL")
+    return {
         "HOST": plan.host,
         "PORT": str(plan.port),
         "PUBLIC_URL": plan.public_url,
         "LOG_FORMAT": plan.environ.get("LOG_FORMAT") or "text",
+        **({"S3_PUBLIC_ENDPOINT_URL": given} if given else {}),
     }
-    if given := plan.environ.get("S3_PUBLIC_ENDPOINT_URL"):
-        settings["S3_PUBLIC_ENDPOINT_URL"] = given
-    return settings
-
-
-def _to_remember(plan: _Plan, settings: Mapping[str, str]) -> dict[str, str]:
-    """The settings and what the user brings, so that another shell can do without both."""
-    theirs = {
-        name: value
-        for name, value in _child_environ(plan, {}).items()
-        if name == OWN_DATABASE or name.startswith(("S3_", "AWS_"))
-    }
-    return {**theirs, **settings}
 
 
 def _child_environ(plan: _Plan, settings: Mapping[str, str]) -> dict[str, str]:
@@ -256,7 +311,7 @@ def _portal_child(
         name=command,
         argv=(sys.executable, "-m", "portal", command, *arguments),
         environ=environ,
-        output=LineOutput(terminal.named(command)),
+        output=LineOutput(lambda line: terminal.write(f"{command:7} | {line}")),
         stop_signals=((signal.SIGTERM, STOP_GRACE_S),),
         **options,
     )
@@ -268,6 +323,5 @@ def _announcement(plan: _Plan) -> str:
         f"Its data is in {plan.folder.root}",
         "Press Ctrl-C to stop; nothing is lost.",
     ]
-    width = max(map(len, rows)) + 2
-    rule = "-" * width
+    rule = "-" * (max(map(len, rows)) + 2)
     return "\n".join(["", rule, *(f" {row}" for row in rows), rule, ""])

@@ -29,18 +29,6 @@ from portal.storage.bucket import open_storage
 
 CHECK_TIMEOUT_S = 20
 
-TITLES = {
-    Difference.SOURCE_MISSING: "videos whose uploaded file is gone",
-    Difference.SOURCE_CHANGED: "videos whose uploaded file is another one",
-    Difference.RENDITION_INCOMPLETE: "renditions with missing files",
-    Difference.MASTER_MISSING: "ready videos without a master playlist",
-    Difference.MASTER_OUTDATED: "master playlists that don't name what is there",
-    Difference.POSTER_MISSING: "missing posters",
-    Difference.STORYBOARD_MISSING: "incomplete storyboards",
-    Difference.MULTIPART_STALE: "unfinished uploads in parts that nobody knows",
-    Difference.OBJECT_UNUSED: "objects that nothing refers to",
-}
-
 
 @click.command()
 @click.option("--deep", is_flag=True, help="Compare database and storage instead, both ways.")
@@ -86,7 +74,7 @@ def _print_report(report: Report) -> None:
             continue
         is_repaired = report.fix and not found.left
         mark = click.style("fixed", fg="green") if is_repaired else click.style("DIFF", fg="red")
-        click.echo(f"{mark}  {found.count} {TITLES[kind]}")
+        click.echo(f"{mark}  {found.count} {kind.label}")
         for example in found.examples:
             click.echo(f"      {example}")
         if found.count > len(found.examples):

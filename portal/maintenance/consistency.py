@@ -8,25 +8,19 @@ Jobs, leases and abandoned uploads are not compared: recovery and the janitor se
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from itertools import groupby
 from uuid import UUID
 
 from portal.config import Config
 from portal.database.connection import fetch_rows, rows_by_key, server_time
-from portal.database.models import Video
-from portal.maintenance.janitor import DAY_S, PERIOD_S, Cutoffs, recorded_multiparts
-from portal.maintenance.video_files import (
-    Difference,
-    find_defects,
-    make_again,
-    remove_unused,
-    unused_objects,
-)
+from portal.database.models import Attempt, Video
+from portal.maintenance.janitor import DAY_S, PERIOD_S, Cutoffs, is_settled
+from portal.maintenance.video_files import Difference, find_defects, make_again
+from portal.processing.outputs import unused_below, used_folders
 from portal.processing.removal import remove_below
 from portal.processing.sources import holds_source, identify
 from portal.queue.app import Queue
 from portal.storage.bucket import Storage, entries_of, objects_below
-from portal.storage.calls import ListingRefused, ObjectMissing
+from portal.storage.calls import ObjectMissing
 from portal.storage.objects import OUTPUT_FOLDER, UPLOAD_FOLDER, StoredObject, output_root
 from portal.videos.reading import parse_video_id
 
@@ -87,10 +81,6 @@ class _Comparison:
     now: datetime
     accepts_sources: bool
 
-    def is_young(self, stored: StoredObject) -> bool:
-        """Whether somebody may still be writing what belongs to this object."""
-        return stored.written_at >= self.now - timedelta(seconds=DAY_S)
-
 
 async def compare(
     config: Config,
@@ -116,7 +106,6 @@ async def compare(
         await _check_unused(video_id, run)
     await _find_unknown_sources(run)
     await _find_unknown_output(run)
-    await _find_unknown_multiparts(run)
     return run.report
 
 
@@ -161,60 +150,49 @@ async def _check_files(video_id: UUID, run: _Comparison) -> None:
 
 async def _check_unused(video_id: UUID, run: _Comparison) -> None:
     # The janitor, even a late one, has removed the output of superseded attempts by then.
-    since = run.cutoffs.settled_since
-    unused = await unused_objects(video_id, since - timedelta(seconds=2 * PERIOD_S), run.storage)
-    for folder, found in groupby(unused, key=lambda stored: stored.key.rpartition("/")[0]):
-        objects, why_left = list(found), ""
-        if run.report.fix:
-            why_left = await remove_unused(
-                video_id, objects, settled_since=since, storage=run.storage
-            )
-        subject = f"{folder}/ ({len(objects):,} objects)"
-        run.report.add(Difference.OBJECT_UNUSED, subject, why_left)
+    since = run.cutoffs.settled_since - timedelta(seconds=2 * PERIOD_S)
+    video = await Video.get_or_none(id=video_id)
+    if video is None or not await is_settled(video_id, since):
+        return
+    used = await used_folders(video, run.storage)
+    # An attempt that is open may yet be published; the janitor closes it first.
+    if used is None or await Attempt.filter(video_id=video_id, outcome=None).exists():
+        return
+    root = output_root(video_id)
+    for folder in [it async for it in entries_of(root, run.storage) if isinstance(it, str)]:
+        number = folder.removeprefix(root).rstrip("/")
+        if number.isdecimal():
+            async for prefix in unused_below(video, int(number), used, run.storage):
+                await _report_unused(prefix, run)
 
 
 async def _find_unknown_sources(run: _Comparison) -> None:
     async for stored in objects_below(UPLOAD_FOLDER, run.storage):
         if not await fetch_rows(IS_KEY_KNOWN, *[stored.key] * 3):
-            await _remove_unknown(stored, f"{stored.key} ({stored.size_bytes:,} bytes)", run)
+            await _report_unused(stored.key, run)
 
 
 async def _find_unknown_output(run: _Comparison) -> None:
     async for entry in entries_of(OUTPUT_FOLDER, run.storage):
-        if isinstance(entry, StoredObject):
-            await _remove_unknown(entry, entry.key, run)
-            continue
-        video_id = parse_video_id(entry.removeprefix(OUTPUT_FOLDER).removesuffix("/"))
-        if video_id and await fetch_rows(IS_VIDEO_KNOWN, *[video_id] * 3):
-            continue
-        count, is_young = 0, False
-        async for stored in objects_below(entry, run.storage):
-            count, is_young = count + 1, is_young or run.is_young(stored)
-        if run.report.fix and not is_young:
-            await remove_below(entry, run.storage)
-        if count:
-            subject = f"{entry} ({count:,} objects)"
-            run.report.add(Difference.OBJECT_UNUSED, subject, TOO_YOUNG if is_young else "")
+        key = entry.key if isinstance(entry, StoredObject) else entry
+        video_id = parse_video_id(key.removeprefix(OUTPUT_FOLDER).removesuffix("/"))
+        if not video_id or not await fetch_rows(IS_VIDEO_KNOWN, *[video_id] * 3):
+            await _report_unused(key, run)
 
 
-async def _remove_unknown(stored: StoredObject, subject: str, run: _Comparison) -> None:
-    is_young = run.is_young(stored)
+async def _report_unused(prefix: str, run: _Comparison) -> None:
+    """Report, and remove once nobody may still be writing there, what nothing refers to."""
+    is_folder = prefix.endswith("/")
+    count, size_bytes, is_young = 0, 0, False
+    async for stored in objects_below(prefix, run.storage):
+        if is_folder or stored.key == prefix:
+            count, size_bytes = count + 1, size_bytes + stored.size_bytes
+            is_young |= stored.written_at >= run.now - timedelta(seconds=DAY_S)
     if run.report.fix and not is_young:
-        await run.storage.delete(stored.key)
-    run.report.add(Difference.OBJECT_UNUSED, subject, TOO_YOUNG if is_young else "")
-
-
-async def _find_unknown_multiparts(run: _Comparison) -> None:
-    """Unfinished uploads in parts whose keys this database never issued."""
-    try:
-        async for page in run.storage.multiparts.unfinished(UPLOAD_FOLDER):
-            old = [it for it in page if it.begun_at < run.cutoffs.idle_since]
-            known = await recorded_multiparts([it.key for it in old])
-            for found in old:
-                if found.key not in known:
-                    if run.report.fix:
-                        await run.storage.multiparts.abort(found.key, found.multipart_id)
-                    subject = f"{found.key}, begun {found.begun_at:%Y-%m-%d %H:%M}"
-                    run.report.add(Difference.MULTIPART_STALE, subject, "")
-    except ListingRefused:
-        return
+        if is_folder:
+            await remove_below(prefix, run.storage)
+        else:
+            await run.storage.delete(prefix)
+    if count:
+        subject = f"{prefix} ({count:,} objects, {size_bytes:,} bytes)"
+        run.report.add(Difference.OBJECT_UNUSED, subject, TOO_YOUNG if is_young else "")

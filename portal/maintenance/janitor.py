@@ -17,8 +17,8 @@ harm, and what is published meanwhile is left alone.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Self
@@ -28,7 +28,7 @@ from portal.accounts.audit import prune
 from portal.accounts.sessions import delete_expired
 from portal.config import Config
 from portal.database.connection import fetch_rows, lock_video, rows_by_key, server_time, transaction
-from portal.database.models import Attempt, Deletion, Tombstone, Upload, Video
+from portal.database.models import Attempt, Tombstone, Upload
 from portal.errors import StorageUnavailable
 from portal.processing.attempts import close_lost
 from portal.processing.outputs import unused_below, used_folders
@@ -36,8 +36,8 @@ from portal.processing.removal import remove_again, remove_below
 from portal.queue.app import Queue
 from portal.queue.rows import prune_jobs
 from portal.storage.bucket import Storage, StorageKept
-from portal.storage.calls import ListingRefused, ObjectMissing, StorageRefused
-from portal.storage.objects import UPLOAD_FOLDER, output_root
+from portal.storage.calls import ObjectMissing, StorageRefused
+from portal.storage.objects import output_root
 from portal.uploads import service as uploads
 from portal.videos import playback_tokens
 
@@ -49,8 +49,6 @@ PERIOD_S = 3600
 DAY_S = 24 * 3600
 # What was begun with an address just before it ran out may take this long to arrive.
 ARRIVAL_S = 6 * 3600
-# Recording a multipart upload takes the portal seconds.
-UNRECORDED_S = 3600
 BATCH = 100
 
 # Uploads untouched since then that no video was made of.
@@ -75,11 +73,6 @@ SELECT key, size_bytes FROM (
 ) source
 WHERE key > %s ORDER BY key LIMIT %s
 """
-KNOWN_KEYS = """
-SELECT key, multipart_id FROM uploads WHERE key = ANY(%s)
-UNION ALL
-SELECT storage_key, NULL FROM tombstones WHERE storage_key = ANY(%s)
-"""
 # Final videos, none of whose attempts was under way, or may have been,
 # since then.
 SETTLED = """
@@ -97,22 +90,21 @@ WHERE NOT attempts.is_swept AND {SETTLED} AND attempts.video_id > %s
 GROUP BY attempts.video_id ORDER BY attempts.video_id LIMIT %s
 """  # noqa: S608 - constants of this file
 IS_SETTLED = f"SELECT FROM videos WHERE id = %s AND {SETTLED}"
+# Of deleted videos to whose addresses nothing can arrive any more, and that no removal is due of.
 DUE_TOMBSTONES = """
-SELECT video_id::text AS key FROM tombstones
-WHERE deleted_at < %s AND video_id > %s
-ORDER BY video_id LIMIT %s
+SELECT tombstones.video_id::text AS key, storage_key FROM tombstones
+WHERE deleted_at < %s AND tombstones.video_id > %s
+  AND NOT EXISTS (SELECT FROM deletions WHERE deletions.video_id = tombstones.video_id)
+ORDER BY tombstones.video_id LIMIT %s
 """
 
 
 @dataclass(slots=True)
 class Tidied:
-    """How much was removed: uploads, sources that were replaced, unrecorded multipart uploads,
-    objects, finished jobs, lines of the audit log.
-    """
+    """How much was removed, and of how many superseded attempts and deleted videos."""
 
     uploads: int = 0
     replaced_sources: int = 0
-    multiparts: int = 0
     attempts: int = 0
     objects: int = 0
     deleted_videos: int = 0
@@ -132,7 +124,6 @@ class Cutoffs:
     idle_since: datetime
     expired_since: datetime
     settled_since: datetime
-    unrecorded_since: datetime
 
     @classmethod
     def at(cls, now: datetime, config: Config) -> Self:
@@ -142,7 +133,6 @@ class Cutoffs:
             idle_since=now - timedelta(seconds=idle_s),
             expired_since=now - timedelta(seconds=config.upload_url_ttl_s),
             settled_since=now - timedelta(seconds=max(DAY_S, config.playback_url_ttl_s)),
-            unrecorded_since=now - timedelta(seconds=UNRECORDED_S),
         )
 
 
@@ -156,8 +146,6 @@ async def tidy(
     cutoffs, done = Cutoffs.at(now or await server_time(), config), Tidied()
     if config.keep_jobs_days:
         done.jobs = await prune_jobs(keep_days=config.keep_jobs_days)
-    # In this order: an upload that is forgotten can't vouch for its multipart uploads any more.
-    done.multiparts = await abort_unrecorded(cutoffs, storage)
     done.uploads = await discard_abandoned(cutoffs, storage)
     done.replaced_sources = await remove_replaced(cutoffs, storage)
     await sweep_attempts(cutoffs, storage, done)
@@ -168,23 +156,6 @@ async def tidy(
         done.audit_lines = await prune(keep_days=config.audit_days)
     logger.info("Tidied up", extra={"action": "janitor", **asdict(done)})
     return done
-
-
-async def abort_unrecorded(cutoffs: Cutoffs, storage: Storage) -> int:
-    """Abort multipart uploads that nobody recorded: the portal was killed after it began them."""
-    aborted = 0
-    try:
-        async for page in storage.multiparts.unfinished(UPLOAD_FOLDER):
-            old = [it for it in page if it.begun_at < cutoffs.unrecorded_since]
-            recorded = await recorded_multiparts([it.key for it in old])
-            for each in old:
-                # Others' keys, and what the database never heard of, stay.
-                if recorded.get(each.key, each.multipart_id) != each.multipart_id:
-                    await storage.multiparts.abort(each.key, each.multipart_id)
-                    aborted += 1
-    except ListingRefused:
-        logger.info("Storage lists no unfinished uploads", extra={"action": "janitor"})
-    return aborted
 
 
 async def discard_abandoned(cutoffs: Cutoffs, storage: Storage) -> int:
@@ -206,27 +177,20 @@ async def remove_replaced(cutoffs: Cutoffs, storage: Storage) -> int:
     removed = 0
     times = (cutoffs.expired_since, cutoffs.idle_since)
     async for row in rows_by_key(EXPIRED_SOURCES, *times, first="", page=BATCH):
+        key = row["key"]
         with _skipping_kept():
-            removed += await _remove_unless(row["key"], row["size_bytes"], storage)
-            arrived = Upload.filter(key=row["key"], created_at__lt=cutoffs.idle_since)
+            with suppress(ObjectMissing):
+                size_bytes = (await storage.head(key)).size_bytes
+                if size_bytes != row["size_bytes"]:
+                    await storage.delete(key)
+                    removed += 1
+                    logger.warning(
+                        "Source was replaced after it was published",
+                        extra={"action": "source_replaced", "key": key, "size_bytes": size_bytes},
+                    )
+            arrived = Upload.filter(key=key, created_at__lt=cutoffs.idle_since)
             await arrived.update(is_compared=True)
     return removed
-
-
-async def _remove_unless(key: str, size_bytes: int, storage: Storage) -> bool:
-    """Remove an object that has another size; returns whether there was one."""
-    try:
-        found = await storage.head(key)
-    except ObjectMissing:
-        return False
-    if found.size_bytes == size_bytes:
-        return False
-    await storage.delete(key)
-    logger.warning(
-        "Source was replaced after it was published",
-        extra={"action": "source_replaced", "key": key, "size_bytes": found.size_bytes},
-    )
-    return True
 
 
 async def sweep_attempts(cutoffs: Cutoffs, storage: Storage, done: Tidied) -> None:
@@ -242,28 +206,22 @@ async def bury_deleted(cutoffs: Cutoffs, storage: Storage, queue: Queue) -> int:
     """Remove files of deleted videos that arrived late; returns how many videos."""
     buried = 0
     async for row in rows_by_key(DUE_TOMBSTONES, cutoffs.idle_since, page=BATCH):
-        tombstone = await Tombstone.get_or_none(video_id=row["key"])
-        if tombstone is None or await Deletion.exists(video_id=tombstone.video_id):
-            continue
-        if await _has_files(tombstone, storage):
-            await remove_again(tombstone.video_id, tombstone.storage_key, queue=queue)
-        await tombstone.delete()
-        buried += 1
+        video_id, storage_key = UUID(row["key"]), row["storage_key"]
+        if any([await storage.list_some(it) for it in (storage_key, output_root(video_id))]):
+            await remove_again(video_id, storage_key, queue=queue)
+        buried += await Tombstone.filter(video_id=video_id).delete()
     return buried
-
-
-async def _has_files(tombstone: Tombstone, storage: Storage) -> bool:
-    places = (tombstone.storage_key, output_root(tombstone.video_id))
-    return any([await storage.list_some(place) for place in places])
 
 
 async def _sweep_video(video_id: UUID, cutoffs: Cutoffs, storage: Storage) -> int:
     """Returns the number of objects removed."""
-    decided = await _close_attempts(video_id, cutoffs)
-    if decided is None:
-        return 0
-    video, attempts = decided
-    # What is closed can no longer be published, so nothing of it comes into use from here on.
+    async with transaction():
+        video = await lock_video(video_id)
+        if video is None or not await is_settled(video_id, cutoffs.settled_since):
+            return 0
+        attempts = await Attempt.filter(video_id=video_id, is_swept=False)
+        # What is closed can no longer be published, so nothing of it comes into use from here on.
+        await close_lost(attempts)
     used = await used_folders(video, storage)
     if used is None:
         logger.warning(
@@ -277,23 +235,6 @@ async def _sweep_video(video_id: UUID, cutoffs: Cutoffs, storage: Storage) -> in
             removed += await remove_below(prefix, storage)
     await Attempt.filter(id__in=[attempt.id for attempt in attempts]).update(is_swept=True)
     return removed
-
-
-async def _close_attempts(video_id: UUID, cutoffs: Cutoffs) -> tuple[Video, list[Attempt]] | None:
-    """The video and its attempts to sweep, all of them closed; None if it is no longer settled."""
-    async with transaction():
-        video = await lock_video(video_id)
-        if video is None or not await is_settled(video_id, cutoffs.settled_since):
-            return None
-        attempts = await Attempt.filter(video_id=video_id, is_swept=False)
-        await close_lost(attempts)
-    return video, attempts
-
-
-async def recorded_multiparts(keys: Sequence[str]) -> dict[str, str | None]:
-    """The multipart upload recorded for each of the keys that the database knows."""
-    rows = await fetch_rows(KNOWN_KEYS, keys, keys)
-    return {row["key"]: row["multipart_id"] for row in rows}
 
 
 async def is_settled(video_id: UUID, since: datetime) -> bool:

@@ -3,11 +3,11 @@
 What is lost is made again from the uploaded file, and only from the very file that was published.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
+from typing import Self
 from uuid import UUID
 
 from portal.database.connection import lock_video, transaction
@@ -20,14 +20,13 @@ from portal.database.models import (
     VideoStatus,
 )
 from portal.errors import NotPlayable, VideoNotFound
-from portal.maintenance.janitor import is_settled
 from portal.processing import attempts, outputs, renditions
-from portal.processing.outputs import named_playlists, used_folders
+from portal.processing.outputs import named_playlists
 from portal.processing.sources import holds_source
 from portal.queue.app import Queue
 from portal.storage.bucket import Storage, entries_of, objects_below
 from portal.storage.calls import ObjectMissing
-from portal.storage.objects import StoredObject, output_prefix, output_root
+from portal.storage.objects import output_prefix, output_root
 from portal.transcoding.packaging import hls
 from portal.transcoding.packaging.master import MASTER_NAME, Kind
 from portal.transcoding.planning.storyboard import SPRITE_LINE, STORYBOARD_NAME
@@ -40,17 +39,23 @@ POSTER_SHARE = 0.1
 
 
 class Difference(StrEnum):
-    """What can differ between database and storage, in the order in which it is printed."""
+    """What can differ between database and storage, with its words, in the order of printing."""
 
-    SOURCE_MISSING = "source_missing"
-    SOURCE_CHANGED = "source_changed"
-    RENDITION_INCOMPLETE = "rendition_incomplete"
-    MASTER_MISSING = "master_missing"
-    MASTER_OUTDATED = "master_outdated"
-    POSTER_MISSING = "poster_missing"
-    STORYBOARD_MISSING = "storyboard_missing"
-    MULTIPART_STALE = "multipart_stale"
-    OBJECT_UNUSED = "object_unused"
+    label: str
+
+    def __new__(cls, value: str, label: str) -> Self:
+        member = str.__new__(cls, value)
+        member._value_, member.label = value, label
+        return member
+
+    SOURCE_MISSING = "source_missing", "videos whose uploaded file is gone"
+    SOURCE_CHANGED = "source_changed", "videos whose uploaded file is another one"
+    RENDITION_INCOMPLETE = "rendition_incomplete", "renditions with missing files"
+    MASTER_MISSING = "master_missing", "ready videos without a master playlist"
+    MASTER_OUTDATED = "master_outdated", "master playlists that don't name what is there"
+    POSTER_MISSING = "poster_missing", "missing posters"
+    STORYBOARD_MISSING = "storyboard_missing", "incomplete storyboards"
+    OBJECT_UNUSED = "object_unused", "objects that nothing refers to"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +154,8 @@ async def make_again(
         rows = await Rendition.filter(video_id=video_id, state=RenditionState.COMPLETE)
         lost = [row for row in rows if row.name in names]
         is_video_left = any(row.kind is Kind.VIDEO for row in rows if row not in lost)
-        if lost and not (is_video_left and all(row.kind is Kind.VIDEO for row in lost)):
-            await _start_again(video, queue)
+        if lost and await _make_renditions(video, lost, is_video_left=is_video_left, queue=queue):
             return ""
-        if lost:
-            await _plan_again(video, lost, queue)
         if Difference.STORYBOARD_MISSING in kinds:
             await renditions.plan_storyboard(video, queue)
     if is_master_wrong:
@@ -167,20 +169,22 @@ async def make_again(
     return ""
 
 
-async def _plan_again(video: Video, lost: Sequence[Rendition], queue: Queue) -> None:
-    await renditions.plan_again(video, Rendition.filter(id__in=[row.id for row in lost]), queue)
-    await video.refresh_from_db(fields=["complete_job_id"])
+async def _make_renditions(
+    video: Video, lost: Collection[Rendition], *, is_video_left: bool, queue: Queue
+) -> bool:
+    """Queue lost renditions alone, or the whole video; answers whether the whole."""
     # The janitor removes what is left of them.
-    numbers = [row.attempt_number for row in lost]
-    await Attempt.filter(video_id=video.id, number__in=numbers).update(is_swept=False)
-
-
-async def _start_again(video: Video, queue: Queue) -> None:
     await Attempt.filter(video_id=video.id).update(is_swept=False)
+    if is_video_left and all(row.kind is Kind.VIDEO for row in lost):
+        again = Rendition.filter(id__in=[row.id for row in lost])
+        await renditions.plan_again(video, again, queue)
+        await video.refresh_from_db(fields=["complete_job_id"])
+        return False
     await Rendition.filter(video_id=video.id).delete()
     # A poster that an editor chose lies with what is lost.
     await PosterRequest.filter(video_id=video.id).delete()
     await attempts.start_again(video, queue)
+    return True
 
 
 async def _unknown_folders(video: Video, storage: Storage) -> list[str]:
@@ -200,48 +204,3 @@ async def _request_poster(video: Video, queue: Queue) -> None:
         time_s = chosen.time_s
     with suppress(VideoNotFound, NotPlayable):
         await posters.request_poster(video.id, time_s=time_s, queue=queue)
-
-
-async def unused_objects(
-    video_id: UUID, settled_since: datetime, storage: Storage
-) -> list[StoredObject]:
-    """Objects of a video, by key, that nothing of it refers to and nobody still writes or plays."""
-    video = await Video.get_or_none(id=video_id)
-    if video is None or not await is_settled(video_id, settled_since):
-        return []
-    used = await used_folders(video, storage)
-    if used is None:
-        return []
-    found = [stored async for stored in objects_below(output_root(video_id), storage)]
-    return [
-        stored
-        for stored in sorted(found, key=lambda it: it.key)
-        if stored.written_at < settled_since and not _is_used(stored.key, video, used)
-    ]
-
-
-def _is_used(key: str, video: Video, used: Collection[str]) -> bool:
-    folder = key.removeprefix(output_root(video.id)).rpartition("/")[0] + "/"
-    if folder.count("/") > 1:
-        return folder in used
-    if folder != f"{video.published_attempt}/":
-        return False
-    # Posters are tidied up by who replaces them, and later ones may be on their way.
-    return not video.poster_version or key != posters.poster_key(
-        video.id, video.published_attempt or 0, 0
-    )
-
-
-async def remove_unused(
-    video_id: UUID, found: Sequence[StoredObject], *, settled_since: datetime, storage: Storage
-) -> str:
-    """Remove objects that nothing of a video refers to, unless it is worked on by now."""
-    async with transaction():
-        video = await lock_video(video_id)
-        if video is not None and not await is_settled(video_id, settled_since):
-            return CHANGED
-        if await Attempt.filter(video_id=video_id, outcome=None).exists():
-            return "an attempt is still open; the janitor closes it first"
-    for stored in found:
-        await storage.delete(stored.key)
-    return ""

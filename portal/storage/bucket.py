@@ -19,16 +19,12 @@ from portal.errors import StorageUnavailable
 from portal.storage.calls import (
     MISSING_CODES,
     BucketCalls,
-    ListingRefused,
     MultipartMissing,
     ObjectMissing,
-    StorageRefused,
-    code_of,
 )
 from portal.storage.objects import (
     LIST_LIMIT,
     ObjectInfo,
-    OpenMultipart,
     StoredObject,
     StoredPart,
     read_entry,
@@ -43,11 +39,8 @@ FOREVER_S = 31_536_000
 MASTER_MAX_AGE_S = 5
 # Putting thousands of parts together may take storage a while.
 COMPLETE_TIMEOUT_S = 55
-# Servers without ListMultipartUploads, and credentials that don't allow it.
-REFUSED_LISTING_CODES = frozenset({"NotImplemented", "MethodNotAllowed", "AccessDenied"})
 # Parts that a page of ListParts holds, here as at most servers.
 PARTS_PAGE = 1000
-MARKERS = ("KeyMarker", "UploadIdMarker")
 
 
 class StorageKept(Exception):
@@ -104,29 +97,6 @@ class Multiparts:
         """Give up an upload in parts; one already gone is no error."""
         with suppress(MultipartMissing, ObjectMissing):
             await self._call("abort_multipart_upload", Key=key, UploadId=multipart_id)
-
-    async def unfinished(self, prefix: str) -> AsyncIterator[list[OpenMultipart]]:
-        """The open multipart uploads of keys that begin with this, a page at a time.
-
-        Raises `ListingRefused` at servers that don't list them, or not to these credentials.
-        """
-        options: dict[str, Any] = {"Prefix": prefix, "MaxUploads": LIST_LIMIT}
-        after: tuple[str, str] | None = ("", "")
-        while after is not None:
-            options |= {name: it for name, it in zip(MARKERS, after, strict=True) if it}
-            try:
-                answer = await self._call("list_multipart_uploads", **options)
-            except (MultipartMissing, ObjectMissing):
-                # How some servers say that there are none.
-                return
-            except (StorageRefused, StorageUnavailable) as exc:
-                if code_of(exc.__cause__) in REFUSED_LISTING_CODES:
-                    raise ListingRefused(prefix) from exc
-                raise
-            uploads = answer.get("Uploads", ())
-            yield [OpenMultipart(it["Key"], it["UploadId"], it["Initiated"]) for it in uploads]
-            following = (answer.get("NextKeyMarker", ""), answer.get("NextUploadIdMarker", ""))
-            after = following if answer.get("IsTruncated") and following != after else None
 
 
 class Storage:

@@ -46,10 +46,6 @@ class PartsRefused(StorageCondition):
     """Storage does not make an object of these parts."""
 
 
-class ListingRefused(StorageCondition):
-    """Storage does not list unfinished uploads, or not to these credentials."""
-
-
 MISSING_CODES = frozenset({"404", "NoSuchKey", "NotFound"})
 CONDITIONS: Mapping[str, type[StorageCondition]] = {
     **dict.fromkeys(MISSING_CODES, ObjectMissing),

@@ -65,15 +65,6 @@ class StoredObject:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenMultipart:
-    """A multipart upload that was neither completed nor aborted."""
-
-    key: str
-    multipart_id: str
-    begun_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class StoredPart:
     """One part of an open multipart upload. `etag` is as storage gave it, quotes included."""
 

@@ -23,7 +23,7 @@ from portal.bundled.data_folder import (
     save_environment,
 )
 from portal.bundled.object_store import remove_unfinished_uploads
-from portal.bundled.terminal import Terminal, open_terminal
+from portal.bundled.up import Terminal, open_terminal
 from portal.config import Config
 from portal.database.models import Video
 from portal.processes.child import SystemUser

@@ -29,7 +29,7 @@ PROBLEMS = {
     "lacks a rendition": """
         SELECT video_id, name, state, error_code FROM renditions WHERE state <> 'complete'""",
     "plays an attempt that was not published": """
-        SELECT id, number, outcome FROM videos LEFT JOIN attempts
+        SELECT videos.id, number, outcome FROM videos LEFT JOIN attempts
         ON video_id = videos.id AND number = published_attempt
         WHERE outcome IS DISTINCT FROM 'published'""",
     "names a job that is lost": """

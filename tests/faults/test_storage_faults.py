@@ -107,7 +107,7 @@ async def test_upload_in_parts_is_whole_after_any_faults(
         missing = answer["missingParts"]
     proxy.choose = fine
     assert await content(resources, key) == data
-    # What storage began and could not say so nobody knows; a sweep removes it.
+    # What storage began and could not say so nobody knows, and nobody sends parts of it.
     cuts = (Fault.LOST_ANSWER, Fault.CUT_ANSWER, Fault.CUT_REQUEST)
     lost = sum(proxy.tally[f"{fault}: POST multipart"] for fault in cuts)
     assert len(await multipart_uploads(resources, key)) <= lost

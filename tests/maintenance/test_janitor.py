@@ -118,28 +118,6 @@ async def test_discarded_upload_goes_with_what_arrives_later(
     assert not await is_stored(resources, late["key"])
 
 
-async def test_multipart_uploads_that_nobody_recorded_are_aborted(
-    client: Client, resources: WebContext
-) -> None:
-    """As the portal leaves them that is killed between creating one and recording it."""
-    multiparts = resources.storage.multiparts
-    recorded, video = await started(client, 3), await published(client)
-    strange = f"videos/{uuid4().hex}.mp4"
-    keys = (recorded["key"], video["storageKey"], strange)
-    extra, _, foreign = [await multiparts.create(key, content_type="video/mp4") for key in keys]
-    assert (await tidy(resources)).multiparts == 0, "one of them may be recorded this moment"
-
-    assert (await tidy(resources, now=hence(hours=2))).multiparts == 2
-
-    left = await multipart_uploads(resources, recorded["key"])
-    assert left
-    assert extra not in left
-    assert await multipart_uploads(resources, video["storageKey"]) == []
-    # Another portal may use the same bucket: only `portal doctor` shows it.
-    assert await multipart_uploads(resources, strange) == [foreign]
-    await multiparts.abort(strange, foreign)
-
-
 async def with_history(resources: WebContext) -> tuple[Video, list[str], list[str]]:
     """A ready video of four attempts; the keys that are in use, and those that are not.
 
