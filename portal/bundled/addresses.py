@@ -2,18 +2,17 @@
 
 import errno
 import ipaddress
-import os
 import socket
 from collections.abc import Iterable
-from contextlib import closing, suppress
+from contextlib import suppress
 
 import aiohttp
 
 from portal.bundled.data_folder import UpError
 
 ANSWER_TIMEOUT = aiohttp.ClientTimeout(total=2)
-# Reserved for documentation (RFC 5737, RFC 3849): asked for the route, never sent to.
-ELSEWHERE = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
+# Reserved for documentation (RFC 5737): asked for the route, never sent to.
+ELSEWHERE = "192.0.2.1"
 
 
 def authority(host: str, port: int) -> str:
@@ -40,10 +39,9 @@ def reachable_host(host: str) -> str:
     """How others reach what listens on `host`: its primary address, else the machine's name."""
     if not is_any_address(host):
         return host
-    for family, address in ELSEWHERE:
-        with suppress(OSError), closing(socket.socket(family, socket.SOCK_DGRAM)) as probe:
-            probe.connect((address, 9))
-            return str(probe.getsockname()[0])
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((ELSEWHERE, 9))
+        return str(probe.getsockname()[0])
     return socket.gethostname()
 
 
@@ -51,16 +49,13 @@ def check_port(host: str, port: int) -> None:
     """Raise `UpError`, in one line with the remedy, unless the port can be listened on."""
     try:
         _listen(host, port)
-    except socket.gaierror as exc:
-        raise UpError(f"the host {host} is unknown: choose another --host") from exc
     except OSError as exc:
-        messages = {
-            errno.EADDRINUSE: f"port {port} on {host} is in use: choose another with --port",
-            errno.EACCES: f"port {port} needs special rights: choose one above 1023 with --port",
-            errno.EADDRNOTAVAIL: f"{host} is no address of this machine: choose another --host",
-        }
-        fallback = f"cannot listen on {authority(host, port)}: {os.strerror(exc.errno or 0)}"
-        raise UpError(messages.get(exc.errno or 0, fallback)) from exc
+        text = f"cannot listen on {authority(host, port)}: {exc.strerror}; choose another --host"
+        if exc.errno == errno.EADDRINUSE:
+            text = f"port {port} on {host} is in use: choose another with --port"
+        if exc.errno == errno.EACCES:
+            text = f"port {port} needs special rights: choose one above 1023 with --port"
+        raise UpError(text) from exc
 
 
 def free_port(host: str, preferred: Iterable[int] = ()) -> int:
@@ -88,7 +83,7 @@ def _listen(host: str, port: int) -> int:
     family, kind, _, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
-    with closing(socket.socket(family, kind)) as listener:
+    with socket.socket(family, kind) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(1)

@@ -22,7 +22,7 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,7 +35,8 @@ logger = logging.getLogger(__name__)
 
 ENV_NAME = "env"
 ACCOUNT_NAME = "pgserver"
-ADD_TIMEOUT_S = 10
+NO_SHELL = "/usr/sbin/nologin"
+MAX_NAMED = 20
 
 
 class UpError(click.ClickException):
@@ -79,26 +80,22 @@ def open_data_folder(path: Path) -> DataFolder:
 @contextmanager
 def claim(folder: DataFolder) -> Iterator[None]:
     """Hold the folder alone; `UpError` names the process that has it already."""
-    lock = folder.root / "lock"
     try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        lock = (folder.root / "lock").open("a+")
     except OSError as exc:
         raise _unusable(Path(folder.shown), exc) from exc
-    try:
+    with lock:  # held until it is closed, however the process ends
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip() or "unknown"
+            lock.seek(0)
+            holder = lock.read().strip() or "unknown"
             raise UpError(
                 f"another portal (pid {holder}) is already using {folder.shown}"
             ) from None
-        except OSError as exc:
-            raise _unusable(Path(folder.shown), exc) from exc
+        lock.truncate(0)
+        print(os.getpid(), file=lock, flush=True)
         yield
-    finally:
-        os.close(descriptor)  # the lock goes with it, however the process ends
 
 
 def save_environment(folder: DataFolder, environ: Mapping[str, str]) -> None:
@@ -128,7 +125,18 @@ def database_account() -> SystemUser | None:
     if os.geteuid() != 0:
         return None
     try:
-        entry = _entry()
+        try:
+            entry = pwd.getpwnam(ACCOUNT_NAME)
+        except KeyError:
+            # An account that nobody can log in to.
+            options = ("--system", "--user-group", "--no-create-home", "--shell", NO_SHELL)
+            program = shutil.which("useradd") or "/usr/sbin/useradd"
+            subprocess.run(
+                (program, *options, ACCOUNT_NAME), check=True, capture_output=True, timeout=10
+            )
+            text = f"made the account {ACCOUNT_NAME}, which the database runs as"
+            logger.warning(text, extra={"action": "account_made"})
+            entry = pwd.getpwnam(ACCOUNT_NAME)
     except (OSError, KeyError, subprocess.SubprocessError) as exc:
         raise UpError(
             f"PostgreSQL does not run as root, and the account {ACCOUNT_NAME} cannot be made: "
@@ -137,33 +145,9 @@ def database_account() -> SystemUser | None:
     return SystemUser(ACCOUNT_NAME, entry.pw_uid, entry.pw_gid)
 
 
-def _entry() -> pwd.struct_passwd:
-    with suppress(KeyError):
-        return pwd.getpwnam(ACCOUNT_NAME)
-    # An account that nobody can log in to.
-    program = shutil.which("useradd")
-    if program is None:
-        raise FileNotFoundError("useradd")
-    options = ("--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin")
-    subprocess.run(
-        (program, *options, ACCOUNT_NAME), check=True, capture_output=True, timeout=ADD_TIMEOUT_S
-    )
-    logger.warning(
-        "made the account %s, which the database runs as",
-        ACCOUNT_NAME,
-        extra={"action": "account_made"},
-    )
-    return pwd.getpwnam(ACCOUNT_NAME)
-
-
 def change_owner(account: SystemUser | None, tree: Path) -> None:
     """Make the account the owner of the tree, for example of one copied here by root."""
-    if account is None:
-        if tree.stat().st_uid != os.geteuid():
-            owner = tree.stat().st_uid
-            raise PermissionError(f"{tree} belongs to another account (uid {owner})")
-        return
-    if tree.stat().st_uid == account.uid:
+    if account is None or tree.stat().st_uid == account.uid:
         return
     for folder, _, names in os.walk(tree):
         for path in (folder, *(os.path.join(folder, name) for name in names)):  # noqa: PTH118  # may be many
@@ -174,39 +158,22 @@ def grant_access(account: SystemUser | None, data: Path, programs: Path) -> None
     """Let the account pass through to its data and read its programs, and nothing more."""
     if account is None:
         return
-    blocked = [
-        folder
-        for folder in {*data.parents, *programs.parents}
-        if not folder.stat().st_mode & stat.S_IXOTH and folder.stat().st_uid != account.uid
-    ]
-    for folder in sorted(blocked):
-        folder.chmod(stat.S_IMODE(folder.stat().st_mode) | stat.S_IXOTH)
-    if blocked:
+    trees = (programs, programs.parent.with_name(f"{programs.parent.name}.libs"))
+    # A wheel unpacked under a umask of 077 can't be read by others.
+    files = (path for tree in trees if tree.exists() for path in (tree, *tree.rglob("*")))
+    folders = (it for it in {*data.parents, *programs.parents} if it.stat().st_uid != account.uid)
+    changed = []
+    for bits, paths in ((stat.S_IROTH, files), (stat.S_IXOTH, folders)):
+        for path in paths:
+            mode = stat.S_IMODE(path.stat().st_mode)
+            wanted = mode | bits | (stat.S_IXOTH if mode & stat.S_IXUSR else 0)
+            if mode != wanted:
+                path.chmod(wanted)
+                changed.append(str(path))
+    if changed:
         logger.warning(
-            "let others pass through (o+x), for the database's account %s: %s",
+            "let others pass through or read, for the database's account %s: %s",
             account.name,
-            " ".join(map(str, sorted(blocked))),
+            " ".join(sorted(changed)[:MAX_NAMED]),
             extra={"action": "grant_access"},
         )
-    # Their shared libraries lie beside the wheel's package, in a folder of its name.
-    libraries = programs.parent.with_name(f"{programs.parent.name}.libs")
-    for tree in (programs, libraries):
-        if tree.exists() and not _is_public(tree):
-            _publish(tree)
-
-
-def _is_public(tree: Path) -> bool:
-    files = (path for path in tree.rglob("*") if path.is_file())
-    return all(path.stat().st_mode & stat.S_IROTH for path in (tree, next(files, tree)))
-
-
-def _publish(tree: Path) -> None:
-    """Make installed files readable: a wheel unpacked under a umask of 077 is not."""
-    for path in (tree, *tree.rglob("*")):
-        mode = stat.S_IMODE(path.stat().st_mode)
-        wanted = mode | stat.S_IROTH | (stat.S_IXOTH if mode & stat.S_IXUSR else 0)
-        if mode != wanted:
-            path.chmod(wanted)
-    logger.warning(
-        "made PostgreSQL's files readable for all: %s", tree, extra={"action": "publish"}
-    )

@@ -22,14 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from portal.bundled.addresses import (
-    authority,
-    check_port,
-    free_port,
-    http_status,
-    local_peer,
-    reachable_host,
-)
+from portal.bundled import addresses
 from portal.bundled.data_folder import (
     DataFolder,
     UpError,
@@ -87,14 +80,16 @@ class _Plan:
     @property
     def public_url(self) -> str:
         given = self.environ.get("PUBLIC_URL", "").rstrip("/")
-        return given or f"http://{authority(reachable_host(self.host), self.port)}"
+        return (
+            given or f"http://{addresses.authority(addresses.reachable_host(self.host), self.port)}"
+        )
 
     @property
     def storage_port(self) -> int | None:
         if self.has_own_storage:
             return None
         after = range(self.port + 1, min(self.port + 1 + STORAGE_PORTS_TRIED, 65536))
-        return free_port(self.host, after)
+        return addresses.free_port(self.host, after)
 
 
 class Terminal:
@@ -156,7 +151,7 @@ async def up(*, host: str, port: int, data_dir: Path) -> None:
         folder = open_data_folder(data_dir)
         with claim(folder), open_terminal(folder.log("portal")) as terminal:
             await asyncio.to_thread(end_orphans, folder.children)
-            check_port(host, port)
+            addresses.check_port(host, port)
             plan = _Plan(host, port, folder, os.environ)
             try:
                 async with running_children(
@@ -190,7 +185,7 @@ async def start_embedded(
     specs: list[ChildSpec] = []
     if storage_port is not None:
         store = prepare_object_store(folder, host=host, port=storage_port)
-        environ |= _storage_settings(store, public_host or reachable_host(host))
+        environ |= _storage_settings(store, public_host or addresses.reachable_host(host))
         specs.append(store.spec())
         children.background(remove_unfinished_uploads(folder.objects, older_than=time.time()))
     if database:
@@ -204,9 +199,10 @@ async def start_embedded(
 
 
 def _storage_settings(store: ObjectStore, public_host: str) -> dict[str, str]:
+    own_host = addresses.local_peer(store.host)
     return {
-        "S3_ENDPOINT_URL": f"http://{authority(local_peer(store.host), store.port)}",
-        "S3_PUBLIC_ENDPOINT_URL": f"http://{authority(public_host, store.port)}",
+        "S3_ENDPOINT_URL": f"http://{addresses.authority(own_host, store.port)}",
+        "S3_PUBLIC_ENDPOINT_URL": f"http://{addresses.authority(public_host, store.port)}",
         "S3_BUCKET": BUCKET,
         "AWS_ACCESS_KEY_ID": store.access_key,
         "AWS_SECRET_ACCESS_KEY": store.secret_key,
@@ -271,7 +267,10 @@ async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
     await children.run(portal("migrate", ready_timeout_s=MIGRATE_TIMEOUT_S))
 
     async def web_answers() -> bool:
-        return await http_status(local_peer(plan.host), plan.port, "/healthz") == 200
+        return (
+            await addresses.http_status(addresses.local_peer(plan.host), plan.port, "/healthz")
+            == 200
+        )
 
     web = portal("web", "--host", plan.host, "--port", str(plan.port), ready=web_answers)
     await children.start(web, portal("worker"))

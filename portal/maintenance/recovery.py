@@ -31,15 +31,8 @@ from portal.database.connection import (
     transaction,
 )
 from portal.database.models import Deletion, PosterRequest, Video, VideoStatus
+from portal.queue import enqueue
 from portal.queue.app import Queue, QueueUnavailable
-from portal.queue.enqueue import (
-    defer_completion,
-    defer_poster,
-    defer_removal,
-    defer_transcode,
-    end_job,
-    queue_again,
-)
 from portal.queue.rows import DEAD_AFTER_S
 from portal.videos.deletion import finish_deletions
 from portal.videos.progress import JOB_OF_VIDEO
@@ -112,9 +105,9 @@ async def recover(queue: Queue) -> int:
             extra={"action": "recover", "job_id": row["id"], "task": row["task"]},
         )
         if row["queueing_lock"]:  # the next of its kind may be queued already
-            await end_job(row["id"], queue)
+            await enqueue.end_job(row["id"], queue)
         else:
-            await queue_again(row["id"], queue)
+            await enqueue.queue_again(row["id"], queue)
     lost = await fetch_rows(WITHOUT_JOB)
     for row in lost:
         known = {"kind": row["kind"], "video_id": str(row["video_id"]), "job_id": row["job_id"]}
@@ -134,9 +127,9 @@ async def _replace(row: Row, queue: Queue) -> None:
     if not await promise.select_for_update().exists():
         return
     if kind == "removal":
-        job_id = await defer_removal(video_id, queue)
+        job_id = await enqueue.defer_removal(video_id, queue)
     else:
-        job_id = await defer_poster(video_id, row["number"], queue)
+        job_id = await enqueue.defer_poster(video_id, row["number"], queue)
     await promise.update(job_id=job_id)
 
 
@@ -146,7 +139,7 @@ async def _replace_transcode(row: Row, queue: Queue) -> None:
         return
     found = Video.filter(id=video.id)
     if video.status is VideoStatus.PROCESSING and video.first_job_id == row["job_id"]:
-        job_id = await defer_transcode(video, queue)
+        job_id = await enqueue.defer_transcode(video, queue)
         await found.update(transcode_job_id=job_id, encode_job_id=None, updated_at=NOW)
     elif video.status is VideoStatus.READY and video.complete_job_id == row["job_id"]:
-        await found.update(complete_job_id=await defer_completion(video, queue))
+        await found.update(complete_job_id=await enqueue.defer_completion(video, queue))

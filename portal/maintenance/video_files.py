@@ -33,7 +33,6 @@ from portal.transcoding.planning.storyboard import SPRITE_LINE, STORYBOARD_NAME
 from portal.videos import posters
 
 CHANGED = "changed meanwhile; run it again"
-MAX_NAMED = 3
 # Where a poster is taken from when nobody chose a frame.
 POSTER_SHARE = 0.1
 
@@ -67,11 +66,8 @@ class Defect:
     missing: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        if not self.missing:
-            return self.name
-        rest = len(self.missing) - MAX_NAMED
-        more = f" and {rest:,} more" if rest > 0 else ""
-        return f"{self.name} without {', '.join(self.missing[:MAX_NAMED])}{more}"
+        count = f" ({len(self.missing):,} files)" if len(self.missing) > 1 else ""
+        return f"{self.name} without {self.missing[0]}{count}" if self.missing else self.name
 
 
 async def find_defects(video_id: UUID, storage: Storage) -> list[Defect]:

@@ -8,11 +8,10 @@ Bento4's `mp4hls`, and does so again after every rendition; an ffmpeg that copie
 renditions into HLS stands in for it. Sources are under five minutes, so it cuts no chunks.
 """
 
-import itertools
 import resource
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +25,7 @@ NICE = 19
 
 SEGMENT_S = 4
 AUDIO_BPS = 128_000
+KEY_FRAMES = ("-g", "600", "-force_key_frames", f"expr:gte(t,n_forced*{SEGMENT_S})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +55,21 @@ class Outcome:
 class _Steps:
     """Runs of ffmpeg one after the other, added up; `ready_s` is when the first plays."""
 
-    def __init__(self) -> None:
-        self.wall_s = self.cpu_s = 0.0
-        self.ready_s: float | None = None
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.wall_s = self.cpu_s = self.ready_s = 0.0
 
     def run(self, *arguments: str) -> None:
         before, started_at = _children_cpu_s(), time.monotonic()
         run_ffmpeg(*arguments)
         self.wall_s += time.monotonic() - started_at
         self.cpu_s += _children_cpu_s() - before
+
+    def encode(self, source: Path, rung: Rung, video: Sequence[str], output: Sequence[str]) -> None:
+        """Make one rendition with its sound from a file."""
+        tracks = ("-map", "0:v:0", *(("-map", "0:a:0") if self.task.probe.audio else ()))
+        encoder = ("-c:v", "libx264", *_rate(rung), *video, *_audio(self.task))
+        self.run("-i", str(source), *tracks, *encoder, *output)
 
     def outcome(self, renditions: Mapping[str, Path]) -> Outcome:
         return Outcome(
@@ -87,12 +93,17 @@ def _children_cpu_s() -> float:
 
 def floor(task: Task, folder: Path) -> Outcome:
     """One process, one decode, every rung scaled from the source, sound once."""
-    steps = _Steps()
-    steps.run(
-        *("-i", str(task.source), "-filter_complex", _split(task)),
-        *itertools.chain.from_iterable(_floor_output(rung, folder) for rung in task.rungs),
-        *(("-map", "0:a:0", *_audio(task), *_hls(folder / "audio")) if task.probe.audio else ()),
-    )
+    steps = _Steps(task)
+    inputs = "".join(f"[in{rung.name}]" for rung in task.rungs)
+    scales = (f";[in{rung.name}]{_scale(rung)}[{rung.name}]" for rung in task.rungs)
+    outputs: list[str] = []
+    for rung in task.rungs:
+        outputs += ["-map", f"[{rung.name}]", "-c:v", "libx264", *_rate(rung), *KEY_FRAMES]
+        outputs += ["-profile:v", "high", "-sc_threshold", "0", *_hls(folder / rung.name)]
+    if task.probe.audio:
+        outputs += ["-map", "0:a:0", *_audio(task), *_hls(folder / "audio")]
+    graph = f"[0:v:0]split={len(task.rungs)}{inputs}{''.join(scales)}"
+    steps.run("-i", str(task.source), "-filter_complex", graph, *outputs)
     return steps.outcome({rung.name: folder / rung.name / "index.m3u8" for rung in task.rungs})
 
 
@@ -102,101 +113,61 @@ def peertube(task: Task, folder: Path) -> Outcome:
     It takes a fitting source as it is ("quick transcode"), here whenever the portal copies. Every
     rendition carries its own sound.
     """
-    steps = _Steps()
-    full = folder / "full.mp4"
+    steps, full = _Steps(task), folder / "full.mp4"
     if task.top.copied:
-        steps.run("-i", str(task.source), *_tracks(task), "-c", "copy", *_fast_start(full))
+        steps.run(
+            "-i", str(task.source), "-map", "0:v:0", "-map", "0:a:0?", "-c", "copy", str(full)
+        )
     else:
-        encoder = (*_peertube_video(task, task.top), *_audio(task))
-        steps.run("-i", str(task.source), *_tracks(task), *encoder, *_fast_start(full))
+        steps.encode(task.source, task.top, _peertube(task.top), [str(full)])
     single_file = ("-hls_flags", "single_file")
     steps.run("-i", str(full), "-c", "copy", *_hls(folder / task.top.name, *single_file))
     steps.ready_s = steps.wall_s
     for rung in reversed(task.rungs[:-1]):
-        encoder = (*_peertube_video(task, rung), *_audio(task))
-        output = _hls(folder / rung.name, *single_file)
-        steps.run("-i", str(full), *_tracks(task), *encoder, *output)
+        video = ("-vf", f"scale={rung.width}:{rung.height}", *_peertube(rung))
+        steps.encode(full, rung, video, _hls(folder / rung.name, *single_file))
     return steps.outcome({rung.name: folder / rung.name / "index.m3u8" for rung in task.rungs})
 
 
 def mediacms(task: Task, folder: Path) -> Outcome:
     """Each rung from the source in a process of its own, all packaged again after each."""
-    steps = _Steps()
+    steps = _Steps(task)
     finished: dict[str, Path] = {}
     for rung in task.rungs:
-        made = folder / f"{rung.name}.mp4"
-        encoder = (*_mediacms_video(rung), *_audio(task))
-        steps.run("-i", str(task.source), *_tracks(task), *encoder, *_fast_start(made))
-        finished[rung.name] = made
-        steps.run(*_packaging(finished, folder / f"hls-{rung.name}"))
+        finished[rung.name] = folder / f"{rung.name}.mp4"
+        video = ("-vf", _scale(rung, "lanczos"), "-profile:v", "main", *KEY_FRAMES)
+        steps.encode(task.source, rung, video, [str(finished[rung.name])])
+        inputs, outputs = [], []
+        for number, (name, path) in enumerate(finished.items()):
+            inputs += ["-i", str(path)]
+            place = folder / f"hls-{rung.name}" / name
+            outputs += ["-map", str(number), "-c", "copy", *_hls(place)]
+        steps.run(*inputs, *outputs)
         steps.ready_s = steps.ready_s or steps.wall_s
     return steps.outcome(finished)
-
-
-def _split(task: Task) -> str:
-    pads = [f"[{rung.name}]" for rung in task.rungs]
-    scales = (
-        f"[source{pad[1:]}{_scale(rung)}{pad}" for rung, pad in zip(task.rungs, pads, strict=True)
-    )
-    sources = "".join(f"[source{pad[1:]}" for pad in pads)
-    return ";".join((f"[0:v:0]split={len(pads)}{sources}", *scales))
 
 
 def _scale(rung: Rung, flags: str = "bicubic") -> str:
     return f"scale={rung.width}:{rung.height}:flags={flags},setsar=1"
 
 
-def _floor_output(rung: Rung, folder: Path) -> Iterator[str]:
-    yield from ("-map", f"[{rung.name}]")
-    yield from _x264(rung, buffer_s=rung.buffer_bits / rung.max_bitrate_bps)
-    yield from ("-profile:v", "high", *_key_frames(), "-sc_threshold", "0")
-    yield from _hls(folder / rung.name)
-
-
-def _peertube_video(task: Task, rung: Rung) -> Iterator[str]:
+def _peertube(rung: Rung) -> tuple[str, ...]:
     fps = round(rung.fps)
-    if rung is not task.top:
-        yield from ("-vf", f"scale={rung.width}:{rung.height}")
-    yield from _x264(rung, buffer_s=2)
-    yield from ("-b_strategy", "1", "-bf", "16", "-r", str(fps), "-g", str(2 * fps))
+    return ("-b_strategy", "1", "-bf", "16", "-r", str(fps), "-g", str(2 * fps))
 
 
-def _mediacms_video(rung: Rung) -> Iterator[str]:
-    yield from ("-vf", _scale(rung, "lanczos"), "-profile:v", "main")
-    yield from _x264(rung, buffer_s=1)
-    yield from _key_frames()
-
-
-def _x264(rung: Rung, *, buffer_s: float) -> Iterator[str]:
-    """What all flows have in common; each has its own size of the decoder buffer."""
-    yield from ("-c:v", "libx264", "-preset", PRESET, "-pix_fmt", "yuv420p")
-    yield from ("-crf", str(rung.crf), "-maxrate", str(rung.max_bitrate_bps))
-    yield from ("-bufsize", str(round(rung.max_bitrate_bps * buffer_s)))
-
-
-def _key_frames() -> tuple[str, ...]:
-    return ("-g", "600", "-force_key_frames", f"expr:gte(t,n_forced*{SEGMENT_S})")
-
-
-def _tracks(task: Task) -> tuple[str, ...]:
-    return ("-map", "0:v:0", *(("-map", "0:a:0") if task.probe.audio else ()))
+def _rate(rung: Rung) -> tuple[str, ...]:
+    """What all flows have in common."""
+    return (
+        *("-preset", PRESET, "-pix_fmt", "yuv420p", "-crf", str(rung.crf)),
+        *("-maxrate", str(rung.max_bitrate_bps), "-bufsize", str(rung.buffer_bits)),
+    )
 
 
 def _audio(task: Task) -> tuple[str, ...]:
     if not task.probe.audio:
         return ()
     return ("-c:a", "aac", "-b:a", str(AUDIO_BPS), "-ac", "2", "-ar", "48000")
-
-
-def _fast_start(path: Path) -> tuple[str, ...]:
-    return ("-movflags", "+faststart", str(path))
-
-
-def _packaging(finished: Mapping[str, Path], folder: Path) -> Iterator[str]:
-    for path in finished.values():
-        yield from ("-i", str(path))
-    for number, name in enumerate(finished):
-        yield from ("-map", str(number), "-c", "copy", *_hls(folder / name))
 
 
 def _hls(folder: Path, *options: str) -> tuple[str, ...]:

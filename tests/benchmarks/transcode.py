@@ -33,12 +33,11 @@ from peers import Outcome, Task, floor, mediacms, peertube, run_ffmpeg
 from running_portal import LivePortal, create, final_status, make_video, upload
 
 from portal.transcoding.packaging.hls import parse_media_playlist
-from portal.transcoding.planning.ladder import Rung, plan_renditions
+from portal.transcoding.planning.ladder import plan_renditions
 from portal.transcoding.probing.probe import probe
 
 MADE_S = 66
 VMAF_S = 20
-VMAF_TOLERANCE = 1.0
 # Key frames, and a rate between the usual and what the portal still delivers as it is.
 SOURCES = {
     "encoded": ("-crf", "18", "-force_key_frames", "expr:gte(t,n_forced*10)", "-g", "999"),
@@ -144,39 +143,26 @@ def _print_aims(outcomes: Mapping[str, Sequence[Outcome]], mode: str) -> None:
 
 
 def _median(runs: Sequence[Outcome]) -> Outcome:
-    return Outcome(
-        ready_s=statistics.median(run.ready_s for run in runs),
-        full_s=statistics.median(run.full_s for run in runs),
-        cpu_s=statistics.median(run.cpu_s for run in runs),
-        renditions=runs[-1].renditions,
-    )
+    times = {
+        name: statistics.median(getattr(run, name) for run in runs)
+        for name in ("ready_s", "full_s", "cpu_s")
+    }
+    return Outcome(**times, renditions=runs[-1].renditions)
 
 
 def _print_scores(task: Task, outcomes: Mapping[str, Outcome]) -> None:
     """VMAF against the source, all enlarged to its size, of the first seconds."""
     print(f"\n{'VMAF':8}" + "".join(f"{flow:>10}" for flow in outcomes) + f"{'kbit/s':>10}")
     for rung in task.rungs:
-        scores = {
-            flow: vmaf(
-                outcome.renditions[rung.name],
-                task.source,
-                size=(task.top.width, task.top.height),
-            )
-            for flow, outcome in outcomes.items()
-        }
-        size_bytes = outcomes["portal"].renditions[rung.name].stat().st_size
-        rate_bps = size_bytes * 8 / task.probe.duration_s
+        size = (task.top.width, task.top.height)
+        files = {flow: outcome.renditions[rung.name] for flow, outcome in outcomes.items()}
+        scores = {flow: vmaf(file, task.source, size=size) for flow, file in files.items()}
+        rate_bps = files["portal"].stat().st_size * 8 / task.probe.duration_s
+        apart = [it for it, score in scores.items() if abs(score - scores["portal"]) > 1]
+        verdict = f"NOT EQUAL: {', '.join(apart)}" if apart else ""
         row = "".join(f"{score:10.1f}" for score in scores.values())
-        print(f"{rung.name:8}{row}{rate_bps / 1000:10.0f}  {_verdict(rung, scores)}", flush=True)
-
-
-def _verdict(rung: Rung, scores: Mapping[str, float]) -> str:
-    if rung.copied:
-        return "copied by the portal"
-    apart = [
-        flow for flow, score in scores.items() if abs(score - scores["portal"]) > VMAF_TOLERANCE
-    ]
-    return f"NOT EQUAL: {', '.join(apart)}" if apart else ""
+        told = "copied by the portal" if rung.copied else verdict
+        print(f"{rung.name:8}{row}{rate_bps / 1000:10.0f}  {told}", flush=True)
 
 
 def _made_clip(path: Path) -> Path:
@@ -237,7 +223,9 @@ async def _published(portal: LivePortal, task: Task, folder: Path) -> Outcome:
 
         async def until(condition: Callable[[dict[str, Any]], bool], poll_s: float) -> None:
             async with asyncio.timeout(LIMIT_S):
-                while not condition(record := await _json(session, f"{video_url}/transcode")):
+                while not condition(
+                    record := json.loads(await _bytes(session, f"{video_url}/transcode"))
+                ):
                     if record["stage"] == "failed":
                         sys.exit(f"the portal failed: {record['failure']}")
                     await asyncio.sleep(poll_s)
@@ -245,7 +233,7 @@ async def _published(portal: LivePortal, task: Task, folder: Path) -> Outcome:
         await until(lambda record: record["stage"] == "ready", POLL_S)
         ready_s = monotonic() - started_at
         await until(_is_complete, COMPLETE_POLL_S)
-        master_url = (await _json(session, video_url))["playbackUrl"]
+        master_url = json.loads(await _bytes(session, video_url))["playbackUrl"]
         variants: list[tuple[str, str]] = []
         while len(variants) < len(task.rungs):
             text = (await _bytes(session, master_url)).decode()
@@ -273,11 +261,6 @@ async def _download(session: aiohttp.ClientSession, url: str, path: Path) -> Pat
         for uri in (playlist.map_uri, *(segment.uri for segment in playlist.segments)):
             file.write(await _bytes(session, urljoin(url, uri)))
     return path
-
-
-async def _json(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(await _bytes(session, url))
-    return record
 
 
 async def _bytes(session: aiohttp.ClientSession, url: str) -> bytes:

@@ -60,6 +60,7 @@ async def test_data_and_keys_survive_a_restart_and_a_file_stays_the_same(
         assert second["AWS_SECRET_ACCESS_KEY"] == first["AWS_SECRET_ACCESS_KEY"]
         async with open_storage(Config.from_env(second)) as storage:
             assert await holds_source(video, storage)
+            await another_second()
             await storage.put(key, b"abc", content_type="video/mp4")
             assert not await holds_source(video, storage)
 

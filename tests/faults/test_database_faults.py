@@ -46,19 +46,15 @@ BEGIN
   END IF;
   RETURN NEW;
 END $$;
-CREATE TRIGGER away BEFORE {event} FOR EACH ROW
-WHEN ({condition}) EXECUTE FUNCTION go_away();
+CREATE TRIGGER away BEFORE {} FOR EACH ROW WHEN ({}) EXECUTE FUNCTION go_away();
 """
-PUBLISHED = AWAY.format(event="UPDATE ON attempts", condition="NEW.outcome = 'published'")
-FAILED = AWAY.format(event="UPDATE ON attempts", condition="NEW.outcome = 'failed'")
-ENQUEUED = AWAY.format(
-    event="INSERT ON procrastinate_jobs", condition="NEW.task_name = 'portal:complete'"
-)
+OUTCOME = AWAY.format("UPDATE ON attempts", "NEW.outcome = '{}'")
+ENQUEUED = AWAY.format("INSERT ON procrastinate_jobs", "NEW.task_name = 'portal:complete'")
 OUTAGE_S = 3
 SETTLED_S = 120
 OUTCOMES = "SELECT outcome::text FROM attempts ORDER BY number"
-IS_ENCODED = "SELECT 1 FROM attempts WHERE stage <> 'probing' OR outcome IS NOT NULL"
-IS_READY = "SELECT 1 FROM videos WHERE status = 'ready'"
+IS_ENCODED = "SELECT FROM attempts WHERE stage <> 'probing' OR outcome IS NOT NULL"
+IS_READY = "SELECT FROM videos WHERE status = 'ready'"
 LEASE_END = "SELECT lease_expires_at FROM attempts"
 POOL_SIZE = 2
 # More turns of the loop than it takes to get a connection and begin.
@@ -95,12 +91,9 @@ async def test_creation_over_a_line_cut_at_any_byte_makes_one_video_with_one_job
     assert answers[503], answers
 
 
-@pytest.mark.parametrize("away", [PUBLISHED, ENQUEUED], ids=["published", "next one queued"])
+@pytest.mark.parametrize("away", [OUTCOME.format("published"), ENQUEUED], ids=["end", "next"])
 async def test_pass_is_published_when_the_database_is_back(
-    away: str,
-    client: Client,
-    resources: WebContext,
-    tmp_path: Path,
+    away: str, client: Client, resources: WebContext, tmp_path: Path
 ) -> None:
     source = make_video(tmp_path / "wide.mp4", size="640x360")
     video = await published_file(client, resources, source)
@@ -116,7 +109,7 @@ async def test_work_is_handed_back_when_the_database_is_back(
 ) -> None:
     video = await published_file(client, resources, short_video)
     await resources.storage.delete(video.storage_key)
-    await run_sql(resources.config.database_url, FAILED)
+    await run_sql(resources.config.database_url, OUTCOME.format("failed"))
     with pytest.raises(Exception, match="terminat"):
         await make_playable(video, resources, tmp_path)
     [attempt] = await Attempt.filter(video_id=video.id)
