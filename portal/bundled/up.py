@@ -80,9 +80,8 @@ class _Plan:
     @property
     def public_url(self) -> str:
         given = self.environ.get("PUBLIC_URL", "").rstrip("/")
-        return (
-            given or f"http://{addresses.authority(addresses.reachable_host(self.host), self.port)}"
-        )
+        host = addresses.reachable_host(self.host)
+        return given or f"http://{addresses.authority(host, self.port)}"
 
     @property
     def storage_port(self) -> int | None:
@@ -267,10 +266,8 @@ async def _run(plan: _Plan, children: Children, terminal: Terminal) -> None:
     await children.run(portal("migrate", ready_timeout_s=MIGRATE_TIMEOUT_S))
 
     async def web_answers() -> bool:
-        return (
-            await addresses.http_status(addresses.local_peer(plan.host), plan.port, "/healthz")
-            == 200
-        )
+        host = addresses.local_peer(plan.host)
+        return await addresses.http_status(host, plan.port, "/healthz") == 200
 
     web = portal("web", "--host", plan.host, "--port", str(plan.port), ready=web_answers)
     await children.start(web, portal("worker"))

@@ -5,21 +5,17 @@ moment and however much like the first, is noticed; what was published before st
 """
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
 from api_client import Client, answered, metadata, presign, put
 from passes import make_missing, make_playable, make_source, states
-from running_portal import make_video
 from seaweed import SeaweedServer
 from storage_proxy import StorageProxy, fine, storage_proxy
 
-from portal.config import Config
 from portal.database.models import Video, VideoStatus
 from portal.transcoding.planning import ladder
-from portal.web.app import create_app
 from portal.web.composition import WebContext
 
 
@@ -37,19 +33,7 @@ async def proxy(
 def environ(environ: dict[str, str], seaweed: SeaweedServer, proxy: StorageProxy) -> dict[str, str]:
     other = seaweed.environ if proxy.target == seaweed.endpoint_url else {}
     address = {"S3_ENDPOINT_URL": proxy.url, "S3_PUBLIC_ENDPOINT_URL": proxy.url}
-    return {**environ, **other, **address}
-
-
-@pytest.fixture(scope="module")
-def short(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    return make_video(tmp_path_factory.mktemp("media") / "short.mp4").read_bytes()
-
-
-@pytest.fixture(scope="module")
-def long(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """Playable after one pass, completed by another."""
-    folder = tmp_path_factory.mktemp("media")
-    return make_source(folder / "long.mp4", size="640x360", rate=2).read_bytes()
+    return {**environ, **other, **address, "DOWNLOADS": "on"}
 
 
 def other(content: bytes, rng: Random) -> bytes:
@@ -83,17 +67,15 @@ def replacing(
     proxy.choose = replace
 
 
-def expect_failed(video: Video) -> None:
-    assert (video.status, video.failure_code) == (VideoStatus.FAILED, "source_changed")
-
-
 @pytest.mark.parametrize("proxy", ["embedded", "seaweed"], indirect=True)
 async def test_file_of_the_same_size_put_at_once_after_creation_is_noticed(
-    rng: Random, client: Client, resources: WebContext, short: bytes, tmp_path: Path
+    rng: Random, client: Client, resources: WebContext, short_video: Path, tmp_path: Path
 ) -> None:
+    short = short_video.read_bytes()
     video, address = await created(client, short)
     assert await put(address, other(short, rng)) == 200
-    expect_failed(await make_playable(video, resources, tmp_path))
+    video = await make_playable(video, resources, tmp_path)
+    assert (video.status, video.failure_code) == (VideoStatus.FAILED, "source_changed")
 
 
 async def test_file_replaced_in_the_middle_of_a_pass_is_not_published(
@@ -101,16 +83,17 @@ async def test_file_replaced_in_the_middle_of_a_pass_is_not_published(
     client: Client,
     resources: WebContext,
     proxy: StorageProxy,
-    short: bytes,
+    short_video: Path,
     tmp_path: Path,
 ) -> None:
+    short = short_video.read_bytes()
     video, address = await created(client, short)
     # The probe's reads, the first pictures, or what is written last.
     kind, most = rng.choice([("GET videos", 6), ("PUT hls", 7)])
     replacing(proxy, address, other(short, rng), at_request=rng.randint(1, most), kind=kind)
-    expect_failed(await make_playable(video, resources, tmp_path))
-    response = await client.get(f"/hls/{video.id}/1/master.m3u8")
-    assert response.status_code == 404
+    video = await make_playable(video, resources, tmp_path)
+    assert (video.status, video.failure_code) == (VideoStatus.FAILED, "source_changed")
+    assert (await client.get(f"/hls/{video.id}/1/master.m3u8")).status_code == 404
 
 
 async def test_file_replaced_in_the_middle_of_a_later_pass_fails_only_what_is_missing(
@@ -118,16 +101,19 @@ async def test_file_replaced_in_the_middle_of_a_later_pass_fails_only_what_is_mi
     client: Client,
     resources: WebContext,
     proxy: StorageProxy,
-    long: bytes,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ladder, "_EARLY_FROM_ENCODE_S", 0)
+    # Playable after one pass, completed by another.
+    long = make_source(tmp_path / "long.mp4", size="640x360", rate=2).read_bytes()
     video, address = await created(client, long)
     video = await make_playable(video, resources, tmp_path)
     assert video.status is VideoStatus.READY
     await make_missing(video, resources, tmp_path)  # the storyboard
     before = await states(video)
+    original = f"/videos/{video.id}/original"
+    assert (await client.get(original)).status_code == 302
     # The pass writes 19 objects; the 20th request, if any, would come after its last look.
     replacing(proxy, address, other(long, rng), at_request=rng.randint(1, 18), kind="PUT hls")
     assert await make_missing(video, resources, tmp_path)
@@ -136,20 +122,5 @@ async def test_file_replaced_in_the_middle_of_a_later_pass_fails_only_what_is_mi
     expected = {"complete": "complete", "planned": "failed"}
     assert after == {name: expected[state] for name, state in before.items()}
     assert (await Video.get(id=video.id)).status is VideoStatus.READY
+    assert (await client.get(original)).status_code == 404
     assert (await client.get(f"/hls/{video.id}/1/master.m3u8")).status_code == 200
-
-
-async def test_replaced_file_is_not_offered_as_the_original(
-    config: Config, short: bytes, tmp_path: Path
-) -> None:
-    app = create_app(replace(config, downloads=True))
-    async with app.test_app():
-        client = app.test_client()
-        video, address = await created(client, short)
-        video = await make_playable(video, app.extensions["portal"], tmp_path)
-        page = f"/videos/{video.id}/original"
-        assert (await client.get(page)).status_code == 302
-        assert await put(address, other(short, Random(1))) == 200  # noqa: S311
-        assert (await client.get(page)).status_code == 404
-        # What was published stays.
-        assert (await client.get(f"/hls/{video.id}/1/master.m3u8")).status_code == 200
