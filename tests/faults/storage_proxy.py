@@ -6,10 +6,9 @@ address as that of storage: signatures cover the host, and pass through unchange
 
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from random import Random
 
 import aiohttp
@@ -18,34 +17,22 @@ from yarl import URL
 
 CHUNK_BYTES = 64 * 1024
 HOP_HEADERS = frozenset({"connection", "keep-alive", "transfer-encoding", "expect", "date"})
+SLOW_DOWN = "503 SlowDown"
+FAULTS = ("500 InternalError", SLOW_DOWN, "507 InsufficientStorage")
+
+# Told the kind of a request, such as `GET videos`, and whether its address was presigned; answers
+# with what the request is refused, if it is.
+Choose = Callable[[str, bool], Awaitable[str | None]]
 
 
-class Fault(StrEnum):
-    """What may happen to a request."""
-
-    ERROR = "500 InternalError"
-    SLOW_DOWN = "503 SlowDown"
-    FULL = "507 InsufficientStorage"
-    CUT_REQUEST = "cut in the request"
-    CUT_ANSWER = "cut in the answer"
-    LOST_ANSWER = "done, but not answered"
-
-
-CODED = frozenset({Fault.ERROR, Fault.SLOW_DOWN, Fault.FULL})
-
-
-# Told the kind of a request, such as `GET videos`, and whether its address was presigned.
-Choose = Callable[[str, bool], Awaitable[Fault | None]]
-
-
-async def fine(kind: str, is_presigned: bool) -> Fault | None:
-    return None
+async def fine(kind: str, is_presigned: bool) -> None:
+    """Refuse nothing."""
 
 
 def weather(
     rng: Random,
     *,
-    faults: Collection[Fault] = Fault,
+    faults: Sequence[str] = FAULTS,
     share: float = 1.0,
     kinds: str = ".*",
     limit: int | None = None,
@@ -53,12 +40,12 @@ def weather(
     """Such faults in this share of the requests of these kinds, and no more than the limit."""
     left = limit
 
-    async def choose(kind: str, is_presigned: bool) -> Fault | None:
+    async def choose(kind: str, is_presigned: bool) -> str | None:
         nonlocal left
         if left == 0 or not re.fullmatch(kinds, kind) or rng.random() >= share:
             return None
         left = None if left is None else left - 1
-        return rng.choice(list(faults))
+        return rng.choice(faults)
 
     return choose
 
@@ -74,80 +61,47 @@ class StorageProxy:
     tally: Counter[str] = field(default_factory=Counter)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        kind = _kind(request)
+        _, _, key = request.path.lstrip("/").partition("/")
+        kind = f"{request.method} {key.partition('/')[0]}"
         fault = await self.choose(kind, "X-Amz-Signature" in request.query)
-        if fault is not None:
-            self.tally[f"{fault}: {kind}"] += 1
         # Botocore holds a body back until it is asked for.
         if request.headers.get("Expect", "").lower() == "100-continue" and request.transport:
             request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if fault in CODED:
+        if fault is not None:
+            self.tally[f"{fault}: {kind}"] += 1
             return await _refused(request, fault)
-        if fault is Fault.CUT_REQUEST and not request.can_read_body:
-            return _cut(request)
         try:
-            return await self._pass_on(request, fault)
+            return await self._pass_on(request)
         except aiohttp.ClientError:
-            return _cut(request)
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response()
 
-    async def _pass_on(self, request: web.BaseRequest, fault: Fault | None) -> web.StreamResponse:
+    async def _pass_on(self, request: web.BaseRequest) -> web.StreamResponse:
         async with self.session.request(
             request.method,
             URL(self.target + request.raw_path, encoded=True),
             headers=[it for it in request.headers.items() if it[0].lower() not in HOP_HEADERS],
-            data=_body(request, fault) if request.can_read_body else None,
+            data=request.content.iter_chunked(CHUNK_BYTES) if request.can_read_body else None,
             allow_redirects=False,
         ) as answer:
-            content = await answer.read() if fault else b""
-            if fault is Fault.LOST_ANSWER or (fault and not content):
-                return _cut(request)
             response = web.StreamResponse(status=answer.status, reason=answer.reason)
             for name, value in answer.headers.items():
                 if name.lower() not in HOP_HEADERS:
                     response.headers.add(name, value)
             await response.prepare(request)
-            if fault:
-                await response.write(content[: len(content) // 2])
-                return _cut(request)
             async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
                 await response.write(chunk)
             return response
 
 
-def _kind(request: web.BaseRequest) -> str:
-    """The method and the top folder; parts and multipart uploads told apart."""
-    if "partNumber" in request.query:
-        return f"{request.method} part"
-    if request.query.keys() & {"uploadId", "uploads"}:
-        return f"{request.method} multipart"
-    _, _, key = request.path.lstrip("/").partition("/")
-    return f"{request.method} {key.partition('/')[0]}"
-
-
-async def _body(request: web.BaseRequest, fault: Fault | None) -> AsyncIterator[bytes]:
-    left = (request.content_length or 1) // 2
-    async for chunk in request.content.iter_chunked(CHUNK_BYTES):
-        if fault is Fault.CUT_REQUEST and left < len(chunk):
-            yield chunk[:left]
-            raise aiohttp.ClientConnectionError
-        left -= len(chunk)
-        yield chunk
-
-
-async def _refused(request: web.BaseRequest, fault: Fault) -> web.Response:
+async def _refused(request: web.BaseRequest, fault: str) -> web.Response:
     """An error as S3 servers word it. They read the body first, or clients see a broken line."""
     async for _ in request.content.iter_chunked(CHUNK_BYTES):
         pass
-    status, code = fault.value.split(" ")
+    status, code = fault.split(" ")
     body = f"<Error><Code>{code}</Code><Message>Injected.</Message></Error>"
     return web.Response(status=int(status), text=body, content_type="application/xml")
-
-
-def _cut(request: web.BaseRequest) -> web.Response:
-    """Reset the connection; what is returned reaches nobody."""
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response()
 
 
 @asynccontextmanager
