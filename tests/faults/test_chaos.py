@@ -27,7 +27,7 @@ from running_up import Portal, running
 
 from portal.bundled.data_folder import load_environment
 from portal.client.calls import REQUEST_TIMEOUT, Api, Refused
-from portal.client.uploads import MIB, send_file
+from portal.client.publish import MIB, send_file
 from portal.retry import Backoff, retry
 
 FAULTS, VIDEOS = 8, 4
