@@ -30,7 +30,7 @@ class _Copy:
         self._folder = Path(request["folder"])
         self._position_s = 0.0
         self._stream = container.streams[request["video"]["index"]]
-        self._video = VideoCopy(self._stream, self._rendition(request["video"], is_video=True))
+        self._video = VideoCopy(self._stream, self._rendition(request["video"]))
         self._audio = {track["name"]: self._audio_copy(track) for track in request["audio"]}
 
     def run(self) -> dict[str, Any]:
@@ -49,35 +49,29 @@ class _Copy:
                     track.cut_at(cut, self._video.ticks_per_s)
             if self._video.frame_count == expected:
                 self._finish_video()
-        if expected and self._video.frame_count != expected:
+        if not expected:
+            self._finish_video()
+        elif self._video.frame_count != expected:
             raise Undeliverable("truncated", f"{self._video.frame_count} of {expected} frames came")
-        return self._finish(expected)
+        for track in self._audio.values():
+            track.finish()
+        return {
+            "frames": self._video.frame_count,
+            "duration_s": self._video.end_s,
+            "dropped": {name: it.dropped for name, it in self._audio.items() if it.dropped},
+        }
 
     def _finish_video(self) -> None:
         self._video.finish()
         for track in self._audio.values():
             track.end_video()
 
-    def _finish(self, expected: int) -> dict[str, Any]:
-        if not expected:
-            self._finish_video()
-        for track in self._audio.values():
-            track.finish()
-        dropped = {name: track.dropped for name, track in self._audio.items() if track.dropped}
-        return {
-            "frames": self._video.frame_count,
-            "duration_s": self._video.end_s,
-            "dropped": dropped,
-        }
-
     def _audio_copy(self, track: dict[str, Any]) -> AudioCopy:
         stream = self._container.streams[track["index"]]
-        rendition = self._rendition(track, is_video=False)
-        return AudioCopy(stream, rendition, packet_count=_packet_count(stream))
+        return AudioCopy(stream, self._rendition(track), packet_count=_packet_count(stream))
 
-    def _rendition(self, track: dict[str, Any], *, is_video: bool) -> Rendition:
-        folder = self._folder / track["name"]
-        return Rendition(folder, is_video=is_video, on_segment=self._tell)
+    def _rendition(self, track: dict[str, Any]) -> Rendition:
+        return Rendition(self._folder / track["name"], self._tell)
 
     def _tell(self, at_s: float) -> None:
         if at_s > self._position_s:
@@ -115,21 +109,15 @@ def _remux(request: dict[str, Any]) -> dict[str, Any]:
         return _fail("undeliverable", exc, reason="unreadable")
 
 
-def _is_short(answer: dict[str, Any]) -> bool:
-    """Whether a source that did not arrive whole would have looked like this."""
-    if "report" in answer:
-        return bool(answer["report"]["dropped"])
-    return bool(answer["error"] == "undeliverable")
-
-
 def main() -> None:
     """Carry out the request on stdin."""
     request = json.load(sys.stdin)
     av.logging.set_level(av.logging.WARNING)
     with av.logging.Capture() as complaints:
         answer = _remux(request)
-    lost = told_lost(complaints)
-    if lost and _is_short(answer):
+    # What a source that did not arrive whole looks like.
+    is_short = answer.get("error") == "undeliverable" or answer.get("report", {}).get("dropped")
+    if is_short and (lost := told_lost(complaints)):
         answer = {"error": "unreachable", "detail": lost}
     _print(answer)
 

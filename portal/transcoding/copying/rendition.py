@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,9 +56,8 @@ class NotWritten(Exception):
 class Rendition:
     """Writes into a folder of its own. `on_segment` is told each time where a segment ends."""
 
-    def __init__(self, folder: Path, *, is_video: bool, on_segment: OnSegment) -> None:
+    def __init__(self, folder: Path, on_segment: OnSegment) -> None:
         self._folder = folder
-        self._is_video = is_video
         self._on_segment = on_segment
         self._segments: list[hls.Segment] = []
         self._end_s = 0.0
@@ -72,7 +70,7 @@ class Rendition:
         """Write a segment; `until`, in ticks, ends its decoding and `end_s` its presentation."""
         number = len(self._segments)
         try:
-            head = segment_head(number, samples, until=until, is_video=self._is_video)
+            head = _segment_head(number, samples, until)
         except struct.error as exc:
             raise Undeliverable("times", f"segment {number}: {exc}") from exc
         uri = f"{number:05}.m4s"
@@ -122,26 +120,40 @@ def init_segment(stream: Any, first: bytes, *, pts: int, dts: int) -> bytes:
         packet.pts, packet.dts, packet.duration = pts, dts, 1
         packet.is_keyframe = True
         output.mux_one(packet)
-    return _only(_INIT_BOXES, written.getvalue())
+    data, found, at = written.getvalue(), b"", 0
+    while at < len(data):
+        size, kind = struct.unpack_from(">I4s", data, at)
+        found += data[at : at + size] if kind in _INIT_BOXES else b""
+        at += size
+    return found
 
 
-def segment_head(number: int, samples: Sequence[Sample], *, until: int, is_video: bool) -> bytes:
+def _segment_head(number: int, samples: Sequence[Sample], until: int) -> bytes:
     """What stands in a segment before its samples' data; `until` ends the last one's decoding.
 
     Raises struct.error when a figure is too large for its field.
     """
+    # Sound, all of which can be begun at and is shown when it is decoded, needs fewer columns.
+    is_plain = all(sample.is_sync and not sample.offset for sample in samples)
+    columns = _DURATION | _SIZE | (0 if is_plain else _FLAGS | _COMPOSITION)
+    ends = (*(sample.decode_at for sample in samples[1:]), until)
+    rows: list[int] = []
+    for (at, offset, is_sync, data), end in zip(samples, ends, strict=True):
+        rows += (end - at, len(data))
+        rows += () if is_plain else (_SYNC if is_sync else _NOT_SYNC, offset)
+    table = struct.pack(f">{len(rows)}I", *rows)
     # Its size doesn't depend on the offset, which has to be told in it.
-    size_bytes = len(_movie_fragment(number, samples, until, is_video, data_offset=0))
+    size_bytes = len(_movie_fragment(number, samples, columns, table, data_offset=0))
     data_offset = size_bytes + _BOX_HEADER_BYTES
-    moof = _movie_fragment(number, samples, until, is_video, data_offset=data_offset)
+    moof = _movie_fragment(number, samples, columns, table, data_offset=data_offset)
     media_bytes = sum(len(sample.data) for sample in samples)
-    mdat = struct.pack(">I4s", _BOX_HEADER_BYTES + media_bytes, b"mdat")
-    return _SEGMENT_TYPE + moof + mdat
+    return _SEGMENT_TYPE + moof + struct.pack(">I4s", _BOX_HEADER_BYTES + media_bytes, b"mdat")
 
 
 def _movie_fragment(
-    number: int, samples: Sequence[Sample], until: int, is_video: bool, *, data_offset: int
+    number: int, samples: Sequence[Sample], columns: int, table: bytes, *, data_offset: int
 ) -> bytes:
+    run = struct.pack(">III", _DATA_OFFSET | columns, len(samples), data_offset)
     return _box(
         b"moof",
         _box(b"mfhd", struct.pack(">II", 0, number + 1)),
@@ -149,32 +161,11 @@ def _movie_fragment(
             b"traf",
             _box(b"tfhd", struct.pack(">III", _BASE_IS_MOOF | _HAS_DEFAULT_FLAGS, _TRACK, _SYNC)),
             _box(b"tfdt", struct.pack(">IQ", 1 << 24, samples[0].decode_at)),
-            _box(b"trun", _run(samples, until, is_video, data_offset)),
+            _box(b"trun", run, table),
         ),
     )
-
-
-def _run(samples: Sequence[Sample], until: int, is_video: bool, data_offset: int) -> bytes:
-    kind = _DATA_OFFSET | _DURATION | _SIZE | (_FLAGS | _COMPOSITION if is_video else 0)
-    ends = (*(sample.decode_at for sample in samples[1:]), until)
-    rows = (
-        (end - at, len(data), *((_SYNC if is_sync else _NOT_SYNC, offset) if is_video else ()))
-        for (at, offset, is_sync, data), end in zip(samples, ends, strict=True)
-    )
-    values = tuple(chain.from_iterable(rows))
-    return struct.pack(f">III{len(values)}I", kind, len(samples), data_offset, *values)
 
 
 def _box(kind: bytes, *content: bytes) -> bytes:
     body = b"".join(content)
     return struct.pack(">I4s", _BOX_HEADER_BYTES + len(body), kind) + body
-
-
-def _only(kinds: Collection[bytes], data: bytes) -> bytes:
-    """The boxes of these kinds, of data that FFmpeg wrote."""
-    found, at = b"", 0
-    while at < len(data):
-        size, kind = struct.unpack_from(">I4s", data, at)
-        found += data[at : at + size] if kind in kinds else b""
-        at += size
-    return found

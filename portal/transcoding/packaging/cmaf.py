@@ -65,14 +65,14 @@ def inspect_segment(segment: bytes) -> SegmentFacts:
     """Read the facts of an H.264 segment. Raises SegmentError when it can't be read."""
     run = _read_run(segment)
     first_end = run.first_at + run.sizes_bytes[0]
-    begins_with_first = run.shown_at[0] == min(run.shown_at)
     return SegmentFacts(
         sample_count=len(run.sizes_bytes),
         key_size_bytes=first_end,
         from_ticks=run.begins_at + min(run.shown_at),
         last_ticks=run.begins_at + max(run.shown_at),
         until_ticks=run.begins_at + run.shown_until,
-        is_closed=begins_with_first and _is_idr(segment[run.first_at : first_end]),
+        is_closed=run.shown_at[0] == min(run.shown_at)
+        and _is_idr(segment[run.first_at : first_end]),
     )
 
 

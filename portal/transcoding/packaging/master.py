@@ -60,44 +60,33 @@ def master_playlist(entries: Sequence[Entry]) -> str:
         *(_media(folder, audio, f'CHANNELS="{audio.channels}"') for folder, audio in audios),
         *(_media(folder, track, "FORCED=NO") for folder, track in subtitles),
     ]
-    groups = _Groups([audio for _, audio in audios], has_subtitles=bool(subtitles))
-    for folder, video in _starting_order(videos, groups):
-        lines += [groups.stream_inf(video), folder + media_playlist_name(video.name)]
+    # The player hears one of the sounds: the dearest counts.
+    sound_bps = max((audio.bandwidth_bps for _, audio in audios), default=0)
+    affordable = [e for e in videos if e[1].bandwidth_bps + sound_bps <= _FIRST_VARIANT_BPS]
+    first = affordable[-1] if affordable else videos[0]
+    for folder, video in [first, *(entry for entry in videos if entry is not first)]:
+        tag = _stream_inf(video, [audio for _, audio in audios], has_subtitles=bool(subtitles))
+        lines += [tag, folder + media_playlist_name(video.name)]
     lines += [_iframe_stream_inf(folder, video) for folder, video in videos]
     return "\n".join(lines) + "\n"
 
 
-class _Groups:
-    """What every variant adds from the renditions it is played with."""
-
-    def __init__(self, audios: Sequence[FinishedRendition], *, has_subtitles: bool) -> None:
-        # The player hears one of them: the dearest counts.
-        self._bandwidth_bps = max((audio.bandwidth_bps for audio in audios), default=0)
-        self._average_bps = max((audio.average_bandwidth_bps for audio in audios), default=0)
-        self._codecs = sorted({audio.codecs for audio in audios})
-        self._attributes = [f'AUDIO="{Kind.AUDIO}"'] if audios else []
-        self._attributes += [f'SUBTITLES="{Kind.SUBTITLES}"'] if has_subtitles else []
-
-    def bandwidth_bps(self, video: FinishedRendition) -> int:
-        return video.bandwidth_bps + self._bandwidth_bps
-
-    def stream_inf(self, video: FinishedRendition) -> str:
-        codecs = ",".join([video.codecs, *self._codecs])
-        attributes = [
-            f"BANDWIDTH={self.bandwidth_bps(video)}",
-            f"AVERAGE-BANDWIDTH={video.average_bandwidth_bps + self._average_bps}",
-            f'CODECS="{codecs}"',
-            f"RESOLUTION={video.width}x{video.height}",
-            f"FRAME-RATE={float(video.fps or 0):.3f}",
-            *self._attributes,
-        ]
-        return f"#EXT-X-STREAM-INF:{','.join(attributes)}"
-
-
-def _starting_order(videos: Sequence[Entry], groups: _Groups) -> list[Entry]:
-    affordable = [e for e in videos if groups.bandwidth_bps(e[1]) <= _FIRST_VARIANT_BPS]
-    first = affordable[-1] if affordable else videos[0]
-    return [first, *(entry for entry in videos if entry is not first)]
+def _stream_inf(
+    video: FinishedRendition, audios: Sequence[FinishedRendition], *, has_subtitles: bool
+) -> str:
+    peak_bps = max((audio.bandwidth_bps for audio in audios), default=0)
+    average_bps = max((audio.average_bandwidth_bps for audio in audios), default=0)
+    codecs = ",".join([video.codecs, *sorted({audio.codecs for audio in audios})])
+    attributes = [
+        f"BANDWIDTH={video.bandwidth_bps + peak_bps}",
+        f"AVERAGE-BANDWIDTH={video.average_bandwidth_bps + average_bps}",
+        f'CODECS="{codecs}"',
+        f"RESOLUTION={video.width}x{video.height}",
+        f"FRAME-RATE={float(video.fps or 0):.3f}",
+        *([f'AUDIO="{Kind.AUDIO}"'] if audios else []),
+        *([f'SUBTITLES="{Kind.SUBTITLES}"'] if has_subtitles else []),
+    ]
+    return f"#EXT-X-STREAM-INF:{','.join(attributes)}"
 
 
 def _media(folder: str, rendition: FinishedRendition, extra: str) -> str:

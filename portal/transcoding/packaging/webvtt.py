@@ -30,18 +30,14 @@ class Cue:
 
 def parse_webvtt(text: str) -> list[Cue]:
     """All cues of a file as ffmpeg writes it, which escapes nothing and keeps blank lines."""
-    found: list[tuple[re.Match[str], list[str]]] = []
+    found: list[tuple[float, float, list[str]]] = []
     for line in text.replace("\r\n", "\n").split("\n"):
         if times := _TIMES.match(line):
-            found.append((times, []))
+            h1, m1, s1, h2, m2, s2 = times.groups()
+            found.append((_seconds(h1, m1, s1), _seconds(h2, m2, s2), []))
         elif found and line:
-            found[-1][1].append(_escaped(line))
-    return [_cue(times, lines) for times, lines in found]
-
-
-def _cue(times: re.Match[str], lines: Sequence[str]) -> Cue:
-    start, end = times.groups()[:3], times.groups()[3:]
-    return Cue(start_s=_seconds(*start), end_s=_seconds(*end), text="\n".join(lines))
+            found[-1][2].append(_escaped(line))
+    return [Cue(start_s=start, end_s=end, text="\n".join(lines)) for start, end, lines in found]
 
 
 def _escaped(text: str) -> str:

@@ -30,15 +30,7 @@ _ALONE_BITRATE_BPS = 8_000_000
 _ALONE_PEAK_BPS = 16_000_000
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Quality:
-    """How a standard size is encoded: constant quality `crf`, capped at `max_bitrate_bps`."""
-
-    short_side: int
-    crf: int
-    max_bitrate_bps: int
-
-
+# How the standard sizes are encoded: at a constant quality, with a cap in bit/s by the short side.
 # Chosen by measurement (VMAF 0.6.1 of each rung at its own size,
 # three real 1080p clips: a forest, a street, a room; kbit/s beside it):
 #
@@ -57,17 +49,16 @@ class Quality:
 # The caps are for 16:9 at 30 fps; other shapes and rates follow from them. Apple's HLS authoring
 # specification has 145 kbit/s at 416x234, 365 at 640x360, 1100 at 768x432, 3000 and 4500 at 720p,
 # 6000 and 7800 at 1080p: these are near its rates.
-PRESET = "veryfast"
-LADDER = (
-    # 240 keeps playing on the poorest link and costs about 3 % of encoding 1080p.
-    Quality(short_side=240, crf=23, max_bitrate_bps=300_000),
-    Quality(short_side=360, crf=23, max_bitrate_bps=700_000),
-    Quality(short_side=480, crf=23, max_bitrate_bps=1_400_000),
-    Quality(short_side=720, crf=23, max_bitrate_bps=3_300_000),
-    Quality(short_side=1080, crf=23, max_bitrate_bps=6_000_000),
-    Quality(short_side=1440, crf=23, max_bitrate_bps=9_300_000),
-    Quality(short_side=2160, crf=23, max_bitrate_bps=17_000_000),
-)
+PRESET, _CRF = "veryfast", 23
+_LADDER = {
+    240: 300_000,  # keeps playing on the poorest link and costs about 3 % of encoding 1080p
+    360: 700_000,
+    480: 1_400_000,
+    720: 3_300_000,
+    1080: 6_000_000,
+    1440: 9_300_000,
+    2160: 17_000_000,
+}
 
 # Sources whose ladder takes this long to encode become playable before it is complete.
 _EARLY_FROM_ENCODE_S = 8
@@ -129,8 +120,8 @@ class Rung:
     width: int
     height: int
     fps: Fraction
-    crf: int
     max_bitrate_bps: int
+    crf: int = _CRF
     copied: bool = False
 
     @property
@@ -208,40 +199,34 @@ def is_made_together(pixels_per_s: float, duration_s: float) -> bool:
 
 def plan_renditions(probe: Probe, *, may_copy: bool = True) -> Plan:
     """Everything that is to be made of a source; without `may_copy` all of it by encoding."""
-    video = plan_ladder(probe)
-    is_copyable = video[-1].copied
+    video, rungs = probe.video, plan_ladder(probe)
+    is_copyable = rungs[-1].copied
     is_copied = is_copyable and may_copy
-    return Plan(
-        duration_s=probe.duration_s,
-        decode_s=_decode_s(probe),
-        video=(*video[:-1], replace(video[-1], copied=is_copied)),
-        audio=plan_audio(probe, may_copy=is_copied),
-        subtitles=plan_subtitles(probe),
-        plays_by_copy=is_copied and is_copy_enough(probe.video),
-        keeps_times=is_copyable,
-    )
-
-
-def _decode_s(probe: Probe) -> float:
-    """By the frames that are shown, however few bytes they take: samples may share theirs."""
-    video = probe.video
+    # By the frames that are shown, however few bytes they take: samples may share theirs.
     frames = video.frame_count or float(video.fps) * probe.duration_s
     pixels_per_s = _DECODED_PIXELS_PER_S.get(video.codec, _DECODED_OTHERWISE_PIXELS_PER_S)
-    return video.coded_width * video.coded_height * frames / pixels_per_s
+    return Plan(
+        duration_s=probe.duration_s,
+        decode_s=video.coded_width * video.coded_height * frames / pixels_per_s,
+        video=(*rungs[:-1], replace(rungs[-1], copied=is_copied)),
+        audio=plan_audio(probe, may_copy=is_copied),
+        subtitles=plan_subtitles(probe),
+        plays_by_copy=is_copied
+        and (video.bitrate_bps or math.inf) <= _ALONE_BITRATE_BPS
+        and (video.peak_bitrate_bps or math.inf) <= _ALONE_PEAK_BPS,
+        keeps_times=is_copyable,
+    )
 
 
 def plan_ladder(probe: Probe) -> tuple[Rung, ...]:
     """The video renditions for a source, lowest first; never empty."""
     video = probe.video
-    scales = _scales(size_class(video.width, video.height))
-    rungs = [_rung(video, scale=scale, fps=capped_fps(video.fps)) for scale in scales]
-    top = rungs[-1]
-    is_copied = can_copy(
-        video, size=(top.width, top.height), fps=top.fps, max_bitrate_bps=top.max_bitrate_bps
-    )
-    return tuple(
-        replace(_below_source_rate(rung, probe), copied=is_copied and rung is top) for rung in rungs
-    )
+    source = size_class(video.width, video.height)
+    top = min(source, Fraction(max(_LADDER)))
+    sides = (*(Fraction(side) for side in _LADDER if side * _MIN_STEP <= top), top)
+    rungs = [_rung(video, short_side=side, scale=side / source) for side in sides]
+    capped = [_below_source_rate(rung, probe) for rung in rungs]
+    return (*capped[:-1], replace(capped[-1], copied=_can_copy(video, as_rung=rungs[-1])))
 
 
 def size_class(width: int, height: int) -> Fraction:
@@ -259,25 +244,19 @@ def frame_step(fps: Fraction) -> int:
     return max(1, math.ceil(fps / MAX_FPS))
 
 
-def _scales(source: Fraction) -> list[Fraction]:
-    """Factors from the source's size to each rung's, rising; the last is 1 unless above 2160."""
-    top = min(source, Fraction(LADDER[-1].short_side))
-    standard = [Fraction(quality.short_side) for quality in LADDER]
-    below = [side for side in standard if side * _MIN_STEP <= top]
-    return [side / source for side in (*below, top)]
-
-
-def _rung(video: VideoTrack, *, scale: Fraction, fps: Fraction) -> Rung:
+def _rung(video: VideoTrack, *, short_side: Fraction, scale: Fraction) -> Rung:
     width, height = _even(video.width * scale), _even(video.height * scale)
-    short_side = size_class(video.width, video.height) * scale
-    quality = next(q for q in LADDER if short_side <= q.short_side)
+    fps = capped_fps(video.fps)
+    standard = next(side for side in _LADDER if short_side <= side)
+    area = math.pow(width * height / (standard**2 * _WIDEST), _AREA_EXPONENT)
+    motion = math.pow(max(1.0, float(fps / _REFERENCE_FPS)), _FPS_EXPONENT)
+    rate_bps = round(_LADDER[standard] * area * motion / 1000) * 1000
     return Rung(
         name=f"{math.floor(short_side)}p",
         width=width,
         height=height,
         fps=fps,
-        crf=quality.crf,
-        max_bitrate_bps=_max_bitrate_bps(width * height, fps, quality),
+        max_bitrate_bps=max(_MIN_BITRATE_BPS, rate_bps),
     )
 
 
@@ -286,72 +265,41 @@ def _even(length: Fraction) -> int:
     return max(2, math.floor(length) // 2 * 2)
 
 
-def _max_bitrate_bps(pixels: int, fps: Fraction, quality: Quality) -> int:
-    standard_pixels = quality.short_side**2 * _WIDEST
-    motion = math.pow(max(1.0, float(fps / _REFERENCE_FPS)), _FPS_EXPONENT)
-    return _rounded(quality.max_bitrate_bps * _for_area(pixels / standard_pixels) * motion)
-
-
-def _for_area(ratio: Fraction) -> float:
-    return math.pow(ratio, _AREA_EXPONENT)
-
-
-def _rounded(rate_bps: float) -> int:
-    return max(_MIN_BITRATE_BPS, round(rate_bps / 1000) * 1000)
-
-
 def _below_source_rate(rung: Rung, probe: Probe) -> Rung:
     """Cap a rung by what the source takes at its size, and so that all of it takes no more."""
     video = probe.video
     worth, rate_bps = _WORTH_IN_H264.get(video.codec), video.bitrate_bps
     if not worth or not rate_bps:
         return rung
-    share = _for_area(Fraction(rung.width * rung.height, video.coded_width * video.coded_height))
+    area = rung.width * rung.height / (video.coded_width * video.coded_height)
     duration_s = video.duration_s or probe.duration_s
     evenly = duration_s / (duration_s + _SPENT_EARLY_S)
     least_bps = rung.max_bitrate_bps * _MIN_CAP_SHARE
-    source_bps = max(least_bps, rate_bps * worth * min(1.0, share) * evenly)
+    share = math.pow(min(1.0, area), _AREA_EXPONENT)
+    source_bps = max(least_bps, rate_bps * worth * share * evenly)
     return replace(rung, max_bitrate_bps=min(rung.max_bitrate_bps, round(source_bps)))
 
 
-def can_copy(
-    video: VideoTrack, *, size: tuple[int, int], fps: Fraction, max_bitrate_bps: int
-) -> bool:
+def _can_copy(video: VideoTrack, *, as_rung: Rung) -> bool:
     """Whether players everywhere take the stream as it is, and can switch to it.
 
-    Whatever its frame timing. The rest is what a rendition of the source's size would be encoded
-    with.
+    Whatever its frame timing. `as_rung` is how a rendition of the source's size would be encoded.
     """
-    max_bps = max(max_bitrate_bps * _MAX_BITRATE_RATIO, _ALONE_BITRATE_BPS)
+    max_bps = max(as_rung.max_bitrate_bps * _MAX_BITRATE_RATIO, _ALONE_BITRATE_BPS)
+    is_large = video.coded_width * video.coded_height > _HD_PIXELS
     return (
         video.codec == "h264"
         and video.profile in _PROFILES
         and video.pix_fmt in _PIX_FMTS
-        and _is_level_common(video)
+        and video.level is not None
+        and video.level <= (_MAX_LEVEL_ABOVE_HD if is_large else _MAX_LEVEL)
         and not (video.interlaced or video.rotation or video.mirrored or video.is_hdr)
         and video.sar == 1
-        and (video.coded_width, video.coded_height) == size
-        and video.fps == fps
+        and (video.coded_width, video.coded_height) == (as_rung.width, as_rung.height)
+        and video.fps == as_rung.fps
         and video.closed_gops
         and video.max_key_distance_s is not None
         and video.max_key_distance_s <= MAX_GOP_S
         and video.bitrate_bps is not None
         and video.bitrate_bps <= max_bps
     )
-
-
-def is_copy_enough(video: VideoTrack) -> bool:
-    """Whether a copy of the stream plays on common lines without a lower rendition beside it."""
-    average_bps, peak_bps = video.bitrate_bps, video.peak_bitrate_bps
-    return (
-        average_bps is not None
-        and average_bps <= _ALONE_BITRATE_BPS
-        and peak_bps is not None
-        and peak_bps <= _ALONE_PEAK_BPS
-    )
-
-
-def _is_level_common(video: VideoTrack) -> bool:
-    is_large = video.coded_width * video.coded_height > _HD_PIXELS
-    most = _MAX_LEVEL_ABOVE_HD if is_large else _MAX_LEVEL
-    return video.level is not None and video.level <= most

@@ -11,7 +11,7 @@ from typing import Any
 from langcodes import Language
 from langcodes.tag_parser import LanguageTagError
 
-from portal.transcoding.probing.facts import AudioTrack, Probe, Track
+from portal.transcoding.probing.facts import Probe, Track
 
 _SAMPLE_RATE_HZ = 48_000
 _MAX_LABEL_LENGTH = 100
@@ -55,19 +55,14 @@ def plan_audio(probe: Probe, *, may_copy: bool) -> tuple[AudioRung, ...]:
             is_default=number == 1,
             channels=min(2, track.channels),
             bitrate_bps=_MONO_BITRATE_BPS if track.channels == 1 else _STEREO_BITRATE_BPS,
-            copied=may_copy and _can_copy(track),
+            # What players everywhere take as it is.
+            copied=may_copy
+            and (track.codec, track.profile) == ("aac", "LC")
+            and track.channels in (1, 2)
+            and track.sample_rate_hz in _COPIED_SAMPLE_RATES_HZ,
             **labels,
         )
         for number, (track, labels) in enumerate(labelled, 1)
-    )
-
-
-def _can_copy(track: AudioTrack) -> bool:
-    """Whether players everywhere take the track as it is."""
-    return (
-        (track.codec, track.profile) == ("aac", "LC")
-        and track.channels in (1, 2)
-        and track.sample_rate_hz in _COPIED_SAMPLE_RATES_HZ
     )
 
 
@@ -97,8 +92,9 @@ def _labelled(tracks: Sequence[Track], *, kind: str) -> Iterator[dict[str, Any]]
     for number, track in enumerate(tracks):
         tag = language_tag(track.language)
         plain = kind if len(tracks) == 1 else f"{kind} {number + 1}"
-        wanted = track.title or _language_name(tag) or plain
-        clean = _attribute(wanted) or plain
+        language = Language.get(tag) if tag else None
+        name = language.display_name() if language and language.is_valid() else ""
+        clean = _attribute(track.title or name or plain) or plain
         label = clean if clean not in used else f"{clean} ({number + 1})"
         used.add(label)
         yield {"index": track.index, "language": tag, "label": label}
@@ -111,8 +107,3 @@ def _attribute(text: str) -> str:
     """
     words = " ".join(text.replace('"', "'").split())
     return _UNSHOWN.sub("", words)[:_MAX_LABEL_LENGTH].strip()
-
-
-def _language_name(tag: str | None) -> str:
-    language = Language.get(tag or "und")
-    return language.display_name() if tag and language.is_valid() else ""
